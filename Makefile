@@ -1,0 +1,87 @@
+# Two commands do all the set-up on a fresh machine: `make train` and `make test`.
+# Needs python3 (3.10 or newer) with venv, a C++17 compiler and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.typed' -o -name '*.gz' \)) \
+           CMakeLists.txt pyproject.toml
+WORKERS ?= 2
+
+.PHONY: install train test test-peers scoreboard bench check format sanitize fuzz docs clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@touch $@
+
+# Builds the wheel and installs that, never the source tree.
+$(VENV)/.installed: $(VENV)/.created $(SOURCES)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist/wheel .
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/wheel/openbnns-*.whl
+	$(BIN)/python -m pip install --quiet "numpy>=1.24"
+	@touch $@
+
+$(VENV)/.test-tools: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet "pytest>=7.4" "pytest-xdist>=3.3" "hypothesis>=6.80"
+	@touch $@
+
+$(VENV)/.check-tools: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet "ruff>=0.6" "mypy>=1.10" "clang-format>=17" "codespell>=2.3"
+	@touch $@
+
+$(VENV)/.peers: $(VENV)/.created
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	@touch $@
+
+train: install
+	$(BIN)/python -m openbnns.examples.digits
+
+test: install $(VENV)/.test-tools
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
+	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_values.py
+	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_values.py
+	$(BIN)/python tests/scoreboard.py --check
+
+test-peers: install $(VENV)/.test-tools $(VENV)/.peers
+	$(BIN)/python -m pytest -q -m peers tests
+
+scoreboard: install $(VENV)/.test-tools
+	@test -f .scoreboard.json || $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
+	@$(BIN)/python tests/scoreboard.py
+
+bench: install $(VENV)/.peers
+	$(BIN)/python benchmarks/run.py
+
+check: install $(VENV)/.test-tools $(VENV)/.check-tools
+	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $$(find core -name '*.cpp' -o -name '*.h')
+	$(BIN)/codespell src core docs tests README.md CONTRIBUTING.md CHANGELOG.md
+
+format: $(VENV)/.check-tools
+	$(BIN)/ruff check --fix src tests benchmarks tools
+	$(BIN)/ruff format src tests benchmarks tools
+	$(BIN)/clang-format -i $$(find core -name '*.cpp' -o -name '*.h')
+
+# The whole suite on a build with AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own.
+sanitize:
+	$(MAKE) VENV=.venv-sanitize WORKERS=$(WORKERS) sanitize-run
+
+.PHONY: sanitize-run
+sanitize-run: $(VENV)/.created $(VENV)/.test-tools
+	$(BIN)/python -m pip install --quiet "numpy>=1.24" scikit-build-core nanobind
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
+	  --config-settings=cmake.define.OPENBNNS_SANITIZE=ON --config-settings=build-dir=build/sanitize .
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	  $(BIN)/python -m pytest -q -p no:cacheprovider -m "not peers" tests
+
+fuzz: install $(VENV)/.test-tools
+	$(BIN)/python tests/fuzz.py
+
+clean:
+	rm -rf build dist $(VENV) .venv-sanitize .scoreboard.json out

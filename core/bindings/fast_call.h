@@ -1,0 +1,54 @@
+// The fast way into a plan: arguments in the form kernels want are checked in constant time and run at once.
+//
+// Anything else (other strides or element types, overlapping buffers, mistakes) is declined without a word: the caller
+// then takes the Python path, which knows every rule and every message.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <vector>
+
+#include "runtime/plan.h"
+
+namespace openbnns {
+
+namespace nb = nanobind;
+
+// kIgnored: whatever is given has no effect; kRefused: only NULL is simple enough.
+enum class ArgumentKind { kBuffer = 0, kDescriptor = 1, kIgnored = 2, kRefused = 3 };
+
+// What one argument of the call must look like to be taken as it is.
+struct ArgumentSpec {
+  int slot = 0;
+  ArgumentKind kind = ArgumentKind::kBuffer;
+  bool batched = true;       // followed by a batch stride argument
+  bool output = false;
+  int64_t count = 0;         // elements of one sample (or of the parameter)
+  uint32_t needed_with = 0;  // slots; if any of them is present, this one must be too
+  uint32_t may_equal = 0;    // slots that may have the very same address (in-place use)
+  int64_t layout = 0;        // of a descriptor
+  std::vector<int64_t> size, stride;
+};
+
+// Off while another engine than the native one is chosen.
+extern bool fast_calls_enabled;
+
+class FastCall {
+ public:
+  FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
+           const std::vector<std::pair<int, uintptr_t>>& fixed, int threads);
+
+  // arguments: batch, then each argument of the specification (a batched one followed by its stride).
+  // Returns 0 when done, 1 when declined; nothing has been written then.
+  int run(nb::args arguments);
+
+ private:
+  std::shared_ptr<Plan> plan_;
+  bool backward_;
+  std::vector<ArgumentSpec> specs_;
+  Call base_;
+  int threads_;
+  uint32_t outputs_ = 0;
+};
+
+}  // namespace openbnns

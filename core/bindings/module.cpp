@@ -1,0 +1,118 @@
+// The Python module openbnns._core: plans, the fast call, threads. Knows addresses and sizes, not the rules of BNNS.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+
+#include "bindings/fast_call.h"
+#include "kernels/kernels.h"
+#include "runtime/scratch.h"
+#include "runtime/thread_pool.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace openbnns {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Activation = std::tuple<int, float, float>;  // function, alpha, beta
+
+ActivationSpec activation_spec(const Activation& a) {
+  ActivationSpec spec;
+  std::tie(spec.function, spec.alpha, spec.beta) = a;
+  return spec;
+}
+
+std::shared_ptr<Plan> fully_connected(int64_t inputs, int64_t outputs, const Activation& activation) {
+  return kernels().make_fully_connected({inputs, outputs}, activation_spec(activation));
+}
+
+std::shared_ptr<Plan> convolution(const Ints& in, const Ints& out, const Ints& kernel, const Ints& stride,
+                                  const Ints& dilation, const Ints& padding, int64_t groups,
+                                  const Activation& activation, bool transposed) {
+  ConvolutionShape s{in.at(0),     in.at(1),       in.at(2),       out.at(0),     out.at(1),
+                     out.at(2),    kernel.at(0),   kernel.at(1),   stride.at(0),  stride.at(1),
+                     dilation.at(0), dilation.at(1), padding.at(0), padding.at(1), groups};
+  auto make = transposed ? kernels().make_transposed_convolution : kernels().make_convolution;
+  return make(s, activation_spec(activation));
+}
+
+std::shared_ptr<Plan> activation(int64_t outer, int64_t length, int64_t inner, int64_t channels,
+                                 const Activation& activation) {
+  return kernels().make_activation({outer, length, inner, channels}, activation_spec(activation));
+}
+
+std::shared_ptr<Plan> arithmetic(int function, const Ints& size, const std::vector<Ints>& operands,
+                                 const std::vector<bool>& batched, const Activation& activation) {
+  ArithmeticShape s;
+  s.function = function;
+  s.operands = static_cast<int>(operands.size());
+  s.rank = static_cast<int>(size.size());
+  for (int a = 0; a < s.rank; a++) s.size[a] = size.at(a);
+  for (int i = 0; i < s.operands; i++) {
+    for (int a = 0; a < s.rank; a++) s.operand_size[i][a] = operands.at(i).at(a);
+    s.batched[i] = batched.at(i);
+  }
+  return kernels().make_arithmetic(s, activation_spec(activation));
+}
+
+// Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
+void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
+         uint32_t accumulate, int threads) {
+  Call call;
+  call.batch = batch;
+  call.accumulate = accumulate;
+  call.threads = threads > 0 ? threads : max_threads();
+  for (auto [slot, address, stride] : tensors) {
+    call.address[slot] = reinterpret_cast<float*>(address);
+    call.stride[slot] = stride;
+  }
+  nb::gil_scoped_release unlocked;
+  if (backward)
+    plan.backward(call);
+  else
+    plan.forward(call);
+}
+
+ArgumentSpec argument(int slot, int kind, bool batched, bool output, int64_t count, uint32_t needed_with,
+                      uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride) {
+  return {slot, static_cast<ArgumentKind>(kind), batched, output, count, needed_with, may_equal, layout, size, stride};
+}
+
+}  // namespace
+}  // namespace openbnns
+
+NB_MODULE(_core, m) {
+  using namespace openbnns;
+  nb::set_leak_warnings(false);  // filters kept in module globals are alive at exit by design
+
+  nb::class_<Plan>(m, "Plan");
+  nb::class_<ArgumentSpec>(m, "ArgumentSpec");
+  m.def("argument", &argument, "slot"_a, "kind"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a, "may_equal"_a,
+        "layout"_a, "size"_a, "stride"_a);
+  nb::class_<FastCall>(m, "FastCall")
+      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>,
+                    const std::vector<std::pair<int, uintptr_t>>&, int>(),
+           "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a)
+      .def("run", &FastCall::run);
+
+  m.def("fully_connected", &fully_connected, "inputs"_a, "outputs"_a, "activation"_a);
+  m.def("convolution", &convolution, "input"_a, "output"_a, "kernel"_a, "stride"_a, "dilation"_a, "padding"_a,
+        "groups"_a, "activation"_a, "transposed"_a);
+  m.def("activation", &activation, "outer"_a, "length"_a, "inner"_a, "channels"_a, "activation"_a);
+  m.def("arithmetic", &arithmetic, "function"_a, "size"_a, "operands"_a, "batched"_a, "activation"_a);
+  m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
+
+  m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
+  m.def("instruction_set", [] { return std::string(kernels().name); });
+  m.def("peak_gflop", [](int64_t n) { nb::gil_scoped_release unlocked; return kernels().peak_gflop(n); }, "iterations"_a);
+  m.def("max_threads", &max_threads);
+  m.def("set_max_threads", &set_max_threads, "count"_a);
+  m.def("set_scratch_poison", &set_scratch_poison, "enabled"_a);
+  m.def("release_scratch", &release_scratch);
+}

@@ -1,0 +1,39 @@
+// Matrix product on row-major matrices.
+#pragma once
+#include <cstdint>
+
+#include "kernels/kernels.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// C[m][n] (+)= op(A)[m][k] op(B)[k][n], every matrix row-major with its own leading dimension.
+struct MatrixProduct {
+  int64_t m, n, k;
+  const float* a;  // [m][lda], or [k][lda] when transpose_a
+  int64_t lda;
+  const float* b;  // [k][ldb], or [n][ldb] when transpose_b
+  int64_t ldb;
+  float* c;  // [m][ldc]
+  int64_t ldc;
+  bool transpose_a = false, transpose_b = false;
+  bool accumulate = false;               // add to C; excludes the biases
+  const float* row_bias = nullptr;       // [m], added to every column
+  const float* column_bias = nullptr;    // [n], added to every row
+  const ActivationSpec* activation = nullptr;  // elementwise, applied to the finished C; null: none
+};
+
+// On the calling thread.
+void matrix_product(const MatrixProduct& p);
+// On up to `threads` threads; the sum over k is never split, so the result is the same for any number of them.
+void matrix_product(const MatrixProduct& p, int threads);
+
+// sums[column] (+)= sum over rows of matrix[row][column], in a fixed order. matrix: [rows][row_stride].
+void sum_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t columns, float* sums, bool accumulate);
+
+// Work below this many floating point operations stays on the calling thread: waking the others costs more.
+constexpr double kThreadedFlops = 1.5e6;
+inline int useful_threads(int threads, double flops) { return flops < kThreadedFlops ? 1 : threads; }
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,115 @@
+#include "gemm/gemm_small.h"
+
+#include <algorithm>
+
+#include "gemm/pack.h"
+#include "gemm/partial.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+// Lane j of the result is the sum of the lanes of r[j].
+OPENBNNS_INLINE Vec sum_each(Vec* r) {
+  constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2)
+    OPENBNNS_UNROLL for (int i = 0; i < half; i++)
+      r[i] = interleave_low(r[i], r[i + half], lanes) + interleave_high(r[i], r[i + half], lanes);
+  return r[0];
+}
+
+OPENBNNS_INLINE void finish(const MatrixProduct& p, int64_t row, int64_t column, Lanes lanes, Vec sum) {
+  float* c = p.c + row * p.ldc + column;
+  if (p.accumulate) sum = lanes.load(c) + sum;
+  if (p.column_bias) sum += lanes.load(p.column_bias + column);
+  if (p.row_bias) sum += splat(p.row_bias[row]);
+  lanes.store(c, sum);
+}
+
+// c[row][column + j] = a[row][:] . b[column + j][:] for j < count <= kWidth: both operands run along k, lanes are summed
+// once at the end.
+void dot_products(const MatrixProduct& p, int64_t row, int64_t column, int count) {
+  const float* a = p.a + row * p.lda;
+  const float* b = p.b + column * p.ldb;
+  Vec sum[kWidth];
+  OPENBNNS_UNROLL for (int j = 0; j < kWidth; j++) sum[j] = Vec{};
+  int64_t k = 0;
+  if (count == kWidth) {
+    for (; k + kWidth <= p.k; k += kWidth) {
+      Vec x = load(a + k);
+      OPENBNNS_UNROLL for (int j = 0; j < kWidth; j++) sum[j] += x * load(b + j * p.ldb + k);
+    }
+    if (k < p.k) {
+      Lanes tail(p.k - k);
+      Vec x = tail.load(a + k);
+      OPENBNNS_UNROLL for (int j = 0; j < kWidth; j++) sum[j] += x * tail.load(b + j * p.ldb + k);
+    }
+  } else {
+    for (; k < p.k; k += kWidth) {
+      Lanes part(std::min<int64_t>(kWidth, p.k - k));
+      Vec x = part.load(a + k);
+      OPENBNNS_UNROLL for (int j = 0; j < kWidth; j++) {
+        if (j < count) sum[j] += x * part.load(b + j * p.ldb + k);
+      }
+    }
+  }
+  finish(p, row, column, Lanes(count), sum_each(sum));
+}
+
+// kRows rows of C against kVectors vectors of columns; only `last` lanes of the last vector exist. A is read by scalar:
+// a[row * row_stride + k * step_stride].
+template <int kRows, int kVectors>
+void broadcast_products(const MatrixProduct& p, int64_t row, int64_t column, Lanes last) {
+  int64_t row_stride = p.transpose_a ? 1 : p.lda, step_stride = p.transpose_a ? p.lda : 1;
+  const float* a = p.a + row * row_stride;
+  const float* b = p.b + column;
+  Vec sum[kRows][kVectors];
+  OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[m][v] = Vec{};
+  for (int64_t k = 0; k < p.k; k++, a += step_stride, b += p.ldb) {
+    Vec column_values[kVectors];
+    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
+      column_values[v] = v < kVectors - 1 ? load(b + v * kWidth) : last.load(b + v * kWidth);
+    OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) {
+      Vec x = splat(a[m * row_stride]);
+      OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[m][v] += x * column_values[v];
+    }
+  }
+  OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
+    finish(p, row + m, column + v * kWidth, v < kVectors - 1 ? Lanes(kWidth) : last, sum[m][v]);
+}
+
+template <int kRows>
+void broadcast_rows(const MatrixProduct& p, int64_t row) {
+  constexpr int kVectors = kWidth == 16 ? 4 : 2;
+  int64_t column = 0;
+  for (; column + kVectors * kWidth <= p.n; column += kVectors * kWidth)
+    broadcast_products<kRows, kVectors>(p, row, column, Lanes(kWidth));
+  for (; column < p.n; column += kWidth)
+    broadcast_products<kRows, 1>(p, row, column, Lanes(std::min<int64_t>(kWidth, p.n - column)));
+}
+
+constexpr int kDotRows = 4;        // more rows: transposing B once is cheaper than summing lanes for each
+constexpr int kBroadcastRows = 12;  // more rows: copying B to unit stride pays
+
+}  // namespace
+
+bool is_small_product(const MatrixProduct& p) {
+  if (p.transpose_b) return !p.transpose_a && p.m <= kDotRows;
+  return p.m <= kBroadcastRows || (p.k <= 2 && p.m * p.n <= 65536);
+}
+
+void small_product(const MatrixProduct& p) {
+  if (p.transpose_b) {
+    for (int64_t column = 0; column < p.n; column += kWidth)
+      for (int64_t row = 0; row < p.m; row++)
+        dot_products(p, row, column, static_cast<int>(std::min<int64_t>(kWidth, p.n - column)));
+    return;
+  }
+  int64_t row = 0;
+  for (; row + 4 <= p.m; row += 4) broadcast_rows<4>(p, row);
+  for (; row + 2 <= p.m; row += 2) broadcast_rows<2>(p, row);
+  for (; row < p.m; row++) broadcast_rows<1>(p, row);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,41 @@
+#include "gemm/micro_kernel_body.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+template <int kSteps>
+TileKernel pixels_kernel(int blocks, int rows) {
+  return KernelTable<1, kBlock, kSteps, Rows::Plain, kWeightRows, kWeightRows>::get(blocks, rows);
+}
+
+}  // namespace
+
+TileKernel matrix_kernel(int blocks, int rows) {
+  return KernelTable<kBlock, 1, kDepth, Rows::Plain>::get(blocks, rows);
+}
+
+TileKernel tile_kernel(TileForm form, int blocks, int rows) {
+  switch (form) {
+    case TileForm::Edge:
+      return edge_kernel(blocks, rows);
+    case TileForm::Pair:
+      return pair_kernel(blocks, rows);
+    case TileForm::Planes:
+      return KernelTable<1, 1, 1, Rows::Plain>::get(blocks, rows);
+    case TileForm::Columns:
+      return KernelTable<kColumnPixels, 1, kDepth, Rows::Plain>::get(blocks, rows);
+    case TileForm::Pixels1:
+      return pixels_kernel<1>(blocks, rows);
+    case TileForm::Pixels4:
+      return pixels_kernel<4>(blocks, rows);
+    case TileForm::Pixels7:
+      return pixels_kernel<7>(blocks, rows);
+    case TileForm::Matrix:
+      break;
+  }
+  return matrix_kernel(blocks, rows);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,120 @@
+// Body of the micro-kernel and the tables of its instances; included only by the sources that instantiate them.
+#pragma once
+#include <utility>
+
+#include "gemm/micro_kernel.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+enum class Rows { Plain, Edge, Pair };
+
+// kRowStride and kStepStride place A[row][k] inside A_i; every entry has exactly kSteps steps, so the loop over entries
+// is the only loop (an inner loop of 16 steps cost 15 % at 8 rows).
+template <int kRows, int kBlocks, int kRowStride, int kStepStride, int kSteps, Rows kKind>
+struct MicroKernel {
+  static constexpr int kParts = kBlock / kWidth;  // vectors of a block of 16
+  static constexpr int kVectors = kBlocks * kParts;
+  static constexpr int kHalf = kKind == Rows::Pair ? kRows / 2 : kRows;
+
+  static OPENBNNS_INLINE float* address(const Tile& t, int row, int vector) {
+    int64_t offset = row < kHalf ? row * t.c_row : t.c_pair + (row - kHalf) * t.c_row;
+    return t.c + offset + (vector / kParts) * t.c_block + (vector % kParts) * kWidth;
+  }
+
+  // Entries [begin, end), without the kFirst first and kLast last rows (of each half in a pair).
+  template <int kFirst, int kLast>
+  static OPENBNNS_INLINE void multiply(const Tile& t, int begin, int end, Vec (&sum)[kRows][kVectors]) {
+    const int64_t b_step = t.b_step, b_block = t.b_block, a_pair = t.a_pair;
+    for (int i = begin; i < end; i++) {
+      const float* a = t.a + t.a_offset[i];
+      const float* b = t.b + t.b_offset[i];
+      const float* second = kKind == Rows::Pair ? a + a_pair : a;
+      OPENBNNS_UNROLL for (int k = 0; k < kSteps; k++) {
+        Vec column[kVectors];
+        OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
+          column[v] = load(b + k * b_step + (v / kParts) * b_block + (v % kParts) * kWidth);
+        OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) {
+          if (row % kHalf < kFirst || row % kHalf >= kHalf - kLast) continue;
+          Vec x = splat(row < kHalf ? a[row * kRowStride + k * kStepStride]
+                                    : second[(row - kHalf) * kRowStride + k * kStepStride]);
+          OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[row][v] += x * column[v];
+        }
+      }
+    }
+  }
+
+  static OPENBNNS_INLINE void finish(const Tile& t, const Vec (&sum)[kRows][kVectors]) {
+    switch (t.write) {
+      case Write::Add:
+        OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
+          float* p = address(t, row, v);
+          store(p, load(p) + sum[row][v]);
+        }
+        break;
+      case Write::ColumnBias:
+        OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
+          Vec bias = load(t.bias + v * kWidth);
+          OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) store(address(t, row, v), sum[row][v] + bias);
+        }
+        break;
+      case Write::RowBias:
+        OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
+          store(address(t, row, v), sum[row][v] + splat(t.bias[row]));
+        break;
+      case Write::Set:
+        OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
+          store(address(t, row, v), sum[row][v]);
+        break;
+    }
+  }
+
+  static void run(const Tile& t) {
+    Vec sum[kRows][kVectors];
+    OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
+      sum[row][v] = Vec{};
+    if (t.write == Write::Add)
+      OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int q = 0; q < kBlocks; q++)
+        __builtin_prefetch(address(t, row, q * kParts), 1);
+    if constexpr (kKind == Rows::Plain) {
+      multiply<0, 0>(t, 0, t.entries, sum);
+    } else {
+      multiply<1, 0>(t, 0, t.skip_first, sum);
+      multiply<0, 0>(t, t.skip_first, t.skip_last, sum);
+      multiply<0, 1>(t, t.skip_last, t.entries, sum);
+    }
+    finish(t, sum);
+  }
+};
+
+// Instances for every number of rows: kernel[wide][rows].
+template <int kRowStride, int kStepStride, int kSteps, Rows kKind, int kWideLimit = kWideRows,
+          int kNarrowLimit = kNarrowRows>
+struct KernelTable {
+  TileKernel kernel[2][kNarrowLimit + 1];
+
+  template <int kRows, int kBlocks>
+  static constexpr TileKernel instance() {
+    constexpr int kLimit = kBlocks == 2 ? kWideLimit : kNarrowLimit;
+    if constexpr (kRows > kLimit || (kKind == Rows::Pair && (kRows % 2 != 0 || kRows > kWideLimit)))
+      return nullptr;
+    else
+      return MicroKernel<kRows, kBlocks, kRowStride, kStepStride, kSteps, kKind>::run;
+  }
+  template <int... kRows>
+  constexpr explicit KernelTable(std::integer_sequence<int, kRows...>)
+      : kernel{{nullptr, instance<kRows + 1, 1>()...}, {nullptr, instance<kRows + 1, kWideBlocks>()...}} {}
+
+  static TileKernel get(int blocks, int rows) {
+    static constexpr KernelTable table{std::make_integer_sequence<int, kNarrowLimit>{}};
+    return table.kernel[blocks == 2][rows];
+  }
+};
+
+// One source each, so that they compile side by side.
+TileKernel matrix_kernel(int blocks, int rows);
+TileKernel edge_kernel(int blocks, int rows);
+TileKernel pair_kernel(int blocks, int rows);
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,118 @@
+// Moves between row-major storage and blocks of 16: the transposes every packed layout is made of.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "gemm/micro_kernel.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+template <int... kLane>
+OPENBNNS_INLINE Vec interleave_low(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, (kLane / 2 + (kLane % 2) * kWidth)...);
+}
+template <int... kLane>
+OPENBNNS_INLINE Vec interleave_high(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(a, b, (kWidth / 2 + kLane / 2 + (kLane % 2) * kWidth)...);
+}
+
+// r[i][j] <-> r[j][i] for a square of kWidth rows, in registers: log2(kWidth) rounds of perfect shuffles.
+OPENBNNS_INLINE void transpose(Vec* r) {
+  constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
+  Vec t[kWidth];
+  OPENBNNS_UNROLL for (int round = 1; round < kWidth; round *= 2) {
+    OPENBNNS_UNROLL for (int i = 0; i < kWidth / 2; i++) {
+      t[2 * i] = interleave_low(r[i], r[i + kWidth / 2], lanes);
+      t[2 * i + 1] = interleave_high(r[i], r[i + kWidth / 2], lanes);
+    }
+    OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = t[i];
+  }
+}
+
+// Columns of a row-major source of up to 16 rows, each written as 16 consecutive values (missing rows as zeros) where
+// place(column) says. source: [rows][row_stride], columns of it used.
+template <class Place>
+OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int rows, int64_t columns, Place place) {
+  for (int part = 0; part < kBlock; part += kWidth) {
+    int have_rows = std::max(0, std::min(rows - part, kWidth));
+    const float* from = source + part * row_stride;
+    for (int64_t j = 0; j < columns; j += kWidth) {
+      Vec r[kWidth];
+      int have_columns = static_cast<int>(std::min<int64_t>(columns - j, kWidth));
+      if (have_rows == kWidth && have_columns == kWidth) {
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(from + i * row_stride + j);
+        transpose(r);
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(place(j + i) + part, r[i]);
+      } else {
+        float square[kWidth * kWidth] = {};
+        for (int i = 0; i < have_rows; i++)
+          std::memcpy(square + i * kWidth, from + i * row_stride + j, have_columns * sizeof(float));
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(square + i * kWidth);
+        transpose(r);
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(square + i * kWidth, r[i]);
+        for (int i = 0; i < have_columns; i++) store(place(j + i) + part, load(square + i * kWidth));
+      }
+    }
+  }
+}
+
+// blocks[row / 16][column][row % 16] = source[row][column], blocks `block_stride` apart, the last one zero-filled.
+inline void pack_transposed(const float* source, int64_t row_stride, int64_t rows, int64_t columns, float* blocks,
+                            int64_t block_stride) {
+  for (int64_t row = 0; row < rows; row += kBlock) {
+    float* block = blocks + row / kBlock * block_stride;
+    transpose_rows(source + row * row_stride, row_stride, static_cast<int>(std::min<int64_t>(rows - row, kBlock)),
+                   columns, [=](int64_t j) { return block + j * kBlock; });
+  }
+}
+
+// blocks[column / 16][row][column % 16] = source[row][column], blocks `block_stride` apart, the last one zero-filled.
+inline void pack_columns(const float* source, int64_t row_stride, int64_t rows, int64_t columns, float* blocks,
+                         int64_t block_stride) {
+  int64_t whole = columns / kBlock * kBlock;
+  for (int64_t row = 0; row < rows; row++) {
+    const float* from = source + row * row_stride;
+    float* to = blocks + row * kBlock;
+    for (int64_t column = 0; column < whole; column += kBlock, to += block_stride)
+      OPENBNNS_UNROLL for (int v = 0; v < kBlock; v += kWidth) store(to + v, load(from + column + v));
+    if (whole < columns)
+      for (int v = 0; v < kBlock; v++) to[v] = v < columns - whole ? from[whole + v] : 0.f;
+  }
+}
+
+// planes[row][j] = (or +=) block[j][row], rows <= 16, j < count: from blocks of 16 channels back to image planes.
+template <bool kAdd>
+inline void unpack_block(const float* block, int64_t count, float* planes, int64_t plane_stride, int rows) {
+  for (int part = 0; part < rows; part += kWidth) {
+    int have_rows = std::min(rows - part, kWidth);
+    for (int64_t j = 0; j < count; j += kWidth) {
+      Vec r[kWidth];
+      int have = static_cast<int>(std::min<int64_t>(count - j, kWidth));
+      if (have == kWidth) {
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(block + (j + i) * kBlock + part);
+      } else {
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++)
+          r[i] = load(block + (j + (i < have ? i : have - 1)) * kBlock + part);
+      }
+      transpose(r);
+      float* to = planes + part * plane_stride + j;
+      if (have == kWidth && have_rows == kWidth) {
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++)
+          store(to + i * plane_stride, kAdd ? load(to + i * plane_stride) + r[i] : r[i]);
+      } else {
+        float square[kWidth * kWidth];
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(square + i * kWidth, r[i]);
+        for (int i = 0; i < have_rows; i++)
+          for (int q = 0; q < have; q++) {
+            float* p = to + i * plane_stride + q;
+            *p = kAdd ? *p + square[i * kWidth + q] : square[i * kWidth + q];
+          }
+      }
+    }
+  }
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

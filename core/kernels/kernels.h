@@ -1,0 +1,72 @@
+// Everything the bindings can ask of one instruction set: makers of plans, and a few probes.
+//
+// Each kernel source is compiled once per instruction set, inside `namespace openbnns::OPENBNNS_ISA` (avx512, avx2,
+// base); table.cpp gathers its functions into one `Kernels` table, chosen at run time.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "runtime/plan.h"
+
+namespace openbnns {
+
+// Numbers of the functions are those of BNNSActivationFunction.
+struct ActivationSpec {
+  int function = 0;
+  float alpha = 0, beta = 0;
+};
+
+struct FullyConnectedShape {
+  int64_t inputs, outputs;  // x: [inputs], w: [outputs][inputs], b: [outputs], y: [outputs]
+};
+
+// x: [in_channels][in_height][in_width], y: [out_channels][out_height][out_width],
+// w: [out_channels][in_channels / groups][kernel_height][kernel_width], b: [out_channels].
+// Output cell (oy, ox) meets input cell (oy * stride_y + ky * dilation_y - pad_up, likewise x); cells outside the
+// input are zero, so padding below and to the right need not be named.
+struct ConvolutionShape {
+  int64_t in_channels, in_height, in_width;
+  int64_t out_channels, out_height, out_width;
+  int64_t kernel_height, kernel_width;
+  int64_t stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left, groups;
+};
+
+// One sample seen as [outer][length][inner]; axis-wise functions (softmax, ...) run along `length`, elementwise
+// ones over everything. `channels` > 0 (PReLU per channel): the sample is [channels][outer * length * inner / channels].
+struct ActivationShape {
+  int64_t outer, length, inner, channels;
+};
+
+// Operand roles and broadcasting, resolved by the filter: every operand is described by its element strides over the
+// common output shape (0 where it is repeated). The batch is axis 0 when `batched`, with the Call's batch stride.
+struct ArithmeticShape {
+  static constexpr int kMaxRank = 8;
+  int function = 0;      // BNNSArithmeticFunction
+  int operands = 1;      // 1, 2 or 3
+  int rank = 0;          // of one sample, C order
+  int64_t size[kMaxRank] = {};
+  int64_t operand_size[3][kMaxRank] = {};  // equal to size or 1, per axis
+  bool batched[3] = {};  // Sample (own batch axis) against Parameter / Constant (one copy)
+};
+
+struct Kernels {
+  const char* name;
+  std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
+  std::unique_ptr<Plan> (*make_convolution)(const ConvolutionShape&, const ActivationSpec&);
+  // The adjoint of the convolution `shape` with the roles of its two images exchanged: the plan's X is that
+  // convolution's output image, Y its input image, W keeps that convolution's form, B has in_channels entries.
+  std::unique_ptr<Plan> (*make_transposed_convolution)(const ConvolutionShape&, const ActivationSpec&);
+  std::unique_ptr<Plan> (*make_activation)(const ActivationShape&, const ActivationSpec&);
+  std::unique_ptr<Plan> (*make_arithmetic)(const ArithmeticShape&, const ActivationSpec&);
+  double (*peak_gflop)(int64_t iterations);  // GFLOP done by a register-only multiply-add loop, for benchmarks
+};
+
+const Kernels& kernels_base();
+#if defined(__x86_64__)
+const Kernels& kernels_avx2();
+const Kernels& kernels_avx512();
+#endif
+// Best for this CPU, or the one OPENBNNS_ISA (avx512, avx2, base) names if the CPU has it.
+const Kernels& kernels();
+
+}  // namespace openbnns

@@ -1,0 +1,16 @@
+// The plan makers of one instruction set, gathered by table.cpp.
+#pragma once
+#include "kernels/kernels.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+std::unique_ptr<Plan> make_fully_connected(const FullyConnectedShape& shape, const ActivationSpec& activation);
+std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation);
+std::unique_ptr<Plan> make_transposed_convolution(const ConvolutionShape& shape, const ActivationSpec& activation);
+std::unique_ptr<Plan> make_activation(const ActivationShape& shape, const ActivationSpec& activation);
+std::unique_ptr<Plan> make_arithmetic(const ArithmeticShape& shape, const ActivationSpec& activation);
+double peak_gflop(int64_t iterations);
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

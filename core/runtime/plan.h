@@ -1,0 +1,33 @@
+// What a native filter leaves behind after creation: a plan, run with addresses and sizes only.
+#pragma once
+#include <cstdint>
+
+namespace openbnns {
+
+// One run of a plan. Slots are numbered by the family (see the enums below); an absent tensor has a null
+// address. All data is float32 in canonical form: C order, one sample packed, samples `stride` elements apart.
+struct Call {
+  static constexpr int kMaxSlots = 12;
+  int64_t batch = 1;
+  float* address[kMaxSlots] = {};
+  int64_t stride[kMaxSlots] = {};  // elements from one sample to the next; unused for parameters
+  uint32_t accumulate = 0;         // bit s set: the gradient in slot s is added to what the buffer holds
+  int threads = 1;
+
+  bool adds(int slot) const { return accumulate >> slot & 1; }
+};
+
+// Slots of every filter with one input (fully connected, convolution, activation, pooling).
+enum Slot { X, W, B, Y, DX, DY, DW, DB };
+
+// Slots of arithmetic filters: up to three operands.
+enum ArithmeticSlot { A0, A1, A2, OUT, DA0, DA1, DA2, DOUT };
+
+class Plan {
+ public:
+  virtual ~Plan() = default;
+  virtual void forward(const Call& call) = 0;
+  virtual void backward(const Call& call) = 0;
+};
+
+}  // namespace openbnns

@@ -1,0 +1,154 @@
+#include "runtime/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <thread>
+#include <vector>
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace openbnns {
+namespace {
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Cores granted by a cgroup quota (v2, then v1); a large number when there is none.
+int cgroup_cores() {
+  double quota = 0, period = 0;
+  std::ifstream v2("/sys/fs/cgroup/cpu.max");
+  if (v2 >> quota >> period && quota > 0 && period > 0) return std::max(1, static_cast<int>(quota / period));
+  std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+  if (q >> quota && p >> period && quota > 0 && period > 0) return std::max(1, static_cast<int>(quota / period));
+  return 1 << 20;
+}
+
+int detected_threads() {
+  if (const char* text = std::getenv("OPENBNNS_NUM_THREADS")) {
+    int n = std::atoi(text);
+    if (n > 0) return std::min(n, 256);
+  }
+  int cores = std::max(1u, std::thread::hardware_concurrency());
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::min(cores, CPU_COUNT(&set));
+#endif
+  return std::max(1, std::min(cores, cgroup_cores()));
+}
+
+constexpr int kSpins = 2000;  // about 50 microseconds; longer gaps between calls put the workers to sleep
+
+struct Pool {
+  std::mutex busy;  // held by the caller that owns the workers
+  std::vector<std::thread> threads;
+  std::mutex sleep_mutex;
+  std::condition_variable wake;
+  std::atomic<uint64_t> generation{0};
+  std::atomic<int> sleepers{0};
+  std::atomic<int> unfinished{0};
+  std::atomic<bool> stop{false};
+  Task task = nullptr;
+  void* context = nullptr;
+  int workers = 1;
+
+  void worker_loop(int worker) {
+    uint64_t seen = 0;
+    for (;;) {
+      for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; i++) pause();
+      if (generation.load(std::memory_order_acquire) == seen) {
+        std::unique_lock<std::mutex> lock(sleep_mutex);
+        sleepers.fetch_add(1);
+        wake.wait(lock, [&] { return generation.load() != seen; });
+        sleepers.fetch_sub(1);
+      }
+      seen = generation.load(std::memory_order_acquire);
+      if (stop.load()) return;
+      if (worker < workers) task(context, worker, workers);
+      unfinished.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  void grow(int count) {
+    // A new worker starts at generation 0 and must not mistake old generations for work: the counter restarts.
+    if (static_cast<int>(threads.size()) >= count - 1) return;
+    shut_down();
+    for (int w = 1; w < count; w++) threads.emplace_back([this, w] { worker_loop(w); });
+  }
+
+  void shut_down() {
+    if (threads.empty()) return;
+    stop = true;
+    announce();
+    for (auto& t : threads) t.join();
+    threads.clear();
+    stop = false;
+    generation = 0;
+  }
+
+  void announce() {
+    generation.fetch_add(1);
+    if (sleepers.load() > 0) {
+      std::lock_guard<std::mutex> lock(sleep_mutex);
+      wake.notify_all();
+    }
+  }
+
+  void run(int count, Task t, void* c) {
+    grow(count);
+    task = t;
+    context = c;
+    workers = count;
+    unfinished.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
+    announce();
+    t(c, 0, count);
+    while (unfinished.load(std::memory_order_acquire) != 0) pause();
+  }
+};
+
+Pool* pool = nullptr;
+std::atomic<int> thread_limit{0};
+
+// A forked child has the memory of the pool but none of its threads: start afresh, leaking the old object.
+void after_fork_in_child() { pool = new Pool; }
+
+Pool& the_pool() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    pool = new Pool;  // never destroyed: workers may outlive static destructors
+#if defined(__linux__) || defined(__APPLE__)
+    pthread_atfork(nullptr, nullptr, after_fork_in_child);
+#endif
+  });
+  return *pool;
+}
+
+}  // namespace
+
+int max_threads() {
+  int n = thread_limit.load(std::memory_order_relaxed);
+  if (n == 0) thread_limit = n = detected_threads();
+  return n;
+}
+
+void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, 256) : detected_threads(); }
+
+void run_workers(int workers, Task task, void* context) {
+  Pool& p = the_pool();
+  std::unique_lock<std::mutex> owner(p.busy, std::try_to_lock);
+  if (workers > 1 && owner.owns_lock()) return p.run(workers, task, context);
+  for (int w = 0; w < workers; w++) task(context, w, workers);
+}
+
+}  // namespace openbnns

@@ -1,0 +1,60 @@
+// One vector type over compiler vector extensions. Its width is that of the instruction set this file is compiled for;
+// the code that uses it is the same for all of them.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#define OPENBNNS_INLINE inline __attribute__((always_inline))
+#if defined(__clang__)
+#define OPENBNNS_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define OPENBNNS_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kWidth = 16;
+#elif defined(__AVX2__)
+constexpr int kWidth = 8;
+#else
+constexpr int kWidth = 4;
+#endif
+
+typedef float Vec __attribute__((vector_size(kWidth * 4)));
+typedef int32_t IntVec __attribute__((vector_size(kWidth * 4)));
+typedef float UnalignedVec __attribute__((vector_size(kWidth * 4), aligned(4), may_alias));
+
+OPENBNNS_INLINE Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
+OPENBNNS_INLINE void store(float* p, Vec v) { *reinterpret_cast<UnalignedVec*>(p) = v; }
+// `x - Vec{}` becomes one broadcast, foldable into the arithmetic that uses it.
+OPENBNNS_INLINE Vec splat(float x) { return x - Vec{}; }
+OPENBNNS_INLINE IntVec splat_int(int32_t x) { return x - IntVec{}; }
+
+OPENBNNS_INLINE IntVec bits(Vec v) { return reinterpret_cast<IntVec>(v); }
+OPENBNNS_INLINE Vec from_bits(IntVec v) { return reinterpret_cast<Vec>(v); }
+// mask lanes are all ones (true) or all zeros (false), as comparisons give them
+OPENBNNS_INLINE Vec select(IntVec mask, Vec yes, Vec no) { return mask ? yes : no; }
+
+// The first `count` lanes, 0 <= count <= kWidth; the others are zero / untouched.
+OPENBNNS_INLINE Vec load_partial(const float* p, int64_t count) {
+  Vec v{};
+  std::memcpy(&v, p, static_cast<size_t>(count) * sizeof(float));
+  return v;
+}
+OPENBNNS_INLINE void store_partial(float* p, Vec v, int64_t count) {
+  std::memcpy(p, &v, static_cast<size_t>(count) * sizeof(float));
+}
+
+// Sum of the lanes in a fixed tree order.
+OPENBNNS_INLINE float sum_lanes(Vec v) {
+  float lane[kWidth];
+  store(lane, v);
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2)
+    OPENBNNS_UNROLL for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+  return lane[0];
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

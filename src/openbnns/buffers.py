@@ -1,0 +1,132 @@
+"""Memory that callers pass: NumPy arrays, anything with a buffer, or trusted addresses."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .descriptors import ElementType
+from .errors import Problem
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A stretch of the caller's memory. ``nbytes`` is ``None`` for a plain address, which is trusted."""
+
+    address: int
+    nbytes: int | None
+    writable: bool
+    owner: Any
+
+    def overlaps(self, other: Buffer, own_bytes: int, other_bytes: int) -> bool:
+        """Whether the first ``own_bytes`` here and the first ``other_bytes`` there share memory."""
+        return self.address < other.address + other_bytes and other.address < self.address + own_bytes
+
+
+class _Memory:
+    """Presents a strided stretch of memory to NumPy without copying."""
+
+    def __init__(
+        self, address: int, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], writable: bool, owner: Any
+    ) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "data": (address, not writable), "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3,
+        }  # fmt: skip
+
+
+def array_at(
+    buffer: Buffer,
+    offset: int,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    *,
+    writable: bool = False,
+) -> NDArray[Any]:
+    """A NumPy view of the buffer from byte ``offset``; ``strides`` in bytes. Keeps the owner alive."""
+    return np.asarray(_Memory(buffer.address + offset, dtype, shape, strides, writable, buffer.owner))
+
+
+def _matches(kind: str, itemsize: int, element: ElementType) -> bool:
+    """Whether items of this NumPy kind and size may hold elements of this type."""
+    if itemsize == 1 and kind in "uSVc":
+        return True  # raw bytes
+    if element.numpy is None:
+        return itemsize == 1 and kind in "uib"
+    if itemsize != element.numpy.itemsize:
+        return False
+    if element.kind == "bfloat":
+        return kind in "uV"
+    if element.kind == "boolean":
+        return kind in "bui"
+    return kind == element.numpy.kind
+
+
+def _impossible(obj: Any, who: str) -> TypeError:
+    return TypeError(
+        f"{who} is of type {type(obj).__name__}. Pass None for NULL, an object with a buffer (NumPy array, bytearray, "
+        "memoryview, ctypes array, DLPack on the CPU), or an int address."
+    )
+
+
+def _as_array(obj: Any, who: str) -> NDArray[Any]:
+    """A NumPy view of any object that exposes memory, never a copy."""
+    if isinstance(obj, np.ndarray):
+        return obj
+    try:
+        return np.asarray(memoryview(obj))
+    except (TypeError, ValueError, BufferError):
+        pass
+    if hasattr(obj, "__array_interface__"):
+        return np.asarray(obj)
+    if hasattr(obj, "__dlpack__"):
+        try:
+            return np.from_dlpack(obj)
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:
+            raise Problem(f"{who}: its DLPack memory cannot be used ({error}). Pass a tensor on the CPU.") from None
+    raise _impossible(obj, who)
+
+
+def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
+    """The memory behind ``obj``, checked for item type and contiguity but not yet for size."""
+    if isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
+        address = operator.index(obj)
+        if not 0 < address < 1 << 63:
+            raise Problem(f"{who} is the address {address:#x}, which cannot be valid. Pass None for NULL.")
+        return Buffer(address, None, True, None)
+    array = _as_array(obj, who)
+    if not _matches(array.dtype.kind, array.dtype.itemsize, element):
+        raise Problem(
+            f"{who} holds {array.dtype} items, but its descriptor says {element.name}. "
+            f"Pass an array of {storage_name(element)}, or a flat uint8 view of the bytes.",
+            kind=TypeError,
+        )
+    if not array.flags.c_contiguous:
+        raise Problem(
+            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so its memory is not the flat "
+            "list of elements that BNNS expects. Pass np.ascontiguousarray(...) of an input or a contiguous output; gaps "
+            "belong into the descriptor's stride."
+        )
+    return Buffer(int(array.ctypes.data), array.nbytes, bool(array.flags.writeable), obj)
+
+
+def storage_name(element: ElementType) -> str:
+    """NumPy type that stores an element type, for messages."""
+    return element.numpy.name if element.numpy is not None else "uint8"
+
+
+def require_bytes(buffer: Buffer, needed: int, who: str, detail: str) -> None:
+    """Refuse a buffer that the call would run past."""
+    if buffer.nbytes is not None and buffer.nbytes < needed:
+        raise Problem(f"{who} holds {buffer.nbytes} bytes, but the call touches {needed} ({detail}). Pass a larger buffer.")
+
+
+def require_writable(buffer: Buffer, who: str) -> None:
+    """Refuse a read-only output."""
+    if not buffer.writable:
+        raise Problem(f"{who} is read-only, but the call writes to it. Pass a writable buffer, e.g. a copy of the array.")

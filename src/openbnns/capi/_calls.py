@@ -1,0 +1,51 @@
+"""How every function of the C face fails: a message kept and logged, a status code, nothing raised, nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ..errors import Problem, record
+from ..filters._base import Filter
+from ..filters._tensors import Caller
+from .structs import BNNSFilterParameters
+
+BNNSFilter = Filter
+
+_F = TypeVar("_F", bound=Filter)
+
+
+def create(make: Callable[..., _F], who: str, layer_params: Any, struct: type[Any], filter_params: Any, *rest: Any) -> _F | None:
+    """A filter, or ``None`` with the reason kept."""
+    if layer_params is None:
+        record(Problem(f"{who}: layer_params is NULL. Pass a {struct.__name__}."))
+        return None
+    if not isinstance(layer_params, struct):
+        raise TypeError(f"{who}: layer_params must be a {struct.__name__}, not {type(layer_params).__name__}.")
+    check_filter_params(filter_params, who)
+    try:
+        return make(layer_params, filter_params, who, *rest)
+    except Problem as problem:
+        record(problem)
+        return None
+
+
+def check_filter_params(filter_params: Any, who: str) -> None:
+    """Only a ``BNNSFilterParameters`` or NULL will do."""
+    if filter_params is not None and not isinstance(filter_params, BNNSFilterParameters):
+        raise TypeError(f"{who}: filter_params must be a BNNSFilterParameters or None, not {type(filter_params).__name__}.")
+
+
+def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
+    """Run a method of a filter as a C call: 0, or a negative code with the reason kept."""
+    try:
+        if filter is None:
+            raise Problem(
+                f"{who}: filter is NULL. Its creation failed or was skipped: check the creation call and its message."
+            )
+        if not isinstance(filter, Filter):
+            raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
+        getattr(filter, method)(Caller(who), *arguments)
+    except Problem as problem:
+        return record(problem)
+    return 0

@@ -1,0 +1,99 @@
+"""Switches for the points where public documents leave the behaviour of BNNS open.
+
+Each switch is an attribute of the module-level object :data:`switches`; the default is the reading described on the
+docs page "Open questions". Change one for the whole process, or for a block of code::
+
+    from openbnns import compat
+
+    compat.switches.transposed_kernel_scatter = True
+
+    with compat.using(max_pool_padding_is_zero=True):
+        ...
+
+Switches are read when a filter is created, unless the text says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+
+@dataclass
+class Switches:
+    """One named switch per entry of the ambiguity register; the number is that entry's."""
+
+    mha_dhk_keras_order: bool = False
+    """1: read MHA_DHK as D slowest and K fastest in memory, instead of d*s0 + h*s1 + k*s2."""
+    integer_bias_before_scale: bool = False
+    """2: convert float to integer as v/scale - bias, the printed form, instead of (v - bias)/scale."""
+    kink_derivative_from_right: bool = False
+    """3: derivative of RectifiedLinear at 0 is 1 instead of 0."""
+    convolution_exact_size: bool = False
+    """4: reject convolution outputs that leave a remainder at the right or lower border."""
+    transposed_kernel_scatter: bool = False
+    """5: transposed convolution scatters with the kernel as stored, instead of rotated by 180 degrees under OIHW."""
+    max_pool_padding_is_zero: bool = False
+    """6: zero padding takes part in max pooling."""
+    max_pool_index_per_sample: bool = False
+    """7: max-pool indices count through all channels of a sample, instead of within one plane."""
+    moving_statistics_torch: bool = False
+    """8: momentum weighs the new statistics, and the moving variance is the unbiased one, as PyTorch has it."""
+    softmax_loss_class_factor: bool = False
+    """9: divide the softmax cross entropy of a sample by the number of classes."""
+    cosine_gradient_plain: bool = False
+    """10: gradient of the cosine distance without the tangent-space term."""
+    yolo_raw_coordinates: bool = False
+    """11: Yolo compares raw x, y instead of their sigmoids."""
+    dropout_control_reversed: bool = False
+    """12: dropout control bits count from the slowest axis."""
+    minmax_tie_split: bool = False
+    """13: Minimum and Maximum split the gradient of a tie evenly, instead of giving it to the first operand."""
+    resize_asymmetric: bool = False
+    """14: linear resize without align_corners reads src = i * in / out, without the half-pixel shift."""
+    argmax_last_axis: bool = False
+    """15: ArgMax over several axes reports the position along the fastest reduced axis only."""
+    embedding_renormalize_in_place: bool = False
+    """16: max_norm of an embedding changes the stored dictionary."""
+    attention_value_size_from_output: bool = False
+    """17: d_value is read from the output descriptor."""
+    attention_strict_cache: bool = False
+    """18: attention backward without its cache, or with a caller's workspace, fails as seen on macOS 15."""
+    optimizer_scale_before_clip: bool = False
+    """19: gradients are scaled before they are clipped."""
+    adam_epsilon_torch: bool = False
+    """20: Adam adds epsilon to the corrected root, as PyTorch does."""
+    tile_reversed_axes: bool = False
+    """21: BNNSTile applies repeat factors to the axes in reverse, as seen on macOS 15."""
+    crop_resize_plain_extent: bool = False
+    """22: crop-resize takes L instead of L + 1 as the extent of a box."""
+
+
+switches = Switches()
+"""The switches in force."""
+
+
+@contextmanager
+def using(**changes: bool) -> Iterator[Switches]:
+    """Set some switches for the duration of a ``with`` block.
+
+    >>> from openbnns import compat
+    >>> with compat.using(minmax_tie_split=True) as s:
+    ...     s.minmax_tie_split
+    True
+    >>> compat.switches.minmax_tie_split
+    False
+    """
+    known = {f.name for f in fields(Switches)}
+    unknown = sorted(set(changes) - known)
+    if unknown:
+        raise TypeError(f"compat.using: there is no switch {unknown[0]!r}. The switches are: {', '.join(sorted(known))}.")
+    before = {name: getattr(switches, name) for name in changes}
+    for name, value in changes.items():
+        setattr(switches, name, bool(value))
+    try:
+        yield switches
+    finally:
+        for name, value in before.items():
+            setattr(switches, name, value)

@@ -1,0 +1,273 @@
+"""Array descriptors resolved to views: element types, data layouts, sizes and strides.
+
+A :class:`View` is what a ``BNNSNDArrayDescriptor`` means, checked and with every default filled in. Sizes and steps are
+kept in the order of ``size[]``; ``memory_axes`` lists those axes from slowest to fastest, so that a packed array is the
+C-order NumPy array of shape ``view.shape``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import compat
+from .capi.enums import BNNSDataLayout, BNNSDataType
+from .errors import Problem
+
+MAX_ELEMENTS = 1 << 46
+"""More elements than any machine can hold; larger sizes are mistakes (such as a negative number cast to size_t)."""
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """One BNNS element type. ``numpy`` is the storage type, or ``None`` when several values share a byte."""
+
+    code: int
+    name: str
+    kind: str  # "float", "bfloat", "int", "uint", "indexed" or "boolean"
+    bits: int
+    numpy: np.dtype[Any] | None
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+
+def _element_types() -> dict[int, ElementType]:
+    storage = {
+        "Float16": "f2", "Float32": "f4", "BFloat16": "u2", "Boolean": "u1", "Indexed8": "u1",
+        "Int8": "i1", "Int16": "i2", "Int32": "i4", "Int64": "i8",
+        "UInt8": "u1", "UInt16": "u2", "UInt32": "u4", "UInt64": "u8",
+    }  # fmt: skip
+    types = {}
+    for member in BNNSDataType:
+        name = member.name.removeprefix("BNNSDataType")
+        bits = int(member) & 0xFF
+        if bits == 0:  # the bare class bits are not types
+            continue
+        kind = {"F": "float", "B": "bfloat", "I": "int", "U": "uint"}[name[0]]
+        if name.startswith("Indexed"):
+            kind = "indexed"
+        elif name == "Boolean":
+            kind = "boolean"
+        numpy_type = np.dtype(storage[name]) if name in storage else None
+        types[int(member)] = ElementType(int(member), name, kind, bits, numpy_type)
+    return types
+
+
+ELEMENT_TYPES = _element_types()
+FLOAT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeFloat32)]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One data layout: which axis of ``size[]`` each entry of ``stride[]`` steps, and what is special about it."""
+
+    code: int
+    name: str
+    stepped: tuple[int, ...]  # stride[k] steps axis size[stepped[k]]
+    flipped: tuple[int, ...] = ()  # axes stored in reverse
+    blocked32: bool = False  # groups of 32 output channels are interleaved
+    opaque: bool = False  # sparse weights, readable only by the library
+
+    @property
+    def rank(self) -> int:
+        return len(self.stepped)
+
+
+def _layouts() -> dict[int, Layout]:
+    layouts = {}
+    for member in BNNSDataLayout:
+        code, name = int(member), member.name.removeprefix("BNNSDataLayout")
+        rank = code >> 16
+        stepped = tuple(range(rank))
+        if name.endswith("FirstMajor"):
+            stepped = stepped[::-1]
+        elif name == "MHA_DHK":
+            stepped = (0, 2, 1)
+        layouts[code] = Layout(
+            code,
+            name,
+            stepped,
+            flipped=(0, 1) if name.endswith("HrWr") else (),
+            blocked32=name.endswith("Pack32"),
+            opaque=name == "FullyConnectedSparse",
+        )
+    return layouts
+
+
+LAYOUTS = _layouts()
+
+
+def layout_of(code: int) -> Layout:
+    """The layout with this code, which must exist."""
+    layout = LAYOUTS[int(code)]
+    if layout.name == "MHA_DHK" and compat.switches.mha_dhk_keras_order:
+        return Layout(layout.code, layout.name, (1, 2, 0))
+    return layout
+
+
+@dataclass(frozen=True)
+class View:
+    """A descriptor resolved: what each element is and where it lies.
+
+    ``steps[a]`` is the distance in elements between neighbours along axis ``size[a]`` (absolute; rotated axes are
+    listed in ``layout.flipped``).
+    """
+
+    layout: Layout
+    element: ElementType
+    size: tuple[int, ...]
+    steps: tuple[int, ...]
+    scale: float = 1.0
+    bias: float = 0.0
+    table: NDArray[np.float32] | None = None
+
+    @cached_property
+    def memory_axes(self) -> tuple[int, ...]:
+        """Axes of ``size`` from slowest to fastest."""
+        return self.layout.stepped[::-1]
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the equivalent C-order array."""
+        return tuple(self.size[a] for a in self.memory_axes)
+
+    @cached_property
+    def count(self) -> int:
+        """Number of elements of one sample."""
+        n = 1
+        for s in self.size:
+            n *= s
+        return n
+
+    @cached_property
+    def span(self) -> int:
+        """Elements from the first to the last one touched, both included."""
+        if self.layout.blocked32:
+            kw, kh, inputs, outputs = self.size
+            return 32 * kw * kh * inputs * ((outputs + 31) // 32)
+        return 1 + sum((n - 1) * step for n, step in zip(self.size, self.steps, strict=True))
+
+    @cached_property
+    def extent(self) -> int:
+        """Distance between packed samples: the largest stride times the extent it steps."""
+        if self.layout.blocked32:
+            return self.span
+        slowest = self.layout.stepped[-1]
+        return self.steps[slowest] * self.size[slowest]
+
+    @cached_property
+    def packed(self) -> bool:
+        """No gaps, no reversed axes, no interleaving: the bytes are those of the C-order array."""
+        return self.extent == self.count and self.span == self.count and not (self.layout.flipped or self.layout.blocked32)
+
+    @cached_property
+    def canonical(self) -> bool:
+        """Packed float32: kernels read and write it as it is."""
+        return self.packed and self.element is FLOAT32
+
+    @cached_property
+    def overlapping(self) -> bool:
+        """Some element is reached in two ways (strides smaller than what they step over)."""
+        reach = 1
+        for axis in self.layout.stepped:
+            if self.size[axis] > 1:
+                if self.steps[axis] < reach:
+                    return True
+                reach = self.steps[axis] * (self.size[axis] - 1) + reach
+        return False
+
+    def bytes_of(self, elements: int) -> int:
+        """Bytes that hold this many consecutive elements."""
+        return (elements * self.element.bits + 7) // 8
+
+
+def packed_strides(layout: Layout, size: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
+    """``stride[]`` with every 0 replaced by its packed value."""
+    strides: list[int] = []
+    for k in range(layout.rank):
+        step = given[k]
+        if step == 0:
+            step = 1 if k == 0 else strides[k - 1] * size[layout.stepped[k - 1]]
+        strides.append(step)
+    return tuple(strides)
+
+
+def element_type(code: int, who: str) -> ElementType:
+    """The element type with this code, or a problem that lists the choices."""
+    if int(code) in ELEMENT_TYPES:
+        return ELEMENT_TYPES[int(code)]
+    choices = ", ".join(t.name for t in ELEMENT_TYPES.values())
+    raise Problem(
+        f"{who}.data_type is {int(code):#x}, which is no BNNSDataType. Use one of BNNSDataType{{{choices}}}.",
+        kind=TypeError,
+    )
+
+
+def resolve(descriptor: Any, who: str) -> View:
+    """Check a ``BNNSNDArrayDescriptor`` (but not its data) and fill in every default; ``who`` names it in messages."""
+    if int(descriptor.layout) not in LAYOUTS:
+        raise Problem(
+            f"{who}.layout is {int(descriptor.layout):#x}, which is no BNNSDataLayout. "
+            "Set it, for example to BNNSDataLayoutVector or BNNSDataLayoutImageCHW."
+        )
+    layout = layout_of(descriptor.layout)
+    element = element_type(descriptor.data_type, who)
+    size = tuple(descriptor.size[: layout.rank])
+    total = 1
+    for k, n in enumerate(size):
+        if n == 0:
+            raise Problem(f"{who}.size[{k}] is 0. {layout.name} has {layout.rank} sizes, and all must be at least 1.")
+        total *= n
+    if total > MAX_ELEMENTS:
+        raise Problem(f"{who}.size {size} has {total} elements, more than any memory holds. Check the sizes.")
+    steps = _resolve_strides(descriptor, layout, size, who)
+    table = _resolve_table(descriptor, element, who) if element.kind == "indexed" else None
+    scale = float(descriptor.data_scale) if element.is_integer else 1.0
+    bias = float(descriptor.data_bias) if element.is_integer else 0.0
+    return View(layout, element, size, steps, scale if scale != 0.0 else 1.0, bias, table)
+
+
+def _resolve_strides(descriptor: Any, layout: Layout, size: tuple[int, ...], who: str) -> tuple[int, ...]:
+    given = tuple(descriptor.stride[: layout.rank])
+    if layout.blocked32 and any(given):
+        raise Problem(f"{who}.stride is {given}, but {layout.name} is packed only. Leave stride at 0.")
+    strides = packed_strides(layout, size, given)
+    for k in range(1, layout.rank):
+        if strides[k] < strides[k - 1]:
+            raise Problem(
+                f"{who}.stride is {given}: stride[{k}] = {strides[k]} is smaller than stride[{k - 1}] = {strides[k - 1]}. "
+                "stride[0] belongs to the fastest axis and strides may not decrease; 0 means packed."
+            )
+    if max(strides) * max(size) > MAX_ELEMENTS:
+        raise Problem(f"{who}.stride is {given}, which reaches further than any memory. Check the strides.")
+    steps = [0] * layout.rank
+    for k, axis in enumerate(layout.stepped):
+        steps[axis] = strides[k]
+    return tuple(steps)
+
+
+def _resolve_table(descriptor: Any, element: ElementType, who: str) -> NDArray[np.float32]:
+    from .staging import read_vector
+
+    if descriptor.table_data is None:
+        raise Problem(
+            f"{who}.data_type is {element.name}, but table_data is NULL. "
+            f"Give a table of {1 << element.bits} values and its table_data_type."
+        )
+    entries = element_type(descriptor.table_data_type, f"{who}.table_data").name
+    if ELEMENT_TYPES[int(descriptor.table_data_type)].kind == "indexed":
+        raise Problem(f"{who}.table_data_type is {entries}: a table cannot itself be indexed. Use Float32.", kind=TypeError)
+    return read_vector(
+        descriptor.table_data, ELEMENT_TYPES[int(descriptor.table_data_type)], 1 << element.bits, f"{who}.table_data"
+    )
+
+
+def describe(view: View) -> str:
+    """Short text for messages: ``ImageCHW size (8, 8, 3) Float32``."""
+    return f"{view.layout.name} size {view.size} {view.element.name}"

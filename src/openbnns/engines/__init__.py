@@ -1,0 +1,71 @@
+"""Two engines for one set of filters: compiled kernels, and float64 NumPy written from the formulas."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_core: Any
+try:
+    from .. import _core
+except ImportError:  # pragma: no cover - an installation without the compiled part
+    _core = None
+
+NATIVE = "native"
+REFERENCE = "reference"
+
+_current = REFERENCE
+
+
+def current() -> str:
+    """Name of the engine in use: ``"native"`` or ``"reference"``."""
+    return _current
+
+
+def is_native() -> bool:
+    return _current == NATIVE
+
+
+def select(name: str) -> None:
+    """Choose the engine for the whole process."""
+    global _current
+    if name not in (NATIVE, REFERENCE):
+        raise ValueError(f"openbnns.engine: there is no engine {name!r}. Choose 'native' or 'reference'.")
+    if name == NATIVE and _core is None:
+        raise ValueError(
+            "openbnns.engine: the native engine is not in this installation (openbnns._core cannot be imported). "
+            "Install a wheel or build with a C++17 compiler, or use the 'reference' engine."
+        )
+    _current = name
+    if _core is not None:
+        _core.set_fast_calls(name == NATIVE)
+
+
+@contextmanager
+def engine(name: str) -> Iterator[None]:
+    """Run the filters of a ``with`` block on the named engine.
+
+    ``"native"`` uses compiled float32 kernels; ``"reference"`` computes in float64 with NumPy from the formulas on the
+    docs pages. The choice holds for the whole process while the block runs. The environment variable
+    ``OPENBNNS_ENGINE`` sets the engine at import.
+
+    >>> import openbnns
+    >>> with openbnns.engine("reference"):
+    ...     openbnns.current_engine()
+    'reference'
+    """
+    before = _current
+    select(name)
+    try:
+        yield
+    finally:
+        select(before)
+
+
+def _initial() -> str:
+    return os.environ.get("OPENBNNS_ENGINE") or (NATIVE if _core is not None else REFERENCE)
+
+
+select(_initial())

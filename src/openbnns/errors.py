@@ -1,0 +1,87 @@
+"""Errors: what was wrong, kept for both faces.
+
+Filters raise :class:`Problem`. The C face turns it into a status code, a log line and :func:`last_error`; the Python
+face turns it into a :class:`BNNSError` that is also a ``ValueError`` or ``TypeError``.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+logger = logging.getLogger("openbnns")
+logger.addHandler(logging.NullHandler())
+
+FAILURE = -1
+"""Status code of a failed call."""
+
+
+class Problem(Exception):
+    """A call that cannot be carried out; raised by filters, translated by the faces.
+
+    ``kind`` is ``ValueError`` for values and shapes, ``TypeError`` for element types. ``unsupported`` marks a legal
+    request that is not available (logged as information rather than as an error). ``code`` is the C status.
+    """
+
+    def __init__(
+        self, message: str, *, kind: type[Exception] = ValueError, unsupported: bool = False, code: int = FAILURE
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+        self.unsupported = unsupported
+        self.code = code
+
+
+class BNNSError(Exception):
+    """Base of everything OpenBNNS raises about a layer, a descriptor or an optimizer."""
+
+
+class LayerCreationError(BNNSError):
+    """A layer could not be built from its description."""
+
+
+class LayerApplyError(BNNSError):
+    """An ``apply`` or ``apply_backward`` call failed; nothing was written."""
+
+
+class OptimizerStepError(BNNSError):
+    """An optimizer step failed; no parameter was changed."""
+
+
+class InvalidDescriptorError(BNNSError):
+    """A descriptor or array lacks usable data."""
+
+
+_with_kind: dict[tuple[type[BNNSError], type[Exception]], type[BNNSError]] = {}
+
+
+def as_exception(problem: Problem, family: type[BNNSError]) -> BNNSError:
+    """The exception of the Python face: of class ``family`` and of the problem's kind at once."""
+    key = (family, problem.kind)
+    if key not in _with_kind:
+        _with_kind[key] = type(family.__name__, key, {"__module__": family.__module__, "__doc__": family.__doc__})
+    return _with_kind[key](problem.message)
+
+
+_thread = threading.local()
+
+
+def record(problem: Problem) -> int:
+    """Log a failed call of the C face once, keep its message for :func:`last_error`, and give its status code."""
+    _thread.message = problem.message
+    logger.log(logging.INFO if problem.unsupported else logging.ERROR, "%s", problem.message)
+    return problem.code
+
+
+def last_error() -> str | None:
+    """The message of the last failed ``openbnns.capi`` call of this thread, or ``None`` if none has failed.
+
+    >>> import openbnns
+    >>> from openbnns import capi
+    >>> capi.BNNSFilterApply(None, None, None)
+    -1
+    >>> openbnns.last_error()
+    'BNNSFilterApply: filter is NULL. Its creation failed or was skipped: check the creation call and its message.'
+    """
+    return getattr(_thread, "message", None)

@@ -1,0 +1,70 @@
+"""Rules for activations fused into other filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..capi.enums import BNNSActivationFunction
+from ..engines.reference.activation import FROM_OUTPUT, Activation, Function
+from ..errors import Problem
+
+# Functions that only a filter of their own can compute.
+_STANDALONE_ONLY = {
+    Function.INTEGER_LINEAR_SATURATE,
+    Function.INTEGER_LINEAR_SATURATE_PER_CHANNEL,
+    Function.GUMBEL,
+    Function.GUMBEL_MAX,
+}
+
+
+def function_name(function: int) -> str:
+    """``Tanh`` for 4; the number itself when there is no such function."""
+    try:
+        return Function(function).name if function == Function.HARD_SWISH else _c_name(function)
+    except ValueError:
+        return str(int(function))
+
+
+def _c_name(function: int) -> str:
+    return BNNSActivationFunction(function).name.removeprefix("BNNSActivationFunction")
+
+
+def resolve_fused(activation: Any, who: str) -> Activation:
+    """The activation of a layer, checked for being one that can be fused."""
+    function = check_function(activation.function, f"{who}.activation.function")
+    if function in _STANDALONE_ONLY:
+        raise Problem(
+            f"{who}.activation.function is {function_name(function)}, which cannot be fused into another layer. "
+            "Create it as a filter of its own with BNNSFilterCreateLayerActivation.",
+            unsupported=True,
+        )
+    if function == Function.PRELU_PER_CHANNEL:  # creation replicates alpha to every channel; fused, it stays that way
+        function = int(Function.LEAKY_RECTIFIED_LINEAR)
+        return Activation(function, float(activation.alpha), 0.0)
+    return Activation(function, float(activation.alpha), float(activation.beta))
+
+
+def check_function(function: Any, who: str) -> int:
+    """The number of a known activation function."""
+    number = int(function)
+    if number not in set(Function):
+        raise Problem(f"{who} is {number}, which is no BNNSActivationFunction. Use one of 0 to {max(Function)}.")
+    return number
+
+
+def check_trainable(f: Activation, caller: str, original: int | None = None) -> None:
+    """Refuse a fused activation whose derivative cannot be taken from the output."""
+    function = f.function if original is None else original
+    if function not in FROM_OUTPUT:
+        raise Problem(
+            f"{caller}: the fused activation {function_name(function)} cannot be trained, because its derivative cannot "
+            "be taken from the layer's output. Make it a separate activation filter, which keeps its input.",
+            unsupported=True,
+        )
+    needs_positive_alpha = (Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR)
+    if function in needs_positive_alpha and not f.alpha > 0:
+        raise Problem(
+            f"{caller}: the fused activation {function_name(function)} has alpha {f.alpha:g}; in training alpha must be "
+            "above 0, or the sign of the input is lost. Use a positive alpha or a separate activation filter.",
+            unsupported=True,
+        )

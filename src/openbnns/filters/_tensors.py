@@ -1,0 +1,270 @@
+"""Tensors of a filter: operands bound to memory at each call, and parameters held from creation on."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import buffers, descriptors, staging
+from ..buffers import Buffer
+from ..capi.structs import BNNSNDArrayDescriptor
+from ..descriptors import FLOAT32, View, describe
+from ..errors import Problem
+
+
+class Caller:
+    """Who calls, for messages: ``caller("in")`` reads ``BNNSFilterApply: in``."""
+
+    def __init__(self, function: str, names: dict[str, str] | None = None) -> None:
+        self.function = function
+        self.names = names or {}
+
+    def __call__(self, argument: str) -> str:
+        return f"{self.function}: {self.names.get(argument, argument)}"
+
+
+def check_count(value: Any, who: str) -> int:
+    """A size_t argument as an int; a wrong Python type raises ``TypeError``, a negative number is a problem."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{who} must be an integer, not {type(value).__name__}.")
+    number = int(value)
+    if not 0 <= number <= descriptors.MAX_ELEMENTS:
+        raise Problem(f"{who} is {number}, but a size is between 0 and {descriptors.MAX_ELEMENTS}. Pass the number of elements.")
+    return number
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A tensor of one call: where its samples lie, and how to reach them in canonical order."""
+
+    view: View
+    buffer: Buffer
+    batch: int
+    stride: int
+    order: tuple[int, ...]
+    shape: tuple[int, ...]  # canonical shape of one sample
+    accumulate: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first to the last element touched."""
+        return self.view.bytes_of((self.batch - 1) * self.stride + self.view.span) if self.batch else 0
+
+    def overlaps(self, other: Bound) -> bool:
+        return self.buffer.overlaps(other.buffer, self.nbytes, other.nbytes)
+
+    def same_memory(self, other: Bound) -> bool:
+        return self.buffer.address == other.buffer.address and self.stride == other.stride and self.view == other.view
+
+    def read(self, dtype: DTypeLike) -> NDArray[Any]:
+        """The batch as ``(batch, *shape)``."""
+        if self.batch == 0:
+            return np.empty((0, *self.shape), dtype)
+        numbers = staging.read(self.view, self.buffer, self.batch, self.stride, self.order, dtype)
+        return numbers if numbers.shape[1:] == self.shape else numbers.reshape(self.batch, *self.shape)
+
+    def direct(self) -> NDArray[Any] | None:
+        """The output memory as a canonical array that kernels may write, or ``None``."""
+        array = staging.direct(self.view, self.buffer, self.batch, self.stride, self.order)
+        if array is None or array.shape[1:] == self.shape:
+            return array
+        return None
+
+    def write(self, numbers: NDArray[Any]) -> None:
+        """Store results (added to what is there if the descriptor asks for it)."""
+        shape = (self.batch, *(self.view.size[a] for a in self.order))
+        staging.write(
+            self.view, self.buffer, self.batch, self.stride, self.order, numbers.reshape(shape), accumulate=self.accumulate
+        )
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An input or output as described at creation. ``order`` lists the axes of ``size[]`` in canonical order.
+
+    ``flat`` operands are lists of elements: a tensor of another layout with the same number of elements will do.
+    """
+
+    view: View
+    order: tuple[int, ...]
+    flat: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        if self.flat:
+            return (self.view.count,)
+        return tuple(self.view.size[a] for a in self.order)
+
+    @property
+    def fast(self) -> bool:
+        """Packed float32 in canonical order: kernels use the caller's memory as it is."""
+        return self.view.canonical and self.order == self.view.memory_axes
+
+    def bind(self, who: str, data: Any, batch: int, stride: int, *, output: bool = False) -> Bound:
+        """Check the memory given for this operand at an apply call."""
+        return bind(self.view, self.order, self.shape, who, data, batch, stride, output=output)
+
+    def bind_delta(
+        self, who: str, descriptor: BNNSNDArrayDescriptor, batch: int, stride: int, *, output: bool = False
+    ) -> Bound:
+        """Check a gradient descriptor against this operand, and its memory."""
+        view = resolve_delta(descriptor, who)
+        order = self._delta_order(view, who)
+        return bind(view, order, self.shape, who + ".data", descriptor.data, batch, stride, output=output, flags=descriptor.flags)
+
+    def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
+        if view.layout is self.view.layout and view.size == self.view.size:
+            return self.order
+        if self.flat and view.count == self.view.count:
+            return view.memory_axes
+        expected = f"{self.view.count} elements" if self.flat else f"{self.view.layout.name} size {self.view.size}"
+        raise Problem(
+            f"{who} is {view.layout.name} size {view.size}, but this filter's tensor is {describe(self.view)}. "
+            f"A gradient has the shape of one sample of its tensor: describe {expected}."
+        )
+
+
+def resolve_delta(descriptor: Any, who: str) -> View:
+    """A gradient descriptor as a view; gradients are Float32."""
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor or None, not {type(descriptor).__name__}.")
+    view = descriptors.resolve(descriptor, who)
+    if view.element is not FLOAT32:
+        raise Problem(
+            f"{who}.data_type is {view.element.name}, but training works on Float32. Use BNNSDataTypeFloat32.",
+            kind=TypeError,
+        )
+    if descriptor.data is None:
+        raise Problem(f"{who}.data is NULL. Point it to the memory of sample 0, or pass NULL for the descriptor to skip it.")
+    if descriptor.flags not in (0, 1):
+        raise Problem(
+            f"{who}.flags is {int(descriptor.flags)}. Use BNNSNDArrayFlagBackpropSet (0) or "
+            "BNNSNDArrayFlagBackpropAccumulate (1)."
+        )
+    return view
+
+
+def bind(
+    view: View,
+    order: tuple[int, ...],
+    shape: tuple[int, ...],
+    who: str,
+    data: Any,
+    batch: int,
+    stride: int,
+    *,
+    output: bool = False,
+    flags: int = 0,
+) -> Bound:
+    """Resolve memory and check type, room and, for outputs, that it can be written without samples colliding."""
+    if data is None:
+        raise Problem(f"{who} is NULL, but this call needs it. Pass the memory of {describe(view)}.")
+    buffer = buffers.resolve(data, view.element, who)
+    stride = check_count(stride, f"{who} stride") or view.extent
+    bound = Bound(view, buffer, batch, stride, order, shape, accumulate=output and flags == 1)
+    detail = f"{batch} samples of {describe(view)}, {stride} elements apart" if batch != 1 else describe(view)
+    buffers.require_bytes(buffer, bound.nbytes, who, detail)
+    if output:
+        buffers.require_writable(buffer, who)
+        if batch > 1 and stride < view.span:
+            raise Problem(
+                f"{who} stride is {stride}, but one sample spans {view.span} elements: samples would overwrite each other. "
+                f"Use a stride of at least {view.span}, or 0 for packed samples."
+            )
+        if view.overlapping:
+            raise Problem(f"{who}: strides {view.steps} make elements of size {view.size} share memory, so it cannot be written.")
+    return bound
+
+
+class Parameter:
+    """Weights or bias: copied at creation, or read from the caller's memory at each call (BNNSFlagsUseClientPtr)."""
+
+    def __init__(
+        self, view: View, order: tuple[int, ...], who: str, data: Any, *, client_pointer: bool, memory: OwnedMemory
+    ) -> None:
+        self.view, self.order = view, order
+        self.shape = tuple(view.size[a] for a in order)
+        self.bound = bind(view, order, self.shape, who, data, 1, 0)
+        self._export = _export(data) if client_pointer else None
+        self.fixed: NDArray[np.float32] | None = None
+        if not client_pointer:
+            self.fixed = memory.copy(self.read(np.float32))
+
+    @property
+    def address(self) -> int | None:
+        """Where kernels find the canonical values at every call, or ``None`` if they must be staged each time."""
+        if self.fixed is not None:
+            return int(self.fixed.ctypes.data)
+        if self.view.canonical and self.order == self.view.memory_axes and self.bound.buffer.address % 4 == 0:
+            return self.bound.buffer.address
+        return None
+
+    def read(self, dtype: DTypeLike) -> NDArray[Any]:
+        """The current values in canonical order."""
+        if self.fixed is not None:
+            return self.fixed.astype(dtype, copy=False)
+        return self.bound.read(dtype)[0]
+
+    def bind_delta(self, who: str, descriptor: Any) -> Bound:
+        """Check the descriptor of this parameter's gradient."""
+        view = resolve_delta(descriptor, who)
+        if view.layout is not self.view.layout or view.size != self.view.size:
+            raise Problem(
+                f"{who} is {view.layout.name} size {view.size}, but the parameter was created as {self.view.layout.name} "
+                f"size {self.view.size}. Its gradient has the same layout and size."
+            )
+        return bind(
+            view, self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True, flags=descriptor.flags
+        )
+
+
+def _export(data: Any) -> memoryview | None:
+    """Hold the caller's buffer open, so that it cannot be resized under a filter that points into it."""
+    try:
+        return memoryview(data)
+    except TypeError:
+        return None
+
+
+class OwnedMemory:
+    """Memory that a filter owns, from NumPy or from the caller's allocator pair, freed on destruction."""
+
+    def __init__(self, allocate: Callable[..., int] | None, free: Callable[..., Any] | None, who: str) -> None:
+        if (allocate is None) != (free is None):
+            given, missing = ("alloc_memory", "free_memory") if free is None else ("free_memory", "alloc_memory")
+            raise Problem(f"{who}: filter_params.{given} is set but {missing} is NULL. Supply both as a pair, or neither.")
+        self._allocate, self._free, self._who = allocate, free, who
+        self._blocks: list[int] = []
+        if allocate is not None:
+            self._block(64)
+
+    def _block(self, nbytes: int) -> int:
+        assert self._allocate is not None
+        place = ctypes.c_void_p()
+        status = self._allocate(ctypes.pointer(place), 64, nbytes)
+        if status != 0 or not place.value:
+            raise Problem(f"{self._who}: filter_params.alloc_memory returned {status} for {nbytes} bytes. Return 0 and a block.")
+        self._blocks.append(place.value)
+        return place.value
+
+    def copy(self, values: NDArray[Any]) -> NDArray[np.float32]:
+        """A float32 copy of the values in owned memory."""
+        if self._allocate is None:
+            return np.array(values, dtype=np.float32, order="C", copy=True)
+        block = Buffer(self._block(max(values.nbytes, 4)), None, True, None)
+        strides = np.empty(values.shape, np.float32).strides
+        owned = buffers.array_at(block, 0, np.dtype("f4"), values.shape, strides, writable=True)
+        owned[...] = values
+        return owned
+
+    def release(self) -> None:
+        """Give every block back through the caller's free_memory."""
+        blocks, self._blocks = self._blocks, []
+        for address in blocks:
+            assert self._free is not None
+            self._free(address)

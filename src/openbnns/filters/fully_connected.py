@@ -1,0 +1,99 @@
+"""Fully connected layers: y = f(W x + b).
+
+Gradients: dx = W^T dz, dW = sum_n dz_n x_n^T, db = sum_n dz_n, with dz = dy * f'(y).
+
+Shapes: x (N, inputs), W (outputs, inputs), b (outputs), y (N, outputs).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from .. import descriptors
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected
+from ..descriptors import View, describe
+from ..engines.native import fully_connected as native
+from ..engines.reference import fully_connected as reference
+from ..errors import Problem
+from ._activation_rules import resolve_fused
+from ._base import UnaryFilter
+from ._tensors import Operand, Parameter
+
+if TYPE_CHECKING:
+    from .. import _core
+
+# Axes (output, input) of size[] in each weights layout.
+_WEIGHT_AXES = {"RowMajorMatrix": (1, 0), "ColumnMajorMatrix": (0, 1), "2DFirstMajor": (0, 1), "2DLastMajor": (0, 1)}
+
+
+class FullyConnected(UnaryFilter):
+    """A matrix-vector filter over flat inputs and outputs."""
+
+    family = "fully connected"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersFullyConnected,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerFullyConnected",
+    ) -> None:
+        super().__init__(filter_params, who)
+        x = descriptors.resolve(p.i_desc, f"{who}: i_desc")
+        y = descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        w = descriptors.resolve(p.w_desc, f"{who}: w_desc")
+        self.inputs, self.outputs = x.count, y.count
+        axes = self._check_weights(w, who)
+        self.input = Operand(x, x.memory_axes, flat=True)
+        self.output = Operand(y, y.memory_axes, flat=True)
+        self.weights = Parameter(
+            w, axes, f"{who}: w_desc.data", p.w_desc.data, client_pointer=self.client_pointer, memory=self.memory
+        )
+        self.bias = resolve_bias(self, p.bias, self.outputs, who)
+        self.fused_function = int(p.activation.function)
+        self.activation = resolve_fused(p.activation, who)
+        self.prepare()
+
+    def _check_weights(self, w: View, who: str) -> tuple[int, int]:
+        if w.layout.name not in _WEIGHT_AXES:
+            raise Problem(
+                f"{who}: w_desc.layout is {w.layout.name}. Fully connected weights are RowMajorMatrix (size = inputs, "
+                "outputs), ColumnMajorMatrix, 2DFirstMajor or 2DLastMajor (size = outputs, inputs)."
+            )
+        axes = _WEIGHT_AXES[w.layout.name]
+        got = (w.size[axes[0]], w.size[axes[1]])
+        if got != (self.outputs, self.inputs):
+            expected = [0, 0]
+            expected[axes[0]], expected[axes[1]] = self.outputs, self.inputs
+            raise Problem(
+                f"{who}: w_desc is {describe(w)}, that is {got[0]} outputs x {got[1]} inputs, but i_desc has {self.inputs} "
+                f"elements and o_desc {self.outputs}. Set w_desc.size to {tuple(expected)} for {w.layout.name}."
+            )
+        return axes
+
+    def make_plan(self) -> _core.Plan:
+        return native.plan(self.inputs, self.outputs, self.activation)
+
+    def reference_forward(self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None) -> NDArray[Any]:
+        assert w is not None
+        return reference.forward(x, w, b, self.activation)
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str],
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        assert w is not None
+        return reference.backward(x, y, dy, w, self.activation, wanted)
+
+
+def resolve_bias(owner: UnaryFilter, descriptor: Any, count: int, who: str) -> Parameter | None:
+    """The bias of a layer: one value per output (channel), absent when its data is NULL."""
+    if descriptor.data is None:
+        return None
+    view = descriptors.resolve(descriptor, f"{who}: bias")
+    if view.count != count or len(view.size) != 1:
+        raise Problem(f"{who}: bias is {describe(view)}, but there is one value per output. Describe a Vector of size {count}.")
+    return Parameter(
+        view, (0,), f"{who}: bias.data", descriptor.data, client_pointer=owner.client_pointer, memory=owner.memory
+    )

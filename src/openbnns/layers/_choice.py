@@ -1,0 +1,39 @@
+"""What Swift enums with payload become in Python: a class with one factory per case."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+def _identity(value: object) -> object:
+    """Numbers and names compare by value, arrays and descriptors by being the same object."""
+    if value is None or isinstance(value, (bool, int, float, str, tuple, enum.Enum, Choice)):
+        return value
+    return (type(value), id(value))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice:
+    """One case of such an enum: immutable, comparable, and printed as the call that makes it."""
+
+    case: str
+    """Name of the factory that made it."""
+    labels: tuple[str, ...] = field(kw_only=True)
+    """The arguments of that factory, all of them fields of the same name."""
+
+    def __repr__(self) -> str:
+        payload = ", ".join(f"{label}={getattr(self, label)!r}" for label in self.labels)
+        return f"{type(self).__name__}.{self.case}({payload})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return tuple(_identity(getattr(self, each.name)) for each in fields(self))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key()))

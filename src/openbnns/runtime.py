@@ -1,0 +1,55 @@
+"""Threads and what the installation can do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+
+import numpy as np
+
+from . import engines
+
+
+def set_num_threads(count: int) -> None:
+    """Limit the worker threads of the native engine; 0 restores the automatic choice.
+
+    The automatic choice is ``OPENBNNS_NUM_THREADS`` if set, else the cores that affinity and cgroup quota grant.
+    A filter created with ``n_threads`` keeps its own number. Results do not depend on the number of threads.
+    """
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"set_num_threads: count must be an integer, not {type(count).__name__}.")
+    if count < 0:
+        raise ValueError(f"set_num_threads: count is {count}. Pass at least 1, or 0 for the automatic choice.")
+    if engines._core is not None:
+        engines._core.set_max_threads(count)
+
+
+def get_num_threads() -> int:
+    """Worker threads that the native engine may use."""
+    return int(engines._core.max_threads()) if engines._core is not None else 1
+
+
+def config() -> dict[str, str]:
+    """What :func:`show_config` prints, as a dictionary."""
+    from . import __version__
+
+    core = engines._core
+    return {
+        "openbnns": __version__,
+        "engine": engines.current(),
+        "instruction set": core.instruction_set() if core is not None else "none (no compiled core)",
+        "threads": str(get_num_threads()),
+        "python": sys.version.split()[0],
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "OPENBNNS_ENGINE": os.environ.get("OPENBNNS_ENGINE", "(not set)"),
+        "OPENBNNS_ISA": os.environ.get("OPENBNNS_ISA", "(not set)"),
+        "OPENBNNS_NUM_THREADS": os.environ.get("OPENBNNS_NUM_THREADS", "(not set)"),
+    }
+
+
+def show_config() -> None:
+    """Print versions, engine, instruction set, threads and environment variables in force."""
+    for name, value in config().items():
+        print(f"{name:22s} {value}")

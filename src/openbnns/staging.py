@@ -1,0 +1,204 @@
+"""Staging: any layout, stride and element type to canonical arrays and back.
+
+Canonical means C order, batch first, float32 for the native engine and float64 for the reference engine. What already
+is canonical is passed through as a view; everything else is decoded into a new array, and results are encoded back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from . import buffers, compat
+from .buffers import Buffer
+from .descriptors import FLOAT32, ElementType, View
+
+
+def _unpack_bits(buffer: Buffer, elements: int, bits: int) -> NDArray[np.uint8]:
+    """Values of a sub-byte type, element 0 in the lowest bits of byte 0."""
+    nbytes = (elements * bits + 7) // 8
+    raw = buffers.array_at(buffer, 0, np.dtype("u1"), (nbytes,), (1,))
+    stream = np.unpackbits(raw, count=elements * bits, bitorder="little").reshape(elements, bits)
+    return (stream << np.arange(bits, dtype=np.uint8)).sum(axis=1, dtype=np.uint8)
+
+
+def _pack_bits(buffer: Buffer, values: NDArray[np.uint8], bits: int) -> None:
+    """Store sub-byte values; bits past the last element keep what they held."""
+    elements = values.size
+    nbytes = (elements * bits + 7) // 8
+    raw = buffers.array_at(buffer, 0, np.dtype("u1"), (nbytes,), (1,), writable=True)
+    stream = np.unpackbits(raw, bitorder="little")
+    stream[: elements * bits] = ((values[:, None] >> np.arange(bits, dtype=np.uint8)) & 1).reshape(-1)
+    raw[...] = np.packbits(stream, bitorder="little")
+
+
+def decode(raw: NDArray[Any], view: View, dtype: DTypeLike) -> NDArray[Any]:
+    """Stored elements to numbers; float32 passes through uncopied when float32 is wanted."""
+    element = view.element
+    if element.kind == "float":
+        return raw.astype(dtype, copy=False)
+    if element.kind == "bfloat":
+        return (raw.astype(np.uint32) << 16).view(np.float32).astype(dtype, copy=False)
+    if element.kind == "indexed":
+        assert view.table is not None
+        return view.table.astype(dtype)[raw]
+    if element.kind == "boolean":
+        return (raw != 0).astype(dtype)
+    if element.kind == "int" and element.numpy is None:  # sign of a sub-byte integer
+        sign = 1 << (element.bits - 1)
+        raw = (raw.astype(np.int16) ^ sign) - sign
+    if view.scale == 1.0 and view.bias == 0.0:
+        return raw.astype(dtype)
+    return (view.scale * raw.astype(np.float64) + view.bias).astype(dtype)
+
+
+def integer_range(element: ElementType) -> tuple[int, int]:
+    """Smallest and largest value of an integer type."""
+    if element.kind == "int":
+        return -(1 << (element.bits - 1)), (1 << (element.bits - 1)) - 1
+    return 0, (1 << element.bits) - 1
+
+
+def encode(values: NDArray[Any], view: View) -> NDArray[Any]:
+    """Numbers to stored elements: rounded to nearest (ties to even) and saturated for integer types."""
+    element = view.element
+    if element.kind == "float":
+        with np.errstate(over="ignore"):
+            return values.astype(element.numpy, copy=False)
+    if element.kind == "bfloat":
+        return _to_bfloat16(values)
+    if element.kind == "boolean":
+        return (values != 0).astype(np.uint8)
+    if element.kind == "indexed":
+        assert view.table is not None
+        return np.abs(values[..., None] - view.table).argmin(axis=-1).astype(np.uint8)
+    v = values.astype(np.float64)
+    if compat.switches.integer_bias_before_scale:
+        v = v / view.scale - view.bias
+    else:
+        v = (v - view.bias) / view.scale
+    low, high = integer_range(element)
+    storage = element.numpy if element.numpy is not None else np.dtype("i2")
+    rounded = np.nan_to_num(np.rint(v), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    inside = np.clip(rounded, float(low), np.nextafter(float(high), 0.0) if high >= 1 << 53 else float(high))
+    stored = inside.astype(storage)
+    stored[rounded >= float(high)] = high
+    if element.numpy is None:
+        return (stored & ((1 << element.bits) - 1)).astype(np.uint8)
+    return stored
+
+
+def _to_bfloat16(values: NDArray[Any]) -> NDArray[np.uint16]:
+    """Round to nearest, ties to even; NaN stays NaN."""
+    with np.errstate(over="ignore"):
+        bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    nan = (bits & 0x7FFFFFFF) > 0x7F800000
+    rounded = (bits.astype(np.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    return np.where(nan, (bits >> 16) | 0x40, rounded).astype(np.uint16)
+
+
+def _geometry(view: View, batch: int, stride: int, order: tuple[int, ...]) -> tuple[tuple[int, ...], list[int], int]:
+    """Shape, element steps and first element of ``(batch, *axes in order)``."""
+    shape = (batch, *(view.size[a] for a in order))
+    steps = [stride, *(view.steps[a] for a in order)]
+    first = 0
+    for position, axis in enumerate(order):
+        if axis in view.layout.flipped:
+            first += (view.size[axis] - 1) * view.steps[axis]
+            steps[1 + position] = -view.steps[axis]
+    return shape, steps, first
+
+
+def _strided(view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...], writable: bool) -> NDArray[Any]:
+    """The stored elements as ``(batch, *axes in order)``, a view of the memory."""
+    assert view.element.numpy is not None
+    shape, steps, first = _geometry(view, batch, stride, order)
+    width = view.element.numpy.itemsize
+    strides = tuple(s * width for s in steps)
+    return buffers.array_at(buffer, first * width, view.element.numpy, shape, strides, writable=writable)
+
+
+def _is_strided(view: View) -> bool:
+    """Whether NumPy can view the stored elements in place."""
+    return view.element.numpy is not None and not view.layout.blocked32
+
+
+def _elements(view: View, buffer: Buffer, count: int, writable: bool = False) -> NDArray[Any]:
+    """``count`` stored elements in memory order: a view, or an unpacked copy for sub-byte types."""
+    if view.element.numpy is None:
+        return _unpack_bits(buffer, count, view.element.bits)
+    return buffers.array_at(buffer, 0, view.element.numpy, (count,), (view.element.numpy.itemsize,), writable=writable)
+
+
+def _places(view: View, batch: int, stride: int, order: tuple[int, ...]) -> NDArray[np.int64]:
+    """Memory position of every element of ``(batch, *axes in order)``, for what cannot be viewed in place."""
+    if view.layout.blocked32:  # memory is [O/32][I][KH][KW][32]
+        kw, kh, inputs, outputs = view.size
+        blocks = np.arange(view.span, dtype=np.int64).reshape(-1, inputs, kh, kw, 32)
+        sample = blocks.transpose(3, 2, 1, 0, 4).reshape(kw, kh, inputs, -1)[..., :outputs].transpose(order)
+        return sample[None] + stride * np.arange(batch).reshape(-1, *[1] * len(order))
+    shape, steps, first = _geometry(view, batch, stride, order)
+    place = np.full(shape, first, np.int64)
+    for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
+        place += (step * np.arange(n)).reshape([n if a == axis else 1 for a in range(len(shape))])
+    return place
+
+
+def read(
+    view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...], dtype: DTypeLike = np.float32
+) -> NDArray[Any]:
+    """Numbers of a batch as ``(batch, *axes in order)``, each sample C-contiguous; a view when nothing needs converting."""
+    if _is_strided(view):
+        raw = _strided(view, buffer, batch, stride, order, writable=False)
+    else:
+        raw = _elements(view, buffer, (batch - 1) * stride + view.span)[_places(view, batch, stride, order)]
+    numbers = decode(raw, view, dtype)
+    if numbers.ndim == 1 or numbers.shape[0] == 0 or numbers[0].flags.c_contiguous:
+        return numbers
+    return np.ascontiguousarray(numbers)
+
+
+def direct(view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...]) -> NDArray[Any] | None:
+    """The output memory itself as a canonical array, or ``None`` when results must be staged."""
+    if view.element is not FLOAT32 or view.layout.blocked32 or batch == 0:
+        return None
+    array = _strided(view, buffer, batch, stride, order, writable=True)
+    return array if array[0].flags.c_contiguous else None
+
+
+def write(
+    view: View,
+    buffer: Buffer,
+    batch: int,
+    stride: int,
+    order: tuple[int, ...],
+    numbers: NDArray[Any],
+    *,
+    accumulate: bool = False,
+) -> None:
+    """Store a batch of results ``(batch, *axes in order)``, or add them to what the memory holds."""
+    if batch == 0:
+        return
+    if accumulate:
+        numbers = read(view, buffer, batch, stride, order, numbers.dtype) + numbers
+    stored = encode(numbers, view)
+    if _is_strided(view):
+        _strided(view, buffer, batch, stride, order, writable=True)[...] = stored
+        return
+    elements = _elements(view, buffer, (batch - 1) * stride + view.span, writable=True)
+    elements[_places(view, batch, stride, order)] = stored
+    if view.element.numpy is None:
+        _pack_bits(buffer, elements, view.element.bits)
+
+
+def read_vector(obj: Any, element: ElementType, count: int, who: str) -> NDArray[np.float32]:
+    """``count`` consecutive numbers as a float32 array of their own."""
+    from .descriptors import LAYOUTS
+    from .capi.enums import BNNSDataLayout
+
+    view = View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], element, (count,), (1,))
+    buffer = buffers.resolve(obj, element, who)
+    buffers.require_bytes(buffer, view.bytes_of(count), who, f"{count} values of {element.name}")
+    return np.array(read(view, buffer, 1, count, (0,))[0], dtype=np.float32)

@@ -1,0 +1,252 @@
+"""Writes src/openbnns/capi/enums.py and structs.py from the facts in tests/data.
+
+    python tools/generate_capi.py            write both files
+    python tools/generate_capi.py --check    only say whether they are up to date (exit code 1 if not)
+
+The results are committed, so that people, type checkers and editors see plain Python; a test compares them with the
+output of this tool. Edit the facts or this file, never the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import keyword
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+FACTS = ROOT / "tests" / "data"
+TARGET = ROOT / "src" / "openbnns" / "capi"
+WIDTH = 120
+
+BIT_MASKS = {"BNNSFlags", "BNNSLayerFlags", "BNNSEmbeddingFlags"}
+
+ENUM_SUMMARIES = {
+    "BNNSDataType": "Element type of an array: class bit plus width in bits.",
+    "BNNSDataLayout": "Rank of an array and the meaning of its axes; the rank is `layout >> 16`.",
+    "BNNSActivationFunction": "Activation applied to a result, alone or fused into another layer.",
+    "BNNSPoolingFunction": "How the cells of a pooling window become one value.",
+    "BNNSFlags": "Options of a filter, for `BNNSFilterParameters.flags`.",
+    "BNNSLossFunction": "Loss of a loss layer.",
+    "BNNSLossReductionFunction": "How the losses of a batch become the output of a loss layer.",
+    "BNNSArithmeticFunction": "Elementwise operation of an arithmetic layer.",
+    "BNNSDescriptorType": "Role of an arithmetic operand: constant, one per sample, or a trained parameter.",
+    "BNNSOptimizerFunction": "Update rule of an optimizer step; decides which struct of hyperparameters it takes.",
+    "BNNSOptimizerRegularizationFunction": "Penalty on the weights that an optimizer adds to the gradient.",
+    "BNNSOptimizerSGDMomentumVariant": "Which of three forms of momentum stochastic gradient descent uses.",
+    "BNNSOptimizerClippingFunction": "How an optimizer limits gradients.",
+    "BNNSNormType": "Norm of the norm and clipping functions.",
+    "BNNSFilterType": "Kind of a filter: member of a fused filter, or which normalization to create.",
+    "BNNSReduceFunction": "How the values along the reduced axes become one.",
+    "BNNSLayerFlags": "Options of an LSTM, for `BNNSLayerParametersLSTM.lstm_flags`.",
+    "BNNSInterpolationMethod": "How resizing finds values between samples.",
+    "BNNSLinearSamplingMode": "Where crop-and-resize places its sample points.",
+    "BNNSBoxCoordinateMode": "Meaning of the four numbers of a box.",
+    "BNNSPaddingMode": "What a padding layer writes outside the input.",
+    "BNNSRelationalOperator": "Comparison or logical operation on tensors.",
+    "BNNSPointerSpecifier": "Which internal array of a filter `BNNSGetPointer` gives access to.",
+    "BNNSNDArrayFlags": "Whether a gradient overwrites its buffer or is added to it.",
+    "BNNSEmbeddingFlags": "Options of an embedding layer.",
+    "BNNSQuantizerFunction": "Direction of a quantization layer.",
+    "BNNSRandomGeneratorMethod": "Algorithm of a random generator.",
+    "BNNSSparsityType": "Pattern of the zeros in sparse weights.",
+    "BNNSTargetSystem": "Machine that sparse weights are packed for.",
+    "BNNSShuffleType": "Rearrangement between channels and space.",
+}
+
+INTEGER_KINDS = {
+    "size_t": "SIZE",
+    "ssize_t": "SIGNED_SIZE",
+    "uint8_t": "UINT8",
+    "uint32_t": "UINT32",
+    "uint64_t": "UINT64",
+    "int32_t": "INT32",
+}
+
+
+def read_facts(name: str) -> dict[str, Any]:
+    """One of the JSON files of tests/data."""
+    facts: dict[str, Any] = json.loads((FACTS / name).read_text(encoding="utf-8"))
+    return facts
+
+
+def header(summary: str) -> list[str]:
+    """Opening lines of a generated module."""
+    return [
+        f'"""{summary}',
+        "",
+        "Written by tools/generate_capi.py from tests/data; edit those, not this file.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+    ]
+
+
+def exported(names: list[str]) -> list[str]:
+    """The `__all__` list."""
+    return ["__all__ = [", *(f'    "{name}",' for name in names), "]"]
+
+
+def enums_source() -> str:
+    """Text of enums.py."""
+    facts = read_facts("constants.json")
+    macros: dict[str, int] = facts.pop("_macros")
+    lines = header("Enums of the classic BNNS C interface; every member is also a name of this module.")
+    lines += ["from ._values import CEnum, CFlag", ""]
+    names = sorted([*macros, *facts, *(member for members in facts.values() for member in members)])
+    lines += [*exported(names), ""]
+    for macro, value in macros.items():
+        lines += [f"{macro} = {value}"]
+    for name, members in facts.items():
+        base = "CFlag" if name in BIT_MASKS else "CEnum"
+        lines += ["", "", f"class {name}({base}):", f'    """{ENUM_SUMMARIES[name]}"""', ""]
+        lines += [f"    {member} = {value}" for member, value in members.items()]
+        lines += ["", ""]
+        for member in members:
+            lines += alias(member, f"{name}.{member}")
+    return "\n".join(lines) + "\n"
+
+
+def alias(name: str, value: str) -> list[str]:
+    """An assignment as the formatter lays it out."""
+    line = f"{name} = {value}"
+    return [line] if len(line) <= WIDTH else [f"{name} = (", f"    {value}", ")"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field of a struct, in Python terms."""
+
+    name: str
+    meaning: str
+    kind: str
+    """Expression for the `Kind` that checks it."""
+    annotation: str
+    """Type of the attribute."""
+    argument: str
+    """Type and default of the constructor argument."""
+
+
+def field(fact: dict[str, str], enums: set[str], structs: set[str]) -> Field:
+    """Translate a C field."""
+    name = fact["name"] + "_" if keyword.iskeyword(fact["name"]) else fact["name"]
+    mask = re.search(r"mask of (BNNS\w+)", fact["meaning"])
+    c_type = mask.group(1) if mask else re.sub(r" _N\w+$", "", fact["type"])
+    base, _, dimensions = c_type.partition("[")
+    if dimensions:
+        kind, annotation, argument = array_types(base, [int(n) for n in dimensions.rstrip("]").split("][")])
+    elif "*" in c_type or c_type in ("BNNSAlloc", "BNNSFree"):
+        kind, annotation, argument = "POINTER", "Any", "Any = None"
+    elif c_type in enums:
+        kind, annotation, argument = f"enumeration({c_type})", f"{c_type} | int", f"{c_type} | int = 0"
+    elif c_type in structs:
+        kind, annotation, argument = f"structure({c_type})", c_type, f"{c_type} | None = None"
+    elif c_type == "float":
+        default = "1.0" if name == "data_scale" else "0.0"
+        kind, annotation, argument = "FLOAT", "float", f"float = {default}"
+    elif c_type == "bool":
+        kind, annotation, argument = "BOOL", "bool", "bool = False"
+    else:
+        kind, annotation, argument = INTEGER_KINDS[c_type], "int", "int = 0"
+    return Field(name, fact["meaning"], kind, annotation, argument)
+
+
+def array_types(base: str, dimensions: list[int]) -> tuple[str, str, str]:
+    """Kind, attribute type and argument of an array field."""
+    is_integer = base in INTEGER_KINDS
+    kind = INTEGER_KINDS[base] if is_integer else f"structure({base})"
+    read = written = "int" if is_integer else base
+    for length in reversed(dimensions):
+        kind, read, written = f"array({kind}, {length})", f"FixedList[{read}]", f"Sequence[{written}]"
+    return kind, f"ArrayField[{read}, {written}]", f"{written} = ()"
+
+
+def docstring_opening(summary: str) -> list[str]:
+    """First lines of a docstring; an addition after a semicolon moves to its own paragraph when it does not fit."""
+    if len(summary) + 7 <= WIDTH:
+        return [f'    """{summary}']
+    first, _, rest = summary.partition("; ")
+    return [f'    """{first}.', "", f"    {rest[0].upper()}{rest[1:]}"]
+
+
+def struct_source(name: str, summary: str, fields: list[Field]) -> list[str]:
+    """Lines of one struct class."""
+    lines = ["", "", f"class {name}(Struct):", *docstring_opening(summary), "", "    Fields:"]
+    for each in fields:
+        text = f"{each.name}: {each.meaning}."
+        lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
+    lines += ['    """', ""]
+    lines += ["    _kinds: ClassVar[Mapping[str, Kind]] = {"]
+    lines += [*(f'        "{each.name}": {each.kind},' for each in fields), "    }"]
+    lines += ["    __slots__ = tuple(_kinds)", ""]
+    lines += [f"    {each.name}: {each.annotation}" for each in fields]
+    lines += ["", "    def __init__(", "        self,", "        *,"]
+    lines += [f"        {each.name}: {each.argument}," for each in fields]
+    lines += ["    ) -> None:"]
+    return lines + call(" " * 8, "self._assign", [each.name for each in fields])
+
+
+def call(indent: str, function: str, arguments: list[str]) -> list[str]:
+    """A call as the formatter lays it out: on one line, or with the arguments on the next, or one per line."""
+    joined = ", ".join(arguments)
+    one_line = f"{indent}{function}({joined})"
+    if len(one_line) <= WIDTH:
+        return [one_line]
+    if len(joined) + len(indent) + 4 <= WIDTH:
+        return [f"{indent}{function}(", f"{indent}    {joined}", f"{indent})"]
+    return [f"{indent}{function}(", *(f"{indent}    {each}," for each in arguments), f"{indent})"]
+
+
+def import_order(name: str) -> tuple[bool, bool, list[Any]]:
+    """Constants, then classes, then functions; UINT8 before UINT32."""
+    return not name.isupper(), name[0].islower(), [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]
+
+
+def structs_source() -> str:
+    """Text of structs.py."""
+    facts = read_facts("structs.json")
+    del facts["_typedefs"]
+    enums = set(read_facts("constants.json")) - {"_macros"}
+    translated = {name: [field(each, enums, set(facts)) for each in struct["fields"]] for name, struct in facts.items()}
+    body: list[str] = []
+    for name, fields in translated.items():
+        body += struct_source(name, facts[name]["summary"], fields)
+    text = "\n".join(body)
+    lines = header("Structs of the classic BNNS C interface; `FixedList` is the type of their array fields.")
+    lines += ["from collections.abc import Mapping, Sequence", "from typing import Any, ClassVar", ""]
+    tools = ["ArrayField", "FixedList", "Kind", "Struct", "array", "enumeration", "structure"]
+    tools += ["BOOL", "FLOAT", "POINTER", *INTEGER_KINDS.values()]
+    for module, names in (("_values", tools), ("enums", sorted(enums))):
+        used = [each for each in names if re.search(rf"\b{each}\b", text)]
+        used.sort(key=import_order)
+        lines += [f"from .{module} import (", *(f"    {each}," for each in used), ")"]
+    lines += ["", *exported(sorted([*facts, "FixedList", "Struct"]))]
+    return "\n".join(lines) + "\n" + text + "\n"
+
+
+def main() -> int:
+    """Write the files, or check them."""
+    parser = argparse.ArgumentParser(description="Write src/openbnns/capi/enums.py and structs.py from tests/data.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
+    options = parser.parse_args()
+    outdated = 0
+    for path, text in ((TARGET / "enums.py", enums_source()), (TARGET / "structs.py", structs_source())):
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        outdated += 1
+        if options.check:
+            print(f"{path.name} is out of date; run tools/generate_capi.py", file=sys.stderr)
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.name}")
+    return 1 if options.check and outdated else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
