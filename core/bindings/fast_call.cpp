@@ -130,7 +130,7 @@ int FastCall::run(nb::args arguments) {
     if (next >= given) return kDeclined;
     PyObject* object = PyTuple_GetItem(tuple, next++);
     int64_t stride = 0;
-    if (spec.batched) {
+    if (spec.strided) {
       if (next >= given || !to_int64(PyTuple_GetItem(tuple, next++), stride)) return kDeclined;
     }
     if (object == Py_None || spec.kind == ArgumentKind::kIgnored) continue;
@@ -147,7 +147,7 @@ int FastCall::run(nb::args arguments) {
     int64_t bytes;
     if (!memory_of(memory, spec.output, held, address, bytes)) return kDeclined;
 
-    if (stride == 0) stride = spec.count;
+    if (stride == 0 || !spec.batched) stride = spec.count;
     int64_t samples = spec.batched ? call.batch : 1;
     if (stride < 0 || (spec.output && samples > 1 && stride < spec.count)) return kDeclined;
     if (samples > 1 && stride > (INT64_C(1) << 56) / samples) return kDeclined;
@@ -165,7 +165,7 @@ int FastCall::run(nb::args arguments) {
 
   for (const ArgumentSpec& spec : specs_) {
     bool here = present >> spec.slot & 1;
-    if (!here && (spec.needed_with & present)) return kDeclined;
+    if (!here && (spec.needed_with & present) && !(spec.unless & present)) return kDeclined;
     if (!here || !spec.output) continue;
     for (const ArgumentSpec& other : specs_) {
       if (other.slot == spec.slot || !(present >> other.slot & 1)) continue;

@@ -21,10 +21,12 @@ enum class ArgumentKind { kBuffer = 0, kDescriptor = 1, kIgnored = 2, kRefused =
 struct ArgumentSpec {
   int slot = 0;
   ArgumentKind kind = ArgumentKind::kBuffer;
-  bool batched = true;       // followed by a batch stride argument
+  bool strided = true;       // followed by a batch stride argument
+  bool batched = true;       // has one sample per batch entry; otherwise one copy for all
   bool output = false;
   int64_t count = 0;         // elements of one sample (or of the parameter)
   uint32_t needed_with = 0;  // slots; if any of them is present, this one must be too
+  uint32_t unless = 0;       // slots that make up for its absence
   uint32_t may_equal = 0;    // slots that may have the very same address (in-place use)
   int64_t layout = 0;        // of a descriptor
   std::vector<int64_t> size, stride;

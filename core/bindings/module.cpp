@@ -43,8 +43,16 @@ std::shared_ptr<Plan> convolution(const Ints& in, const Ints& out, const Ints& k
 }
 
 std::shared_ptr<Plan> activation(int64_t outer, int64_t length, int64_t inner, int64_t channels,
-                                 const Activation& activation) {
-  return kernels().make_activation({outer, length, inner, channels}, activation_spec(activation));
+                                 const Activation& activation, uint64_t seed) {
+  ActivationSpec spec = activation_spec(activation);
+  spec.seed = seed;
+  return kernels().make_activation({outer, length, inner, channels}, spec);
+}
+
+void integer_linear_saturate(uintptr_t x, uintptr_t y, int64_t count, int32_t scale, int32_t offset, int32_t shift,
+                             int64_t low, int64_t high) {
+  kernels().integer_linear_saturate(reinterpret_cast<const int64_t*>(x), reinterpret_cast<int64_t*>(y), count, scale,
+                                    offset, shift, low, high);
 }
 
 std::shared_ptr<Plan> arithmetic(int function, const Ints& size, const std::vector<Ints>& operands,
@@ -79,9 +87,9 @@ void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<
     plan.forward(call);
 }
 
-ArgumentSpec argument(int slot, int kind, bool batched, bool output, int64_t count, uint32_t needed_with,
-                      uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride) {
-  return {slot, static_cast<ArgumentKind>(kind), batched, output, count, needed_with, may_equal, layout, size, stride};
+ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
+                      uint32_t unless, uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride) {
+  return {slot, static_cast<ArgumentKind>(kind), strided, batched, output, count, needed_with, unless, may_equal, layout, size, stride};
 }
 
 }  // namespace
@@ -93,7 +101,7 @@ NB_MODULE(_core, m) {
 
   nb::class_<Plan>(m, "Plan");
   nb::class_<ArgumentSpec>(m, "ArgumentSpec");
-  m.def("argument", &argument, "slot"_a, "kind"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a, "may_equal"_a,
+  m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a, "unless"_a, "may_equal"_a,
         "layout"_a, "size"_a, "stride"_a);
   nb::class_<FastCall>(m, "FastCall")
       .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>,
@@ -104,7 +112,9 @@ NB_MODULE(_core, m) {
   m.def("fully_connected", &fully_connected, "inputs"_a, "outputs"_a, "activation"_a);
   m.def("convolution", &convolution, "input"_a, "output"_a, "kernel"_a, "stride"_a, "dilation"_a, "padding"_a,
         "groups"_a, "activation"_a, "transposed"_a);
-  m.def("activation", &activation, "outer"_a, "length"_a, "inner"_a, "channels"_a, "activation"_a);
+  m.def("activation", &activation, "outer"_a, "length"_a, "inner"_a, "channels"_a, "activation"_a, "seed"_a);
+  m.def("integer_linear_saturate", &integer_linear_saturate, "x"_a, "y"_a, "count"_a, "scale"_a, "offset"_a, "shift"_a,
+        "low"_a, "high"_a);
   m.def("arithmetic", &arithmetic, "function"_a, "size"_a, "operands"_a, "batched"_a, "activation"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 

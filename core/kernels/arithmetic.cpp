@@ -9,6 +9,7 @@
 #include "kernels/activation.h"
 #include "kernels/arithmetic_blocks.h"
 #include "kernels/makers.h"
+#include "kernels/scratch_uses.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 
@@ -29,7 +30,7 @@ constexpr int64_t kBlockElements = 4096;
 constexpr int64_t kTaskElements = 16384;
 constexpr int64_t kMaxTasks = 64;
 constexpr int64_t kSerialElements = 32768;
-constexpr int kPartialSlot = 13, kSumSlot = 14, kGradientSlot = 15;  // scratch slots
+constexpr int kPartialSlot = kPartialSums, kSumSlot = kPlaneSums, kGradientSlot = kActivated;
 
 constexpr float kZeros[1] = {0};
 

@@ -31,7 +31,7 @@ OPENBNNS_INLINE IntVec first_is_minimum(Vec a, Vec b) { return (a <= b) | (a != 
 OPENBNNS_INLINE IntVec first_is_maximum(Vec a, Vec b) { return (a >= b) | (a != a); }
 
 // Quotients are taken in double precision: there every quotient of floats below 2^24 lies on the right side of the next
-// integer, which a float quotient does not (0.3f / 0.1f rounds up to 3).
+// integer, which a float quotient does not (0.7f / 0.1f rounds up to 7).
 template <class PerLane>
 OPENBNNS_INLINE Vec for_each_lane(Vec a, Vec b, PerLane per_lane) {
   float x[kWidth], y[kWidth];

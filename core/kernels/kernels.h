@@ -14,6 +14,7 @@ namespace openbnns {
 struct ActivationSpec {
   int function = 0;
   float alpha = 0, beta = 0;
+  uint64_t seed = 0;  // of the functions that draw random numbers (Gumbel, GumbelMax)
 };
 
 struct FullyConnectedShape {
@@ -59,6 +60,9 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_activation)(const ActivationShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_arithmetic)(const ArithmeticShape&, const ActivationSpec&);
   double (*peak_gflop)(int64_t iterations);  // GFLOP done by a register-only multiply-add loop, for benchmarks
+  // y[i] = clamp((scale * x[i] + offset) >> shift, low, high); see kernels/activation.h
+  void (*integer_linear_saturate)(const int64_t* x, int64_t* y, int64_t count, int32_t scale, int32_t offset,
+                                  int32_t shift, int64_t low, int64_t high);
 };
 
 const Kernels& kernels_base();

@@ -271,16 +271,31 @@ OPENBNNS_INLINE Vec sigmoid(Vec x) {
   return select(x < 0.0f, e, splat(1.0f)) / (1.0f + e);
 }
 
-OPENBNNS_INLINE Vec tanh(Vec x) {
-  // Below 0.6: x + x^3 P(x^2); above: 1 - 2 / (e^(2 |x|) + 1), which is 1 from |x| = 9.02 on
-  Vec a = min(splat(10.0f), abs(x)), z = a * a;
+// (tanh(a) - a) / a for 0 <= a < 0.6
+OPENBNNS_INLINE Vec tanh_tail(Vec a) {
+  Vec z = a * a;
   Vec p = -0.0058979667f * z + 0.020798625f;
   p = p * z - 0.053784717f;
   p = p * z + 0.13331936f;
   p = p * z - 0.333333f;
-  Vec small = p * z * a + a;
-  Vec large = 1.0f - 2.0f / (exp_between(a + a) + 1.0f);
-  return with_sign(select(a < 0.6f, small, large), x);
+  return p * z;
+}
+
+// tanh(a) for 0.6 <= a; 1 from 9.02 on
+OPENBNNS_INLINE Vec tanh_large(Vec a) {
+  a = min(splat(10.0f), a);
+  return 1.0f - 2.0f / (exp_between(a + a) + 1.0f);
+}
+
+OPENBNNS_INLINE Vec tanh(Vec x) {
+  Vec a = abs(x);
+  return with_sign(select(a < 0.6f, tanh_tail(a) * a + a, tanh_large(a)), x);
+}
+
+// x - tanh(x), without cancellation near 0
+OPENBNNS_INLINE Vec minus_tanh(Vec x) {
+  Vec a = abs(x);
+  return with_sign(select(a < 0.6f, -tanh_tail(a) * a, a - tanh_large(a)), x);
 }
 
 // log(1 + e^x)

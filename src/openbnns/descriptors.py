@@ -228,8 +228,8 @@ def resolve(descriptor: Any, who: str) -> View:
         raise Problem(f"{who}.size {size} has {total} elements, more than any memory holds. Check the sizes.")
     steps = _resolve_strides(descriptor, layout, size, who)
     table = _resolve_table(descriptor, element, who) if element.kind == "indexed" else None
-    scale = float(descriptor.data_scale) if element.is_integer else 1.0
-    bias = float(descriptor.data_bias) if element.is_integer else 0.0
+    scale = float(np.float32(descriptor.data_scale)) if element.is_integer else 1.0
+    bias = float(np.float32(descriptor.data_bias)) if element.is_integer else 0.0
     return View(layout, element, size, steps, scale if scale != 0.0 else 1.0, bias, table)
 
 

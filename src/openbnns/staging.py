@@ -74,17 +74,25 @@ def encode(values: NDArray[Any], view: View) -> NDArray[Any]:
     if element.kind == "indexed":
         assert view.table is not None
         return np.abs(values[..., None] - view.table).argmin(axis=-1).astype(np.uint8)
+    low, high = integer_range(element)
+    storage = element.numpy if element.numpy is not None else np.dtype("i2")
+    if values.dtype.kind in "iu" and view.scale == 1.0 and view.bias == 0.0:
+        stored = np.clip(values, max(low, np.iinfo(np.int64).min), min(high, np.iinfo(np.int64).max)).astype(storage)
+        return _low_bits(stored, element)
     v = values.astype(np.float64)
     if compat.switches.integer_bias_before_scale:
         v = v / view.scale - view.bias
     else:
         v = (v - view.bias) / view.scale
-    low, high = integer_range(element)
-    storage = element.numpy if element.numpy is not None else np.dtype("i2")
     rounded = np.nan_to_num(np.rint(v), nan=0.0, posinf=np.inf, neginf=-np.inf)
     inside = np.clip(rounded, float(low), np.nextafter(float(high), 0.0) if high >= 1 << 53 else float(high))
     stored = inside.astype(storage)
     stored[rounded >= float(high)] = high
+    return _low_bits(stored, element)
+
+
+def _low_bits(stored: NDArray[Any], element: ElementType) -> NDArray[Any]:
+    """Sub-byte integers in two's complement, one per byte, ready to be packed."""
     if element.numpy is None:
         return (stored & ((1 << element.bits) - 1)).astype(np.uint8)
     return stored
@@ -137,7 +145,8 @@ def _places(view: View, batch: int, stride: int, order: tuple[int, ...]) -> NDAr
     if view.layout.blocked32:  # memory is [O/32][I][KH][KW][32]
         kw, kh, inputs, outputs = view.size
         blocks = np.arange(view.span, dtype=np.int64).reshape(-1, inputs, kh, kw, 32)
-        sample = blocks.transpose(3, 2, 1, 0, 4).reshape(kw, kh, inputs, -1)[..., :outputs].transpose(order)
+        sample = blocks.transpose(3, 2, 1, 0, 4).reshape(kw, kh, inputs, -1)[..., :outputs]
+        sample = np.flip(sample, view.layout.flipped).transpose(order)
         return sample[None] + stride * np.arange(batch).reshape(-1, *[1] * len(order))
     shape, steps, first = _geometry(view, batch, stride, order)
     place = np.full(shape, first, np.int64)

@@ -17,4 +17,17 @@ from .apply import (
     BNNSFilterApplyTwoInputBatch,
     BNNSFilterDestroy,
 )
+from .activation import BNNSDirectApplyActivationBatch, BNNSFilterCreateLayerActivation, BNNSGetPointer
+from .arithmetic import (
+    BNNSArithmeticFilterApplyBackwardBatch,
+    BNNSArithmeticFilterApplyBatch,
+    BNNSFilterCreateLayerArithmetic,
+)
+from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .legacy import (
+    BNNSFilterCreateConvolutionLayer,
+    BNNSFilterCreateFullyConnectedLayer,
+    BNNSFilterCreateVectorActivationLayer,
+)
+from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 from .fully_connected import BNNSFilterCreateLayerFullyConnected

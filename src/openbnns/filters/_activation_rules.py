@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..capi.enums import BNNSActivationFunction
 from ..engines.reference.activation import FROM_OUTPUT, Activation, Function
 from ..errors import Problem
@@ -40,8 +42,14 @@ def resolve_fused(activation: Any, who: str) -> Activation:
         )
     if function == Function.PRELU_PER_CHANNEL:  # creation replicates alpha to every channel; fused, it stays that way
         function = int(Function.LEAKY_RECTIFIED_LINEAR)
-        return Activation(function, float(activation.alpha), 0.0)
-    return Activation(function, float(activation.alpha), float(activation.beta))
+        return Activation(function, as_float32(activation.alpha), 0.0)
+    return Activation(function, as_float32(activation.alpha), as_float32(activation.beta))
+
+
+def as_float32(value: Any) -> float:
+    """A C ``float`` field: the nearest float32."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(value))
 
 
 def check_function(function: Any, who: str) -> int:
@@ -68,3 +76,10 @@ def check_trainable(f: Activation, caller: str, original: int | None = None) -> 
             "above 0, or the sign of the input is lost. Use a positive alpha or a separate activation filter.",
             unsupported=True,
         )
+
+
+def output_determines_slope(f: Activation) -> bool:
+    """Whether the output alone tells the derivative; otherwise it is taken from z, recomputed from the layer's input."""
+    if f.function == Function.GELU_APPROXIMATION_SIGMOID:
+        return False
+    return not (f.function == Function.THRESHOLD and f.beta > f.alpha)

@@ -16,9 +16,10 @@ from .. import engines
 from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters
 from ..descriptors import FLOAT32, packed_strides
-from ..engines.reference.activation import Activation, Function
+from ..engines.reference.activation import IDENTITY, Activation, Function
 from ..errors import Problem
-from ._activation_rules import check_trainable
+from ..engines.native._activation import gradient_from_input
+from ._activation_rules import check_trainable, output_determines_slope
 from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, check_count
 
 if TYPE_CHECKING:
@@ -34,6 +35,32 @@ _BUFFER, _DESCRIPTOR, _IGNORED, _REFUSED = range(4)
 def declined(*_: Any) -> int:
     """Stands in for a fast call that this filter does not have."""
     return 1
+
+
+def fast_argument(
+    slot: int,
+    operand: Operand | Parameter | None,
+    *,
+    output: bool = False,
+    descriptor: bool = False,
+    strided: bool = True,
+    batched: bool = True,
+    needed_with: int = 0,
+    unless: int = 0,
+    may_equal: int = 0,
+) -> Any:
+    """What a fast call expects of one argument; ``operand`` is ``None`` for an argument without effect."""
+    if operand is None:
+        return engines._core.argument(slot, _IGNORED, strided, batched, False, 0, 0, 0, 0, 0, [], [])
+    view = operand.view
+    if not (view.packed and operand.order == view.memory_axes):  # a gradient that has to be staged
+        return engines._core.argument(slot, _REFUSED, strided, batched, False, 0, 0, 0, 0, 0, [], [])
+    strides = packed_strides(view.layout, view.size, (0,) * view.layout.rank)
+    kind = _DESCRIPTOR if descriptor else _BUFFER
+    return engines._core.argument(
+        slot, kind, strided, batched, output, view.count, needed_with, unless, may_equal,
+        view.layout.code, list(view.size), list(strides),
+    )  # fmt: skip
 
 
 class Filter:
@@ -111,16 +138,17 @@ class UnaryFilter(Filter):
     bias: Parameter | None = None
     activation: Activation
     fused_function: int
+    standalone = False  # an activation of its own, which has its input at hand
     works_in_place = False  # kernels allow out == in and in_delta == out_delta
     plan: _core.Plan | None = None
 
     # What a family provides.
 
-    def make_plan(self) -> _core.Plan:
+    def make_plan(self, f: Activation) -> _core.Plan:
         raise NotImplementedError
 
     def reference_forward(
-        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
     ) -> NDArray[Any]:
         raise NotImplementedError
 
@@ -147,7 +175,7 @@ class UnaryFilter(Filter):
         """Build the native plan and the fast calls; called once by the family's constructor."""
         if engines._core is None:
             return
-        self.plan = self.make_plan()
+        self.plan = self.make_plan(self.activation)
         fixed = self._fixed_addresses()
         if fixed is None or not (self.input.fast and self.output.fast):
             return
@@ -164,7 +192,13 @@ class UnaryFilter(Filter):
             check_trainable(self.activation, "", self.fused_function)
         except Problem:
             return False
-        return True
+        return output_determines_slope(self.activation)
+
+    def reference_z(self, x: NDArray[Any] | None, w: NDArray[Any] | None, b: NDArray[Any] | None) -> NDArray[Any] | None:
+        """The pre-activation value, where the derivative of f cannot be taken from the output."""
+        if x is None or output_determines_slope(self.activation):
+            return None
+        return self.reference_forward(x, w, b, IDENTITY)
 
     def _fixed_addresses(self) -> list[tuple[int, int]] | None:
         """Slots and addresses of the parameters, or ``None`` when one of them must be staged at each call."""
@@ -178,19 +212,12 @@ class UnaryFilter(Filter):
 
     def _argument(
         self, slot: int, operand: Operand | Parameter | None, *, output: bool = False, descriptor: bool = False,
-        batched: bool = True, needed_with: int = 0, may_equal: int = 0,
+        batched: bool = True, needed_with: int = 0, unless: int = 0,
     ) -> Any:  # fmt: skip
-        if operand is None:
-            return engines._core.argument(slot, _IGNORED, batched, False, 0, 0, 0, 0, [], [])
-        view = operand.view
-        if not (view.packed and operand.order == view.memory_axes):  # a gradient that has to be staged
-            return engines._core.argument(slot, _REFUSED, batched, False, 0, 0, 0, 0, [], [])
-        strides = packed_strides(view.layout, view.size, (0,) * view.layout.rank)
-        if self.works_in_place:
-            may_equal |= {Y: 1 << X, DX: 1 << DY | 1 << X | 1 << Y}.get(slot, 0)
-        return engines._core.argument(
-            slot, _DESCRIPTOR if descriptor else _BUFFER, batched, output, view.count, needed_with, may_equal,
-            view.layout.code, list(view.size), list(strides),
+        may_equal = {Y: 1 << X, DX: 1 << DY | 1 << X | 1 << Y}.get(slot, 0) if self.works_in_place else 0
+        return fast_argument(
+            slot, operand, output=output, descriptor=descriptor, strided=batched, batched=batched, needed_with=needed_with,
+            unless=unless, may_equal=may_equal,
         )  # fmt: skip
 
     def _backward_arguments(self) -> list[Any]:
@@ -218,32 +245,34 @@ class UnaryFilter(Filter):
     def run_forward(self, x: Bound, y: Bound) -> None:
         if not engines.is_native():
             w, b = self._parameters(np.float64)
-            y.write(self.reference_forward(x.read(np.float64), w, b))
+            y.write(self.reference_forward(x.read(np.float64), w, b, self.activation))
             return
         w, b = self._parameters(np.float32)
         numbers = x.read(np.float32)
         result = y.direct()
         if result is None or (y.overlaps(x) and not (self.works_in_place and y.same_memory(x))):
             result = np.empty((x.batch, *self.output.shape), np.float32)
-            self._run(False, x.batch, {X: numbers, W: w, B: b, Y: result})
+            self._run_plan(self.plan, False, x.batch, {X: numbers, W: w, B: b, Y: result})
             y.write(result)
         else:
-            self._run(False, x.batch, {X: numbers, W: w, B: b, Y: result})
+            self._run_plan(self.plan, False, x.batch, {X: numbers, W: w, B: b, Y: result})
 
     def _parameters(self, dtype: type[np.floating[Any]]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         w = self.weights.read(dtype) if self.weights is not None else None
         b = self.bias.read(dtype) if self.bias is not None else None
         return w, b
 
-    def _run(self, backward: bool, batch: int, tensors: dict[int, NDArray[Any] | None], accumulate: int = 0) -> None:
-        """Run the plan on canonical arrays: float32, each sample C-contiguous, axis 0 the batch (parameters have none)."""
+    def _run_plan(
+        self, plan: _core.Plan | None, backward: bool, batch: int, tensors: dict[int, NDArray[Any] | None], accumulate: int = 0
+    ) -> None:
+        """Run a plan on float32 arrays, each sample C-contiguous, axis 0 the batch (parameters have none)."""
         batched = (X, Y, DX, DY)
         places = [
             (slot, a.ctypes.data, a.strides[0] // a.itemsize if slot in batched else 0)
             for slot, a in tensors.items()
             if a is not None
         ]
-        engines._core.run(self.plan, backward, batch, places, accumulate, self.threads)
+        engines._core.run(plan, backward, batch, places, accumulate, self.threads)
 
     # Backward.
 
@@ -298,6 +327,12 @@ class UnaryFilter(Filter):
             W: w,
             B: b,
         }
+        plan = self.plan
+        if x is not None and not self.standalone and not output_determines_slope(self.activation):
+            plan = self.make_plan(IDENTITY)
+            z = np.empty((batch, *self.output.shape), np.float32)
+            self._run_plan(plan, False, batch, {X: tensors[X], W: w, B: b, Y: z})
+            tensors[DY] = gradient_from_input(self.activation, z, dy.read(np.float32), self.threads)
         staged: dict[str, NDArray[Any]] = {}
         accumulate = 0
         for name, slot in (("dx", DX), ("dw", DW), ("db", DB)):
@@ -310,7 +345,7 @@ class UnaryFilter(Filter):
             elif result.accumulate:
                 accumulate |= 1 << slot
             tensors[slot] = target if name == "dx" else target[0]
-        self._run(True, batch, tensors, accumulate)
+        self._run_plan(plan, True, batch, tensors, accumulate)
         for name, numbers in staged.items():
             results[name].write(numbers)
 

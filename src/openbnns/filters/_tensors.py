@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,16 @@ class Bound:
         numbers = staging.read(self.view, self.buffer, self.batch, self.stride, self.order, dtype)
         return numbers if numbers.shape[1:] == self.shape else numbers.reshape(self.batch, *self.shape)
 
+    def read_integers(self) -> NDArray[np.int64]:
+        """The stored integers themselves, without scale and bias."""
+        plain = replace(self.view, scale=1.0, bias=0.0)
+        return staging.read(plain, self.buffer, self.batch, self.stride, self.order, np.int64)
+
+    def write_integers(self, numbers: NDArray[np.int64]) -> None:
+        """Store integers that already fit the element type."""
+        plain = replace(self.view, scale=1.0, bias=0.0)
+        staging.write(plain, self.buffer, self.batch, self.stride, self.order, numbers)
+
     def direct(self) -> NDArray[Any] | None:
         """The output memory as a canonical array that kernels may write, or ``None``."""
         array = staging.direct(self.view, self.buffer, self.batch, self.stride, self.order)
@@ -118,7 +128,7 @@ class Operand:
         return bind(view, order, self.shape, who + ".data", descriptor.data, batch, stride, output=output, flags=descriptor.flags)
 
     def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
-        if view.layout is self.view.layout and view.size == self.view.size:
+        if view.layout.code == self.view.layout.code and view.size == self.view.size:
             return self.order
         if self.flat and view.count == self.view.count:
             return view.memory_axes
@@ -185,8 +195,19 @@ class Parameter:
     """Weights or bias: copied at creation, or read from the caller's memory at each call (BNNSFlagsUseClientPtr)."""
 
     def __init__(
-        self, view: View, order: tuple[int, ...], who: str, data: Any, *, client_pointer: bool, memory: OwnedMemory
+        self,
+        view: View,
+        order: tuple[int, ...],
+        who: str,
+        data: Any,
+        *,
+        client_pointer: bool,
+        memory: OwnedMemory,
+        reading: Callable[[View], View] = lambda view: view,
     ) -> None:
+        """``reading`` turns what a descriptor says into what the filter reads (a rotated kernel, for instance)."""
+        self.reading = reading
+        view = reading(view)
         self.view, self.order = view, order
         self.shape = tuple(view.size[a] for a in order)
         self.bound = bind(view, order, self.shape, who, data, 1, 0)
@@ -213,14 +234,15 @@ class Parameter:
     def bind_delta(self, who: str, descriptor: Any) -> Bound:
         """Check the descriptor of this parameter's gradient."""
         view = resolve_delta(descriptor, who)
-        if view.layout is not self.view.layout or view.size != self.view.size:
+        if view.layout.code != self.view.layout.code or view.size != self.view.size:
             raise Problem(
                 f"{who} is {view.layout.name} size {view.size}, but the parameter was created as {self.view.layout.name} "
                 f"size {self.view.size}. Its gradient has the same layout and size."
             )
         return bind(
-            view, self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True, flags=descriptor.flags
-        )
+            self.reading(view), self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True,
+            flags=descriptor.flags,
+        )  # fmt: skip
 
 
 def _export(data: Any) -> memoryview | None:

@@ -16,6 +16,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnect
 from ..descriptors import View, describe
 from ..engines.native import fully_connected as native
 from ..engines.reference import fully_connected as reference
+from ..engines.reference.activation import Activation
 from ..errors import Problem
 from ._activation_rules import resolve_fused
 from ._base import UnaryFilter
@@ -72,19 +73,21 @@ class FullyConnected(UnaryFilter):
             )
         return axes
 
-    def make_plan(self) -> _core.Plan:
-        return native.plan(self.inputs, self.outputs, self.activation)
+    def make_plan(self, f: Activation) -> _core.Plan:
+        return native.plan(self.inputs, self.outputs, f)
 
-    def reference_forward(self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None) -> NDArray[Any]:
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
         assert w is not None
-        return reference.forward(x, w, b, self.activation)
+        return reference.forward(x, w, b, f)
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
         b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         assert w is not None
-        return reference.backward(x, y, dy, w, self.activation, wanted)
+        return reference.backward(x, y, dy, w, self.activation, wanted, z=self.reference_z(x, w, b))
 
 
 def resolve_bias(owner: UnaryFilter, descriptor: Any, count: int, who: str) -> Parameter | None:

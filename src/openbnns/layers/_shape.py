@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import enum
+import itertools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..capi.enums import BNNSDataLayout, BNNSDataType
@@ -13,20 +15,46 @@ from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
 
 _L = BNNSDataLayout
 
-_CASES: dict[int, str] = {
-    _L.BNNSDataLayoutVector: "vector",
-    _L.BNNSDataLayoutRowMajorMatrix: "matrix_row_major",
-    _L.BNNSDataLayoutColumnMajorMatrix: "matrix_column_major",
-    _L.BNNSDataLayout2DFirstMajor: "matrix_first_major",
-    _L.BNNSDataLayout2DLastMajor: "matrix_last_major",
-    _L.BNNSDataLayoutImageCHW: "image_chw",
-    _L.BNNSDataLayoutSNE: "tensor_3d_sne",
-    _L.BNNSDataLayoutNSE: "tensor_3d_nse",
-    _L.BNNSDataLayoutConvolutionWeightsOIHW: "convolution_weights_oihw",
+
+class DataLayout(enum.Enum):
+    """The layouts that have a factory in `Shape`, under the same names; the value is the C constant.
+
+    >>> DataLayout.IMAGE_CHW.rank
+    3
+    """
+
+    VECTOR = _L.BNNSDataLayoutVector
+    MATRIX_ROW_MAJOR = _L.BNNSDataLayoutRowMajorMatrix
+    MATRIX_COLUMN_MAJOR = _L.BNNSDataLayoutColumnMajorMatrix
+    MATRIX_FIRST_MAJOR = _L.BNNSDataLayout2DFirstMajor
+    MATRIX_LAST_MAJOR = _L.BNNSDataLayout2DLastMajor
+    IMAGE_CHW = _L.BNNSDataLayoutImageCHW
+    TENSOR_3D_SNE = _L.BNNSDataLayoutSNE
+    TENSOR_3D_NSE = _L.BNNSDataLayoutNSE
+    CONVOLUTION_WEIGHTS_OIHW = _L.BNNSDataLayoutConvolutionWeightsOIHW
+    TENSOR_3D_FIRST_MAJOR = _L.BNNSDataLayout3DFirstMajor
+    TENSOR_3D_LAST_MAJOR = _L.BNNSDataLayout3DLastMajor
+    TENSOR_4D_FIRST_MAJOR = _L.BNNSDataLayout4DFirstMajor
+    TENSOR_4D_LAST_MAJOR = _L.BNNSDataLayout4DLastMajor
+    TENSOR_5D_FIRST_MAJOR = _L.BNNSDataLayout5DFirstMajor
+    TENSOR_5D_LAST_MAJOR = _L.BNNSDataLayout5DLastMajor
+    TENSOR_6D_FIRST_MAJOR = _L.BNNSDataLayout6DFirstMajor
+    TENSOR_6D_LAST_MAJOR = _L.BNNSDataLayout6DLastMajor
+    TENSOR_7D_FIRST_MAJOR = _L.BNNSDataLayout7DFirstMajor
+    TENSOR_7D_LAST_MAJOR = _L.BNNSDataLayout7DLastMajor
+    TENSOR_8D_FIRST_MAJOR = _L.BNNSDataLayout8DFirstMajor
+    TENSOR_8D_LAST_MAJOR = _L.BNNSDataLayout8DLastMajor
+
+    @property
+    def rank(self) -> int:
+        """Number of axes."""
+        return int(self.value) >> 16
+
+
+_CASES = {layout.value: layout.name.lower() for layout in DataLayout}
+_C_ORDER = {layout.rank: layout for layout in DataLayout if layout.name.endswith("FIRST_MAJOR")} | {
+    1: DataLayout.VECTOR
 }
-for _rank in range(3, 9):
-    _CASES[_L[f"BNNSDataLayout{_rank}DFirstMajor"]] = f"tensor_{_rank}d_first_major"
-    _CASES[_L[f"BNNSDataLayout{_rank}DLastMajor"]] = f"tensor_{_rank}d_last_major"
 
 
 def _error(message: str, kind: type[Exception] = ValueError) -> BNNSError:
@@ -63,7 +91,7 @@ class Shape:
     def __init__(
         self,
         sizes: Sequence[int],
-        data_layout: BNNSDataLayout | DataLayoutLike | None = None,
+        data_layout: DataLayout | BNNSDataLayout | None = None,
         stride: Sequence[int] | int | None = None,
     ) -> None:
         self._size = _whole_numbers("sizes", sizes)
@@ -71,8 +99,8 @@ class Shape:
         if not 1 <= rank <= 8:
             raise _error(f"Shape: takes 1 to 8 sizes, got {rank}.")
         if data_layout is None:
-            data_layout = _L.BNNSDataLayoutVector if rank == 1 else _L[f"BNNSDataLayout{rank}DFirstMajor"]
-        self._layout = _L(getattr(data_layout, "value", data_layout))
+            data_layout = _C_ORDER[rank]
+        self._layout = data_layout.value if isinstance(data_layout, DataLayout) else _L(data_layout)
         if self._layout >> 16 != rank:
             raise _error(f"Shape: {self._layout.name} has {self._layout >> 16} axes, got {rank} sizes {self._size}.")
         self._stride = self._resolved(stride)
@@ -85,7 +113,7 @@ class Shape:
             raise _error(f"Shape: {len(given)} strides {given} for {self.rank} axes.")
         given += (0,) * (self.rank - len(given))
         strides = packed_strides(layout_of(self._layout), self._size, given)
-        if any(later < earlier for earlier, later in zip(strides, strides[1:], strict=False) if later):
+        if any(later < earlier for earlier, later in itertools.pairwise(strides) if later):
             raise _error(f"Shape: strides must not decrease (stride[0] is of the fastest axis), got {strides}.")
         return strides
 
@@ -184,16 +212,12 @@ class Shape:
         return Shape((width, height, channels), _L.BNNSDataLayoutImageCHW, stride)
 
     @staticmethod
-    def tensor_3d_sne(
-        embedding: int, batch: int, sequence: int, *, stride: Sequence[int] | None = None
-    ) -> Shape:
+    def tensor_3d_sne(embedding: int, batch: int, sequence: int, *, stride: Sequence[int] | None = None) -> Shape:
         """Sequences, time slowest: C order (sequence, batch, embedding)."""
         return Shape((embedding, batch, sequence), _L.BNNSDataLayoutSNE, stride)
 
     @staticmethod
-    def tensor_3d_nse(
-        embedding: int, sequence: int, batch: int, *, stride: Sequence[int] | None = None
-    ) -> Shape:
+    def tensor_3d_nse(embedding: int, sequence: int, batch: int, *, stride: Sequence[int] | None = None) -> Shape:
         """Sequences, batch slowest: C order (batch, sequence, embedding)."""
         return Shape((embedding, sequence, batch), _L.BNNSDataLayoutNSE, stride)
 
@@ -204,4 +228,62 @@ class Shape:
         """Kernels of a convolution: C order (outputs, inputs, height, width)."""
         return Shape((width, height, inputs, outputs), _L.BNNSDataLayoutConvolutionWeightsOIHW, stride)
 
-    # C order is the order of the sizes in the first-major shapes and the reverse in the last-major ones.
+    @staticmethod
+    def tensor_3d_first_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Three axes, the first slowest: C order is the order of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout3DFirstMajor, stride)
+
+    @staticmethod
+    def tensor_3d_last_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Three axes, the last slowest: C order is the reverse of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout3DLastMajor, stride)
+
+    @staticmethod
+    def tensor_4d_first_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Four axes, the first slowest: C order is the order of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout4DFirstMajor, stride)
+
+    @staticmethod
+    def tensor_4d_last_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Four axes, the last slowest: C order is the reverse of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout4DLastMajor, stride)
+
+    @staticmethod
+    def tensor_5d_first_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Five axes, the first slowest: C order is the order of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout5DFirstMajor, stride)
+
+    @staticmethod
+    def tensor_5d_last_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Five axes, the last slowest: C order is the reverse of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout5DLastMajor, stride)
+
+    @staticmethod
+    def tensor_6d_first_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Six axes, the first slowest: C order is the order of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout6DFirstMajor, stride)
+
+    @staticmethod
+    def tensor_6d_last_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Six axes, the last slowest: C order is the reverse of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout6DLastMajor, stride)
+
+    @staticmethod
+    def tensor_7d_first_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Seven axes, the first slowest: C order is the order of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout7DFirstMajor, stride)
+
+    @staticmethod
+    def tensor_7d_last_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Seven axes, the last slowest: C order is the reverse of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout7DLastMajor, stride)
+
+    @staticmethod
+    def tensor_8d_first_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Eight axes, the first slowest: C order is the order of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout8DFirstMajor, stride)
+
+    @staticmethod
+    def tensor_8d_last_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
+        """Eight axes, the last slowest: C order is the reverse of the sizes."""
+        return Shape(sizes, _L.BNNSDataLayout8DLastMajor, stride)

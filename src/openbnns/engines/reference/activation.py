@@ -156,10 +156,10 @@ def backward(
             raise ValueError("activation.backward: GumbelMax has no gradient.")
         case Function.SOFTMAX:
             y = forward(f, x, axes) if x is not None else _given(f, y)
-            return y * (dy - np.sum(dy * y, axis=axes, keepdims=True))
+            return y * (dy - _sum_over(dy * y, axes))
         case Function.LOG_SOFTMAX:
             y = forward(f, x, axes) if x is not None else _given(f, y)
-            return dy - np.exp(y) * np.sum(dy, axis=axes, keepdims=True)
+            return dy - np.exp(y) * _sum_over(dy, axes)
         case _:
             return dy * _slope(f, dy, x, y)
 
@@ -203,7 +203,8 @@ def integer_linear_saturate(
     Scalars, or one value per channel in a shape that broadcasts against x.
     """
     shifted = (np.asarray(scale, np.int64) * x + np.asarray(offset, np.int64)) >> np.asarray(shift, np.int64)
-    return np.clip(shifted, low, high)
+    saturated: npt.NDArray[np.int64] = np.clip(shifted, low, high)
+    return saturated
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -233,19 +234,23 @@ def softplus(x: Array) -> Array:
 
 def log_softmax(x: Array, axes: tuple[int, ...] = (-1,)) -> Array:
     """x_i - log sum_j exp(x_j) over `axes` jointly, shifted by the largest x so that exp cannot overflow."""
-    shifted = x - np.max(x, axis=axes, keepdims=True)
-    result: Array = shifted - np.log(np.sum(np.exp(shifted), axis=axes, keepdims=True))
-    return result
+    shifted: Array = x - np.max(x, axis=axes, keepdims=True)
+    return shifted - np.log(_sum_over(np.exp(shifted), axes))
 
 
 def erf(x: Array) -> Array:
     """The error function, element by element."""
-    return np.vectorize(math.erf, otypes=[np.float64])(x)
+    values: Array = np.vectorize(math.erf, otypes=[np.float64])(x)
+    return values
 
 
 def erf_slope(x: Array) -> Array:
     """2/sqrt(pi) exp(-x^2)."""
     return 2.0 / math.sqrt(math.pi) * np.exp(-x * x)
+
+
+def _sum_over(x: Array, axes: tuple[int, ...]) -> Array:
+    return np.asarray(np.sum(x, axis=axes, keepdims=True))
 
 
 def _one_where(condition: Any) -> Array:
@@ -327,7 +332,7 @@ def _clamped_leaky_slope(f: Activation, x: Array) -> Array:
 
 
 def _leaky(f: Activation, x: Array) -> Array:
-    return np.where(x < 0.0, f.alpha * x, x)
+    return np.where(x < 0.0, zero_wins(f.alpha, x), x)
 
 
 def _elu_slope_from_output(f: Activation, y: Array) -> Array:
@@ -366,10 +371,10 @@ def _tanh_shrink_slope_from_output(f: Activation, y: Array) -> Array:
     target = np.minimum(np.abs(y), 50.0)
     x = target + np.minimum(1.0, np.cbrt(3.0 * target))
     for _ in range(30):
-        slope = np.tanh(x) ** 2
-        excess = x - np.tanh(x) - target
-        x = x - np.where(slope > 0.0, excess / slope, 0.0)
-    return np.tanh(x) ** 2
+        t = np.tanh(x)
+        x = x - np.where(t > 0.0, (x - t - target) / (t * t), 0.0)
+    slope: Array = np.tanh(x) ** 2
+    return slope
 
 
 def _gelu_tanh(f: Activation, x: Array) -> Array:
@@ -384,7 +389,8 @@ def _gelu_tanh_slope(f: Activation, x: Array) -> Array:
 
 def _normal_distribution(x: Array) -> Array:
     """0.5 (1 + erf(x/sqrt 2)), written with erfc to stay exact far below zero."""
-    return 0.5 * np.vectorize(math.erfc, otypes=[np.float64])(-x / math.sqrt(2.0))
+    complement: Array = np.vectorize(math.erfc, otypes=[np.float64])(-x / math.sqrt(2.0))
+    return 0.5 * complement
 
 
 def _gelu_slope(f: Activation, x: Array) -> Array:
@@ -530,7 +536,7 @@ _FORMULAS: Final[dict[int, _Formula]] = {
         lambda f, y: _one_where((y > f.alpha) & (y != f.beta)),
     ),
     Function.PRELU_PER_CHANNEL: _Formula(
-        lambda f, x: np.where(x < 0.0, _channel_alpha(f, x) * x, x),
+        lambda f, x: np.where(x < 0.0, zero_wins(_channel_alpha(f, x), x), x),
         lambda f, x: np.where(x < 0.0, _channel_alpha(f, x), 1.0),
     ),
     Function.HARD_SWISH: _Formula(

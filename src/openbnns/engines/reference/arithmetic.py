@@ -184,6 +184,10 @@ def _power_exponent_gradient(dz: Array, z: Array, a: Array, b: Array) -> Array:
     return dz * np.where((a == 0.0) & (b >= 0.0), 0.0, z * np.log(a))
 
 
+def _select(a: Array, b: Array, c: Array) -> Array:
+    return np.where(a != 0.0, b, c)
+
+
 def _first_is_minimum(a: Array, b: Array) -> Any:
     """Which operand gives minimum(a, b); ties go to the first, and so does NaN in the first."""
     return (a <= b) | np.isnan(a)
@@ -259,7 +263,7 @@ _OPERATIONS: Final[dict[int, _Operation]] = {
         ),
     ),
     Function.SELECT: _Operation(
-        lambda a, b, c: np.where(a != 0.0, b, c),
+        _select,
         (
             _zero,  # a condition has no slope
             lambda dz, z, a, b, c: np.where(a != 0.0, dz, 0.0),

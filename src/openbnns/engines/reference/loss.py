@@ -148,7 +148,7 @@ def _weights_of_losses(losses: Array, weights: Array | None) -> Array:
         return np.ones_like(losses)
     if weights.size in (1, losses.size):
         return np.broadcast_to(weights.reshape(-1), losses.size)
-    return np.mean(weights.reshape(len(losses), -1), axis=1)
+    return np.asarray(np.mean(weights.reshape(len(losses), -1), axis=1))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

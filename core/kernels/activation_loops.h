@@ -1,0 +1,66 @@
+// Loops of the activations over memory, below the plans and the interface in activation.h.
+#pragma once
+#include <cstdint>
+
+#include "simd/random.h"
+#include "simd/vec.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+struct ActivationParameters {
+  float alpha, beta;
+};
+
+// ---- elementwise functions ----
+
+// y[i] = f(x[i]) for i < count; x == y allowed
+using ForwardLoop = void (*)(ActivationParameters p, const float* x, float* y, int64_t count);
+// dx[i] (= or +=) dy[i] * f' at source[i], which is x or y; dx == dy and dx == source allowed
+using BackwardLoop = void (*)(ActivationParameters p, const float* source, const float* dy, float* dx, int64_t count);
+
+struct BackwardLoops {
+  BackwardLoop set = nullptr, add = nullptr;
+};
+
+struct ElementwiseLoops {
+  ForwardLoop forward = nullptr;
+  BackwardLoops from_input, from_output;  // from_output is empty where y does not determine the derivative
+};
+
+// Empty for functions that are not elementwise or not on reals.
+const ElementwiseLoops& elementwise_loops(int function);
+
+// y[i] = x[i] < 0 ? alpha[i] * x[i] : x[i], and its backward
+void leaky_forward_each(const float* alpha, const float* x, float* y, int64_t count);
+void leaky_backward_each(const float* alpha, const float* x, const float* dy, float* dx, int64_t count, bool add);
+
+// sum of x[i] * dy[i] over x[i] < 0: d_alpha of y = x < 0 ? alpha * x : x
+double leaky_alpha_gradient(const float* x, const float* dy, int64_t count);
+
+// ---- softmax and log-softmax ----
+
+// `columns` softmaxes side by side, columns <= kWidth: element j of column c is at p[j * step + c]. One column with
+// step 1 is a packed row.
+struct Columns {
+  int64_t length, columns;
+};
+
+template <class Float>
+struct Strided {
+  Float* data;
+  int64_t step;
+};
+
+void softmax_forward(bool logarithm, Columns shape, Strided<const float> x, Strided<float> y);
+// From the output y; dx == dy allowed.
+void softmax_backward(bool logarithm, Columns shape, Strided<const float> y, Strided<const float> dy, Strided<float> dx,
+                      bool add);
+
+// ---- random functions ----
+
+// y[i] = -log(-log(alpha * U + beta) + beta), U = number first + i of the stream
+void gumbel_forward(ActivationParameters p, RandomStream stream, uint64_t first, float* y, int64_t count);
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,214 @@
+// Softmax and log-softmax: packed rows are vectorised along the row, interleaved columns across columns.
+#include "kernels/activation_loops.h"
+#include "simd/math.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+// The first `count` lanes from memory, the others `fill`.
+OPENBNNS_INLINE Vec load_padded(const float* p, int64_t count, float fill) {
+  float lane[kWidth];
+  store(lane, splat(fill));
+  std::memcpy(lane, p, static_cast<size_t>(count) * sizeof(float));
+  return load(lane);
+}
+
+OPENBNNS_INLINE float max_lanes(Vec v) {
+  float lane[kWidth];
+  store(lane, v);
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2)
+    OPENBNNS_UNROLL for (int i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+  return lane[0];
+}
+
+// A long float sum in two levels, so that its rounding error grows with the square root of its length.
+class Sum {
+ public:
+  OPENBNNS_INLINE void add(Vec v) { part_ += v; }
+  OPENBNNS_INLINE void close_part() {
+    total_ += part_;
+    part_ = Vec{};
+  }
+  OPENBNNS_INLINE Vec lanes() const { return total_ + part_; }
+
+ private:
+  Vec total_{}, part_{};
+};
+constexpr int64_t kPartVectors = 64;
+
+// Calls body(i, lanes) for the vectors of a row, full ones with lanes = kWidth; after(part) closes parts of the sums.
+template <class Full, class Last, class After>
+OPENBNNS_INLINE void over_row(int64_t length, Full full, Last last, After after) {
+  constexpr int64_t kPart = kPartVectors * kWidth;
+  int64_t i = 0;
+  while (i + kWidth <= length) {
+    int64_t end = i + kPart < length ? i + kPart : length;
+    for (; i + kWidth <= end; i += kWidth) full(i);
+    after();
+  }
+  if (i < length) last(i, length - i);
+}
+
+float row_maximum(const float* x, int64_t length) {
+  Vec a = splat(-math::kInfinity), b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 * kWidth <= length; i += 4 * kWidth) {
+    a = math::max(load(x + i), a);
+    b = math::max(load(x + i + kWidth), b);
+    c = math::max(load(x + i + 2 * kWidth), c);
+    d = math::max(load(x + i + 3 * kWidth), d);
+  }
+  for (; i + kWidth <= length; i += kWidth) a = math::max(load(x + i), a);
+  if (i < length) b = math::max(load_padded(x + i, length - i, -math::kInfinity), b);
+  return max_lanes(math::max(math::max(a, b), math::max(c, d)));
+}
+
+// y = exp(x - max) / sum exp(x - max). A NaN in the row, or nothing but -inf, makes the whole row NaN.
+void softmax_row(const float* x, float* y, int64_t length) {
+  Vec largest = splat(row_maximum(x, length));
+  Sum sum;
+  over_row(
+      length,
+      [&](int64_t i) {
+        Vec e = math::exp(load(x + i) - largest);
+        store(y + i, e);
+        sum.add(e);
+      },
+      [&](int64_t i, int64_t count) {
+        Vec e = math::exp(load_padded(x + i, count, -math::kInfinity) - largest);
+        store_partial(y + i, e, count);
+        sum.add(e);
+      },
+      [&] { sum.close_part(); });
+  Vec inverse = splat(1.0f / sum_lanes(sum.lanes()));
+  int64_t i = 0;
+  for (; i + kWidth <= length; i += kWidth) store(y + i, load(y + i) * inverse);
+  if (i < length) store_partial(y + i, load_partial(y + i, length - i) * inverse, length - i);
+}
+
+// y = (x - max) - log(sum exp(x - max))
+void log_softmax_row(const float* x, float* y, int64_t length) {
+  Vec largest = splat(row_maximum(x, length));
+  Sum sum;
+  over_row(
+      length, [&](int64_t i) { sum.add(math::exp(load(x + i) - largest)); },
+      [&](int64_t i, int64_t count) {
+        sum.add(math::exp(load_padded(x + i, count, -math::kInfinity) - largest));
+      },
+      [&] { sum.close_part(); });
+  Vec shift = math::log(splat(sum_lanes(sum.lanes())));
+  int64_t i = 0;
+  for (; i + kWidth <= length; i += kWidth) store(y + i, (load(x + i) - largest) - shift);
+  if (i < length) store_partial(y + i, (load_partial(x + i, length - i) - largest) - shift, length - i);
+}
+
+// The gradient of one vector, `total` being sum(dy * y) (softmax) or sum(dy) (log-softmax):
+//   y = exp(x) / sum exp(x)     dx = y * (dy - sum(dy * y))
+//   y = x - log sum exp(x)      dx = dy - exp(y) * sum(dy)
+template <bool kLogarithm>
+OPENBNNS_INLINE Vec gradient(Vec y, Vec dy, Vec total) {
+  return kLogarithm ? dy - math::exp(y) * total : y * (dy - total);
+}
+template <bool kLogarithm>
+OPENBNNS_INLINE Vec summand(Vec y, Vec dy) {
+  return kLogarithm ? dy : y * dy;
+}
+
+template <bool kLogarithm, bool kAdd>
+void backward_row(const float* y, const float* dy, float* dx, int64_t length) {
+  Sum sum;
+  over_row(
+      length, [&](int64_t i) { sum.add(summand<kLogarithm>(load(y + i), load(dy + i))); },
+      [&](int64_t i, int64_t count) {
+        sum.add(summand<kLogarithm>(load_partial(y + i, count), load_partial(dy + i, count)));
+      },
+      [&] { sum.close_part(); });
+  Vec total = splat(sum_lanes(sum.lanes()));
+  int64_t i = 0;
+  for (; i + kWidth <= length; i += kWidth) {
+    Vec g = gradient<kLogarithm>(load(y + i), load(dy + i), total);
+    store(dx + i, kAdd ? load(dx + i) + g : g);
+  }
+  if (i < length) {
+    int64_t rest = length - i;
+    Vec g = gradient<kLogarithm>(load_partial(y + i, rest), load_partial(dy + i, rest), total);
+    store_partial(dx + i, kAdd ? load_partial(dx + i, rest) + g : g, rest);
+  }
+}
+
+// How a group of columns is read and written: whole vectors, or the first lanes of one.
+struct WholeVector {
+  OPENBNNS_INLINE Vec read(const float* p) const { return load(p); }
+  OPENBNNS_INLINE void write(float* p, Vec v) const { store(p, v); }
+};
+struct PartOfVector {
+  int64_t count;
+  OPENBNNS_INLINE Vec read(const float* p) const { return load_partial(p, count); }
+  OPENBNNS_INLINE void write(float* p, Vec v) const { store_partial(p, v, count); }
+};
+
+template <class Access>
+void forward_columns(Access access, bool logarithm, int64_t length, Strided<const float> x, Strided<float> y) {
+  Vec largest = splat(-math::kInfinity);
+  for (int64_t j = 0; j < length; j++) largest = math::max(access.read(x.data + j * x.step), largest);
+  Sum sum;
+  for (int64_t j = 0; j < length; j++) {
+    Vec e = math::exp(access.read(x.data + j * x.step) - largest);
+    sum.add(e);
+    if (!logarithm) access.write(y.data + j * y.step, e);
+    if (j % kPartVectors == 0) sum.close_part();
+  }
+  if (logarithm) {
+    Vec shift = math::log(sum.lanes());
+    for (int64_t j = 0; j < length; j++)
+      access.write(y.data + j * y.step, (access.read(x.data + j * x.step) - largest) - shift);
+  } else {
+    Vec inverse = 1.0f / sum.lanes();
+    for (int64_t j = 0; j < length; j++)
+      access.write(y.data + j * y.step, access.read(y.data + j * y.step) * inverse);
+  }
+}
+
+template <bool kLogarithm, class Access>
+void backward_columns(Access access, int64_t length, Strided<const float> y, Strided<const float> dy,
+                      Strided<float> dx, bool add) {
+  Sum sum;
+  for (int64_t j = 0; j < length; j++) {
+    sum.add(summand<kLogarithm>(access.read(y.data + j * y.step), access.read(dy.data + j * dy.step)));
+    if (j % kPartVectors == 0) sum.close_part();
+  }
+  Vec total = sum.lanes();
+  for (int64_t j = 0; j < length; j++) {
+    Vec g = gradient<kLogarithm>(access.read(y.data + j * y.step), access.read(dy.data + j * dy.step), total);
+    float* out = dx.data + j * dx.step;
+    access.write(out, add ? access.read(out) + g : g);
+  }
+}
+
+template <bool kLogarithm>
+void backward(Columns shape, Strided<const float> y, Strided<const float> dy, Strided<float> dx, bool add) {
+  if (y.step == 1 && dy.step == 1 && dx.step == 1) {
+    auto row = add ? backward_row<kLogarithm, true> : backward_row<kLogarithm, false>;
+    return row(y.data, dy.data, dx.data, shape.length);
+  }
+  if (shape.columns == kWidth) return backward_columns<kLogarithm>(WholeVector{}, shape.length, y, dy, dx, add);
+  backward_columns<kLogarithm>(PartOfVector{shape.columns}, shape.length, y, dy, dx, add);
+}
+
+}  // namespace
+
+void softmax_forward(bool logarithm, Columns shape, Strided<const float> x, Strided<float> y) {
+  if (x.step == 1 && y.step == 1)
+    return logarithm ? log_softmax_row(x.data, y.data, shape.length) : softmax_row(x.data, y.data, shape.length);
+  if (shape.columns == kWidth) return forward_columns(WholeVector{}, logarithm, shape.length, x, y);
+  forward_columns(PartOfVector{shape.columns}, logarithm, shape.length, x, y);
+}
+
+void softmax_backward(bool logarithm, Columns shape, Strided<const float> y, Strided<const float> dy, Strided<float> dx,
+                      bool add) {
+  logarithm ? backward<true>(shape, y, dy, dx, add) : backward<false>(shape, y, dy, dx, add);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,102 @@
+// Convolution and transposed convolution: plans that pick one kernel per direction and add bias and activation.
+#include <utility>
+
+#include "kernels/activation.h"
+#include "kernels/convolution_depthwise.h"
+#include "kernels/convolution_kernels.h"
+#include "kernels/makers.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+// Fastest first; the last takes every shape.
+constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_forward, make_direct_forward,
+                                               make_reference_forward};
+constexpr MakeImageKernel kBackwardDataKernels[] = {make_pointwise_backward_data, make_few_backward_data,
+                                                    make_direct_backward_data, make_reference_backward_data};
+constexpr MakeWeightsKernel kWeightsKernels[] = {make_pointwise_weights, make_few_weights, make_direct_weights,
+                                                 make_reference_weights};
+
+template <class Make, size_t kCount>
+auto first_that_takes(const Make (&list)[kCount], const ConvolutionShape& shape) {
+  auto kernel = list[0](shape);
+  for (size_t i = 1; !kernel && i < kCount; i++) kernel = list[i](shape);
+  return kernel;
+}
+
+class ConvolutionPlan : public Plan {
+ public:
+  ConvolutionPlan(const ConvolutionShape& shape, const ActivationSpec& activation, bool transposed)
+      : shape_(shape),
+        activation_(activation),
+        transposed_(transposed),
+        forward_(first_that_takes(kForwardKernels, shape)),
+        backward_data_(first_that_takes(kBackwardDataKernels, shape)),
+        weights_(first_that_takes(kWeightsKernels, shape)) {}
+
+  // y = f(conv(x, w) + b); transposed: y = f(adjoint of conv at x + b)
+  void forward(const Call& call) override {
+    const ActivationSpec* f = is_identity(activation_) ? nullptr : &activation_;
+    ImageCall c{input(call), call.address[W], call.address[B], f, out_width(), call.address[Y], call.stride[Y], false,
+                call.batch, call.threads};
+    (transposed_ ? backward_data_ : forward_)->run(c);
+  }
+
+  // With dz = dy f'(y): dx is the adjoint of forward at dz, dw pairs x with dz, db sums dz over all but its channel.
+  void backward(const Call& call) override {
+    ImageSource dz = gradient(call);
+    if (call.address[DX]) {
+      ImageCall c{dz, call.address[W], nullptr, nullptr, 0, call.address[DX], call.stride[DX], call.adds(DX), call.batch,
+                  call.threads};
+      (transposed_ ? forward_ : backward_data_)->run(c);
+    }
+    // The weights kernel of the inner convolution sums its second image for the bias; that is dz unless transposed.
+    float* db = transposed_ ? nullptr : call.address[DB];
+    if (call.address[DW] || db) {
+      WeightsCall c{input(call),   dz,           call.address[DW], db, call.adds(DW),
+                    call.adds(DB), call.batch, call.threads};
+      if (transposed_) std::swap(c.x, c.dy);
+      weights_->run(c);
+    }
+    if (call.address[DB] && transposed_)
+      sum_channels(dz, call.batch, shape_.in_channels, call.address[DB], call.adds(DB), call.threads);
+  }
+
+ private:
+  int64_t out_width() const { return transposed_ ? shape_.in_width : shape_.out_width; }
+  ImageSource input(const Call& call) const {
+    return transposed_ ? ImageSource{call.address[X], call.stride[X], shape_.out_height * shape_.out_width, shape_.out_width}
+                       : ImageSource{call.address[X], call.stride[X], shape_.in_height * shape_.in_width, shape_.in_width};
+  }
+  ImageSource gradient(const Call& call) const {
+    ImageSource dz{call.address[DY], call.stride[DY], 0, out_width()};
+    dz.plane = dz.width * (transposed_ ? shape_.in_height : shape_.out_height);
+    if (!is_identity(activation_)) {
+      dz.output = call.address[Y];
+      dz.output_stride = call.stride[Y];
+      dz.activation = &activation_;
+    }
+    return dz;
+  }
+
+  const ConvolutionShape shape_;
+  const ActivationSpec activation_;
+  const bool transposed_;
+  const std::unique_ptr<ImageKernel> forward_, backward_data_;
+  const std::unique_ptr<WeightsKernel> weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
+  if (shape.groups > 1 && is_depthwise(shape)) return make_depthwise(shape, activation);
+  return std::make_unique<ConvolutionPlan>(shape, activation, false);
+}
+
+std::unique_ptr<Plan> make_transposed_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
+  return std::make_unique<ConvolutionPlan>(shape, activation, true);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,15 @@
+// Convolutions in which every group has one input channel: memory-bound, so they work plane by plane instead of through
+// the matrix product. Any channel multiplier, stride, dilation and padding.
+#pragma once
+#include <memory>
+
+#include "kernels/kernels.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+inline bool is_depthwise(const ConvolutionShape& shape) { return shape.groups == shape.in_channels; }
+std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation);
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,25 @@
+// Packed weights of one group, and the way back for their gradient.
+#pragma once
+#include <cstdint>
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+struct WeightsLayout {
+  int64_t out_channels, in_channels, taps;  // w: [out_channels][in_channels][taps]
+  int64_t count() const { return out_channels * in_channels * taps; }
+};
+
+// packed: [in_channels / 16][taps][16 in][16 out] for output channels [block * 16, block * 16 + 16); zero-filled.
+void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t block, float* packed);
+
+// packed: [out_channels / 16][taps][16 out][16 in] for input channels [block * 16, block * 16 + 16); zero-filled.
+void pack_weights_by_input(const WeightsLayout& layout, const float* w, int64_t block, float* packed);
+
+// dw (+)= sum over g < parts of packed + g * part_stride, for output channels [block * 16, ...) and the form of
+// pack_weights_by_output; the parts are added in order.
+void unpack_weights(const WeightsLayout& layout, const float* packed, int parts, int64_t part_stride, int64_t block,
+                    float* dw, bool accumulate);
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,91 @@
+// Image planes copied to scratch with a border, so that windows of any stride, dilation and padding become vector loads
+// at constant offsets.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "simd/vec.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// Sizes of fixed width copied at both ends: no call into the library for the short rows of small images.
+template <int kCount>
+OPENBNNS_INLINE void copy_both_ends(float* to, const float* from, int64_t count) {
+  float head[kCount], tail[kCount];
+  std::memcpy(head, from, sizeof(head));
+  std::memcpy(tail, from + count - kCount, sizeof(tail));
+  std::memcpy(to, head, sizeof(head));
+  std::memcpy(to + count - kCount, tail, sizeof(tail));
+}
+
+inline void copy_row(float* to, const float* from, int64_t count) {
+  if (count >= kWidth) {
+    for (int64_t i = 0; i + kWidth <= count; i += kWidth) store(to + i, load(from + i));
+    store(to + count - kWidth, load(from + count - kWidth));
+  } else if (kWidth > 8 && count >= 8) {
+    copy_both_ends<8>(to, from, count);
+  } else if (kWidth > 4 && count >= 4) {
+    copy_both_ends<4>(to, from, count);
+  } else {
+    for (int64_t i = 0; i < count; i++) to[i] = from[i];
+  }
+}
+
+OPENBNNS_INLINE int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+// A plane [height][width] placed at (top, left) of a larger one whose other cells hold a border value. Its columns are
+// sorted by their remainder modulo `phases`, so that the columns a strided window meets stand side by side:
+// cell (r, c) of the large plane lies at r * row_pitch + (c % phases) * phase_pitch + c / phases.
+struct PlaneLayout {
+  int64_t height, width;      // of the plane itself
+  int64_t top, left, phases;  // border above and to the left, column stride of the windows
+  int64_t rows, phase_pitch, row_pitch;
+
+  // Room for `rows` rows and `columns` columns of every phase; cells of the plane beyond them are left out.
+  PlaneLayout(int64_t plane_height, int64_t plane_width, int64_t border_top, int64_t border_left, int64_t column_phases,
+              int64_t large_rows, int64_t phase_columns)
+      : height(plane_height),
+        width(plane_width),
+        top(border_top),
+        left(border_left),
+        phases(column_phases),
+        rows(large_rows),
+        phase_pitch(phase_columns),
+        row_pitch(phase_columns * column_phases) {}
+
+  int64_t offset(int64_t row, int64_t column) const {
+    return row * row_pitch + column % phases * phase_pitch + column / phases;
+  }
+  // Floats, with the vector that may overhang the last row.
+  int64_t room() const { return rows * row_pitch + kWidth; }
+
+  void fill_border(float* to, float value) const { std::fill_n(to, room(), value); }
+
+  // Copies the plane into its place; the border stays as it is.
+  void place(float* to, const float* plane) const {
+    int64_t last = std::min(height, rows - top);
+    for (int64_t r = 0; r < last; r++) place_row(to + (r + top) * row_pitch, plane + r * width);
+  }
+
+ private:
+  void place_row(float* to, const float* from) const {
+    if (phases == 1) return copy_row(to + left, from, std::min(width, phase_pitch - left));
+    if (phases == 2) return place_phases<2>(to, from, 2);
+    place_phases<0>(to, from, phases);
+  }
+  template <int kPhases>
+  void place_phases(float* to, const float* from, int64_t runtime_phases) const {
+    const int64_t step = kPhases ? kPhases : runtime_phases;
+    for (int64_t phase = 0; phase < step; phase++) {
+      // columns c = k * step + phase with left <= c < left + width
+      int64_t first = std::max<int64_t>(0, (left - phase + step - 1) / step);
+      int64_t end = std::min(phase_pitch, (left + width - phase + step - 1) / step);
+      float* row = to + phase * phase_pitch;
+      for (int64_t k = first; k < end; k++) row[k] = from[k * step + phase - left];
+    }
+  }
+};
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,216 @@
+// Depthwise convolution against double loops: random shapes, strides, dilations, padding, channel multipliers, batch
+// strides, absent tensors, Set and Accumulate, thread counts.
+#include <algorithm>
+#include <cstdlib>
+
+#include "kernel_test.h"
+#include "runtime/scratch.h"
+
+namespace openbnns {
+#define OPENBNNS_DECLARE(isa) \
+  namespace isa {             \
+  std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation); \
+  }
+OPENBNNS_DECLARE(base)
+#if defined(__x86_64__)
+OPENBNNS_DECLARE(avx2)
+OPENBNNS_DECLARE(avx512)
+#endif
+}  // namespace openbnns
+
+using namespace openbnns;
+using namespace kernel_test;
+
+namespace {
+
+std::unique_ptr<Plan> make_depthwise(const std::string& isa, const ConvolutionShape& s, const ActivationSpec& f) {
+#if defined(__x86_64__)
+  if (isa == "avx2") return avx2::make_depthwise(s, f);
+  if (isa == "avx512") return avx512::make_depthwise(s, f);
+#endif
+  return base::make_depthwise(s, f);
+}
+
+struct Problem {
+  ConvolutionShape s;
+  ActivationSpec activation;
+  int64_t batch, in_size, out_size, taps;
+  int64_t stride[8] = {};
+  Buffer x, w, b, y, dy;
+  std::vector<double> y_wanted, dx, dw, db;
+
+  explicit Problem(Random& random, bool large) {
+    s.groups = s.in_channels = large ? random.between(16, 40) : random.between(1, 5);
+    int64_t multiplier = random.chance(60) ? 1 : random.between(2, 3);
+    s.out_channels = s.in_channels * multiplier;
+    bool square = random.chance(40);
+    s.kernel_height = square ? 3 : random.between(1, 5);
+    s.kernel_width = square ? 3 : random.between(1, 5);
+    s.stride_y = random.between(1, 3);
+    s.stride_x = random.chance(70) ? s.stride_y : random.between(1, 3);
+    s.dilation_y = random.chance(60) ? 1 : random.between(1, 3);
+    s.dilation_x = random.chance(60) ? 1 : random.between(1, 3);
+    s.pad_up = random.between(0, 3);
+    s.pad_left = random.between(0, 3);
+    int64_t down = random.between(0, 3), right = random.between(0, 3);
+    int64_t reach_y = (s.kernel_height - 1) * s.dilation_y + 1, reach_x = (s.kernel_width - 1) * s.dilation_x + 1;
+    do s.in_height = random.between(1, 20);
+    while (s.in_height + s.pad_up + down < reach_y);
+    do s.in_width = random.chance(50) ? random.between(1, 20) : random.between(14, 70);
+    while (s.in_width + s.pad_left + right < reach_x);
+    s.out_height = (s.in_height + s.pad_up + down - reach_y) / s.stride_y + 1;
+    s.out_width = (s.in_width + s.pad_left + right - reach_x) / s.stride_x + 1;
+    batch = large ? random.between(3, 9) : random.between(0, 3);
+    static const int activations[] = {0, 0, 1, 4, 11};
+    activation.function = activations[random.below(5)];
+    in_size = s.in_channels * s.in_height * s.in_width;
+    out_size = s.out_channels * s.out_height * s.out_width;
+    taps = s.kernel_height * s.kernel_width;
+    for (int slot : {X, DX}) stride[slot] = in_size + random.between(0, 4);
+    for (int slot : {Y, DY}) stride[slot] = out_size + random.between(0, 4);
+    x = Buffer(batch * stride[X]);
+    w = Buffer(s.out_channels * taps);
+    b = Buffer(s.out_channels);
+    y = Buffer(batch * stride[Y]);
+    dy = Buffer(batch * stride[DY]);
+    for (Buffer* buffer : {&x, &w, &b, &dy}) random.fill(*buffer, -1, 1);
+    solve();
+  }
+
+  // body(flat output cell, output channel, sample, x index, w index) for every product of the convolution
+  template <class Body>
+  void for_each_product(Body body) const {
+    int64_t multiplier = s.out_channels / s.in_channels;
+    for (int64_t n = 0; n < batch; n++)
+      for (int64_t o = 0; o < s.out_channels; o++)
+        for (int64_t oy = 0; oy < s.out_height; oy++)
+          for (int64_t ox = 0; ox < s.out_width; ox++)
+            for (int64_t ky = 0; ky < s.kernel_height; ky++)
+              for (int64_t kx = 0; kx < s.kernel_width; kx++) {
+                int64_t iy = oy * s.stride_y + ky * s.dilation_y - s.pad_up;
+                int64_t ix = ox * s.stride_x + kx * s.dilation_x - s.pad_left;
+                if (iy < 0 || iy >= s.in_height || ix < 0 || ix >= s.in_width) continue;
+                body(n * out_size + (o * s.out_height + oy) * s.out_width + ox,
+                     n, (o / multiplier * s.in_height + iy) * s.in_width + ix, o * taps + ky * s.kernel_width + kx);
+              }
+  }
+
+  void solve() {
+    int64_t cells = batch * out_size, plane = s.out_height * s.out_width;
+    std::vector<double> z(cells), rounded(cells), upstream(cells), dz(cells);
+    y_wanted.assign(cells, 0);
+    for (int64_t i = 0; i < cells; i++) {
+      z[i] = b[i % out_size / plane];
+      upstream[i] = dy[i / out_size * stride[DY] + i % out_size];
+    }
+    for_each_product([&](int64_t cell, int64_t n, int64_t i, int64_t k) { z[cell] += double{x[n * stride[X] + i]} * w[k]; });
+    activate(activation.function, z.data(), y_wanted.data(), cells, s.out_width);
+    for (int64_t i = 0; i < cells; i++)
+      rounded[i] = y[i / out_size * stride[Y] + i % out_size] = static_cast<float>(y_wanted[i]);
+    activate_backward(activation.function, rounded.data(), upstream.data(), dz.data(), cells, s.out_width);
+    dx.assign(batch * in_size, 0);
+    dw.assign(s.out_channels * taps, 0);
+    db.assign(s.out_channels, 0);
+    for (int64_t i = 0; i < cells; i++) db[i % out_size / plane] += dz[i];
+    for_each_product([&](int64_t cell, int64_t n, int64_t i, int64_t k) {
+      dx[n * in_size + i] += dz[cell] * w[k];
+      dw[k] += dz[cell] * x[n * stride[X] + i];
+    });
+  }
+};
+
+struct Tester {
+  Report report;
+  Random random{11};
+  long number = 0;
+
+  void run(const Kernels& kernels, Problem& p) {
+    auto plan = make_depthwise(kernels.name, p.s, p.activation);
+    auto expect = [&](bool good, const char* what) { report.expect(good, what, kernels.name, number); };
+    uint32_t accumulate = static_cast<uint32_t>(random.below(256));
+    bool no_dx = random.chance(20), no_dw = random.chance(20), no_db = random.chance(20);
+    auto adds = [&](int slot) { return (accumulate >> slot & 1) != 0; };
+    Buffer first[3];
+    for (int threads = 1; threads <= 3; threads++) {
+      Buffer y(p.batch * p.stride[Y]), dx(p.batch * p.stride[DX]), dw(p.w.count()), db(p.b.count());
+      for (auto [buffer, slot] : {std::pair<Buffer*, int>{&dx, DX}, {&dw, DW}, {&db, DB}})
+        if (adds(slot)) std::fill_n(buffer->data(), buffer->count(), 0.5f);
+      Call call;
+      call.batch = p.batch;
+      call.threads = threads;
+      call.accumulate = accumulate;
+      std::copy(p.stride, p.stride + 8, call.stride);
+      call.address[X] = p.x.data();
+      call.address[W] = p.w.data();
+      call.address[B] = p.b.data();
+      call.address[Y] = y.data();
+      plan->forward(call);
+      call.address[Y] = p.activation.function ? p.y.data() : nullptr;
+      call.address[DY] = p.dy.data();
+      if (no_dw) call.address[X] = nullptr;
+      if (no_dx) call.address[W] = nullptr;
+      call.address[B] = nullptr;
+      call.address[DX] = no_dx ? nullptr : dx.data();
+      call.address[DW] = no_dw ? nullptr : dw.data();
+      call.address[DB] = no_db ? nullptr : db.data();
+      plan->backward(call);
+      expect(samples(y, p.y_wanted, p.batch, p.out_size, p.stride[Y], false), "forward");
+      if (!no_dx) expect(samples(dx, p.dx, p.batch, p.in_size, p.stride[DX], adds(DX)), "dx");
+      if (!no_dw) expect(samples(dw, p.dw, 1, dw.count(), dw.count(), adds(DW)), "dw");
+      if (!no_db) expect(samples(db, p.db, 1, db.count(), db.count(), adds(DB)), "db");
+      for (Buffer* buffer : {&y, &dx, &dw, &db}) expect(buffer->guards_hold(), "guards");
+      if (threads == 1) {
+        first[0] = dx;
+        first[1] = dw;
+        first[2] = db;
+      }
+      expect(first[0].same_bits(dx) && first[1].same_bits(dw) && first[2].same_bits(db), "same bits for any threads");
+    }
+  }
+
+  // `wanted` is packed; cells between samples must be untouched.
+  static bool samples(const Buffer& got, const std::vector<double>& wanted, int64_t batch, int64_t size, int64_t stride,
+                      bool adds) {
+    for (int64_t n = 0; n < batch; n++)
+      for (int64_t i = 0; i < stride; i++) {
+        float value = got[n * stride + i];
+        if (i >= size) {
+          if (adds ? value != 0.5f : !std::isnan(value)) return false;
+        } else if (!close(value, wanted[n * size + i] + (adds ? 0.5 : 0), 4)) {
+          return false;
+        }
+      }
+    return true;
+  }
+
+  // An infinity in the input reaches only the weight gradients of the taps that meet it.
+  void infinity_stays_local(const Kernels& kernels) {
+    ConvolutionShape s{1, 5, 20, 1, 5, 20, 1, 3, 1, 1, 1, 1, 0, 1, 1};
+    auto plan = make_depthwise(kernels.name, s, {});
+    Buffer x(100), dy(100), dw(3);
+    random.fill(x, -1, 1);
+    random.fill(dy, 0.5f, 1);
+    x[19] = kInfinity;  // last column of the first row: met by taps 1 and 2 only
+    Call call;
+    call.address[X] = x.data();
+    call.address[DY] = dy.data();
+    call.address[DW] = dw.data();
+    plan->backward(call);
+    report.expect(std::isfinite(dw[0]) && std::isinf(dw[1]) && std::isinf(dw[2]), "infinity", kernels.name, 0);
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int rounds = argc > 1 ? std::atoi(argv[1]) : 300;
+  set_scratch_poison(true);
+  Tester tester;
+  auto sets = instruction_sets();
+  for (; tester.number < rounds; tester.number++) {
+    Problem p(tester.random, tester.number % 10 == 9);
+    for (const Kernels* kernels : sets) tester.run(*kernels, p);
+  }
+  for (const Kernels* kernels : sets) tester.infinity_stays_local(*kernels);
+  return tester.report.finish("depthwise");
+}

@@ -1,0 +1,158 @@
+// Matrix product and fully connected layer against naive float64 loops. Compiled once per instruction set.
+#include "gemm/gemm.h"
+#include "kernels/activation.h"
+#include "kernels/makers.h"
+#include "runtime/scratch.h"
+#include "tests/testing.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+using testing::Counts;
+using testing::Doubles;
+using testing::Floats;
+using testing::Random;
+
+void check_product(Counts& counts, Random& random, int64_t m, int64_t n, int64_t k, int variant) {
+  bool ta = variant & 1, tb = variant & 2, adds = variant & 4;
+  int bias = adds ? 0 : static_cast<int>(random.integer(0, 2));
+  int64_t lda = (ta ? m : k) + random.integer(0, 5), ldb = (tb ? k : n) + random.integer(0, 5),
+          ldc = n + random.integer(0, 5);
+  Floats a = random.reals((ta ? k : m) * lda), b = random.reals((tb ? n : k) * ldb), row = random.reals(m),
+         column = random.reals(n), c = adds ? random.reals(m * ldc) : testing::poison(m * ldc), untouched = c;
+  Doubles expected(m * n);
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = adds ? c[i * ldc + j] : bias == 1 ? row[i] : bias == 2 ? column[j] : 0;
+      for (int64_t q = 0; q < k; q++)
+        sum += static_cast<double>(ta ? a[q * lda + i] : a[i * lda + q]) * (tb ? b[j * ldb + q] : b[q * ldb + j]);
+      expected[i * n + j] = sum;
+    }
+  std::string what = "product m" + std::to_string(m) + " n" + std::to_string(n) + " k" + std::to_string(k) +
+                     " variant" + std::to_string(variant) + " bias" + std::to_string(bias);
+  Floats first;
+  for (int threads = 1; threads <= 3; threads++) {
+    Floats result = untouched;
+    MatrixProduct p{m, n, k, a.data(), lda, b.data(), ldb, result.data(), ldc};
+    p.transpose_a = ta;
+    p.transpose_b = tb;
+    p.accumulate = adds;
+    p.row_bias = bias == 1 ? row.data() : nullptr;
+    p.column_bias = bias == 2 ? column.data() : nullptr;
+    matrix_product(p, threads);
+    Floats inside(m * n);
+    for (int64_t i = 0; i < m; i++) {
+      for (int64_t j = 0; j < n; j++) inside[i * n + j] = result[i * ldc + j];
+      counts.checks++;
+      if (std::memcmp(&result[i * ldc + n], &untouched[i * ldc + n], (ldc - n) * sizeof(float))) {
+        counts.failures++;
+        std::printf("FAIL %s: wrote beyond a row\n", what.c_str());
+      }
+    }
+    counts.close(what, inside, expected);
+    if (threads == 1) first = inside;
+    counts.same_bits(what + " threads", inside, first);
+  }
+}
+
+// Per sample rows of length `count`, `stride` apart, gathered without the gaps.
+Floats rows_of(const Floats& v, int64_t rows, int64_t stride, int64_t count) {
+  Floats out;
+  for (int64_t i = 0; i < rows; i++) out.insert(out.end(), v.begin() + i * stride, v.begin() + i * stride + count);
+  return out;
+}
+
+void check_fully_connected(Counts& counts, Random& random, int64_t batch, int64_t inputs, int64_t outputs,
+                           ActivationSpec f) {
+  std::string what = "fully connected " + std::to_string(batch) + "x" + std::to_string(inputs) + "->" +
+                     std::to_string(outputs) + " f" + std::to_string(f.function);
+  int64_t sx = inputs + random.integer(0, 3), sy = outputs + random.integer(0, 3);
+  bool has_bias = random.chance(70), adds = random.chance(50);
+  Floats x = random.reals(batch * sx), w = random.reals(outputs * inputs), b = random.reals(outputs),
+         dy = random.reals(batch * sy);
+  Floats y0, dx0 = random.reals(batch * sx), dw0 = random.reals(outputs * inputs), db0 = random.reals(outputs);
+  Doubles z(batch * outputs);
+  for (int64_t n = 0; n < batch; n++)
+    for (int64_t o = 0; o < outputs; o++) {
+      double sum = has_bias ? b[o] : 0;
+      for (int64_t i = 0; i < inputs; i++) sum += static_cast<double>(x[n * sx + i]) * w[o * inputs + i];
+      z[n * outputs + o] = sum;
+    }
+  Floats zf(z.begin(), z.end()), yf(z.size()), dz(z.size());
+  activation_forward(f, zf.data(), yf.data(), static_cast<int64_t>(zf.size()), outputs);
+  Floats dy_packed = rows_of(dy, batch, sy, outputs);
+  Floats first[4];
+  auto plan = make_fully_connected({inputs, outputs}, f);
+  for (int threads = 1; threads <= 3; threads++) {
+    Floats y = testing::poison(batch * sy), dx = adds ? dx0 : testing::poison(batch * sx),
+           dw = adds ? dw0 : testing::poison(outputs * inputs), db = adds ? db0 : testing::poison(outputs);
+    Call call;
+    call.batch = batch;
+    call.threads = threads;
+    call.address[X] = x.data(), call.stride[X] = sx;
+    call.address[W] = w.data();
+    call.address[B] = has_bias ? b.data() : nullptr;
+    call.address[Y] = y.data(), call.stride[Y] = sy;
+    plan->forward(call);
+    Floats y_packed = rows_of(y, batch, sy, outputs);
+    counts.close(what + " y", y_packed, Doubles(yf.begin(), yf.end()));
+    activation_backward_from_output(f, y_packed.data(), dy_packed.data(), dz.data(), static_cast<int64_t>(dz.size()),
+                                    outputs);
+    Doubles edx(batch * inputs), edw(outputs * inputs), edb(outputs);
+    if (adds) {
+      for (int64_t n = 0; n < batch; n++)
+        for (int64_t i = 0; i < inputs; i++) edx[n * inputs + i] = dx0[n * sx + i];
+      edw.assign(dw0.begin(), dw0.end());
+      edb.assign(db0.begin(), db0.end());
+    }
+    for (int64_t n = 0; n < batch; n++)
+      for (int64_t o = 0; o < outputs; o++) {
+        double g = dz[n * outputs + o];
+        edb[o] += g;
+        for (int64_t i = 0; i < inputs; i++) {
+          edx[n * inputs + i] += g * w[o * inputs + i];
+          edw[o * inputs + i] += g * x[n * sx + i];
+        }
+      }
+    call.address[DX] = dx.data(), call.stride[DX] = sx;
+    call.address[DY] = dy.data(), call.stride[DY] = sy;
+    call.address[DW] = dw.data();
+    call.address[DB] = db.data();
+    if (adds) call.accumulate = 1u << DX | 1u << DW | 1u << DB;
+    plan->backward(call);
+    counts.close(what + " dx", rows_of(dx, batch, sx, inputs), edx);
+    counts.close(what + " dw", dw, edw);
+    counts.close(what + " db", db, edb, 1);
+    Floats results[4] = {y, rows_of(dx, batch, sx, inputs), dw, db};
+    for (int i = 0; i < 4; i++) {
+      if (threads == 1) first[i] = results[i];
+      if (i > 0) counts.same_bits(what + " threads", results[i], first[i]);
+    }
+  }
+}
+
+}  // namespace
+
+int run_gemm_tests() {
+  set_scratch_poison(true);
+  Counts counts;
+  Random random(7);
+  const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 7},     {14, 32, 16},   {15, 33, 17},  {32, 32, 64}, {100, 77, 300},
+                              {1, 8, 8},    {129, 257, 513}, {520, 40, 30}, {1, 300, 200}, {300, 1, 200}, {2, 64, 1},
+                              {64, 1100, 40}, {5, 19, 600},  {12, 100, 33}, {200, 130, 2}};
+  for (auto& s : sizes)
+    for (int variant = 0; variant < 8; variant++) check_product(counts, random, s[0], s[1], s[2], variant);
+  for (int i = 0; i < 60; i++)
+    check_product(counts, random, random.integer(1, 70), random.integer(1, 70), random.integer(1, 70), i % 8);
+  const int64_t layers[][3] = {{1, 8, 8}, {32, 64, 32}, {128, 200, 150}, {3, 1, 1}, {70, 33, 17}, {1, 500, 300}};
+  for (auto& s : layers)
+    for (int function : {0, 1, 4, 11}) check_fully_connected(counts, random, s[0], s[1], s[2], {function, 0, 0});
+  check_fully_connected(counts, random, 40, 5, 60000, {1, 0, 0});  // more than one block of dz
+  return counts.report("gemm");
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns
+
+int main() { return openbnns::OPENBNNS_ISA::run_gemm_tests(); }

@@ -1,0 +1,71 @@
+"""Activations under their C names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Problem, record
+from ..filters._tensors import Caller
+from ..filters.activation import ActivationFilter
+from ._calls import BNNSFilter, check_filter_params, create
+from .enums import BNNSPointerSpecifier
+from .structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
+
+
+def BNNSFilterCreateLayerActivation(
+    layer_params: BNNSLayerParametersActivation | Any, filter_params: BNNSFilterParameters | None = None
+) -> BNNSFilter | None:
+    """Build a standalone activation or type-conversion filter."""
+    return create(
+        ActivationFilter, "BNNSFilterCreateLayerActivation", layer_params, BNNSLayerParametersActivation, filter_params
+    )
+
+
+def BNNSDirectApplyActivationBatch(
+    layer_params: BNNSLayerParametersActivation | Any,
+    filter_params: BNNSFilterParameters | None,
+    batch_size: int,
+    in_stride: int,
+    out_stride: int,
+) -> int:
+    """Apply an activation, or convert element types, in one call; data pointers come from the descriptors."""
+    who = "BNNSDirectApplyActivationBatch"
+    if layer_params is None:
+        return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersActivation."))
+    if not isinstance(layer_params, BNNSLayerParametersActivation):
+        raise TypeError(f"{who}: layer_params must be a BNNSLayerParametersActivation, not {type(layer_params).__name__}.")
+    check_filter_params(filter_params, who)
+    try:
+        f = ActivationFilter(layer_params, filter_params, who)
+        names = {"in": "i_desc.data", "out": "o_desc.data"}
+        f.apply_batch(
+            Caller(who, names), batch_size, layer_params.i_desc.data, in_stride, layer_params.o_desc.data, out_stride
+        )
+    except Problem as problem:
+        return record(problem)
+    return 0
+
+
+def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int) -> BNNSNDArrayDescriptor:
+    """A Float32 descriptor that aliases the alpha or beta values inside an activation filter; its data is NULL on failure.
+
+    Writes through it take effect on the next apply. Do not use it after the filter has been destroyed.
+    """
+    who = "BNNSGetPointer"
+    if filter is not None and not isinstance(filter, BNNSFilter):
+        raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
+    try:
+        if filter is None:
+            raise Problem(f"{who}: filter is NULL. Its creation failed or was skipped.")
+        filter.require_alive(Caller(who))
+        if int(target) not in set(BNNSPointerSpecifier):
+            raise Problem(f"{who}: target is {int(target)}. Use BNNSPointerSpecifierAlpha (0) or BNNSPointerSpecifierBeta (1).")
+        if not isinstance(filter, ActivationFilter):
+            raise Problem(f"{who}: a filter of family {filter.family} has no alpha or beta to point to. Pass an activation filter.")
+        descriptor = filter.pointer(int(target))
+        if descriptor.data is None:
+            raise Problem(f"{who}: PReLUPerChannel has no beta. Ask for BNNSPointerSpecifierAlpha.")
+        return descriptor
+    except Problem as problem:
+        record(problem)
+        return BNNSNDArrayDescriptor()

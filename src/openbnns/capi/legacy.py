@@ -1,0 +1,180 @@
+"""First-generation creators: the structs of before 2020, translated to today's descriptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Problem, record
+from ..filters._base import Filter
+from ..filters.activation import ActivationFilter
+from ..filters.convolution import Convolution
+from ..filters.fully_connected import FullyConnected
+from ._calls import BNNSFilter, check_filter_params
+from .enums import BNNSDataLayout, BNNSDataType
+from .structs import (
+    BNNSActivation,
+    BNNSConvolutionLayerParameters,
+    BNNSFilterParameters,
+    BNNSFullyConnectedLayerParameters,
+    BNNSImageStackDescriptor,
+    BNNSLayerData,
+    BNNSLayerParametersActivation,
+    BNNSLayerParametersConvolution,
+    BNNSLayerParametersFullyConnected,
+    BNNSNDArrayDescriptor,
+    BNNSVectorDescriptor,
+)
+
+
+def _image(d: BNNSImageStackDescriptor, who: str) -> BNNSNDArrayDescriptor:
+    if int(d.data_type) & BNNSDataType.BNNSDataTypeIndexedBit:
+        raise Problem(f"{who}.data_type is indexed, but only layer data may be. Use a float or integer type.", kind=TypeError)
+    return BNNSNDArrayDescriptor(
+        layout=BNNSDataLayout.BNNSDataLayoutImageCHW,
+        size=[d.width, d.height, d.channels],
+        stride=[0, d.row_stride, d.image_stride],
+        data_type=d.data_type,
+        data_scale=d.data_scale,
+        data_bias=d.data_bias,
+    )
+
+
+def _vector(d: BNNSVectorDescriptor, who: str) -> BNNSNDArrayDescriptor:
+    if int(d.data_type) & BNNSDataType.BNNSDataTypeIndexedBit:
+        raise Problem(f"{who}.data_type is indexed, but only layer data may be. Use a float or integer type.", kind=TypeError)
+    return BNNSNDArrayDescriptor(
+        layout=BNNSDataLayout.BNNSDataLayoutVector,
+        size=[d.size],
+        data_type=d.data_type,
+        data_scale=d.data_scale,
+        data_bias=d.data_bias,
+    )
+
+
+def layer_data(d: BNNSLayerData, layout: BNNSDataLayout, size: list[int]) -> BNNSNDArrayDescriptor:
+    """Weights or bias of a first-generation layer; indexed types always have a table of 256 floats."""
+    return BNNSNDArrayDescriptor(
+        layout=layout,
+        size=size,
+        data=d.data,
+        data_type=d.data_type if d.data is not None else BNNSDataType.BNNSDataTypeFloat32,
+        data_scale=d.data_scale,
+        data_bias=d.data_bias,
+        table_data=d.data_table,
+        table_data_type=BNNSDataType.BNNSDataTypeFloat32,
+    )
+
+
+def build(who: str, arguments: dict[str, tuple[Any, type[Any]]], filter_params: Any, make: Any) -> Filter | None:
+    """Check the struct arguments, then make the filter or keep the reason why not."""
+    for name, (value, struct) in arguments.items():
+        if value is None:
+            record(Problem(f"{who}: {name} is NULL. Pass a {struct.__name__}."))
+            return None
+        if not isinstance(value, struct):
+            raise TypeError(f"{who}: {name} must be a {struct.__name__}, not {type(value).__name__}.")
+    check_filter_params(filter_params, who)
+    try:
+        result: Filter = make()
+        return result
+    except Problem as problem:
+        record(problem)
+        return None
+
+
+def require_equal(who: str, name: str, got: int, expected: int, source: str) -> None:
+    """Two descriptions of the same number must agree."""
+    if got != expected:
+        raise Problem(f"{who}: {name} is {got}, but {source} is {expected}. Make them equal.")
+
+
+def BNNSFilterCreateConvolutionLayer(
+    in_desc: BNNSImageStackDescriptor | Any,
+    out_desc: BNNSImageStackDescriptor | Any,
+    layer_params: BNNSConvolutionLayerParameters | Any,
+    filter_params: BNNSFilterParameters | None = None,
+) -> BNNSFilter | None:
+    """First-generation convolution: no dilation, no groups, symmetric padding."""
+    who = "BNNSFilterCreateConvolutionLayer"
+
+    def make() -> Filter:
+        p = layer_params
+        require_equal(who, "layer_params.in_channels", p.in_channels, in_desc.channels, "in_desc.channels")
+        require_equal(who, "layer_params.out_channels", p.out_channels, out_desc.channels, "out_desc.channels")
+        modern = BNNSLayerParametersConvolution(
+            i_desc=_image(in_desc, f"{who}: in_desc"),
+            o_desc=_image(out_desc, f"{who}: out_desc"),
+            w_desc=layer_data(
+                p.weights,
+                BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW,
+                [p.k_width, p.k_height, p.in_channels, p.out_channels],
+            ),
+            bias=layer_data(p.bias, BNNSDataLayout.BNNSDataLayoutVector, [p.out_channels]),
+            activation=p.activation,
+            x_stride=p.x_stride,
+            y_stride=p.y_stride,
+            x_padding=p.x_padding,
+            y_padding=p.y_padding,
+        )
+        return Convolution(modern, filter_params, who)
+
+    structs = {
+        "in_desc": (in_desc, BNNSImageStackDescriptor),
+        "out_desc": (out_desc, BNNSImageStackDescriptor),
+        "layer_params": (layer_params, BNNSConvolutionLayerParameters),
+    }
+    return build(who, structs, filter_params, make)
+
+
+def BNNSFilterCreateFullyConnectedLayer(
+    in_desc: BNNSVectorDescriptor | Any,
+    out_desc: BNNSVectorDescriptor | Any,
+    layer_params: BNNSFullyConnectedLayerParameters | Any,
+    filter_params: BNNSFilterParameters | None = None,
+) -> BNNSFilter | None:
+    """First-generation fully connected layer."""
+    who = "BNNSFilterCreateFullyConnectedLayer"
+
+    def make() -> Filter:
+        p = layer_params
+        require_equal(who, "layer_params.in_size", p.in_size, in_desc.size, "in_desc.size")
+        require_equal(who, "layer_params.out_size", p.out_size, out_desc.size, "out_desc.size")
+        modern = BNNSLayerParametersFullyConnected(
+            i_desc=_vector(in_desc, f"{who}: in_desc"),
+            o_desc=_vector(out_desc, f"{who}: out_desc"),
+            w_desc=layer_data(p.weights, BNNSDataLayout.BNNSDataLayoutRowMajorMatrix, [p.in_size, p.out_size]),
+            bias=layer_data(p.bias, BNNSDataLayout.BNNSDataLayoutVector, [p.out_size]),
+            activation=p.activation,
+        )
+        return FullyConnected(modern, filter_params, who)
+
+    structs = {
+        "in_desc": (in_desc, BNNSVectorDescriptor),
+        "out_desc": (out_desc, BNNSVectorDescriptor),
+        "layer_params": (layer_params, BNNSFullyConnectedLayerParameters),
+    }
+    return build(who, structs, filter_params, make)
+
+
+def BNNSFilterCreateVectorActivationLayer(
+    in_desc: BNNSVectorDescriptor | Any,
+    out_desc: BNNSVectorDescriptor | Any,
+    activation: BNNSActivation | Any,
+    filter_params: BNNSFilterParameters | None = None,
+) -> BNNSFilter | None:
+    """First-generation activation or conversion of a vector."""
+    who = "BNNSFilterCreateVectorActivationLayer"
+
+    def make() -> Filter:
+        require_equal(who, "out_desc.size", out_desc.size, in_desc.size, "in_desc.size")
+        modern = BNNSLayerParametersActivation(
+            i_desc=_vector(in_desc, f"{who}: in_desc"), o_desc=_vector(out_desc, f"{who}: out_desc"), activation=activation
+        )
+        return ActivationFilter(modern, filter_params, who)
+
+    structs = {
+        "in_desc": (in_desc, BNNSVectorDescriptor),
+        "out_desc": (out_desc, BNNSVectorDescriptor),
+        "activation": (activation, BNNSActivation),
+    }
+    return build(who, structs, filter_params, make)

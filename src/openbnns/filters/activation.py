@@ -1,0 +1,326 @@
+"""Standalone activations and element type conversion: y = f(x), dx = dy * f'(x), and the gradient of alpha.
+
+Axis-wise functions (Softmax, LogSoftmax, GumbelMax) run jointly over the axes named by ``axis_flags``: bit d is the axis
+of ``size[d]``, bit ``rank`` the batch axis, and 0 means axis 0.
+
+Shapes: x and y (N, *shape) in C order; alpha is one value, or one per channel for PReLUPerChannel.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from .. import descriptors, engines, staging
+from ..capi.enums import BNNSDataLayout, BNNSDataType
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
+from ..descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View, describe
+from ..engines.native import activation as native
+from ..engines.reference import activation as reference
+from ..engines.reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
+from ..errors import Problem
+from ._activation_rules import as_float32, check_function, function_name
+from ._base import B, DB, DW, DX, DY, W, X, Y, UnaryFilter
+from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, bind, resolve_delta
+
+if TYPE_CHECKING:
+    from .. import _core
+
+_INTEGER = (Function.INTEGER_LINEAR_SATURATE, Function.INTEGER_LINEAR_SATURATE_PER_CHANNEL)
+_TRAINABLE_ALPHA = (Function.LEAKY_RECTIFIED_LINEAR, Function.PRELU_PER_CHANNEL)
+# Derivatives that the output alone determines: those of fused training, and two more.
+_OUTPUT_SUFFICES = FROM_OUTPUT | {Function.SCALED_TANH, Function.RELU6}
+_VECTOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
+
+
+class AlphaValues(Parameter):
+    """The values inside an activation filter that BNNSGetPointer gives access to: [alpha, beta], or one alpha per channel."""
+
+    def __init__(self, values: NDArray[np.float32], count: int, memory: OwnedMemory) -> None:
+        self.reading = lambda view: view
+        self.view, self.order, self.shape = View(_VECTOR, FLOAT32, (count,), (1,)), (0,), (count,)
+        self.fixed = memory.copy(values)
+
+    def read(self, dtype: DTypeLike) -> NDArray[Any]:
+        assert self.fixed is not None
+        return self.fixed.astype(dtype, copy=False)
+
+
+class ActivationFilter(UnaryFilter):
+    """A standalone activation, also a converter between element types."""
+
+    family = "activation"
+    works_in_place = True
+    standalone = True
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersActivation,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerActivation",
+    ) -> None:
+        super().__init__(filter_params, who)
+        x = descriptors.resolve(p.i_desc, f"{who}: i_desc")
+        y = descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        function = check_function(p.activation.function, f"{who}: activation.function")
+        self.fused_function = function
+        self.activation = Activation(function, as_float32(p.activation.alpha), as_float32(p.activation.beta))
+        self.axes = self._resolve_axes(x, int(p.axis_flags), who)
+        self._set_operands(x, y, who)
+        self._set_values(x, who)
+        if function in _INTEGER:
+            self._set_integer_parameters(p.activation, x, who)
+        self.seed = int.from_bytes(os.urandom(8), "little")
+        self.prepare()
+
+    # Creation.
+
+    def _resolve_axes(self, x: View, flags: int, who: str) -> tuple[int, ...]:
+        """NumPy axes of (batch, *memory order) along which an axis-wise function runs."""
+        rank = x.layout.rank
+        if flags >> (rank + 1):
+            raise Problem(
+                f"{who}: axis_flags is {flags:#x}, but {x.layout.name} has {rank} axes (bits 0 to {rank - 1}) and the batch "
+                f"(bit {rank}). Clear the other bits."
+            )
+        flags = flags or 1
+        chosen = [1 + x.memory_axes.index(d) for d in range(rank) if flags >> d & 1]
+        return tuple(sorted(([0] if flags >> rank & 1 else []) + chosen))
+
+    def _set_operands(self, x: View, y: View, who: str) -> None:
+        same_shape = x.layout.code == y.layout.code and x.size == y.size
+        if not same_shape and not (self.activation.function not in AXIS_WISE and x.count == y.count):
+            need = "the same layout and size" if self.activation.function in AXIS_WISE else "the same number of elements"
+            raise Problem(
+                f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. {function_name(self.activation.function)} "
+                f"needs {need} on both sides."
+            )
+        if self.activation.function == Function.PRELU_PER_CHANNEL and x.layout.name != "ImageCHW":
+            raise Problem(f"{who}: PReLUPerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}.")
+        self.input = Operand(x, x.memory_axes, flat=not same_shape)
+        self.output = Operand(y, y.memory_axes, flat=not same_shape)
+
+    def _set_values(self, x: View, who: str) -> None:
+        f = self.activation
+        if f.function == Function.PRELU_PER_CHANNEL:
+            values = np.full(x.size[2], f.alpha, np.float32)
+            self.values = AlphaValues(values, x.size[2], self.memory)
+        else:
+            self.values = AlphaValues(np.array([f.alpha, f.beta], np.float32), 1, self.memory)
+        self.weights = self.values if f.function in _TRAINABLE_ALPHA else None
+
+    def _set_integer_parameters(self, a: Any, x: View, who: str) -> None:
+        if not (x.element.is_integer and self.output.view.element.is_integer):
+            raise Problem(
+                f"{who}: {function_name(self.activation.function)} maps integers to integers, but i_desc is "
+                f"{x.element.name} and o_desc {self.output.view.element.name}. Use Int or UInt types on both sides.",
+                kind=TypeError,
+            )
+        if self.activation.function == Function.INTEGER_LINEAR_SATURATE:
+            self.integer = [np.array([int(v)], np.int64) for v in (a.iscale, a.ioffset, a.ishift)]
+        else:
+            if x.layout.name != "ImageCHW":
+                raise Problem(f"{who}: IntegerLinearSaturatePerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}.")
+            self.integer = [self._channel_integers(getattr(a, name), x.size[2], f"{who}: activation.{name}")
+                            for name in ("iscale_per_channel", "ioffset_per_channel", "ishift_per_channel")]  # fmt: skip
+        if any(not 0 <= int(s) < 64 for s in self.integer[2]):
+            raise Problem(f"{who}: activation.ishift is {self.integer[2].tolist()}. A right shift is between 0 and 63.")
+
+    def _channel_integers(self, data: Any, channels: int, who: str) -> NDArray[np.int64]:
+        if data is None:
+            raise Problem(f"{who} is NULL. Give {channels} int32 values, one per channel.")
+        element = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeInt32)]
+        view = View(_VECTOR, element, (channels,), (1,))
+        bound = bind(view, (0,), (channels,), who, data, 1, 0)
+        return bound.read(np.int64)[0]
+
+    # Native plan: one sample is [outer][length][inner].
+
+    def make_plan(self, f: Activation) -> _core.Plan:
+        return native.plan(*self._block(), self._channels(), f, self.seed)
+
+    def _channels(self) -> int:
+        return self.input.shape[0] if self.activation.function == Function.PRELU_PER_CHANNEL else 0
+
+    def _block(self) -> tuple[int, int, int]:
+        """(outer, length, inner) around the chosen axes, if they are neighbours in memory."""
+        shape = self.input.shape
+        if self.activation.function not in AXIS_WISE:
+            return 1, int(np.prod(shape)), 1
+        first, last = self.axes[0] - 1, self.axes[-1]
+        return int(np.prod(shape[: max(first, 0)])), int(np.prod(shape[max(first, 0) : last])), int(np.prod(shape[last:]))
+
+    @property
+    def _regular(self) -> bool:
+        """The plan runs on samples as they lie: no batch axis among the chosen ones, and no gap between them."""
+        return self.activation.function not in AXIS_WISE or (
+            self.axes[0] > 0 and self.axes[-1] - self.axes[0] == len(self.axes) - 1
+        )
+
+    @property
+    def _is_conversion(self) -> bool:
+        return self.activation.function == Function.IDENTITY and not (self.input.view.element is self.output.view.element is FLOAT32)
+
+    def prepare(self) -> None:
+        if engines._core is None or self.activation.function in _INTEGER or self._is_conversion or not self._regular:
+            return
+        super().prepare()
+
+    def _fixed_addresses(self) -> list[tuple[int, int]] | None:
+        address = self.values.address
+        assert address is not None
+        return [(W, address)]
+
+    def trains_fast(self) -> bool:
+        return self.activation.function not in (*_INTEGER, Function.GUMBEL_MAX)
+
+    def _backward_arguments(self) -> list[Any]:
+        gradients = 1 << DX | 1 << DW
+        f = self.activation.function
+        from_output = self._output_suffices()
+        return [
+            self._argument(X, self.input, needed_with=gradients if not from_output else 1 << DW),
+            self._argument(DX, self.input, output=True, descriptor=True),
+            self._argument(Y, self.output, needed_with=gradients if from_output else 0, unless=1 << X),
+            self._argument(DY, self.output, descriptor=True, needed_with=gradients),
+            self._argument(DW, self.weights if f in _TRAINABLE_ALPHA else None, output=True, descriptor=True, batched=False),
+            self._argument(DB, None, batched=False),
+        ]
+
+    def _output_suffices(self) -> bool:
+        f = self.current()
+        if f.function in (Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR):
+            return f.alpha > 0
+        if f.function == Function.THRESHOLD:
+            return f.beta <= f.alpha
+        return f.function in _OUTPUT_SUFFICES
+
+    # Calls.
+
+    def current(self) -> Activation:
+        """The function with the values that the caller may have edited through BNNSGetPointer."""
+        values = self.values.read(np.float64)
+        if self.activation.function == Function.PRELU_PER_CHANNEL:
+            return Activation(self.activation.function, self.activation.alpha, self.activation.beta, channel_alpha=values)
+        return Activation(self.activation.function, float(values[0]), float(values[1]))
+
+    def _parameters(self, dtype: type[np.floating[Any]]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        return self.values.read(dtype), None
+
+    def run_forward(self, x: Bound, y: Bound) -> None:
+        f = self.activation.function
+        if f in _INTEGER:
+            y.write_integers(self._saturate(x.read_integers(), y.view))
+        elif self._is_conversion:
+            y.write(x.read(np.float64).reshape(y.batch, *y.shape))
+        elif engines.is_native() and not self._regular:
+            self._forward_irregular(x, y)
+        else:
+            super().run_forward(x, y)
+
+    def _saturate(self, x: NDArray[np.int64], view: View) -> NDArray[np.int64]:
+        scale, offset, shift = self.integer
+        low, high = staging.integer_range(view.element)
+        if engines.is_native():
+            return native.integer_linear_saturate(x, scale, offset, shift, low, high)
+        parts = [v.reshape(-1, 1, 1) if v.size > 1 else v for v in (scale, offset, shift)]
+        return reference.integer_linear_saturate(x, *parts, low, high)
+
+    def _folded(self, a: NDArray[Any]) -> NDArray[np.float32]:
+        """(rest, chosen axes) as one contiguous matrix, so that any choice of axes becomes rows."""
+        rest = [k for k in range(a.ndim) if k not in self.axes]
+        moved = a.transpose(*rest, *self.axes)
+        length = int(np.prod([a.shape[k] for k in self.axes]))
+        return np.ascontiguousarray(moved, np.float32).reshape(-1, length)
+
+    def _unfolded(self, m: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        rest = [k for k in range(len(shape)) if k not in self.axes]
+        order = [*rest, *self.axes]
+        return m.reshape([shape[k] for k in order]).transpose(np.argsort(order))
+
+    def _forward_irregular(self, x: Bound, y: Bound) -> None:
+        numbers = x.read(np.float32)
+        rows = self._folded(numbers)
+        result = np.empty_like(rows)
+        plan = native.plan(1, rows.shape[1], 1, 0, self.activation, self.seed)
+        self._run_plan(plan, False, len(rows), {X: rows, W: self.values.read(np.float32), Y: result})
+        y.write(self._unfolded(result, numbers.shape))
+
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
+        f = self.current()
+        uniform = None
+        if f.function in (Function.GUMBEL, Function.GUMBEL_MAX):
+            uniform = np.random.default_rng().uniform(np.nextafter(0.0, 1.0), 1.0, x.shape)
+        y = reference.forward(f, x, self.axes, uniform)
+        return np.broadcast_to(y, x.shape)
+
+    def check_backward(self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str]) -> None:
+        f = self.activation.function
+        if f in _INTEGER or f == Function.GUMBEL_MAX:
+            raise Problem(f"{caller.function}: {function_name(f)} has no gradient. It works in inference only.", unsupported=True)
+        if "dw" in wanted and x is None:
+            raise Problem(f"{caller('in')} is NULL, but the gradient of alpha needs the forward input. Pass it, or no weights_delta.")
+        if x is None and f != Function.GUMBEL:
+            if not self._output_suffices():
+                raise Problem(
+                    f"{caller('in')} is NULL, but the derivative of {function_name(f)} cannot be taken from the output. "
+                    "Pass the forward input."
+                )
+            if y is None and f not in (Function.IDENTITY, Function.LINEAR, Function.LINEAR_WITH_BIAS):
+                raise Problem(f"{caller('in')} and {caller.names.get('out', 'out')} are both NULL. The derivative needs one of them.")
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str],
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        f = self.current()
+        gradients: dict[str, NDArray[Any]] = {}
+        if "dx" in wanted:
+            gradients["dx"] = reference.backward(f, dy, x=x, y=None if x is not None else y, axes=self.axes)
+        if "dw" in wanted:
+            assert x is not None
+            gradients["dw"] = np.atleast_1d(reference.alpha_gradient(f, x, dy))
+        return gradients
+
+    def run_backward(self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
+        if engines.is_native() and not self._regular and batch and "dx" in results:
+            self._backward_irregular(x, y, dy, results["dx"])
+        else:
+            super().run_backward(batch, x, y, dy, results)
+
+    def _backward_irregular(self, x: Bound | None, y: Bound | None, dy: Bound, dx: Bound) -> None:
+        arriving = dy.read(np.float32)
+        rows = self._folded(arriving)
+        result = np.empty_like(rows)
+        plan = native.plan(1, rows.shape[1], 1, 0, self.activation, self.seed)
+        tensors: dict[int, NDArray[Any] | None] = {DY: rows, DX: result, W: self.values.read(np.float32)}
+        if x is not None:
+            tensors[X] = self._folded(x.read(np.float32))
+        else:
+            assert y is not None
+            tensors[Y] = self._folded(y.read(np.float32))
+        self._run_plan(plan, True, len(rows), tensors)
+        dx.write(self._unfolded(result, arriving.shape))
+
+    # BNNSGetPointer.
+
+    def pointer(self, which: int) -> BNNSNDArrayDescriptor:
+        """A Float32 Vector descriptor that aliases alpha (0) or beta (1) inside the filter."""
+        assert self.values.fixed is not None
+        if self.activation.function == Function.PRELU_PER_CHANNEL:
+            data = self.values.fixed if which == 0 else self.values.fixed[:0]
+        else:
+            data = self.values.fixed[which : which + 1]
+        return BNNSNDArrayDescriptor(
+            layout=BNNSDataLayout.BNNSDataLayoutVector,
+            size=[max(data.size, 1)],
+            data=data if data.size else None,
+            data_type=BNNSDataType.BNNSDataTypeFloat32,
+        )
+
+

@@ -1,0 +1,197 @@
+"""Convolution: cross-correlation with stride, dilation, padding and groups, and its gradients.
+
+With X = sx*x + dlx*kx - left and Y = sy*y + dly*ky - up:
+
+    z(o,y,x)       = b(o) + sum_{i,ky,kx} w(o,i,ky,kx) * in(i,Y,X)        y = f(z), 0 outside the input
+    dx(i,Y,X)      = sum over (o,y,x,ky,kx) that meet (Y,X) of w(o,i,ky,kx) * dz(o,y,x)
+    dw(o,i,ky,kx)  = sum_n sum_{y,x} dz_n(o,y,x) * in_n(i,Y,X)
+    db(o)          = sum_n sum_{y,x} dz_n(o,y,x)
+
+Shapes: x (N, I, H, W), w (O, I/groups, KH, KW), b (O), y (N, O, H', W').
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from .. import compat, descriptors
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
+from ..descriptors import View, describe
+from ..engines.native import convolution as native
+from ..engines.reference import convolution as reference
+from ..engines.reference.activation import Activation
+from ..errors import Problem
+from ._activation_rules import resolve_fused
+from ._base import UnaryFilter
+from ._tensors import Operand, Parameter
+from .fully_connected import resolve_bias
+
+if TYPE_CHECKING:
+    from .. import _core
+
+# Axes (output channel, input channel, ky, kx) of size[] in each kernel layout.
+KERNEL_AXES = {
+    "ConvolutionWeightsOIHW": (3, 2, 1, 0),
+    "ConvolutionWeightsOIHrWr": (3, 2, 1, 0),
+    "ConvolutionWeightsIOHrWr": (2, 3, 1, 0),
+    "ConvolutionWeightsOIHW_Pack32": (3, 2, 1, 0),
+}
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a kernel moves over an image: vertical value first."""
+
+    stride: tuple[int, int]
+    dilation: tuple[int, int]
+    padding: tuple[int, int, int, int]  # up, down, left, right
+
+    def extent(self, kernel: int, axis: int) -> int:
+        """Rows (axis 0) or columns (axis 1) that a dilated kernel covers."""
+        return self.dilation[axis] * (kernel - 1) + 1
+
+    def positions(self, size: int, kernel: int, axis: int) -> int:
+        """How many windows fit, at most; 0 when the kernel is larger than the padded image."""
+        room = size + self.padding[2 * axis] + self.padding[2 * axis + 1] - self.extent(kernel, axis)
+        return room // self.stride[axis] + 1 if room >= 0 else 0
+
+
+def resolve_window(p: Any) -> Window:
+    """Stride, dilation and padding of a convolution or pooling description, with their zeros filled in."""
+    if p.x_padding > 0 or p.y_padding > 0:
+        padding = (p.y_padding, p.y_padding, p.x_padding, p.x_padding)
+    else:
+        left, right, up, down = p.pad
+        padding = (up, down, left, right)
+    return Window(
+        (max(p.y_stride, 1), max(p.x_stride, 1)),
+        (max(p.y_dilation_stride, 1), max(p.x_dilation_stride, 1)),
+        padding,
+    )
+
+
+def resolve_image(descriptor: Any, who: str) -> View:
+    """An image stack of a convolution or pooling description."""
+    view = descriptors.resolve(descriptor, who)
+    if view.layout.name != "ImageCHW":
+        raise Problem(
+            f"{who}.layout is {view.layout.name}. Images are ImageCHW with size = (width, height, channels): "
+            "use BNNSDataLayoutImageCHW."
+        )
+    return view
+
+
+def check_output_size(large: View, small: View, kernel: tuple[int, int], window: Window, who: str, roles: tuple[str, str]) -> None:
+    """One window per pixel of ``small`` must fit on ``large``; ``roles`` names their descriptors."""
+    for axis, name in ((0, "height"), (1, "width")):
+        size, got = large.size[1 - axis], small.size[1 - axis]
+        most = window.positions(size, kernel[axis], axis)
+        before, after = window.padding[2 * axis], window.padding[2 * axis + 1]
+        rule = (
+            f"{roles[0]} {name} {size} with padding {before} + {after}, a kernel of {kernel[axis]} "
+            f"(dilation {window.dilation[axis]}) and stride {window.stride[axis]}"
+        )
+        if most == 0:
+            raise Problem(f"{who}: {rule} leaves no room for a single window. Use a larger image, more padding or a smaller kernel.")
+        if got > most:
+            raise Problem(
+                f"{who}: {roles[1]} {name} is {got}, but {rule} gives at most {most}. "
+                f"Set {roles[1]}.size[{1 - axis}] to {most}, or change padding or stride."
+            )
+        exact = window.stride[axis] * (got - 1) + window.extent(kernel[axis], axis) == size + before + after
+        if compat.switches.convolution_exact_size and not exact:
+            raise Problem(
+                f"{who}: {rule} leaves a remainder with {roles[1]} {name} {got}, which compat.switches.convolution_exact_size "
+                "forbids. Change the sizes or switch it off."
+            )
+
+
+class Convolution(UnaryFilter):
+    """A 2-D convolution filter."""
+
+    family = "convolution"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersConvolution,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerConvolution",
+    ) -> None:
+        super().__init__(filter_params, who)
+        x, y = resolve_image(p.i_desc, f"{who}: i_desc"), resolve_image(p.o_desc, f"{who}: o_desc")
+        w = descriptors.resolve(p.w_desc, f"{who}: w_desc")
+        self.window = resolve_window(p)
+        self.groups = max(p.groups, 1)
+        axes = kernel_axes(w, who)
+        self.kernel = (w.size[axes[2]], w.size[axes[3]])
+        self._check_channels(x, y, w, axes, who)
+        check_output_size(x, y, self.kernel, self.window, who, ("i_desc", "o_desc"))
+        self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
+        self.weights = Parameter(
+            w, axes, f"{who}: w_desc.data", p.w_desc.data, client_pointer=self.client_pointer, memory=self.memory
+        )
+        self.bias = resolve_bias(self, p.bias, y.size[2], who)
+        self.fused_function = int(p.activation.function)
+        self.activation = resolve_fused(p.activation, who)
+        self.geometry = reference.Geometry(
+            self.window.stride, self.window.dilation, self.window.padding, self.groups, (y.size[1], y.size[0])
+        )
+        self.prepare()
+
+    def _check_channels(self, x: View, y: View, w: View, axes: tuple[int, int, int, int], who: str) -> None:
+        channels_in, channels_out = x.size[2], y.size[2]
+        if channels_in % self.groups or channels_out % self.groups:
+            raise Problem(
+                f"{who}: groups is {self.groups}, which does not divide the {channels_in} input channels and "
+                f"{channels_out} output channels. Both must be multiples of groups."
+            )
+        if self.groups > 1 and w.layout.name != "ConvolutionWeightsOIHW":
+            raise Problem(
+                f"{who}: w_desc.layout is {w.layout.name}, but grouped convolution takes ConvolutionWeightsOIHW only.",
+                unsupported=True,
+            )
+        expected = (channels_out, channels_in // self.groups)
+        got = (w.size[axes[0]], w.size[axes[1]])
+        if got != expected:
+            per_group = f" / {self.groups} groups" if self.groups > 1 else ""
+            raise Problem(
+                f"{who}: w_desc is {describe(w)}, that is {got[0]} output and {got[1]} input channels, but o_desc has "
+                f"{channels_out} and i_desc {channels_in}{per_group}. Set w_desc.size[{axes[0]}] to {expected[0]} and "
+                f"w_desc.size[{axes[1]}] to {expected[1]}."
+            )
+
+    def make_plan(self, f: Activation) -> _core.Plan:
+        return native.plan(
+            self.input.shape, self.output.shape, self.kernel, self.window.stride, self.window.dilation,
+            (self.window.padding[0], self.window.padding[2]), self.groups, f, transposed=False,
+        )  # fmt: skip
+
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
+        assert w is not None
+        return reference.forward(x, w, b, f, self.geometry)
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str],
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        assert w is not None
+        _, height, width = self.input.shape
+        return reference.backward(
+            x, y, dy, w, self.activation, self.geometry, wanted, (height, width),
+            z=self.reference_z(x, w, b),
+        )
+
+
+def kernel_axes(w: View, who: str) -> tuple[int, int, int, int]:
+    """Axes of a kernel's size[] in the order output channel, input channel, row, column."""
+    if w.layout.name not in KERNEL_AXES:
+        raise Problem(
+            f"{who}: w_desc.layout is {w.layout.name}. Kernels are ConvolutionWeightsOIHW (size = kernel width, kernel "
+            "height, input channels, output channels), OIHrWr, IOHrWr or OIHW_Pack32."
+        )
+    return KERNEL_AXES[w.layout.name]

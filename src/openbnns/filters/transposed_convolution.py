@@ -1,0 +1,127 @@
+"""Transposed convolution: the adjoint of a convolution, which enlarges an image.
+
+The layer is an ordinary correlation over the input with stride - 1 zeros between its pixels. In scatter form, with
+v(i,o,ky,kx) = w(o, i, KH-1-ky, KW-1-kx):
+
+    z(o, sy*y + dly*ky - up, sx*x + dlx*kx - left) += v(i,o,ky,kx) * in(i,y,x)        out = f(z + b)
+    dx(i,y,x)     = sum_{o,ky,kx} v(i,o,ky,kx) * dz(o,Y,X)
+    dv(i,o,ky,kx) = sum_n sum_{y,x} in_n(i,y,x) * dz_n(o,Y,X)
+    db(o)         = sum_n sum dz_n(o)
+
+So the weights of PyTorch's ConvTranspose2d, stored (I, O, KH, KW), are described by ConvolutionWeightsIOHrWr.
+
+Shapes: x (N, I, H, W), v (I, O, KH, KW), b (O), y (N, O, H', W') with H' + up + down = sy*(H - 1) + dly*(KH - 1) + 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from .. import compat, descriptors
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
+from ..descriptors import FLOAT32, View, describe
+from ..engines.native import convolution as native
+from ..engines.reference import convolution as reference
+from ..engines.reference.activation import Activation
+from ..errors import Problem
+from ._activation_rules import resolve_fused
+from ._base import UnaryFilter
+from ._tensors import Operand, Parameter
+from .convolution import check_output_size, kernel_axes, resolve_image, resolve_window
+from .fully_connected import resolve_bias
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+def _rotated(view: View) -> View:
+    """The kernel turned by 180 degrees: what is stored straight is read in reverse and the other way round."""
+    flipped = () if view.layout.flipped else (0, 1)
+    return replace(view, layout=replace(view.layout, flipped=flipped))
+
+
+def _as_stored(view: View) -> View:
+    return view
+
+
+class TransposedConvolution(UnaryFilter):
+    """A 2-D transposed convolution filter (Float32, no groups)."""
+
+    family = "transposed convolution"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersConvolution,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerTransposedConvolution",
+    ) -> None:
+        super().__init__(filter_params, who)
+        x, y = resolve_image(p.i_desc, f"{who}: i_desc"), resolve_image(p.o_desc, f"{who}: o_desc")
+        w = descriptors.resolve(p.w_desc, f"{who}: w_desc")
+        self._check_supported(p, {"i_desc": x, "o_desc": y, "w_desc": w}, who)
+        self.window = resolve_window(p)
+        out_axis, in_axis, row_axis, column_axis = kernel_axes(w, who)
+        self.kernel = (w.size[row_axis], w.size[column_axis])
+        got, expected = (w.size[out_axis], w.size[in_axis]), (y.size[2], x.size[2])
+        if got != expected:
+            raise Problem(
+                f"{who}: w_desc is {describe(w)}, that is {got[0]} output and {got[1]} input channels, but o_desc has "
+                f"{expected[0]} and i_desc {expected[1]}. Set w_desc.size[{out_axis}] to {expected[0]} and "
+                f"w_desc.size[{in_axis}] to {expected[1]}."
+            )
+        check_output_size(y, x, self.kernel, self.window, who, ("o_desc", "i_desc"))
+        self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
+        self.weights = Parameter(
+            w, (in_axis, out_axis, row_axis, column_axis), f"{who}: w_desc.data", p.w_desc.data,
+            client_pointer=self.client_pointer, memory=self.memory,
+            reading=_as_stored if compat.switches.transposed_kernel_scatter else _rotated,
+        )  # fmt: skip
+        self.bias = resolve_bias(self, p.bias, y.size[2], who)
+        self.fused_function = int(p.activation.function)
+        self.activation = resolve_fused(p.activation, who)
+        self.geometry = reference.Geometry(
+            self.window.stride, self.window.dilation, self.window.padding, 1, (y.size[1], y.size[0])
+        )
+        self.prepare()
+
+    def _check_supported(self, p: BNNSLayerParametersConvolution, views: dict[str, View], who: str) -> None:
+        if p.groups > 1:
+            raise Problem(
+                f"{who}: groups is {p.groups}, but transposed convolution has no groups. Set groups to 0 or 1, and make "
+                "one filter per group.",
+                unsupported=True,
+            )
+        for name, view in views.items():
+            if view.element is not FLOAT32:
+                raise Problem(
+                    f"{who}: {name}.data_type is {view.element.name}, but transposed convolution works on Float32 only.",
+                    kind=TypeError,
+                    unsupported=True,
+                )
+
+    def make_plan(self, f: Activation) -> _core.Plan:
+        # The native plan is named after the convolution whose adjoint it is: from the large image to the small one.
+        return native.plan(
+            self.output.shape, self.input.shape, self.kernel, self.window.stride, self.window.dilation,
+            (self.window.padding[0], self.window.padding[2]), 1, f, transposed=True,
+        )  # fmt: skip
+
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
+        assert w is not None
+        return reference.transposed_forward(x, w, b, f, self.geometry)
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str],
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        assert w is not None
+        _, height, width = self.input.shape
+        return reference.transposed_backward(
+            x, y, dy, w, self.activation, self.geometry, wanted, (height, width),
+            z=self.reference_z(x, w, b),
+        )

@@ -1,0 +1,743 @@
+"""Enums, structs and Swift-style choices against the facts in tests/data and the rules of the C language."""
+
+from __future__ import annotations
+
+import copy
+import doctest
+import enum
+import importlib
+import importlib.util
+import json
+import keyword
+import math
+import pickle
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openbnns.capi import _values, enums, structs
+from openbnns.capi.structs import (
+    BNNSActivation,
+    BNNSFilterParameters,
+    BNNSLayerParametersArithmetic,
+    BNNSLayerParametersConvolution,
+    BNNSLayerParametersFullyConnected,
+    BNNSLayerParametersPadding,
+    BNNSLSTMGateDescriptor,
+    BNNSNDArrayDescriptor,
+    BNNSTensor,
+    FixedList,
+    Struct,
+)
+from openbnns.layers import types
+from openbnns.layers.types import ActivationFunction, DataLayout, DataType, Shape
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT / "tests" / "data"
+CONSTANTS: dict[str, dict[str, int]] = json.loads((DATA / "constants.json").read_text(encoding="utf-8"))
+MACROS = CONSTANTS.pop("_macros")
+STRUCTS: dict[str, dict[str, Any]] = json.loads((DATA / "structs.json").read_text(encoding="utf-8"))
+TYPEDEFS = STRUCTS.pop("_typedefs")
+FIELDS = [(name, fact) for name, struct in STRUCTS.items() for fact in struct["fields"]]
+MASKS = {"BNNSFlags", "BNNSLayerFlags", "BNNSEmbeddingFlags"}
+
+
+def python_name(name: str) -> str:
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+def load_generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_capi", ROOT / "tools" / "generate_capi.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # dataclasses looks the module up while its classes are being made
+    sys.modules["generate_capi"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+# ---- generated files and examples
+
+
+def test_committed_files_are_what_the_generator_writes() -> None:
+    generator = load_generator()
+    assert Path(enums.__file__).read_text(encoding="utf-8") == generator.enums_source()
+    assert Path(structs.__file__).read_text(encoding="utf-8") == generator.structs_source()
+
+
+@pytest.mark.parametrize(
+    "name", ["capi._values", "layers.types", "layers._shape", "layers._payloads", "layers._activation_function"]
+)
+def test_examples_in_docstrings(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(f"openbnns.{name}"))
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+# ---- enums
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_enum_has_every_member_and_value(name: str) -> None:
+    enum_class = getattr(enums, name)
+    assert issubclass(enum_class, enum.IntFlag if name in MASKS else enum.IntEnum)
+    assert {member: int(value) for member, value in enum_class.__members__.items()} == CONSTANTS[name]
+    for member in CONSTANTS[name]:
+        assert getattr(enums, member) is enum_class[member]
+        assert {name, member} <= set(enums.__all__)
+
+
+def test_macros() -> None:
+    assert {name: getattr(enums, name) for name in MACROS} == MACROS == {"BNNS_MAX_TENSOR_DIMENSION": 8}
+
+
+def test_enum_prints_its_c_name_and_formats_as_a_number() -> None:
+    value = enums.BNNSDataTypeFloat32
+    assert (repr(value), str(value), f"{value}", f"{value:#x}", f"{value:d}") == (
+        *("BNNSDataTypeFloat32",) * 3,
+        "0x10020",
+        "65568",
+    )
+    assert repr(enums.BNNSFlagsUseClientPtr) == str(enums.BNNSFlagsUseClientPtr) == "BNNSFlagsUseClientPtr"
+    assert repr(enums.BNNSFlags(0)) == "0"
+    assert repr(enums.BNNSFlags(3)) == "BNNSFlagsUseClientPtr|0x2"
+    both = enums.BNNSLayerFlagsLSTMBidirectional | enums.BNNSLayerFlagsLSTMDefaultActivations
+    assert f"{both}" == "BNNSLayerFlagsLSTMBidirectional|BNNSLayerFlagsLSTMDefaultActivations"
+    assert f"{both:d}" == "3"
+
+
+# ---- structs against the facts
+
+
+def default_of(c_type: str, name: str, meaning: str) -> Any:
+    """The zero value of a C type as Python sees it."""
+    c_type = re.sub(r" _N\w+$", "", c_type)
+    base, _, dimensions = c_type.partition("[")
+    if dimensions:
+        value = default_of(base, "", "")
+        for length in reversed([int(n) for n in dimensions.rstrip("]").split("][")]):
+            value = [copy.deepcopy(value) for _ in range(length)]
+        return value
+    if "*" in c_type or c_type in ("BNNSAlloc", "BNNSFree"):
+        return None
+    if c_type in STRUCTS:
+        return getattr(structs, c_type)()
+    return 1.0 if name == "data_scale" else 0
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_struct_has_every_field_in_order_with_its_default(name: str) -> None:
+    struct_class = getattr(structs, name)
+    names = [python_name(fact["name"]) for fact in STRUCTS[name]["fields"]]
+    assert issubclass(struct_class, Struct)
+    assert list(struct_class.__slots__) == names
+    assert name in structs.__all__
+    instance = struct_class()
+    assert not hasattr(instance, "__dict__")
+    for fact in STRUCTS[name]["fields"]:
+        value = getattr(instance, python_name(fact["name"]))
+        assert value == default_of(fact["type"], fact["name"], fact["meaning"]), fact["name"]
+    assert repr(instance) == f"{name}()"
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_struct_docstring_names_every_field(name: str) -> None:
+    text = getattr(structs, name).__doc__ or ""
+    for fact in STRUCTS[name]["fields"]:
+        assert f"{python_name(fact['name'])}: " in text
+
+
+def sample_value(c_type: str) -> Any:
+    """A value other than the default."""
+    c_type = re.sub(r" _N\w+$", "", c_type)
+    if c_type.endswith("]"):
+        base, _, dimensions = c_type.partition("[")
+        values = [sample_value(base)]
+        return [values] if "][" in dimensions else values
+    if "*" in c_type or c_type in ("BNNSAlloc", "BNNSFree"):
+        return bytearray(8)
+    if c_type in CONSTANTS:
+        return max(CONSTANTS[c_type].values())
+    if c_type == "BNNSActivation":
+        return BNNSActivation(alpha=2)
+    if c_type in STRUCTS:
+        struct_class = getattr(structs, c_type)
+        first = STRUCTS[c_type]["fields"][0]
+        return struct_class(**{python_name(first["name"]): sample_value(first["type"])})
+    return True if c_type == "bool" else 2
+
+
+@pytest.mark.parametrize(("name", "fact"), FIELDS, ids=[f"{name}.{fact['name']}" for name, fact in FIELDS])
+def test_every_field_is_a_keyword_argument_and_can_be_written(name: str, fact: dict[str, str]) -> None:
+    struct_class, field = getattr(structs, name), python_name(fact["name"])
+    value = sample_value(fact["type"])
+    built = struct_class(**{field: value})
+    written = struct_class()
+    setattr(written, field, value)
+    assert built == written
+    c_type = fact["type"].partition("[")[0]
+    if "*" in c_type:
+        assert getattr(built, field) is value
+    elif c_type in CONSTANTS and c_type not in MASKS:
+        assert type(getattr(built, field)) is getattr(enums, c_type)
+    if value:
+        assert f"{field}=" in repr(built)
+        assert built != struct_class()
+
+
+def test_masks_held_in_plain_integers_keep_their_names() -> None:
+    assert BNNSFilterParameters(flags=1).flags is enums.BNNSFlagsUseClientPtr
+    assert structs.BNNSLayerParametersLSTM(lstm_flags=2).lstm_flags is enums.BNNSLayerFlagsLSTMDefaultActivations
+    assert isinstance(BNNSFilterParameters(flags=0xFF).flags, enums.BNNSFlags)
+
+
+# ---- C semantics
+
+
+def image(width: int = 4, data: Any = None) -> BNNSNDArrayDescriptor:
+    return BNNSNDArrayDescriptor(
+        layout=enums.BNNSDataLayoutImageCHW,
+        size=(width, 3, 2),
+        data=data,
+        data_type=enums.BNNSDataTypeFloat32,
+    )
+
+
+def test_structs_are_held_by_value() -> None:
+    memory = np.zeros(24, np.float32)
+    descriptor = image(4, memory)
+    layer = BNNSLayerParametersFullyConnected(i_desc=descriptor, o_desc=descriptor)
+    descriptor.size[0] = 9
+    descriptor.layout = enums.BNNSDataLayoutVector
+    layer.w_desc = descriptor
+    descriptor.size = [7]
+    assert layer.i_desc == image(4, memory) and layer.o_desc == image(4, memory)
+    assert layer.i_desc is not layer.o_desc
+    assert list(layer.w_desc.size) == [9, 3, 2, 0, 0, 0, 0, 0]
+    assert layer.i_desc.data is layer.w_desc.data is memory
+    layer.i_desc.size[1] = 5
+    assert layer.o_desc.size[1] == 3
+
+
+def test_defaults_are_not_shared() -> None:
+    one, other = BNNSLayerParametersConvolution(), BNNSLayerParametersConvolution()
+    one.i_desc.size[0] = 1
+    one.pad[3] = 2
+    one.activation.alpha = 3
+    assert other == BNNSLayerParametersConvolution()
+
+
+def test_arrays_of_structs_hold_copies() -> None:
+    weights = image()
+    gate = BNNSLSTMGateDescriptor(iw_desc=[weights])
+    weights.size[0] = 100
+    assert len(gate.iw_desc) == 2 and gate.iw_desc[0] == image() and gate.iw_desc[1] == BNNSNDArrayDescriptor()
+    gate.iw_desc[1] = weights
+    weights.size[0] = 200
+    assert gate.iw_desc[1].size[0] == 100
+    twin = gate.copy()
+    twin.iw_desc[0].size[0] = 1
+    assert gate.iw_desc[0] == image()
+    with pytest.raises(TypeError, match="expected a BNNSNDArrayDescriptor, got int 3"):
+        gate.iw_desc[0] = 3
+
+
+def test_pointers_to_structs_are_shared() -> None:
+    operands = structs.BNNSArithmeticUnary(in_=image())
+    layer = BNNSLayerParametersArithmetic(arithmetic_function_fields=operands)
+    assert layer.arithmetic_function_fields is operands
+    assert layer.copy().arithmetic_function_fields is operands
+
+
+@pytest.mark.parametrize("duplicate", [lambda s: s.copy(), copy.copy], ids=["method", "copy module"])
+def test_copy_shares_memory_only(duplicate: Any) -> None:
+    memory = np.zeros(24, np.float32)
+    layer = BNNSLayerParametersConvolution(i_desc=image(4, memory), pad=(1, 2), groups=2)
+    twin = duplicate(layer)
+    assert twin == layer and twin is not layer and type(twin) is type(layer)
+    assert twin.i_desc.data is memory
+    twin.i_desc.size[0], twin.pad[0], twin.groups = 8, 8, 8
+    assert layer == BNNSLayerParametersConvolution(i_desc=image(4, memory), pad=(1, 2), groups=2)
+
+
+def test_pickle_and_deepcopy_keep_arrays_fixed() -> None:
+    padding = BNNSLayerParametersPadding(i_desc=image(), padding_size=[(1, 2)])
+    for twin in (pickle.loads(pickle.dumps(padding)), copy.deepcopy(padding)):
+        assert twin == padding
+        assert type(twin.padding_size) is type(twin.padding_size[0]) is type(twin.i_desc.size) is FixedList
+
+
+def test_equality_compares_fields_and_pointers_by_identity() -> None:
+    memory, equal_memory = np.zeros(3), np.zeros(3)
+    assert image(data=memory) == image(data=memory)
+    assert image(data=memory) != image(data=equal_memory)
+    assert image(data=4096) == image(data=4096)
+    assert image(4) != image(5)
+    assert BNNSNDArrayDescriptor() != BNNSActivation()
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(image())
+
+
+def test_repr_shows_what_is_set_and_describes_memory() -> None:
+    assert repr(image(data=np.zeros((2, 3, 4), np.float32))) == (
+        "BNNSNDArrayDescriptor(layout=BNNSDataLayoutImageCHW, size=[4, 3, 2], data=<float32 array (2, 3, 4)>, "
+        "data_type=BNNSDataTypeFloat32)"
+    )
+    assert repr(BNNSNDArrayDescriptor(data=255, data_scale=0)) == "BNNSNDArrayDescriptor(data=0xff, data_scale=0.0)"
+    assert "data=<bytearray>" in repr(BNNSNDArrayDescriptor(data=bytearray(4)))
+    assert "operation='ij,jk->ik'" in repr(structs.BNNSLayerParametersTensorContraction(operation="ij,jk->ik"))
+    assert "padding_size=[[1, 2], [], [0, 3]]" in repr(BNNSLayerParametersPadding(padding_size=[(1, 2), (), (0, 3)]))
+
+
+# ---- what fields accept
+
+
+def test_enum_fields_take_members_and_integers() -> None:
+    descriptor = BNNSNDArrayDescriptor(layout=0x30000, data_type=np.uint32(0x10020))
+    assert descriptor.layout is enums.BNNSDataLayoutImageCHW
+    assert descriptor.data_type is enums.BNNSDataTypeFloat32
+    descriptor.layout = 12345
+    assert descriptor.layout == 12345 and type(descriptor.layout) is int
+    descriptor.layout = enums.BNNSDataTypeFloat32
+    assert type(descriptor.layout) is int
+    assert BNNSActivation(function=30).function is enums.BNNSActivationFunctionHardSwish
+
+
+def test_integer_fields_take_anything_that_counts() -> None:
+    descriptor = BNNSNDArrayDescriptor(size=np.array([2, 3]), stride=range(1, 3))  # type: ignore[arg-type]
+    assert list(descriptor.size[:3]) == [2, 3, 0] and all(type(entry) is int for entry in descriptor.size)
+    assert list(descriptor.stride[:3]) == [1, 2, 0]
+    embedding = structs.BNNSLayerParametersEmbedding(padding_idx=2**64 - 1)
+    assert embedding.padding_idx == 2**64 - 1
+    assert BNNSTensor(shape=(-1, 3)).shape[0] == -1
+
+
+def test_number_and_bool_fields() -> None:
+    layer = structs.BNNSLayerParametersBroadcastMatMul(alpha=np.float32(0.5), beta=1, transA=1, transB=np.True_)  # type: ignore[arg-type]
+    assert (layer.alpha, layer.beta, layer.transA, layer.transB) == (0.5, 1.0, True, True)
+    assert type(layer.alpha) is type(layer.beta) is float and type(layer.transA) is type(layer.transB) is bool
+    assert math.isnan(BNNSActivation(alpha=math.nan).alpha)
+
+
+@pytest.mark.parametrize(
+    ("struct_class", "field", "value", "kind", "message"),
+    [
+        (BNNSNDArrayDescriptor, "size", 3, TypeError, "size: expected a sequence of up to 8 entries, got int 3"),
+        (BNNSNDArrayDescriptor, "size", "abc", TypeError, "size: expected a sequence"),
+        (BNNSNDArrayDescriptor, "size", {1: 2}, TypeError, "size: expected a sequence"),
+        (BNNSNDArrayDescriptor, "size", range(1, 10), ValueError, "size: takes at most 8 entries, got 9"),
+        (
+            BNNSNDArrayDescriptor,
+            "size",
+            (1, 2.5),
+            TypeError,
+            r"size: entry 1: expected an integer \(size_t\), got float",
+        ),
+        (BNNSNDArrayDescriptor, "size", (1, -2), ValueError, "size: entry 1: -2 is outside the range of size_t"),
+        (BNNSNDArrayDescriptor, "size", (2**64,), ValueError, "outside the range of size_t"),
+        (BNNSNDArrayDescriptor, "layout", "vector", TypeError, "layout: expected a BNNSDataLayout, got str 'vector'"),
+        (BNNSNDArrayDescriptor, "layout", -1, ValueError, "outside the range of uint32_t"),
+        (BNNSNDArrayDescriptor, "data_scale", "1", TypeError, r"data_scale: expected a number \(float\), got str '1'"),
+        (BNNSNDArrayDescriptor, "data_scale", 10**400, ValueError, "too large"),
+        (BNNSLayerParametersConvolution, "pad", (1,) * 5, ValueError, "pad: takes at most 4 entries, got 5"),
+        (BNNSLayerParametersConvolution, "groups", -1, ValueError, "groups: -1 is outside"),
+        (BNNSLayerParametersConvolution, "groups", 1.0, TypeError, "groups: expected an integer"),
+        (BNNSLayerParametersConvolution, "i_desc", 5, TypeError, "i_desc: expected a BNNSNDArrayDescriptor, got int 5"),
+        (BNNSLayerParametersConvolution, "i_desc", BNNSActivation(), TypeError, "expected a BNNSNDArrayDescriptor"),
+        (BNNSLayerParametersPadding, "padding_size", [1, 2], TypeError, "entry 0: expected a sequence of up to 2"),
+        (
+            BNNSLayerParametersPadding,
+            "padding_size",
+            [(1, 2, 3)],
+            ValueError,
+            "entry 0: takes at most 2 entries, got 3",
+        ),
+        (structs.BNNSLayerParametersResize, "align_corners", "no", TypeError, "align_corners: expected a bool"),
+        (structs.BNNSLayerParametersDropout, "control", 256, ValueError, "uint8_t, 0 to 255"),
+        (BNNSActivation, "iscale", 2**31, ValueError, "int32_t"),
+    ],
+)
+def test_wrong_values_are_named(
+    struct_class: type[Struct], field: str, value: object, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message) as constructed:
+        struct_class(**{field: value})
+    instance = struct_class()
+    with pytest.raises(kind) as assigned:
+        setattr(instance, field, value)
+    assert str(constructed.value) == str(assigned.value)
+    assert str(assigned.value).startswith(f"{struct_class.__name__}.{field}: ")
+    assert instance == struct_class()
+
+
+def test_absent_structs_are_empty_ones() -> None:
+    assert BNNSLayerParametersFullyConnected(bias=None).bias == BNNSNDArrayDescriptor()
+    with pytest.raises(TypeError, match=r"got NoneType None; BNNSNDArrayDescriptor\(\) is the empty one"):
+        BNNSLayerParametersFullyConnected().bias = None  # type: ignore[assignment]
+
+
+def test_only_the_fields_exist() -> None:
+    descriptor = BNNSNDArrayDescriptor()
+    with pytest.raises(
+        AttributeError, match="BNNSNDArrayDescriptor has no field 'sizes'; its fields are flags, layout"
+    ):
+        descriptor.sizes = (1,)
+    with pytest.raises(AttributeError, match="cannot be deleted"):
+        del descriptor.size
+    with pytest.raises(TypeError, match="sizes"):
+        BNNSNDArrayDescriptor(sizes=(1,))  # type: ignore[call-arg]
+
+
+# ---- arrays of fixed length
+
+
+def test_fixed_list_is_a_list_that_keeps_its_length() -> None:
+    size = BNNSNDArrayDescriptor(size=(5, 4)).size
+    assert isinstance(size, list) and len(size) == 8 and size == [5, 4, 0, 0, 0, 0, 0, 0]
+    size[0], size[-1] = 6, np.int32(7)
+    size[1:3] = (8, 9)
+    assert size == [6, 8, 9, 0, 0, 0, 0, 7] and type(size[-1]) is int
+    size.reverse()
+    assert size[0] == 7
+    assert type(size.copy()) is FixedList and size.copy() == size
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda s: s.append(1),
+        lambda s: s.extend([1]),
+        lambda s: s.insert(0, 1),
+        lambda s: s.pop(),
+        lambda s: s.remove(0),
+        lambda s: s.clear(),
+        lambda s: s.__delitem__(0),
+        lambda s: s.__iadd__([1]),
+        lambda s: s.__imul__(2),
+    ],
+    ids=["append", "extend", "insert", "pop", "remove", "clear", "del", "+=", "*="],
+)
+def test_fixed_list_refuses_to_change_length(change: Any) -> None:
+    size = BNNSNDArrayDescriptor(size=(5, 4)).size
+    with pytest.raises(TypeError, match=r"fixed length \(8\) cannot grow or shrink"):
+        change(size)
+    assert size == [5, 4, 0, 0, 0, 0, 0, 0]
+
+
+def test_fixed_list_checks_entries() -> None:
+    size = BNNSNDArrayDescriptor(size=(5, 4)).size
+    with pytest.raises(TypeError, match="expected an integer"):
+        size[0] = 1.5
+    with pytest.raises(ValueError, match="outside the range of size_t"):
+        size[0] = -1
+    with pytest.raises(ValueError, match="takes 2 values here, got 1"):
+        size[0:2] = [1]
+    with pytest.raises(IndexError):
+        size[8] = 1
+    assert size == [5, 4, 0, 0, 0, 0, 0, 0]
+
+
+def test_two_dimensional_array() -> None:
+    padding = BNNSLayerParametersPadding()
+    padding.padding_size[1] = (2,)
+    padding.padding_size[1][1] = 3
+    assert padding.padding_size[:3] == [[0, 0], [2, 3], [0, 0]]
+    with pytest.raises(TypeError, match="fixed length"):
+        padding.padding_size[1].append(1)
+
+
+def test_reading_fields_is_a_slot_access() -> None:
+    for name in ("flags", "layout", "size", "stride", "data", "data_type"):
+        assert type(BNNSNDArrayDescriptor.__dict__[name]).__name__ == "member_descriptor"
+    assert "__getattribute__" not in _values.Struct.__dict__
+
+
+# ---- shapes
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "batch_stride", "array_shape"),
+    [
+        (Shape.vector(5), (1,), 5, (5,)),
+        (Shape.vector(5, stride=2), (2,), 10, (5,)),
+        (Shape.matrix_row_major(4, 3), (1, 4), 12, (3, 4)),
+        (Shape.matrix_row_major(4, 3, stride=(1, 6)), (1, 6), 18, (3, 4)),
+        (Shape.matrix_column_major(4, 3), (1, 4), 12, (3, 4)),
+        (Shape.matrix_first_major(4, 3), (1, 3), 12, (4, 3)),
+        (Shape.matrix_last_major(4, 3), (1, 4), 12, (3, 4)),
+        (Shape.image_chw(4, 3, 2), (1, 4, 12), 24, (2, 3, 4)),
+        (Shape.image_chw(4, 3, 2, stride=(0, 5)), (1, 5, 15), 30, (2, 3, 4)),
+        (Shape.tensor_3d_sne(4, 3, 2), (1, 4, 12), 24, (2, 3, 4)),
+        (Shape.tensor_3d_nse(4, 3, 2), (1, 4, 12), 24, (2, 3, 4)),
+        (Shape.convolution_weights_oihw(5, 4, 3, 2), (1, 5, 20, 60), 120, (2, 3, 4, 5)),
+        (Shape.tensor_3d_first_major(2, 3, 4), (1, 4, 12), 24, (2, 3, 4)),
+        (Shape.tensor_3d_last_major(2, 3, 4), (1, 2, 6), 24, (4, 3, 2)),
+        (Shape.tensor_8d_first_major(*range(1, 9)), (1, 8, 56, 336, 1680, 6720, 20160, 40320), 40320, None),
+    ],
+    ids=repr,
+)
+def test_shape_strides(
+    shape: Shape, stride: tuple[int, ...], batch_stride: int, array_shape: tuple[int, ...] | None
+) -> None:
+    assert shape.stride == stride
+    assert shape.batch_stride == batch_stride
+    assert shape.array_shape == (array_shape or shape.size)
+    assert eval(repr(shape), {"Shape": Shape}) == shape
+
+
+@pytest.mark.parametrize("layout", DataLayout)
+def test_every_layout_has_a_factory(layout: DataLayout) -> None:
+    sizes = tuple(range(2, 2 + layout.rank))
+    shape = getattr(Shape, layout.name.lower())(*sizes)
+    assert (shape.layout, shape.rank, shape.size) == (layout.value, layout.rank, sizes)
+    assert shape == Shape(sizes, layout) == Shape(sizes, layout.value) and hash(shape) == hash(Shape(sizes, layout))
+    descriptor = shape.descriptor()
+    assert (descriptor.layout, tuple(descriptor.size[: layout.rank])) == (layout.value, sizes)
+    assert not any(descriptor.stride) and descriptor.data is None
+
+
+def test_shape_without_layout_is_c_order() -> None:
+    assert Shape([7]) == Shape.vector(7)
+    for rank in range(2, 9):
+        assert Shape(range(1, rank + 1)).layout == getattr(enums, f"BNNSDataLayout{rank}DFirstMajor")
+
+
+def test_shape_descriptor() -> None:
+    memory = np.zeros(60, np.int8)
+    descriptor = Shape.image_chw(4, 3, 2, stride=(1, 5)).descriptor(DataType.INT8, memory)
+    assert list(descriptor.stride[:4]) == [1, 5, 15, 0]
+    assert descriptor.data is memory and descriptor.data_type is enums.BNNSDataTypeInt8
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: Shape.vector(-1), ValueError, r"sizes must not be negative, got \(-1,\)"),
+        (lambda: Shape.vector(1.5), TypeError, "sizes must be whole numbers"),  # type: ignore[arg-type]
+        (lambda: Shape(()), ValueError, "takes 1 to 8 sizes, got 0"),
+        (lambda: Shape.tensor_3d_first_major(1, 2), ValueError, "BNNSDataLayout3DFirstMajor has 3 axes, got 2 sizes"),
+        (lambda: Shape.vector(3, stride=(1, 2)), ValueError, r"2 strides \(1, 2\) for 1 axes"),
+        (lambda: Shape.matrix_row_major(3, 2, stride=(6, 1)), ValueError, "strides must not decrease"),
+    ],
+)
+def test_shape_errors(make: Any, kind: type[Exception], message: str) -> None:
+    from openbnns.errors import InvalidDescriptorError
+
+    with pytest.raises(kind, match=message) as caught:
+        make()
+    assert isinstance(caught.value, InvalidDescriptorError)
+
+
+# ---- choices
+
+
+def activation_cases() -> dict[str, ActivationFunction]:
+    """Every factory called with distinct parameters."""
+    cases = {}
+    for name, member in vars(ActivationFunction).items():
+        if isinstance(member, staticmethod):
+            arguments = {label: 0.25 for label in member.__func__.__annotations__ if label in ("alpha", "beta")}
+            if name == "clamp":
+                arguments = {"bounds": (-1, 2)}  # type: ignore[dict-item]
+            elif name.startswith("integer"):
+                arguments = {label: 3 for label in member.__func__.__annotations__ if label != "return"}
+            cases[name] = member.__func__(**arguments)
+    return cases
+
+
+def test_every_activation_function_has_a_factory() -> None:
+    cases = activation_cases()
+    reached = {case.function for case in cases.values()}
+    assert reached == set(enums.BNNSActivationFunction)
+    for name, case in cases.items():
+        assert case.case == name
+        assert eval(repr(case), {"ActivationFunction": ActivationFunction}) == case
+        activation = case.bnns_activation
+        assert (activation.function, activation.alpha, activation.beta) == (case.function, case.alpha, case.beta)
+
+
+def test_activation_names_match_their_c_constants() -> None:
+    for name, case in activation_cases().items():
+        c_name = case.function.name.removeprefix("BNNSActivationFunction").lower()
+        assert c_name == name.replace("_", "") or name == "hard_swish"
+
+
+def test_activation_parameters() -> None:
+    gelu = ActivationFunction.gelu_approximation()
+    assert (gelu.alpha, gelu.beta) == (math.sqrt(2 / math.pi), 0.044715)
+    assert ActivationFunction.clamp(bounds=(0, 6)).bounds == (0.0, 6.0)
+    with pytest.raises(ValueError, match=r"clamp: bounds 6\.0 to 0\.0 are empty"):
+        ActivationFunction.clamp(bounds=(6, 0))
+    integer = ActivationFunction.integer_linear_saturate(scale=3, offset=-1, shift=2).bnns_activation
+    assert (integer.iscale, integer.ioffset, integer.ishift) == (3, -1, 2)
+    assert ActivationFunction.elu(alpha=1) == ActivationFunction.elu() != ActivationFunction.celu(alpha=1)
+    assert len({ActivationFunction.tanh(), ActivationFunction.tanh()}) == 1
+    with pytest.raises(AttributeError):
+        gelu.alpha = 1.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("choice", "c_enum"),
+    [
+        (types.DescriptorType, enums.BNNSDescriptorType),
+        (types.LossReduction, enums.BNNSLossReductionFunction),
+        (types.InterpolationMethod, enums.BNNSInterpolationMethod),
+        (types.LinearSamplingMode, enums.BNNSLinearSamplingMode),
+        (types.BoxCoordinateMode, enums.BNNSBoxCoordinateMode),
+        (types.RelationalOperator, enums.BNNSRelationalOperator),
+        (types.ShuffleType, enums.BNNSShuffleType),
+        (types.SparsityType, enums.BNNSSparsityType),
+        (types.TargetSystem, enums.BNNSTargetSystem),
+        (types.RandomGeneratorMethod, enums.BNNSRandomGeneratorMethod),
+        (types.RegularizationFunction, enums.BNNSOptimizerRegularizationFunction),
+        (types.SGDMomentumVariant, enums.BNNSOptimizerSGDMomentumVariant),
+    ],
+)
+def test_choices_cover_their_c_enum(choice: type[enum.Enum], c_enum: type[enum.IntEnum]) -> None:
+    assert {member.value for member in choice} == set(c_enum)
+
+
+def test_arithmetic_functions_are_shared_out_by_number_of_operands() -> None:
+    unary, binary, ternary = (
+        {member.value for member in choice}
+        for choice in (
+            types.ArithmeticUnaryFunction,
+            types.ArithmeticBinaryFunction,
+            types.ArithmeticTernaryFunction,
+        )
+    )
+    assert unary | binary | ternary == set(enums.BNNSArithmeticFunction)
+    assert (len(unary), len(binary), len(ternary)) == (27, 12, 2)
+
+
+def test_data_types_are_the_constants_with_a_width() -> None:
+    assert {member.value for member in DataType} == {code for code in enums.BNNSDataType if code & 0xFF}
+    for name in ("float16", "float32", "int8", "int64", "uint8", "uint16", "bool"):
+        assert DataType.from_dtype(name).dtype == np.dtype(name)
+    assert DataType.UINT3.dtype is None
+    for wrong in ("float64", ">f4", "complex64"):
+        with pytest.raises(TypeError, match="BNNS has no element type for"):
+            DataType.from_dtype(wrong)
+
+
+def test_convolution_padding_and_type() -> None:
+    padding = types.ConvolutionPadding
+    layer = BNNSLayerParametersConvolution(**padding.symmetric(x=1, y=2).bnns_fields)
+    assert (layer.x_padding, layer.y_padding, list(layer.pad)) == (1, 2, [0, 0, 0, 0])
+    layer = BNNSLayerParametersConvolution(**padding.asymmetric(left=1, right=2, up=3, down=4).bnns_fields)
+    assert (layer.x_padding, layer.y_padding, list(layer.pad)) == (0, 0, [1, 2, 3, 4])
+    assert padding.zero().edges == (0, 0, 0, 0)
+    assert repr(padding.symmetric(x=1, y=2)) == "ConvolutionPadding.symmetric(x=1, y=2)"
+    assert types.ConvolutionType.TRANSPOSED.value is enums.BNNSTransposedConvolution
+
+
+def test_pooling_and_normalization_types() -> None:
+    indices = np.zeros(4, np.uint64)
+    pooling = types.PoolingType
+    assert pooling.max(indices) == pooling.max(indices) != pooling.max(indices.copy())
+    assert pooling.max().indices is None and pooling.max().x_dilation_stride == 1
+    functions = [pooling.max(), pooling.max_ex(), pooling.un_max(), pooling.un_max_ex(indices), pooling.l2_norm()]
+    functions += [pooling.average(count_includes_padding=True), pooling.average(count_includes_padding=False)]
+    assert {each.bnns_pooling_function for each in functions} == set(enums.BNNSPoolingFunction)
+    norm = types.NormalizationType
+    kinds = [norm.batch(moving_mean=None, moving_variance=None), norm.instance(), norm.layer(2), norm.group(4)]
+    assert [int(each.bnns_filter_type) for each in kinds] == [2, 3, 4, 5]
+    assert (kinds[2].normalization_axis, kinds[3].group_count) == (2, 4)
+
+
+def test_loss_functions_make_their_struct() -> None:
+    loss = types.LossFunction
+    yolo = types.YoloParameters(7, 6, 2, 25, anchors_data=np.ones(4, np.float32), xy_scale=5.0)
+    cases = [
+        loss.softmax_cross_entropy(label_smoothing=0.5),
+        loss.sigmoid_cross_entropy(label_smoothing=0.5),
+        loss.mean_square_error(),
+        loss.huber(huber_delta=2),
+        loss.yolo(yolo),
+        loss.log(),
+        loss.cosine_distance(),
+        loss.hinge(),
+        loss.mean_absolute_error(),
+        loss.categorical_cross_entropy(),
+    ]
+    assert [int(case.bnns_loss_function) for case in cases] == list(range(1, 11))
+    built = [case.bnns_layer_parameters(image(), image(5), enums.BNNSLossReductionSum) for case in cases]
+    for case, parameters in zip(cases, built, strict=True):
+        assert parameters.function is case.bnns_loss_function
+        assert parameters.i_desc == image() and parameters.o_desc == image(5)
+        assert parameters.reduction is enums.BNNSLossReductionSum
+    assert {type(each).__name__.removeprefix("BNNSLayerParametersLoss") for each in built} == {
+        *("Base", "SoftmaxCrossEntropy", "SigmoidCrossEntropy", "Huber", "Yolo")
+    }
+    assert isinstance(built[0], structs.BNNSLayerParametersLossSoftmaxCrossEntropy) and built[0].label_smooth == 0.5
+    assert isinstance(built[3], structs.BNNSLayerParametersLossHuber) and built[3].huber_delta == 2
+    assert isinstance(built[4], structs.BNNSLayerParametersLossYolo)
+    assert (built[4].number_of_grid_columns, built[4].number_of_grid_rows, built[4].scale_xy) == (7, 6, 5.0)
+
+
+def test_reduction_functions_cover_the_c_enum() -> None:
+    factories = [name for name, member in vars(types.ReductionFunction).items() if isinstance(member, staticmethod)]
+    made = [getattr(types.ReductionFunction, name)() for name in factories]
+    assert {each.bnns_reduce_function for each in made} == set(enums.BNNSReduceFunction)
+    assert types.ReductionFunction.sum_of_logs(epsilon=0.5).epsilon == 0.5
+    assert types.ReductionFunction.max_index() == types.ReductionFunction.arg_max()
+
+
+@pytest.mark.parametrize(
+    ("value", "data_type", "bits"),
+    [
+        (1.0, enums.BNNSDataTypeFloat32, 0x3F800000),
+        (1.0, enums.BNNSDataTypeFloat16, 0x3C00),
+        (1.0, enums.BNNSDataTypeBFloat16, 0x3F80),
+        (1.00390625, enums.BNNSDataTypeBFloat16, 0x3F80),
+        (-1.0, enums.BNNSDataTypeInt8, 0xFF),
+        (7.0, enums.BNNSDataTypeUInt32, 7),
+    ],
+)
+def test_padding_constant_is_a_bit_pattern(value: float, data_type: enums.BNNSDataType, bits: int) -> None:
+    assert types.PaddingMode.constant_scalar(value).bit_pattern_for(data_type) == bits
+
+
+def test_padding_modes() -> None:
+    modes = [types.PaddingMode.constant_bit_pattern(0xDEADBEEF), types.PaddingMode.reflect()]
+    modes.append(types.PaddingMode.symmetric())
+    assert [mode.bnns_padding_mode for mode in modes] == list(enums.BNNSPaddingMode)
+    assert modes[0].padding_bit_pattern == 0xDEADBEEF
+    with pytest.raises(ValueError, match="no 32-bit pattern holds a Int64"):
+        types.PaddingMode.constant_scalar(1.0).bit_pattern_for(enums.BNNSDataTypeInt64)
+
+
+def test_gradient_clipping_fills_the_optimizer_structs() -> None:
+    clipping = types.GradientClipping
+    cases = [clipping.none(), clipping.by_value(bounds=(-1, 2)), clipping.by_norm(3), clipping.by_global_norm(4, 5)]
+    assert [case.bnns_clipping_function for case in cases] == list(enums.BNNSOptimizerClippingFunction)
+    fields = structs.BNNSOptimizerAdamWithClippingFields(**cases[1].bnns_fields)
+    assert (fields.clip_gradients_min, fields.clip_gradients_max) == (-1, 2)
+    fields = structs.BNNSOptimizerAdamWithClippingFields(**cases[3].bnns_fields)
+    assert (fields.clip_gradients_max_norm, fields.clip_gradients_use_norm) == (4, 5)
+    with pytest.raises(ValueError, match="are empty"):
+        clipping.by_value(bounds=(2, -1))
+
+
+def test_sparse_layout_and_parameters() -> None:
+    assert types.SparseLayout.coo("i").indices == "i"
+    assert types.SparseLayout.csr("c", "r").row_starts == "r"
+    parameters = types.SparseParameters(types.SparsityType.UNSTRUCTURED, (1, 2), types.TargetSystem.GENERIC)
+    assert list(parameters.bnns_sparsity_parameters.sparsity_ratio) == [1, 2]
+
+
+def test_learning_phase_and_norm() -> None:
+    assert types.LearningPhase.TRAINING.is_training and not types.LearningPhase.INFERENCE.is_training
+    assert [norm.value for norm in types.Norm] == [1.0, 2.0, math.inf]
+    aliases = {name: norm.name for name, norm in types.Norm.__members__.items() if norm.name != name}
+    assert aliases == {"TAXICAB": "L1", "EUCLIDEAN": "L2", "L_INFINITY": "MAXIMUM"}
+
+
+def test_every_public_name_is_documented() -> None:
+    for name in types.__all__:
+        assert (getattr(types, name).__doc__ or "").strip(), name
