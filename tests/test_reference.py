@@ -235,6 +235,7 @@ def test_alpha_zero_from_output_is_relu(function: A) -> None:
         (Activation(A.THRESHOLD, 1.0, -7.0), 1.0, -7.0, 0.0),
         (Activation(A.HARD_SWISH), -3.0, 0.0, 0.0),
         (Activation(A.HARD_SWISH), 3.0, 3.0, 1.0),
+        (Activation(A.RELU6), 0.0, 0.0, 0.0),
         (Activation(A.RELU6), 6.0, 6.0, 0.0),
         (Activation(A.PRELU_PER_CHANNEL, 0.25), 0.0, 0.0, 1.0),
     ],
@@ -782,6 +783,36 @@ def test_pooling_errors() -> None:
         pooling.forward(P.UN_MAX, dy, None, IDENTITY, g, np.full((1, 1, 2, 2), 4))
     with pytest.raises(ValueError, match="no function 5"):
         pooling.forward(5, np.ones(shape), None, IDENTITY, g)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# No samples at all
+
+
+def test_empty_batch() -> None:
+    for f in [f for f, _ in ELEMENTWISE] + AXIS_WISE:
+        x = np.zeros((0, 5, 3))
+        assert activation.backward(f, activation.forward(f, x), x=x).shape == x.shape
+    gradients = fully_connected.backward(
+        np.zeros((0, 3)), None, np.zeros((0, 2)), np.ones((2, 3)), IDENTITY, {"dx", "dw"}
+    )
+    assert gradients["dx"].shape == (0, 3)
+    np.testing.assert_array_equal(gradients["dw"], np.zeros((2, 3)))
+    image, kernel, g = CONVOLUTIONS["groups"]
+    x, w = np.zeros((0, *image)), np.ones(kernel)
+    y = convolution.forward(x, w, None, IDENTITY, g)
+    gradients = convolution.backward(x, y, y, w, IDENTITY, g, {"dx", "dw"}, image[1:])
+    assert gradients["dx"].shape == x.shape
+    np.testing.assert_array_equal(gradients["dw"], np.zeros(kernel))
+    image, window = POOLINGS["overlapping"]
+    x = np.zeros((0, *image))
+    for kind in KINDS:
+        y, indices = pooling.forward(kind, x, None, IDENTITY, window)
+        assert pooling.backward(kind, x, indices, y, y, IDENTITY, window, x.shape, {"dx"})["dx"].shape == x.shape
+    for function in set(L) - {L.YOLO}:
+        settings = Loss(function, Reduction.MEAN)
+        np.testing.assert_array_equal(loss.forward(settings, np.zeros((0, 4)), np.zeros((0, 4))), [0])
+        assert loss.gradient(settings, np.zeros((0, 4)), np.zeros((0, 4))).shape == (0, 4)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -11,11 +11,11 @@ namespace OPENBNNS_ISA {
 namespace {
 
 // Fastest first; the last takes every shape.
-constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_forward, make_direct_forward,
+constexpr MakeImageKernel kForwardKernels[] = {make_few_forward, make_direct_forward,
                                                make_reference_forward};
-constexpr MakeImageKernel kBackwardDataKernels[] = {make_pointwise_backward_data, make_few_backward_data,
+constexpr MakeImageKernel kBackwardDataKernels[] = {make_few_backward_data,
                                                     make_direct_backward_data, make_reference_backward_data};
-constexpr MakeWeightsKernel kWeightsKernels[] = {make_pointwise_weights, make_few_weights, make_direct_weights,
+constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_weights, make_direct_weights,
                                                  make_reference_weights};
 
 template <class Make, size_t kCount>
@@ -25,15 +25,29 @@ auto first_that_takes(const Make (&list)[kCount], const ConvolutionShape& shape)
   return kernel;
 }
 
+// A 1 x 1 kernel does not care how pixels are arranged: short rows are joined to longer ones, which tiles fill better.
+ConvolutionShape with_long_rows(ConvolutionShape s) {
+  constexpr int64_t kLongRow = 256;
+  bool pointwise = s.kernel_height == 1 && s.kernel_width == 1 && s.stride_y == 1 && s.stride_x == 1 && s.pad_up == 0 &&
+                   s.pad_left == 0 && s.out_height == s.in_height && s.out_width == s.in_width;
+  if (!pointwise) return s;
+  int64_t joined = 1;
+  for (int64_t rows = 2; rows <= s.in_height && rows * s.in_width <= kLongRow; rows++)
+    if (s.in_height % rows == 0) joined = rows;
+  s.in_height = s.out_height = s.in_height / joined;
+  s.in_width = s.out_width = s.in_width * joined;
+  return s;
+}
+
 class ConvolutionPlan : public Plan {
  public:
   ConvolutionPlan(const ConvolutionShape& shape, const ActivationSpec& activation, bool transposed)
       : shape_(shape),
         activation_(activation),
         transposed_(transposed),
-        forward_(first_that_takes(kForwardKernels, shape)),
-        backward_data_(first_that_takes(kBackwardDataKernels, shape)),
-        weights_(first_that_takes(kWeightsKernels, shape)) {}
+        forward_(first_that_takes(kForwardKernels, with_long_rows(shape))),
+        backward_data_(first_that_takes(kBackwardDataKernels, with_long_rows(shape))),
+        weights_(first_that_takes(kWeightsKernels, with_long_rows(shape))) {}
 
   // y = f(conv(x, w) + b); transposed: y = f(adjoint of conv at x + b)
   void forward(const Call& call) override {

@@ -192,7 +192,13 @@ def write(
         return
     if accumulate:
         numbers = read(view, buffer, batch, stride, order, numbers.dtype) + numbers
-    stored = encode(numbers, view)
+    write_raw(view, buffer, batch, stride, order, encode(numbers, view))
+
+
+def write_raw(
+    view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...], stored: NDArray[Any]
+) -> None:
+    """Store elements as they are."""
     if _is_strided(view):
         _strided(view, buffer, batch, stride, order, writable=True)[...] = stored
         return

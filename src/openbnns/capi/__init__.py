@@ -27,7 +27,15 @@ from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayer
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
     BNNSFilterCreateFullyConnectedLayer,
+    BNNSFilterCreatePoolingLayer,
     BNNSFilterCreateVectorActivationLayer,
+)
+from .pooling import (
+    BNNSFilterCreateLayerPooling,
+    BNNSPoolingFilterApplyBackwardBatch,
+    BNNSPoolingFilterApplyBackwardBatchEx,
+    BNNSPoolingFilterApplyBatch,
+    BNNSPoolingFilterApplyBatchEx,
 )
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 from .fully_connected import BNNSFilterCreateLayerFullyConnected

@@ -9,6 +9,7 @@ from ..filters._base import Filter
 from ..filters.activation import ActivationFilter
 from ..filters.convolution import Convolution
 from ..filters.fully_connected import FullyConnected
+from ..filters.pooling import Pooling
 from ._calls import BNNSFilter, check_filter_params
 from .enums import BNNSDataLayout, BNNSDataType
 from .structs import (
@@ -21,7 +22,9 @@ from .structs import (
     BNNSLayerParametersActivation,
     BNNSLayerParametersConvolution,
     BNNSLayerParametersFullyConnected,
+    BNNSLayerParametersPooling,
     BNNSNDArrayDescriptor,
+    BNNSPoolingLayerParameters,
     BNNSVectorDescriptor,
 )
 
@@ -152,6 +155,42 @@ def BNNSFilterCreateFullyConnectedLayer(
         "in_desc": (in_desc, BNNSVectorDescriptor),
         "out_desc": (out_desc, BNNSVectorDescriptor),
         "layer_params": (layer_params, BNNSFullyConnectedLayerParameters),
+    }
+    return build(who, structs, filter_params, make)
+
+
+def BNNSFilterCreatePoolingLayer(
+    in_desc: BNNSImageStackDescriptor | Any,
+    out_desc: BNNSImageStackDescriptor | Any,
+    layer_params: BNNSPoolingLayerParameters | Any,
+    filter_params: BNNSFilterParameters | None = None,
+) -> BNNSFilter | None:
+    """First-generation pooling."""
+    who = "BNNSFilterCreatePoolingLayer"
+
+    def make() -> Filter:
+        p = layer_params
+        require_equal(who, "layer_params.in_channels", p.in_channels, in_desc.channels, "in_desc.channels")
+        require_equal(who, "layer_params.out_channels", p.out_channels, out_desc.channels, "out_desc.channels")
+        modern = BNNSLayerParametersPooling(
+            i_desc=_image(in_desc, f"{who}: in_desc"),
+            o_desc=_image(out_desc, f"{who}: out_desc"),
+            bias=layer_data(p.bias, BNNSDataLayout.BNNSDataLayoutVector, [p.out_channels]),
+            activation=p.activation,
+            pooling_function=p.pooling_function,
+            k_width=p.k_width,
+            k_height=p.k_height,
+            x_stride=p.x_stride,
+            y_stride=p.y_stride,
+            x_padding=p.x_padding,
+            y_padding=p.y_padding,
+        )
+        return Pooling(modern, filter_params, who)
+
+    structs = {
+        "in_desc": (in_desc, BNNSImageStackDescriptor),
+        "out_desc": (out_desc, BNNSImageStackDescriptor),
+        "layer_params": (layer_params, BNNSPoolingLayerParameters),
     }
     return build(who, structs, filter_params, make)
 

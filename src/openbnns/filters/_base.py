@@ -117,6 +117,14 @@ class Filter:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.backward_call)
 
+    def apply_pooling_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.apply_call)
+
+    def apply_backward_pooling_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
     def apply_arithmetic_batch(self, caller: Caller, *arguments: Any) -> None:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.apply_call)
@@ -168,6 +176,10 @@ class UnaryFilter(Filter):
                 f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
                 "Pass the output of the forward call."
             )
+
+    def _extra_tensors(self) -> dict[int, NDArray[Any] | None]:
+        """What else a backward run of this family needs."""
+        return {}
 
     # Native set-up.
 
@@ -266,9 +278,8 @@ class UnaryFilter(Filter):
         self, plan: _core.Plan | None, backward: bool, batch: int, tensors: dict[int, NDArray[Any] | None], accumulate: int = 0
     ) -> None:
         """Run a plan on float32 arrays, each sample C-contiguous, axis 0 the batch (parameters have none)."""
-        batched = (X, Y, DX, DY)
         places = [
-            (slot, a.ctypes.data, a.strides[0] // a.itemsize if slot in batched else 0)
+            (slot, a.ctypes.data, a.strides[0] // a.itemsize if slot not in (W, B, DW, DB) else 0)
             for slot, a in tensors.items()
             if a is not None
         ]
@@ -326,6 +337,7 @@ class UnaryFilter(Filter):
             DY: dy.read(np.float32),
             W: w,
             B: b,
+            **self._extra_tensors(),
         }
         plan = self.plan
         if x is not None and not self.standalone and not output_determines_slope(self.activation):

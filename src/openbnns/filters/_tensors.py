@@ -78,6 +78,11 @@ class Bound:
         plain = replace(self.view, scale=1.0, bias=0.0)
         staging.write(plain, self.buffer, self.batch, self.stride, self.order, numbers)
 
+    def write_unsigned(self, numbers: NDArray[np.uint64]) -> None:
+        """Store unsigned integers that fit the element type, up to its largest value."""
+        plain = replace(self.view, scale=1.0, bias=0.0)
+        staging.write_raw(plain, self.buffer, self.batch, self.stride, self.order, numbers.astype(self.view.element.numpy))
+
     def direct(self) -> NDArray[Any] | None:
         """The output memory as a canonical array that kernels may write, or ``None``."""
         array = staging.direct(self.view, self.buffer, self.batch, self.stride, self.order)

@@ -234,7 +234,7 @@ def softplus(x: Array) -> Array:
 
 def log_softmax(x: Array, axes: tuple[int, ...] = (-1,)) -> Array:
     """x_i - log sum_j exp(x_j) over `axes` jointly, shifted by the largest x so that exp cannot overflow."""
-    shifted: Array = x - np.max(x, axis=axes, keepdims=True)
+    shifted: Array = x - np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     return shifted - np.log(_sum_over(np.exp(shifted), axes))
 
 

@@ -21,6 +21,7 @@ The printed derivatives are followed literally where they are not those of the p
 form: without the radial component), Log (an epsilon is neglected) and weighted categorical cross entropy.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -161,7 +162,7 @@ def _unreduced(loss: Loss, x: Array, labels: Array, weights: Array | None) -> tu
         return _yolo(loss, x, labels, weights)
     if loss.function not in _LOSSES:
         raise ValueError(f"loss: there is no function {loss.function}; the functions are 1 to {max(Function)}.")
-    flat = np.asarray(x, dtype=np.float64).reshape(len(x), -1)
+    flat = np.asarray(x, dtype=np.float64).reshape(len(x), math.prod(x.shape[1:]))
     targets = np.asarray(labels, dtype=np.float64).reshape(flat.shape)
     return _LOSSES[loss.function](loss, flat, targets, _broadcast_weights(loss, flat.shape, weights))
 

@@ -18,7 +18,7 @@ output image for UnMax (one per input pixel).
 from collections.abc import Set
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from . import activation, convolution
 from .activation import Activation, Array
 
 Indices = npt.NDArray[np.int64]
+_Number = TypeVar("_Number", np.float64, np.int64)
 
 NO_CELL: Final = -1
 """Max index of a window whose winner is not a cell of the image; read as an unsigned index it is the largest one."""
@@ -137,7 +138,7 @@ def _max_forward(x: Array, geometry: Geometry) -> tuple[Array, Indices]:
 def _max_backward(dz: Array, winners: Indices, in_shape: tuple[int, int, int, int]) -> Array:
     samples, channels, height, width = in_shape
     planes = np.zeros((samples * channels, height * width + 1))
-    np.add.at(planes, _plane_indices(winners, height * width), dz.reshape(samples * channels, -1))
+    np.add.at(planes, _plane_indices(winners, height * width), _planes(dz))
     return planes[:, :-1].reshape(in_shape)
 
 
@@ -145,21 +146,27 @@ def _un_max_forward(x: Array, indices: Indices, out_size: tuple[int, int]) -> Ar
     samples, channels = x.shape[:2]
     cells = out_size[0] * out_size[1]
     planes = np.zeros((samples * channels, cells + 1))
-    planes[_plane_indices(indices, cells)] = x.reshape(samples * channels, -1)
+    planes[_plane_indices(indices, cells)] = _planes(x)
     return planes[:, :-1].reshape(samples, channels, *out_size)
 
 
 def _un_max_backward(dz: Array, indices: Indices) -> Array:
     samples, channels, height, width = dz.shape
     planes = np.zeros((samples * channels, height * width + 1))
-    planes[:, :-1] = dz.reshape(samples * channels, -1)
+    planes[:, :-1] = _planes(dz)
     gathered: Array = planes[_plane_indices(indices, height * width)]
     return gathered.reshape(indices.shape)
 
 
+def _planes(images: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """(N * C, H * W) from (N, C, H, W)."""
+    samples, channels, height, width = images.shape
+    return images.reshape(samples * channels, height * width)
+
+
 def _plane_indices(indices: Indices, cells: int) -> tuple[Indices, Indices]:
     """(plane, cell) index arrays for all positions of `indices` (N, C, h, w)."""
-    flat = indices.astype(np.int64).reshape(indices.shape[0] * indices.shape[1], -1)
+    flat = _planes(indices.astype(np.int64))
     if np.any((flat < NO_CELL) | (flat >= cells)):
         raise ValueError(f"pooling: an index lies outside the plane of {cells} cells it points into.")
     return np.arange(len(flat))[:, np.newaxis], flat

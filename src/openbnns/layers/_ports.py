@@ -1,0 +1,393 @@
+"""What users hand to a layer: arrays, descriptors and shapes, brought to the memory and descriptors that filters take.
+
+A :class:`Port` is one tensor of a layer. It knows the NumPy shape of one sample, so it can tell one sample from a batch,
+make arrays that were left out, and word what is wrong with an array in terms of arrays.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import buffers, descriptors
+from ..capi.enums import BNNSDataType
+from ..capi.structs import BNNSNDArrayDescriptor
+from ..descriptors import LAYOUTS, describe
+from ..errors import Problem
+from ._shape import Shape
+from .types import DataLayout, DataType
+
+TensorLike: TypeAlias = Any
+"""A NumPy array (or anything with a buffer, ``__array_interface__`` or DLPack on the CPU) or a descriptor with data."""
+
+
+class Skip(enum.Enum):
+    """The type of :data:`skip`."""
+
+    SKIP = "skip"
+
+    def __repr__(self) -> str:
+        return "openbnns.skip"
+
+
+skip: Final = Skip.SKIP
+"""Passed as a gradient argument of ``apply_backward``: do not compute this gradient. Its place in the result is ``None``."""
+
+
+class DataProblem(Problem):
+    """A tensor without usable data; becomes an ``InvalidDescriptorError``."""
+
+
+class Delta:
+    """A gradient array in the form the fast call reads: the fields of a Float32 descriptor, without their checks."""
+
+    __slots__ = ("data", "flags", "layout", "size", "stride")
+    data_type = int(BNNSDataType.BNNSDataTypeFloat32)
+
+    def __init__(self, port: Port, data: NDArray[Any], flags: int) -> None:
+        self.layout = port.layout
+        self.size = port.size
+        self.stride = port.stride
+        self.data = data
+        self.flags = flags
+
+
+class Port:
+    """One tensor of a layer, from its descriptor at creation.
+
+    ``shape`` is the NumPy shape of one sample (or of the parameter) and ``dtype`` the type that stores its elements.
+    ``batched`` tensors have one sample per batch entry; an array then is one sample, or has a batch axis in front.
+    """
+
+    __slots__ = ("batched", "dense", "dtype", "layout", "shape", "size", "stride", "view")
+
+    def __init__(
+        self, descriptor: BNNSNDArrayDescriptor, *, batched: bool = True, shape: tuple[int, ...] | None = None
+    ) -> None:
+        self.view = view = descriptors.resolve(descriptor, "descriptor")
+        self.shape = view.shape if shape is None else shape
+        self.batched = batched
+        self.dtype = view.element.numpy
+        self.layout = int(view.layout.code)
+        self.size = list(view.size)
+        self.stride = [0] * len(view.size)
+        # Whether a C-order array has exactly this memory.
+        self.dense = view.extent == view.count == view.span and not view.layout.blocked32 and self.dtype is not None
+
+    def __repr__(self) -> str:
+        return repr(Shape(self.view.size, self.view.layout.code, [self.view.steps[a] for a in self.view.layout.stepped]))
+
+    def full_shape(self, batch: int | None) -> tuple[int, ...]:
+        """Shape of an array with this many samples; ``None`` is one sample without a batch axis."""
+        return self.shape if batch is None or not self.batched else (batch, *self.shape)
+
+    def quick(self, value: Any, shape: tuple[int, ...], accumulate: int) -> tuple[Any, Delta | None] | None:
+        """A gradient argument as (what to return, what the fast call takes), or ``None`` if it needs the full checks."""
+        if value is None:
+            array: NDArray[Any] = np.empty(shape, self.dtype)
+            return array, Delta(self, array, 0)
+        if type(value) is np.ndarray and value.shape == shape:
+            return value, Delta(self, value, accumulate)
+        if value is skip:
+            return None, None
+        return None
+
+    # Arrays.
+
+    def check_array(self, array: NDArray[Any], who: str, *, output: bool) -> int | None:
+        """Refuse an array that does not hold this tensor; gives its batch size, or ``None`` for one sample."""
+        self._require_dense(who)
+        assert self.dtype is not None
+        if array.dtype != self.dtype and not self._holds(array.dtype):
+            cure = f"np.empty({array.shape}, np.{self.dtype.name})" if output else f"the array's .astype(np.{self.dtype.name})"
+            raise Problem(
+                f"{who} is {array.dtype}, but this layer {'writes' if output else 'takes'} {self.dtype.name} here. Pass {cure}.",
+                kind=TypeError,
+            )
+        batch = self._batch_of(array.shape, who)
+        if output:
+            self._check_output(array, who)
+        return batch
+
+    def _require_dense(self, who: str) -> None:
+        if not self.dense:
+            raise Problem(
+                f"{who}: this tensor was described as {describe(self.view)} with steps {self.view.steps}, which no plain array "
+                "holds. Pass a BNNSNDArrayDescriptor with data, or create the layer from a packed shape."
+            )
+
+    def _holds(self, dtype: np.dtype[Any]) -> bool:
+        return self.view.element.kind == "boolean" and dtype.itemsize == 1 and dtype.kind in "bui"
+
+    def _batch_of(self, shape: tuple[int, ...], who: str) -> int | None:
+        if shape == self.shape:
+            return None
+        if self.batched and shape[1:] == self.shape and len(shape) > 1:
+            return shape[0]
+        wanted = f"{self.shape}, or {_with_batch(self.shape)} with a batch" if self.batched else f"{self.shape}"
+        raise Problem(f"{who} has shape {shape}, but this layer expects {wanted}.{self._reshape_hint(shape)}")
+
+    def _reshape_hint(self, shape: tuple[int, ...]) -> str:
+        """The reshape that would do, where only the arrangement of the axes is off."""
+        if _product(shape) == self.view.count:
+            return f" Pass the array's .reshape({self.shape})."
+        if self.batched and len(shape) > 1 and _product(shape[1:]) == self.view.count:
+            return f" Pass the array's .reshape({(shape[0], *self.shape)})."
+        return ""
+
+    def _check_output(self, array: NDArray[Any], who: str) -> None:
+        if not array.flags.c_contiguous:
+            raise Problem(
+                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost in a "
+                f"copy. Pass a C-contiguous array, e.g. np.empty({array.shape}, np.{array.dtype.name})."
+            )
+        if not array.flags.writeable:
+            raise Problem(f"{who} is read-only, but the call writes to it. Pass a writable array.")
+
+    def empty(self, batch: int | None, who: str) -> NDArray[Any]:
+        """A new array for a result that was left out."""
+        self._require_dense(who)
+        return np.empty(self.full_shape(batch), np.bool_ if self.view.element.kind == "boolean" else self.dtype)
+
+    # Descriptors.
+
+    def check_descriptor(self, descriptor: BNNSNDArrayDescriptor, who: str) -> None:
+        """Refuse a descriptor whose memory is arranged in another way than this tensor's."""
+        view = descriptors.resolve(descriptor, who)
+        if descriptor.data is None:
+            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+        if view.element is not self.view.element:
+            raise Problem(
+                f"{who}.data_type is {view.element.name}, but this layer was created with {self.view.element.name} here.",
+                kind=TypeError,
+            )
+        same = (view.layout.code, view.size, view.steps) == (self.view.layout.code, self.view.size, self.view.steps)
+        if not same and not (view.packed and self.view.packed and view.count == self.view.count):
+            raise Problem(
+                f"{who} is {describe(view)} with steps {view.steps}, but this layer was created with {describe(self.view)} with "
+                f"steps {self.view.steps} here. Describe the tensor as at creation."
+            )
+
+    def samples_in(self, descriptor: BNNSNDArrayDescriptor, who: str) -> int | None:
+        """How many samples the memory of a descriptor holds; ``None`` for an address or a length that does not fit."""
+        view = descriptors.resolve(descriptor, who)
+        nbytes = buffers.resolve(descriptor.data, view.element, who).nbytes
+        if nbytes is None:
+            return None
+        elements = nbytes * 8 // view.element.bits
+        if elements == view.extent or elements == view.span:
+            return 1
+        for tail in (view.extent, view.span):  # the last sample may end with its last element
+            if elements > tail and (elements - tail) % view.extent == 0:
+                return 1 + (elements - tail) // view.extent
+        return None
+
+    def delta(self, value: Any, accumulate: bool) -> BNNSNDArrayDescriptor:
+        """The descriptor of a gradient: the caller's own, or one for an array."""
+        if isinstance(value, BNNSNDArrayDescriptor):
+            return value
+        return BNNSNDArrayDescriptor(
+            flags=int(accumulate),
+            layout=self.layout,
+            size=self.size,
+            data=value,
+            data_type=self.view.element.code,
+        )
+
+
+def _product(shape: Sequence[int]) -> int:
+    n = 1
+    for size in shape:
+        n *= size
+    return n
+
+
+def _with_batch(shape: tuple[int, ...]) -> str:
+    return f"(N, {', '.join(map(str, shape))})"
+
+
+def memory(value: Any) -> Any:
+    """What a filter takes as a pointer."""
+    return value.data if isinstance(value, BNNSNDArrayDescriptor) else value
+
+
+class Arguments:
+    """The arguments of one call: each checked against its port, and all together giving one batch size."""
+
+    def __init__(self, who: str, batch_size: Any) -> None:
+        self.who = who
+        self._given = None if batch_size is None else _batch_size(batch_size, f"{who}: batch_size")
+        self._counts: list[tuple[str, int | None]] = []
+        self._described: list[tuple[str, Port, BNNSNDArrayDescriptor]] = []
+        self.batch = 1
+        self.axis: int | None = None  # length of the batch axis of new arrays; None without that axis
+
+    def take(self, name: str, port: Port, value: TensorLike, *, output: bool = False) -> Any:
+        """A checked argument: a C-contiguous array or a descriptor. An input that is not contiguous is copied."""
+        who = f"{self.who}: {name}"
+        if isinstance(value, BNNSNDArrayDescriptor):
+            port.check_descriptor(value, who)
+            if port.batched:
+                self._described.append((name, port, value))
+            return value
+        array = as_array(value, who)
+        batch = port.check_array(array, who, output=output)
+        if port.batched:
+            self._counts.append((name, batch))
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def settle(self) -> None:
+        """Find the batch size that every argument agrees on."""
+        given = self._given
+        source = "batch_size"
+        for name, batch in self._counts:
+            held = 1 if batch is None else batch
+            if given is None:
+                given, source = held, name
+            elif held != given:
+                other = f"batch_size is {given}" if source == "batch_size" else f"{source} holds {given}"
+                raise Problem(
+                    f"{self.who}: {name} holds {held} sample(s), but {other}. Every array of a call has the same batch axis, "
+                    "and batch_size may be left out."
+                )
+        if given is None:
+            given = self._from_descriptors()
+        self.batch = given
+        alone = self._given is None and all(batch is None for _, batch in self._counts) and not self._described
+        self.axis = None if alone else given
+
+    def _from_descriptors(self) -> int:
+        for name, port, descriptor in self._described:
+            held = port.samples_in(descriptor, f"{self.who}: {name}")
+            if held is not None:
+                return held
+        if not self._described:
+            return 1
+        name, port, descriptor = self._described[0]
+        raise Problem(
+            f"{self.who}: batch_size cannot be told from {name} (an address, or memory that is no whole number of samples of "
+            f"{port.view.extent} elements). Pass batch_size."
+        )
+
+
+def _batch_size(value: Any, who: str) -> int:
+    try:
+        number = int(operator.index(value))
+    except TypeError:
+        raise Problem(f"{who} must be an integer, not {type(value).__name__}.", kind=TypeError) from None
+    if isinstance(value, (bool, np.bool_)):
+        raise Problem(f"{who} must be an integer, not bool.", kind=TypeError)
+    if number < 0:
+        raise Problem(f"{who} is {number}. Pass the number of samples, 0 or more.")
+    return number
+
+
+def as_array(value: Any, who: str) -> NDArray[Any]:
+    """A NumPy view of memory that the caller owns, never a copy."""
+    if type(value) is np.ndarray:
+        return value
+    if value is None:
+        raise DataProblem(f"{who} is None, but this call needs it. Pass an array or a descriptor with data.")
+    if isinstance(value, Shape):
+        raise DataProblem(f"{who} is a Shape, which has no data. Pass an array or a descriptor with data.")
+    try:
+        return buffers._as_array(value, who)
+    except TypeError:
+        raise Problem(
+            f"{who} is of type {type(value).__name__}, which has no memory to use. Pass a NumPy array, e.g. "
+            "np.asarray(x, np.float32), or a BNNSNDArrayDescriptor.",
+            kind=TypeError,
+        ) from None
+
+
+# Descriptions at creation.
+
+
+def data_type(array: NDArray[Any], who: str) -> DataType:
+    """The BNNS type of an array's elements."""
+    try:
+        return DataType.from_dtype(array.dtype)
+    except TypeError:
+        raise Problem(
+            f"{who} is {array.dtype}, but layers compute in float32. Pass the array's .astype(np.float32).", kind=TypeError
+        ) from None
+
+
+def layout_like(shape: tuple[int, ...]) -> DataLayout:
+    """How a sample in an array is described: vector, image (C, H, W), or C order of any other rank."""
+    if len(shape) == 3:
+        return DataLayout.IMAGE_CHW
+    return first_major(shape)
+
+
+def first_major(shape: tuple[int, ...]) -> DataLayout:
+    """The layout whose ``size[]`` is the NumPy shape."""
+    return DataLayout(Shape([1] * len(shape)).layout)
+
+
+def sample_rank(rank: int) -> int:
+    """Axes of one sample in an array whose meaning nothing else tells.
+
+    (n,) and (C, H, W) are one sample, (N, n) and (N, C, H, W) a batch; beyond that the first axis is the batch.
+    """
+    return {1: 1, 2: 1, 3: 3, 4: 3}.get(rank, rank - 1)
+
+
+def descriptor_for(
+    shape: tuple[int, ...], layout: DataLayout | int, kind: DataType = DataType.FLOAT32, data: Any = None
+) -> BNNSNDArrayDescriptor:
+    """A descriptor of the packed C-order array ``shape``, its axes put into the order of the layout."""
+    code = int(layout.value if isinstance(layout, DataLayout) else layout)
+    size = [0] * len(shape)
+    for axis, n in zip(reversed(LAYOUTS[code].stepped), shape, strict=True):
+        size[axis] = n
+    return BNNSNDArrayDescriptor(layout=code, size=size, data=data, data_type=kind.value)
+
+
+def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDArrayDescriptor:
+    """The descriptor of one sample from a shape, a descriptor, or an array that stands for a sample or a batch.
+
+    ``rank`` is the number of axes of a sample, where it is known; otherwise it follows from :func:`sample_rank`.
+    """
+    if isinstance(value, Shape):
+        return value.descriptor()
+    if isinstance(value, BNNSNDArrayDescriptor):
+        return value
+    array = as_array(value, who)
+    if rank is None:
+        rank = sample_rank(array.ndim)
+    if array.ndim not in (rank, rank + 1) or not 1 <= rank <= 8:
+        raise Problem(
+            f"{who} has shape {array.shape}, but one sample has {rank} axes here, and a batch one more in front. Pass such an "
+            "array, a Shape or a descriptor."
+        )
+    shape = array.shape[array.ndim - rank :]
+    return descriptor_for(shape, layout_like(shape), data_type(array, who))
+
+
+def describe_parameter(
+    value: Any, who: str, layout: DataLayout | int, axes: str, *, client_pointer: bool
+) -> BNNSNDArrayDescriptor:
+    """The descriptor, with data, of a parameter; ``axes`` names those of an array, e.g. ``"(out, in)"``."""
+    if isinstance(value, BNNSNDArrayDescriptor):
+        if value.data is None:
+            raise DataProblem(f"{who}.data is NULL. A parameter needs values from the start: give the descriptor memory.")
+        return value
+    array = as_array(value, who)
+    kind = data_type(array, who)
+    rank = LAYOUTS[int(layout.value if isinstance(layout, DataLayout) else layout)].rank
+    if array.ndim != rank:
+        raise Problem(f"{who} has shape {array.shape}, but an array of {rank} axes {axes} is expected.")
+    if not array.flags.c_contiguous:
+        if client_pointer:
+            raise Problem(
+                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so the layer cannot use it in "
+                "place as BNNSFlagsUseClientPtr asks. Pass a C-contiguous array."
+            )
+        array = np.ascontiguousarray(array)
+    return descriptor_for(array.shape, layout, kind, array)
