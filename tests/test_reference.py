@@ -570,6 +570,10 @@ def test_arithmetic_ties_go_to_the_first_operand() -> None:
         first, second = arithmetic.backward(op, [a, b], None, np.array([3.0, 4.0]), IDENTITY, (True, True))
         np.testing.assert_array_equal(first, [3, 4])
         np.testing.assert_array_equal(second, [0, 0])
+        shared = arithmetic.backward(
+            op, [a, np.array([1.0, 9.0])], None, np.array([3.0, 4.0]), IDENTITY, (True, True), split_ties=True
+        )
+        np.testing.assert_array_equal(shared, [[1.5, 4], [1.5, 0]] if op == Op.MINIMUM else [[1.5, 0], [1.5, 4]])
 
 
 def test_arithmetic_no_nan_pair() -> None:
@@ -808,7 +812,8 @@ def test_empty_batch() -> None:
     x = np.zeros((0, *image))
     for kind in KINDS:
         y, indices = pooling.forward(kind, x, None, IDENTITY, window)
-        assert pooling.backward(kind, x, indices, y, y, IDENTITY, window, x.shape, {"dx"})["dx"].shape == x.shape
+        gradients = pooling.backward(kind, x, indices, y, y, IDENTITY, window, (0, *image), {"dx"})
+        assert gradients["dx"].shape == x.shape
     for function in set(L) - {L.YOLO}:
         settings = Loss(function, Reduction.MEAN)
         np.testing.assert_array_equal(loss.forward(settings, np.zeros((0, 4)), np.zeros((0, 4))), [0])
@@ -891,6 +896,17 @@ def test_cosine_distance_gradient_is_tangent_to_the_sphere(reduction: Reduction)
             lambda v, given=given: loss.backward(settings, x, labels, v, given),  # type: ignore[misc]
             x,
         )
+
+
+def test_plain_cosine_gradient() -> None:
+    rng = generator(56)
+    x, labels, weights = rng.standard_normal((3, 5)), rng.standard_normal((3, 5)), rng.uniform(0.5, 1.5, 15)
+    settings = Loss(L.COSINE_DISTANCE, Reduction.MEAN, plain_cosine_gradient=True)
+    assert_gradient(
+        lambda x: loss.forward(settings, x, labels, weights),
+        lambda v: loss.backward(settings, x, labels, v, weights),
+        x,
+    )
 
 
 @reductions
@@ -1026,8 +1042,9 @@ def yolo_problem(**changes: Any) -> tuple[Loss, Array, Array]:
     return settings, x, np.repeat(labels[..., np.newaxis, :], 3, axis=3)
 
 
-def test_yolo_gradient() -> None:
-    settings, x, labels = yolo_problem()
+@pytest.mark.parametrize("raw_centres", [False, True])
+def test_yolo_gradient(raw_centres: bool) -> None:
+    settings, x, labels = yolo_problem(raw_centres=raw_centres)
     for weights in (None, np.array([0.7])):
         assert_gradient(
             lambda x, weights=weights: loss.forward(settings, x, labels, weights),  # type: ignore[misc]

@@ -15,7 +15,7 @@
 #include "kernels/convolution_weights_layout.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/scratch.h"
-#include "runtime/thread_pool.h"
+#include "runtime/dynamic_items.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -60,7 +60,7 @@ class Direct : public ImageKernel {
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
     Shared shared = pack_parameters(call, threads);
     Work work = share_out(call.batch, threads);
-    parallel_items(threads, work.units * work.splits, [&](int64_t item) { run_item(call, shared, work, item); });
+    dynamic_items(threads, work.units * work.splits, [&](int64_t item) { run_item(call, shared, work, item); });
   }
 
  private:
@@ -138,7 +138,7 @@ class Direct : public ImageKernel {
   Shared pack_parameters(const ImageCall& call, int threads) const {
     float* packed = scratch(kWeights, static_cast<size_t>(groups_ * out_blocks() * block_weights()));
     int packers = useful_threads(threads, 8.0 * static_cast<double>(groups_ * weights_.count()));
-    parallel_items(packers, groups_ * out_blocks(), [&](int64_t item) {
+    dynamic_items(packers, groups_ * out_blocks(), [&](int64_t item) {
       const float* w = call.w + item / out_blocks() * weights_.count();
       float* to = packed + item * block_weights();
       if (backward_)

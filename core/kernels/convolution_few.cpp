@@ -11,7 +11,7 @@
 #include "kernels/convolution_kernels.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/scratch.h"
-#include "runtime/thread_pool.h"
+#include "runtime/dynamic_items.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -156,7 +156,7 @@ class FewForward : public ImageKernel {
     int64_t units = call.batch * s_.groups * bands, splits = 1;
     if (units < 8 * threads)
       while (units * splits % threads != 0) splits++;
-    parallel_items(threads, units * splits, [&](int64_t item) {
+    dynamic_items(threads, units * splits, [&](int64_t item) {
       int64_t unit = item / splits, split = item % splits, band = unit % bands * band_rows_;
       int64_t rows = std::min<int64_t>(band_rows_, s_.rows.out_size - band);
       run_rows(call, unit / bands / s_.groups, unit / bands % s_.groups, static_cast<int>(band + rows * split / splits),
@@ -240,7 +240,7 @@ class FewBackwardData : public ImageKernel {
         for (int64_t t = 0; t < s_.tap_count(); t++)
           weights[g * group_floats + (k / kBlock * s_.tap_count() + t) * kBlock + k % kBlock] =
               call.w[(g * s_.outputs + k) * s_.all_taps + s_.taps[t]];
-    parallel_items(threads, call.batch * s_.groups, [&](int64_t item) {
+    dynamic_items(threads, call.batch * s_.groups, [&](int64_t item) {
       run_image(call, item / s_.groups, item % s_.groups, weights + item % s_.groups * group_floats);
     });
   }
@@ -315,7 +315,7 @@ class FewWeights : public WeightsKernel {
     // [parts][groups] of { [outputs / 16][tap][16], then the bias [outputs rounded up to 16] }
     int64_t padded = blocks_of(s_.outputs) * kBlock, group_floats = padded * (s_.tap_count() + 1);
     float* sums = scratch(kPartialSums, static_cast<size_t>(parts * s_.groups * group_floats));
-    parallel_items(threads, parts * s_.groups, [&](int64_t item) {
+    dynamic_items(threads, parts * s_.groups, [&](int64_t item) {
       int64_t part = item / s_.groups, group = item % s_.groups;
       float* sum = sums + item * group_floats;
       std::fill_n(sum, group_floats, 0.f);

@@ -13,7 +13,7 @@
 #include "kernels/convolution_weights_layout.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/scratch.h"
-#include "runtime/thread_pool.h"
+#include "runtime/dynamic_items.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -66,11 +66,11 @@ class DirectWeights : public WeightsKernel {
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
     Work work = share_out(call.batch, threads);
     float* sums = scratch(kPartialSums, static_cast<size_t>(work.parts * work.part_floats));
-    parallel_items(threads, groups_ * work.parts * work.splits,
+    dynamic_items(threads, groups_ * work.parts * work.splits,
                    [&](int64_t item) { sum_part(call, work, item, sums); });
     int64_t blocks = groups_ * out_blocks();
     int adders = useful_threads(threads, 8.0 * static_cast<double>(work.parts * work.part_floats));
-    parallel_items(adders, blocks, [&](int64_t item) { add_parts(call, work, item, sums); });
+    dynamic_items(adders, blocks, [&](int64_t item) { add_parts(call, work, item, sums); });
   }
 
  private:

@@ -87,6 +87,7 @@ def backward(
     f: Activation,
     wanted: Sequence[bool],
     shapes: Sequence[tuple[int, ...]] | None = None,
+    split_ties: bool = False,
 ) -> list[Array | None]:
     """For every operand its gradient, in its shape, or None if it is not wanted.
 
@@ -94,7 +95,8 @@ def backward(
         gradient_k = dz * dop/d_k     summed over the axes along which operand k was broadcast
 
     An operand may be None where NEEDS_OPERANDS says so (with Needs.OUTPUT: if y is given and f is Identity, so that
-    y is z). Its shape is then taken from `shapes`, or is that of dy.
+    y is z). Its shape is then taken from `shapes`, or is that of dy. With split_ties, Minimum and Maximum give half of
+    dz to either operand where they are equal, instead of all of it to the first.
     """
     operation = _operation(function, operands)
     z = _result(function, operation, operands, y, f)
@@ -106,7 +108,10 @@ def backward(
             gradients.append(None)
             continue
         shape = operand.shape if operand is not None else shapes[k] if shapes is not None else dy.shape
-        gradients.append(sum_to_shape(operation.gradients[k](dz, z, *operands), dz.shape, shape))
+        gradient = operation.gradients[k](dz, z, *operands)
+        if split_ties and function in (Function.MINIMUM, Function.MAXIMUM):
+            gradient = np.where(np.equal(*operands), 0.5 * dz, gradient)
+        gradients.append(sum_to_shape(gradient, dz.shape, shape))
     return gradients
 
 

@@ -59,7 +59,10 @@ class Reduction(IntEnum):
 
 @dataclass(frozen=True)
 class Yolo:
-    """Parameters of the Yolo loss; anchors is (anchors, 2) with the width and height of each, in grid cells."""
+    """Parameters of the Yolo loss; anchors is (anchors, 2) with the width and height of each, in grid cells.
+
+    raw_centres takes px, py themselves for the predicted centre instead of their sigmoids (off by default).
+    """
 
     grid_rows: int
     grid_columns: int
@@ -73,13 +76,15 @@ class Yolo:
     object_minimum_iou: float = 0.5
     no_object_maximum_iou: float = 0.5
     rescore: bool = False
+    raw_centres: bool = False
 
 
 @dataclass(frozen=True)
 class Loss:
     """A loss function with its reduction and parameters.
 
-    divide_by_classes multiplies softmax cross entropy by 1/width (a reading of the header that is off by default).
+    Two readings that are off by default: divide_by_classes multiplies softmax cross entropy by 1/width, and
+    plain_cosine_gradient makes the gradient of cosine distance -w t.
     """
 
     function: int
@@ -88,6 +93,7 @@ class Loss:
     huber_delta: float = 1.0
     log_epsilon: float = 1e-7
     divide_by_classes: bool = False
+    plain_cosine_gradient: bool = False
     yolo: Yolo | None = None
 
 
@@ -221,7 +227,8 @@ def _log(loss: Loss, x: Array, t: Array, w: Array) -> tuple[Array, Array]:
 def _cosine_distance(loss: Loss, x: Array, t: Array, w: Array) -> tuple[Array, Array]:
     """l = 1 - sum_i w_i t_i x_i for unit vectors,  dl/dx_i = -w_i t_i + (1-l) x_i: the part along the unit sphere."""
     losses = 1.0 - np.sum(w * t * x, axis=1, keepdims=True)
-    return losses, -w * t + (1.0 - losses) * x
+    plain = np.broadcast_to(-w * t, x.shape)
+    return losses, plain if loss.plain_cosine_gradient else plain + (1.0 - losses) * x
 
 
 def _hinge(loss: Loss, x: Array, t: Array, w: Array) -> tuple[Array, Array]:
@@ -302,7 +309,7 @@ def _yolo(loss: Loss, x: Array, labels: Array, weights: Array | None) -> tuple[A
     shape = (len(x), p.grid_rows, p.grid_columns, len(p.anchors), 5 + p.classes)
     prediction = np.asarray(x, dtype=np.float64).reshape(shape)
     truth = np.asarray(labels, dtype=np.float64).reshape(shape)
-    iou = _intersection_over_union(prediction, truth, p.anchors)
+    iou = _intersection_over_union(p, prediction, truth)
     is_object, is_no_object = _yolo_roles(iou, truth[..., 4] == 1.0, p)
 
     value, slope = np.zeros(shape[:-1]), np.zeros(shape)
@@ -321,9 +328,10 @@ def _yolo_centre(
     loss: Loss, p: Yolo, prediction: Array, truth: Array, iou: Array, is_object: Array, is_no_object: Array
 ) -> YoloPart:
     columns = slice(0, 2)
-    centre = sigmoid(prediction[..., columns])
+    centre = _predicted_centre(p, prediction)
+    centre_slope = 1.0 if p.raw_centres else centre * (1.0 - centre)
     error = np.where(is_object[..., np.newaxis] == 1.0, centre - truth[..., columns], 0.0)
-    return columns, p.scale_xy * np.sum(error**2, axis=-1), 2.0 * p.scale_xy * error * centre * (1.0 - centre)
+    return columns, p.scale_xy * np.sum(error**2, axis=-1), 2.0 * p.scale_xy * error * centre_slope
 
 
 def _yolo_size(
@@ -367,9 +375,13 @@ def _yolo_roles(iou: Array, has_truth: np.ndarray[tuple[int, ...], np.dtype[np.b
     return is_object.astype(np.float64), is_no_object.astype(np.float64)
 
 
-def _intersection_over_union(prediction: Array, truth: Array, anchors: Array) -> Array:
+def _predicted_centre(p: Yolo, prediction: Array) -> Array:
+    return prediction[..., 0:2] if p.raw_centres else sigmoid(prediction[..., 0:2])
+
+
+def _intersection_over_union(p: Yolo, prediction: Array, truth: Array) -> Array:
     """iou of the predicted and the true box of every anchor, 0 where there is no true box."""
-    predicted_centre, predicted_size = sigmoid(prediction[..., 0:2]), anchors * np.exp(prediction[..., 2:4])
+    predicted_centre, predicted_size = _predicted_centre(p, prediction), p.anchors * np.exp(prediction[..., 2:4])
     true_centre, true_size = truth[..., 0:2], truth[..., 2:4]
     low = np.maximum(predicted_centre - predicted_size / 2.0, true_centre - true_size / 2.0)
     high = np.minimum(predicted_centre + predicted_size / 2.0, true_centre + true_size / 2.0)
