@@ -8,7 +8,6 @@ from types import ModuleType
 from typing import Any
 
 from cases import Arrays, Calls, Case, created, vector
-
 from openbnns import capi
 
 # function, PyTorch's counterpart, target on 4 M elements, least share of the copy bandwidth there
@@ -22,7 +21,12 @@ SMALL_TARGET = 5.0
 
 
 def cases() -> list[Case]:
-    return [_case(name, *shape, small=small) for small in (True, False) for name in FUNCTIONS for shape in [_shape(name, small)]]
+    return [
+        _case(name, *shape, small=small)
+        for small in (True, False)
+        for name in FUNCTIONS
+        for shape in [_shape(name, small)]
+    ]
 
 
 def _shape(name: str, small: bool) -> tuple[int, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from cases import Arrays, Calls, Case, created, vector
-
 from openbnns import capi
 
 FUNCTIONS = {"add": capi.BNNSArithmeticAdd, "multiply": capi.BNNSArithmeticMultiply}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from openbnns import capi
 
 Arrays = dict[str, NDArray[np.float32]]
-"""The caller's buffers by name: inputs (``x``, ``w``, ``b``), output ``y``, and a gradient ``d...`` for each of them."""
+"""The caller's buffers by name: inputs (``x``, ``w``, ``b``), output ``y``, and a gradient ``d...`` for each."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Calls:
 class Case:
     """One comparison: forward and backward of one layer.
 
-    ``shapes`` holds the shape of every input and of ``y``. ``calls`` creates our filter on the caller's buffers. ``peer``
-    is given the module ``torch`` and returns the function that computes ``y`` from the inputs.
+    ``shapes`` holds the shape of every input and of ``y``. ``calls`` creates our filter on the caller's buffers.
+    ``peer`` is given the module ``torch`` and returns the function that computes ``y`` from the inputs.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Case:
     target: float | None = None  # least ratio torch / ours
     share_target: float | None = None  # least share of the copy bandwidth
     layouts: tuple[str, ...] = ("contiguous",)  # torch runs in each, the fastest counts
-    # autograd.grad hands back ``dy`` itself as a gradient of a sum; backward() gives every input its own array, as we do.
+    # For a sum autograd.grad hands back ``dy`` itself; backward() gives every input a gradient of its own, as we do.
     own_gradients: bool = False
 
     @property

@@ -1,7 +1,7 @@
 """How fast are convolutions, forward and backward, next to PyTorch's?
 
-The eleven shapes cover deep and shallow images, 1x1 to 7x7 kernels, stride 2, a single small image; their geometric mean is
-what counts, and none may be slower than PyTorch. Transposed and depthwise convolutions follow.
+The eleven shapes cover deep and shallow images, 1x1 to 7x7 kernels, stride 2, a single small image; their geometric
+mean is what counts, and none may be slower than PyTorch. Transposed and depthwise convolutions follow.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import Any
 
 from cases import Arrays, Calls, Case, created, describe, training_parameters, vector
-
 from openbnns import capi
 
 # batch, input channels, height and width, output channels, kernel, stride, padding
@@ -71,13 +70,13 @@ def _case(
 
 def _calls(a: Arrays, *, stride: int, pad: int, groups: int, transposed: bool) -> Calls:
     n, outputs = a["x"].shape[0], a["y"].shape[1]
-    kernel_layout = capi.BNNSDataLayoutConvolutionWeightsIOHrWr if transposed else capi.BNNSDataLayoutConvolutionWeightsOIHW
+    straight, adjoint = capi.BNNSDataLayoutConvolutionWeightsOIHW, capi.BNNSDataLayoutConvolutionWeightsIOHrWr
 
     def image(name: str) -> capi.BNNSNDArrayDescriptor:
         return describe(capi.BNNSDataLayoutImageCHW, a[name].shape[:0:-1], a[name])
 
     def kernel(name: str) -> capi.BNNSNDArrayDescriptor:
-        return describe(kernel_layout, a[name].shape[::-1], a[name])
+        return describe(adjoint if transposed else straight, a[name].shape[::-1], a[name])
 
     layer = capi.BNNSLayerParametersConvolution(
         i_desc=image("x"), w_desc=kernel("w"), o_desc=image("y"), bias=vector(outputs, a["b"]),

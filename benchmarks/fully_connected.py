@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from cases import Arrays, Calls, Case, created, describe, training_parameters, vector
-
 from openbnns import capi
 
 # batch, inputs, outputs, target

@@ -202,13 +202,30 @@ def test_threshold_from_output_with_beta_above_alpha() -> None:
     np.testing.assert_array_equal(slope, [0, 0, 1, 1])
 
 
-@pytest.mark.parametrize("function", [A.LEAKY_RECTIFIED_LINEAR, A.ELU, A.CELU, A.CLAMPED_LEAKY_RECTIFIED_LINEAR])
+@pytest.mark.parametrize("function", [A.LEAKY_RECTIFIED_LINEAR, A.ELU, A.CLAMPED_LEAKY_RECTIFIED_LINEAR])
 def test_negative_alpha_cannot_be_differentiated_from_output(function: A) -> None:
     with pytest.raises(ValueError, match=r"alpha = -0\.5 is negative"):
         activation.backward(Activation(function, -0.5, 1.0), np.ones(2), y=np.ones(2))
 
 
-@pytest.mark.parametrize("function", [A.LEAKY_RECTIFIED_LINEAR, A.ELU])
+def test_celu_keeps_the_sign_for_a_negative_alpha() -> None:
+    f, x = Activation(A.CELU, -1.5), np.array([-2.0, -0.1, 0.3, 4.0])
+    expected = activation.backward(f, np.ones(4), x=x)
+    np.testing.assert_allclose(activation.backward(f, np.ones(4), y=activation.forward(f, x)), expected)
+
+
+def test_slope_of_relu_from_the_right() -> None:
+    f, z = Activation(A.RECTIFIED_LINEAR, right_slope=True), np.array([-1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(activation.fused_backward(f, np.ones(3), np.maximum(z, 0.0), z), [0, 1, 1])
+
+
+def test_fused_elu_of_negative_alpha_is_differentiated_from_its_input() -> None:
+    f, z = Activation(A.ELU, -0.5), np.array([-1.0, 2.0])
+    slope = activation.fused_backward(f, np.ones(2), activation.forward(f, z), z)
+    np.testing.assert_allclose(slope, [-0.5 * math.exp(-1.0), 1.0])
+
+
+@pytest.mark.parametrize("function", [A.LEAKY_RECTIFIED_LINEAR, A.ELU, A.CELU])
 def test_alpha_zero_from_output_is_relu(function: A) -> None:
     f, x = Activation(function, 0.0), np.array([-2.0, 3.0])
     np.testing.assert_array_equal(activation.backward(f, np.ones(2), y=activation.forward(f, x)), [0, 1])
@@ -930,8 +947,8 @@ def test_categorical_cross_entropy_weights_as_printed() -> None:
     ("settings", "x", "labels", "expected", "slope"),
     [
         (Loss(L.MEAN_SQUARE_ERROR, Reduction.NONE), [1, 2, 3], [0, 0, 0], [1, 4, 9], [2, 4, 6]),
-        (Loss(L.MEAN_SQUARE_ERROR, Reduction.MEAN), [1, 2, 3], [0, 0, 0], [14 / 3], [2 / 3, 4 / 3, 2]),
-        (Loss(L.HUBER, Reduction.NONE, huber_delta=1.0), [0.5, 1, -3], [0, 0, 0], [0.125, 0.5, 2.5], [0.5, 1, -1]),
+        (Loss(L.MEAN_SQUARE_ERROR, Reduction.MEAN), [2, 3, 4], [1, 1, 1], [14 / 3], [2 / 3, 4 / 3, 2]),
+        (Loss(L.HUBER, Reduction.NONE, huber_delta=1.0), [2.5, 3, -1], [2, 2, 2], [0.125, 0.5, 2.5], [0.5, 1, -1]),
         (Loss(L.HINGE, Reduction.NONE), [1, 2, -1], [1, 1, 1], [0, 0, 2], [-1, 0, -1]),
         (Loss(L.HINGE, Reduction.NONE), [1, -1, -2], [0, 0, 0], [2, 0, 0], [1, 1, 0]),
         (Loss(L.MEAN_ABSOLUTE_ERROR, Reduction.NONE), [1, 2, 0], [1, 0, 3], [0, 2, 3], [1, 1, -1]),

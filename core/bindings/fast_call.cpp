@@ -39,7 +39,7 @@ struct Held {
 bool is_float_or_bytes(const Py_buffer& view) {
   const char* f = view.format ? view.format : "B";
   if (*f == '<' || *f == '=' || *f == '@') f++;
-  if (f[1] != '\0') return false;
+  if (f[0] == '\0' || f[1] != '\0') return false;
   return (*f == 'f' && view.itemsize == 4) || *f == 'B' || *f == 'c';
 }
 
@@ -47,8 +47,9 @@ bool is_float_or_bytes(const Py_buffer& view) {
 bool memory_of(PyObject* object, bool writable, Held& held, float*& address, int64_t& bytes) {
   if (PyLong_Check(object)) {
     if (PyBool_Check(object)) return false;
-    address = static_cast<float*>(PyLong_AsVoidPtr(object));
-    if (!address || PyErr_Occurred()) return PyErr_Clear(), false;
+    long long number = PyLong_AsLongLong(object);  // addresses fill the positive half: NULL and the rest are mistakes
+    if (number <= 0) return PyErr_Clear(), false;
+    address = reinterpret_cast<float*>(static_cast<uintptr_t>(number));
     bytes = kTrusted;
     return true;
   }
@@ -64,7 +65,7 @@ bool memory_of(PyObject* object, bool writable, Held& held, float*& address, int
 }
 
 bool to_int64(PyObject* object, int64_t& value) {
-  if (!PyLong_Check(object)) return false;
+  if (!PyLong_Check(object) || PyBool_Check(object)) return false;
   value = PyLong_AsLongLong(object);
   if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
   return true;
@@ -108,9 +109,12 @@ bool read_descriptor(PyObject* descriptor, const ArgumentSpec& spec, nb::object&
 }  // namespace
 
 FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
-                   const std::vector<std::pair<int, uintptr_t>>& fixed, int threads)
+                   const std::vector<FixedTensor>& fixed, int threads)
     : plan_(std::move(plan)), backward_(backward), specs_(std::move(arguments)), threads_(threads) {
-  for (auto [slot, address] : fixed) base_.address[slot] = reinterpret_cast<float*>(address);
+  for (auto [slot, address, count] : fixed) {
+    base_.address[slot] = reinterpret_cast<float*>(address);
+    fixed_.push_back({reinterpret_cast<const char*>(address), reinterpret_cast<const char*>(address) + count * 4});
+  }
   for (const ArgumentSpec& spec : specs_)
     if (spec.output) outputs_ |= 1u << spec.slot;
 }
@@ -167,6 +171,8 @@ int FastCall::run(nb::args arguments) {
     bool here = present >> spec.slot & 1;
     if (!here && (spec.needed_with & present) && !(spec.unless & present)) return kDeclined;
     if (!here || !spec.output) continue;
+    for (auto [first, last] : fixed_)
+      if (begin[spec.slot] < last && first < end[spec.slot]) return kDeclined;
     for (const ArgumentSpec& other : specs_) {
       if (other.slot == spec.slot || !(present >> other.slot & 1)) continue;
       if (begin[spec.slot] < end[other.slot] && begin[other.slot] < end[spec.slot]) {

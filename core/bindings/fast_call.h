@@ -6,6 +6,8 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/plan.h"
@@ -32,13 +34,16 @@ struct ArgumentSpec {
   std::vector<int64_t> size, stride;
 };
 
+// A tensor that is the same at every call (weights, bias): slot, address, number of elements.
+using FixedTensor = std::tuple<int, uintptr_t, int64_t>;
+
 // Off while another engine than the native one is chosen.
 extern bool fast_calls_enabled;
 
 class FastCall {
  public:
   FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
-           const std::vector<std::pair<int, uintptr_t>>& fixed, int threads);
+           const std::vector<FixedTensor>& fixed, int threads);
 
   // arguments: batch, then each argument of the specification (a batched one followed by its stride).
   // Returns 0 when done, 1 when declined; nothing has been written then.
@@ -51,6 +56,7 @@ class FastCall {
   Call base_;
   int threads_;
   uint32_t outputs_ = 0;
+  std::vector<std::pair<const char*, const char*>> fixed_;  // first and one past the last byte of each fixed tensor
 };
 
 }  // namespace openbnns

@@ -105,7 +105,7 @@ NB_MODULE(_core, m) {
         "layout"_a, "size"_a, "stride"_a);
   nb::class_<FastCall>(m, "FastCall")
       .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>,
-                    const std::vector<std::pair<int, uintptr_t>>&, int>(),
+                    const std::vector<FixedTensor>&, int>(),
            "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a)
       .def("run", &FastCall::run);
 

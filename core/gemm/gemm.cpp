@@ -69,7 +69,7 @@ void multiply_rows(const MatrixProduct& p, const Panel& panel, const Entries& a_
     int64_t width = std::min<int64_t>(blocks * kBlock, panel.columns - j);
     float* c = p.c + row * p.ldc + panel.column + j;
     Tile tile{a, panel.b + j * panel.padded_steps, a_entries.offset, b_entries.offset,
-              static_cast<int>(round_up(panel.steps, kDepth) / kDepth), kBlock, panel.padded_steps * kBlock, c, p.ldc,
+              static_cast<int>(round_up(panel.steps, kDepth) / kDepth), panel.padded_steps * kBlock, c, p.ldc,
               kBlock};
     tile.write = write;
     if (write == Write::RowBias) tile.bias = p.row_bias + row;
@@ -113,21 +113,6 @@ void multiply_panel(const MatrixProduct& p, const Panel& panel, float* a) {
   }
 }
 
-void packed_product(const MatrixProduct& p) {
-  int64_t column_block = std::min<int64_t>(kColumnBlock, round_up(p.n, kBlock));
-  int64_t depth_block = round_up(even_tile(p.k, kDepthBlock), kBlock);
-  float* b = scratch(kMatrixB, column_block * depth_block);
-  float* a = scratch(kMatrixA, std::min<int64_t>(p.m, kRowBlock) * depth_block);
-  for (int64_t column = 0; column < p.n; column += column_block)
-    for (int64_t step = 0; step < p.k; step += depth_block) {
-      Panel panel{column, std::min(column_block, p.n - column), step, std::min(depth_block, p.k - step), 0, b,
-                  step == 0, step + depth_block >= p.k};
-      panel.padded_steps = round_up(panel.steps, kBlock);
-      pack_b(p, panel);
-      multiply_panel(p, panel, a);
-    }
-}
-
 // Rows [row, row + rows) x columns [column, column + columns) of the product.
 MatrixProduct part_of(const MatrixProduct& p, int64_t row, int64_t rows, int64_t column, int64_t columns) {
   MatrixProduct part = p;
@@ -169,6 +154,21 @@ void activate_rows(const MatrixProduct& p) {
 }
 
 }  // namespace
+
+void packed_product(const MatrixProduct& p) {
+  int64_t column_block = std::min<int64_t>(kColumnBlock, round_up(p.n, kBlock));
+  int64_t depth_block = round_up(even_tile(p.k, kDepthBlock), kBlock);
+  float* b = scratch(kMatrixB, column_block * depth_block);
+  float* a = scratch(kMatrixA, std::min<int64_t>(p.m, kRowBlock) * depth_block);
+  for (int64_t column = 0; column < p.n; column += column_block)
+    for (int64_t step = 0; step < p.k; step += depth_block) {
+      Panel panel{column, std::min(column_block, p.n - column), step, std::min(depth_block, p.k - step), 0, b,
+                  step == 0, step + depth_block >= p.k};
+      panel.padded_steps = round_up(panel.steps, kBlock);
+      pack_b(p, panel);
+      multiply_panel(p, panel, a);
+    }
+}
 
 void matrix_product(const MatrixProduct& p) {
   if (p.m <= 0 || p.n <= 0) return;

@@ -25,6 +25,8 @@ struct MatrixProduct {
 
 // On the calling thread.
 void matrix_product(const MatrixProduct& p);
+// The same, always through packed blocks: for parts of a larger product, which must not each choose their own method.
+void packed_product(const MatrixProduct& p);
 // On up to `threads` threads; the sum over k is never split, so the result is the same for any number of them.
 void matrix_product(const MatrixProduct& p, int threads);
 

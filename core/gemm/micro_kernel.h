@@ -32,11 +32,10 @@ enum class Write { Set, Add, ColumnBias, RowBias };
 
 struct Tile {
   const float* a;           // A_i = a + a_offset[i]
-  const float* b;           // B_i = b + b_offset[i]
+  const float* b;           // B_i = b + b_offset[i], rows 16 elements apart
   const int32_t* a_offset;  // [entries]
   const int32_t* b_offset;  // [entries]
   int entries;
-  int64_t b_step;   // elements from row k to row k + 1 of B_i
   int64_t b_block;  // elements from one block of 16 columns of B_i to the next
   float* c;
   int64_t c_row;    // elements from one row of C to the next

@@ -25,7 +25,7 @@ struct MicroKernel {
   // Entries [begin, end), without the kFirst first and kLast last rows (of each half in a pair).
   template <int kFirst, int kLast>
   static OPENBNNS_INLINE void multiply(const Tile& t, int begin, int end, Vec (&sum)[kRows][kVectors]) {
-    const int64_t b_step = t.b_step, b_block = t.b_block, a_pair = t.a_pair;
+    const int64_t b_block = t.b_block, a_pair = t.a_pair;
     for (int i = begin; i < end; i++) {
       const float* a = t.a + t.a_offset[i];
       const float* b = t.b + t.b_offset[i];
@@ -33,7 +33,7 @@ struct MicroKernel {
       OPENBNNS_UNROLL for (int k = 0; k < kSteps; k++) {
         Vec column[kVectors];
         OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-          column[v] = load(b + k * b_step + (v / kParts) * b_block + (v % kParts) * kWidth);
+          column[v] = load(b + k * kBlock + (v / kParts) * b_block + (v % kParts) * kWidth);
         OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) {
           if (row % kHalf < kFirst || row % kHalf >= kHalf - kLast) continue;
           Vec x = splat(row < kHalf ? a[row * kRowStride + k * kStepStride]

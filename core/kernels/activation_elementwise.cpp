@@ -1,17 +1,38 @@
 // One loop per direction, instantiated for every elementwise activation.
 #include "kernels/activation_functions.h"
 #include "kernels/activation_loops.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-template <class Function>
+// Calls full(i) for whole vectors of out[0 .. count) and part(i, lanes) for what is left at the ends; when streaming,
+// whole vectors are aligned.
+template <bool kStream, class Full, class Part>
+OPENBNNS_INLINE void over_vectors(const float* out, int64_t count, Full full, Part part) {
+  int64_t i = 0;
+  if (kStream) {
+    int64_t head = floats_to_alignment(out);
+    i = head < count ? head : count;
+    if (i > 0) part(int64_t{0}, i);
+  }
+  for (; i + kWidth <= count; i += kWidth) full(i);
+  if (i < count) part(i, count - i);
+  if (kStream) finish_stream();
+}
+
+template <bool kStream>
+OPENBNNS_INLINE void put(float* p, Vec v) {
+  kStream ? store_stream(p, v) : store(p, v);
+}
+
+template <class Function, bool kStream>
 void forward_loop(ActivationParameters p, const float* x, float* y, int64_t count) {
   const Function f(p);
-  int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) store(y + i, f.value(load(x + i)));
-  if (i < count) store_partial(y + i, f.value(load_partial(x + i, count - i)), count - i);
+  over_vectors<kStream>(
+      y, count, [&](int64_t i) { put<kStream>(y + i, f.value(load(x + i))); },
+      [&](int64_t i, int64_t lanes) { store_partial(y + i, f.value(load_partial(x + i, lanes)), lanes); });
 }
 
 template <class Function, bool kOutput>
@@ -22,28 +43,34 @@ OPENBNNS_INLINE Vec gradient(const Function& f, Vec dy, Vec source) {
     return f.gradient_from_input(dy, source);
 }
 
-template <class Function, bool kOutput, bool kAdd>
+template <class Function, bool kOutput, bool kAdd, bool kStream>
 void backward_loop(ActivationParameters p, const float* source, const float* dy, float* dx, int64_t count) {
   const Function f(p);
-  int64_t i = 0;
-  for (; i + kWidth <= count; i += kWidth) {
-    Vec g = gradient<Function, kOutput>(f, load(dy + i), load(source + i));
-    store(dx + i, kAdd ? load(dx + i) + g : g);
-  }
-  if (i < count) {
-    int64_t rest = count - i;
-    Vec g = gradient<Function, kOutput>(f, load_partial(dy + i, rest), load_partial(source + i, rest));
-    store_partial(dx + i, kAdd ? load_partial(dx + i, rest) + g : g, rest);
-  }
+  over_vectors<kStream>(
+      dx, count,
+      [&](int64_t i) {
+        Vec g = gradient<Function, kOutput>(f, load(dy + i), load(source + i));
+        put<kStream>(dx + i, kAdd ? load(dx + i) + g : g);
+      },
+      [&](int64_t i, int64_t lanes) {
+        Vec g = gradient<Function, kOutput>(f, load_partial(dy + i, lanes), load_partial(source + i, lanes));
+        store_partial(dx + i, kAdd ? load_partial(dx + i, lanes) + g : g, lanes);
+      });
+}
+
+template <class Function, bool kOutput>
+constexpr BackwardLoops backward_loops() {
+  return {backward_loop<Function, kOutput, false, false>, backward_loop<Function, kOutput, true, false>,
+          backward_loop<Function, kOutput, false, true>};
 }
 
 template <class Function>
 constexpr ElementwiseLoops loops() {
   ElementwiseLoops l;
-  l.forward = forward_loop<Function>;
-  l.from_input = {backward_loop<Function, false, false>, backward_loop<Function, false, true>};
-  if constexpr (Function::kFromOutput)
-    l.from_output = {backward_loop<Function, true, false>, backward_loop<Function, true, true>};
+  l.forward = forward_loop<Function, false>;
+  l.forward_stream = forward_loop<Function, true>;
+  l.from_input = backward_loops<Function, false>();
+  if constexpr (Function::kFromOutput) l.from_output = backward_loops<Function, true>();
   return l;
 }
 

@@ -312,16 +312,34 @@ struct Erf : Plain {
   }
 };
 
-// y = x (1 + erf(x / sqrt 2)) / 2
+// y = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution: P(-a) = 1 - P(a) = exp(-Q(a)). Only P is
+// needed, never erf alone, so one polynomial does for all a; from a = 7 on P(-a) is below 2e-12 and taken as constant.
 struct GELU : Plain {
   static constexpr bool kFromOutput = false;
-  static constexpr float kRootHalf = 0.707106781f;
+  static constexpr float kFar = 7.0f;
   using Plain::Plain;
-  Vec value(Vec x) const { return finite(0.5f * x) * (1.0f + math::erf(x * kRootHalf)); }
+  static Vec distribution(Vec x) {
+    Vec a = math::min(splat(kFar), math::abs(x));
+    Vec q = 1.1042929e-08f * a - 3.7549194e-07f;
+    q = q * a + 5.377575e-06f;
+    q = q * a - 4.0993822e-05f;
+    q = q * a + 0.00015638863f;
+    q = q * a + 6.886372e-05f;
+    q = q * a - 0.004888156f;
+    q = q * a + 0.036391184f;
+    q = q * a + 0.3182965f;
+    q = q * a + 0.7978856f;
+    q = q * a + 0.6931472f;
+    Vec tail = math::exp_between(-q);
+    return select(x < 0.0f, tail, 1.0f - tail);
+  }
+  Vec value(Vec x) const { return math::max(splat(-kFar), x) * distribution(x); }
+  // P' = exp(-x^2 / 2) / sqrt(2 pi)
   Vec gradient_from_input(Vec dy, Vec x) const {
     constexpr float kOneOverRootTwoPi = 0.398942280f;
-    Vec density = kOneOverRootTwoPi * math::exp(-0.5f * (x * x));
-    return dy * (0.5f * (1.0f + math::erf(x * kRootHalf)) + finite(x) * density);
+    Vec near = math::max(splat(-kFar), math::min(splat(kFar), x));
+    Vec density = kOneOverRootTwoPi * math::exp_between(-0.5f * (near * near));
+    return dy * (near * density + distribution(x));
   }
 };
 

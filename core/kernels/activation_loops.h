@@ -20,11 +20,12 @@ using ForwardLoop = void (*)(ActivationParameters p, const float* x, float* y, i
 using BackwardLoop = void (*)(ActivationParameters p, const float* source, const float* dy, float* dx, int64_t count);
 
 struct BackwardLoops {
-  BackwardLoop set = nullptr, add = nullptr;
+  BackwardLoop set = nullptr, add = nullptr, set_stream = nullptr;
 };
 
+// The _stream variants are for results that no cache will hold (simd/stream.h).
 struct ElementwiseLoops {
-  ForwardLoop forward = nullptr;
+  ForwardLoop forward = nullptr, forward_stream = nullptr;
   BackwardLoops from_input, from_output;  // from_output is empty where y does not determine the derivative
 };
 

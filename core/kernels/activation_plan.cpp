@@ -11,6 +11,7 @@
 #include "kernels/makers.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -104,8 +105,10 @@ class ElementwisePlan : public Plan {
 
   void forward(const Call& call) override {
     ActivationParameters p = parameters(call);
+    bool stream = call.batch * sample_ >= kStreamFrom && call.address[X] != call.address[Y];
+    ForwardLoop loop = stream ? loops_.forward_stream : loops_.forward;
     for_each_run(call, sample_, {X, Y}, [&](int64_t n, int64_t first, int64_t count) {
-      loops_.forward(p, at(call, X, n, first), at(call, Y, n, first), count);
+      loop(p, at(call, X, n, first), at(call, Y, n, first), count);
     });
   }
 
@@ -115,7 +118,8 @@ class ElementwisePlan : public Plan {
     ActivationParameters p = parameters(call);
     int source = derivative_source(call);
     const BackwardLoops& loops = source == Y ? loops_.from_output : loops_.from_input;
-    BackwardLoop loop = call.adds(DX) ? loops.add : loops.set;
+    bool stream = call.batch * sample_ >= kStreamFrom && call.address[DX] != call.address[DY];
+    BackwardLoop loop = call.adds(DX) ? loops.add : stream ? loops.set_stream : loops.set;
     for_each_run(call, sample_, {source, DY, DX}, [&](int64_t n, int64_t first, int64_t count) {
       loop(p, at(call, source, n, first), at(call, DY, n, first), at(call, DX, n, first), count);
     });

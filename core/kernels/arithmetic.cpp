@@ -195,7 +195,8 @@ class Arithmetic final : public Plan {
   void backward(const Call& call) override {
     BackwardRun run(*this, call);
     int64_t granule = column_granule();
-    parallel_items(workers(call, run.space), run.partition.tasks, [&](int64_t task) { backward_task(run, task, granule); });
+    parallel_items(workers(call, run.space), run.partition.tasks,
+                   [&](int64_t task) { backward_task(run, task, granule); });
     for (int i = 0; i < shape_.operands; i++)
       if (run.sink[i] == Sink::kSumRows && !run.owned[i])
         write_sums(run, task_box_of_all(run.space), i, run.partials[i], run.partition.tasks);
@@ -229,10 +230,10 @@ class Arithmetic final : public Plan {
       for (int i = 0; i < 3; i++) {
         bool merged = (i == 1 && same[0]) || (i == 2 && (same[1] || same[2]));
         bool wanted = i < plan.shape_.operands && c.address[DA0 + i] && !merged;
-        sink[i] = !wanted                ? Sink::kSkip
-                  : space.repeats(DA0 + i)    ? Sink::kSumRows
-                  : c.adds(DA0 + i)      ? Sink::kAdd
-                                         : Sink::kSet;
+        sink[i] = !wanted                  ? Sink::kSkip
+                  : space.repeats(DA0 + i) ? Sink::kSumRows
+                  : c.adds(DA0 + i)        ? Sink::kAdd
+                                           : Sink::kSet;
         owned[i] = partition.tasks == 1 || space.stride[DA0 + i][partition.axis] != 0;
       }
       place_partials();
@@ -457,9 +458,9 @@ class Arithmetic final : public Plan {
   const ArithmeticShape shape_;
   const ActivationSpec activation_;
   const BlockKernels& kernels_;
-  int64_t row_;                      // of axis-wise activations: the last axis
+  int64_t row_;  // of axis-wise activations: the last axis
   Axis axes_[ArithmeticShape::kMaxRank];
-  int64_t sample_[kTensors];         // elements of one packed sample
+  int64_t sample_[kTensors];  // elements of one packed sample
 };
 
 }  // namespace

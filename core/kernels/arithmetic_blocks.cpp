@@ -139,11 +139,10 @@ struct Table {
 };
 
 // In the order of BNNSArithmeticFunction.
-using AllOperations =
-    Table<Add, Subtract, Multiply, Divide, SquareRoot, ReciprocalSquareRoot, Ceil, Floor, Round, Sin, Cos, Tan, Asin,
-          Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Pow, Exp, Exp2, Log, Log2, MultiplyNoNaN, DivideNoNaN,
-          MultiplyAdd, Minimum, Maximum, Select, Abs, Sign, Negate, Reciprocal, Square, FloorDivide, TruncDivide,
-          TruncRemainder, Erf>;
+using AllOperations = Table<Add, Subtract, Multiply, Divide, SquareRoot, ReciprocalSquareRoot, Ceil, Floor, Round, Sin,
+                            Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Pow, Exp, Exp2, Log,
+                            Log2, MultiplyNoNaN, DivideNoNaN, MultiplyAdd, Minimum, Maximum, Select, Abs, Sign, Negate,
+                            Reciprocal, Square, FloorDivide, TruncDivide, TruncRemainder, Erf>;
 
 }  // namespace
 

@@ -38,11 +38,11 @@ struct ForwardBlock {
 
 struct BackwardBlock {
   Source operand[3];
-  Source output;         // y = op(operands), read when `output_given`; otherwise recomputed where a gradient needs it
+  Source output;  // y = op(operands), read when `output_given`; otherwise recomputed where a gradient needs it
   Source dz;
   Target target[3];
   bool output_given;
-  bool same[3];          // operands 0 and 1, 0 and 2, 1 and 2 share one gradient: it gets the sum
+  bool same[3];  // operands 0 and 1, 0 and 2, 1 and 2 share one gradient: it gets the sum
   int64_t rows, columns;
 };
 

@@ -63,77 +63,77 @@ struct Operation {
 };
 
 // One operand whose derivative is a formula of x (and y).
-#define OPENBNNS_UNARY(name, uses_output, value, derivative)                          \
-  struct name : Operation {                                                           \
-    static constexpr bool kUsesOutput = uses_output;                                  \
-    static OPENBNNS_INLINE Vec forward(Vec x, Vec, Vec) { return value; }             \
-    static OPENBNNS_INLINE Vec gradient0(const Values& v) {                           \
-      [[maybe_unused]] Vec x = v.a, y = v.y, dz = v.dz;                               \
-      return derivative;                                                              \
-    }                                                                                 \
+#define OPENBNNS_UNARY(name, uses_output, value, derivative)              \
+  struct name : Operation {                                               \
+    static constexpr bool kUsesOutput = uses_output;                      \
+    static OPENBNNS_INLINE Vec forward(Vec x, Vec, Vec) { return value; } \
+    static OPENBNNS_INLINE Vec gradient0(const Values& v) {               \
+      [[maybe_unused]] Vec x = v.a, y = v.y, dz = v.dz;                   \
+      return derivative;                                                  \
+    }                                                                     \
   };
 // Two operands; NaN and infinity of dz pass through wherever the derivative is not exactly absent.
-#define OPENBNNS_BINARY(name, uses_output, value, derivative_a, derivative_b)         \
-  struct name : Operation {                                                           \
-    static constexpr bool kUsesOutput = uses_output;                                  \
-    static OPENBNNS_INLINE Vec forward(Vec a, Vec b, Vec) { return value; }           \
-    static OPENBNNS_INLINE Vec gradient0(const Values& v) {                           \
-      [[maybe_unused]] Vec a = v.a, b = v.b, y = v.y, dz = v.dz;                      \
-      return derivative_a;                                                            \
-    }                                                                                 \
-    static OPENBNNS_INLINE Vec gradient1(const Values& v) {                           \
-      [[maybe_unused]] Vec a = v.a, b = v.b, y = v.y, dz = v.dz;                      \
-      return derivative_b;                                                            \
-    }                                                                                 \
+#define OPENBNNS_BINARY(name, uses_output, value, derivative_a, derivative_b) \
+  struct name : Operation {                                                   \
+    static constexpr bool kUsesOutput = uses_output;                          \
+    static OPENBNNS_INLINE Vec forward(Vec a, Vec b, Vec) { return value; }   \
+    static OPENBNNS_INLINE Vec gradient0(const Values& v) {                   \
+      [[maybe_unused]] Vec a = v.a, b = v.b, y = v.y, dz = v.dz;              \
+      return derivative_a;                                                    \
+    }                                                                         \
+    static OPENBNNS_INLINE Vec gradient1(const Values& v) {                   \
+      [[maybe_unused]] Vec a = v.a, b = v.b, y = v.y, dz = v.dz;              \
+      return derivative_b;                                                    \
+    }                                                                         \
   };
 
 OPENBNNS_BINARY(Add, false, a + b, dz, dz)
 OPENBNNS_BINARY(Subtract, false, a - b, dz, -dz)
-OPENBNNS_BINARY(Multiply, false, a * b, dz * b, dz * a)
+OPENBNNS_BINARY(Multiply, false, a* b, dz* b, dz* a)
 // a / b / b instead of a / b^2: the square may overflow where the gradient does not
-OPENBNNS_BINARY(Divide, false, a / b, dz / b, -dz * (a / b / b))
+OPENBNNS_BINARY(Divide, false, a / b, dz / b, -dz*(a / b / b))
 OPENBNNS_UNARY(SquareRoot, true, math::sqrt(x), dz / (y + y))
 OPENBNNS_UNARY(ReciprocalSquareRoot, true, 1.0f / math::sqrt(x), -0.5f * dz * (y * y * y))
 OPENBNNS_UNARY(Ceil, false, math::ceil(x), zero())
 OPENBNNS_UNARY(Floor, false, math::floor(x), zero())
 OPENBNNS_UNARY(Round, false, math::round_even(x), zero())
-OPENBNNS_UNARY(Sin, false, math::sin(x), dz * math::cos(x))
-OPENBNNS_UNARY(Cos, false, math::cos(x), -dz * math::sin(x))
+OPENBNNS_UNARY(Sin, false, math::sin(x), dz* math::cos(x))
+OPENBNNS_UNARY(Cos, false, math::cos(x), -dz* math::sin(x))
 OPENBNNS_UNARY(Tan, true, math::tan(x), dz * (1.0f + y * y))
 // (1 - x)(1 + x) instead of 1 - x^2: exact near one
 OPENBNNS_UNARY(Asin, false, math::asin(x), dz / math::sqrt((1.0f - x) * (1.0f + x)))
 OPENBNNS_UNARY(Acos, false, math::acos(x), -dz / math::sqrt((1.0f - x) * (1.0f + x)))
 OPENBNNS_UNARY(Atan, false, math::atan(x), dz / (1.0f + x * x))
-OPENBNNS_UNARY(Sinh, false, math::sinh(x), dz * math::cosh(x))
-OPENBNNS_UNARY(Cosh, false, math::cosh(x), dz * math::sinh(x))
+OPENBNNS_UNARY(Sinh, false, math::sinh(x), dz* math::cosh(x))
+OPENBNNS_UNARY(Cosh, false, math::cosh(x), dz* math::sinh(x))
 OPENBNNS_UNARY(Tanh, true, math::tanh(x), dz * ((1.0f - y) * (1.0f + y)))
 OPENBNNS_UNARY(Asinh, false, math::asinh(x), dz / math::sqrt(x * x + 1.0f))
 OPENBNNS_UNARY(Acosh, false, math::acosh(x), dz / math::sqrt((x - 1.0f) * (x + 1.0f)))
 OPENBNNS_UNARY(Atanh, false, math::atanh(x), dz / ((1.0f - x) * (1.0f + x)))
 // d/da a^b = b a^(b-1), 0 for b = 0; d/db a^b = y ln a, 0 where a = 0 and b >= 0 (there y ln a would be 0 * -inf)
-OPENBNNS_BINARY(Pow, true, math::pow(a, b), zero_where(b == zero(), dz * (b * math::pow(a, b - 1.0f))),
-                zero_where((a == zero()) & (b >= zero()), dz * (y * math::log(a))))
-OPENBNNS_UNARY(Exp, true, math::exp(x), dz * y)
-OPENBNNS_UNARY(Exp2, true, math::exp2(x), dz * (y * kLn2))
+OPENBNNS_BINARY(Pow, true, math::pow(a, b), zero_where(b == zero(), dz*(b* math::pow(a, b - 1.0f))),
+                zero_where((a == zero()) & (b >= zero()), dz*(y* math::log(a))))
+OPENBNNS_UNARY(Exp, true, math::exp(x), dz* y)
+OPENBNNS_UNARY(Exp2, true, math::exp2(x), dz*(y* kLn2))
 OPENBNNS_UNARY(Log, false, math::log(x), dz / x)
 OPENBNNS_UNARY(Log2, false, math::log2(x), dz / (x * kLn2))
-OPENBNNS_BINARY(MultiplyNoNaN, false, zero_where(b == zero(), a * b), zero_where(b == zero(), dz * b),
-                zero_where(dz == zero(), a * dz))
+OPENBNNS_BINARY(MultiplyNoNaN, false, zero_where(b == zero(), a* b), zero_where(b == zero(), dz* b),
+                zero_where(dz == zero(), a* dz))
 OPENBNNS_BINARY(DivideNoNaN, false, zero_where(b == zero(), a / b), zero_where(b == zero(), dz / b),
-                zero_where(b == zero(), -dz * (a / b / b)))
+                zero_where(b == zero(), -dz*(a / b / b)))
 OPENBNNS_BINARY(Minimum, false, select(first_is_minimum(a, b), a, b), zero_where(~first_is_minimum(a, b), dz),
                 zero_where(first_is_minimum(a, b), dz))
 OPENBNNS_BINARY(Maximum, false, select(first_is_maximum(a, b), a, b), zero_where(~first_is_maximum(a, b), dz),
                 zero_where(first_is_maximum(a, b), dz))
-OPENBNNS_UNARY(Abs, false, absolute(x), dz * sign(x))
+OPENBNNS_UNARY(Abs, false, absolute(x), dz* sign(x))
 OPENBNNS_UNARY(Sign, false, sign(x), zero())
 OPENBNNS_UNARY(Negate, false, -x, -dz)
-OPENBNNS_UNARY(Reciprocal, true, 1.0f / x, -dz * (y * y))
-OPENBNNS_UNARY(Square, false, x * x, dz * (x + x))
+OPENBNNS_UNARY(Reciprocal, true, 1.0f / x, -dz*(y* y))
+OPENBNNS_UNARY(Square, false, x* x, dz*(x + x))
 OPENBNNS_BINARY(FloorDivide, false, floor_quotient(a, b), zero(), zero())
 OPENBNNS_BINARY(TruncDivide, false, trunc_quotient(a, b), zero(), zero())
-OPENBNNS_BINARY(TruncRemainder, false, trunc_remainder(a, b), dz, -dz * trunc_quotient(a, b))
-OPENBNNS_UNARY(Erf, false, math::erf(x), dz * (kTwoOverSqrtPi * math::exp(-x * x)))
+OPENBNNS_BINARY(TruncRemainder, false, trunc_remainder(a, b), dz, -dz* trunc_quotient(a, b))
+OPENBNNS_UNARY(Erf, false, math::erf(x), dz*(kTwoOverSqrtPi* math::exp(-x* x)))
 
 struct MultiplyAdd : Operation {
   static OPENBNNS_INLINE Vec forward(Vec a, Vec b, Vec c) { return a * b + c; }

@@ -216,7 +216,6 @@ class Direct : public ImageKernel {
     int limit = images == 2 ? kWideRows / 2 : max_rows(blocks);
     int64_t block_pixels = int64_t{row1 - row0} * width * kBlock;
     Tile t{};
-    t.b_step = kBlock;
     t.b_block = block_weights();
     t.c_row = columns_.out_step * kBlock;
     t.c_block = block_pixels;

@@ -201,7 +201,7 @@ class FewForward : public ImageKernel {
       int first = std::min(j * kBlock, width - kBlock);
       int64_t second = std::min(j * kBlock + kBlock, width - kBlock) - first;  // the last vector overlaps its neighbour
       for (int64_t k = 0; k < s_.outputs; k += rows) {
-        Tile t{weights + k,  planes + first,     weight_places_.data(), places_.data(), static_cast<int>(places_.size()), 0, second,
+        Tile t{weights + k,  planes + first,     weight_places_.data(), places_.data(), static_cast<int>(places_.size()), second,
                y + k * plane + first, plane, second};
         t.write = bias ? Write::RowBias : Write::Set;
         t.bias = bias ? bias + k : nullptr;
@@ -226,7 +226,7 @@ class FewBackwardData : public ImageKernel {
       : s_(s), planes_(s_.rows, s_.columns, s_.inputs, s_.rows.out_size), places_(s_.places(planes_)) {
     for (int64_t k = 0; k < round_up(s_.outputs, kDepth); k += kDepth) {
       weight_places_.push_back(static_cast<int32_t>(k / kBlock * s_.tap_count() * kBlock + k % kBlock));
-      gradient_places_.push_back(static_cast<int32_t>(k * kColumnPixels));
+      gradient_places_.push_back(static_cast<int32_t>(k * kBlock));
     }
   }
 
@@ -250,7 +250,7 @@ class FewBackwardData : public ImageKernel {
     float* planes = scratch(kInputBand, static_cast<size_t>(planes_.count()));
     float* patches = scratch(kPatches, static_cast<size_t>(s_.tap_count() * kColumnPixels));
     int64_t depth = round_up(s_.outputs, kDepth);
-    float* gradient = scratch(kGradientBand, static_cast<size_t>(depth * kColumnPixels));  // [outputs][128]
+    float* gradient = scratch(kGradientBand, static_cast<size_t>(depth * kColumnPixels));  // [pixel / 16][outputs][16]
     std::fill_n(planes, planes_.count(), 0.f);
     std::fill_n(gradient, depth * kColumnPixels, 0.f);
     for_pixel_tiles(s_, [&](int row, int rows, int column, int columns) {
@@ -273,17 +273,17 @@ class FewBackwardData : public ImageKernel {
                      float* gradient) const {
     int64_t width = s_.columns.out_size, plane;
     const float* from = dy.pixels(n, group * s_.outputs, s_.outputs, row * width, rows * width, &plane);
-    for (int64_t k = 0; k < s_.outputs; k++)
-      std::copy_n(from + k * plane + column, rows * columns, gradient + k * kColumnPixels);
+    pack_columns(from + column, plane, s_.outputs, rows * columns, gradient, round_up(s_.outputs, kDepth) * kBlock);
   }
 
   // patches: [tap][128]
   void multiply(const float* weights, const float* gradient, int pixels, float* patches) const {
+    int64_t depth = round_up(s_.outputs, kDepth);
     for (int j = 0; j < pixels;) {
       int blocks = tile_blocks(pixels - j), rows = even_tile(s_.tap_count(), max_rows(blocks));
       for (int64_t t = 0; t < s_.tap_count(); t += rows) {
-        Tile tile{weights + t * kBlock, gradient + j, weight_places_.data(), gradient_places_.data(),
-                  static_cast<int>(weight_places_.size()), kColumnPixels, kBlock, patches + t * kColumnPixels + j,
+        Tile tile{weights + t * kBlock, gradient + j * depth, weight_places_.data(), gradient_places_.data(),
+                  static_cast<int>(weight_places_.size()), depth * kBlock, patches + t * kColumnPixels + j,
                   kColumnPixels, kBlock};
         tile_kernel(TileForm::Matrix, blocks, static_cast<int>(std::min<int64_t>(rows, s_.tap_count() - t)))(tile);
       }
@@ -376,7 +376,7 @@ class FewWeights : public WeightsKernel {
       int blocks = tile_blocks(s_.outputs - k), rows = even_tile(s_.tap_count(), max_rows(blocks));
       for (int64_t t = 0; t < s_.tap_count(); t += rows) {
         Tile tile{patches + t * kColumnPixels, gradient + k * kColumnPixels, patch_places_, gradient_places_,
-                  steps / kDepth, kBlock, kColumnPixels * kBlock, sums + k * s_.tap_count() + t * kBlock, kBlock,
+                  steps / kDepth, kColumnPixels * kBlock, sums + k * s_.tap_count() + t * kBlock, kBlock,
                   s_.tap_count() * kBlock};
         tile.write = Write::Add;
         tile_kernel(TileForm::Columns, blocks, static_cast<int>(std::min<int64_t>(rows, s_.tap_count() - t)))(tile);

@@ -62,6 +62,9 @@ class WeightsKernel {
 using MakeImageKernel = std::unique_ptr<ImageKernel> (*)(const ConvolutionShape&);
 using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionShape&);
 
+// 1 x 1 kernels on large images: matrix products on the planes as they are.
+std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
+std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
 // Few channels on one side: vectors along the rows of the image.
 std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s);
 std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s);

@@ -212,7 +212,6 @@ class DirectWeights : public WeightsKernel {
     t.a_offset = list.x.data() + begin;
     t.b_offset = list.dy.data() + begin;
     t.entries = end - begin;
-    t.b_step = kBlock;
     t.b_block = dy_band_.plane();
     t.c_row = kBlock;
     t.c_block = block_floats();

@@ -50,6 +50,19 @@ struct ArithmeticShape {
   bool batched[3] = {};  // Sample (own batch axis) against Parameter / Constant (one copy)
 };
 
+// x: [channels][in_height][in_width], y: [channels][out_height][out_width], b: [channels]. Windows as in a convolution.
+// Slot kPoolingIndices: one unsigned integer per cell (of the output for Max, of the input for UnMax), the flat position
+// row * width + column in the larger plane of the same channel; all bits set where Max has no winner.
+struct PoolingShape {
+  int function;  // BNNSPoolingFunction
+  int64_t channels, in_height, in_width, out_height, out_width;
+  int64_t kernel_height, kernel_width;
+  int64_t stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left;
+  bool padding_wins = false;    // Max: padded cells take part as zeros instead of being left out
+  bool wide_indices = true;     // uint64 instead of uint32
+};
+constexpr int kPoolingIndices = 8;
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -63,6 +76,7 @@ struct Kernels {
   // y[i] = clamp((scale * x[i] + offset) >> shift, low, high); see kernels/activation.h
   void (*integer_linear_saturate)(const int64_t* x, int64_t* y, int64_t count, int32_t scale, int32_t offset,
                                   int32_t shift, int64_t low, int64_t high);
+  std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
 };
 
 const Kernels& kernels_base();

@@ -5,9 +5,16 @@
 #include <cstdint>
 
 #include "simd/vec.h"
+#include "simd/wide.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
+
+OPENBNNS_INLINE IntVec lane_numbers() {
+  IntVec lane;
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) lane[i] = i;
+  return lane;
+}
 
 // Sizes of fixed width copied at both ends: no call into the library for the short rows of small images.
 template <int kCount>
@@ -32,7 +39,48 @@ inline void copy_row(float* to, const float* from, int64_t count) {
   }
 }
 
-OPENBNNS_INLINE int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+inline void add_row(float* to, const float* from, int64_t count) {
+  for (int64_t i = 0; i < count; i++) to[i] += from[i];
+}
+
+// Where a plane of results goes. Rows are written in order with whole vectors: what spills over the end of a row is
+// written again by the next one, and nothing is written from `end` on.
+struct PlaneWriter {
+  float* data;
+  int64_t pitch;
+  float* end;
+
+  OPENBNNS_INLINE void write(int64_t row, int64_t column, Vec v) const {
+    float* to = data + row * pitch + column;
+    if (end - to >= kWidth)
+      store(to, v);
+    else if (to < end)
+      store_partial(to, v, end - to);
+  }
+};
+
+// Vectors added in single precision before they go to double.
+constexpr int64_t kSingleSums = 128;
+
+// sums [kWidth] += the lanes of `count` values; the lanes are added at the very end.
+inline void add_lanes(const float* values, int64_t count, double* sums) {
+  WideVec total = load_wide(sums);
+  for (int64_t first = 0; first < count; first += kSingleSums * kWidth) {
+    int64_t last = std::min(count, first + kSingleSums * kWidth), i = first;
+    Vec even{}, odd{};
+    for (; i + 2 * kWidth <= last; i += 2 * kWidth) {
+      even += load(values + i);
+      odd += load(values + i + kWidth);
+    }
+    for (; i < last; i += kWidth) even += load_partial(values + i, std::min<int64_t>(kWidth, last - i));
+    total = total + widen(even + odd);
+  }
+  store_wide(sums, total);
+}
+
+OPENBNNS_INLINE int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 // A plane [height][width] placed at (top, left) of a larger one whose other cells hold a border value. Its columns are
 // sorted by their remainder modulo `phases`, so that the columns a strided window meets stand side by side:

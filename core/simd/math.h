@@ -33,8 +33,16 @@ OPENBNNS_INLINE Vec with_sign(Vec magnitude, Vec sign) { return from_bits(bits(m
 OPENBNNS_INLINE Vec copysign(Vec magnitude, Vec sign) { return with_sign(abs(magnitude), sign); }
 
 // As the x86 instructions: the second operand when either is NaN, so max(limit, x) lets a NaN in x through.
+#if defined(__AVX512F__)
+OPENBNNS_INLINE Vec max(Vec a, Vec b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+OPENBNNS_INLINE Vec min(Vec a, Vec b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+#elif defined(__AVX2__)
+OPENBNNS_INLINE Vec max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+OPENBNNS_INLINE Vec min(Vec a, Vec b) { return _mm256_min_ps(a, b); }
+#else
 OPENBNNS_INLINE Vec max(Vec a, Vec b) { return a > b ? a : b; }
 OPENBNNS_INLINE Vec min(Vec a, Vec b) { return a < b ? a : b; }
+#endif
 
 OPENBNNS_INLINE bool any(IntVec mask) {
 #if defined(__AVX512F__)
@@ -74,6 +82,23 @@ OPENBNNS_INLINE Vec sqrt(Vec x) {
 }
 
 OPENBNNS_INLINE Vec rsqrt(Vec x) { return 1.0f / sqrt(x); }
+
+// 1 / b within 1 ulp and a / b within a hair of 1/2 ulp, for 2^-60 < b < 2^60: dividing 16 floats at once is slow, a
+// Newton step from the 14 bit estimate is not.
+#if defined(__AVX512F__)
+OPENBNNS_INLINE Vec fast_reciprocal(Vec b) {
+  Vec r = _mm512_maskz_rcp14_ps(0xffff, b);
+  return _mm512_fmadd_ps(r, _mm512_fnmadd_ps(b, r, splat(1.0f)), r);
+}
+OPENBNNS_INLINE Vec fast_quotient(Vec a, Vec b) {
+  Vec r = fast_reciprocal(b);
+  Vec q = a * r;
+  return _mm512_fmadd_ps(r, _mm512_fnmadd_ps(b, q, a), q);
+}
+#else
+OPENBNNS_INLINE Vec fast_reciprocal(Vec b) { return 1.0f / b; }
+OPENBNNS_INLINE Vec fast_quotient(Vec a, Vec b) { return a / b; }
+#endif
 
 #if defined(__AVX512F__)
 OPENBNNS_INLINE Vec round_even(Vec x) { return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
@@ -154,6 +179,54 @@ OPENBNNS_INLINE Vec expm1_reduced(Vec r) {
   return p * (r * r) + r;
 }
 
+#if defined(__AVX512F__)
+// e^x = 2^n (1 + q) with n a multiple of 1/16 and |log(1 + q)| <= ln 2 / 32: a permutation looks up 16 powers of two.
+struct TableReduction {
+  Vec shifted, n, q;
+};
+constexpr float kSixteenthShift = 0x1.8p19f;  // adding it rounds to a multiple of 1/16
+OPENBNNS_INLINE TableReduction reduce_to_table(Vec x) {
+  TableReduction t;
+  t.shifted = x * kLog2E + kSixteenthShift;
+  t.n = t.shifted - kSixteenthShift;
+  Vec r = (x - t.n * kLn2High) - t.n * kLn2Low;
+  t.q = (0.1666672f * r + 0.5000165f) * (r * r) + r;
+  return t;
+}
+
+// 2^(k/16) for the last 4 bits k of every lane of index
+OPENBNNS_INLINE Vec sixteenth_powers(Vec index) {
+  const Vec table = {1.0f,        1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f,
+                     1.29683959f, 1.35425556f, 1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f,
+                     1.68179286f, 1.75625217f, 1.83400810f, 1.91520655f};
+  return _mm512_maskz_permutexvar_ps(0xffff, (__m512i)index, table);
+}
+// by how much, relative to it, the exact power is larger
+OPENBNNS_INLINE Vec sixteenth_power_errors(Vec index) {
+  const Vec table = {0.0f, 4.62855e-08f, -1.19922e-08f, 4.72978e-08f, 3.19342e-08f, 3.62106e-08f, -3.09907e-08f, -7.47521e-09f,
+                     1.71143e-08f, -3.04768e-08f, 5.23333e-09f, 6.10759e-09f, -1.47196e-08f, -5.25880e-09f, -6.12826e-09f, 5.14061e-09f};
+  return _mm512_maskz_permutexvar_ps(0xffff, (__m512i)index, table);
+}
+
+// e^x * 2^shift, for small shifts
+OPENBNNS_INLINE Vec exp_scaled(Vec x, int shift) {
+  x = max(splat(-105.0f), min(splat(90.0f), x));  // beyond these: 0 and infinity
+  TableReduction t = reduce_to_table(x);
+  Vec power = sixteenth_powers(t.shifted);
+  Vec q = t.q + sixteenth_power_errors(t.shifted);
+  // scalef multiplies by 2^floor(n)
+  return _mm512_maskz_scalef_ps(0xffff, power * q + power, t.n + static_cast<float>(shift));
+}
+
+// e^x where -87 < x < 88 is known: the power of two needs no care
+OPENBNNS_INLINE Vec exp_between(Vec x) {
+  TableReduction t = reduce_to_table(x);
+  // 2^floor(n): the bits of `shifted` above the index, moved to the exponent
+  UIntVec exponent = (unsigned_bits(t.shifted) >> 4) << 23;
+  Vec power = from_unsigned_bits(unsigned_bits(sixteenth_powers(t.shifted)) + exponent);
+  return power * t.q + power;
+}
+#else
 // e^r for |r| <= ln 2 / 2
 OPENBNNS_INLINE Vec exp_reduced(Vec r) {
   Vec p = 0.0013813885f * r + 0.008369064f;
@@ -175,6 +248,7 @@ OPENBNNS_INLINE Vec exp_between(Vec x) {
   ExponentReduction e = reduce_exponent(x);
   return exp_reduced(e.r) * power_of_two(e.n.integer);
 }
+#endif
 
 OPENBNNS_INLINE Vec exp(Vec x) { return exp_scaled(x, 0); }
 
@@ -268,7 +342,7 @@ OPENBNNS_INLINE Vec log1p(Vec x) {
 
 OPENBNNS_INLINE Vec sigmoid(Vec x) {
   Vec e = exp(-abs(x));
-  return select(x < 0.0f, e, splat(1.0f)) / (1.0f + e);
+  return fast_quotient(select(x < 0.0f, e, splat(1.0f)), 1.0f + e);
 }
 
 // (tanh(a) - a) / a for 0 <= a < 0.6
@@ -284,7 +358,7 @@ OPENBNNS_INLINE Vec tanh_tail(Vec a) {
 // tanh(a) for 0.6 <= a; 1 from 9.02 on
 OPENBNNS_INLINE Vec tanh_large(Vec a) {
   a = min(splat(10.0f), a);
-  return 1.0f - 2.0f / (exp_between(a + a) + 1.0f);
+  return 1.0f - 2.0f * fast_reciprocal(exp_between(a + a) + 1.0f);
 }
 
 OPENBNNS_INLINE Vec tanh(Vec x) {

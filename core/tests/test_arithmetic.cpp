@@ -12,64 +12,157 @@ using namespace kernel_test;
 namespace {
 
 enum Function {
-  kAdd, kSubtract, kMultiply, kDivide, kSquareRoot, kReciprocalSquareRoot, kCeil, kFloor, kRound, kSin, kCos, kTan,
-  kAsin, kAcos, kAtan, kSinh, kCosh, kTanh, kAsinh, kAcosh, kAtanh, kPow, kExp, kExp2, kLog, kLog2, kMultiplyNoNaN,
-  kDivideNoNaN, kMultiplyAdd, kMinimum, kMaximum, kSelect, kAbs, kSign, kNegate, kReciprocal, kSquare, kFloorDivide,
-  kTruncDivide, kTruncRemainder, kErf, kFunctions
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kSquareRoot,
+  kReciprocalSquareRoot,
+  kCeil,
+  kFloor,
+  kRound,
+  kSin,
+  kCos,
+  kTan,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kTanh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
+  kPow,
+  kExp,
+  kExp2,
+  kLog,
+  kLog2,
+  kMultiplyNoNaN,
+  kDivideNoNaN,
+  kMultiplyAdd,
+  kMinimum,
+  kMaximum,
+  kSelect,
+  kAbs,
+  kSign,
+  kNegate,
+  kReciprocal,
+  kSquare,
+  kFloorDivide,
+  kTruncDivide,
+  kTruncRemainder,
+  kErf,
+  kFunctions
 };
 
 int operand_count(int f) {
   switch (f) {
-    case kMultiplyAdd: case kSelect: return 3;
-    case kAdd: case kSubtract: case kMultiply: case kDivide: case kPow: case kMultiplyNoNaN: case kDivideNoNaN:
-    case kMinimum: case kMaximum: case kFloorDivide: case kTruncDivide: case kTruncRemainder: return 2;
-    default: return 1;
+    case kMultiplyAdd:
+    case kSelect:
+      return 3;
+    case kAdd:
+    case kSubtract:
+    case kMultiply:
+    case kDivide:
+    case kPow:
+    case kMultiplyNoNaN:
+    case kDivideNoNaN:
+    case kMinimum:
+    case kMaximum:
+    case kFloorDivide:
+    case kTruncDivide:
+    case kTruncRemainder:
+      return 2;
+    default:
+      return 1;
   }
 }
 
 double value(int f, double a, double b, double c) {
   switch (f) {
-    case kAdd: return a + b;
-    case kSubtract: return a - b;
-    case kMultiply: return a * b;
-    case kDivide: return a / b;
-    case kSquareRoot: return std::sqrt(a);
-    case kReciprocalSquareRoot: return 1 / std::sqrt(a);
-    case kCeil: return std::ceil(a);
-    case kFloor: return std::floor(a);
-    case kRound: return std::nearbyint(a);
-    case kSin: return std::sin(a);
-    case kCos: return std::cos(a);
-    case kTan: return std::tan(a);
-    case kAsin: return std::asin(a);
-    case kAcos: return std::acos(a);
-    case kAtan: return std::atan(a);
-    case kSinh: return std::sinh(a);
-    case kCosh: return std::cosh(a);
-    case kTanh: return std::tanh(a);
-    case kAsinh: return std::asinh(a);
-    case kAcosh: return std::acosh(a);
-    case kAtanh: return std::atanh(a);
-    case kPow: return std::pow(a, b);
-    case kExp: return std::exp(a);
-    case kExp2: return std::exp2(a);
-    case kLog: return std::log(a);
-    case kLog2: return std::log2(a);
-    case kMultiplyNoNaN: return b == 0 ? 0 : a * b;
-    case kDivideNoNaN: return b == 0 ? 0 : a / b;
-    case kMultiplyAdd: return a * b + c;
-    case kMinimum: return a != a || b != b ? kNaN : std::min(a, b);
-    case kMaximum: return a != a || b != b ? kNaN : std::max(a, b);
-    case kSelect: return a != 0 ? b : c;
-    case kAbs: return std::fabs(a);
-    case kSign: return a > 0 ? 1 : a < 0 ? -1 : a;
-    case kNegate: return -a;
-    case kReciprocal: return 1 / a;
-    case kSquare: return a * a;
-    case kFloorDivide: return std::floor(a / b);
-    case kTruncDivide: return std::trunc(a / b);
-    case kTruncRemainder: return std::fmod(a, b);
-    case kErf: return std::erf(a);
+    case kAdd:
+      return a + b;
+    case kSubtract:
+      return a - b;
+    case kMultiply:
+      return a * b;
+    case kDivide:
+      return a / b;
+    case kSquareRoot:
+      return std::sqrt(a);
+    case kReciprocalSquareRoot:
+      return 1 / std::sqrt(a);
+    case kCeil:
+      return std::ceil(a);
+    case kFloor:
+      return std::floor(a);
+    case kRound:
+      return std::nearbyint(a);
+    case kSin:
+      return std::sin(a);
+    case kCos:
+      return std::cos(a);
+    case kTan:
+      return std::tan(a);
+    case kAsin:
+      return std::asin(a);
+    case kAcos:
+      return std::acos(a);
+    case kAtan:
+      return std::atan(a);
+    case kSinh:
+      return std::sinh(a);
+    case kCosh:
+      return std::cosh(a);
+    case kTanh:
+      return std::tanh(a);
+    case kAsinh:
+      return std::asinh(a);
+    case kAcosh:
+      return std::acosh(a);
+    case kAtanh:
+      return std::atanh(a);
+    case kPow:
+      return std::pow(a, b);
+    case kExp:
+      return std::exp(a);
+    case kExp2:
+      return std::exp2(a);
+    case kLog:
+      return std::log(a);
+    case kLog2:
+      return std::log2(a);
+    case kMultiplyNoNaN:
+      return b == 0 ? 0 : a * b;
+    case kDivideNoNaN:
+      return b == 0 ? 0 : a / b;
+    case kMultiplyAdd:
+      return a * b + c;
+    case kMinimum:
+      return a != a || b != b ? kNaN : std::min(a, b);
+    case kMaximum:
+      return a != a || b != b ? kNaN : std::max(a, b);
+    case kSelect:
+      return a != 0 ? b : c;
+    case kAbs:
+      return std::fabs(a);
+    case kSign:
+      return a > 0 ? 1 : a < 0 ? -1 : a;
+    case kNegate:
+      return -a;
+    case kReciprocal:
+      return 1 / a;
+    case kSquare:
+      return a * a;
+    case kFloorDivide:
+      return std::floor(a / b);
+    case kTruncDivide:
+      return std::trunc(a / b);
+    case kTruncRemainder:
+      return std::fmod(a, b);
+    case kErf:
+      return std::erf(a);
   }
   return 0;
 }
@@ -78,55 +171,104 @@ double value(int f, double a, double b, double c) {
 double gradient(int f, int i, double a, double b, double dz) {
   double y = value(f, a, b, 0);
   switch (f) {
-    case kAdd: return dz;
-    case kSubtract: return i ? -dz : dz;
-    case kMultiply: return dz * (i ? a : b);
-    case kDivide: return i ? -dz * a / (b * b) : dz / b;
-    case kSquareRoot: return dz / (2 * y);
-    case kReciprocalSquareRoot: return -dz * y * y * y / 2;
-    case kSin: return dz * std::cos(a);
-    case kCos: return -dz * std::sin(a);
-    case kTan: return dz * (1 + y * y);
-    case kAsin: return dz / std::sqrt(1 - a * a);
-    case kAcos: return -dz / std::sqrt(1 - a * a);
-    case kAtan: return dz / (1 + a * a);
-    case kSinh: return dz * std::cosh(a);
-    case kCosh: return dz * std::sinh(a);
-    case kTanh: return dz * (1 - y * y);
-    case kAsinh: return dz / std::sqrt(a * a + 1);
-    case kAcosh: return dz / std::sqrt(a * a - 1);
-    case kAtanh: return dz / (1 - a * a);
+    case kAdd:
+      return dz;
+    case kSubtract:
+      return i ? -dz : dz;
+    case kMultiply:
+      return dz * (i ? a : b);
+    case kDivide:
+      return i ? -dz * a / (b * b) : dz / b;
+    case kSquareRoot:
+      return dz / (2 * y);
+    case kReciprocalSquareRoot:
+      return -dz * y * y * y / 2;
+    case kSin:
+      return dz * std::cos(a);
+    case kCos:
+      return -dz * std::sin(a);
+    case kTan:
+      return dz * (1 + y * y);
+    case kAsin:
+      return dz / std::sqrt(1 - a * a);
+    case kAcos:
+      return -dz / std::sqrt(1 - a * a);
+    case kAtan:
+      return dz / (1 + a * a);
+    case kSinh:
+      return dz * std::cosh(a);
+    case kCosh:
+      return dz * std::sinh(a);
+    case kTanh:
+      return dz * (1 - y * y);
+    case kAsinh:
+      return dz / std::sqrt(a * a + 1);
+    case kAcosh:
+      return dz / std::sqrt(a * a - 1);
+    case kAtanh:
+      return dz / (1 - a * a);
     case kPow:
       if (i == 0) return b == 0 ? 0 : dz * b * std::pow(a, b - 1);
       return a == 0 && b >= 0 ? 0 : dz * y * std::log(a);
-    case kExp: return dz * y;
-    case kExp2: return dz * y * std::log(2.0);
-    case kLog: return dz / a;
-    case kLog2: return dz / (a * std::log(2.0));
-    case kMultiplyNoNaN: return i == 0 ? (b == 0 ? 0 : dz * b) : (dz == 0 ? 0 : a * dz);
-    case kDivideNoNaN: return b == 0 ? 0 : i ? -dz * a / (b * b) : dz / b;
-    case kMultiplyAdd: return i == 0 ? dz * b : i == 1 ? dz * a : dz;
-    case kMinimum: return (a <= b || a != a) == (i == 0) ? dz : 0;
-    case kMaximum: return (a >= b || a != a) == (i == 0) ? dz : 0;
-    case kSelect: return i == 0 ? 0 : (a != 0) == (i == 1) ? dz : 0;
-    case kAbs: return dz * (a > 0 ? 1 : a < 0 ? -1 : a);
-    case kNegate: return -dz;
-    case kReciprocal: return -dz / (a * a);
-    case kSquare: return dz * 2 * a;
-    case kTruncRemainder: return i ? -dz * std::trunc(a / b) : dz;
-    case kErf: return dz * 2 / std::sqrt(M_PI) * std::exp(-a * a);
+    case kExp:
+      return dz * y;
+    case kExp2:
+      return dz * y * std::log(2.0);
+    case kLog:
+      return dz / a;
+    case kLog2:
+      return dz / (a * std::log(2.0));
+    case kMultiplyNoNaN:
+      return i == 0 ? (b == 0 ? 0 : dz * b) : (dz == 0 ? 0 : a * dz);
+    case kDivideNoNaN:
+      return b == 0 ? 0 : i ? -dz * a / (b * b) : dz / b;
+    case kMultiplyAdd:
+      return i == 0 ? dz * b : i == 1 ? dz * a : dz;
+    case kMinimum:
+      return (a <= b || a != a) == (i == 0) ? dz : 0;
+    case kMaximum:
+      return (a >= b || a != a) == (i == 0) ? dz : 0;
+    case kSelect:
+      return i == 0 ? 0 : (a != 0) == (i == 1) ? dz : 0;
+    case kAbs:
+      return dz * (a > 0 ? 1 : a < 0 ? -1 : a);
+    case kNegate:
+      return -dz;
+    case kReciprocal:
+      return -dz / (a * a);
+    case kSquare:
+      return dz * 2 * a;
+    case kTruncRemainder:
+      return i ? -dz * std::trunc(a / b) : dz;
+    case kErf:
+      return dz * 2 / std::sqrt(M_PI) * std::exp(-a * a);
   }
   return 0;  // Ceil, Floor, Round, Sign, FloorDivide, TruncDivide
 }
 
 void fill_operand(Random& random, int f, int i, Buffer& b) {
   switch (f) {
-    case kSquareRoot: case kReciprocalSquareRoot: case kLog: case kLog2: return random.fill(b, 0.2f, 4);
-    case kAsin: case kAcos: case kAtanh: return random.fill(b, -0.95f, 0.95f);
-    case kTan: return random.fill(b, -1.2f, 1.2f);
-    case kAcosh: return random.fill(b, 1.1f, 5);
-    case kPow: return i == 0 ? random.fill(b, 0.2f, 2) : random.fill(b, -2, 2);
-    case kDivide: case kDivideNoNaN: case kFloorDivide: case kTruncDivide: case kTruncRemainder: case kReciprocal:
+    case kSquareRoot:
+    case kReciprocalSquareRoot:
+    case kLog:
+    case kLog2:
+      return random.fill(b, 0.2f, 4);
+    case kAsin:
+    case kAcos:
+    case kAtanh:
+      return random.fill(b, -0.95f, 0.95f);
+    case kTan:
+      return random.fill(b, -1.2f, 1.2f);
+    case kAcosh:
+      return random.fill(b, 1.1f, 5);
+    case kPow:
+      return i == 0 ? random.fill(b, 0.2f, 2) : random.fill(b, -2, 2);
+    case kDivide:
+    case kDivideNoNaN:
+    case kFloorDivide:
+    case kTruncDivide:
+    case kTruncRemainder:
+    case kReciprocal:
       random.fill(b, 0.3f, 3);
       for (int64_t k = 0; k < b.count(); k++)
         if (random.chance(50)) b[k] = -b[k];
@@ -139,10 +281,12 @@ void fill_operand(Random& random, int f, int i, Buffer& b) {
     case kRound:
       for (int64_t k = 0; k < b.count(); k++) b[k] = 0.5f * static_cast<float>(random.between(-9, 9));
       return;
-    case kMinimum: case kMaximum:
+    case kMinimum:
+    case kMaximum:
       for (int64_t k = 0; k < b.count(); k++) b[k] = static_cast<float>(random.between(-3, 3));
       return;
-    default: return random.fill(b, -2, 2);
+    default:
+      return random.fill(b, -2, 2);
   }
 }
 
@@ -301,9 +445,20 @@ struct Tester {
 
   bool operands_optional(const Problem& p) const {
     switch (p.shape.function) {
-      case kAdd: case kSubtract: case kCeil: case kFloor: case kRound: return true;
-      case kSquareRoot: case kReciprocalSquareRoot: case kTanh: case kExp: case kExp2: return p.activation.function == 0;
-      default: return false;
+      case kAdd:
+      case kSubtract:
+      case kCeil:
+      case kFloor:
+      case kRound:
+        return true;
+      case kSquareRoot:
+      case kReciprocalSquareRoot:
+      case kTanh:
+      case kExp:
+      case kExp2:
+        return p.activation.function == 0;
+      default:
+        return false;
     }
   }
 
@@ -434,8 +589,8 @@ struct Tester {
     special(k, kPow, {0, 0, 2, 1}, {2, 0, 0, 3}, {0, 1, 1, 1}, {0, 0, 0, 3}, {0, 0, std::log(2.0f), 0});
     special(k, kFloorDivide, {0.7f, -7, 7, 1}, {0.1f, 2, -2, 0}, {6, -4, -4, i}, {0, 0, 0, 0}, {0, 0, 0, 0});
     special(k, kTruncDivide, {0.7f, -7, 7, -1}, {0.1f, 2, -2, 0}, {6, -3, -3, -i}, {0, 0, 0, 0}, {0, 0, 0, 0});
-    special(k, kTruncRemainder, {-7, 7, 1e10f, 5, 1}, {2, -2, 3, i, 0},
-            {-1, 1, std::fmod(1e10f, 3.0f), 5, n}, {1, 1, 1, 1, 1}, {3, 3, -std::trunc(float(1e10 / 3.0)), 0, -i});
+    special(k, kTruncRemainder, {-7, 7, 1e10f, 5, 1}, {2, -2, 3, i, 0}, {-1, 1, std::fmod(1e10f, 3.0f), 5, n},
+            {1, 1, 1, 1, 1}, {3, 3, -std::trunc(float(1e10 / 3.0)), 0, -i});
     special(k, kReciprocal, {2, -4, 0.0f}, {}, {0.5f, -0.25f, i}, {-0.25f, -0.0625f, -i}, {});
     special(k, kAsin, {1, -1, 2}, {}, {std::asin(1.0f), -std::asin(1.0f), n}, {i, i, n}, {});
     special(k, kSquareRoot, {0, 4, -1}, {}, {0, 2, n}, {i, 0.25f, n}, {});

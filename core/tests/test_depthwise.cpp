@@ -7,8 +7,8 @@
 #include "runtime/scratch.h"
 
 namespace openbnns {
-#define OPENBNNS_DECLARE(isa) \
-  namespace isa {             \
+#define OPENBNNS_DECLARE(isa)                                                                            \
+  namespace isa {                                                                                        \
   std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation); \
   }
 OPENBNNS_DECLARE(base)
@@ -90,8 +90,8 @@ struct Problem {
                 int64_t iy = oy * s.stride_y + ky * s.dilation_y - s.pad_up;
                 int64_t ix = ox * s.stride_x + kx * s.dilation_x - s.pad_left;
                 if (iy < 0 || iy >= s.in_height || ix < 0 || ix >= s.in_width) continue;
-                body(n * out_size + (o * s.out_height + oy) * s.out_width + ox,
-                     n, (o / multiplier * s.in_height + iy) * s.in_width + ix, o * taps + ky * s.kernel_width + kx);
+                body(n * out_size + (o * s.out_height + oy) * s.out_width + ox, n,
+                     (o / multiplier * s.in_height + iy) * s.in_width + ix, o * taps + ky * s.kernel_width + kx);
               }
   }
 
@@ -103,7 +103,8 @@ struct Problem {
       z[i] = b[i % out_size / plane];
       upstream[i] = dy[i / out_size * stride[DY] + i % out_size];
     }
-    for_each_product([&](int64_t cell, int64_t n, int64_t i, int64_t k) { z[cell] += double{x[n * stride[X] + i]} * w[k]; });
+    for_each_product(
+        [&](int64_t cell, int64_t n, int64_t i, int64_t k) { z[cell] += double{x[n * stride[X] + i]} * w[k]; });
     activate(activation.function, z.data(), y_wanted.data(), cells, s.out_width);
     for (int64_t i = 0; i < cells; i++)
       rounded[i] = y[i / out_size * stride[Y] + i % out_size] = static_cast<float>(y_wanted[i]);

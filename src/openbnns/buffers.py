@@ -15,7 +15,10 @@ from .errors import Problem
 
 @dataclass(frozen=True)
 class Buffer:
-    """A stretch of the caller's memory. ``nbytes`` is ``None`` for a plain address, which is trusted."""
+    """A stretch of the caller's memory. ``nbytes`` is ``None`` for a plain address, which is trusted.
+
+    ``owner`` holds the memory open: while it lives, a ``bytearray`` cannot be resized nor an ``mmap`` closed.
+    """
 
     address: int
     nbytes: int | None
@@ -82,14 +85,46 @@ def _as_array(obj: Any, who: str) -> NDArray[Any]:
         return np.asarray(memoryview(obj))
     except (TypeError, ValueError, BufferError):
         pass
-    if hasattr(obj, "__array_interface__"):
-        return np.asarray(obj)
-    if hasattr(obj, "__dlpack__"):
+    interface = getattr(obj, "__array_interface__", None)
+    if interface is not None:
         try:
-            return np.from_dlpack(obj)
-        except (TypeError, ValueError, RuntimeError, BufferError) as error:
-            raise Problem(f"{who}: its DLPack memory cannot be used ({error}). Pass a tensor on the CPU.") from None
+            return np.asarray(_Holder(interface, obj))
+        except (TypeError, ValueError, AttributeError) as error:
+            raise Problem(f"{who}: its __array_interface__ cannot be used ({error}). Pass a NumPy array.") from None
+    if hasattr(obj, "__dlpack__"):
+        return _from_dlpack(obj, who)
     raise _impossible(obj, who)
+
+
+class _Holder:
+    """The memory that an object's ``__array_interface__`` tells of; keeps the object alive."""
+
+    def __init__(self, interface: Any, owner: Any) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def _from_dlpack(obj: Any, who: str) -> NDArray[Any]:
+    """A view of a tensor on the CPU. Producers older than DLPack 1.0 cannot say that memory is read-only: it is writable."""
+    try:
+        array = np.from_dlpack(obj)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise Problem(f"{who}: its DLPack memory cannot be used ({error}). Pass a tensor on the CPU.") from None
+    if array.flags.writeable or not _tells_nothing_about_writing(obj):
+        return array
+    place = {"data": (array.ctypes.data, False), "shape": array.shape, "strides": array.strides,
+             "typestr": array.dtype.str, "version": 3}  # fmt: skip
+    return np.asarray(_Holder(place, array))
+
+
+def _tells_nothing_about_writing(obj: Any) -> bool:
+    """Whether a DLPack producer gives the old capsule, which has no read-only flag."""
+    try:
+        return '"dltensor"' in repr(obj.__dlpack__(max_version=(1, 0)))
+    except TypeError:  # a producer that knows no versions
+        return True
+    except (ValueError, RuntimeError, BufferError):
+        return False
 
 
 def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
@@ -100,6 +135,12 @@ def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
             raise Problem(f"{who} is the address {address:#x}, which cannot be valid. Pass None for NULL.")
         return Buffer(address, None, True, None)
     array = _as_array(obj, who)
+    if not array.dtype.isnative:
+        raise Problem(
+            f"{who} holds {array.dtype.str} items, whose bytes are in the order of another machine. "
+            "Convert it with array.astype(array.dtype.newbyteorder('=')).",
+            kind=TypeError,
+        )
     if not _matches(array.dtype.kind, array.dtype.itemsize, element):
         raise Problem(
             f"{who} holds {array.dtype} items, but its descriptor says {element.name}. "
@@ -112,7 +153,7 @@ def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
             "list of elements that BNNS expects. Pass np.ascontiguousarray(...) of an input or a contiguous output; gaps "
             "belong into the descriptor's stride."
         )
-    return Buffer(int(array.ctypes.data), array.nbytes, bool(array.flags.writeable), obj)
+    return Buffer(int(array.ctypes.data), array.nbytes, bool(array.flags.writeable), array)
 
 
 def storage_name(element: ElementType) -> str:

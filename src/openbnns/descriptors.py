@@ -7,6 +7,7 @@ C-order NumPy array of shape ``view.shape``.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -111,7 +112,7 @@ def layout_of(code: int) -> Layout:
     return layout
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """A descriptor resolved: what each element is and where it lies.
 
@@ -126,6 +127,23 @@ class View:
     scale: float = 1.0
     bias: float = 0.0
     table: NDArray[np.float32] | None = None
+    bias_before_scale: bool = False  # compat.switches.integer_bias_before_scale when this was resolved
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, View):
+            return NotImplemented
+        return self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        """What two views of the same kind of tensor share."""
+        table = None if self.table is None else self.table.tobytes()
+        return (
+            self.layout, self.element.code, self.size, self.steps, self.scale, self.bias, table, self.bias_before_scale,
+        )  # fmt: skip
 
     @cached_property
     def memory_axes(self) -> tuple[int, ...]:
@@ -209,14 +227,25 @@ def element_type(code: int, who: str) -> ElementType:
     )
 
 
-def resolve(descriptor: Any, who: str) -> View:
-    """Check a ``BNNSNDArrayDescriptor`` (but not its data) and fill in every default; ``who`` names it in messages."""
+def resolve(descriptor: Any, who: str, *, like: View | None = None, opaque: bool = False) -> View:
+    """Check a ``BNNSNDArrayDescriptor`` (but not its data) and fill in every default; ``who`` names it in messages.
+
+    ``like`` is the tensor that the descriptor is a gradient of: what its layout meant at creation still holds. With
+    ``opaque`` the packed sparse layout, which only the library can read, is let through.
+    """
     if int(descriptor.layout) not in LAYOUTS:
         raise Problem(
             f"{who}.layout is {int(descriptor.layout):#x}, which is no BNNSDataLayout. "
             "Set it, for example to BNNSDataLayoutVector or BNNSDataLayoutImageCHW."
         )
     layout = layout_of(descriptor.layout)
+    if like is not None and like.layout.code == layout.code:
+        layout = like.layout
+    if layout.opaque and not opaque:
+        raise Problem(
+            f"{who}.layout is {layout.name}, the packed form of sparse weights that only the library reads. It can be "
+            "nothing but the weights of a fully connected filter. Use a dense layout such as RowMajorMatrix."
+        )
     element = element_type(descriptor.data_type, who)
     size = tuple(descriptor.size[: layout.rank])
     total = 1
@@ -228,9 +257,14 @@ def resolve(descriptor: Any, who: str) -> View:
         raise Problem(f"{who}.size {size} has {total} elements, more than any memory holds. Check the sizes.")
     steps = _resolve_strides(descriptor, layout, size, who)
     table = _resolve_table(descriptor, element, who) if element.kind == "indexed" else None
-    scale = float(np.float32(descriptor.data_scale)) if element.is_integer else 1.0
-    bias = float(np.float32(descriptor.data_bias)) if element.is_integer else 0.0
-    return View(layout, element, size, steps, scale if scale != 0.0 else 1.0, bias, table)
+    if not element.is_integer:
+        return View(layout, element, size, steps, table=table)
+    with np.errstate(over="ignore"):
+        scale, bias = float(np.float32(descriptor.data_scale)), float(np.float32(descriptor.data_bias))
+    if not (math.isfinite(scale) and math.isfinite(bias)):
+        raise Problem(f"{who}: data_scale is {scale:g} and data_bias {bias:g}. Both must be finite; 1 and 0 leave values alone.")
+    bias_before_scale = compat.switches.integer_bias_before_scale
+    return View(layout, element, size, steps, scale if scale != 0.0 else 1.0, bias, bias_before_scale=bias_before_scale)
 
 
 def _resolve_strides(descriptor: Any, layout: Layout, size: tuple[int, ...], who: str) -> tuple[int, ...]:

@@ -2,6 +2,9 @@
 
 Canonical means C order, batch first, float32 for the native engine and float64 for the reference engine. What already
 is canonical is passed through as a view; everything else is decoded into a new array, and results are encoded back.
+
+Types narrower than a byte form one stream of bits, element 0 in the lowest bits of byte 0; a UInt3 or UInt6 may begin in
+one byte and end in the next. Batch strides count elements there too, so a sample may begin inside a byte.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import buffers, compat
+from . import buffers
 from .buffers import Buffer
 from .descriptors import FLOAT32, ElementType, View
 
@@ -51,7 +54,8 @@ def decode(raw: NDArray[Any], view: View, dtype: DTypeLike) -> NDArray[Any]:
         raw = (raw.astype(np.int16) ^ sign) - sign
     if view.scale == 1.0 and view.bias == 0.0:
         return raw.astype(dtype)
-    return (view.scale * raw.astype(np.float64) + view.bias).astype(dtype)
+    with np.errstate(over="ignore"):
+        return (view.scale * raw.astype(np.float64) + view.bias).astype(dtype)
 
 
 def integer_range(element: ElementType) -> tuple[int, int]:
@@ -62,7 +66,7 @@ def integer_range(element: ElementType) -> tuple[int, int]:
 
 
 def encode(values: NDArray[Any], view: View) -> NDArray[Any]:
-    """Numbers to stored elements: rounded to nearest (ties to even) and saturated for integer types."""
+    """Numbers to stored elements: rounded to nearest (ties to even) and saturated for integer types, where NaN gives 0."""
     element = view.element
     if element.kind == "float":
         with np.errstate(over="ignore"):
@@ -72,23 +76,50 @@ def encode(values: NDArray[Any], view: View) -> NDArray[Any]:
     if element.kind == "boolean":
         return (values != 0).astype(np.uint8)
     if element.kind == "indexed":
-        assert view.table is not None
-        return np.abs(values[..., None] - view.table).argmin(axis=-1).astype(np.uint8)
-    low, high = integer_range(element)
-    storage = element.numpy if element.numpy is not None else np.dtype("i2")
+        return _to_indices(values, view)
     if values.dtype.kind in "iu" and view.scale == 1.0 and view.bias == 0.0:
-        stored = np.clip(values, max(low, np.iinfo(np.int64).min), min(high, np.iinfo(np.int64).max)).astype(storage)
-        return _low_bits(stored, element)
+        return _low_bits(_saturated(values, element), element)
     v = values.astype(np.float64)
-    if compat.switches.integer_bias_before_scale:
-        v = v / view.scale - view.bias
-    else:
-        v = (v - view.bias) / view.scale
-    rounded = np.nan_to_num(np.rint(v), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    inside = np.clip(rounded, float(low), np.nextafter(float(high), 0.0) if high >= 1 << 53 else float(high))
-    stored = inside.astype(storage)
+    with np.errstate(all="ignore"):
+        v = v / view.scale - view.bias if view.bias_before_scale else (v - view.bias) / view.scale
+    return _low_bits(_rounded(v, element), element)
+
+
+def _to_indices(values: NDArray[Any], view: View) -> NDArray[np.uint8]:
+    """Index of the nearest table entry: of the smaller one halfway between two, of the first among equals."""
+    assert view.table is not None
+    entries, first = np.unique(view.table[~np.isnan(view.table)].astype(np.float64), return_index=True)
+    if entries.size == 0:
+        return np.zeros(values.shape, np.uint8)
+    first = np.flatnonzero(~np.isnan(view.table))[first]
+    v = np.clip(values.astype(np.float64), entries[0], entries[-1])
+    upper = np.searchsorted(entries, v).clip(0, entries.size - 1)
+    lower = (upper - 1).clip(0)
+    with np.errstate(invalid="ignore"):
+        nearest = np.where(v - entries[lower] <= entries[upper] - v, lower, upper)
+    return first[nearest].astype(np.uint8)
+
+
+def _storage(element: ElementType) -> np.dtype[Any]:
+    """What holds one integer while it is being converted."""
+    return element.numpy if element.numpy is not None else np.dtype("i2")
+
+
+def _saturated(values: NDArray[Any], element: ElementType) -> NDArray[Any]:
+    """Integers forced into the range of an integer type."""
+    low, high = integer_range(element)
+    bounds = np.iinfo(values.dtype)
+    return np.clip(values, max(low, int(bounds.min)), min(high, int(bounds.max))).astype(_storage(element))
+
+
+def _rounded(v: NDArray[np.float64], element: ElementType) -> NDArray[Any]:
+    """Real numbers rounded to nearest and forced into the range of an integer type."""
+    low, high = integer_range(element)
+    rounded = np.where(np.isnan(v), 0.0, np.rint(v))
+    largest = np.nextafter(float(high), 0.0) if high >= 1 << 53 else float(high)  # the largest float64 that still fits
+    stored = np.clip(rounded, float(low), largest).astype(_storage(element))
     stored[rounded >= float(high)] = high
-    return _low_bits(stored, element)
+    return stored
 
 
 def _low_bits(stored: NDArray[Any], element: ElementType) -> NDArray[Any]:
@@ -158,15 +189,18 @@ def _places(view: View, batch: int, stride: int, order: tuple[int, ...]) -> NDAr
 def read(
     view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...], dtype: DTypeLike = np.float32
 ) -> NDArray[Any]:
-    """Numbers of a batch as ``(batch, *axes in order)``, each sample C-contiguous; a view when nothing needs converting."""
+    """Numbers of a batch as ``(batch, *axes in order)``, aligned and each sample C-contiguous.
+
+    A view of the caller's memory when nothing needs converting.
+    """
     if _is_strided(view):
         raw = _strided(view, buffer, batch, stride, order, writable=False)
     else:
         raw = _elements(view, buffer, (batch - 1) * stride + view.span)[_places(view, batch, stride, order)]
     numbers = decode(raw, view, dtype)
-    if numbers.ndim == 1 or numbers.shape[0] == 0 or numbers[0].flags.c_contiguous:
+    if numbers.ndim == 1 or numbers.shape[0] == 0 or (numbers[0].flags.c_contiguous and numbers.flags.aligned):
         return numbers
-    return np.ascontiguousarray(numbers)
+    return np.array(numbers, order="C")
 
 
 def direct(view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...]) -> NDArray[Any] | None:
@@ -174,7 +208,7 @@ def direct(view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int
     if view.element is not FLOAT32 or view.layout.blocked32 or batch == 0:
         return None
     array = _strided(view, buffer, batch, stride, order, writable=True)
-    return array if array[0].flags.c_contiguous else None
+    return array if array[0].flags.c_contiguous and array.flags.aligned else None
 
 
 def write(

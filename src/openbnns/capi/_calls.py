@@ -27,7 +27,14 @@ def create(make: Callable[..., _F], who: str, layer_params: Any, struct: type[An
         return make(layer_params, filter_params, who, *rest)
     except Problem as problem:
         record(problem)
-        return None
+    except MemoryError:
+        record(out_of_memory(who))
+    return None
+
+
+def out_of_memory(who: str) -> Problem:
+    """The problem of a call that this machine has no memory for."""
+    return Problem(f"{who}: there is not enough memory for this call. Use smaller sizes or a smaller batch.")
 
 
 def check_filter_params(filter_params: Any, who: str) -> None:
@@ -48,4 +55,6 @@ def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
         getattr(filter, method)(Caller(who), *arguments)
     except Problem as problem:
         return record(problem)
+    except MemoryError:
+        return record(out_of_memory(who))
     return 0

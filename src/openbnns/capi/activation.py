@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
-from ._calls import BNNSFilter, check_filter_params, create
+from ._calls import BNNSFilter, check_filter_params, create, out_of_memory
 from .enums import BNNSPointerSpecifier
 from .structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 
@@ -43,6 +45,8 @@ def BNNSDirectApplyActivationBatch(
         )
     except Problem as problem:
         return record(problem)
+    except MemoryError:
+        return record(out_of_memory(who))
     return 0
 
 
@@ -54,9 +58,13 @@ def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int
     who = "BNNSGetPointer"
     if filter is not None and not isinstance(filter, BNNSFilter):
         raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
+    if isinstance(target, bool) or not isinstance(target, (int, np.integer)):
+        raise TypeError(f"{who}: target must be a BNNSPointerSpecifier, not {type(target).__name__}.")
     try:
         if filter is None:
-            raise Problem(f"{who}: filter is NULL. Its creation failed or was skipped.")
+            raise Problem(
+                f"{who}: filter is NULL. Its creation failed or was skipped: check the creation call and its message."
+            )
         filter.require_alive(Caller(who))
         if int(target) not in set(BNNSPointerSpecifier):
             raise Problem(f"{who}: target is {int(target)}. Use BNNSPointerSpecifierAlpha (0) or BNNSPointerSpecifierBeta (1).")

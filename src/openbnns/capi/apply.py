@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..filters._base import UnaryFilter
 from ._calls import BNNSFilter, attempt
 
 
 def BNNSFilterApply(filter: BNNSFilter | None, in_: Any, out: Any) -> int:
     """Run a single-input filter on one sample. Returns 0, or -1 on failure."""
-    if isinstance(filter, BNNSFilter) and filter.fast_forward(1, in_, 0, out, 0) == 0:
+    if isinstance(filter, UnaryFilter) and filter.fast_forward(1, in_, 0, out, 0) == 0:
         return 0
     return attempt("BNNSFilterApply", filter, "apply_batch", 1, in_, 0, out, 0)
 
@@ -18,7 +19,7 @@ def BNNSFilterApplyBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, out: Any, out_stride: int
 ) -> int:
     """Run a single-input filter on a batch; strides count elements between samples, 0 meaning packed."""
-    if isinstance(filter, BNNSFilter) and filter.fast_forward(batch_size, in_, in_stride, out, out_stride) == 0:
+    if isinstance(filter, UnaryFilter) and filter.fast_forward(batch_size, in_, in_stride, out, out_stride) == 0:
         return 0
     return attempt("BNNSFilterApplyBatch", filter, "apply_batch", batch_size, in_, in_stride, out, out_stride)
 
@@ -49,7 +50,7 @@ def BNNSFilterApplyBackwardBatch(
     flags say; ``None`` skips one. ``in_`` is needed for the weights gradient, ``out`` whenever an activation is fused.
     """
     if (
-        isinstance(filter, BNNSFilter)
+        isinstance(filter, UnaryFilter)
         and filter.fast_backward(
             batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
             weights_delta, bias_delta,
@@ -75,7 +76,7 @@ def BNNSFilterApplyBackwardTwoInputBatch(
     )  # fmt: skip
 
 
-def BNNSFilterDestroy(filter: BNNSFilter | None) -> None:
+def BNNSFilterDestroy(filter: BNNSFilter | None = None) -> None:
     """Release a filter and everything it owns; ``None`` and a filter already destroyed are left alone."""
     if filter is None:
         return

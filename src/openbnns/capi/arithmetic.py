@@ -60,7 +60,8 @@ def _fits(filter: Arithmetic, number: Any, values: Any, strides: Any) -> bool:
     """Lists of the right length, as the fast call wants them."""
     count = filter.count
     return (
-        number == count
+        type(number) is int
+        and number == count
         and isinstance(values, (list, tuple))
         and isinstance(strides, (list, tuple))
         and len(values) == count

@@ -10,7 +10,7 @@ from ..filters.activation import ActivationFilter
 from ..filters.convolution import Convolution
 from ..filters.fully_connected import FullyConnected
 from ..filters.pooling import Pooling
-from ._calls import BNNSFilter, check_filter_params
+from ._calls import BNNSFilter, check_filter_params, out_of_memory
 from .enums import BNNSDataLayout, BNNSDataType
 from .structs import (
     BNNSActivation,
@@ -82,7 +82,9 @@ def build(who: str, arguments: dict[str, tuple[Any, type[Any]]], filter_params: 
         return result
     except Problem as problem:
         record(problem)
-        return None
+    except MemoryError:
+        record(out_of_memory(who))
+    return None
 
 
 def require_equal(who: str, name: str, got: int, expected: int, source: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .. import descriptors
 from ..errors import Problem, record
 from .enums import BNNSDataLayout
@@ -21,11 +23,11 @@ def BNNSNDArrayGetDataSize(array: BNNSNDArrayDescriptor | None) -> int:
     try:
         if array is None:
             raise Problem(f"{who}: array is NULL. Pass a BNNSNDArrayDescriptor.")
-        view = descriptors.resolve(array, f"{who}: array")
+        view = descriptors.resolve(array, f"{who}: array", opaque=True)
         if array.data is None:
             raise Problem(f"{who}: array.data is NULL, so it has no size. Set data first.")
         if view.layout.opaque:
-            raise Problem(f"{who}: the size of {view.layout.name} is known to the library only.", unsupported=True)
+            raise Problem(f"{who}: the size of {view.layout.name} is known to the library only. Keep the size given by the sparsify call.", unsupported=True)
         return view.bytes_of(view.span)
     except Problem as problem:
         record(problem)
@@ -48,7 +50,7 @@ def _allocation_size(tensor: Any, who: str) -> int:
     if tensor is None:
         raise Problem(f"{who}: tensor is NULL. Pass a BNNSTensor.")
     if not 0 <= tensor.rank <= 8:
-        raise Problem(f"{who}: rank is {tensor.rank}. It is between 0 and 8.")
+        raise Problem(f"{who}: rank is {tensor.rank}. It is between 0 and 8: set it to the number of axes.")
     element = descriptors.element_type(tensor.data_type, f"{who}: tensor")
     span = 1
     for k in range(tensor.rank):
@@ -62,9 +64,9 @@ def _allocation_size(tensor: Any, who: str) -> int:
 
 def BNNSDataLayoutGetRank(layout: BNNSDataLayout | int) -> int:
     """Rank encoded in a layout constant; SIZE_MAX for an unknown one."""
-    if isinstance(layout, bool) or not isinstance(layout, int):
+    if isinstance(layout, bool) or not isinstance(layout, (int, np.integer)):
         raise TypeError(f"BNNSDataLayoutGetRank: layout must be a BNNSDataLayout, not {type(layout).__name__}.")
     if int(layout) not in descriptors.LAYOUTS:
-        record(Problem(f"BNNSDataLayoutGetRank: {int(layout):#x} is no BNNSDataLayout."))
+        record(Problem(f"BNNSDataLayoutGetRank: {int(layout):#x} is no BNNSDataLayout. Pass a member of BNNSDataLayout."))
         return SIZE_MAX
     return int(layout) >> 16

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import compat
 from ..capi.enums import BNNSActivationFunction
 from ..engines.reference.activation import FROM_OUTPUT, Activation, Function
 from ..errors import Problem
@@ -43,7 +44,13 @@ def resolve_fused(activation: Any, who: str) -> Activation:
     if function == Function.PRELU_PER_CHANNEL:  # creation replicates alpha to every channel; fused, it stays that way
         function = int(Function.LEAKY_RECTIFIED_LINEAR)
         return Activation(function, as_float32(activation.alpha), 0.0)
-    return Activation(function, as_float32(activation.alpha), as_float32(activation.beta))
+    return make_activation(function, activation)
+
+
+def make_activation(function: int, activation: Any) -> Activation:
+    """A function with its parameters, read as the switches in force say."""
+    right_slope = compat.switches.kink_derivative_from_right and function == Function.RECTIFIED_LINEAR
+    return Activation(function, as_float32(activation.alpha), as_float32(activation.beta), right_slope=right_slope)
 
 
 def as_float32(value: Any) -> float:
@@ -78,8 +85,13 @@ def check_trainable(f: Activation, caller: str, original: int | None = None) -> 
         )
 
 
+def needs_input(f: Activation) -> bool:
+    """Whether the output leaves so much open that there is no derivative without the input: ELU of a negative alpha."""
+    return f.function == Function.ELU and f.alpha < 0
+
+
 def output_determines_slope(f: Activation) -> bool:
     """Whether the output alone tells the derivative; otherwise it is taken from z, recomputed from the layer's input."""
-    if f.function == Function.GELU_APPROXIMATION_SIGMOID:
+    if f.function == Function.GELU_APPROXIMATION_SIGMOID or f.right_slope or needs_input(f):
         return False
     return not (f.function == Function.THRESHOLD and f.beta > f.alpha)

@@ -19,7 +19,7 @@ from ..descriptors import FLOAT32, packed_strides
 from ..engines.reference.activation import IDENTITY, Activation, Function
 from ..errors import Problem
 from ..engines.native._activation import gradient_from_input
-from ._activation_rules import check_trainable, output_determines_slope
+from ._activation_rules import check_trainable, function_name, needs_input, output_determines_slope
 from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, check_count
 
 if TYPE_CHECKING:
@@ -87,7 +87,13 @@ class Filter:
         """Release everything the filter holds; later calls fail cleanly."""
         self.alive = False
         self.fast_forward = self.fast_backward = declined
+        for parameter in self.parameters():
+            parameter.release()
         self.memory.release()
+
+    def parameters(self) -> list[Parameter]:
+        """Weights, bias and the like, which the filter holds from creation on."""
+        return []
 
     def require_alive(self, caller: Caller) -> None:
         if not self.alive:
@@ -150,6 +156,9 @@ class UnaryFilter(Filter):
     works_in_place = False  # kernels allow out == in and in_delta == out_delta
     plan: _core.Plan | None = None
 
+    def parameters(self) -> list[Parameter]:
+        return [p for p in (self.weights, self.bias) if p is not None]
+
     # What a family provides.
 
     def make_plan(self, f: Activation) -> _core.Plan:
@@ -175,6 +184,11 @@ class UnaryFilter(Filter):
             raise Problem(
                 f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
                 "Pass the output of the forward call."
+            )
+        if x is None and needs_input(self.activation):
+            raise Problem(
+                f"{caller('in')} is NULL, but the derivative of {function_name(self.fused_function)} with alpha "
+                f"{self.activation.alpha:g} cannot be taken from the output. Pass the forward input."
             )
 
     def _extra_tensors(self) -> dict[int, NDArray[Any] | None]:
@@ -212,14 +226,14 @@ class UnaryFilter(Filter):
             return None
         return self.reference_forward(x, w, b, IDENTITY)
 
-    def _fixed_addresses(self) -> list[tuple[int, int]] | None:
-        """Slots and addresses of the parameters, or ``None`` when one of them must be staged at each call."""
+    def _fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        """Slot, address and size of the parameters, or ``None`` when one of them must be staged at each call."""
         fixed = []
         for slot, parameter in ((W, self.weights), (B, self.bias)):
             if parameter is not None:
                 if parameter.address is None:
                     return None
-                fixed.append((slot, parameter.address))
+                fixed.append((slot, parameter.address, parameter.view.count))
         return fixed
 
     def _argument(
@@ -262,7 +276,7 @@ class UnaryFilter(Filter):
         w, b = self._parameters(np.float32)
         numbers = x.read(np.float32)
         result = y.direct()
-        if result is None or (y.overlaps(x) and not (self.works_in_place and y.same_memory(x))):
+        if result is None or self._conflicts(y, x) or self._touches_parameters(y):
             result = np.empty((x.batch, *self.output.shape), np.float32)
             self._run_plan(self.plan, False, x.batch, {X: numbers, W: w, B: b, Y: result})
             y.write(result)
@@ -351,7 +365,8 @@ class UnaryFilter(Filter):
             result = results.get(name)
             if result is None:
                 continue
-            target = None if any(self._conflicts(result, s) for s in sources) else result.direct()
+            unsafe = any(self._conflicts(result, s) for s in sources) or self._touches_parameters(result)
+            target = None if unsafe else result.direct()
             if target is None:
                 staged[name] = target = np.empty((result.batch, *result.shape), np.float32)
             elif result.accumulate:
@@ -365,6 +380,10 @@ class UnaryFilter(Filter):
         if not result.overlaps(source):
             return False
         return not (self.works_in_place and result.same_memory(source))
+
+    def _touches_parameters(self, result: Bound) -> bool:
+        """Whether a result lies in memory that the kernel reads weights from."""
+        return any(result.touches(parameter.memory) for parameter in self.parameters())
 
     def _run_backward_reference(self, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
         w, b = self._parameters(np.float64)

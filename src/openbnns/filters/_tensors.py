@@ -58,6 +58,11 @@ class Bound:
     def overlaps(self, other: Bound) -> bool:
         return self.buffer.overlaps(other.buffer, self.nbytes, other.nbytes)
 
+    def touches(self, memory: tuple[int, int]) -> bool:
+        """Whether this shares memory with a stretch of (address, bytes)."""
+        address, nbytes = memory
+        return self.buffer.address < address + nbytes and address < self.buffer.address + self.nbytes
+
     def same_memory(self, other: Bound) -> bool:
         return self.buffer.address == other.buffer.address and self.stride == other.stride and self.view == other.view
 
@@ -68,15 +73,17 @@ class Bound:
         numbers = staging.read(self.view, self.buffer, self.batch, self.stride, self.order, dtype)
         return numbers if numbers.shape[1:] == self.shape else numbers.reshape(self.batch, *self.shape)
 
-    def read_integers(self) -> NDArray[np.int64]:
-        """The stored integers themselves, without scale and bias."""
+    def read_integers(self) -> NDArray[Any]:
+        """The stored integers themselves, without scale and bias: int64, or uint64 for UInt64."""
         plain = replace(self.view, scale=1.0, bias=0.0)
-        return staging.read(plain, self.buffer, self.batch, self.stride, self.order, np.int64)
+        dtype = np.uint64 if self.view.element.name == "UInt64" else np.int64
+        return staging.read(plain, self.buffer, self.batch, self.stride, self.order, dtype)
 
-    def write_integers(self, numbers: NDArray[np.int64]) -> None:
-        """Store integers that already fit the element type."""
+    def write_integers(self, numbers: NDArray[Any]) -> None:
+        """Store integers as they are, saturated to the element type."""
         plain = replace(self.view, scale=1.0, bias=0.0)
-        staging.write(plain, self.buffer, self.batch, self.stride, self.order, numbers)
+        shape = (self.batch, *(self.view.size[a] for a in self.order))
+        staging.write(plain, self.buffer, self.batch, self.stride, self.order, numbers.reshape(shape))
 
     def write_unsigned(self, numbers: NDArray[np.uint64]) -> None:
         """Store unsigned integers that fit the element type, up to its largest value."""
@@ -128,7 +135,7 @@ class Operand:
         self, who: str, descriptor: BNNSNDArrayDescriptor, batch: int, stride: int, *, output: bool = False
     ) -> Bound:
         """Check a gradient descriptor against this operand, and its memory."""
-        view = resolve_delta(descriptor, who)
+        view = resolve_delta(descriptor, who, self.view, output=output)
         order = self._delta_order(view, who)
         return bind(view, order, self.shape, who + ".data", descriptor.data, batch, stride, output=output, flags=descriptor.flags)
 
@@ -144,19 +151,20 @@ class Operand:
         )
 
 
-def resolve_delta(descriptor: Any, who: str) -> View:
-    """A gradient descriptor as a view; gradients are Float32."""
+def resolve_delta(descriptor: Any, who: str, like: View, *, output: bool) -> View:
+    """A gradient descriptor of the tensor ``like`` as a view; gradients are Float32, and flags matter on produced ones."""
     if not isinstance(descriptor, BNNSNDArrayDescriptor):
         raise TypeError(f"{who} must be a BNNSNDArrayDescriptor or None, not {type(descriptor).__name__}.")
-    view = descriptors.resolve(descriptor, who)
+    view = descriptors.resolve(descriptor, who, like=like)
     if view.element is not FLOAT32:
         raise Problem(
             f"{who}.data_type is {view.element.name}, but training works on Float32. Use BNNSDataTypeFloat32.",
             kind=TypeError,
         )
     if descriptor.data is None:
-        raise Problem(f"{who}.data is NULL. Point it to the memory of sample 0, or pass NULL for the descriptor to skip it.")
-    if descriptor.flags not in (0, 1):
+        cure = "Point it to the memory of sample 0" + (", or pass NULL for the descriptor to skip it." if output else ".")
+        raise Problem(f"{who}.data is NULL. {cure}")
+    if output and descriptor.flags not in (0, 1):
         raise Problem(
             f"{who}.flags is {int(descriptor.flags)}. Use BNNSNDArrayFlagBackpropSet (0) or "
             "BNNSNDArrayFlagBackpropAccumulate (1)."
@@ -180,7 +188,7 @@ def bind(
     if data is None:
         raise Problem(f"{who} is NULL, but this call needs it. Pass the memory of {describe(view)}.")
     buffer = buffers.resolve(data, view.element, who)
-    stride = check_count(stride, f"{who} stride") or view.extent
+    stride = check_count(stride, _stride_name(who)) or view.extent
     bound = Bound(view, buffer, batch, stride, order, shape, accumulate=output and flags == 1)
     detail = f"{batch} samples of {describe(view)}, {stride} elements apart" if batch != 1 else describe(view)
     buffers.require_bytes(buffer, bound.nbytes, who, detail)
@@ -188,12 +196,23 @@ def bind(
         buffers.require_writable(buffer, who)
         if batch > 1 and stride < view.span:
             raise Problem(
-                f"{who} stride is {stride}, but one sample spans {view.span} elements: samples would overwrite each other. "
+                f"{_stride_name(who)} is {stride}, but one sample spans {view.span} elements: samples would overwrite each other. "
                 f"Use a stride of at least {view.span}, or 0 for packed samples."
             )
         if view.overlapping:
-            raise Problem(f"{who}: strides {view.steps} make elements of size {view.size} share memory, so it cannot be written.")
+            raise Problem(
+                f"{who}: strides {view.steps} make elements of size {view.size} share memory, so it cannot be written. "
+                "Use larger strides, or 0 for packed."
+            )
     return bound
+
+
+def _stride_name(who: str) -> str:
+    """The batch stride that goes with an argument: ``in_stride`` for ``in``, ``in_delta_stride[0]`` for ``in_delta[0].data``."""
+    name, bracket, index = who.removesuffix(".data").partition("[")
+    for field, argument in (("i_desc", "in"), ("o_desc", "out")):
+        name = name.removesuffix(field) + argument if name.endswith(field) else name
+    return f"{name}_stride{bracket}{index}"
 
 
 class Parameter:
@@ -215,30 +234,47 @@ class Parameter:
         view = reading(view)
         self.view, self.order = view, order
         self.shape = tuple(view.size[a] for a in order)
-        self.bound = bind(view, order, self.shape, who, data, 1, 0)
-        self._export = _export(data) if client_pointer else None
+        self.bound: Bound | None = bind(view, order, self.shape, who, data, 1, 0)
         self.fixed: NDArray[np.float32] | None = None
         if not client_pointer:
             self.fixed = memory.copy(self.read(np.float32))
+            self.bound = None
 
     @property
     def address(self) -> int | None:
         """Where kernels find the canonical values at every call, or ``None`` if they must be staged each time."""
         if self.fixed is not None:
             return int(self.fixed.ctypes.data)
-        if self.view.canonical and self.order == self.view.memory_axes and self.bound.buffer.address % 4 == 0:
-            return self.bound.buffer.address
+        bound = self._bound
+        if self.view.canonical and self.order == self.view.memory_axes and bound.buffer.address % 4 == 0:
+            return bound.buffer.address
         return None
+
+    @property
+    def memory(self) -> tuple[int, int]:
+        """Address and bytes of what the values are read from."""
+        if self.fixed is not None:
+            return int(self.fixed.ctypes.data), self.fixed.nbytes
+        return self._bound.buffer.address, self._bound.nbytes
+
+    @property
+    def _bound(self) -> Bound:
+        assert self.bound is not None, "the parameter has been released"
+        return self.bound
+
+    def release(self) -> None:
+        """Let go of the caller's memory."""
+        self.bound = None
 
     def read(self, dtype: DTypeLike) -> NDArray[Any]:
         """The current values in canonical order."""
         if self.fixed is not None:
             return self.fixed.astype(dtype, copy=False)
-        return self.bound.read(dtype)[0]
+        return self._bound.read(dtype)[0]
 
     def bind_delta(self, who: str, descriptor: Any) -> Bound:
         """Check the descriptor of this parameter's gradient."""
-        view = resolve_delta(descriptor, who)
+        view = resolve_delta(descriptor, who, self.view, output=True)
         if view.layout.code != self.view.layout.code or view.size != self.view.size:
             raise Problem(
                 f"{who} is {view.layout.name} size {view.size}, but the parameter was created as {self.view.layout.name} "
@@ -248,14 +284,6 @@ class Parameter:
             self.reading(view), self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True,
             flags=descriptor.flags,
         )  # fmt: skip
-
-
-def _export(data: Any) -> memoryview | None:
-    """Hold the caller's buffer open, so that it cannot be resized under a filter that points into it."""
-    try:
-        return memoryview(data)
-    except TypeError:
-        return None
 
 
 class OwnedMemory:
@@ -273,9 +301,18 @@ class OwnedMemory:
     def _block(self, nbytes: int) -> int:
         assert self._allocate is not None
         place = ctypes.c_void_p()
-        status = self._allocate(ctypes.pointer(place), 64, nbytes)
-        if status != 0 or not place.value:
-            raise Problem(f"{self._who}: filter_params.alloc_memory returned {status} for {nbytes} bytes. Return 0 and a block.")
+        try:
+            status = self._allocate(ctypes.pointer(place), 64, nbytes)
+        except Exception as error:
+            raise Problem(
+                f"{self._who}: filter_params.alloc_memory raised {type(error).__name__} for {nbytes} bytes ({error}). It is "
+                "called as alloc_memory(pointer, alignment, size), stores an address in pointer[0] and returns 0."
+            ) from error
+        if status != 0 or not place.value or place.value % 4:
+            raise Problem(
+                f"{self._who}: filter_params.alloc_memory returned {status} and address {place.value or 0:#x} for {nbytes} "
+                "bytes. Return 0 and an aligned block, as posix_memalign does."
+            )
         self._blocks.append(place.value)
         return place.value
 

@@ -19,12 +19,13 @@ from ..capi.enums import BNNSDataLayout, BNNSDataType
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View, describe
 from ..engines.native import activation as native
+from ..engines.native._activation import gradient_from_input
 from ..engines.reference import activation as reference
 from ..engines.reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
 from ..errors import Problem
-from ._activation_rules import as_float32, check_function, function_name
+from ._activation_rules import check_function, function_name, make_activation
 from ._base import B, DB, DW, DX, DY, W, X, Y, UnaryFilter
-from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, bind, resolve_delta
+from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, bind
 
 if TYPE_CHECKING:
     from .. import _core
@@ -33,6 +34,10 @@ _INTEGER = (Function.INTEGER_LINEAR_SATURATE, Function.INTEGER_LINEAR_SATURATE_P
 _TRAINABLE_ALPHA = (Function.LEAKY_RECTIFIED_LINEAR, Function.PRELU_PER_CHANNEL)
 # Derivatives that the output alone determines: those of fused training, and two more.
 _OUTPUT_SUFFICES = FROM_OUTPUT | {Function.SCALED_TANH, Function.RELU6}
+# Those where alpha decides, which the caller may edit later.
+_OUTPUT_SUFFICES_BY_ALPHA = (
+    Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR, Function.ELU, Function.THRESHOLD,
+)  # fmt: skip
 _VECTOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
 
 
@@ -43,6 +48,7 @@ class AlphaValues(Parameter):
         self.reading = lambda view: view
         self.view, self.order, self.shape = View(_VECTOR, FLOAT32, (count,), (1,)), (0,), (count,)
         self.fixed = memory.copy(values)
+        self.bound = None
 
     def read(self, dtype: DTypeLike) -> NDArray[Any]:
         assert self.fixed is not None
@@ -67,7 +73,7 @@ class ActivationFilter(UnaryFilter):
         y = descriptors.resolve(p.o_desc, f"{who}: o_desc")
         function = check_function(p.activation.function, f"{who}: activation.function")
         self.fused_function = function
-        self.activation = Activation(function, as_float32(p.activation.alpha), as_float32(p.activation.beta))
+        self.activation = make_activation(function, p.activation)
         self.axes = self._resolve_axes(x, int(p.axis_flags), who)
         self._set_operands(x, y, who)
         self._set_values(x, who)
@@ -99,7 +105,9 @@ class ActivationFilter(UnaryFilter):
                 f"needs {need} on both sides."
             )
         if self.activation.function == Function.PRELU_PER_CHANNEL and x.layout.name != "ImageCHW":
-            raise Problem(f"{who}: PReLUPerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}.")
+            raise Problem(
+                f"{who}: PReLUPerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}. Use BNNSDataLayoutImageCHW."
+            )
         self.input = Operand(x, x.memory_axes, flat=not same_shape)
         self.output = Operand(y, y.memory_axes, flat=not same_shape)
 
@@ -137,6 +145,9 @@ class ActivationFilter(UnaryFilter):
         bound = bind(view, (0,), (channels,), who, data, 1, 0)
         return bound.read(np.int64)[0]
 
+    def parameters(self) -> list[Parameter]:
+        return [self.values]
+
     # Native plan: one sample is [outer][length][inner].
 
     def make_plan(self, f: Activation) -> _core.Plan:
@@ -164,23 +175,29 @@ class ActivationFilter(UnaryFilter):
     def _is_conversion(self) -> bool:
         return self.activation.function == Function.IDENTITY and not (self.input.view.element is self.output.view.element is FLOAT32)
 
+    @property
+    def _copies_integers(self) -> bool:
+        """A conversion between integer types of one scale and bias, which needs no (inexact) real numbers."""
+        x, y = self.input.view, self.output.view
+        both = self.activation.function == Function.IDENTITY and x.element.is_integer and y.element.is_integer
+        return both and (x.scale, x.bias) == (y.scale, y.bias) and (x.bias == 0.0 or not y.bias_before_scale)
+
     def prepare(self) -> None:
         if engines._core is None or self.activation.function in _INTEGER or self._is_conversion or not self._regular:
             return
         super().prepare()
 
-    def _fixed_addresses(self) -> list[tuple[int, int]] | None:
-        address = self.values.address
-        assert address is not None
-        return [(W, address)]
+    def _fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        assert self.values.fixed is not None and self.values.address is not None
+        return [(W, self.values.address, self.values.fixed.size)]
 
     def trains_fast(self) -> bool:
-        return self.activation.function not in (*_INTEGER, Function.GUMBEL_MAX)
+        return self.activation.function not in (*_INTEGER, Function.GUMBEL_MAX) and not self.activation.right_slope
 
     def _backward_arguments(self) -> list[Any]:
         gradients = 1 << DX | 1 << DW
         f = self.activation.function
-        from_output = self._output_suffices()
+        from_output = self._output_suffices() and f not in _OUTPUT_SUFFICES_BY_ALPHA
         return [
             self._argument(X, self.input, needed_with=gradients if not from_output else 1 << DW),
             self._argument(DX, self.input, output=True, descriptor=True),
@@ -194,6 +211,8 @@ class ActivationFilter(UnaryFilter):
         f = self.current()
         if f.function in (Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR):
             return f.alpha > 0
+        if f.function == Function.ELU:
+            return f.alpha >= 0
         if f.function == Function.THRESHOLD:
             return f.beta <= f.alpha
         return f.function in _OUTPUT_SUFFICES
@@ -205,7 +224,9 @@ class ActivationFilter(UnaryFilter):
         values = self.values.read(np.float64)
         if self.activation.function == Function.PRELU_PER_CHANNEL:
             return Activation(self.activation.function, self.activation.alpha, self.activation.beta, channel_alpha=values)
-        return Activation(self.activation.function, float(values[0]), float(values[1]))
+        return Activation(
+            self.activation.function, float(values[0]), float(values[1]), right_slope=self.activation.right_slope
+        )
 
     def _parameters(self, dtype: type[np.floating[Any]]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         return self.values.read(dtype), None
@@ -214,6 +235,8 @@ class ActivationFilter(UnaryFilter):
         f = self.activation.function
         if f in _INTEGER:
             y.write_integers(self._saturate(x.read_integers(), y.view))
+        elif self._copies_integers:
+            y.write_integers(x.read_integers())
         elif self._is_conversion:
             y.write(x.read(np.float64).reshape(y.batch, *y.shape))
         elif engines.is_native() and not self._regular:
@@ -221,13 +244,22 @@ class ActivationFilter(UnaryFilter):
         else:
             super().run_forward(x, y)
 
-    def _saturate(self, x: NDArray[np.int64], view: View) -> NDArray[np.int64]:
+    def _saturate(self, x: NDArray[Any], view: View) -> NDArray[Any]:
         scale, offset, shift = self.integer
         low, high = staging.integer_range(view.element)
+        if self.input.view.element.bits == 64:
+            return self._saturate_exactly(x, low, high)
         if engines.is_native():
             return native.integer_linear_saturate(x, scale, offset, shift, low, high)
         parts = [v.reshape(-1, 1, 1) if v.size > 1 else v for v in (scale, offset, shift)]
         return reference.integer_linear_saturate(x, *parts, low, high)
+
+    def _saturate_exactly(self, x: NDArray[Any], low: int, high: int) -> NDArray[Any]:
+        """The same in Python integers, for products that 64 bits may not hold."""
+        scale, offset, shift = (v.reshape(-1, 1, 1) if v.size > 1 else v for v in self.integer)
+        exact = (x.astype(object) * scale.astype(object) + offset.astype(object)) >> shift.astype(object)
+        unsigned = high > np.iinfo(np.int64).max
+        return np.asarray(np.clip(exact, low, high)).astype(np.uint64 if unsigned else np.int64)
 
     def _folded(self, a: NDArray[Any]) -> NDArray[np.float32]:
         """(rest, chosen axes) as one contiguous matrix, so that any choice of axes becomes rows."""
@@ -272,7 +304,10 @@ class ActivationFilter(UnaryFilter):
                     "Pass the forward input."
                 )
             if y is None and f not in (Function.IDENTITY, Function.LINEAR, Function.LINEAR_WITH_BIAS):
-                raise Problem(f"{caller('in')} and {caller.names.get('out', 'out')} are both NULL. The derivative needs one of them.")
+                raise Problem(
+                    f"{caller('in')} and {caller.names.get('out', 'out')} are both NULL, but the derivative of "
+                    f"{function_name(f)} needs one of them. Pass the forward input."
+                )
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
@@ -290,6 +325,9 @@ class ActivationFilter(UnaryFilter):
     def run_backward(self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
         if engines.is_native() and not self._regular and batch and "dx" in results:
             self._backward_irregular(x, y, dy, results["dx"])
+        elif engines.is_native() and self.activation.right_slope and x is not None and batch and "dx" in results:
+            dx = gradient_from_input(self.activation, x.read(np.float32), dy.read(np.float32), self.threads)
+            results["dx"].write(dx)
         else:
             super().run_backward(batch, x, y, dy, results)
 

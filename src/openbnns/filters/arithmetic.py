@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import descriptors, engines
+from .. import compat, descriptors, engines
 from ..capi.enums import BNNSArithmeticFunction, BNNSDescriptorType
 from ..capi.structs import (
     BNNSArithmeticBinary,
@@ -32,7 +32,7 @@ from ..engines.reference import activation as reference_activation
 from ..engines.reference import arithmetic as reference
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..errors import Problem
-from ._activation_rules import check_trainable, output_determines_slope, resolve_fused
+from ._activation_rules import check_trainable, needs_input, output_determines_slope, resolve_fused
 from ._base import Filter, fast_argument
 from ._tensors import Bound, Caller, Operand, check_count
 
@@ -94,6 +94,7 @@ class Arithmetic(Filter):
         self._check_shapes(names, who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
+        self.splits_ties = compat.switches.minmax_tie_split and self.function in (Function.MINIMUM, Function.MAXIMUM)
         self.plan: _core.Plan | None = None
         self._prepare()
 
@@ -101,7 +102,9 @@ class Arithmetic(Filter):
 
     def _check_function(self, function: int, who: str) -> int:
         if function not in set(Function):
-            raise Problem(f"{who}: arithmetic_function is {function}, which is no BNNSArithmeticFunction (0 to {max(Function)}).")
+            raise Problem(
+                f"{who}: arithmetic_function is {function}, which is no BNNSArithmeticFunction. Use one of 0 to {max(Function)}."
+            )
         return function
 
     def _check_block(self, block: Any, who: str) -> Any:
@@ -131,7 +134,10 @@ class Arithmetic(Filter):
         for operand, name in zip(self.operands, names, strict=True):
             x = operand.view
             if x.layout.code != y.layout.code:
-                raise Problem(f"{who}: {name}.layout is {x.layout.name} and out.layout is {y.layout.name}. All share one layout.")
+                raise Problem(
+                    f"{who}: {name}.layout is {x.layout.name} and out.layout is {y.layout.name}. All operands share one "
+                    f"layout: use {y.layout.name}."
+                )
             for k, (n, m) in enumerate(zip(x.size, y.size, strict=True)):
                 if n not in (1, m):
                     raise Problem(
@@ -175,6 +181,8 @@ class Arithmetic(Filter):
         return self.operands[i].view == self.output.view and self.batched[i] == self.out_batched
 
     def _trains_fast(self) -> bool:
+        if self.splits_ties:
+            return False
         try:
             check_trainable(self.activation, "", self.fused_function)
         except Problem:
@@ -228,7 +236,8 @@ class Arithmetic(Filter):
     def _sequences(self, caller: Caller, number: Any, in_: Any, in_stride: Any) -> tuple[list[Any], list[Any]]:
         if check_count(number, caller("number_of_inputs")) != self.count:
             raise Problem(
-                f"{caller('number_of_inputs')} is {number}, but {function_name(self.function)} has {self.count} operand(s)."
+                f"{caller('number_of_inputs')} is {number}, but {function_name(self.function)} has {self.count} operand(s). "
+                f"Pass {self.count}."
             )
         data = [None] * self.count if in_ is None else self._sequence(in_, caller("in"))
         strides = [0] * self.count if in_stride is None else self._sequence(in_stride, caller("in_stride"))
@@ -238,7 +247,10 @@ class Arithmetic(Filter):
         if not isinstance(values, Sequence) and not isinstance(values, np.ndarray):
             raise TypeError(f"{who} must be a sequence of {self.count}, not {type(values).__name__}.")
         if len(values) != self.count:
-            raise Problem(f"{who} has {len(values)} entries, but {function_name(self.function)} has {self.count} operand(s).")
+            raise Problem(
+                f"{who} has {len(values)} entries, but {function_name(self.function)} has {self.count} operand(s). "
+                f"Pass {self.count}."
+            )
         return list(values)
 
     def _bind(self, caller: Caller, i: int, data: Any, batch: int, stride: Any) -> Bound:
@@ -336,6 +348,11 @@ class Arithmetic(Filter):
                 "Pass the output of the forward call."
             )
         missing = [i for i, o in enumerate(operands) if o is None]
+        if missing and needs_input(self.activation):
+            raise Problem(
+                f"{caller('in')}[{missing[0]}] is NULL, but the derivative of the fused activation with alpha "
+                f"{self.activation.alpha:g} cannot be taken from the output. Pass the forward inputs."
+            )
         needs = NEEDS_OPERANDS[self.function]
         if missing and (needs is Needs.OPERANDS or (needs is Needs.OUTPUT and (y is None or not identity))):
             cure = " (or, without an activation, out)" if needs is Needs.OUTPUT else ""
@@ -373,7 +390,7 @@ class Arithmetic(Filter):
                 if not self.batched[i]:
                     result.write(np.zeros((1, *result.shape), np.float32))
             return
-        if not engines.is_native():
+        if not engines.is_native() or self.splits_ties:
             self._run_backward_reference(operands, y, dy, results)
             return
         arriving = dy.read(np.float32)
@@ -428,15 +445,17 @@ class Arithmetic(Filter):
         self, operands: list[Bound | None], y: Bound | None, dy: Bound, results: dict[int, Bound]
     ) -> None:
         shapes = [(dy.batch if self.batched[i] else 1, *o.shape) for i, o in enumerate(self.operands)]
-        gradients = reference.backward(
-            self.function,
-            [None if o is None else o.read(np.float64) for o in operands],
-            None if y is None else y.read(np.float64),
-            dy.read(np.float64),
-            self.activation,
-            [i in results for i in range(self.count)],
-            shapes,
-        )
+        numbers64 = [None if o is None else o.read(np.float64) for o in operands]
+        y64, dy64 = None if y is None else y.read(np.float64), dy.read(np.float64)
+        wanted = [i in results for i in range(self.count)]
+        gradients = reference.backward(self.function, numbers64, y64, dy64, self.activation, wanted, shapes)
+        if self.splits_ties:  # a tie goes to the first operand: the mean over both orders shares it
+            exchanged = reference.backward(
+                self.function, numbers64[::-1], y64, dy64, self.activation, wanted[::-1], shapes[::-1]
+            )
+            gradients = [
+                None if g is None or h is None else 0.5 * (g + h) for g, h in zip(gradients, exchanged[::-1], strict=True)
+            ]
         total: dict[int, NDArray[Any]] = {}
         for i, result in results.items():
             gradient = gradients[i]

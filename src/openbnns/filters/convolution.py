@@ -59,6 +59,18 @@ class Window:
         return room // self.stride[axis] + 1 if room >= 0 else 0
 
 
+_WINDOW_FIELDS = ("x_stride", "y_stride", "x_dilation_stride", "y_dilation_stride", "x_padding", "y_padding")
+_LARGEST_STEP = (1 << 31) - 1
+
+
+def check_window(p: Any, who: str) -> None:
+    """Refuse steps that no image needs, such as a negative number cast to size_t."""
+    values = {name: getattr(p, name) for name in _WINDOW_FIELDS} | {f"pad[{k}]": v for k, v in enumerate(p.pad)}
+    for name, value in values.items():
+        if value > _LARGEST_STEP:
+            raise Problem(f"{who}: {name} is {value}, which is more than any image has. Use a value up to {_LARGEST_STEP}.")
+
+
 def resolve_window(p: Any) -> Window:
     """Stride, dilation and padding of a convolution or pooling description, with their zeros filled in."""
     if p.x_padding > 0 or p.y_padding > 0:
@@ -123,6 +135,7 @@ class Convolution(UnaryFilter):
         super().__init__(filter_params, who)
         x, y = resolve_image(p.i_desc, f"{who}: i_desc"), resolve_image(p.o_desc, f"{who}: o_desc")
         w = descriptors.resolve(p.w_desc, f"{who}: w_desc")
+        check_window(p, who)
         self.window = resolve_window(p)
         self.groups = max(p.groups, 1)
         axes = kernel_axes(w, who)

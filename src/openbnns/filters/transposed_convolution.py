@@ -30,7 +30,7 @@ from ..errors import Problem
 from ._activation_rules import resolve_fused
 from ._base import UnaryFilter
 from ._tensors import Operand, Parameter
-from .convolution import check_output_size, kernel_axes, resolve_image, resolve_window
+from .convolution import check_output_size, check_window, kernel_axes, resolve_image, resolve_window
 from .fully_connected import resolve_bias
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class TransposedConvolution(UnaryFilter):
         x, y = resolve_image(p.i_desc, f"{who}: i_desc"), resolve_image(p.o_desc, f"{who}: o_desc")
         w = descriptors.resolve(p.w_desc, f"{who}: w_desc")
         self._check_supported(p, {"i_desc": x, "o_desc": y, "w_desc": w}, who)
+        check_window(p, who)
         self.window = resolve_window(p)
         out_axis, in_axis, row_axis, column_axis = kernel_axes(w, who)
         self.kernel = (w.size[row_axis], w.size[column_axis])
@@ -97,7 +98,8 @@ class TransposedConvolution(UnaryFilter):
         for name, view in views.items():
             if view.element is not FLOAT32:
                 raise Problem(
-                    f"{who}: {name}.data_type is {view.element.name}, but transposed convolution works on Float32 only.",
+                    f"{who}: {name}.data_type is {view.element.name}, but transposed convolution works on Float32 only. "
+                    "Use BNNSDataTypeFloat32.",
                     kind=TypeError,
                     unsupported=True,
                 )

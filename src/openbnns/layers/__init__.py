@@ -1,0 +1,30 @@
+"""The Python face: layers after the classes of the Swift overlay, on NumPy arrays or descriptors.
+
+See :mod:`openbnns.layers._base` for the rules that all layers share.
+"""
+
+from ._base import BinaryLayer, Gradients, InputGradient, InputGradients, Layer, UnaryLayer
+from ._ports import skip
+from .activation import ActivationGradients, ActivationLayer, apply_activation
+from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
+from .convolution import ConvolutionLayer
+from .fully_connected import FullyConnectedLayer
+
+__all__ = [
+    "ActivationGradients",
+    "ActivationLayer",
+    "BinaryArithmeticLayer",
+    "BinaryLayer",
+    "ConvolutionLayer",
+    "FullyConnectedLayer",
+    "Gradients",
+    "InputGradient",
+    "InputGradients",
+    "InputGradients3",
+    "Layer",
+    "TernaryArithmeticLayer",
+    "UnaryArithmeticLayer",
+    "UnaryLayer",
+    "apply_activation",
+    "skip",
+]

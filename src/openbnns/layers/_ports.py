@@ -1,7 +1,7 @@
 """What users hand to a layer: arrays, descriptors and shapes, brought to the memory and descriptors that filters take.
 
-A :class:`Port` is one tensor of a layer. It knows the NumPy shape of one sample, so it can tell one sample from a batch,
-make arrays that were left out, and word what is wrong with an array in terms of arrays.
+A :class:`Port` is one tensor of a layer. It knows the NumPy shape of one sample, so it can tell one sample from a
+batch, make arrays that were left out, and word what is wrong with an array in terms of arrays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import buffers, descriptors
-from ..capi.enums import BNNSDataType
+from ..capi.enums import BNNSDataLayout, BNNSDataType
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import LAYOUTS, describe
 from ..errors import Problem
@@ -36,7 +36,7 @@ class Skip(enum.Enum):
 
 
 skip: Final = Skip.SKIP
-"""Passed as a gradient argument of ``apply_backward``: do not compute this gradient. Its place in the result is ``None``."""
+"""As a gradient argument of ``apply_backward``: do not compute this gradient. Its place in the result is ``None``."""
 
 
 class DataProblem(Problem):
@@ -80,14 +80,15 @@ class Port:
         self.dense = view.extent == view.count == view.span and not view.layout.blocked32 and self.dtype is not None
 
     def __repr__(self) -> str:
-        return repr(Shape(self.view.size, self.view.layout.code, [self.view.steps[a] for a in self.view.layout.stepped]))
+        view = self.view
+        return repr(Shape(view.size, BNNSDataLayout(view.layout.code), [view.steps[a] for a in view.layout.stepped]))
 
     def full_shape(self, batch: int | None) -> tuple[int, ...]:
         """Shape of an array with this many samples; ``None`` is one sample without a batch axis."""
         return self.shape if batch is None or not self.batched else (batch, *self.shape)
 
     def quick(self, value: Any, shape: tuple[int, ...], accumulate: int) -> tuple[Any, Delta | None] | None:
-        """A gradient argument as (what to return, what the fast call takes), or ``None`` if it needs the full checks."""
+        """A gradient argument as (what to return, what the fast call takes); ``None`` if it needs the full checks."""
         if value is None:
             array: NDArray[Any] = np.empty(shape, self.dtype)
             return array, Delta(self, array, 0)
@@ -104,11 +105,10 @@ class Port:
         self._require_dense(who)
         assert self.dtype is not None
         if array.dtype != self.dtype and not self._holds(array.dtype):
-            cure = f"np.empty({array.shape}, np.{self.dtype.name})" if output else f"the array's .astype(np.{self.dtype.name})"
-            raise Problem(
-                f"{who} is {array.dtype}, but this layer {'writes' if output else 'takes'} {self.dtype.name} here. Pass {cure}.",
-                kind=TypeError,
-            )
+            name = self.dtype.name
+            cure = f"np.empty({array.shape}, np.{name})" if output else f"the array's .astype(np.{name})"
+            verb = "writes" if output else "takes"
+            raise Problem(f"{who} is {array.dtype}, but this layer {verb} {name} here. Pass {cure}.", kind=TypeError)
         batch = self._batch_of(array.shape, who)
         if output:
             self._check_output(array, who)
@@ -117,8 +117,8 @@ class Port:
     def _require_dense(self, who: str) -> None:
         if not self.dense:
             raise Problem(
-                f"{who}: this tensor was described as {describe(self.view)} with steps {self.view.steps}, which no plain array "
-                "holds. Pass a BNNSNDArrayDescriptor with data, or create the layer from a packed shape."
+                f"{who}: this tensor was described as {describe(self.view)} with steps {self.view.steps}, which no "
+                "plain array holds. Pass a BNNSNDArrayDescriptor with data, or create the layer from a packed shape."
             )
 
     def _holds(self, dtype: np.dtype[Any]) -> bool:
@@ -143,8 +143,8 @@ class Port:
     def _check_output(self, array: NDArray[Any], who: str) -> None:
         if not array.flags.c_contiguous:
             raise Problem(
-                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost in a "
-                f"copy. Pass a C-contiguous array, e.g. np.empty({array.shape}, np.{array.dtype.name})."
+                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost "
+                f"in a copy. Pass a C-contiguous array, e.g. np.empty({array.shape}, np.{array.dtype.name})."
             )
         if not array.flags.writeable:
             raise Problem(f"{who} is read-only, but the call writes to it. Pass a writable array.")
@@ -163,14 +163,14 @@ class Port:
             raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
         if view.element is not self.view.element:
             raise Problem(
-                f"{who}.data_type is {view.element.name}, but this layer was created with {self.view.element.name} here.",
+                f"{who}.data_type is {view.element.name}, but the layer was created with {self.view.element.name}.",
                 kind=TypeError,
             )
         same = (view.layout.code, view.size, view.steps) == (self.view.layout.code, self.view.size, self.view.steps)
         if not same and not (view.packed and self.view.packed and view.count == self.view.count):
             raise Problem(
-                f"{who} is {describe(view)} with steps {view.steps}, but this layer was created with {describe(self.view)} with "
-                f"steps {self.view.steps} here. Describe the tensor as at creation."
+                f"{who} is {describe(view)} with steps {view.steps}, but this layer was created with "
+                f"{describe(self.view)} with steps {self.view.steps} here. Describe the tensor as at creation."
             )
 
     def samples_in(self, descriptor: BNNSNDArrayDescriptor, who: str) -> int | None:
@@ -252,8 +252,8 @@ class Arguments:
             elif held != given:
                 other = f"batch_size is {given}" if source == "batch_size" else f"{source} holds {given}"
                 raise Problem(
-                    f"{self.who}: {name} holds {held} sample(s), but {other}. Every array of a call has the same batch axis, "
-                    "and batch_size may be left out."
+                    f"{self.who}: {name} holds {held} sample(s), but {other}. Every array of a call has the same batch "
+                    "axis, and batch_size may be left out."
                 )
         if given is None:
             given = self._from_descriptors()
@@ -270,8 +270,8 @@ class Arguments:
             return 1
         name, port, descriptor = self._described[0]
         raise Problem(
-            f"{self.who}: batch_size cannot be told from {name} (an address, or memory that is no whole number of samples of "
-            f"{port.view.extent} elements). Pass batch_size."
+            f"{self.who}: batch_size cannot be told from {name} (an address, or memory that is no whole number of "
+            f"samples of {port.view.extent} elements). Pass batch_size."
         )
 
 
@@ -292,7 +292,7 @@ def as_array(value: Any, who: str) -> NDArray[Any]:
     if type(value) is np.ndarray:
         return value
     if value is None:
-        raise DataProblem(f"{who} is None, but this call needs it. Pass an array or a descriptor with data.")
+        raise Problem(f"{who} is None, but it is needed. Pass an array or a descriptor with data.")
     if isinstance(value, Shape):
         raise DataProblem(f"{who} is a Shape, which has no data. Pass an array or a descriptor with data.")
     try:
@@ -314,7 +314,8 @@ def data_type(array: NDArray[Any], who: str) -> DataType:
         return DataType.from_dtype(array.dtype)
     except TypeError:
         raise Problem(
-            f"{who} is {array.dtype}, but layers compute in float32. Pass the array's .astype(np.float32).", kind=TypeError
+            f"{who} is {array.dtype}, but layers compute in float32. Pass the array's .astype(np.float32).",
+            kind=TypeError,
         ) from None
 
 
@@ -363,8 +364,8 @@ def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDA
         rank = sample_rank(array.ndim)
     if array.ndim not in (rank, rank + 1) or not 1 <= rank <= 8:
         raise Problem(
-            f"{who} has shape {array.shape}, but one sample has {rank} axes here, and a batch one more in front. Pass such an "
-            "array, a Shape or a descriptor."
+            f"{who} has shape {array.shape}, but one sample has {rank} axes here, and a batch one more in front. Pass "
+            "such an array, a Shape or a descriptor."
         )
     shape = array.shape[array.ndim - rank :]
     return descriptor_for(shape, layout_like(shape), data_type(array, who))
@@ -376,7 +377,7 @@ def describe_parameter(
     """The descriptor, with data, of a parameter; ``axes`` names those of an array, e.g. ``"(out, in)"``."""
     if isinstance(value, BNNSNDArrayDescriptor):
         if value.data is None:
-            raise DataProblem(f"{who}.data is NULL. A parameter needs values from the start: give the descriptor memory.")
+            raise DataProblem(f"{who}.data is NULL. A parameter needs values at creation: give the descriptor memory.")
         return value
     array = as_array(value, who)
     kind = data_type(array, who)
@@ -386,8 +387,8 @@ def describe_parameter(
     if not array.flags.c_contiguous:
         if client_pointer:
             raise Problem(
-                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so the layer cannot use it in "
-                "place as BNNSFlagsUseClientPtr asks. Pass a C-contiguous array."
+                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so the layer cannot use "
+                "it in place as BNNSFlagsUseClientPtr asks. Pass a C-contiguous array."
             )
         array = np.ascontiguousarray(array)
     return descriptor_for(array.shape, layout, kind, array)

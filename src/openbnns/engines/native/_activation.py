@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core as core
-from ..reference.activation import Activation
+from ..reference.activation import Activation, Function
 
 
 def spec(f: Activation) -> tuple[int, float, float]:
@@ -19,7 +19,10 @@ def spec(f: Activation) -> tuple[int, float, float]:
 def gradient_from_input(f: Activation, z: NDArray[Any], dy: NDArray[Any], threads: int) -> NDArray[Any]:
     """dz = dy * f'(z), computed from z (N, ...) by the activation kernel along the last axis."""
     length = z.shape[-1]
+    if f.right_slope:  # slope 1 at 0: that of LeakyRectifiedLinear with alpha 0
+        f = Activation(Function.LEAKY_RECTIFIED_LINEAR)
     plan = core.activation(1, length, 1, 0, spec(f), 0)
+    z = np.ascontiguousarray(z)
     dy = np.ascontiguousarray(dy)
     dz = np.empty_like(dy)
     x_slot, dx_slot, dy_slot = 0, 4, 5

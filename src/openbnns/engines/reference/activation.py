@@ -62,12 +62,16 @@ class Function(IntEnum):
 
 @dataclass(frozen=True)
 class Activation:
-    """One activation function with its parameters; channel_alpha (C,) belongs to axis 1 of an (N, C, ...) array."""
+    """One activation function with its parameters; channel_alpha (C,) belongs to axis 1 of an (N, C, ...) array.
+
+    right_slope makes the derivative of RectifiedLinear at 0 the one from the right (1), which the output cannot tell.
+    """
 
     function: int
     alpha: float = 0.0
     beta: float = 0.0
     channel_alpha: Array | None = None
+    right_slope: bool = False
 
 
 IDENTITY: Final = Activation(Function.IDENTITY)
@@ -169,7 +173,9 @@ def fused_backward(f: Activation, dy: Array, y: Array | None, z: Array | None = 
 
     GELUApproximationSigmoid is not one-to-one, so z is preferred for it; without z see _gelu_sigmoid_slope_from_output.
     """
-    exact_from_output = f.function in FROM_OUTPUT - {Function.GELU_APPROXIMATION_SIGMOID}
+    exact_from_output = f.function in FROM_OUTPUT - {Function.GELU_APPROXIMATION_SIGMOID} and not f.right_slope
+    if f.function == Function.ELU and f.alpha < 0.0:
+        exact_from_output = False
     if z is not None and (y is None or not exact_from_output):
         return backward(f, dy, x=z)
     return backward(f, dy, y=y)
@@ -341,8 +347,8 @@ def _elu_slope_from_output(f: Activation, y: Array) -> Array:
 
 
 def _celu_slope_from_output(f: Activation, y: Array) -> Array:
-    """exp(x/alpha) = y/alpha + 1 below zero."""
-    return np.where(y < 0.0, y / f.alpha + 1.0, _leaky_slope_from_output(f, y))
+    """exp(x/alpha) = y/alpha + 1 below zero; y has the sign of x for every alpha but 0, which gives ReLU."""
+    return _one_where(y > 0.0) if f.alpha == 0.0 else np.where(y < 0.0, y / f.alpha + 1.0, 1.0)
 
 
 def _softplus_slope_from_output(f: Activation, y: Array) -> Array:
@@ -430,7 +436,7 @@ _FORMULAS: Final[dict[int, _Formula]] = {
     ),
     Function.RECTIFIED_LINEAR: _Formula(
         lambda f, x: np.maximum(x, 0.0),
-        lambda f, x: _one_where(x > 0.0),
+        lambda f, x: _one_where(x >= 0.0 if f.right_slope else x > 0.0),
         lambda f, y: _one_where(y > 0.0),
     ),
     Function.LEAKY_RECTIFIED_LINEAR: _Formula(

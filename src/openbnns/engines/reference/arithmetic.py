@@ -110,7 +110,7 @@ def backward(
         shape = operand.shape if operand is not None else shapes[k] if shapes is not None else dy.shape
         gradient = operation.gradients[k](dz, z, *operands)
         if split_ties and function in (Function.MINIMUM, Function.MAXIMUM):
-            gradient = np.where(np.equal(*operands), 0.5 * dz, gradient)
+            gradient = np.where(operands[0] == operands[1], 0.5 * dz, gradient)
         gradients.append(sum_to_shape(gradient, dz.shape, shape))
     return gradients
 

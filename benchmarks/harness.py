@@ -1,0 +1,343 @@
+"""Verifies, then times: ours and PyTorch alternate in one process, and their ratio is reported.
+
+Each round times one side, then the other (in turn), then a ceiling of the machine, so that a disturbance hits all
+three. The ratio of a round is formed within that round; its median counts. Between sides there is a short sleep:
+PyTorch's threads keep spinning for a while after their work and would take a core from whoever comes next.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import openbnns
+from cases import Arrays, Calls, Case
+from openbnns import engines
+
+Step = Callable[[], Any]
+
+TOLERANCE = 5e-5  # largest difference, as a fraction of the largest value
+SETTLE = 0.02  # seconds until the other side's threads sleep
+SLICE = 0.03  # seconds that each side works per round, at least one step
+ROUNDS = (5, 25)  # fewest and most
+QUIET = 0.1  # share of the machine that others may take in a round that counts
+PATIENCE = 3  # times the allotted time is spent to find quiet rounds
+STATISTICS = Path("/proc/stat")
+
+
+@dataclass(frozen=True)
+class Settings:
+    threads: int = 2
+    seconds: float = 1.5  # per case, about
+
+    @property
+    def judged(self) -> bool:
+        """Targets are set for two threads."""
+        return self.threads == 2
+
+
+@dataclass
+class Figure:
+    """One number with the target it has to meet."""
+
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+    at_most: bool = False  # the target is an upper limit
+    note: str = ""
+
+    @property
+    def passed(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.at_most else self.value >= self.target
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self) | {"passed": self.passed}
+
+
+@dataclass
+class Result:
+    """One case. Times are medians in seconds; ratios are torch / ours, so above 1 ours is faster."""
+
+    name: str
+    threads: int
+    error: float  # largest difference from PyTorch
+    ours: float = 0.0
+    ours_best: float = 0.0
+    ours_forward: float = 0.0
+    ours_backward: float = 0.0
+    torch: float = 0.0
+    torch_best: float = 0.0
+    layout: str = ""  # the layout in which PyTorch was fastest
+    ratio: float = 0.0
+    ratio_low: float = 0.0
+    ratio_high: float = 0.0
+    ratio_of_best: float = 0.0
+    rounds: int = 0
+    rate: float = 0.0  # GFLOP/s or GB/s of ours
+    rate_unit: str = ""
+    ceiling: float = 0.0  # the machine's, in the same unit, measured in the same rounds
+    target: float | None = None
+    share_target: float | None = None
+    disturbance: float = 0.0  # share of the cores that other processes took meanwhile, at most
+    wrong: str = ""  # why verification failed
+
+    @property
+    def share(self) -> float:
+        return self.rate / self.ceiling if self.ceiling else 0.0
+
+    @property
+    def disturbed(self) -> bool:
+        return self.disturbance > QUIET
+
+    @property
+    def passed(self) -> bool | None:
+        if self.wrong:
+            return False
+        if self.target is None:
+            return None
+        return self.ratio >= self.target and (self.share_target is None or self.share >= self.share_target)
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self) | {"share": self.share, "passed": self.passed}
+
+
+# Ceilings of the machine.
+
+
+class Ceilings:
+    """Arithmetic and copy speed of the machine with a number of threads, each measurement a few milliseconds."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads)
+        count = (64 << 20) // 4
+        self._source, self._target = np.ones(count, np.float32), np.zeros(count, np.float32)
+        self._parts = [slice(i * count // threads, (i + 1) * count // threads) for i in range(threads)]
+        self._iterations = 1000
+        while self._timed(self._multiply_add)[0] < 0.005:
+            self._iterations *= 2
+
+    def gflops(self) -> float:
+        """GFLOP/s of multiply-adds on registers."""
+        time.sleep(SETTLE)
+        seconds, done = self._timed(self._multiply_add)
+        return sum(done) / seconds
+
+    def gigabytes(self) -> float:
+        """GB/s (read and written) of numpy.copyto on 64 MB of float32, one part per thread."""
+        time.sleep(SETTLE)
+        seconds, _ = self._timed(self._copy)
+        return 2 * self._source.nbytes / seconds / 1e9
+
+    def _multiply_add(self, thread: int) -> float:
+        return float(engines._core.peak_gflop(self._iterations))
+
+    def _copy(self, thread: int) -> float:
+        part = self._parts[thread]
+        np.copyto(self._target[part], self._source[part])
+        return 0.0
+
+    def _timed(self, work: Callable[[int], float]) -> tuple[float, list[float]]:
+        start = time.perf_counter()
+        done = list(self._pool.map(work, range(self.threads)))
+        return time.perf_counter() - start, done
+
+
+# Timing.
+
+
+def repeat(step: Step, count: int) -> float:
+    """Seconds per step over ``count`` steps in a row."""
+    start = time.perf_counter()
+    for _ in range(count):
+        step()
+    return (time.perf_counter() - start) / count
+
+
+def estimate(step: Step) -> int:
+    """How many steps fill a slice, after warming up."""
+    step()
+    count, seconds = 1, repeat(step, 1)
+    while count * seconds < 0.1 * SLICE:
+        count *= 4
+        seconds = repeat(step, count)
+    return max(1, round(SLICE / seconds))
+
+
+def sampler(step: Step) -> Callable[[], float]:
+    """Measures seconds per step, once the other side's threads sleep and ours are awake."""
+    count = estimate(step)
+
+    def sample() -> float:
+        time.sleep(SETTLE)
+        if count > 1:
+            repeat(step, 1 + count // 20)
+        return repeat(step, count)
+
+    return sample
+
+
+class Load:
+    """How much of the machine other processes take from now on."""
+
+    def __init__(self) -> None:
+        self._busy, self._own, self._start = self._busy_seconds(), time.process_time(), time.perf_counter()
+
+    def others(self) -> float:
+        """Their share of all cores since the start; 0 where the system does not tell."""
+        own, elapsed = time.process_time() - self._own, time.perf_counter() - self._start
+        return max(0.0, (self._busy_seconds() - self._busy - own) / elapsed / (os.cpu_count() or 1))
+
+    @staticmethod
+    def _busy_seconds() -> float:
+        if not STATISTICS.exists():
+            return 0.0
+        user, nice, system, _, _, interrupt, soft, stolen = STATISTICS.read_text().split()[1:9]
+        return sum(map(int, (user, nice, system, interrupt, soft, stolen))) / os.sysconf("SC_CLK_TCK")
+
+
+def alternate(samplers: list[Callable[[], float]], seconds: float) -> tuple[list[list[float]], float]:
+    """One value per sampler and round, and how much other processes disturbed.
+
+    The order reverses from round to round. Rounds in which other processes took a noticeable share of the machine are
+    repeated for a while; if quiet ones remain too few, the quietest are used.
+    """
+    rounds: list[tuple[float, list[float]]] = []
+    order = list(range(len(samplers)))
+    gc.collect()
+    gc.disable()
+    try:
+        start = time.perf_counter()
+        while _wants_more(rounds, (time.perf_counter() - start) / seconds):
+            load, values = Load(), [0.0] * len(samplers)
+            for i in order:
+                values[i] = samplers[i]()
+            order.reverse()
+            rounds.append((load.others(), values))
+    finally:
+        gc.enable()
+    rounds.sort(key=lambda r: r[0])
+    quiet = sum(share <= QUIET for share, _ in rounds)
+    kept = rounds[: max(quiet, ROUNDS[0])]
+    return [list(column) for column in zip(*(values for _, values in kept), strict=True)], kept[-1][0]
+
+
+def _wants_more(rounds: list[tuple[float, list[float]]], spent: float) -> bool:
+    """Whether to go on; ``spent`` is the share of the time allotted, which may triple on a busy machine."""
+    quiet = sum(share <= QUIET for share, _ in rounds)
+    if len(rounds) < ROUNDS[0]:
+        return True
+    return quiet < ROUNDS[1] and spent < (1 if quiet >= ROUNDS[0] else PATIENCE)
+
+
+# One case.
+
+
+def peer_step(case: Case, arrays: Arrays, layout: str) -> Step:
+    """PyTorch's step in a layout, on copies of the same numbers; returns y and the gradients."""
+    import torch
+
+    def tensor(name: str) -> Any:
+        t = torch.from_numpy(arrays[name]).clone()
+        return t.contiguous(memory_format=torch.channels_last) if layout == "channels last" and t.dim() == 4 else t
+
+    forward = case.peer(torch)
+    leaves = [tensor(name).requires_grad_() for name in case.inputs]
+    dy = tensor("dy")
+
+    def gradients() -> tuple[Any, ...]:
+        y = forward(*leaves)
+        return (y, *torch.autograd.grad(y, leaves, dy))
+
+    def own_gradients() -> tuple[Any, ...]:
+        for leaf in leaves:
+            leaf.grad = None
+        y = forward(*leaves)
+        y.backward(dy)
+        return (y, *(leaf.grad for leaf in leaves))
+
+    return own_gradients if case.own_gradients else gradients
+
+
+def our_step(calls: Calls) -> Step:
+    forward, backward = calls.forward, calls.backward
+
+    def step() -> None:
+        forward()
+        backward()
+
+    return step
+
+
+def difference(ours: NDArray[np.float32], theirs: NDArray[np.float32]) -> float:
+    """Largest difference as a fraction of the largest value; infinite if anything is NaN."""
+    scale = float(np.abs(theirs).max()) or 1.0
+    worst = float(np.abs(ours - theirs).max()) / scale
+    return worst if np.isfinite(worst) else float("inf")
+
+
+def verify(case: Case, arrays: Arrays, calls: Calls, theirs: Step) -> tuple[float, str]:
+    """(largest difference, what is wrong): every result against PyTorch's; ours start out as NaN."""
+    for name in case.results:
+        arrays[name].fill(np.nan)
+    for name, call in (("forward", calls.forward), ("backward", calls.backward)):
+        if call() != 0:
+            return float("inf"), f"{name} failed: {openbnns.last_error()}"
+    expected = [t.detach().numpy() for t in theirs()]
+    errors = {n: difference(arrays[n], e) for n, e in zip(case.results, expected, strict=True)}
+    wrong = [f"{name} is off by {error:.1e}" for name, error in errors.items() if error > TOLERANCE]
+    return max(errors.values()), ", ".join(wrong)
+
+
+def fastest_layout(case: Case, arrays: Arrays) -> tuple[str, Step]:
+    """The layout in which PyTorch is fastest, by the best of a few slices each."""
+    steps = {layout: peer_step(case, arrays, layout) for layout in case.layouts}
+    if len(steps) > 1:
+        counts = {layout: estimate(step) for layout, step in steps.items()}
+        best = {layout: min(repeat(steps[layout], counts[layout]) for _ in range(3)) for layout in steps}
+        layout = min(best, key=lambda name: best[name])
+    else:
+        layout = case.layouts[0]
+    return layout, steps[layout]
+
+
+def run_case(case: Case, settings: Settings, ceilings: Ceilings) -> Result:
+    """Verify a case and time it."""
+    arrays = case.arrays()
+    calls = case.calls(arrays)
+    layout, theirs = fastest_layout(case, arrays)
+    error, wrong = verify(case, arrays, calls, theirs)
+    result = Result(case.name, settings.threads, error, layout=layout, wrong=wrong)
+    if settings.judged:
+        result.target, result.share_target = case.target, case.share_target
+    if wrong:
+        return result
+
+    measure = ceilings.gflops if case.flops else ceilings.gigabytes
+    samplers = [sampler(our_step(calls)), sampler(theirs), measure]
+    (ours, torch, limits), result.disturbance = alternate(samplers, settings.seconds)
+    ratios = [t / o for o, t in zip(ours, torch, strict=True)]
+    result.ours, result.ours_best = statistics.median(ours), min(ours)
+    result.torch, result.torch_best = statistics.median(torch), min(torch)
+    result.ratio, result.ratio_low, result.ratio_high = statistics.median(ratios), min(ratios), max(ratios)
+    result.ratio_of_best = result.torch_best / result.ours_best
+    result.rounds = len(ratios)
+    result.rate = (case.flops or case.bytes) / result.ours / 1e9
+    result.rate_unit = "GFLOP/s" if case.flops else "GB/s"
+    result.ceiling = statistics.median(limits)
+    (forward, backward), _ = alternate([sampler(calls.forward), sampler(calls.backward)], settings.seconds / 5)
+    result.ours_forward, result.ours_backward = statistics.median(forward), statistics.median(backward)
+    return result

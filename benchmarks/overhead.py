@@ -1,0 +1,74 @@
+"""What does a call cost, what does an import cost, how big is the package?"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+import convolution
+import fully_connected
+import openbnns
+from cases import Case
+from harness import Figure, Settings, alternate, repeat, sampler
+from openbnns import capi
+
+IMPORT = "import time, numpy; start = time.perf_counter(); import openbnns; print(time.perf_counter() - start)"
+
+
+def figures() -> dict[str, Callable[[Settings], Figure]]:
+    """Measurements by name."""
+    measurements: dict[str, Callable[[Settings], Figure]] = {
+        "overhead/apply of a 1x8 -> 8 layer": apply,
+        "overhead/import beyond NumPy": import_time,
+        "overhead/installed size": installed_size,
+    }
+    for case in (fully_connected.cases()[1], convolution.cases()[0]):
+        measurements[f"overhead/create {case.name}"] = partial(creation, case=case)
+    return measurements
+
+
+def apply(settings: Settings) -> Figure:
+    """One forward call against the bare matrix product in NumPy, without bias."""
+    arrays = fully_connected.cases()[0].arrays()
+    x, w, y = arrays["x"], arrays["w"], arrays["y"]
+    f = fully_connected.calls(arrays).filter
+    product = np.empty_like(y)
+    transposed = np.ascontiguousarray(w.T)
+    sides = (partial(capi.BNNSFilterApply, f, x, y), partial(np.matmul, x, transposed, out=product))
+    (ours, numpy), _ = alternate([sampler(step) for step in sides], settings.seconds)
+    ratio = statistics.median(o / n for o, n in zip(ours, numpy, strict=True))
+    note = f"ours {statistics.median(ours) * 1e9:.0f} ns, np.matmul {statistics.median(numpy) * 1e9:.0f} ns"
+    return Figure("overhead/apply of a 1x8 -> 8 layer", ratio, "x np.matmul", 4.0, at_most=True, note=note)
+
+
+def import_time(settings: Settings) -> Figure:
+    """Median over fresh interpreters in which NumPy is already imported."""
+    count = 5 if settings.seconds < 1 else 11
+    command = [sys.executable, "-c", IMPORT]
+    outputs = [subprocess.run(command, capture_output=True, check=True, text=True).stdout for _ in range(count + 1)]
+    runs = [float(text) for text in outputs[1:]]  # the first may have compiled the sources
+    note = f"fastest {min(runs) * 1e3:.1f} ms of {count}"
+    return Figure("overhead/import beyond NumPy", statistics.median(runs) * 1e3, "ms", 60.0, at_most=True, note=note)
+
+
+def installed_size(settings: Settings) -> Figure:
+    """Everything in the package's folder, compiled Python included."""
+    folder = Path(openbnns.__file__).parent
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    native = sum(path.stat().st_size for path in files if path.suffix == ".so")
+    total = sum(path.stat().st_size for path in files)
+    note = f"{native / 1e6:.1f} MB of it compiled core"
+    return Figure("overhead/installed size", total / 1e6, "MB", 5.0, at_most=True, note=note)
+
+
+def creation(settings: Settings, *, case: Case) -> Figure:
+    """Time to create a filter, apart from applying it."""
+    arrays = case.arrays()
+    times = [repeat(partial(case.calls, arrays), 20) for _ in range(5)]
+    return Figure(f"overhead/create {case.name}", statistics.median(times) * 1e6, "us", note="filter and descriptors")

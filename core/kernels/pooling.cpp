@@ -1,0 +1,359 @@
+// z = pool(x) + b, y = f(z), plane by plane; see PoolingShape for the tensors and the meaning of indices.
+//
+// A window without a cell in the plane gives minus infinity for Max and 0 for the others. Indices that point outside the
+// plane are left out in backward.
+#include <limits>
+
+#include "kernels/activation.h"
+#include "kernels/makers.h"
+#include "kernels/pooling_pairs.h"
+#include "kernels/pooling_windows.h"
+#include "kernels/scratch_uses.h"
+#include "runtime/scratch.h"
+#include "runtime/thread_pool.h"
+#include "simd/math.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+enum Function { kMax, kAverageIncludingPadding, kAverageExcludingPadding, kUnMax, kL2Norm };
+
+constexpr int64_t kSerialElements = 32768;
+
+// Where a plane's indices are, of either width.
+struct IndexPlane {
+  void* data;
+  bool wide;
+
+  uint64_t get(int64_t i) const {
+    return wide ? static_cast<const uint64_t*>(data)[i] : static_cast<const uint32_t*>(data)[i];
+  }
+  IndexPlane from(int64_t i) const {
+    if (wide) return {static_cast<uint64_t*>(data) + i, true};
+    return {static_cast<uint32_t*>(data) + i, false};
+  }
+  explicit operator bool() const { return data != nullptr; }
+};
+
+// index[c] = position of window c's winning tap, -1 (all bits) where there is none. Windows start at `base` and are
+// `step` apart; relative[tap] is the tap's distance from the start of its window.
+template <class Index>
+void write_positions(Index* index, const int32_t* winner, int64_t count, int64_t base, int64_t step,
+                     const int32_t* relative) {
+  for (int64_t c = 0; c < count; c++)
+    index[c] = winner[c] < 0 ? static_cast<Index>(-1) : static_cast<Index>(base + c * step + relative[winner[c]]);
+}
+
+class Pooling final : public Plan {
+ public:
+  Pooling(const PoolingShape& s, const ActivationSpec& activation)
+      : shape_(s),
+        activation_(activation),
+        geometry_({s.in_height, s.in_width, s.out_height, s.out_width, s.kernel_height, s.kernel_width, s.stride_y,
+                   s.stride_x, s.dilation_y, s.dilation_x, s.pad_up, s.pad_left}),
+        counts_(geometry_.shape),
+        pairs_(fits_pairs(s)),
+        whole_(fits_whole(s)) {
+    for (int64_t ky = 0; ky < s.kernel_height; ky++)
+      for (int64_t kx = 0; kx < s.kernel_width; kx++)
+        relative_.push_back(static_cast<int32_t>(ky * s.dilation_y * s.in_width + kx * s.dilation_x));
+  }
+
+  void forward(const Call& call) override {
+    for_each_plane(call, false, [&](const Work& work, int64_t n, int64_t c) { forward_plane(call, work, n, c); });
+  }
+
+  void backward(const Call& call) override {
+    double* plane_sums = nullptr;  // [batch][channels] sums of dz
+    if (call.address[DB])
+      plane_sums = reinterpret_cast<double*>(
+          scratch(kPartialSums, static_cast<size_t>(std::max<int64_t>(call.batch * shape_.channels, 1)) * 2));
+    for_each_plane(call, true,
+                   [&](const Work& work, int64_t n, int64_t c) { backward_plane(call, work, n, c, plane_sums); });
+    if (plane_sums) write_bias_gradient(call, plane_sums);
+  }
+
+ private:
+  // Scratch of one thread; see the layouts in windows.h.
+  struct Work {
+    float* bordered_x;
+    float* bordered_dz;
+    int32_t* winner;
+    float* dz;      // [out_height][out_width]
+    float* plane;   // [in_height][in_width], or of the output
+    float* gather;  // for WindowGeometry::gather
+  };
+
+  // 2 x 2 windows, side by side and all inside
+  static bool fits_pairs(const PoolingShape& s) {
+    return s.kernel_height == 2 && s.kernel_width == 2 && s.stride_y == 2 && s.stride_x == 2 && s.dilation_y == 1 &&
+           s.dilation_x == 1 && s.pad_up == 0 && s.pad_left == 0 && 2 * s.out_height <= s.in_height &&
+           2 * s.out_width <= s.in_width;
+  }
+  // one window that holds the whole plane
+  static bool fits_whole(const PoolingShape& s) {
+    return s.out_height == 1 && s.out_width == 1 && s.dilation_y == 1 && s.dilation_x == 1 &&
+           s.kernel_height - s.pad_up >= s.in_height && s.kernel_width - s.pad_left >= s.in_width;
+  }
+
+  bool is_average() const {
+    return shape_.function == kAverageIncludingPadding || shape_.function == kAverageExcludingPadding;
+  }
+  bool uses_windows() const {
+    return shape_.function != kUnMax && !(pairs_ && shape_.function != kL2Norm) && !(whole_ && is_average());
+  }
+
+  float border() const {
+    bool ignored = shape_.function == kMax && !shape_.padding_wins;
+    return ignored ? -std::numeric_limits<float>::infinity() : 0.0f;
+  }
+  // Cells that an average divides by, in a window that all cells of `counts_` do not matter to.
+  float divisor() const { return static_cast<float>(shape_.kernel_height * shape_.kernel_width); }
+  const pooling::CellCounts* counts() const {
+    return shape_.function == kAverageExcludingPadding ? &counts_ : nullptr;
+  }
+  pooling::PairPlane pair_plane() const {
+    return {shape_.in_height, shape_.in_width, shape_.out_height, shape_.out_width};
+  }
+
+  template <class Body>
+  void for_each_plane(const Call& call, bool backward, Body&& body) const {
+    int64_t planes = call.batch * shape_.channels;
+    bool small = planes * (geometry_.in_plane() + geometry_.out_plane()) < kSerialElements;
+    int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(small ? 1 : call.threads, planes)));
+    parallel(workers, [&](int worker, int count) {
+      Work work = make_work(backward);
+      for (int64_t i = planes * worker / count; i < planes * (worker + 1) / count; i++)
+        body(work, i / shape_.channels, i % shape_.channels);
+    });
+  }
+
+  Work make_work(bool backward) const {
+    Work work{};
+    if (shape_.function == kMax)
+      work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, static_cast<size_t>(geometry_.gradient.room())));
+    if (uses_windows()) {
+      work.bordered_x = scratch(kInputBand, static_cast<size_t>(geometry_.input.room()));
+      geometry_.input.fill_border(work.bordered_x, border());
+    }
+    if (!backward) return work;
+    work.dz = scratch(kActivated, static_cast<size_t>(geometry_.out_plane()));
+    work.plane = scratch(kOutputTile, static_cast<size_t>(std::max(geometry_.in_plane(), geometry_.out_plane())));
+    if (uses_windows()) {
+      work.bordered_dz = scratch(kGradientBand, static_cast<size_t>(geometry_.gradient.room()));
+      geometry_.gradient.fill_border(work.bordered_dz, 0);
+      work.gather = scratch(kPatches, static_cast<size_t>(geometry_.gather_room()));
+    }
+    return work;
+  }
+
+  const float* input(const Call& call, int slot, int64_t n, int64_t c) const {
+    return call.address[slot] ? call.address[slot] + n * call.stride[slot] + c * geometry_.in_plane() : nullptr;
+  }
+  float* output(const Call& call, int slot, int64_t n, int64_t c) const {
+    return call.address[slot] + n * call.stride[slot] + c * geometry_.out_plane();
+  }
+  IndexPlane indices(const Call& call, int64_t n, int64_t c) const {
+    IndexPlane all{call.address[kPoolingIndices], shape_.wide_indices};
+    if (!all) return all;
+    int64_t plane = shape_.function == kUnMax ? geometry_.in_plane() : geometry_.out_plane();
+    return all.from(n * call.stride[kPoolingIndices] + c * plane);
+  }
+
+  void forward_plane(const Call& call, const Work& work, int64_t n, int64_t c) const {
+    const float* x = input(call, X, n, c);
+    float* y = output(call, Y, n, c);
+    float bias = call.address[B] ? call.address[B][c] : 0;
+    if (shape_.function == kUnMax)
+      unpool(x, indices(call, n, c), bias, y);
+    else
+      pool(work, x, indices(call, n, c), bias, y);
+    if (!is_identity(activation_)) activation_forward(activation_, y, y, geometry_.out_plane(), shape_.out_width);
+  }
+
+  // y [out_height][out_width] = pool(x) + bias
+  void pool(const Work& work, const float* x, const IndexPlane& index, float bias, float* y) const {
+    PlaneWriter out{y, shape_.out_width, y + geometry_.out_plane()};
+    if (uses_windows()) geometry_.input.place(work.bordered_x, x);
+    if (shape_.function == kMax && index) return max_with_indices(work, x, index, bias, y);
+    if (shape_.function == kMax && pairs_) return pooling::max_pairs(pair_plane(), x, bias, y);
+    if (shape_.function == kMax) return pooling::max_windows(geometry_, work.bordered_x, bias, out);
+    if (shape_.function == kL2Norm) return pooling::norm_windows(geometry_, work.bordered_x, bias, out);
+    if (pairs_) return pooling::average_pairs(pair_plane(), x, bias, y);
+    if (whole_) {
+      y[0] = plane_sum(x, geometry_.in_plane()) / whole_divisor() + bias;
+      return;
+    }
+    pooling::average_windows(geometry_, work.bordered_x, divisor(), counts(), bias, out);
+  }
+
+  float whole_divisor() const { return counts() ? static_cast<float>(geometry_.in_plane()) : divisor(); }
+
+  static float plane_sum(const float* x, int64_t count) {
+    double lanes[kWidth] = {};
+    add_lanes(x, count, lanes);
+    return static_cast<float>(sum_lanes(load_wide(lanes)));
+  }
+
+  void max_with_indices(const Work& work, const float* x, const IndexPlane& index, float bias, float* y) const {
+    int64_t pitch = geometry_.gradient.row_pitch;
+    if (pairs_) {
+      pooling::max_pairs_with_winners(pair_plane(), x, bias, y, work.winner, pitch);
+    } else {
+      PlaneWriter out{y, shape_.out_width, y + geometry_.out_plane()};
+      pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, bias, &out, work.winner, pitch);
+    }
+    for (int64_t r = 0; r < shape_.out_height; r++) {
+      int32_t* winner = work.winner + r * pitch;
+      if (shape_.padding_wins) drop_padded_winners(r, winner);
+      int64_t base = (r * shape_.stride_y - shape_.pad_up) * shape_.in_width - shape_.pad_left;
+      IndexPlane to = index.from(r * shape_.out_width);
+      if (to.wide)
+        write_positions(static_cast<uint64_t*>(to.data), winner, shape_.out_width, base, shape_.stride_x,
+                        relative_.data());
+      else
+        write_positions(static_cast<uint32_t*>(to.data), winner, shape_.out_width, base, shape_.stride_x,
+                        relative_.data());
+    }
+  }
+
+  // A zero of the padding has no position in the plane.
+  void drop_padded_winners(int64_t row, int32_t* winner) const {
+    for (int64_t c = 0; c < shape_.out_width; c++) {
+      int64_t ky = winner[c] / shape_.kernel_width, kx = winner[c] % shape_.kernel_width;
+      int64_t y = row * shape_.stride_y + ky * shape_.dilation_y - shape_.pad_up;
+      int64_t x = c * shape_.stride_x + kx * shape_.dilation_x - shape_.pad_left;
+      if (y < 0 || y >= shape_.in_height || x < 0 || x >= shape_.in_width) winner[c] = -1;
+    }
+  }
+
+  // y [out_height][out_width] = bias everywhere, plus x at the indices
+  void unpool(const float* x, const IndexPlane& index, float bias, float* y) const {
+    std::fill_n(y, geometry_.out_plane(), bias);
+    for (int64_t i = 0; i < geometry_.in_plane(); i++) {
+      uint64_t to = index.get(i);
+      if (to < static_cast<uint64_t>(geometry_.out_plane())) y[to] = x[i] + bias;
+    }
+  }
+
+  void backward_plane(const Call& call, const Work& work, int64_t n, int64_t c, double* plane_sums) const {
+    const float* dz = output_gradient(call, work, n, c);
+    if (plane_sums) {
+      double lanes[kWidth] = {};
+      add_lanes(dz, geometry_.out_plane(), lanes);
+      plane_sums[n * shape_.channels + c] = sum_lanes(load_wide(lanes));
+    }
+    float* dx = const_cast<float*>(input(call, DX, n, c));
+    if (!dx) return;
+    const float* x = input(call, X, n, c);
+    IndexPlane index = indices(call, n, c);
+    bool adds = call.adds(DX);
+    if (shape_.function == kUnMax) return unpool_backward(index, dz, dx, adds);
+    if (shape_.function == kMax && index) return scatter(index, dz, dx, adds);
+    if (shape_.function == kMax && !pairs_) return max_backward(work, x, dz, dx, adds);
+    if (shape_.function == kL2Norm) return norm_backward(work, x, dz, dx, adds);
+    if (!pairs_ && !whole_) return average_backward(work, dz, dx, adds);
+    float* to = adds ? work.plane : dx;
+    if (!pairs_)
+      std::fill_n(to, geometry_.in_plane(), dz[0] / whole_divisor());
+    else if (shape_.function == kMax)
+      pooling::max_pairs_backward(pair_plane(), x, dz, to);
+    else
+      pooling::average_pairs_backward(pair_plane(), dz, to);
+    if (adds) add_row(dx, to, geometry_.in_plane());
+  }
+
+  // y = f(z): dz = dy * f'(y); [out_height][out_width]
+  const float* output_gradient(const Call& call, const Work& work, int64_t n, int64_t c) const {
+    const float* dy = output(call, DY, n, c);
+    if (is_identity(activation_)) return dy;
+    activation_backward_from_output(activation_, output(call, Y, n, c), dy, work.dz, geometry_.out_plane(),
+                                    shape_.out_width);
+    return work.dz;
+  }
+
+  // z(index(i)) = x(i): dx(i) = dz(index(i))
+  void unpool_backward(const IndexPlane& index, const float* dz, float* dx, bool adds) const {
+    for (int64_t i = 0; i < geometry_.in_plane(); i++) {
+      uint64_t from = index.get(i);
+      float gradient = from < static_cast<uint64_t>(geometry_.out_plane()) ? dz[from] : 0;
+      dx[i] = adds ? dx[i] + gradient : gradient;
+    }
+  }
+
+  // z(i) = x(index(i)): dx(index(i)) += dz(i)
+  void scatter(const IndexPlane& index, const float* dz, float* dx, bool adds) const {
+    if (!adds) std::fill_n(dx, geometry_.in_plane(), 0.0f);
+    for (int64_t i = 0; i < geometry_.out_plane(); i++) {
+      uint64_t to = index.get(i);
+      if (to < static_cast<uint64_t>(geometry_.in_plane())) dx[to] += dz[i];
+    }
+  }
+
+  // z = max over taps of x: dz goes to the tap that won, found again from x
+  void max_backward(const Work& work, const float* x, const float* dz, float* dx, bool adds) const {
+    geometry_.input.place(work.bordered_x, x);
+    pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, 0, nullptr,
+                          work.winner + geometry_.gradient_origin(), geometry_.gradient.row_pitch);
+    geometry_.gradient.place(work.bordered_dz, dz);
+    geometry_.gather(dx, adds, work.gather, [&](const Phase& phase, const PlaneWriter& out) {
+      pooling::gather_won(geometry_, phase, work.bordered_dz, work.winner, out);
+    });
+  }
+
+  // z = sum over taps of x / divisor: dx = sum over windows of dz / divisor
+  void average_backward(const Work& work, const float* dz, float* dx, bool adds) const {
+    for (int64_t r = 0; r < shape_.out_height; r++)
+      for (int64_t c = 0; c < shape_.out_width; c++) {
+        float count = counts() ? counts_.rows[r] * counts_.columns[c] : divisor();
+        work.dz[r * shape_.out_width + c] = count > 0 ? dz[r * shape_.out_width + c] / count : 0;
+      }
+    geometry_.gradient.place(work.bordered_dz, work.dz);
+    geometry_.gather(dx, adds, work.gather, [&](const Phase& phase, const PlaneWriter& out) {
+      pooling::gather_all(geometry_, phase, work.bordered_dz, out);
+    });
+  }
+
+  // z = p = sqrt(sum over taps of x^2): dx = x * sum over windows of dz / p, 0 where p = 0
+  void norm_backward(const Work& work, const float* x, const float* dz, float* dx, bool adds) const {
+    geometry_.input.place(work.bordered_x, x);
+    PlaneWriter norms{work.plane, shape_.out_width, work.plane + geometry_.out_plane()};
+    pooling::norm_windows(geometry_, work.bordered_x, 0, norms);
+    for (int64_t i = 0; i < geometry_.out_plane(); i++) work.dz[i] = work.plane[i] == 0 ? 0 : dz[i] / work.plane[i];
+    geometry_.gradient.place(work.bordered_dz, work.dz);
+    geometry_.gather(work.plane, false, work.gather, [&](const Phase& phase, const PlaneWriter& out) {
+      pooling::gather_all(geometry_, phase, work.bordered_dz, out);
+    });
+    for (int64_t i = 0; i < geometry_.in_plane(); i++) {
+      float gradient = x[i] * work.plane[i];
+      dx[i] = adds ? dx[i] + gradient : gradient;
+    }
+  }
+
+  // db(c) = sum over samples, in order, of the sums of their planes
+  void write_bias_gradient(const Call& call, const double* plane_sums) const {
+    for (int64_t c = 0; c < shape_.channels; c++) {
+      double total = 0;
+      for (int64_t n = 0; n < call.batch; n++) total += plane_sums[n * shape_.channels + c];
+      float* db = call.address[DB] + c;
+      *db = static_cast<float>(call.adds(DB) ? *db + total : total);
+    }
+  }
+
+  const PoolingShape shape_;
+  const ActivationSpec activation_;
+  const WindowGeometry geometry_;
+  const pooling::CellCounts counts_;
+  const bool pairs_, whole_;
+  std::vector<int32_t> relative_;  // distance of every tap from the start of its window, in the plane
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_pooling(const PoolingShape& shape, const ActivationSpec& activation) {
+  return std::make_unique<Pooling>(shape, activation);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

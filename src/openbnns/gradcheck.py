@@ -1,0 +1,415 @@
+"""Check the gradients of a layer or filter against finite differences of its formula in float64.
+
+For a tensor t (input, weights, bias, ...), a random direction u and a random cotangent v, these two must agree:
+
+    numeric  = <v, f(t + h u) - f(t - h u)> / 2h     f is the float64 reference forward pass
+    analytic = <backward(v)_t, u>                    backward is the engine in use
+
+Points lie away from kinks: where the slopes on both sides differ, another point is drawn.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import engines
+from .capi.structs import BNNSNDArrayDescriptor
+from .descriptors import View
+from .engines.reference import activation as reference_activation
+from .engines.reference.activation import Function as ActivationKind
+from .engines.reference.arithmetic import Function as Operation
+from .errors import LayerApplyError, Problem, as_exception
+from .filters._base import Filter, UnaryFilter
+from .filters._tensors import Caller, Operand, Parameter
+from .filters.activation import ActivationFilter
+from .filters.arithmetic import Arithmetic
+from .layers._base import Layer
+
+Array = NDArray[np.float64]
+
+STEP = 1e-5
+TOLERANCE = 2e-4
+BATCH = 3
+ATTEMPTS = 20
+
+
+@dataclass(frozen=True)
+class GradientRow:
+    """One comparison: the gradient of a tensor along one direction."""
+
+    name: str
+    analytic: float
+    numeric: float
+    relative_error: float
+    passed: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class GradientReport:
+    """What :func:`gradcheck` found. True in a condition when every gradient passed; prints as a table."""
+
+    title: str
+    tolerance: float
+    rows: tuple[GradientRow, ...] = field(default=())
+
+    @property
+    def passed(self) -> bool:
+        """Whether every gradient agrees with the finite differences."""
+        return bool(self.rows) and all(row.passed for row in self.rows)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+    def __str__(self) -> str:
+        width = max([len(row.name) for row in self.rows] + [8])
+        lines = [f"{self.title}, tolerance {self.tolerance:g}"]
+        lines.append(f"{'gradient':{width}s}  {'analytic':>13s}  {'numeric':>13s}  {'rel. error':>10s}")
+        for row in self.rows:
+            verdict = "ok" if row.passed else "FAILED"
+            note = f"  ({row.note})" if row.note else ""
+            numbers = f"{row.analytic:13.6g}  {row.numeric:13.6g}  {row.relative_error:10.2e}"
+            lines.append(f"{row.name:{width}s}  {numbers}  {verdict}{note}")
+        lines.append("all gradients agree" if self.passed else "GRADIENTS DISAGREE")
+        return "\n".join(lines)
+
+
+def gradcheck(
+    layer_or_filter: Layer | Filter,
+    inputs: Any = None,
+    *,
+    seed: int = 0,
+    directions: int = 3,
+    step: float | None = None,
+    tolerance: float | None = None,
+    engine: str | None = None,
+    verbose: bool = True,
+) -> GradientReport:
+    """Compare every gradient of a layer, or of a filter of ``openbnns.capi``, with finite differences in float64.
+
+    ``inputs`` is the input array, or a sequence of them for a layer with several: C order, one sample or a batch. Left
+    out, suitable random inputs are drawn. Each gradient is checked along ``directions`` random directions with steps of
+    ``step`` (1e-5) and passes when the relative error is at most ``tolerance`` (2e-4, which leaves room for float32).
+    ``engine`` names the engine whose gradients are checked, by default the one in use. The report is printed when
+    ``verbose``.
+
+    >>> import numpy as np, openbnns
+    >>> layer = openbnns.FullyConnectedLayer(weights=np.ones((2, 3), np.float32), bias=np.zeros(2, np.float32))
+    >>> report = openbnns.gradcheck(layer, verbose=False)
+    >>> report.passed, sorted({row.name for row in report.rows})
+    (True, ['bias', 'input', 'weights'])
+    """
+    filter = layer_or_filter.bnns_filter if isinstance(layer_or_filter, Layer) else layer_or_filter
+    name = type(layer_or_filter).__name__ if isinstance(layer_or_filter, Layer) else f"{filter.family} filter"
+    with engines.engine(engine or engines.current()):
+        try:
+            filter.require_alive(Caller("gradcheck"))
+            check = _Check(
+                subject_of(filter),
+                np.random.default_rng(seed),
+                step or STEP,
+                TOLERANCE if tolerance is None else tolerance,
+            )
+            rows = check.run(inputs, directions)
+        except Problem as problem:
+            raise as_exception(problem, LayerApplyError) from None
+        report = GradientReport(f"{name} ({engines.current()} engine)", check.tolerance, tuple(rows))
+    if verbose:
+        print(report)
+    return report
+
+
+class Subject(ABC):
+    """What gradcheck needs to know about a family of filters. Values are float64 arrays by name, batch axis first."""
+
+    inputs: Sequence[str]
+
+    @abstractmethod
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        """Random inputs in the domain of the function."""
+
+    @abstractmethod
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        """The caller's inputs, checked."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Array]:
+        """Weights and the like as they are now."""
+
+    @abstractmethod
+    def forward(self, values: dict[str, Array]) -> Array:
+        """The float64 reference."""
+
+    @abstractmethod
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        """The gradients that the engine in use computes in float32, by name."""
+
+
+class _Check:
+    """One run of gradcheck."""
+
+    def __init__(self, subject: Subject, random: np.random.Generator, step: float, tolerance: float) -> None:
+        self.subject, self.random, self.step, self.tolerance = subject, random, step, tolerance
+
+    def run(self, inputs: Any, directions: int) -> list[GradientRow]:
+        if inputs is not None:
+            fixed = self.subject.given(inputs if isinstance(inputs, (list, tuple)) else [inputs])
+        rows: dict[str, list[GradientRow]] = {}
+        for _ in range(directions):
+            for attempt in range(ATTEMPTS):
+                values = (fixed if inputs is not None else self.subject.draw(self.random)) | self.subject.parameters()
+                found = self._compare(values)
+                if inputs is not None or not any(row.note for row in found) or attempt == ATTEMPTS - 1:
+                    break
+            for row in found:
+                rows.setdefault(row.name, []).append(row)
+        return [row for group in rows.values() for row in group]
+
+    def _compare(self, values: dict[str, Array]) -> list[GradientRow]:
+        y = self.subject.forward(values)
+        v = _float32_numbers(self.random.standard_normal(y.shape))
+        gradients = self.subject.backward(values, v)
+        return [self._row(name, values, y, v, gradient) for name, gradient in gradients.items()]
+
+    def _row(self, name: str, values: dict[str, Array], y: Array, v: Array, gradient: Array) -> GradientRow:
+        u = self.random.standard_normal(values[name].shape)
+        h = self.step
+
+        def along(distance: float) -> Array:
+            return self.subject.forward(values | {name: values[name] + distance * u})
+
+        after, before = along(h), along(-h)
+        numeric = float(np.vdot(v, after - before)) / (2 * h)
+        analytic = float(np.vdot(gradient, u))
+        # Rounding in float32 is relative to the terms of the sum, not to a result in which they may cancel.
+        scale = max(abs(numeric), abs(analytic), float(np.linalg.norm(gradient * u)))
+        error = abs(analytic - numeric) / scale if scale > 0 else abs(analytic - numeric)
+        slopes = [float(np.vdot(v, after - y)) / h, float(np.vdot(v, y - before)) / h]
+        bend = abs(slopes[0] - slopes[1])
+        note = "kink: the slopes on both sides differ" if not bend <= 1e-2 * (scale + h) + 1e3 * h * scale else ""
+        return GradientRow(name, analytic, numeric, error, bool(error <= self.tolerance), note)
+
+
+def _float32_numbers(values: NDArray[Any]) -> Array:
+    """Values that float32 holds exactly, so that the engine and the reference work at the same point."""
+    return np.asarray(values, np.float32).astype(np.float64)
+
+
+# Memory for tensors of any layout.
+
+
+class _Tensor:
+    """Memory of an operand in the layout its filter expects."""
+
+    def __init__(self, operand: Operand | Parameter, batch: int) -> None:
+        self.operand, self.batch, view = operand, batch, operand.view
+        self.memory = np.zeros(view.bytes_of((batch - 1) * view.extent + view.span), np.uint8)
+
+    def fill(self, values: Array) -> np.ndarray[Any, Any]:
+        assert isinstance(self.operand, Operand)
+        self.operand.bind("gradcheck", self.memory, self.batch, 0, output=True).write(values)
+        return self.memory
+
+    def descriptor(self) -> BNNSNDArrayDescriptor:
+        return _describe(self.operand.view, self.memory)
+
+    def read(self) -> Array:
+        if isinstance(self.operand, Operand):
+            return self.operand.bind("gradcheck", self.memory, self.batch, 0).read(np.float64)
+        values: Array = self.operand.bind_delta("gradcheck", self.descriptor()).read(np.float64)[0]
+        return values
+
+
+def _describe(view: View, memory: NDArray[Any]) -> BNNSNDArrayDescriptor:
+    stride = () if view.layout.blocked32 else [view.steps[axis] for axis in view.layout.stepped]
+    return BNNSNDArrayDescriptor(
+        layout=view.layout.code, size=view.size, stride=stride, data=memory, data_type=view.element.code
+    )
+
+
+def _checked_input(value: Any, shape: tuple[int, ...], name: str, *, batched: bool = True) -> Array:
+    array = np.asarray(value, np.float64)
+    if array.shape == shape:
+        array = array[None]
+    elif not batched or array.shape[1:] != shape:
+        raise Problem(
+            f"gradcheck: {name} has shape {array.shape}, but one sample is {shape}"
+            f"{', and a batch has one more axis in front' if batched else ''}."
+        )
+    return _float32_numbers(array)
+
+
+def _random_numbers(random: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return _float32_numbers(random.standard_normal(shape))
+
+
+_CALLER = Caller("gradcheck", {"in": "input", "out": "output"})
+
+
+class _UnarySubject(Subject):
+    """Filters with one input and optional weights and bias."""
+
+    inputs = ("input",)
+
+    def __init__(self, filter: UnaryFilter) -> None:
+        self.filter = filter
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        return {"input": _random_numbers(random, (BATCH, *self.filter.input.shape))}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != 1:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but a {self.filter.family} filter has one.")
+        return {"input": _checked_input(inputs[0], self.filter.input.shape, "input")}
+
+    def parameters(self) -> dict[str, Array]:
+        tensors = {"weights": self.filter.weights, "bias": self.filter.bias}
+        return {name: tensor.read(np.float64) for name, tensor in tensors.items() if tensor is not None}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        return self.filter.reference_forward(
+            values["input"], values.get("weights"), values.get("bias"), self.filter.activation
+        )
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(values["input"])
+        x, y, dy = _Tensor(f.input, batch), _Tensor(f.output, batch), _Tensor(f.output, batch)
+        x.fill(values["input"])
+        dy.fill(cotangent.reshape(batch, *f.output.shape))
+        gradients = {"input": _Tensor(f.input, batch)}
+        for name, parameter in (("weights", f.weights), ("bias", f.bias)):
+            if parameter is not None:
+                gradients[name] = _Tensor(parameter, 1)
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        f.apply_batch(_CALLER, batch, x.memory, 0, y.memory, 0)
+        f.apply_backward_batch(
+            _CALLER, batch, x.memory, 0, deltas["input"], 0, y.memory, 0, dy.descriptor(), 0, deltas.get("weights"),
+            deltas.get("bias"),
+        )  # fmt: skip
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
+class _ActivationSubject(_UnarySubject):
+    """Standalone activations, whose one parameter is alpha."""
+
+    filter: ActivationFilter
+
+    def __init__(self, filter: ActivationFilter) -> None:
+        super().__init__(filter)
+        if filter.activation.function in (ActivationKind.GUMBEL, ActivationKind.GUMBEL_MAX):
+            raise Problem("gradcheck: the Gumbel functions draw random numbers at each call; there is no one gradient.")
+
+    def parameters(self) -> dict[str, Array]:
+        return {} if self.filter.weights is None else {"alpha": self.filter.weights.read(np.float64)[self._alpha]}
+
+    @property
+    def _alpha(self) -> slice:
+        """Where alpha lies among the values of the filter."""
+        return slice(None) if self.filter.activation.function == ActivationKind.PRELU_PER_CHANNEL else slice(0, 1)
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        f = self.filter.current()
+        if "alpha" in values:
+            alpha = values["alpha"]
+            f = replace(f, alpha=float(alpha[0])) if f.channel_alpha is None else replace(f, channel_alpha=alpha)
+        return reference_activation.forward(f, values["input"], self.filter.axes)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        gradients = super().backward(values, cotangent)
+        return {"alpha" if name == "weights" else name: gradient for name, gradient in gradients.items()}
+
+
+# Magnitudes of the operands of functions that are not smooth everywhere; a pair of signs, or one.
+_DOMAINS: dict[int, tuple[float, float, bool]] = {
+    Operation.SQUARE_ROOT: (0.3, 2.0, False),
+    Operation.RECIPROCAL_SQUARE_ROOT: (0.3, 2.0, False),
+    Operation.LOG: (0.3, 2.0, False),
+    Operation.LOG2: (0.3, 2.0, False),
+    Operation.POW: (0.3, 2.0, False),
+    Operation.ACOSH: (1.2, 3.0, False),
+    Operation.ASIN: (0.05, 0.8, True),
+    Operation.ACOS: (0.05, 0.8, True),
+    Operation.ATANH: (0.05, 0.8, True),
+    Operation.TAN: (0.05, 1.0, True),
+}
+
+
+class _ArithmeticSubject(Subject):
+    """Elementwise arithmetic: operands with a batch axis, or of one copy for all samples."""
+
+    def __init__(self, filter: Arithmetic) -> None:
+        self.filter = filter
+        self.inputs = ["input"] if filter.count == 1 else [f"input_{'abc'[i]}" for i in range(filter.count)]
+
+    def _batches(self) -> list[int]:
+        return [BATCH if batched else 1 for batched in self.filter.batched]
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        low, high, both_signs = _DOMAINS.get(self.filter.function, (0.3, 2.0, True))
+        values = {}
+        for name, operand, batch in zip(self.inputs, self.filter.operands, self._batches(), strict=True):
+            magnitude = random.uniform(low, high, (batch, *operand.shape))
+            sign = random.choice([-1.0, 1.0], magnitude.shape) if both_signs else 1.0
+            values[name] = _float32_numbers(sign * magnitude)
+        return values
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != self.filter.count:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but the filter has {self.filter.count}.")
+        return {
+            name: _checked_input(value, operand.shape, name, batched=batched)
+            for name, value, operand, batched in zip(
+                self.inputs, inputs, self.filter.operands, self.filter.batched, strict=True
+            )
+        }
+
+    def parameters(self) -> dict[str, Array]:
+        return {}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        y = self.filter._forward64([values[name] for name in self.inputs])
+        return np.broadcast_to(y, (self._samples(values), *self.filter.output.shape))
+
+    def _samples(self, values: dict[str, Array]) -> int:
+        return max(len(values[name]) for name in self.inputs) if self.filter.out_batched else 1
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, max(len(values[name]) for name in self.inputs)
+        operands = [_Tensor(o, len(values[name])) for name, o in zip(self.inputs, f.operands, strict=True)]
+        data = [tensor.fill(values[name]) for name, tensor in zip(self.inputs, operands, strict=True)]
+        y, dy = _Tensor(f.output, len(cotangent)), _Tensor(f.output, len(cotangent))
+        dy.fill(cotangent)
+        constant = [role == 0 for role in f.roles]
+        gradients = [
+            None if skipped else _Tensor(o, tensor.batch)
+            for o, tensor, skipped in zip(f.operands, operands, constant, strict=True)
+        ]
+        zeros = [0] * f.count
+        f.apply_arithmetic_batch(_CALLER, batch, f.count, data, zeros, y.memory, 0)
+        f.apply_backward_arithmetic_batch(
+            _CALLER, batch, f.count, data, zeros, [None if g is None else g.descriptor() for g in gradients], zeros,
+            y.memory, 0, dy.descriptor(), 0,
+        )  # fmt: skip
+        return {name: g.read() for name, g in zip(self.inputs, gradients, strict=True) if g is not None}
+
+
+SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
+    Arithmetic: _ArithmeticSubject,
+    ActivationFilter: _ActivationSubject,
+    UnaryFilter: _UnarySubject,
+}
+"""How to check each family; a filter uses the entry of its nearest base class."""
+
+
+def subject_of(filter: Filter) -> Subject:
+    """The subject of a filter's family."""
+    for kind in type(filter).__mro__:
+        if kind in SUBJECTS:
+            return SUBJECTS[kind](filter)
+    raise Problem(f"gradcheck: a filter of family {filter.family} cannot be checked yet.", unsupported=True)

@@ -1,0 +1,426 @@
+"""Layers own a filter and run it on arrays or descriptors.
+
+``apply`` and ``apply_backward`` first try the filter's fast call, which takes float32 C-contiguous arrays of the right
+shape as they are. Everything else (descriptors, single samples, other types, mistakes) goes through full checks.
+
+Rules that all layers share:
+
+* An array is one sample, or has a batch axis in front; ``batch_size`` follows from it. With descriptors alone it
+  follows from the size of their memory, or is given.
+* An output or gradient that is left out is made and returned; one that is given is written in place and returned.
+* ``skip`` as a gradient argument means that this gradient is not computed; its place in the result is ``None``.
+* Gradients overwrite what a given array holds, or are added to it with ``accumulate=True``. A descriptor's own flags
+  say what happens to its memory.
+* Inputs that are not C-contiguous are copied; outputs must be.
+* A failed call raises :class:`openbnns.LayerApplyError` and writes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+
+from ..capi.enums import BNNSFlags
+from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..filters._base import Filter
+from ..filters._tensors import Caller
+from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, skip
+from .types import ActivationFunction
+
+_Result = TypeVar("_Result")
+_SomeLayer = TypeVar("_SomeLayer", bound="Layer")
+
+# How filters name the arguments of the C calls, and how layers name theirs.
+APPLY_NAMES: dict[str, str] = {"in": "input", "out": "output"}
+BACKWARD_NAMES: dict[str, str] = {
+    "in": "input",
+    "out": "output",
+    "in_delta": "generating_input_gradient",
+    "out_delta": "output_gradient",
+    "weights_delta": "generating_weights_gradient",
+    "bias_delta": "generating_bias_gradient",
+}
+
+
+class Gradients(NamedTuple):
+    """What the backward pass of a layer with weights gives; ``None`` where a gradient was skipped or does not exist."""
+
+    input: Any = None
+    weights: Any = None
+    bias: Any = None
+
+
+class InputGradient(NamedTuple):
+    """What the backward pass of a layer without parameters gives."""
+
+    input: Any = None
+
+
+class InputGradients(NamedTuple):
+    """What the backward pass of a layer with two inputs gives."""
+
+    input_a: Any = None
+    input_b: Any = None
+
+
+def reworded(problem: Problem, words: Mapping[str, str]) -> Problem:
+    """The same problem in the words of the Python face: ``w_desc`` is ``weights`` there."""
+    pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    problem.message = re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", lambda match: words[match.group()], problem.message)
+    return problem
+
+
+def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:
+    """Whether a layer is to use the caller's parameter arrays in place."""
+    return filter_parameters is not None and bool(int(filter_parameters.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
+
+
+class Layer:
+    """Owns one filter, which is destroyed with it, at the end of a ``with`` block, or by :meth:`destroy`.
+
+    A subclass makes the filter inside :meth:`_create`.
+    """
+
+    _words: ClassVar[dict[str, str]] = {
+        "NULL": "None",
+        "i_desc": "input",
+        "o_desc": "output",
+        "w_desc": "weights",
+        "filter_params": "filter_parameters",
+        "weights_delta": "generating_weights_gradient",
+        "bias_delta": "generating_bias_gradient",
+        "in_delta": "generating_input_gradient",
+        "out_delta": "output_gradient",
+        "BNNSFilterCreateLayerActivation": "ActivationLayer",
+        "separate activation filter": "separate ActivationLayer",
+    }
+    _creation_error: ClassVar[type[BNNSError]] = LayerCreationError
+
+    _filter: Filter
+    _summary: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
+        cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES)
+
+    _apply_caller: ClassVar[Caller]
+    _backward_caller: ClassVar[Caller]
+
+    @classmethod
+    def _name(cls) -> str:
+        """Who speaks in the messages of creation."""
+        return cls.__name__
+
+    def _create(
+        self, make: Callable[[str], Filter], filter_parameters: BNNSFilterParameters | None, activation: Any = None
+    ) -> None:
+        """Make the filter; its problems become exceptions of the Python face."""
+        who = self._name()
+        try:
+            if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
+                raise Problem(
+                    f"{who}: filter_parameters must be a BNNSFilterParameters or None, not "
+                    f"{type(filter_parameters).__name__}.",
+                    kind=TypeError,
+                )
+            if activation is not None and not isinstance(activation, ActivationFunction):
+                raise Problem(
+                    f"{who}: the activation must be an ActivationFunction such as ActivationFunction.tanh(), not "
+                    f"{type(activation).__name__}.",
+                    kind=TypeError,
+                )
+            self._filter = make(who)
+        except Problem as problem:
+            raise self._exception(problem, self._creation_error) from None
+
+    def _exception(self, problem: Problem, family: type[BNNSError]) -> BNNSError:
+        family = InvalidDescriptorError if isinstance(problem, DataProblem) else family
+        return as_exception(reworded(problem, self._words), family)
+
+    def _attempt(self, work: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Run a call with full checks."""
+        try:
+            return work(*arguments)
+        except Problem as problem:
+            raise self._exception(problem, LayerApplyError) from None
+
+    @property
+    def bnns_filter(self) -> Filter:
+        """The filter, for calls of ``openbnns.capi`` that have no method here."""
+        return self._filter
+
+    def destroy(self) -> None:
+        """Release the filter now; later calls of this layer fail."""
+        self._filter.destroy()
+
+    def __enter__(self: _SomeLayer) -> _SomeLayer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.destroy()
+
+    def __repr__(self) -> str:
+        described = ", ".join(f"{name}={value!r}" for name, value in self._summary.items() if value is not None)
+        destroyed = "" if self._filter.alive else " (destroyed)"
+        return f"{type(self).__name__}({described}){destroyed}"
+
+
+class UnaryLayer(Layer):
+    """Base of the layers with one input."""
+
+    _input: Port
+    _output: Port
+    _weights: Port | None = None
+    _bias: Port | None = None
+    _weights_argument: ClassVar[str] = "generating_weights_gradient"
+
+    def apply(
+        self, input: TensorLike, output: TensorLike | None = None, *, batch_size: int | None = None
+    ) -> TensorLike:
+        """Run the layer forward.
+
+        ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array.
+        """
+        if type(input) is np.ndarray:
+            shape = input.shape
+            if shape[1:] == self._input.shape and (batch_size is None or batch_size == shape[0]):
+                wanted = (shape[0], *self._output.shape)
+                target = np.empty(wanted, self._output.dtype) if output is None else output
+                if (
+                    type(target) is np.ndarray
+                    and target.shape == wanted
+                    and self._filter.fast_forward(shape[0], input, 0, target, 0) == 0
+                ):
+                    return target
+        return self._attempt(self._apply_checked, input, output, batch_size)
+
+    def _apply_checked(self, input: TensorLike, output: TensorLike | None, batch_size: Any) -> TensorLike:
+        caller = self._apply_caller
+        self._filter.require_alive(caller)
+        arguments = Arguments(caller.function, batch_size)
+        x = arguments.take("input", self._input, input)
+        y = None if output is None else arguments.take("output", self._output, output, output=True)
+        arguments.settle()
+        if y is None:
+            y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
+        self._filter.apply_batch(caller, arguments.batch, memory(x), 0, memory(y), 0)
+        return output
+
+    def apply_backward(
+        self,
+        input: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> Any:
+        """Run the layer backward: the gradient with respect to its input.
+
+        ``input`` and ``output`` are those of the forward call; ``output_gradient`` is what arrives from the next layer.
+        """
+        return InputGradient(
+            self._backward(
+                input, output, output_gradient, batch_size, accumulate, generating_input_gradient, skip, skip
+            )[0]
+        )
+
+    def _backward(
+        self, x: Any, y: Any, dy: Any, batch_size: Any, accumulate: bool, input_gradient: Any, weights_gradient: Any,
+        bias_gradient: Any,
+    ) -> tuple[Any, Any, Any]:  # fmt: skip
+        """The gradients with respect to input, weights and bias, each as its argument asks."""
+        results = self._backward_fast(x, y, dy, batch_size, accumulate, input_gradient, weights_gradient, bias_gradient)
+        if results is not None:
+            return results
+        return self._attempt(
+            self._backward_checked, x, y, dy, batch_size, accumulate, input_gradient, weights_gradient, bias_gradient
+        )
+
+    def _backward_fast(
+        self, x: Any, y: Any, dy: Any, batch_size: Any, accumulate: bool, input_gradient: Any, weights_gradient: Any,
+        bias_gradient: Any,
+    ) -> tuple[Any, Any, Any] | None:  # fmt: skip
+        """The same if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
+        if type(dy) is not np.ndarray:
+            return None
+        shape = dy.shape
+        if shape[1:] != self._output.shape or (batch_size is not None and batch_size != shape[0]):
+            return None
+        wanted = (shape[0], *self._input.shape)
+        if not (x is None or (type(x) is np.ndarray and x.shape == wanted)):
+            return None
+        if not (y is None or (type(y) is np.ndarray and y.shape == shape)):
+            return None
+        flags = 1 if accumulate else 0
+        input_part = self._input.quick(input_gradient, wanted, flags)
+        weights_part = _quick_parameter(self._weights, weights_gradient, flags)
+        bias_part = _quick_parameter(self._bias, bias_gradient, flags)
+        if input_part is None or weights_part is None or bias_part is None:
+            return None
+        declined = self._filter.fast_backward(
+            shape[0], x, 0, input_part[1], 0, y, 0, Delta(self._output, dy, 0), 0, weights_part[1], bias_part[1]
+        )
+        return None if declined else (input_part[0], weights_part[0], bias_part[0])
+
+    def _backward_checked(
+        self, x: Any, y: Any, dy: Any, batch_size: Any, accumulate: bool, input_gradient: Any, weights_gradient: Any,
+        bias_gradient: Any,
+    ) -> tuple[Any, Any, Any]:  # fmt: skip
+        caller = self._backward_caller
+        self._filter.require_alive(caller)
+        arguments = Arguments(caller.function, batch_size)
+        x = None if x is None else arguments.take("input", self._input, x)
+        y = None if y is None else arguments.take("output", self._output, y)
+        dy = arguments.take("output_gradient", self._output, dy)
+        gradients = GradientArguments(arguments, accumulate)
+        gradients.take("generating_input_gradient", self._input, input_gradient)
+        gradients.take(self._weights_argument, self._weights, weights_gradient)
+        gradients.take("generating_bias_gradient", self._bias, bias_gradient)
+        arguments.settle()
+        deltas, arriving = gradients.descriptors(), self._output.delta(dy, False)
+        self._filter.apply_backward_batch(
+            caller, arguments.batch, memory(x), 0, deltas[0], 0, memory(y), 0, arriving, 0, deltas[1], deltas[2]
+        )
+        return gradients.results[0], gradients.results[1], gradients.results[2]
+
+
+def _quick_parameter(port: Port | None, value: Any, flags: int) -> tuple[Any, Delta | None] | None:
+    if port is None:
+        return (None, None) if value is None or value is skip else None
+    return port.quick(value, port.shape, flags)
+
+
+class GradientArguments:
+    """The gradients that one backward call writes: given, to be made, skipped or impossible."""
+
+    def __init__(self, arguments: Arguments, accumulate: bool) -> None:
+        self._arguments = arguments
+        self._accumulate = bool(accumulate)
+        self._taken: list[tuple[str, Port | None, Any, Any]] = []
+        self.results: list[Any] = []
+
+    def take(self, name: str, port: Port | None, value: Any) -> None:
+        """Check one gradient argument; ``port`` is ``None`` when the layer has no such gradient."""
+        if value is skip or (value is None and port is None):
+            self._taken.append((name, None, None, None))
+            return
+        if port is None:
+            what = name.removeprefix("generating_").removesuffix("_gradient").replace("_", " ")
+            raise Problem(
+                f"{self._arguments.who}: {name} is given, but this layer has no gradient of {what}. Leave it out."
+            )
+        if value is not None and isinstance(value, BNNSNDArrayDescriptor):
+            checked: Any = value  # the filter checks it, as gradients may have strides of their own
+        else:
+            checked = None if value is None else self._arguments.take(name, port, value, output=True)
+        self._taken.append((name, port, value, checked))
+
+    def descriptors(self) -> list[BNNSNDArrayDescriptor | None]:
+        """One descriptor per gradient, once the batch size is settled; fills ``results``."""
+        found: list[BNNSNDArrayDescriptor | None] = []
+        for name, port, value, checked in self._taken:
+            if port is None:
+                self.results.append(None)
+                found.append(None)
+                continue
+            if checked is None:
+                value = checked = port.empty(self._arguments.axis, f"{self._arguments.who}: {name}")
+                found.append(port.delta(checked, False))
+            else:
+                found.append(port.delta(checked, self._accumulate))
+            self.results.append(value)
+        return found
+
+
+class BinaryLayer(Layer):
+    """Base of the layers with two inputs that are driven by the two-input calls."""
+
+    _input_a: Port
+    _input_b: Port
+    _output: Port
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        inputs = {"inA": "input_a", "inB": "input_b"}
+        deltas = {"inA_delta": "generating_input_a_gradient", "inB_delta": "generating_input_b_gradient"}
+        cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES | inputs)
+        cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES | inputs | deltas)
+
+    def apply(
+        self,
+        input_a: TensorLike,
+        input_b: TensorLike,
+        output: TensorLike | None = None,
+        *,
+        batch_size: int | None = None,
+    ) -> TensorLike:
+        """Run the layer forward on a pair of inputs."""
+        return self._attempt(self._apply_checked, input_a, input_b, output, batch_size)
+
+    def _apply_checked(self, input_a: Any, input_b: Any, output: Any, batch_size: Any) -> TensorLike:
+        caller = self._apply_caller
+        self._filter.require_alive(caller)
+        arguments = Arguments(caller.function, batch_size)
+        a = arguments.take("input_a", self._input_a, input_a)
+        b = arguments.take("input_b", self._input_b, input_b)
+        y = None if output is None else arguments.take("output", self._output, output, output=True)
+        arguments.settle()
+        if y is None:
+            y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
+        if self._filter.fast_forward(arguments.batch, memory(a), 0, memory(b), 0, memory(y), 0) != 0:
+            self._filter.apply_two_input_batch(caller, arguments.batch, memory(a), 0, memory(b), 0, memory(y), 0)
+        return output
+
+    def apply_backward(
+        self,
+        input_a: TensorLike | None = None,
+        input_b: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_a_gradient: Any = None,
+        generating_input_b_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> InputGradients:
+        """Run the layer backward: the gradients with respect to both inputs."""
+        return self._attempt(
+            self._backward_checked, input_a, input_b, output, output_gradient, generating_input_a_gradient,
+            generating_input_b_gradient, batch_size, accumulate,
+        )  # fmt: skip
+
+    def _backward_checked(
+        self, a: Any, b: Any, y: Any, dy: Any, a_gradient: Any, b_gradient: Any, batch_size: Any, accumulate: bool
+    ) -> InputGradients:
+        caller = self._backward_caller
+        self._filter.require_alive(caller)
+        arguments = Arguments(caller.function, batch_size)
+        a = None if a is None else arguments.take("input_a", self._input_a, a)
+        b = None if b is None else arguments.take("input_b", self._input_b, b)
+        y = None if y is None else arguments.take("output", self._output, y)
+        dy = arguments.take("output_gradient", self._output, dy)
+        gradients = GradientArguments(arguments, accumulate)
+        gradients.take("generating_input_a_gradient", self._input_a, a_gradient)
+        gradients.take("generating_input_b_gradient", self._input_b, b_gradient)
+        arguments.settle()
+        deltas = gradients.descriptors()
+        self._filter.apply_backward_two_input_batch(
+            caller, arguments.batch, memory(a), 0, deltas[0], 0, memory(b), 0, deltas[1], 0, memory(y), 0,
+            self._output.delta(dy, False), 0, None, None,
+        )  # fmt: skip
+        return InputGradients(*gradients.results)
+
+
+def port_of(value: Any) -> Port | None:
+    """The port of an optional parameter descriptor."""
+    return None if value is None else Port(value, batched=False)

@@ -1,0 +1,172 @@
+"""Activations as layers of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..capi.enums import BNNSActivationFunction
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
+from ..errors import BNNSError, LayerApplyError, Problem
+from ..filters._tensors import Caller
+from ..filters.activation import ActivationFilter
+from ._base import APPLY_NAMES, UnaryLayer
+from ._ports import Port, TensorLike, describe_sample
+from ._shape import Shape
+from .types import ActivationFunction
+
+_TRAINABLE = (
+    BNNSActivationFunction.BNNSActivationFunctionLeakyRectifiedLinear,
+    BNNSActivationFunction.BNNSActivationFunctionPReLUPerChannel,
+)
+
+
+class ActivationGradients(NamedTuple):
+    """What the backward pass of an activation gives; ``alpha`` is ``None`` unless the function trains it."""
+
+    input: Any = None
+    alpha: Any = None
+
+
+class ActivationLayer(UnaryLayer):
+    """y = f(x), elementwise or along ``axes``; backward gives dx = dy · f'(x) and, for the leaky functions, dα.
+
+    ``input`` and ``output`` are shapes, descriptors or arrays. An array (n,) or (C, H, W) stands for one sample, (N, n)
+    or (N, C, H, W) for a batch; with more axes the first one is the batch. ``Shape([2, 3])`` says it outright. Without
+    ``output`` it is like the input; another element type makes the layer a converter.
+
+    ``axes`` are those along which softmax, log_softmax and gumbel_max run, jointly. When ``input`` is an array they are
+    NumPy axes of one sample, without the batch axis, and may be negative; left out, the last one. When ``input`` is a
+    shape or descriptor they are Swift's: positions in ``size[]``, where ``rank`` means the batch; left out, axis 0.
+
+    >>> import numpy as np
+    >>> layer = ActivationLayer(function=ActivationFunction.rectified_linear(), input=Shape.vector(3))
+    >>> layer.apply(np.array([-1, 0, 2], np.float32))
+    array([0., 0., 2.], dtype=float32)
+    """
+
+    _weights_argument = "generating_alpha_gradient"
+    _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
+        "generating_weights_gradient": "generating_alpha_gradient",
+        "weights_delta": "generating_alpha_gradient",
+        "axis_flags": "axes",
+    }
+    _filter: ActivationFilter
+
+    def __init__(
+        self,
+        *,
+        function: ActivationFunction,
+        input: Any,
+        output: Any = None,
+        axes: Sequence[int] | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        def make(who: str) -> ActivationFilter:
+            x = describe_sample(input, f"{who}: input")
+            y = x if output is None else describe_sample(output, f"{who}: output")
+            flags = _axis_flags(axes, Port(x), isinstance(input, (Shape, BNNSNDArrayDescriptor)), f"{who}: axes")
+            parameters = BNNSLayerParametersActivation(
+                i_desc=x, o_desc=y, activation=function.bnns_activation, axis_flags=flags
+            )
+            made = ActivationFilter(parameters, filter_parameters, who)
+            self._input, self._output = Port(x), Port(y)
+            return made
+
+        self._create(make, filter_parameters, function)
+        if self._filter.weights is not None:
+            self._weights = Port(self._filter.pointer(0), batched=False)
+        self._summary = {"function": function, "input": self._input, "output": self._output, "axes": axes}
+
+    @property
+    def alpha(self) -> NDArray[np.float32] | None:
+        """The alpha inside the layer, (1,) or one per channel; writes take effect at the next call."""
+        return self._pointer(0)
+
+    @property
+    def beta(self) -> NDArray[np.float32] | None:
+        """The beta inside the layer; writes take effect at the next call."""
+        return self._pointer(1)
+
+    def _pointer(self, which: int) -> NDArray[np.float32] | None:
+        self._attempt(self._filter.require_alive, Caller(type(self).__name__))
+        values: NDArray[np.float32] | None = self._filter.pointer(which).data
+        return values
+
+    def apply_backward(
+        self,
+        input: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_gradient: Any = None,
+        generating_alpha_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> ActivationGradients:
+        """Run the layer backward: the gradients with respect to the input and to alpha.
+
+        Give ``input``; where the derivative follows from the output (tanh, sigmoid, softmax, ...) that alone will do.
+        """
+        results = self._backward(
+            input, output, output_gradient, batch_size, accumulate, generating_input_gradient,
+            generating_alpha_gradient, None,
+        )  # fmt: skip
+        return ActivationGradients(results[0], results[1])
+
+
+def _axis_flags(axes: Sequence[int] | None, port: Port, in_c_order: bool, who: str) -> int:
+    """The bits of ``axis_flags``: bit d is the axis of ``size[d]``."""
+    rank = len(port.size)
+    chosen = [axes] if isinstance(axes, int) else axes
+    if chosen is None:
+        return 0 if in_c_order else 1 << port.view.memory_axes[-1]
+    flags = 0
+    for axis in chosen:
+        low, high = (0, rank) if in_c_order else (-rank, rank - 1)
+        if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+            raise Problem(f"{who} must be integers, not {type(axis).__name__}.", kind=TypeError)
+        if not low <= axis <= high:
+            kind = "axes of size[], then the batch" if in_c_order else "axes of one sample, without the batch"
+            raise Problem(f"{who} has {axis}, but there are {low} to {high} ({kind}).")
+        flags |= 1 << (axis if in_c_order else port.view.memory_axes[axis])
+    return flags
+
+
+class _DirectActivation(ActivationLayer):
+    """An activation that lives for one call."""
+
+    _creation_error: ClassVar[type[BNNSError]] = LayerApplyError
+
+    @classmethod
+    def _name(cls) -> str:
+        return "apply_activation"
+
+
+_DirectActivation._apply_caller = Caller("apply_activation", APPLY_NAMES)
+
+
+def apply_activation(
+    activation: ActivationFunction,
+    input: TensorLike,
+    output: TensorLike | None = None,
+    axes: Sequence[int] | None = None,
+    batch_size: int | None = None,
+    filter_parameters: BNNSFilterParameters | None = None,
+) -> TensorLike:
+    """Apply an activation, or convert element types with ``ActivationFunction.identity()``, in one call.
+
+    ``input`` and ``output`` are arrays or descriptors with data, read, like ``axes``, as by :class:`ActivationLayer`.
+
+    >>> import numpy as np
+    >>> apply_activation(ActivationFunction.softmax(), np.zeros((2, 4), np.float32))
+    array([[0.25, 0.25, 0.25, 0.25],
+           [0.25, 0.25, 0.25, 0.25]], dtype=float32)
+    """
+    with _DirectActivation(
+        function=activation, input=input, output=output, axes=axes, filter_parameters=filter_parameters
+    ) as layer:
+        return layer.apply(input, output, batch_size=batch_size)

@@ -1,0 +1,511 @@
+"""Elementwise arithmetic of one, two or three operands, with broadcasting and a fused activation.
+
+Operands and output are shapes, descriptors or arrays of 1 to 8 axes; all share one layout, which is C order (first
+major) when only arrays are given. Along an axis sizes are equal or 1. The role of an operand says what its arrays are:
+
+* ``DescriptorType.SAMPLE``: one sample, or a batch with one more axis in front;
+* ``DescriptorType.PARAMETER``: one array for the whole batch, whose gradient is summed over the batch;
+* ``DescriptorType.CONSTANT``: the same without a gradient.
+
+At creation the number of axes of a sample is that of the shapes and descriptors, else that of the parameters and
+constants, else it follows from the arrays: (n,) and (C, H, W) are one sample, (N, n) and (N, C, H, W) a batch. A
+parameter or constant with fewer axes is repeated along the leading ones, as in NumPy. If it is given with data at
+creation, that memory is used, by reference, whenever the operand is left out of a call.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+
+from ..capi.structs import (
+    BNNSArithmeticBinary,
+    BNNSArithmeticTernary,
+    BNNSArithmeticUnary,
+    BNNSFilterParameters,
+    BNNSLayerParametersArithmetic,
+    BNNSNDArrayDescriptor,
+)
+from ..errors import Problem
+from ..filters._tensors import Caller
+from ..filters.arithmetic import Arithmetic
+from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradient, InputGradients, Layer
+from ._ports import (
+    Arguments,
+    Delta,
+    Port,
+    TensorLike,
+    as_array,
+    data_type,
+    descriptor_for,
+    first_major,
+    memory,
+    sample_rank,
+    skip,
+)
+from ._shape import Shape
+from .types import (
+    ActivationFunction,
+    ArithmeticBinaryFunction,
+    ArithmeticTernaryFunction,
+    ArithmeticUnaryFunction,
+    DescriptorType,
+)
+
+
+class InputGradients3(NamedTuple):
+    """What the backward pass of a layer with three inputs gives."""
+
+    input_a: Any = None
+    input_b: Any = None
+    input_c: Any = None
+
+
+class _ArithmeticLayer(Layer):
+    """What the three classes share: ``_inputs`` are the names of the operands."""
+
+    _inputs: ClassVar[tuple[str, ...]]
+    _functions: ClassVar[type[enum.Enum]]
+    _filter: Arithmetic
+    _ports: list[Port]
+    _output: Port
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
+        cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES)
+        cls._gradient_names = tuple(f"generating_{name}_gradient" for name in cls._inputs)
+        words = {"arithmetic_function": "function"}
+        for i, (name, gradient) in enumerate(zip(cls._inputs, cls._gradient_names, strict=True)):
+            words |= {f"in{i + 1}": name, f"in{i + 1}_type": f"{name}_descriptor_type", f"operand {i + 1}": name}
+            words |= {f"in[{i}]": name, f"input[{i}]": name}
+            words |= {f"in_delta[{i}]": gradient, f"generating_input_gradient[{i}]": gradient}
+        if len(cls._inputs) == 1:
+            words |= {"in_type": "input_descriptor_type"}
+        cls._words = Layer._words | words | {"out_type": "output_descriptor_type", "out": "output"}
+
+    _gradient_names: ClassVar[tuple[str, ...]]
+
+    def _build(
+        self, operands: list[Any], roles: list[DescriptorType], output: Any, output_role: DescriptorType, function: Any,
+        activation: ActivationFunction | None, filter_parameters: BNNSFilterParameters | None,
+    ) -> None:  # fmt: skip
+        activation = ActivationFunction.identity() if activation is None else activation
+
+        def make(who: str) -> Arithmetic:
+            self._check_kinds(who, roles, output_role, function)
+            rank, layout = _common_form(operands, roles, output, self._inputs, who)
+            described = [
+                _describe_operand(value, f"{who}: {name}", rank, layout, role)
+                for value, name, role in zip(operands, self._inputs, roles, strict=True)
+            ]
+            if output is None:
+                y = _broadcast_output([d for d, _ in described], who)
+            else:
+                y, _ = _describe_operand(output, f"{who}: output", rank, layout, output_role)
+                y = y.copy()
+                y.data = None
+            block = _block([d for d, _ in described], roles, y, output_role)
+            parameters = BNNSLayerParametersArithmetic(
+                arithmetic_function=function.value,
+                arithmetic_function_fields=block,
+                activation=activation.bnns_activation,
+            )
+            made = Arithmetic(parameters, filter_parameters, who)
+            self._ports = [
+                Port(d, batched=role is DescriptorType.SAMPLE, shape=shape)
+                for (d, shape), role in zip(described, roles, strict=True)
+            ]
+            self._output = Port(y, batched=output_role is DescriptorType.SAMPLE)
+            return made
+
+        self._create(make, filter_parameters, activation)
+        self._constant = [role is DescriptorType.CONSTANT for role in roles]
+        operand_ports = dict(zip(self._inputs, self._ports, strict=True))
+        self._summary = {"function": function, **operand_ports, "output": self._output}
+        if activation.case != "identity":
+            self._summary["activation"] = activation
+
+    def _check_kinds(self, who: str, roles: list[DescriptorType], output_role: DescriptorType, function: Any) -> None:
+        if not isinstance(function, self._functions):
+            raise Problem(
+                f"{who}: function must be an {self._functions.__name__}, not {type(function).__name__}.", kind=TypeError
+            )
+        for name, role in zip((*self._inputs, "output"), (*roles, output_role), strict=True):
+            if not isinstance(role, DescriptorType):
+                raise Problem(
+                    f"{who}: {name}_descriptor_type must be a DescriptorType, not {type(role).__name__}.",
+                    kind=TypeError,
+                )
+
+    # Forward.
+
+    def _apply(self, inputs: tuple[Any, ...], output: Any, batch_size: Any) -> Any:
+        batch = self._common_batch(inputs, batch_size)
+        if batch:
+            shape = self._output.full_shape(batch)
+            target = np.empty(shape, self._output.dtype) if output is None else output
+            if type(target) is np.ndarray and target.shape == shape:
+                pairs = [value for operand in inputs for value in (operand, 0)]
+                if self._filter.fast_forward(batch, *pairs, target, 0) == 0:
+                    return target
+        return self._attempt(self._apply_checked, inputs, output, batch_size)
+
+    def _common_batch(self, inputs: tuple[Any, ...], batch_size: Any) -> int:
+        """The batch size, if every operand is an array of the expected shape with a batch axis; 0 otherwise."""
+        batch = 0
+        for port, value in zip(self._ports, inputs, strict=True):
+            if type(value) is not np.ndarray:
+                return 0
+            if not port.batched:
+                if value.shape != port.shape:
+                    return 0
+            elif value.shape[1:] != port.shape or (batch and value.shape[0] != batch):
+                return 0
+            else:
+                batch = value.shape[0]
+        return batch if batch_size is None or batch_size == batch else 0
+
+    def _apply_checked(self, inputs: tuple[Any, ...], output: Any, batch_size: Any) -> Any:
+        caller = self._apply_caller
+        self._filter.require_alive(caller)
+        arguments = Arguments(caller.function, batch_size)
+        operands = [
+            None if value is None and default is not None else arguments.take(name, port, value)
+            for name, port, value, default in zip(self._inputs, self._ports, inputs, self._filter.defaults, strict=True)
+        ]
+        y = None if output is None else arguments.take("output", self._output, output, output=True)
+        arguments.settle()
+        if y is None:
+            y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
+        data, zeros = [memory(v) for v in operands], [0] * len(operands)
+        self._filter.apply_arithmetic_batch(caller, arguments.batch, len(operands), data, zeros, memory(y), 0)
+        return output
+
+    # Backward.
+
+    def _backward(
+        self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
+        accumulate: bool,
+    ) -> list[Any]:  # fmt: skip
+        results = self._backward_fast(inputs, output, output_gradient, gradients, batch_size, accumulate)
+        if results is not None:
+            return results
+        return self._attempt(self._backward_checked, inputs, output, output_gradient, gradients, batch_size, accumulate)
+
+    def _backward_fast(
+        self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
+        accumulate: bool,
+    ) -> list[Any] | None:  # fmt: skip
+        batch = self._common_batch(inputs, batch_size)
+        shape = self._output.full_shape(batch)
+        if not batch or type(output_gradient) is not np.ndarray or output_gradient.shape != shape:
+            return None
+        if not (output is None or (type(output) is np.ndarray and output.shape == shape)):
+            return None
+        flags = 1 if accumulate else 0
+        results, deltas = [], []
+        for port, value, constant in zip(self._ports, gradients, self._constant, strict=True):
+            if constant and value is not None and value is not skip:
+                return None
+            part = port.quick(skip if constant else value, port.full_shape(batch), flags)
+            if part is None:
+                return None
+            results.append(part[0])
+            deltas += [part[1], 0]
+        pairs = [value for operand in inputs for value in (operand, 0)]
+        arriving = Delta(self._output, output_gradient, 0)
+        declined = self._filter.fast_backward(batch, *pairs, *deltas, output, 0, arriving, 0)
+        return None if declined else results
+
+    def _backward_checked(
+        self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
+        accumulate: bool,
+    ) -> list[Any]:  # fmt: skip
+        caller = self._backward_caller
+        self._filter.require_alive(caller)
+        arguments = Arguments(caller.function, batch_size)
+        operands = [
+            None if value is None else arguments.take(name, port, value)
+            for name, port, value in zip(self._inputs, self._ports, inputs, strict=True)
+        ]
+        y = None if output is None else arguments.take("output", self._output, output)
+        dy = arguments.take("output_gradient", self._output, output_gradient)
+        taken = GradientArguments(arguments, accumulate)
+        ports = [None if constant else port for port, constant in zip(self._ports, self._constant, strict=True)]
+        for name, port, value in zip(self._gradient_names, ports, gradients, strict=True):
+            taken.take(name, port, value)
+        arguments.settle()
+        deltas, zeros = taken.descriptors(), [0] * len(operands)
+        data, arriving = [memory(v) for v in operands], self._output.delta(dy, False)
+        self._filter.apply_backward_arithmetic_batch(
+            caller, arguments.batch, len(operands), data, zeros, deltas, zeros, memory(y), 0, arriving, 0
+        )
+        return taken.results
+
+
+class UnaryArithmeticLayer(_ArithmeticLayer):
+    """y = f(op(x)), elementwise.
+
+    >>> import numpy as np
+    >>> layer = UnaryArithmeticLayer(input=Shape.vector(2), function=ArithmeticUnaryFunction.SQUARE)
+    >>> layer.apply(np.array([3, 4], np.float32))
+    array([ 9., 16.], dtype=float32)
+    """
+
+    _inputs = ("input",)
+    _functions = ArithmeticUnaryFunction
+
+    def __init__(
+        self,
+        *,
+        input: Any,
+        input_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        output: Any = None,
+        output_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        function: ArithmeticUnaryFunction,
+        activation: ActivationFunction | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        self._build(
+            [input], [input_descriptor_type], output, output_descriptor_type, function, activation, filter_parameters
+        )
+
+    def apply(
+        self, input: TensorLike | None = None, output: TensorLike | None = None, *, batch_size: int | None = None
+    ) -> TensorLike:
+        """Run the layer forward."""
+        return self._apply((input,), output, batch_size)
+
+    def apply_backward(
+        self,
+        input: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> InputGradient:
+        """Run the layer backward. ``input`` may be left out where the derivative does not need it."""
+        return InputGradient(
+            *self._backward((input,), output, output_gradient, (generating_input_gradient,), batch_size, accumulate)
+        )
+
+
+class BinaryArithmeticLayer(_ArithmeticLayer):
+    """y = f(op(a, b)), elementwise with broadcasting.
+
+    >>> import numpy as np
+    >>> layer = BinaryArithmeticLayer(
+    ...     input_a=Shape.vector(2),
+    ...     input_b=np.array([10, 20], np.float32),
+    ...     input_b_descriptor_type=DescriptorType.PARAMETER,
+    ...     function=ArithmeticBinaryFunction.MULTIPLY,
+    ... )
+    >>> layer.apply(np.array([[1, 2], [3, 4]], np.float32))
+    array([[10., 40.],
+           [30., 80.]], dtype=float32)
+    """
+
+    _inputs = ("input_a", "input_b")
+    _functions = ArithmeticBinaryFunction
+
+    def __init__(
+        self,
+        *,
+        input_a: Any,
+        input_a_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        input_b: Any,
+        input_b_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        output: Any = None,
+        output_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        function: ArithmeticBinaryFunction,
+        activation: ActivationFunction | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        roles = [input_a_descriptor_type, input_b_descriptor_type]
+        self._build([input_a, input_b], roles, output, output_descriptor_type, function, activation, filter_parameters)
+
+    def apply(
+        self,
+        input_a: TensorLike | None = None,
+        input_b: TensorLike | None = None,
+        output: TensorLike | None = None,
+        *,
+        batch_size: int | None = None,
+    ) -> TensorLike:
+        """Run the layer forward."""
+        return self._apply((input_a, input_b), output, batch_size)
+
+    def apply_backward(
+        self,
+        input_a: TensorLike | None = None,
+        input_b: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_a_gradient: Any = None,
+        generating_input_b_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> InputGradients:
+        """Run the layer backward. An operand may be left out where the derivative does not need it."""
+        gradients = (generating_input_a_gradient, generating_input_b_gradient)
+        return InputGradients(
+            *self._backward((input_a, input_b), output, output_gradient, gradients, batch_size, accumulate)
+        )
+
+
+class TernaryArithmeticLayer(_ArithmeticLayer):
+    """y = f(op(a, b, c)), elementwise with broadcasting.
+
+    >>> import numpy as np
+    >>> shape, x = Shape.vector(2), np.array([2, 3], np.float32)
+    >>> layer = TernaryArithmeticLayer(
+    ...     input_a=shape, input_b=shape, input_c=shape, function=ArithmeticTernaryFunction.MULTIPLY_ADD
+    ... )
+    >>> layer.apply(x, x, x)
+    array([ 6., 12.], dtype=float32)
+    """
+
+    _inputs = ("input_a", "input_b", "input_c")
+    _functions = ArithmeticTernaryFunction
+
+    def __init__(
+        self,
+        *,
+        input_a: Any,
+        input_a_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        input_b: Any,
+        input_b_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        input_c: Any,
+        input_c_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        output: Any = None,
+        output_descriptor_type: DescriptorType = DescriptorType.SAMPLE,
+        function: ArithmeticTernaryFunction,
+        activation: ActivationFunction | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        roles = [input_a_descriptor_type, input_b_descriptor_type, input_c_descriptor_type]
+        self._build(
+            [input_a, input_b, input_c], roles, output, output_descriptor_type, function, activation, filter_parameters
+        )
+
+    def apply(
+        self,
+        input_a: TensorLike | None = None,
+        input_b: TensorLike | None = None,
+        input_c: TensorLike | None = None,
+        output: TensorLike | None = None,
+        *,
+        batch_size: int | None = None,
+    ) -> TensorLike:
+        """Run the layer forward."""
+        return self._apply((input_a, input_b, input_c), output, batch_size)
+
+    def apply_backward(
+        self,
+        input_a: TensorLike | None = None,
+        input_b: TensorLike | None = None,
+        input_c: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_a_gradient: Any = None,
+        generating_input_b_gradient: Any = None,
+        generating_input_c_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> InputGradients3:
+        """Run the layer backward. An operand may be left out where the derivative does not need it."""
+        gradients = (generating_input_a_gradient, generating_input_b_gradient, generating_input_c_gradient)
+        inputs = (input_a, input_b, input_c)
+        return InputGradients3(*self._backward(inputs, output, output_gradient, gradients, batch_size, accumulate))
+
+
+# Descriptions at creation.
+
+
+def _common_form(
+    operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: str
+) -> tuple[int, int]:
+    """Axes and layout that all operands share."""
+    for value in (*operands, output):
+        if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
+            descriptor = value.descriptor() if isinstance(value, Shape) else value
+            view = Port(descriptor).view
+            return view.layout.rank, int(view.layout.code)
+    arrays = [as_array(v, f"{who}: {name}") for v, name in zip(operands, names, strict=True)]
+    shared = [a.ndim for a, role in zip(arrays, roles, strict=True) if role is not DescriptorType.SAMPLE]
+    samples = [a.ndim for a, role in zip(arrays, roles, strict=True) if role is DescriptorType.SAMPLE]
+    if not samples:
+        rank = max(shared)
+    elif not shared:
+        rank = sample_rank(max(samples))
+    else:
+        rank = max(samples) if max(shared) == max(samples) else max(samples) - 1
+    if not 1 <= rank <= 8:
+        raise Problem(f"{who}: one sample has {rank} axes. Arithmetic takes 1 to 8.")
+    return rank, int(first_major((1,) * rank).value)
+
+
+def _describe_operand(
+    value: Any, who: str, rank: int, layout: int, role: DescriptorType
+) -> tuple[BNNSNDArrayDescriptor, tuple[int, ...]]:
+    """Descriptor of an operand, and the shape that its arrays have without a batch axis."""
+    if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
+        descriptor = value.descriptor() if isinstance(value, Shape) else value
+        return descriptor, Port(descriptor).shape
+    array = as_array(value, who)
+    kind = data_type(array, who)
+    if role is DescriptorType.SAMPLE:
+        if array.ndim not in (rank, rank + 1):
+            raise Problem(
+                f"{who} has shape {array.shape}, but one sample has {rank} axes here, and a batch one more in front. "
+                "Give every operand the same number of axes."
+            )
+        shape = array.shape[array.ndim - rank :]
+        return descriptor_for(shape, layout, kind), shape
+    if array.ndim > rank or array.ndim == 0:
+        role_name = role.name.lower()
+        raise Problem(f"{who} has shape {array.shape}, but a {role_name} has at most the {rank} axes of a sample.")
+    if not array.flags.c_contiguous:
+        raise Problem(
+            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), but the layer uses it in "
+            "place. Pass np.ascontiguousarray(...) of it, or a Shape here and the array at each call."
+        )
+    return descriptor_for((1,) * (rank - array.ndim) + array.shape, layout, kind, array), array.shape
+
+
+def _broadcast_output(operands: list[BNNSNDArrayDescriptor], who: str) -> BNNSNDArrayDescriptor:
+    """The output of operands that broadcast against each other."""
+    views = [Port(d).view for d in operands]
+    if len({len(v.size) for v in views}) > 1:
+        raise Problem(f"{who}: operands have {[len(v.size) for v in views]} axes. Give all the same number.")
+    try:
+        size = np.broadcast_shapes(*(v.size for v in views))
+    except ValueError:
+        sizes = ", ".join(str(v.size) for v in views)
+        raise Problem(
+            f"{who}: operands of size {sizes} do not broadcast. Along an axis sizes are equal or 1."
+        ) from None
+    return BNNSNDArrayDescriptor(layout=operands[0].layout, size=size, data_type=operands[0].data_type)
+
+
+def _block(
+    operands: list[BNNSNDArrayDescriptor],
+    roles: list[DescriptorType],
+    y: BNNSNDArrayDescriptor,
+    output_role: DescriptorType,
+) -> BNNSArithmeticUnary | BNNSArithmeticBinary | BNNSArithmeticTernary:
+    """The C struct for one, two or three operands."""
+    if len(operands) == 1:
+        return BNNSArithmeticUnary(in_=operands[0], in_type=roles[0].value, out=y, out_type=output_role.value)
+    fields: dict[str, Any] = {"out": y, "out_type": output_role.value}
+    for i, (descriptor, role) in enumerate(zip(operands, roles, strict=True), start=1):
+        fields |= {f"in{i}": descriptor, f"in{i}_type": role.value}
+    kind: Any = BNNSArithmeticBinary if len(operands) == 2 else BNNSArithmeticTernary
+    return cast("BNNSArithmeticBinary | BNNSArithmeticTernary", kind(**fields))

@@ -1,0 +1,195 @@
+"""Convolution and transposed convolution of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..capi.enums import BNNSDataLayout
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, BNNSNDArrayDescriptor
+from ..errors import Problem
+from ..filters.convolution import Convolution, kernel_axes, resolve_window
+from ..filters.transposed_convolution import TransposedConvolution
+from ._base import Gradients, UnaryLayer, client_pointer, port_of
+from ._ports import Port, TensorLike, describe_parameter, describe_sample
+from ._shape import Shape
+from .types import ActivationFunction, ConvolutionPadding, ConvolutionType, DataLayout
+
+
+class ConvolutionLayer(UnaryLayer):
+    """2-D convolution (cross-correlation) with stride, dilation, padding, groups and a fused activation.
+
+    Arrays, all float32: ``input`` (N, I, H, W) or (I, H, W), ``output`` (N, O, H', W') or (O, H', W'), ``bias`` (O,),
+    and ``weights``
+
+    * (O, I / group_count, KH, KW) for ``ConvolutionType.STANDARD``,
+    * (I, O, KH, KW) for ``ConvolutionType.TRANSPOSED``, as in PyTorch's ConvTranspose2d. This is the C layout IOHrWr; a
+      descriptor may have any of the kernel layouts of C.
+
+    ``output`` may be left out at creation: it then has the largest size that the windows fill. ``stride`` and
+    ``dilation_stride`` are (x, y), horizontal first; a single number stands for both.
+
+    At creation ``input`` and ``output`` are shapes, descriptors or arrays (an image or a batch of images). ``weights``
+    and ``bias`` are copied, unless ``filter_parameters`` has ``BNNSFlagsUseClientPtr``: then the layer reads the arrays
+    at each call, so that training may change them in place.
+
+    >>> import numpy as np
+    >>> layer = ConvolutionLayer(input=Shape.image_chw(8, 6, 3), weights=np.ones((4, 3, 3, 3), np.float32))
+    >>> layer.apply(np.ones((2, 3, 6, 8), np.float32)).shape
+    (2, 4, 4, 6)
+    """
+
+    def __init__(
+        self,
+        *,
+        type: ConvolutionType = ConvolutionType.STANDARD,
+        input: Any,
+        weights: Any,
+        output: Any = None,
+        bias: Any = None,
+        padding: ConvolutionPadding | None = None,
+        activation: ActivationFunction | None = None,
+        group_count: int = 1,
+        stride: Sequence[int] | int = (1, 1),
+        dilation_stride: Sequence[int] | int = (1, 1),
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        activation = ActivationFunction.identity() if activation is None else activation
+        padding = ConvolutionPadding.zero() if padding is None else padding
+        transposed = type is ConvolutionType.TRANSPOSED
+
+        def make(who: str) -> Convolution | TransposedConvolution:
+            in_place = client_pointer(filter_parameters)
+            x = describe_sample(input, f"{who}: input", rank=3)
+            layout, axes = _array_kernels(transposed)
+            w = describe_parameter(weights, f"{who}: weights", layout, axes, client_pointer=in_place)
+            b = None
+            if bias is not None:
+                b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(out,)", client_pointer=in_place)
+            x_stride, y_stride = _pair(stride, f"{who}: stride")
+            x_dilation, y_dilation = _pair(dilation_stride, f"{who}: dilation_stride")
+            parameters = BNNSLayerParametersConvolution(
+                i_desc=x, w_desc=w, bias=b, activation=activation.bnns_activation, x_stride=x_stride, y_stride=y_stride,
+                x_dilation_stride=x_dilation, y_dilation_stride=y_dilation,
+                groups=_positive(group_count, f"{who}: group_count"), **padding.bnns_fields,
+            )  # fmt: skip
+            if output is None:
+                y = _largest_output(parameters, who, transposed).descriptor()
+            else:
+                y = describe_sample(output, f"{who}: output", rank=3)
+            if w is not weights:
+                _check_channels(who, Port(w).shape, Port(x).shape, Port(y).shape, group_count, transposed)
+            parameters.o_desc = y
+            made = (TransposedConvolution if transposed else Convolution)(parameters, filter_parameters, who)
+            self._set_ports(x, y, w, b)
+            return made
+
+        self._create(make, filter_parameters, activation)
+        self._summarize(activation)
+
+    def _set_ports(
+        self,
+        x: BNNSNDArrayDescriptor,
+        y: BNNSNDArrayDescriptor,
+        w: BNNSNDArrayDescriptor,
+        b: BNNSNDArrayDescriptor | None,
+    ) -> None:
+        self._input, self._output = Port(x), Port(y)
+        self._weights, self._bias = port_of(w), port_of(b)
+
+    def _summarize(self, activation: ActivationFunction) -> None:
+        self._summary = {
+            "input": self._input,
+            "output": self._output,
+            "weights": self._weights,
+            "bias": self._bias,
+            "activation": activation if activation.case != "identity" else None,
+        }
+
+    def apply_backward(
+        self,
+        input: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_gradient: Any = None,
+        generating_weights_gradient: Any = None,
+        generating_bias_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> Gradients:
+        """Run the layer backward: the gradients with respect to input, weights and bias, summed over the batch for the
+        latter two.
+
+        ``input`` (needed for the weights) and ``output`` (needed with an activation) are those of the forward call;
+        ``output_gradient`` is what arrives from the next layer. Each gradient has the shape of its tensor.
+        """
+        return Gradients._make(
+            self._backward(
+                input, output, output_gradient, batch_size, accumulate, generating_input_gradient,
+                generating_weights_gradient, generating_bias_gradient,
+            )
+        )  # fmt: skip
+
+
+def _array_kernels(transposed: bool) -> tuple[int, str]:
+    """How kernels in an array are described."""
+    if transposed:
+        return int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr), "(in, out, kh, kw)"
+    return int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW), "(out, in / group_count, kh, kw)"
+
+
+def _pair(value: Sequence[int] | int, who: str) -> tuple[int, int]:
+    numbers = (value, value) if isinstance(value, int) else tuple(value)
+    if len(numbers) != 2:
+        raise Problem(f"{who} is {value!r}. Pass (x, y), horizontal first.")
+    return _positive(numbers[0], who), _positive(numbers[1], who)
+
+
+def _positive(value: Any, who: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise Problem(f"{who} must be an integer, not {type(value).__name__}.", kind=TypeError)
+    number = int(value)
+    if number < 1:
+        raise Problem(f"{who} is {number}. It must be at least 1.")
+    return number
+
+
+def _largest_output(p: BNNSLayerParametersConvolution, who: str, transposed: bool) -> Shape:
+    """The output image that the windows fill."""
+    image, kernels = Port(p.i_desc).view, Port(p.w_desc, batched=False).view
+    out_axis, _, row_axis, column_axis = kernel_axes(kernels, who)
+    window = resolve_window(p)
+    sizes = []
+    for axis, kernel in ((1, kernels.size[column_axis]), (0, kernels.size[row_axis])):
+        size = image.size[1 - axis]
+        if transposed:
+            edges = window.padding[2 * axis] + window.padding[2 * axis + 1]
+            sizes.append(window.stride[axis] * (size - 1) + window.extent(kernel, axis) - edges)
+        else:
+            sizes.append(window.positions(size, kernel, axis))
+    if min(sizes) < 1:
+        change = "less" if transposed else "more"
+        kernel_size = f"{kernels.size[column_axis]} x {kernels.size[row_axis]}"
+        raise Problem(
+            f"{who}: an input of {image.size[0]} x {image.size[1]} pixels (width x height) leaves no output with "
+            f"kernels of {kernel_size}. Use a larger image, {change} padding or smaller kernels."
+        )
+    return Shape.image_chw(sizes[0], sizes[1], kernels.size[out_axis])
+
+
+def _check_channels(
+    who: str, w: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...], groups: int, transposed: bool
+) -> None:
+    """Refuse a weights array whose first two axes do not fit the images."""
+    if transposed:
+        expected, rule = (x[0], y[0]), "(in, out, kh, kw)"
+    elif x[0] % groups or y[0] % groups:
+        return  # the filter tells
+    else:
+        expected, rule = (y[0], x[0] // groups), "(out, in / group_count, kh, kw)"
+    if w[:2] != expected:
+        raise Problem(
+            f"{who}: weights has shape {w}, but an input of {x[0]} channels and an output of {y[0]} with group_count "
+            f"{groups} need {rule} = ({expected[0]}, {expected[1]}, kh, kw)."
+        )

@@ -1,0 +1,90 @@
+"""Fully connected layers: y = f(W x + b)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected, BNNSNDArrayDescriptor
+from ..errors import Problem
+from ..filters.fully_connected import FullyConnected
+from ._base import client_pointer
+from ._ports import Port, as_array, describe_parameter, describe_sample
+from ._shape import Shape
+from .convolution import ConvolutionLayer
+from .types import ActivationFunction, DataLayout
+
+
+class FullyConnectedLayer(ConvolutionLayer):
+    """y = f(W x + b); backward gives dx = Wᵀ dz, dW = Σₙ dzₙ xₙᵀ and db = Σₙ dzₙ with dz = dy · f'(y).
+
+    Arrays, all float32: ``input`` (N, in) or (in,), ``output`` (N, out) or (out,), ``weights`` (out, in), ``bias``
+    (out,). A sample may have any shape with that many elements: ``input=Shape.image_chw(8, 8, 4)`` takes arrays
+    (N, 4, 8, 8).
+    At creation ``input`` and ``output`` are shapes, descriptors or arrays (one sample or a batch), and may be left out:
+    they then are vectors of the sizes that ``weights`` has.
+
+    ``weights`` and ``bias`` are copied, unless ``filter_parameters`` has ``BNNSFlagsUseClientPtr``: then the layer
+    reads the arrays at each call, so that training may change them in place.
+
+    >>> import numpy as np
+    >>> layer = FullyConnectedLayer(weights=np.ones((2, 3), np.float32), bias=np.array([0, 1], np.float32))
+    >>> layer.apply(np.array([[1, 2, 3]], np.float32))
+    array([[6., 7.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: Any,
+        input: Any = None,
+        output: Any = None,
+        bias: Any = None,
+        activation: ActivationFunction | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        activation = ActivationFunction.identity() if activation is None else activation
+
+        def make(who: str) -> FullyConnected:
+            in_place = client_pointer(filter_parameters)
+            w = describe_parameter(
+                weights, f"{who}: weights", DataLayout.MATRIX_ROW_MAJOR, "(out, in)", client_pointer=in_place
+            )
+            b = None
+            if bias is not None:
+                b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(out,)", client_pointer=in_place)
+            outputs, inputs = Port(w, batched=False).shape if w is not weights else (0, 0)
+            x = _flat_sample(input, f"{who}: input", inputs)
+            y = _flat_sample(output, f"{who}: output", outputs)
+            if w is not weights:
+                _check_weights(who, x, y, outputs, inputs)
+            parameters = BNNSLayerParametersFullyConnected(
+                i_desc=x, w_desc=w, o_desc=y, bias=b, activation=activation.bnns_activation
+            )
+            made = FullyConnected(parameters, filter_parameters, who)
+            self._set_ports(x, y, w, b)
+            return made
+
+        self._create(make, filter_parameters, activation)
+        self._summarize(activation)
+
+
+def _flat_sample(value: Any, who: str, count: int) -> BNNSNDArrayDescriptor:
+    """The descriptor of an input or output of ``count`` elements, as the weights array has it; 0 if not known."""
+    if value is None:
+        if count == 0:
+            raise Problem(f"{who} is left out, but only weights in an array tell its size. Pass Shape.vector(n).")
+        return Shape.vector(count).descriptor()
+    if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
+        return describe_sample(value, who)
+    array = as_array(value, who)
+    batch = array.ndim > 1 and (count == 0 or array[0].size == count or array.size != count)
+    return describe_sample(array, who, rank=array.ndim - batch)
+
+
+def _check_weights(who: str, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, outputs: int, inputs: int) -> None:
+    expected = (Port(y).view.count, Port(x).view.count)
+    if (outputs, inputs) != expected:
+        raise Problem(
+            f"{who}: weights has shape {(outputs, inputs)}, but an input of {expected[1]} elements and an output of "
+            f"{expected[0]} need (out, in) = {expected}."
+        )

@@ -1,0 +1,223 @@
+"""Convolutions: kernel shapes, strides, dilation, padding, groups, depthwise, layouts, types, every fused activation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from helpers import BFLOAT16, FLOAT16, INT8, IOHRWR, OIHRWR, OIHW, PACK32, Tensor, image, vector
+
+from openbnns import capi
+
+from ._base import INFERENCE_ONLY, TRAINABLE, Act, UnaryCase, act_rows
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class ConvolutionCase(UnaryCase):
+    """y = f(conv(x, w) + b); pairs are (vertical, horizontal), ``pad`` is (left, right, up, down)."""
+
+    x: Tensor = field(default_factory=lambda: image(1, 1, 1))
+    kernel: Pair = (1, 1)
+    step: Pair = (1, 1)
+    dilation: Pair = (1, 1)
+    symmetric: Pair = (0, 0)  # y_padding, x_padding
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0)
+    groups: int = 1
+
+    prefix = "conv"
+    creator = "BNNSFilterCreateLayerConvolution"
+
+    @property
+    def reductions(self) -> dict[str, int]:
+        taps = self.kernel[0] * self.kernel[1]
+        pixels = self.batch * self.y.size[0] * self.y.size[1]
+        channels = (self.x.size[2] // self.groups, self.y.size[2] // self.groups)
+        return {"y": channels[0] * taps + 1, "dx": channels[1] * taps, "dw": pixels, "db": pixels}
+
+    @property
+    def _feature_rows(self) -> tuple[str, ...]:
+        assert self.w is not None
+        layout = self.w.layout.name.removeprefix("BNNSDataLayoutConvolutionWeights")
+        features = {
+            "stride": self.step != (1, 1),
+            "dilation": self.dilation != (1, 1),
+            "sympad": self.symmetric != (0, 0),
+            "asympad": self.pad != (0, 0, 0, 0),
+            "groups": self.groups > 1,
+        }
+        return (f"{self.prefix}.w.{layout}", *(f"{self.prefix}.{name}" for name, used in features.items() if used), *self.rows)
+
+    @property
+    def forward_rows(self) -> tuple[str, ...]:
+        fused = () if self.trains else act_rows(self.activation, "fwd")
+        return (f"{self.prefix}.fwd", f"fn.{self.creator}", *fused, *self._feature_rows)
+
+    @property
+    def backward_rows(self) -> tuple[str, ...]:
+        p = self.prefix
+        fused = (f"{p}.bwd.act", *act_rows(self.activation, "fused")) if not self.activation.is_identity else ()
+        bias = (f"{p}.bwd.db",) if self.b else ()
+        return (f"{p}.bwd.dx", f"{p}.bwd.dw", *bias, *fused, *self._feature_rows)
+
+    def parameters(self, w: Any, b: Any) -> capi.BNNSLayerParametersConvolution:
+        assert self.w is not None
+        return capi.BNNSLayerParametersConvolution(
+            i_desc=self.x.descriptor(), w_desc=self.w.descriptor(w), o_desc=self.y.descriptor(),
+            bias=self.b.descriptor(b) if self.b else capi.BNNSNDArrayDescriptor(), activation=self.activation.struct,
+            x_stride=self.step[1], y_stride=self.step[0], x_dilation_stride=self.dilation[1],
+            y_dilation_stride=self.dilation[0], x_padding=self.symmetric[1], y_padding=self.symmetric[0],
+            groups=self.groups, pad=self.pad,
+        )  # fmt: skip
+
+    def create(self, w: Any, b: Any, threads: int) -> Any:
+        return getattr(capi, self.creator)(self.parameters(w, b), self.filter_parameters(threads))
+
+
+def kernel_tensor(layout: Any, outputs: int, inputs: int, kernel: Pair, **options: Any) -> Tensor:
+    """A kernel in the order of its layout's size[]."""
+    channels = (outputs, inputs) if layout == IOHRWR else (inputs, outputs)
+    return Tensor(layout, (kernel[1], kernel[0], *channels), **options)
+
+
+def positions(size: int, before: int, after: int, kernel: int, step: int, dilation: int) -> int:
+    """How many windows fit."""
+    return (size + before + after - dilation * (kernel - 1) - 1) // step + 1
+
+
+def case(
+    name: str, inputs: int, outputs: int, size: Pair, kernel: Pair, *, batch: int = 1, layout: Any = OIHW, bias: bool = True,
+    in_options: dict[str, Any] | None = None, out_options: dict[str, Any] | None = None,
+    kernel_options: dict[str, Any] | None = None, less: Pair = (0, 0), **options: Any,
+) -> ConvolutionCase:  # fmt: skip
+    """A convolution of an image of ``size`` (height, width); ``less`` leaves out windows at the end."""
+    step, dilation = options.get("step", (1, 1)), options.get("dilation", (1, 1))
+    if "symmetric" in options:
+        up = down = options["symmetric"][0]
+        left = right = options["symmetric"][1]
+    else:
+        left, right, up, down = options.get("pad", (0, 0, 0, 0))
+    height = positions(size[0], up, down, kernel[0], step[0], dilation[0]) - less[0]
+    width = positions(size[1], left, right, kernel[1], step[1], dilation[1]) - less[1]
+    options.setdefault("b", vector(outputs) if bias else None)
+    return ConvolutionCase(
+        f"conv-{name}", batch=batch, x=image(inputs, *size, **(in_options or {})),
+        y=image(outputs, height, width, **(out_options or {})),
+        w=kernel_tensor(layout, outputs, inputs // options.get("groups", 1), kernel, **(kernel_options or {})), kernel=kernel,
+        **options,
+    )  # fmt: skip
+
+
+SHAPES = [
+    case("1x1-pixel", 1, 1, (1, 1), (1, 1)),
+    case("1x1", 7, 13, (5, 7), (1, 1), batch=2),
+    case("1x1-wide", 64, 48, (14, 14), (1, 1), batch=5),
+    case("1x1-strided", 17, 16, (13, 9), (1, 1), step=(2, 2), batch=2),
+    case("1x1-padded", 7, 5, (4, 4), (1, 1), symmetric=(1, 1), batch=2),
+    case("3x3", 3, 5, (7, 9), (3, 3), batch=2),
+    case("3x3-few-inputs", 3, 32, (17, 19), (3, 3), symmetric=(1, 1), batch=5),
+    case("3x3-few-outputs", 33, 2, (13, 13), (3, 3), symmetric=(1, 1), batch=2),
+    case("3x3-one-channel", 1, 1, (28, 28), (3, 3), symmetric=(1, 1), batch=2, bias=False),
+    case("3x3-16", 16, 16, (14, 14), (3, 3), symmetric=(1, 1), batch=5),
+    case("3x3-odd-channels", 17, 35, (13, 17), (3, 3), symmetric=(1, 1), batch=2, client_pointer=False),
+    case("3x3-64", 64, 64, (28, 28), (3, 3), symmetric=(1, 1), batch=5),
+    case("3x3-tiny-image", 48, 33, (3, 3), (3, 3), batch=33),
+    case("3x3-wide-row", 2, 7, (3, 113), (3, 3), symmetric=(1, 1)),
+    case("3x3-tall", 20, 24, (113, 2), (3, 1), symmetric=(1, 0), batch=2),
+    case("5x5", 6, 16, (12, 12), (5, 5), batch=5),
+    case("5x5-first-layer", 1, 8, (28, 28), (5, 5), symmetric=(2, 2), batch=33),
+    case("7x7-strided", 3, 18, (23, 25), (7, 7), step=(2, 2), symmetric=(3, 3), batch=2),
+    case("1x7", 5, 4, (3, 17), (1, 7), batch=2),
+    case("7x1", 5, 4, (17, 3), (7, 1), batch=2),
+    case("whole-image", 13, 17, (5, 6), (5, 6), batch=33),
+    case("2x2-strided", 16, 32, (8, 8), (2, 2), step=(2, 2), batch=5),
+    case("3x3-strided", 32, 33, (15, 15), (3, 3), step=(2, 2), symmetric=(1, 1), batch=5),
+    case("3x2-strided-unevenly", 7, 13, (17, 13), (3, 2), step=(3, 1), batch=2),
+    case("3x3-stride-over-kernel", 5, 6, (13, 17), (3, 3), step=(4, 5), batch=2),
+    case("remainder", 4, 5, (8, 10), (3, 3), step=(2, 3), batch=2),
+    case("smaller-output", 16, 17, (9, 9), (3, 3), less=(2, 3), batch=2, symmetric=(1, 1)),
+]
+
+WINDOWS = [
+    case("dilated", 5, 7, (13, 17), (3, 3), dilation=(2, 2), batch=2),
+    case("dilated-16", 16, 32, (17, 15), (3, 3), dilation=(2, 2), symmetric=(2, 2), batch=5),
+    case("dilated-unevenly", 17, 16, (19, 13), (3, 2), dilation=(3, 4), batch=2),
+    case("dilated-strided", 6, 9, (17, 17), (3, 3), dilation=(2, 3), step=(2, 2), symmetric=(2, 3), batch=2),
+    case("asymmetric", 3, 4, (7, 5), (3, 3), pad=(1, 0, 2, 0), batch=2),
+    case("asymmetric-16", 16, 17, (9, 13), (3, 3), pad=(0, 2, 1, 0), batch=5),
+    case("asymmetric-same", 5, 33, (7, 7), (2, 2), pad=(0, 1, 0, 1), batch=2),
+    case("asymmetric-strided-dilated", 5, 6, (13, 11), (3, 3), pad=(3, 1, 0, 2), step=(2, 1), dilation=(1, 2), batch=2),
+    case("large-padding", 3, 5, (4, 5), (3, 3), symmetric=(4, 5), batch=2),
+    case("large-padding-16", 18, 16, (3, 4), (3, 3), pad=(6, 3, 5, 7), batch=2),
+    case("padding-larger-than-image", 16, 16, (2, 2), (5, 5), symmetric=(4, 4), batch=5),
+    case("padding-strided", 7, 8, (5, 5), (3, 3), symmetric=(3, 3), step=(2, 2), batch=2),
+]
+
+GROUPS = [
+    case("groups-2", 8, 12, (9, 9), (3, 3), groups=2, symmetric=(1, 1), batch=2),
+    case("groups-4-strided", 16, 8, (13, 11), (3, 3), groups=4, step=(2, 2), pad=(1, 0, 0, 1), batch=5),
+    case("groups-2-wide", 64, 64, (14, 14), (3, 3), groups=2, symmetric=(1, 1), batch=2),
+    case("groups-3-1x1", 9, 15, (7, 5), (1, 1), groups=3, batch=2, bias=False),
+    case("groups-2-dilated", 6, 4, (13, 13), (3, 3), groups=2, dilation=(2, 2), batch=2, client_pointer=False),
+    case("depthwise", 13, 13, (17, 13), (3, 3), groups=13, symmetric=(1, 1), batch=2),
+    case("depthwise-32", 32, 32, (14, 14), (3, 3), groups=32, symmetric=(1, 1), batch=33),
+    case("depthwise-strided", 7, 7, (15, 17), (3, 3), groups=7, step=(2, 2), symmetric=(1, 1), batch=5),
+    case("depthwise-dilated", 5, 5, (17, 19), (3, 3), groups=5, dilation=(2, 3), pad=(1, 3, 0, 2), batch=2),
+    case("depthwise-5x5", 3, 3, (13, 14), (5, 5), groups=3, symmetric=(2, 2), batch=2),
+    case("depthwise-1x1", 6, 6, (5, 5), (1, 1), groups=6, batch=2),
+    case("multiplier-2", 6, 12, (11, 13), (3, 3), groups=6, symmetric=(1, 1), batch=2),
+    case("multiplier-3-strided", 4, 12, (9, 9), (3, 3), groups=4, step=(2, 1), batch=5),
+    case("depthwise-fused", 8, 8, (9, 9), (3, 3), groups=8, symmetric=(1, 1), batch=2, activation=Act("RectifiedLinear")),
+    case("depthwise-softmax", 4, 4, (7, 9), (3, 3), groups=4, batch=2, activation=Act("Softmax")),
+    case("groups-fused", 8, 4, (9, 9), (3, 3), groups=2, symmetric=(1, 1), batch=2, activation=Act("Tanh")),
+]
+
+LAYOUTS = [
+    case(f"{name}-{outputs}", 5, outputs, (7, 8), (3, 2), layout=layout, batch=2, client_pointer=client, symmetric=(1, 1))
+    for name, layout in [("OIHrWr", OIHRWR), ("IOHrWr", IOHRWR), ("Pack32", PACK32)]
+    for outputs, client in [(7, True), (32, False), (45, True)]
+] + [
+    case("padded-kernel", 4, 5, (6, 7), (3, 2), batch=2, kernel_options={"stride": (1, 3, 10, 44)}),
+    case("padded-kernel-copied", 4, 5, (6, 7), (3, 2), batch=2, kernel_options={"stride": (2, 5, 20, 80)}, client_pointer=False),
+    case("padded-rotated-kernel", 4, 5, (6, 7), (3, 2), batch=2, layout=OIHRWR, kernel_options={"stride": (1, 3, 10, 44)}),
+]  # fmt: skip
+
+MEMORY = [
+    case("gaps", 5, 7, (7, 9), (3, 3), batch=5, gap=3),
+    case("gaps-16", 16, 32, (9, 9), (3, 3), batch=5, gap=13, symmetric=(1, 1), activation=Act("Tanh")),
+    case("gaps-1x1", 16, 17, (6, 6), (1, 1), batch=5, gap=5),
+    case("gaps-depthwise", 5, 5, (9, 9), (3, 3), batch=5, gap=7, groups=5, activation=Act("Sigmoid")),
+    case("padded-images", 3, 4, (5, 6), (3, 3), batch=2, in_options={"stride": (1, 8, 50)}, out_options={"stride": (2, 9, 40)},
+         gap=3),
+    case("padded-images-packed-deltas", 3, 4, (5, 6), (3, 3), batch=2, in_options={"stride": (1, 8, 50)},
+         out_options={"stride": (1, 9, 40)}, packed_deltas=True, activation=Act("Tanh")),
+    case("padded-bias", 3, 4, (5, 6), (3, 3), b=vector(4, stride=(3,))),
+]  # fmt: skip
+
+_HALF, _BFLOAT = {"data_type": FLOAT16}, {"data_type": BFLOAT16}
+TYPES = [
+    case("half", 5, 7, (7, 8), (3, 3), batch=2, in_options=_HALF, out_options=_HALF, kernel_options=_HALF,
+         b=vector(7, data_type=FLOAT16), trains=False),
+    case("bfloat", 16, 17, (7, 8), (3, 3), batch=2, in_options=_BFLOAT, out_options=_BFLOAT, kernel_options=_BFLOAT,
+         client_pointer=False, trains=False),
+    case("int8", 5, 7, (7, 8), (3, 3), batch=2, in_options={"data_type": INT8, "scale": 0.03, "bias": 0.1},
+         out_options={"data_type": INT8, "scale": 0.05, "bias": -0.2}, kernel_options={"data_type": INT8, "scale": 0.01},
+         trains=False, gap=2),
+    case("half-Pack32", 3, 40, (5, 5), (3, 3), batch=2, in_options=_HALF, kernel_options=_HALF, layout=PACK32, trains=False),
+]  # fmt: skip
+
+FUSED = [
+    case(f"fused-{act.name}", 4, 17 if k % 2 else 5, (8, 9), (3, 3), symmetric=(1, 1), batch=2, activation=act, bias=k % 4 != 1)
+    for k, act in enumerate(TRAINABLE)
+] + [
+    case("fused-Threshold-raised", 4, 5, (8, 9), (3, 3), batch=2, activation=Act("Threshold", 0.1, 0.6)),
+    case("fused-16-ReLU", 16, 32, (14, 14), (3, 3), symmetric=(1, 1), batch=5, activation=Act("RectifiedLinear")),
+    case("fused-16-Softmax", 16, 32, (13, 13), (3, 3), symmetric=(1, 1), batch=5, activation=Act("Softmax")),
+    case("fused-1x1-Sigmoid", 32, 16, (10, 10), (1, 1), batch=5, activation=Act("Sigmoid")),
+    case("fused-1x1-LogSoftmax", 17, 16, (6, 8), (1, 1), batch=2, activation=Act("LogSoftmax")),
+    case("fused-strided-Tanh", 16, 17, (13, 13), (3, 3), step=(2, 2), batch=5, activation=Act("Tanh")),
+    *(case(f"inference-{act.name}", 4, 5, (8, 9), (3, 3), batch=2, activation=act, trains=False) for act in INFERENCE_ONLY),
+]  # fmt: skip
+
+CASES = SHAPES + WINDOWS + GROUPS + LAYOUTS + MEMORY + TYPES + FUSED

@@ -1,0 +1,114 @@
+"""Shared set-up of the tests: the scoreboard, the peers switch, and one engine state for every test.
+
+A test claims rows of coverage.csv with ``@pytest.mark.covers("conv.fwd", ...)``. At the end of a run the outcome of every
+claiming test is kept in ``.scoreboard.json``; ``tests/scoreboard.py`` reads it. A run of the whole suite replaces the file; a
+run of a part (other files, ``-k``, another ``OPENBNNS_ISA``) only updates the tests that it ran.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scoreboard
+
+import openbnns
+
+HERE = Path(__file__).resolve().parent
+
+
+def wants_peers(config: pytest.Config) -> bool:
+    """Whether the run asks for the cross-checks that need PyTorch (``-m peers``)."""
+    expression = config.option.markexpr
+    return "peers" in expression and "not peers" not in expression
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files that import PyTorch are left out unless asked for, so that the suite needs NumPy alone."""
+    if collection_path.name.startswith("test_vs_torch") and not wants_peers(config):
+        return True
+    return None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Attach claims to the tests, refuse unknown rows, and drop what needs PyTorch unless it was asked for."""
+    known = {row.id for row in scoreboard.read_rows()}
+    for item in items:
+        rows = sorted({row for mark in item.iter_markers("covers") for row in mark.args})
+        unknown = [row for row in rows if row not in known]
+        if unknown:
+            raise pytest.UsageError(f"{item.nodeid} claims rows that tests/coverage.csv does not have: {', '.join(unknown)}")
+        if rows:
+            item.user_properties.append(("covers", rows))
+    if not wants_peers(config):
+        peers = [item for item in items if item.get_closest_marker("peers")]
+        if peers:
+            config.hook.pytest_deselected(items=peers)
+            items[:] = [item for item in items if not item.get_closest_marker("peers")]
+
+
+def why_partial(config: pytest.Config) -> str:
+    """Empty for a run of the whole suite, else what makes it a part."""
+    option = config.option
+    if option.keyword:
+        return f"-k {option.keyword!r}"
+    if option.markexpr not in ("", "not peers"):
+        return f"-m {option.markexpr!r}"
+    if getattr(option, "lf", False) or getattr(option, "last_failed_no_failures", "all") != "all":
+        return "--last-failed"
+    if option.deselect or option.ignore or option.ignore_glob:
+        return "--deselect or --ignore"
+    if os.environ.get("OPENBNNS_ISA"):
+        return f"OPENBNNS_ISA={os.environ['OPENBNNS_ISA']}"
+    places = [Path(str(argument).split("::")[0]).resolve() for argument in config.args]
+    if not any(place == HERE or place in HERE.parents for place in places):
+        return "only " + " ".join(str(argument) for argument in config.args)
+    return ""
+
+
+class Recorder:
+    """Collects the outcome of every claiming test in the process that reports (the controller under xdist)."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.tests: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        rows = dict(report.user_properties).get("covers")
+        if not rows:
+            return
+        isa = os.environ.get("OPENBNNS_ISA")
+        entry = self.tests.setdefault(report.nodeid + (f" @{isa}" if isa else ""), {"rows": rows, "outcome": "open"})
+        if report.failed:
+            entry["outcome"] = "failed"
+        elif report.when == "call" and report.passed and entry["outcome"] == "open":
+            entry["outcome"] = "passed"
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if self.config.option.collectonly:
+            return
+        reason = why_partial(self.config)
+        if not reason and exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+            reason = f"stopped with exit status {int(exitstatus)}"
+        if not reason and (session.shouldstop or session.shouldfail):
+            reason = "stopped early"
+        scoreboard.record(self.tests, reason)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder(config), "scoreboard-recorder")
+
+
+@pytest.fixture(autouse=True)
+def same_state() -> Iterator[None]:
+    """No test leaves another engine, thread limit or floating-point handling behind."""
+    engine, threads, handling = openbnns.current_engine(), openbnns.get_num_threads(), np.geterr()
+    yield
+    assert openbnns.current_engine() == engine
+    assert openbnns.get_num_threads() == threads
+    assert np.geterr() == handling

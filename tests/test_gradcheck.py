@@ -1,0 +1,179 @@
+"""gradcheck accepts right gradients of every family and refuses wrong ones."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns as ob
+from openbnns import capi, engines
+from openbnns.capi import BNNSNDArrayDescriptor
+from openbnns.engines.reference import fully_connected
+
+ENGINES = ["reference"] if engines._core is None else ["native", "reference"]
+AF = ob.ActivationFunction
+
+
+@pytest.fixture(params=ENGINES, autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    with ob.engine(request.param):
+        yield request.param
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+def dense(**options: Any) -> ob.FullyConnectedLayer:
+    return ob.FullyConnectedLayer(weights=numbers(5, 7), bias=numbers(5), **options)
+
+
+@pytest.mark.parametrize("function", [AF.identity(), AF.tanh(), AF.rectified_linear(), AF.softmax(), AF.elu(alpha=0.7)])
+def test_fully_connected(function: AF) -> None:
+    report = ob.gradcheck(dense(activation=function), verbose=False)
+    assert report.passed, str(report)
+    assert {row.name for row in report.rows} == {"input", "weights", "bias"}
+    assert len(report.rows) == 9
+
+
+@pytest.mark.parametrize("kind", list(ob.ConvolutionType))
+def test_convolution(kind: ob.ConvolutionType) -> None:
+    transposed = kind is ob.ConvolutionType.TRANSPOSED
+    layer = ob.ConvolutionLayer(
+        type=kind,
+        input=ob.Shape.image_chw(6, 5, 4),
+        weights=numbers(4, 2, 3, 3) if transposed else numbers(6, 2, 3, 3),
+        bias=numbers(2 if transposed else 6),
+        group_count=1 if transposed else 2,
+        stride=(2, 1),
+        padding=ob.ConvolutionPadding.symmetric(x=1, y=1),
+        activation=AF.sigmoid(),
+    )
+    assert ob.gradcheck(layer, verbose=False), str(ob.gradcheck(layer, verbose=False))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        AF.tanh(), AF.gelu(), AF.silu(), AF.hard_swish(), AF.softplus(), AF.leaky_rectified_linear(alpha=0.2),
+        AF.prelu_per_channel(alpha=0.3), AF.softmax(), AF.log_softmax(), AF.threshold(alpha=0.1, beta=0.0), AF.abs(),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_activation(function: AF) -> None:
+    layer = ob.ActivationLayer(function=function, input=ob.Shape.image_chw(4, 3, 2))
+    report = ob.gradcheck(layer, verbose=False)
+    assert report.passed, str(report)
+    trains_alpha = function.case in ("leaky_rectified_linear", "prelu_per_channel")
+    assert {row.name for row in report.rows} == ({"input", "alpha"} if trains_alpha else {"input"})
+
+
+@pytest.mark.parametrize("function", list(ob.ArithmeticUnaryFunction))
+def test_unary_arithmetic(function: ob.ArithmeticUnaryFunction) -> None:
+    report = ob.gradcheck(ob.UnaryArithmeticLayer(input=ob.Shape.vector(6), function=function), verbose=False)
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("function", list(ob.ArithmeticBinaryFunction))
+def test_binary_arithmetic(function: ob.ArithmeticBinaryFunction) -> None:
+    layer = ob.BinaryArithmeticLayer(
+        input_a=ob.Shape([2, 3]),
+        input_b=ob.Shape([1, 3]),
+        input_b_descriptor_type=ob.DescriptorType.PARAMETER,
+        function=function,
+    )
+    report = ob.gradcheck(layer, verbose=False)
+    assert report.passed, str(report)
+    assert {row.name for row in report.rows} == {"input_a", "input_b"}
+
+
+def test_ternary_arithmetic_with_a_constant() -> None:
+    layer = ob.TernaryArithmeticLayer(
+        input_a=ob.Shape.vector(4),
+        input_b=ob.Shape.vector(4),
+        input_b_descriptor_type=ob.DescriptorType.CONSTANT,
+        input_c=ob.Shape.vector(4),
+        function=ob.ArithmeticTernaryFunction.MULTIPLY_ADD,
+    )
+    report = ob.gradcheck(layer, [numbers(2, 4), numbers(4), numbers(2, 4, seed=1)], verbose=False)
+    assert report.passed, str(report)
+    assert {row.name for row in report.rows} == {"input_a", "input_c"}
+
+
+def test_filters_of_the_c_face_with_strides() -> None:
+    def vector(n: int, stride: int) -> BNNSNDArrayDescriptor:
+        return BNNSNDArrayDescriptor(
+            layout=capi.BNNSDataLayoutVector, size=[n], stride=[stride], data_type=capi.BNNSDataTypeFloat32
+        )
+
+    weights = BNNSNDArrayDescriptor(
+        layout=capi.BNNSDataLayoutColumnMajorMatrix,
+        size=[4, 5],
+        data=numbers(5, 4),
+        data_type=capi.BNNSDataTypeFloat32,
+    )
+    filter = capi.BNNSFilterCreateLayerFullyConnected(
+        capi.BNNSLayerParametersFullyConnected(i_desc=vector(5, 3), w_desc=weights, o_desc=vector(4, 2))
+    )
+    assert filter is not None
+    report = ob.gradcheck(filter, verbose=False)
+    assert report.passed, str(report)
+    assert "fully connected filter" in str(report)
+
+
+def test_a_wrong_gradient_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = fully_connected.backward
+
+    def wrong(*arguments: Any, **options: Any) -> dict[str, Any]:
+        gradients = right(*arguments, **options)
+        gradients["dw"] = gradients["dw"] * 1.01
+        return gradients
+
+    monkeypatch.setattr(fully_connected, "backward", wrong)
+    report = ob.gradcheck(dense(), engine="reference", verbose=False)
+    assert not report.passed
+    assert not report
+    assert {row.name for row in report.rows if not row.passed} == {"weights"}
+    assert "FAILED" in str(report)
+    assert "GRADIENTS DISAGREE" in str(report)
+
+
+def test_a_gradient_of_zeros_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = fully_connected.backward
+
+    def wrong(*arguments: Any, **options: Any) -> dict[str, Any]:
+        return {name: 0 * value for name, value in right(*arguments, **options).items()}
+
+    monkeypatch.setattr(fully_connected, "backward", wrong)
+    report = ob.gradcheck(dense(activation=AF.softmax()), engine="reference", verbose=False)
+    assert all(row.relative_error == 1 for row in report.rows)
+
+
+def test_report_is_printed_and_repeats(capsys: pytest.CaptureFixture[str], engine: str) -> None:
+    first = ob.gradcheck(dense(), seed=3)
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"FullyConnectedLayer ({engine} engine), tolerance 0.0002\ngradient")
+    assert printed.endswith("all gradients agree\n")
+    assert ob.gradcheck(dense(), seed=3, verbose=False) == first
+    assert ob.gradcheck(dense(), seed=4, verbose=False) != first
+
+
+def test_given_inputs_at_a_kink_are_noted() -> None:
+    layer = ob.ActivationLayer(function=AF.rectified_linear(), input=ob.Shape.vector(3))
+    report = ob.gradcheck(layer, np.zeros((2, 3), np.float32), verbose=False)
+    assert all(row.note.startswith("kink") for row in report.rows)
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ob.LayerApplyError, match=r"gradcheck: input has shape \(2, 6\), but one sample is \(7,\)"):
+        ob.gradcheck(dense(), numbers(2, 6))
+    with pytest.raises(ob.LayerApplyError, match=r"gradcheck: 2 inputs are given"):
+        ob.gradcheck(dense(), [numbers(2, 7), numbers(2, 7)])
+    with pytest.raises(ob.LayerApplyError, match=r"cannot be trained"):
+        ob.gradcheck(dense(activation=AF.silu()))
+    with pytest.raises(ob.LayerApplyError, match=r"draw random numbers"):
+        ob.gradcheck(ob.ActivationLayer(function=AF.gumbel(alpha=0.5, beta=0.1), input=ob.Shape.vector(3)))
+    with pytest.raises(ob.LayerApplyError, match=r"has been destroyed"), dense() as layer:
+        layer.destroy()
+        ob.gradcheck(layer)
