@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ SLICE = 0.03  # seconds that each side works per round, at least one step
 ROUNDS = (5, 25)  # fewest and most
 QUIET = 0.1  # share of the machine that others may take in a round that counts
 PATIENCE = 3  # times the allotted time is spent to find quiet rounds
+COPY_BYTES = 64 << 20  # of the array copied to find the bandwidth, at most
+LEAST_COPY = 16 << 20  # buffers smaller than this are not bound by memory
 STATISTICS = Path("/proc/stat")
 
 
@@ -123,9 +126,8 @@ class Ceilings:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads)
-        count = (64 << 20) // 4
-        self._source, self._target = np.ones(count, np.float32), np.zeros(count, np.float32)
-        self._parts = [slice(i * count // threads, (i + 1) * count // threads) for i in range(threads)]
+        self._source, self._target = (np.full(COPY_BYTES // 4, v, np.float32) for v in (1, 0))
+        self._copied = 0  # elements
         self._iterations = 1000
         while self._timed(self._multiply_add)[0] < 0.005:
             self._iterations *= 2
@@ -136,17 +138,22 @@ class Ceilings:
         seconds, done = self._timed(self._multiply_add)
         return sum(done) / seconds
 
-    def gigabytes(self) -> float:
-        """GB/s (read and written) of numpy.copyto on 64 MB of float32, one part per thread."""
+    def gigabytes(self, footprint: int) -> float:
+        """GB/s (read and written) of numpy.copyto on float32, one part per thread.
+
+        Source and target together are as large as ``footprint``, so that they lie in the same level of the memory as
+        the buffers of the case.
+        """
         time.sleep(SETTLE)
+        self._copied = min(footprint // 8, len(self._source))
         seconds, _ = self._timed(self._copy)
-        return 2 * self._source.nbytes / seconds / 1e9
+        return 8 * self._copied / seconds / 1e9
 
     def _multiply_add(self, thread: int) -> float:
         return float(engines._core.peak_gflop(self._iterations))
 
     def _copy(self, thread: int) -> float:
-        part = self._parts[thread]
+        part = slice(thread * self._copied // self.threads, (thread + 1) * self._copied // self.threads)
         np.copyto(self._target[part], self._source[part])
         return 0.0
 
@@ -326,7 +333,8 @@ def run_case(case: Case, settings: Settings, ceilings: Ceilings) -> Result:
     if wrong:
         return result
 
-    measure = ceilings.gflops if case.flops else ceilings.gigabytes
+    footprint = sum(a.nbytes for a in arrays.values())
+    measure = ceilings.gflops if case.flops else partial(ceilings.gigabytes, footprint)
     samplers = [sampler(our_step(calls)), sampler(theirs), measure]
     (ours, torch, limits), result.disturbance = alternate(samplers, settings.seconds)
     ratios = [t / o for o, t in zip(ours, torch, strict=True)]
@@ -337,7 +345,8 @@ def run_case(case: Case, settings: Settings, ceilings: Ceilings) -> Result:
     result.rounds = len(ratios)
     result.rate = (case.flops or case.bytes) / result.ours / 1e9
     result.rate_unit = "GFLOP/s" if case.flops else "GB/s"
-    result.ceiling = statistics.median(limits)
+    if case.flops or footprint >= LEAST_COPY:
+        result.ceiling = statistics.median(limits)
     (forward, backward), _ = alternate([sampler(calls.forward), sampler(calls.backward)], settings.seconds / 5)
     result.ours_forward, result.ours_backward = statistics.median(forward), statistics.median(backward)
     return result

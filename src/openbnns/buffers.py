@@ -104,11 +104,18 @@ class _Holder:
         self.owner = owner
 
 
+# kDLCPU and the two kinds of pinned memory, which the CPU reads as its own.
+_HOST_DEVICES = (1, 3, 11)
+
+
 def _from_dlpack(obj: Any, who: str) -> NDArray[Any]:
     """A view of a tensor on the CPU. Producers older than DLPack 1.0 cannot say that memory is read-only: it is writable."""
     try:
+        device = int(obj.__dlpack_device__()[0])
+        if device not in _HOST_DEVICES:
+            raise Problem(f"{who}: its DLPack memory is on a device of kind {device}, not on the CPU. Copy it to the CPU first.")
         array = np.from_dlpack(obj)
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+    except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
         raise Problem(f"{who}: its DLPack memory cannot be used ({error}). Pass a tensor on the CPU.") from None
     if array.flags.writeable or not _tells_nothing_about_writing(obj):
         return array

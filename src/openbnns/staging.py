@@ -37,6 +37,7 @@ def _pack_bits(buffer: Buffer, values: NDArray[np.uint8], bits: int) -> None:
     raw[...] = np.packbits(stream, bitorder="little")
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def decode(raw: NDArray[Any], view: View, dtype: DTypeLike) -> NDArray[Any]:
     """Stored elements to numbers; float32 passes through uncopied when float32 is wanted."""
     element = view.element
@@ -54,8 +55,7 @@ def decode(raw: NDArray[Any], view: View, dtype: DTypeLike) -> NDArray[Any]:
         raw = (raw.astype(np.int16) ^ sign) - sign
     if view.scale == 1.0 and view.bias == 0.0:
         return raw.astype(dtype)
-    with np.errstate(over="ignore"):
-        return (view.scale * raw.astype(np.float64) + view.bias).astype(dtype)
+    return (view.scale * raw.astype(np.float64) + view.bias).astype(dtype)
 
 
 def integer_range(element: ElementType) -> tuple[int, int]:
@@ -65,12 +65,12 @@ def integer_range(element: ElementType) -> tuple[int, int]:
     return 0, (1 << element.bits) - 1
 
 
+@np.errstate(all="ignore")
 def encode(values: NDArray[Any], view: View) -> NDArray[Any]:
     """Numbers to stored elements: rounded to nearest (ties to even) and saturated for integer types, where NaN gives 0."""
     element = view.element
     if element.kind == "float":
-        with np.errstate(over="ignore"):
-            return values.astype(element.numpy, copy=False)
+        return values.astype(element.numpy, copy=False)
     if element.kind == "bfloat":
         return _to_bfloat16(values)
     if element.kind == "boolean":
@@ -80,8 +80,7 @@ def encode(values: NDArray[Any], view: View) -> NDArray[Any]:
     if values.dtype.kind in "iu" and view.scale == 1.0 and view.bias == 0.0:
         return _low_bits(_saturated(values, element), element)
     v = values.astype(np.float64)
-    with np.errstate(all="ignore"):
-        v = v / view.scale - view.bias if view.bias_before_scale else (v - view.bias) / view.scale
+    v = v / view.scale - view.bias if view.bias_before_scale else (v - view.bias) / view.scale
     return _low_bits(_rounded(v, element), element)
 
 
@@ -95,8 +94,7 @@ def _to_indices(values: NDArray[Any], view: View) -> NDArray[np.uint8]:
     v = np.clip(values.astype(np.float64), entries[0], entries[-1])
     upper = np.searchsorted(entries, v).clip(0, entries.size - 1)
     lower = (upper - 1).clip(0)
-    with np.errstate(invalid="ignore"):
-        nearest = np.where(v - entries[lower] <= entries[upper] - v, lower, upper)
+    nearest = np.where(v - entries[lower] <= entries[upper] - v, lower, upper)
     return first[nearest].astype(np.uint8)
 
 
@@ -131,8 +129,7 @@ def _low_bits(stored: NDArray[Any], element: ElementType) -> NDArray[Any]:
 
 def _to_bfloat16(values: NDArray[Any]) -> NDArray[np.uint16]:
     """Round to nearest, ties to even; NaN stays NaN."""
-    with np.errstate(over="ignore"):
-        bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     nan = (bits & 0x7FFFFFFF) > 0x7F800000
     rounded = (bits.astype(np.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(nan, (bits >> 16) | 0x40, rounded).astype(np.uint16)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from helpers import (
-    EPSILON, FIRST_MAJOR_2D, FLOAT32, IMAGE, INT8, INT16, INT32, ROW_MAJOR, UINT8, Array, Storage, Tensor, image, packed, vector,
+    EPSILON, FIRST_MAJOR_2D, FLOAT32, IMAGE, INT8, INT16, INT32, ROW_MAJOR, UINT8, Array, Tensor, image, packed, vector,
 )  # fmt: skip
 
 from openbnns import capi
@@ -18,9 +17,10 @@ from ._base import INFERENCE_ONLY, TRAINABLE, Act, UnaryCase, UnaryRun, Values, 
 # Functions whose derivative the output alone determines.
 FROM_OUTPUT = frozenset(act.name for act in TRAINABLE) - {"GELUApproximationSigmoid"} | {"Identity", "ScaledTanh", "ReLU6"}
 AXIS_WISE = ("Softmax", "LogSoftmax")
+TINY = 2.0**-126  # results below the normal range may be rounded to zero
 
 # Where formulas add terms of opposite sign, rounding is relative to those terms and not to their difference.
-_CANCELLING = {
+CANCELLING = {
     "GELUApproximation", "GELU", "GELUApproximationSigmoid", "TanhShrink", "SoftShrink", "HardSigmoid", "LinearWithBias",
     "HardSwish", "GELUApproximation2", "SiLU",
 }  # fmt: skip
@@ -88,32 +88,43 @@ class ActivationCase(UnaryCase):
         return tuple(([0] if self.axis_flags >> rank & 1 else []) + chosen)
 
     def forward_bound(self, values: Values, y: Array) -> Array:
-        x = np.abs(values["x"]).reshape(y.shape)
+        x = np.abs(values["x"])
+        x = x if self.x.size == self.y.size else np.full(y.shape, x.max())
         bound = 4 * EPSILON * np.abs(y)
-        if self.activation.name in _CANCELLING:
+        if self.activation.name in CANCELLING:
             bound = bound + 4 * EPSILON * (x + abs(self.activation.alpha) + abs(self.activation.beta))
-        if self.activation.name == "LogSoftmax":
-            bound = bound + 4 * EPSILON * np.max(x, axis=self.axes, keepdims=True)
-        if self.activation.name == "Softmax":
-            bound = bound * (1 + np.sqrt(np.prod([y.shape[a] for a in self.axes])) / 4)
-        return bound + self.y.unit(y)
+        if self.activation.name in AXIS_WISE:  # exp and log of a sum; x - max x is rounded before exp
+            reach = np.max(x, axis=self.axes, keepdims=True)
+            bound = 2 * EPSILON * (np.abs(y) * (2 + 0.5 * np.sqrt(self._length)) + reach * (y if self._is_softmax else 1.0))
+        return bound + self.y.unit(y) + TINY
 
     def backward_bounds(self, values: Values, y: Array) -> dict[str, Array]:
         dy = np.abs(values["dy"])
-        if self.activation.name == "Softmax":
-            length = np.prod([y.shape[a] for a in self.axes])
-            dx = y * (dy + np.sum(dy * y, axis=self.axes, keepdims=True)) * (1 + np.sqrt(length) / 8)
-        elif self.activation.name == "LogSoftmax":
-            length = np.prod([y.shape[a] for a in self.axes])
-            dx = dy + np.exp(y) * np.sum(dy, axis=self.axes, keepdims=True) * (1 + np.sqrt(length) / 8)
+        if self.activation.name in AXIS_WISE:
+            wide = 1 + np.sqrt(self._length) / 8
+            if "x" in self.given:  # y is computed anew from x
+                wide = wide + np.max(np.abs(values["x"]), axis=self.axes, keepdims=True) / 2
+            if self._is_softmax:
+                dx = wide * y * (dy + np.sum(dy * y, axis=self.axes, keepdims=True))
+            else:
+                dx = dy + wide * np.exp(y) * np.sum(dy, axis=self.axes, keepdims=True)
         else:
-            dx = dy
-        bounds = {"dx": (4 * EPSILON * dx).reshape(values["x"].shape)}
+            dx = dy if self.x.size == self.y.size else np.full(values["x"].shape, dy.max())
+        bounds = {"dx": 4 * EPSILON * dx + TINY}
         if "dw" in self.gradients:
             terms = np.abs(values["x"] * values["dy"])
             total = terms.sum(axis=(0, 1, 2))[None] if self.activation.name == "PReLUPerChannel" else terms.sum().reshape(1, 1)
             bounds["dw"] = self._rounding("dw") * total
         return bounds
+
+    @property
+    def _is_softmax(self) -> bool:
+        return self.activation.name == "Softmax"
+
+    @property
+    def _length(self) -> float:
+        """Elements that an axis-wise function sums."""
+        return float(np.prod([(self.batch, *self.x.size)[a] for a in self.axes]))
 
 
 class ActivationRun(UnaryRun):
@@ -122,9 +133,6 @@ class ActivationRun(UnaryRun):
     def given(self) -> tuple[Any, Any]:
         given = self.case.given  # type: ignore[attr-defined]
         return self.x.elements if "x" in given else None, self.y.elements if "y" in given else None
-
-    def new_gradients(self, wanted: Collection[str] | None = None, old: Values | None = None) -> dict[str, Storage]:
-        return super().new_gradients(wanted, old)
 
 
 def case(name: str, act: Act, tensor: Tensor, **options: Any) -> ActivationCase:

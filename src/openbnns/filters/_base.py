@@ -171,11 +171,13 @@ class UnaryFilter(Filter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str],
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         raise NotImplementedError
 
-    def check_backward(self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str]) -> None:
+    def check_backward(
+        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
+    ) -> None:
         """Refuse a backward call that lacks what its gradients need."""
         check_trainable(self.activation, caller.function, self.fused_function)
         if "dw" in wanted and x is None:
@@ -191,8 +193,8 @@ class UnaryFilter(Filter):
                 f"{self.activation.alpha:g} cannot be taken from the output. Pass the forward input."
             )
 
-    def _extra_tensors(self) -> dict[int, NDArray[Any] | None]:
-        """What else a backward run of this family needs."""
+    def extra_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
+        """What else a backward run of this family needs; ``context`` is what its own call passed along."""
         return {}
 
     # Native set-up.
@@ -303,7 +305,7 @@ class UnaryFilter(Filter):
 
     def apply_backward_batch(
         self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any,
-        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any,
+        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any, context: Any = None,
     ) -> None:  # fmt: skip
         self.require_alive(caller)
         batch = check_count(batch, caller("batch_size"))
@@ -320,10 +322,10 @@ class UnaryFilter(Filter):
             results["dw"] = self.weights.bind_delta(caller("weights_delta"), weights_delta)
         if bias_delta is not None and self.bias is not None:
             results["db"] = self.bias.bind_delta(caller("bias_delta"), bias_delta)
-        self.check_backward(caller, x, y, set(results))
+        self.check_backward(caller, x, y, set(results), context)
         _refuse_colliding_outputs(caller, results)
         if results:
-            self.run_backward(batch, x, y, dy, results)
+            self.run_backward(batch, x, y, dy, results, context)
 
     def _check_training_types(self, caller: Caller) -> None:
         tensors = {"input": self.input, "output": self.output, "weights": self.weights, "bias": self.bias}
@@ -335,13 +337,15 @@ class UnaryFilter(Filter):
                     kind=TypeError,
                 )
 
-    def run_backward(self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
+    def run_backward(
+        self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any = None
+    ) -> None:
         if batch == 0:  # sums over no samples
             for name in results.keys() & {"dw", "db"}:
                 results[name].write(np.zeros((1, *results[name].shape), np.float32))
             return
         if not engines.is_native():
-            self._run_backward_reference(x, y, dy, results)
+            self._run_backward_reference(x, y, dy, results, context)
             return
         w, b = self._parameters(np.float32)
         sources = [t for t in (x, y, dy) if t is not None]
@@ -351,7 +355,7 @@ class UnaryFilter(Filter):
             DY: dy.read(np.float32),
             W: w,
             B: b,
-            **self._extra_tensors(),
+            **self.extra_tensors(context),
         }
         plan = self.plan
         if x is not None and not self.standalone and not output_determines_slope(self.activation):
@@ -385,7 +389,9 @@ class UnaryFilter(Filter):
         """Whether a result lies in memory that the kernel reads weights from."""
         return any(result.touches(parameter.memory) for parameter in self.parameters())
 
-    def _run_backward_reference(self, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
+    def _run_backward_reference(
+        self, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any
+    ) -> None:
         w, b = self._parameters(np.float64)
         gradients = self.reference_backward(
             None if x is None else x.read(np.float64),
@@ -394,6 +400,7 @@ class UnaryFilter(Filter):
             w,
             b,
             set(results),
+            context,
         )
         for name, result in results.items():
             numbers = gradients[name]

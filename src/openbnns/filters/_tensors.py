@@ -280,10 +280,8 @@ class Parameter:
                 f"{who} is {view.layout.name} size {view.size}, but the parameter was created as {self.view.layout.name} "
                 f"size {self.view.size}. Its gradient has the same layout and size."
             )
-        return bind(
-            self.reading(view), self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True,
-            flags=descriptor.flags,
-        )  # fmt: skip
+        # The layout came from self.view, so it already is as the filter reads it.
+        return bind(view, self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True, flags=descriptor.flags)
 
 
 class OwnedMemory:

@@ -8,6 +8,7 @@ Shapes: x and y (N, *shape) in C order; alpha is one value, or one per channel f
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,7 @@ class ActivationFilter(UnaryFilter):
         if function in _INTEGER:
             self._set_integer_parameters(p.activation, x, who)
         self.seed = int.from_bytes(os.urandom(8), "little")
+        self.draws = itertools.count()
         self.prepare()
 
     # Creation.
@@ -146,7 +148,7 @@ class ActivationFilter(UnaryFilter):
         return bound.read(np.int64)[0]
 
     def parameters(self) -> list[Parameter]:
-        return [self.values]
+        return [self.values] if hasattr(self, "values") else []  # creation may have failed before there were any
 
     # Native plan: one sample is [outer][length][inner].
 
@@ -166,7 +168,12 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def _regular(self) -> bool:
-        """The plan runs on samples as they lie: no batch axis among the chosen ones, and no gap between them."""
+        """The plan runs on samples as they lie: no batch axis among the chosen ones, and no gap between them.
+
+        GumbelMax is never regular: its kernel leaves one maximum per row, and the output repeats it.
+        """
+        if self.activation.function == Function.GUMBEL_MAX:
+            return False
         return self.activation.function not in AXIS_WISE or (
             self.axes[0] > 0 and self.axes[-1] - self.axes[0] == len(self.axes) - 1
         )
@@ -276,10 +283,12 @@ class ActivationFilter(UnaryFilter):
     def _forward_irregular(self, x: Bound, y: Bound) -> None:
         numbers = x.read(np.float32)
         rows = self._folded(numbers)
-        result = np.empty_like(rows)
-        plan = native.plan(1, rows.shape[1], 1, 0, self.activation, self.seed)
+        columns = 1 if self.activation.function == Function.GUMBEL_MAX else rows.shape[1]
+        result = np.empty((len(rows), columns), np.float32)
+        seed = (self.seed + next(self.draws)) % (1 << 64)  # every call draws anew
+        plan = native.plan(1, rows.shape[1], 1, 0, self.activation, seed)
         self._run_plan(plan, False, len(rows), {X: rows, W: self.values.read(np.float32), Y: result})
-        y.write(self._unfolded(result, numbers.shape))
+        y.write(self._unfolded(np.broadcast_to(result, rows.shape), numbers.shape))
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
@@ -291,7 +300,9 @@ class ActivationFilter(UnaryFilter):
         y = reference.forward(f, x, self.axes, uniform)
         return np.broadcast_to(y, x.shape)
 
-    def check_backward(self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str]) -> None:
+    def check_backward(
+        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
+    ) -> None:
         f = self.activation.function
         if f in _INTEGER or f == Function.GUMBEL_MAX:
             raise Problem(f"{caller.function}: {function_name(f)} has no gradient. It works in inference only.", unsupported=True)
@@ -311,7 +322,7 @@ class ActivationFilter(UnaryFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str],
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         f = self.current()
         gradients: dict[str, NDArray[Any]] = {}
@@ -322,7 +333,9 @@ class ActivationFilter(UnaryFilter):
             gradients["dw"] = np.atleast_1d(reference.alpha_gradient(f, x, dy))
         return gradients
 
-    def run_backward(self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
+    def run_backward(
+        self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any = None
+    ) -> None:
         if engines.is_native() and not self._regular and batch and "dx" in results:
             self._backward_irregular(x, y, dy, results["dx"])
         elif engines.is_native() and self.activation.right_slope and x is not None and batch and "dx" in results:

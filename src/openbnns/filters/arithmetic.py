@@ -448,14 +448,9 @@ class Arithmetic(Filter):
         numbers64 = [None if o is None else o.read(np.float64) for o in operands]
         y64, dy64 = None if y is None else y.read(np.float64), dy.read(np.float64)
         wanted = [i in results for i in range(self.count)]
-        gradients = reference.backward(self.function, numbers64, y64, dy64, self.activation, wanted, shapes)
-        if self.splits_ties:  # a tie goes to the first operand: the mean over both orders shares it
-            exchanged = reference.backward(
-                self.function, numbers64[::-1], y64, dy64, self.activation, wanted[::-1], shapes[::-1]
-            )
-            gradients = [
-                None if g is None or h is None else 0.5 * (g + h) for g, h in zip(gradients, exchanged[::-1], strict=True)
-            ]
+        gradients = reference.backward(
+            self.function, numbers64, y64, dy64, self.activation, wanted, shapes, split_ties=self.splits_ties
+        )
         total: dict[int, NDArray[Any]] = {}
         for i, result in results.items():
             gradient = gradients[i]

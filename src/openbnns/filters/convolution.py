@@ -190,7 +190,7 @@ class Convolution(UnaryFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str],
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         assert w is not None
         _, height, width = self.input.shape

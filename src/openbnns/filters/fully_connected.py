@@ -84,7 +84,7 @@ class FullyConnected(UnaryFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str],
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         assert w is not None
         return reference.backward(x, y, dy, w, self.activation, wanted, z=self.reference_z(x, w, b))

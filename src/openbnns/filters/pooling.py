@@ -204,7 +204,7 @@ class Pooling(UnaryFilter):
 
     def apply_backward_batch(
         self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any,
-        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any,
+        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any, context: Any = None,
     ) -> None:  # fmt: skip
         self.apply_backward_pooling_batch(
             caller, batch, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
@@ -221,32 +221,31 @@ class Pooling(UnaryFilter):
         count = check_count(batch, caller("batch_size"))
         element = resolve_index_type(index_type, caller)
         bound = self._bind_indices(caller, indices, element, count, idx_stride, output=False)
-        self._places = self._read_indices(caller, bound) if count else None
-        try:
-            super().apply_backward_batch(
-                caller, count, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
-                None, bias_delta,
-            )  # fmt: skip
-        finally:
-            self._places = None
+        places = self._read_indices(caller, bound) if count else None
+        super().apply_backward_batch(
+            caller, count, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
+            None, bias_delta, places,
+        )  # fmt: skip
 
-    _places: NDArray[np.uint64] | None = None  # indices of the backward call in hand
+    # In the methods below ``context`` holds the checked indices of the call, or None.
 
-    def check_backward(self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str]) -> None:
+    def check_backward(
+        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
+    ) -> None:
         super().check_backward(caller, x, y, wanted)
-        needs_input = self.function == Function.L2_NORM or (self.function == Function.MAX and self._places is None)
+        needs_input = self.function == Function.L2_NORM or (self.function == Function.MAX and context is None)
         if "dx" in wanted and x is None and needs_input:
             cure = "Pass it, or the indices of the forward call." if self.function == Function.MAX else "Pass it."
             raise Problem(f"{caller('in')} is NULL, but the input gradient of {self.name} pooling needs the forward input. {cure}")
 
-    def _extra_tensors(self) -> dict[int, NDArray[Any] | None]:
-        return {INDICES: None if self._places is None else np.ascontiguousarray(self._places)}
+    def extra_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
+        return {INDICES: None if context is None else np.ascontiguousarray(context)}
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str],
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
-        places = None if self._places is None else self._places.astype(np.int64)
+        places = None if context is None else context.astype(np.int64)
         channels, height, width = self.input.shape
         return reference.backward(
             self.function, x, places, y, dy, self.activation, self.geometry, (dy.shape[0], channels, height, width), wanted,

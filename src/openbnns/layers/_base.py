@@ -80,6 +80,11 @@ def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:
     return filter_parameters is not None and bool(int(filter_parameters.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
 
 
+def _is_count(value: Any, count: int) -> bool:
+    """Whether a batch size given along with arrays is theirs; anything but a plain int is left to the full checks."""
+    return type(value) is int and value == count
+
+
 class Layer:
     """Owns one filter, which is destroyed with it, at the end of a ``with`` block, or by :meth:`destroy`.
 
@@ -191,7 +196,7 @@ class UnaryLayer(Layer):
         """
         if type(input) is np.ndarray:
             shape = input.shape
-            if shape[1:] == self._input.shape and (batch_size is None or batch_size == shape[0]):
+            if shape[1:] == self._input.shape and (batch_size is None or _is_count(batch_size, shape[0])):
                 wanted = (shape[0], *self._output.shape)
                 target = np.empty(wanted, self._output.dtype) if output is None else output
                 if (
@@ -254,7 +259,7 @@ class UnaryLayer(Layer):
         if type(dy) is not np.ndarray:
             return None
         shape = dy.shape
-        if shape[1:] != self._output.shape or (batch_size is not None and batch_size != shape[0]):
+        if shape[1:] != self._output.shape or not (batch_size is None or _is_count(batch_size, shape[0])):
             return None
         wanted = (shape[0], *self._input.shape)
         if not (x is None or (type(x) is np.ndarray and x.shape == wanted)):

@@ -166,7 +166,7 @@ class _ArithmeticLayer(Layer):
                 return 0
             else:
                 batch = value.shape[0]
-        return batch if batch_size is None or batch_size == batch else 0
+        return batch if batch_size is None or (type(batch_size) is int and batch_size == batch) else 0
 
     def _apply_checked(self, inputs: tuple[Any, ...], output: Any, batch_size: Any) -> Any:
         caller = self._apply_caller

@@ -140,7 +140,7 @@ def _array_kernels(transposed: bool) -> tuple[int, str]:
 
 
 def _pair(value: Sequence[int] | int, who: str) -> tuple[int, int]:
-    numbers = (value, value) if isinstance(value, int) else tuple(value)
+    numbers = tuple(value) if isinstance(value, Sequence) else (value, value)
     if len(numbers) != 2:
         raise Problem(f"{who} is {value!r}. Pass (x, y), horizontal first.")
     return _positive(numbers[0], who), _positive(numbers[1], who)

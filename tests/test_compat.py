@@ -1,0 +1,283 @@
+"""The switches for open questions: one per entry of the register, off by default, each changing what it says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import openbnns
+from openbnns import capi, compat
+from openbnns.capi import BNNSDataLayout, BNNSDataType
+
+ENGINES = ("native", "reference")
+FLOAT32 = BNNSDataType.BNNSDataTypeFloat32
+
+# Register number of each switch.
+NUMBERS = {
+    "mha_dhk_keras_order": 1, "integer_bias_before_scale": 2, "kink_derivative_from_right": 3, "convolution_exact_size": 4,
+    "transposed_kernel_scatter": 5, "max_pool_padding_is_zero": 6, "max_pool_index_per_sample": 7,
+    "moving_statistics_torch": 8, "softmax_loss_class_factor": 9, "cosine_gradient_plain": 10, "yolo_raw_coordinates": 11,
+    "dropout_control_reversed": 12, "minmax_tie_split": 13, "resize_asymmetric": 14, "argmax_last_axis": 15,
+    "embedding_renormalize_in_place": 16, "attention_value_size_from_output": 17, "attention_strict_cache": 18,
+    "optimizer_scale_before_clip": 19, "adam_epsilon_torch": 20, "tile_reversed_axes": 21, "crop_resize_plain_extent": 22,
+}  # fmt: skip
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES)
+
+
+def descriptor(layout: str, size: Any, data: Any = None, **more: Any) -> capi.BNNSNDArrayDescriptor:
+    more.setdefault("data_type", FLOAT32)
+    return capi.BNNSNDArrayDescriptor(layout=BNNSDataLayout[f"BNNSDataLayout{layout}"], size=size, data=data, **more)
+
+
+def test_one_switch_per_entry(engine: str) -> None:
+    assert {f.name for f in fields(compat.Switches)} == set(NUMBERS)
+    assert sorted(NUMBERS.values()) == list(range(1, 23))
+    assert all(getattr(compat.switches, name) is False for name in NUMBERS)
+    text = Path(compat.__file__).read_text(encoding="utf-8")
+    documented = {name: int(number) for name, number in re.findall(r'(\w+): bool = False\n    """(\d+): ', text)}
+    assert documented == NUMBERS
+
+
+def test_using_restores(engine: str) -> None:
+    with compat.using(minmax_tie_split=True, adam_epsilon_torch=True) as switches:
+        assert switches is compat.switches
+        assert switches.minmax_tie_split and switches.adam_epsilon_torch
+        with compat.using(minmax_tie_split=False):
+            assert not switches.minmax_tie_split
+        assert switches.minmax_tie_split
+    assert not compat.switches.minmax_tie_split and not compat.switches.adam_epsilon_torch
+    with pytest.raises(RuntimeError, match="out of the block"), compat.using(tile_reversed_axes=True):
+        raise RuntimeError("out of the block")
+    assert not compat.switches.tile_reversed_axes
+
+
+def test_an_unknown_switch_is_refused(engine: str) -> None:
+    with pytest.raises(TypeError, match=r"there is no switch 'tie_split'.*minmax_tie_split"), compat.using(tie_split=True):
+        pass
+    assert not compat.switches.minmax_tie_split
+
+
+def convert(values: list[float], **fields: float) -> list[int]:
+    p = capi.BNNSLayerParametersActivation(
+        i_desc=descriptor("Vector", (len(values),)),
+        o_desc=descriptor("Vector", (len(values),), data_type=BNNSDataType.BNNSDataTypeInt8, **fields),
+    )
+    f = capi.BNNSFilterCreateLayerActivation(p)
+    out = np.zeros(len(values), np.int8)
+    with compat.using(integer_bias_before_scale=False):  # what counts is the time of creation
+        assert capi.BNNSFilterApply(f, np.array(values, np.float32), out) == 0
+    return out.tolist()
+
+
+def test_integer_bias_before_scale(engine: str) -> None:
+    values = [4.0, -1.0, 100.0]
+    with openbnns.engine(engine):
+        assert convert(values, data_scale=0.5, data_bias=2.0) == [4, -6, 127]  # (v - bias) / scale
+        with compat.using(integer_bias_before_scale=True):
+            assert convert(values, data_scale=0.5, data_bias=2.0) == [6, -4, 127]  # v / scale - bias
+            assert convert(values, data_scale=0.5) == [8, -2, 127]
+        assert convert(values, data_scale=0.5) == [8, -2, 127]  # the same without a bias
+
+
+def convolution(width: int, out_width: int, kernel: int, stride: int, **more: Any) -> Any:
+    return capi.BNNSFilterCreateLayerConvolution(
+        capi.BNNSLayerParametersConvolution(
+            i_desc=descriptor("ImageCHW", (width, 1, 1)), o_desc=descriptor("ImageCHW", (out_width, 1, 1)),
+            w_desc=descriptor("ConvolutionWeightsOIHW", (kernel, 1, 1, 1), np.ones(kernel, np.float32)),
+            x_stride=stride, y_stride=1, **more,
+        )
+    )  # fmt: skip
+
+
+def test_convolution_exact_size(engine: str) -> None:
+    with openbnns.engine(engine):
+        assert convolution(8, 3, 3, 2) is not None  # a remainder of one column
+        assert convolution(8, 2, 3, 2) is not None  # and of three
+        assert convolution(8, 4, 3, 2) is None
+        with compat.using(convolution_exact_size=True):
+            assert convolution(8, 3, 3, 2) is None
+            assert "leaves a remainder" in str(openbnns.last_error())
+            assert "convolution_exact_size" in str(openbnns.last_error())
+            assert convolution(7, 3, 3, 2) is not None
+            assert convolution(6, 3, 3, 2, pad=(1, 0, 0, 0)) is not None
+
+
+def transposed(layout: str, w: NDArray[np.float32], size: tuple[int, ...]) -> tuple[list[float], list[float]]:
+    """Forward of a single 1 through a 2x1 kernel, and the weights gradient for dy = (1, 2)."""
+    f = capi.BNNSFilterCreateLayerTransposedConvolution(
+        capi.BNNSLayerParametersConvolution(
+            i_desc=descriptor("ImageCHW", (1, 1, 1)), o_desc=descriptor("ImageCHW", (2, 1, 1)),
+            w_desc=descriptor(layout, size, w),
+        )
+    )  # fmt: skip
+    y, dw = np.zeros(2, np.float32), np.zeros(2, np.float32)
+    x = np.ones(1, np.float32)
+    assert capi.BNNSFilterApply(f, x, y) == 0
+    dy = descriptor("ImageCHW", (2, 1, 1), np.array([1, 2], np.float32))
+    assert capi.BNNSFilterApplyBackwardBatch(f, 1, x, 0, None, 0, None, 0, dy, 0, descriptor(layout, size, dw), None) == 0
+    return y.tolist(), dw.tolist()
+
+
+def test_transposed_kernel_scatter(engine: str) -> None:
+    w, size = np.array([3, 5], np.float32), (2, 1, 1, 1)
+    with openbnns.engine(engine):
+        assert transposed("ConvolutionWeightsOIHW", w, size) == ([5, 3], [2, 1])
+        assert transposed("ConvolutionWeightsIOHrWr", w, size) == ([3, 5], [1, 2])
+        with compat.using(transposed_kernel_scatter=True):
+            assert transposed("ConvolutionWeightsOIHW", w, size) == ([3, 5], [1, 2])
+            assert transposed("ConvolutionWeightsIOHrWr", w, size) == ([5, 3], [2, 1])
+
+
+def test_mha_dhk_keras_order(engine: str) -> None:
+    """Copy a tensor of D=2, K=3, H=2 into 3DFirstMajor (D, K, H) and look where each element came from."""
+
+    def first_major() -> NDArray[np.float32]:
+        p = capi.BNNSLayerParametersArithmetic(
+            arithmetic_function=capi.BNNSArithmeticSquare,
+            arithmetic_function_fields=capi.BNNSArithmeticUnary(
+                in_=descriptor("MHA_DHK", (2, 3, 2), stride=(2, 0, 0)), in_type=capi.BNNSSample,
+                out=descriptor("MHA_DHK", (2, 3, 2)), out_type=capi.BNNSSample,
+            ),
+        )  # fmt: skip
+        f = capi.BNNSFilterCreateLayerArithmetic(p)
+        y = np.zeros(12, np.float32)
+        x = np.arange(24, dtype=np.float32)
+        assert capi.BNNSArithmeticFilterApplyBatch(f, 1, 1, [x], [0], y, 0) == 0, openbnns.last_error()
+        return y
+
+    def softmaxed() -> NDArray[np.float32]:
+        """Sum of exponentials along axis 0 (D) becomes visible in a softmax over it."""
+        p = capi.BNNSLayerParametersActivation(
+            i_desc=descriptor("MHA_DHK", (2, 3, 2)), o_desc=descriptor("MHA_DHK", (2, 3, 2)), axis_flags=1,
+            activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionSoftmax),
+        )  # fmt: skip
+        f = capi.BNNSFilterCreateLayerActivation(p)
+        y = np.zeros(12, np.float32)
+        assert capi.BNNSFilterApply(f, np.log(np.arange(1, 13, dtype=np.float32)), y) == 0, openbnns.last_error()
+        return y
+
+    numbers = np.arange(1, 13, dtype=np.float64)
+    with openbnns.engine(engine):
+        np.testing.assert_array_equal(first_major(), (2.0 * np.arange(12)) ** 2)
+        fastest = numbers.reshape(3, 2, 2)  # memory [K][H][D]
+        np.testing.assert_allclose(softmaxed().reshape(3, 2, 2), fastest / fastest.sum(2, keepdims=True), rtol=1e-6)
+        with compat.using(mha_dhk_keras_order=True):
+            np.testing.assert_array_equal(first_major(), (2.0 * np.arange(12)) ** 2)
+            slowest = numbers.reshape(2, 2, 3)  # memory [D][H][K]
+            np.testing.assert_allclose(softmaxed().reshape(2, 2, 3), slowest / slowest.sum(0, keepdims=True), rtol=1e-6)
+
+
+def test_mha_dhk_keras_order_is_read_at_creation(engine: str) -> None:
+    """Gradient descriptors of a later call keep the meaning that the layout had when the filter was made."""
+    with openbnns.engine(engine):
+        with compat.using(mha_dhk_keras_order=True):
+            p = capi.BNNSLayerParametersActivation(
+                i_desc=descriptor("MHA_DHK", (2, 3, 2)), o_desc=descriptor("MHA_DHK", (2, 3, 2)), axis_flags=1,
+                activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionSoftmax),
+            )  # fmt: skip
+            f = capi.BNNSFilterCreateLayerActivation(p)
+        y, dx = np.full(12, 0.5, np.float32), np.zeros(12, np.float32)
+        dy = np.arange(12, dtype=np.float32)
+        assert capi.BNNSFilterApplyBackwardBatch(
+            f, 1, None, 0, descriptor("MHA_DHK", (2, 3, 2), dx, stride=(1, 3, 6)), 0, y, 0,
+            descriptor("MHA_DHK", (2, 3, 2), dy), 0,
+        ) == 0, openbnns.last_error()  # fmt: skip
+    pairs = dy.reshape(2, 6)  # D slowest
+    np.testing.assert_allclose(dx.reshape(2, 6), 0.5 * (pairs - 0.5 * pairs.sum(0)), rtol=1e-6)
+
+
+def tie_gradients(function: int, activation: int = 0, flags: int = 0) -> tuple[list[float], list[float]]:
+    vector = descriptor("Vector", (4,))
+    p = capi.BNNSLayerParametersArithmetic(
+        arithmetic_function=function,
+        arithmetic_function_fields=capi.BNNSArithmeticBinary(
+            in1=vector, in1_type=capi.BNNSSample, in2=descriptor("Vector", (1,)), in2_type=capi.BNNSParameter,
+            out=vector, out_type=capi.BNNSSample,
+        ),
+        activation=capi.BNNSActivation(function=activation, alpha=2.0),
+    )  # fmt: skip
+    f = capi.BNNSFilterCreateLayerArithmetic(p)
+    a, b = np.array([1, 2, 3, 2], np.float32), np.array([2], np.float32)
+    y, da, db = np.zeros(4, np.float32), np.ones(4, np.float32), np.ones(1, np.float32)
+    assert capi.BNNSArithmeticFilterApplyBatch(f, 1, 2, [a, b], [0, 0], y, 0) == 0
+    deltas = [descriptor("Vector", (4,), da, flags=flags), descriptor("Vector", (1,), db, flags=flags)]
+    dy = descriptor("Vector", (4,), np.array([10, 20, 30, 40], np.float32))
+    assert capi.BNNSArithmeticFilterApplyBackwardBatch(f, 1, 2, [a, b], [0, 0], deltas, [0, 0], y, 0, dy, 0) == 0
+    return da.tolist(), db.tolist()
+
+
+def test_minmax_tie_split(engine: str) -> None:
+    minimum, maximum, linear = capi.BNNSArithmeticMinimum, capi.BNNSArithmeticMaximum, capi.BNNSActivationFunctionLinear
+    with openbnns.engine(engine):
+        assert tie_gradients(minimum) == ([10, 20, 0, 40], [30])  # ties to the first
+        assert tie_gradients(maximum) == ([0, 20, 30, 40], [10])
+        with compat.using(minmax_tie_split=True):
+            assert tie_gradients(minimum) == ([10, 10, 0, 20], [60])
+            assert tie_gradients(maximum) == ([0, 10, 30, 20], [40])
+            assert tie_gradients(maximum, linear) == ([0, 20, 60, 40], [80])
+            assert tie_gradients(maximum, flags=1) == ([1, 11, 31, 21], [41])
+        assert tie_gradients(maximum, flags=1) == ([1, 21, 31, 41], [11])
+
+
+def relu_standalone(from_output: bool = False) -> list[float]:
+    p = capi.BNNSLayerParametersActivation(
+        i_desc=descriptor("Vector", (3,)), o_desc=descriptor("Vector", (3,)),
+        activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionRectifiedLinear, alpha=9.0),
+    )  # fmt: skip
+    f = capi.BNNSFilterCreateLayerActivation(p)
+    x, y, dx = np.array([-1, 0, 1], np.float32), np.zeros(3, np.float32), np.zeros(3, np.float32)
+    assert capi.BNNSFilterApply(f, x, y) == 0 and y.tolist() == [0, 0, 1]
+    dy = descriptor("Vector", (3,), np.array([5, 6, 7], np.float32))
+    inputs = (None, y) if from_output else (x, None)
+    assert capi.BNNSFilterApplyBackwardBatch(f, 1, inputs[0], 0, descriptor("Vector", (3,), dx), 0, inputs[1], 0, dy, 0) == 0
+    return dx.tolist()
+
+
+def relu_fused() -> list[float]:
+    """One weight of 1 and a bias of 0, so that z = x."""
+    p = capi.BNNSLayerParametersFullyConnected(
+        i_desc=descriptor("Vector", (1,)), o_desc=descriptor("Vector", (1,)),
+        w_desc=descriptor("RowMajorMatrix", (1, 1), np.ones(1, np.float32)),
+        activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionRectifiedLinear),
+    )  # fmt: skip
+    f = capi.BNNSFilterCreateLayerFullyConnected(p)
+    x, y, dx = np.array([-1, 0, 1], np.float32), np.zeros(3, np.float32), np.zeros(3, np.float32)
+    assert capi.BNNSFilterApplyBatch(f, 3, x, 0, y, 0) == 0
+    dy = descriptor("Vector", (1,), np.array([5, 6, 7], np.float32))
+    assert capi.BNNSFilterApplyBackwardBatch(f, 3, x, 0, descriptor("Vector", (1,), dx), 0, y, 0, dy, 0) == 0
+    return dx.tolist()
+
+
+def relu_after_add() -> list[float]:
+    vector = descriptor("Vector", (3,))
+    p = capi.BNNSLayerParametersArithmetic(
+        arithmetic_function=capi.BNNSArithmeticNegate,
+        arithmetic_function_fields=capi.BNNSArithmeticUnary(
+            in_=vector, in_type=capi.BNNSSample, out=vector, out_type=capi.BNNSSample
+        ),
+        activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionRectifiedLinear),
+    )
+    f = capi.BNNSFilterCreateLayerArithmetic(p)
+    x, y, dx = np.array([1, 0, -1], np.float32), np.zeros(3, np.float32), np.zeros(3, np.float32)
+    assert capi.BNNSArithmeticFilterApplyBatch(f, 1, 1, [x], [0], y, 0) == 0
+    dy = descriptor("Vector", (3,), np.array([5, 6, 7], np.float32))
+    deltas = [descriptor("Vector", (3,), dx)]
+    assert capi.BNNSArithmeticFilterApplyBackwardBatch(f, 1, 1, [x], [0], deltas, [0], y, 0, dy, 0) == 0
+    return dx.tolist()
+
+
+def test_kink_derivative_from_right(engine: str) -> None:
+    with openbnns.engine(engine):
+        assert relu_standalone() == relu_standalone(from_output=True) == relu_fused() == [0, 0, 7]
+        assert relu_after_add() == [0, 0, -7]
+        with compat.using(kink_derivative_from_right=True):
+            assert relu_standalone() == relu_fused() == [0, 6, 7]
+            assert relu_after_add() == [0, -6, -7]
+            assert relu_standalone(from_output=True) == [0, 0, 7]  # an output of 0 does not tell the kink from the rest

@@ -1,0 +1,236 @@
+"""Values seen on real hardware or printed by the vendor (tests/data/observed_cases.json), on both engines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases._base import Act, created, succeed
+from helpers import FLOAT32, VECTOR, Tensor, vector
+
+import openbnns
+from openbnns import capi
+
+OBSERVED = {
+    case["id"]: case
+    for case in json.loads((Path(__file__).parent / "data" / "observed_cases.json").read_text(encoding="utf-8"))["cases"]
+}
+
+# Tested here, with the rows that they prove.
+HERE = {
+    "fc_forward": ("fc.fwd", "fn.BNNSFilterApply"),
+    "fc_forward_2": ("fc.fwd",),
+    "fc_batch_stride0": ("fc.fwd", "core.stride.batch_zero"),
+    "fc_batch_stride3": ("fc.fwd", "core.stride.batch_elements"),
+    "fc_backward": ("fc.bwd.dx", "fc.bwd.dw", "fc.bwd.db", "core.grad.batch_sum"),
+    "conv_2x2_ones": ("conv.fwd",),
+    "transposed_conv_1x1": ("tconv.fwd",),
+    "activation_convert": ("act.convert", "core.type.round_even"),
+    "leaky_relu": ("act.LeakyRectifiedLinear.fwd", "act.direct"),
+    "clamp": ("act.Clamp.fwd",),
+    "get_pointer_alpha": ("act.getpointer",),
+    "arithmetic_add": ("arith.Add.fwd", "arith.generic_reject"),
+    "arithmetic_add_backward": ("arith.Add.bwd",),
+    "arithmetic_square": ("arith.Square.fwd",),
+}
+
+# Families that are not built yet; each moves up when its family arrives.
+LATER = {
+    "pooling": ["maxpool_indices", "maxpool_backward", "avgpool_include_padding"],
+    "normalization": ["layernorm_forward", "layernorm_backward"],
+    "fused": ["fused_fc_bn_forward", "fused_fc_bn_backward", "fused_add_bn", "fused_add_bn_backward"],
+    "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
+    "permute, padding, resize, gram": ["permute_forward", "permute_backward", "padding_constant", "resize_nearest_2x", "gram"],
+    "matrix product and contraction": [
+        "matmul_layer", "matmul_backward", "matmul_direct", "matmul_direct_transA", "matmul_direct_broadcast",
+        "contraction_transpose",
+    ],
+    "reduction, dropout, embedding": [
+        "reduction_sum", "reduction_max_width", "dropout_half", "embedding_first_major", "embedding_last_major",
+        "embedding_inf_norm",
+    ],
+    "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
+    "optimizer, clipping, norms": [
+        "sgd_plain", "sgd_variant1_two_steps", "clip_value", "clip_norm", "clip_norm_inside", "clip_global",
+        "clip_global_use_norm", "compute_norm_axis0", "compute_norm_axis1", "compute_norm_backward",
+    ],
+    "direct functions": [
+        "quantize", "dequantize", "compare_greater", "tile_reversed_axes", "tile_workaround", "tile_backward", "gather_rows",
+        "gather_cols", "scatter_sum", "scatter_rows", "gather_nd_elements", "gather_nd_rows", "scatter_nd_rows", "band_part",
+        "pixel_shuffle", "knn", "crop_resize", "sparse_fc_coo",
+    ],
+}  # fmt: skip
+
+
+def test_every_observed_case_has_a_place() -> None:
+    later = [name for names in LATER.values() for name in names]
+    assert sorted([*HERE, *later]) == sorted(OBSERVED)
+
+
+def observed(*names: str) -> Any:
+    """Parametrises a test over observed cases and engines."""
+    marked = [pytest.param(OBSERVED[name], id=name, marks=pytest.mark.covers(*HERE[name])) for name in names]
+
+    def decorate(test: Any) -> Any:
+        return pytest.mark.parametrize("engine", ["native", "reference"])(pytest.mark.parametrize("case", marked)(test))
+
+    return decorate
+
+
+def setup_of(case: dict[str, Any]) -> dict[str, Any]:
+    setup: dict[str, Any] = case["setup"]
+    return setup_of(OBSERVED[setup["same_as"]]) if "same_as" in setup else setup
+
+
+def floats(numbers: Any) -> np.ndarray[Any, Any]:
+    return np.array(numbers, np.float32)
+
+
+def tensor(description: dict[str, Any]) -> Tensor:
+    return Tensor(capi.BNNSDataLayout[description["layout"]], tuple(description["size"]))
+
+
+def layer(case: dict[str, Any]) -> Any:
+    """The filter that a case describes; its weights stay in the caller's memory."""
+    setup, inputs = setup_of(case), case["inputs"]
+    fields = {"i_desc": tensor(setup["i"]).descriptor(), "o_desc": tensor(setup["o"]).descriptor()}
+    fields["w_desc"] = tensor(setup["w"]).descriptor(floats(inputs["weights"]))
+    outputs = setup["o"]["size"][-1]
+    needs_bias = "bias" in inputs or "db" in case["expected"]
+    if needs_bias:
+        fields["bias"] = vector(outputs).descriptor(floats(inputs.get("bias", [0.0] * outputs)))
+    if setup["layer"] == "FullyConnected":
+        return created(capi.BNNSFilterCreateLayerFullyConnected(capi.BNNSLayerParametersFullyConnected(**fields)))
+    step = {"x_stride": setup["stride"][0], "y_stride": setup["stride"][1]}
+    create = getattr(capi, f"BNNSFilterCreateLayer{setup['layer']}")
+    return created(create(capi.BNNSLayerParametersConvolution(**fields, **step)))
+
+
+def close(actual: Any, case: dict[str, Any], name: str) -> None:
+    np.testing.assert_allclose(actual, case["expected"][name], rtol=0, atol=case["tol"])
+
+
+@observed("fc_forward", "fc_forward_2", "conv_2x2_ones", "transposed_conv_1x1")
+def test_apply(case: dict[str, Any], engine: str) -> None:
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    with openbnns.engine(engine):
+        succeed(capi.BNNSFilterApply(layer(case), floats(case["inputs"]["x"]), y))
+    close(y, case, "y")
+
+
+@observed("fc_batch_stride0", "fc_batch_stride3")
+def test_apply_batch(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    with openbnns.engine(engine):
+        succeed(capi.BNNSFilterApplyBatch(layer(case), i["batch_size"], floats(i["x"]), i["in_stride"], y, i["out_stride"]))
+    close(y, case, "y")
+
+
+@observed("fc_backward")
+def test_apply_backward(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    memory = {name: floats(np.full(len(values), np.nan)) for name, values in case["expected"].items()}
+    delta = {name: tensor(setup[key]).descriptor(memory[name]) for name, key in (("dx", "i"), ("dw", "w"), ("db", "o"))}
+    dy = tensor(setup["o"]).descriptor(floats(i["dy"]))
+    with openbnns.engine(engine):
+        succeed(
+            capi.BNNSFilterApplyBackwardBatch(
+                layer(case), i["batch_size"], floats(i["x"]), i["in_stride"], delta["dx"], i["in_delta_stride"], i["out"], 0,
+                dy, i["out_delta_stride"], delta["dw"], delta["db"],
+            )
+        )  # fmt: skip
+    for name, values in memory.items():
+        close(values, case, name)
+
+
+def activation(case: dict[str, Any], i_data: Any = None, o_data: Any = None) -> capi.BNNSLayerParametersActivation:
+    setup, count = setup_of(case), len(case["inputs"]["x"])
+    types = [capi.BNNSDataType[f"BNNSDataType{setup[key]}"] if key in setup else FLOAT32 for key in ("i_type", "o_type")]
+    act = Act(setup["function"], setup.get("alpha", 0.0), setup.get("beta", 0.0))
+    return capi.BNNSLayerParametersActivation(
+        i_desc=Tensor(VECTOR, (count,), data_type=types[0]).descriptor(i_data),
+        o_desc=Tensor(VECTOR, (count,), data_type=types[1]).descriptor(o_data), activation=act.struct,
+    )  # fmt: skip
+
+
+@observed("activation_convert", "leaky_relu")
+def test_direct_activation(case: dict[str, Any], engine: str) -> None:
+    is_integer = setup_of(case).get("o_type") == "Int32"
+    y = np.zeros(len(case["inputs"]["x"]), np.int32 if is_integer else np.float32)
+    with openbnns.engine(engine):
+        succeed(capi.BNNSDirectApplyActivationBatch(activation(case, floats(case["inputs"]["x"]), y), None, 1, 0, 0))
+    close(y, case, "y")
+
+
+@observed("clamp")
+def test_activation(case: dict[str, Any], engine: str) -> None:
+    y = floats(np.full(len(case["inputs"]["x"]), np.nan))
+    with openbnns.engine(engine):
+        made = created(capi.BNNSFilterCreateLayerActivation(activation(case)))
+        succeed(capi.BNNSFilterApply(made, floats(case["inputs"]["x"]), y))
+    close(y, case, "y")
+
+
+@observed("get_pointer_alpha")
+def test_get_pointer(case: dict[str, Any], engine: str) -> None:
+    x, y = floats(case["inputs"]["x"]), floats([np.nan, np.nan])
+    with openbnns.engine(engine):
+        made = created(capi.BNNSFilterCreateLayerActivation(activation(case)))
+        succeed(capi.BNNSFilterApply(made, x, y))
+        close(y, case, "y_before")
+        capi.BNNSGetPointer(made, capi.BNNSPointerSpecifier.BNNSPointerSpecifierAlpha).data[0] = case["inputs"]["write_alpha"]
+        succeed(capi.BNNSFilterApply(made, x, y))
+        close(y, case, "y_after")
+
+
+def arithmetic(case: dict[str, Any]) -> tuple[Any, Tensor]:
+    setup = setup_of(case)
+    t = vector(setup["size"][0])
+    roles = [capi.BNNSDescriptorType[f"BNNS{role}"] for role in setup.get("roles", ["Sample", "Sample"])]
+    if len(roles) == 3:
+        block: Any = capi.BNNSArithmeticBinary(
+            in1=t.descriptor(), in1_type=roles[0], in2=t.descriptor(), in2_type=roles[1], out=t.descriptor(), out_type=roles[2]
+        )
+    else:
+        block = capi.BNNSArithmeticUnary(in_=t.descriptor(), in_type=roles[0], out=t.descriptor(), out_type=roles[1])
+    function = capi.BNNSArithmeticFunction[f"BNNSArithmetic{setup['function']}"]
+    p = capi.BNNSLayerParametersArithmetic(arithmetic_function=function, arithmetic_function_fields=block)
+    return created(capi.BNNSFilterCreateLayerArithmetic(p)), t
+
+
+@observed("arithmetic_add", "arithmetic_square")
+def test_arithmetic(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    operands = [floats(i[name]) for name in ("a", "b", "x") if name in i]
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    made, _ = arithmetic(case)
+    strides = i.get("strides", [0] * len(operands))
+    with openbnns.engine(engine):
+        if len(operands) == 2:  # the generic calls reject arithmetic, as noted
+            assert capi.BNNSFilterApply(made, operands[0], y) == -1
+            assert capi.BNNSFilterApplyTwoInput(made, *operands, y) == -1
+            assert np.isnan(y).all()
+        succeed(
+            capi.BNNSArithmeticFilterApplyBatch(made, i.get("batch_size", 1), len(operands), operands, strides, y, len(y) // i.get("batch_size", 1))
+        )
+    close(y, case, "y")
+
+
+@observed("arithmetic_add_backward")
+def test_arithmetic_backward(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    made, t = arithmetic(case)
+    da, db = floats([np.nan] * 3), floats([np.nan] * 3)
+    with openbnns.engine(engine):
+        succeed(
+            capi.BNNSArithmeticFilterApplyBackwardBatch(
+                made, i["batch_size"], 2, i["in"], None, [t.descriptor(da), t.descriptor(db)], [0, 0], i["out"], 0,
+                t.descriptor(floats(i["dy"])), 0,
+            )
+        )  # fmt: skip
+    close(da, case, "da")
+    close(db, case, "db")

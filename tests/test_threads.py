@@ -1,0 +1,170 @@
+"""Threads, forks and time: one filter from many threads, work after a fork, memory that does not grow."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases import activation, arithmetic, convolution, fully_connected, transposed_convolution
+from cases._base import Act, Case, native, parameters
+from helpers import vector
+
+import openbnns
+from openbnns import engines
+
+LARGE = [
+    fully_connected.case("threads", 256, 192, 64, activation=Act("Tanh")),
+    convolution.case("threads", 32, 32, (20, 20), (3, 3), symmetric=(1, 1), batch=4, activation=Act("RectifiedLinear")),
+    convolution.case("threads-depthwise", 32, 32, (20, 20), (3, 3), symmetric=(1, 1), groups=32, batch=8),
+    transposed_convolution.case("threads", 32, 16, (10, 10), (4, 4), step=(2, 2), symmetric=(1, 1), batch=4),
+    activation.case("threads", Act("Sigmoid"), vector(20000), batch=4),
+    activation.case("threads-softmax", Act("Softmax"), vector(1000), batch=64),
+    arithmetic.case("threads", "MultiplyAdd", vector(20000), vector(20000), vector(1), batch=4, roles=(arithmetic.S, arithmetic.P, arithmetic.P)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", parameters(LARGE))
+def test_four_threads_share_a_filter(case: Any) -> None:
+    """Each thread brings its own memory; every result has the bits of a single-threaded run."""
+    expected = native(case)
+    shared = case.run(expected.values)
+    failures: list[str] = []
+    start = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        try:
+            own = case.run(expected.values)
+            own.filter = shared.filter
+            start.wait()
+            for turn in range(8):
+                same = np.array_equal(own.forward(), expected.y)
+                for name, storage in own.backward().items():
+                    same = same and np.array_equal(storage.read(), expected.gradients[name])
+                if not same:
+                    failures.append(f"thread {number}, turn {turn}")
+        except BaseException as error:  # reported below, where the test can fail
+            failures.append(f"thread {number}: {error!r}")
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_filters_are_made_and_destroyed_in_threads() -> None:
+    """Creation, use and destruction of different filters at once, with the thread limit changing meanwhile."""
+    small: list[Any] = [
+        fully_connected.case("many", 17, 13, 3), convolution.case("many", 3, 4, (7, 7), (3, 3)),
+        activation.case("many", Act("ELU", 1.0), vector(113)), arithmetic.case("many", "Add", vector(113), vector(113)),
+    ]  # fmt: skip
+    expected = [native(case) for case in small]
+    failures: list[str] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(30):
+                k = (number + turn) % len(small)
+                run = small[k].run(expected[k].values)
+                if not np.array_equal(run.forward(), expected[k].y):
+                    failures.append(small[k].id)
+                run.filter.destroy()
+        except BaseException as error:  # reported below
+            failures.append(repr(error))
+
+    before = openbnns.get_num_threads()
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    try:
+        for thread in threads:
+            thread.start()
+        for count in (1, 2, 3, 4) * 10:
+            openbnns.set_num_threads(count)
+        for thread in threads:
+            thread.join()
+    finally:
+        openbnns.set_num_threads(before)
+    assert not failures
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_the_thread_limit_does_not_change_results(count: int) -> None:
+    before = openbnns.get_num_threads()
+    openbnns.set_num_threads(count)
+    try:
+        assert openbnns.get_num_threads() == count
+        for case in LARGE:
+            expected = native(case)
+            run = case.run(expected.values)
+            assert np.array_equal(run.forward(), expected.y)
+            for name, storage in run.backward().items():
+                assert np.array_equal(storage.read(), expected.gradients[name]), f"{case.id}: {name}"
+    finally:
+        openbnns.set_num_threads(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform (see issue 2)")
+@pytest.mark.parametrize("threads", [0, 3])
+def test_work_after_a_fork(threads: int) -> None:
+    """A child has no worker threads of its parent's pool, yet computes the same; the parent goes on."""
+    runs = [(case.run(native(case).values, threads), native(case)) for case in LARGE]
+    for run, _ in runs:
+        run.forward()
+
+    def same(run: Any, expected: Any) -> bool:
+        return np.array_equal(run.forward(), expected.y) and all(
+            np.array_equal(storage.read(), expected.gradients[name]) for name, storage in run.backward().items()
+        )
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads: the point here
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if all(same(run, expected) for run, expected in runs) else 2
+        finally:
+            os._exit(status)
+    _, result = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(result) == 0
+    assert all(same(run, expected) for run, expected in runs)
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to read the memory in use (see issue 2)")
+def test_memory_does_not_grow() -> None:
+    """A thousand calls with changing shapes, filters made and dropped: scratch is reused, nothing leaks."""
+
+    def cases(turn: int) -> list[Case]:
+        n = turn % 25
+        return [
+            fully_connected.case("grow", 30 + 7 * n, 60 - n, 1 + n % 7, activation=Act("Tanh")),
+            convolution.case("grow", 1 + n % 9, 8 + n, (9 + n, 20 - n % 10), (3, 3), batch=1 + n % 3),
+            activation.case("grow", Act("Softmax"), vector(100 + 11 * n), batch=3),
+            arithmetic.case("grow", "Multiply", vector(100 + 11 * n), vector(1), batch=3, roles=(arithmetic.S, arithmetic.P)),
+        ]
+
+    def turns(first: int, last: int) -> None:
+        for turn in range(first, last):
+            for case in cases(turn):
+                run = case.run()
+                run.forward()
+                run.backward()
+
+    turns(0, 50)  # every shape has been seen
+    gc.collect()
+    before = resident_bytes()
+    turns(50, 300)
+    gc.collect()
+    grown = resident_bytes() - before
+    assert grown < 4 << 20, f"{grown / 1024:.0f} KiB more after 1000 calls"
+    engines._core.release_scratch()
