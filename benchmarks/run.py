@@ -20,6 +20,7 @@ import activation
 import arithmetic
 import convolution
 import fully_connected
+import loss
 import memory
 import openbnns
 import overhead
@@ -30,7 +31,7 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    cases = [c for module in (convolution, fully_connected, activation, arithmetic) for c in module.cases()]
+    cases = [c for module in (convolution, fully_connected, activation, arithmetic, loss) for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
     figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
     if options.list:
@@ -47,7 +48,10 @@ def main() -> int:
     numbers += _measure(figures, Settings(options.threads[-1], 0.3 if options.quick else 1.5))
     _write(options.json, about, results, numbers)
     missed = [r.name for r in results if r.passed is False] + [f.name for f in numbers if f.passed is False]
-    print(f"\n{len(missed)} target(s) missed" + "".join(f"\n  {name}" for name in missed))
+    undecided = sum(r.disturbed for r in results)
+    print(
+        f"\n{undecided} case(s) undecided, {len(missed)} target(s) missed" + "".join(f"\n  {name}" for name in missed)
+    )
     if any(r.wrong for r in results):
         return 1
     return 1 if options.check and missed else 0
@@ -125,7 +129,7 @@ def _row(r: Result) -> str:
     goal = "" if r.target is None else f">= {r.target:g}"
     if r.share_target is not None:
         goal += f", share >= {r.share_target:.0%}"
-    busy = f"  (others took {r.disturbance:.0%} of the machine)" if r.disturbed else ""
+    busy = f"undecided: others took {r.disturbance:.0%} of the machine" if r.disturbed else ""
     return (
         f"{r.name:54s} {times} {r.layout:13s} {r.ratio:6.2f} {spread:>13s} {r.ratio_of_best:7.2f} {rate:>13s} "
         f"{share:>6s} {r.error:7.0e}  {goal} {_verdict(r.passed)}{busy}"
@@ -133,13 +137,14 @@ def _row(r: Result) -> str:
 
 
 def _summary(results: list[Result], settings: Settings) -> list[Figure]:
-    """The geometric mean of the convolutions, judged when all of them have run."""
-    ratios = [r.ratio for r in results if r.name.startswith(f"{convolution.GROUP}/") and not r.wrong]
+    """The geometric mean of the convolutions, judged when all of them have run undisturbed."""
+    members = [r for r in results if r.name.startswith(f"{convolution.GROUP}/")]
+    ratios = [r.ratio for r in members if not (r.wrong or r.disturbed)]
     if not ratios:
         return []
     judged = settings.judged and len(ratios) == len(convolution.SHAPES)
     mean = math.exp(sum(math.log(r) for r in ratios) / len(ratios))
-    name = f"geometric mean of {len(ratios)} convolutions, {settings.threads} thread(s)"
+    name = f"geometric mean of {len(ratios)} undisturbed convolutions, {settings.threads} thread(s)"
     figure = Figure(name, mean, "x torch", convolution.MEAN_TARGET if judged else None)
     print(_line(figure))
     return [figure]

@@ -1,8 +1,8 @@
 """Shared set-up of the tests: the scoreboard, the peers switch, and one engine state for every test.
 
-A test claims rows of coverage.csv with ``@pytest.mark.covers("conv.fwd", ...)``. At the end of a run the outcome of every
-claiming test is kept in ``.scoreboard.json``; ``tests/scoreboard.py`` reads it. A run of the whole suite replaces the file; a
-run of a part (other files, ``-k``, another ``OPENBNNS_ISA``) only updates the tests that it ran.
+A test claims rows of coverage.csv with ``@pytest.mark.covers("conv.fwd", ...)``. At the end of a run the outcome of
+every claiming test is kept in ``.scoreboard.json``; ``tests/scoreboard.py`` reads it. A run of the whole suite replaces
+the file; a run of a part (other files, ``-k``, another ``OPENBNNS_ISA``) only updates the tests that it ran.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scoreboard
 
 import openbnns
+import scoreboard
 
 HERE = Path(__file__).resolve().parent
 
@@ -41,7 +41,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         rows = sorted({row for mark in item.iter_markers("covers") for row in mark.args})
         unknown = [row for row in rows if row not in known]
         if unknown:
-            raise pytest.UsageError(f"{item.nodeid} claims rows that tests/coverage.csv does not have: {', '.join(unknown)}")
+            raise pytest.UsageError(
+                f"{item.nodeid} claims rows that tests/coverage.csv does not have: {', '.join(unknown)}"
+            )
         if rows:
             item.user_properties.append(("covers", rows))
     if not wants_peers(config):

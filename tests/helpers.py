@@ -1,8 +1,8 @@
 """Memory for tests, independent of the library's own staging: tensors placed by the layout formulas, with guard bytes.
 
 A :class:`Tensor` says what a descriptor says. A :class:`Storage` is memory for a batch of it: guards on both sides, and
-whatever the descriptor or the batch stride skips is filled with a signalling pattern, so that reading a gap poisons a result
-and writing one is noticed.
+whatever the descriptor or the batch stride skips is filled with NaN or a byte pattern, so that reading a gap poisons a
+result and writing one is noticed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ class Tensor:
             return np.asarray(o % 32 + 32 * (kx + kw * (ky + kh * (i + inputs * (o // 32)))), np.int64)
         if self.layout in (OIHRWR, IOHRWR):
             index[0], index[1] = self.size[0] - 1 - index[0], self.size[1] - 1 - index[1]
-        return np.asarray(sum(step * index[axis] for step, axis in zip(self.strides, self.stepped, strict=True)), np.int64)
+        return np.asarray(
+            sum(step * index[axis] for step, axis in zip(self.strides, self.stepped, strict=True)), np.int64
+        )
 
     @property
     def count(self) -> int:
@@ -126,7 +128,9 @@ class Tensor:
             return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
         if self.is_integer:
             limits = np.iinfo(self.dtype)
-            return np.clip(np.rint((values - self.bias) / (self.scale or 1.0)), limits.min, limits.max).astype(self.dtype)
+            return np.clip(np.rint((values - self.bias) / (self.scale or 1.0)), limits.min, limits.max).astype(
+                self.dtype
+            )
         return values.astype(self.dtype)
 
     def decode(self, stored: Array) -> Array:
@@ -221,8 +225,8 @@ def assert_within(actual: Array, expected: Array, bound: Array | float, what: st
     allowed = float(np.broadcast_to(bound, error.shape)[worst])
     count = int(np.sum(~(excess <= 0)))
     raise AssertionError(
-        f"{what}: {count} of {error.size} elements off; at {tuple(int(i) for i in worst)} got {actual[worst]!r}, expected "
-        f"{expected[worst]!r}, error {error[worst]:.3g}, allowed {allowed:.3g}"
+        f"{what}: {count} of {error.size} elements off; at {tuple(int(i) for i in worst)} got {actual[worst]!r}, "
+        f"expected {expected[worst]!r}, error {error[worst]:.3g}, allowed {allowed:.3g}"
     )
 
 

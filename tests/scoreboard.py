@@ -82,7 +82,10 @@ def table(rows: list[Row], states: dict[str, str]) -> str:
     lines.append(("total", str(total[0]), str(total[1]), str(total[2]), str(total[0] - total[2])))
     widths = [max(len(line[k]) for line in lines) for k in range(5)]
     return "\n".join(
-        "  ".join(cell.ljust(width) if k == 0 else cell.rjust(width) for k, (cell, width) in enumerate(zip(line, widths)))  # noqa: B905
+        "  ".join(
+            text.rjust(width) if k else text.ljust(width)
+            for k, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
         for line in lines
     )
 
@@ -121,7 +124,10 @@ def main(arguments: list[str] | None = None) -> int:
     elif data["partial_since"]:
         print(f"\nUpdated since the last full run by: {'; '.join(data['partial_since'])}")
     if options.open:
-        print("\n" + "\n".join(f"{row.id}: {states.get(row.id, 'no test')}" for row in rows if states.get(row.id) != "passed"))
+        print(
+            "\n"
+            + "\n".join(f"{row.id}: {states.get(row.id, 'no test')}" for row in rows if states.get(row.id) != "passed")
+        )
     if options.update:
         if not data["full_run"]:
             print("\nNo full run on record: the list is left as it is.")

@@ -216,8 +216,11 @@ REFUSED = {
     "small": (lambda: np.zeros(COUNT - 1, np.float32), "holds 20 bytes, but the call touches 24"),
     "odd bytes": (lambda: bytearray(23), "holds 23 bytes, but the call touches"),
     "other device": (lambda: DLPack(np.zeros(99, np.float32), device=2), "DLPack memory is on a device of kind 2"),
-    "broken interface": (lambda: ArrayInterface(np.zeros(99, np.float32), typestr="<q9"), "__array_interface__ cannot be"),
-}  # fmt: skip
+    "broken interface": (
+        lambda: ArrayInterface(np.zeros(99, np.float32), typestr="<q9"),
+        "__array_interface__ cannot be",
+    ),
+}
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "general"])
@@ -230,7 +233,7 @@ def test_refused_memory(kind: str, slow: bool) -> None:
     assert capi.BNNSFilterApply(f, bad, y) == -1, kind
     assert (y == 7).all()
     text = str(openbnns.last_error())
-    assert text.startswith("BNNSFilterApply: in ") or text.startswith("BNNSFilterApply: in:"), text
+    assert text.startswith(("BNNSFilterApply: in ", "BNNSFilterApply: in:")), text
     assert re.search(message, text), text
     assert capi.BNNSFilterApply(f, X, bad) == -1
     assert re.match(r"BNNSFilterApply: out\b", str(openbnns.last_error()))
@@ -248,15 +251,20 @@ def test_impossible_types_raise(thing: Any, slow: bool) -> None:
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "general"])
-@pytest.mark.parametrize("kind", ["bytes", "read-only array", "read-only memoryview", "read-only mmap", "read-only DLPack"])
+@pytest.mark.parametrize(
+    "kind", ["bytes", "read-only array", "read-only memoryview", "read-only mmap", "read-only DLPack"]
+)
 def test_read_only_memory_is_an_input_only(kind: str, slow: bool) -> None:
     def frozen(a: Array) -> Any:
         copy = a.copy()
         copy.flags.writeable = False
         return {
-            "bytes": a.tobytes(), "read-only array": copy, "read-only memoryview": memoryview(a.tobytes()),
-            "read-only mmap": memoryview(in_mmap(a)).toreadonly(), "read-only DLPack": DLPack(copy),
-        }[kind]  # fmt: skip
+            "bytes": a.tobytes(),
+            "read-only array": copy,
+            "read-only memoryview": memoryview(a.tobytes()),
+            "read-only mmap": memoryview(in_mmap(a)).toreadonly(),
+            "read-only DLPack": DLPack(copy),
+        }[kind]
 
     f, y = make(slow=slow), np.zeros(COUNT * (1 + slow), np.float32)
     assert capi.BNNSFilterApply(f, frozen(X), y) == 0, openbnns.last_error()
@@ -319,7 +327,7 @@ def test_item_types(name: str) -> None:
     if element.numpy is not None:
         assert buffers.resolve(np.zeros(9, element.numpy), element, "x").nbytes == 9 * element.numpy.itemsize
     for other in ("f8", "c8", "M8[s]"):
-        with pytest.raises(Problem, match="holds .* items, but its descriptor says"):
+        with pytest.raises(Problem, match=r"holds .* items, but its descriptor says"):
             buffers.resolve(np.zeros(9, other), element, "x")
 
 

@@ -20,13 +20,29 @@ FLOAT32 = BNNSDataType.BNNSDataTypeFloat32
 
 # Register number of each switch.
 NUMBERS = {
-    "mha_dhk_keras_order": 1, "integer_bias_before_scale": 2, "kink_derivative_from_right": 3, "convolution_exact_size": 4,
-    "transposed_kernel_scatter": 5, "max_pool_padding_is_zero": 6, "max_pool_index_per_sample": 7,
-    "moving_statistics_torch": 8, "softmax_loss_class_factor": 9, "cosine_gradient_plain": 10, "yolo_raw_coordinates": 11,
-    "dropout_control_reversed": 12, "minmax_tie_split": 13, "resize_asymmetric": 14, "argmax_last_axis": 15,
-    "embedding_renormalize_in_place": 16, "attention_value_size_from_output": 17, "attention_strict_cache": 18,
-    "optimizer_scale_before_clip": 19, "adam_epsilon_torch": 20, "tile_reversed_axes": 21, "crop_resize_plain_extent": 22,
-}  # fmt: skip
+    "mha_dhk_keras_order": 1,
+    "integer_bias_before_scale": 2,
+    "kink_derivative_from_right": 3,
+    "convolution_exact_size": 4,
+    "transposed_kernel_scatter": 5,
+    "max_pool_padding_is_zero": 6,
+    "max_pool_index_per_sample": 7,
+    "moving_statistics_torch": 8,
+    "softmax_loss_class_factor": 9,
+    "cosine_gradient_plain": 10,
+    "yolo_raw_coordinates": 11,
+    "dropout_control_reversed": 12,
+    "minmax_tie_split": 13,
+    "resize_asymmetric": 14,
+    "argmax_last_axis": 15,
+    "embedding_renormalize_in_place": 16,
+    "attention_value_size_from_output": 17,
+    "attention_strict_cache": 18,
+    "optimizer_scale_before_clip": 19,
+    "adam_epsilon_torch": 20,
+    "tile_reversed_axes": 21,
+    "crop_resize_plain_extent": 22,
+}
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)
 
@@ -59,7 +75,10 @@ def test_using_restores(engine: str) -> None:
 
 
 def test_an_unknown_switch_is_refused(engine: str) -> None:
-    with pytest.raises(TypeError, match=r"there is no switch 'tie_split'.*minmax_tie_split"), compat.using(tie_split=True):
+    with (
+        pytest.raises(TypeError, match=r"there is no switch 'tie_split'.*minmax_tie_split"),
+        compat.using(tie_split=True),
+    ):
         pass
     assert not compat.switches.minmax_tie_split
 
@@ -89,11 +108,14 @@ def test_integer_bias_before_scale(engine: str) -> None:
 def convolution(width: int, out_width: int, kernel: int, stride: int, **more: Any) -> Any:
     return capi.BNNSFilterCreateLayerConvolution(
         capi.BNNSLayerParametersConvolution(
-            i_desc=descriptor("ImageCHW", (width, 1, 1)), o_desc=descriptor("ImageCHW", (out_width, 1, 1)),
+            i_desc=descriptor("ImageCHW", (width, 1, 1)),
+            o_desc=descriptor("ImageCHW", (out_width, 1, 1)),
             w_desc=descriptor("ConvolutionWeightsOIHW", (kernel, 1, 1, 1), np.ones(kernel, np.float32)),
-            x_stride=stride, y_stride=1, **more,
+            x_stride=stride,
+            y_stride=1,
+            **more,
         )
-    )  # fmt: skip
+    )
 
 
 def test_convolution_exact_size(engine: str) -> None:
@@ -113,15 +135,18 @@ def transposed(layout: str, w: NDArray[np.float32], size: tuple[int, ...]) -> tu
     """Forward of a single 1 through a 2x1 kernel, and the weights gradient for dy = (1, 2)."""
     f = capi.BNNSFilterCreateLayerTransposedConvolution(
         capi.BNNSLayerParametersConvolution(
-            i_desc=descriptor("ImageCHW", (1, 1, 1)), o_desc=descriptor("ImageCHW", (2, 1, 1)),
+            i_desc=descriptor("ImageCHW", (1, 1, 1)),
+            o_desc=descriptor("ImageCHW", (2, 1, 1)),
             w_desc=descriptor(layout, size, w),
         )
-    )  # fmt: skip
+    )
     y, dw = np.zeros(2, np.float32), np.zeros(2, np.float32)
     x = np.ones(1, np.float32)
     assert capi.BNNSFilterApply(f, x, y) == 0
     dy = descriptor("ImageCHW", (2, 1, 1), np.array([1, 2], np.float32))
-    assert capi.BNNSFilterApplyBackwardBatch(f, 1, x, 0, None, 0, None, 0, dy, 0, descriptor(layout, size, dw), None) == 0
+    assert (
+        capi.BNNSFilterApplyBackwardBatch(f, 1, x, 0, None, 0, None, 0, dy, 0, descriptor(layout, size, dw), None) == 0
+    )
     return y.tolist(), dw.tolist()
 
 
@@ -142,10 +167,12 @@ def test_mha_dhk_keras_order(engine: str) -> None:
         p = capi.BNNSLayerParametersArithmetic(
             arithmetic_function=capi.BNNSArithmeticSquare,
             arithmetic_function_fields=capi.BNNSArithmeticUnary(
-                in_=descriptor("MHA_DHK", (2, 3, 2), stride=(2, 0, 0)), in_type=capi.BNNSSample,
-                out=descriptor("MHA_DHK", (2, 3, 2)), out_type=capi.BNNSSample,
+                in_=descriptor("MHA_DHK", (2, 3, 2), stride=(2, 0, 0)),
+                in_type=capi.BNNSSample,
+                out=descriptor("MHA_DHK", (2, 3, 2)),
+                out_type=capi.BNNSSample,
             ),
-        )  # fmt: skip
+        )
         f = capi.BNNSFilterCreateLayerArithmetic(p)
         y = np.zeros(12, np.float32)
         x = np.arange(24, dtype=np.float32)
@@ -155,9 +182,11 @@ def test_mha_dhk_keras_order(engine: str) -> None:
     def softmaxed() -> NDArray[np.float32]:
         """Sum of exponentials along axis 0 (D) becomes visible in a softmax over it."""
         p = capi.BNNSLayerParametersActivation(
-            i_desc=descriptor("MHA_DHK", (2, 3, 2)), o_desc=descriptor("MHA_DHK", (2, 3, 2)), axis_flags=1,
+            i_desc=descriptor("MHA_DHK", (2, 3, 2)),
+            o_desc=descriptor("MHA_DHK", (2, 3, 2)),
+            axis_flags=1,
             activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionSoftmax),
-        )  # fmt: skip
+        )
         f = capi.BNNSFilterCreateLayerActivation(p)
         y = np.zeros(12, np.float32)
         assert capi.BNNSFilterApply(f, np.log(np.arange(1, 13, dtype=np.float32)), y) == 0, openbnns.last_error()
@@ -179,16 +208,29 @@ def test_mha_dhk_keras_order_is_read_at_creation(engine: str) -> None:
     with openbnns.engine(engine):
         with compat.using(mha_dhk_keras_order=True):
             p = capi.BNNSLayerParametersActivation(
-                i_desc=descriptor("MHA_DHK", (2, 3, 2)), o_desc=descriptor("MHA_DHK", (2, 3, 2)), axis_flags=1,
+                i_desc=descriptor("MHA_DHK", (2, 3, 2)),
+                o_desc=descriptor("MHA_DHK", (2, 3, 2)),
+                axis_flags=1,
                 activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionSoftmax),
-            )  # fmt: skip
+            )
             f = capi.BNNSFilterCreateLayerActivation(p)
         y, dx = np.full(12, 0.5, np.float32), np.zeros(12, np.float32)
         dy = np.arange(12, dtype=np.float32)
-        assert capi.BNNSFilterApplyBackwardBatch(
-            f, 1, None, 0, descriptor("MHA_DHK", (2, 3, 2), dx, stride=(1, 3, 6)), 0, y, 0,
-            descriptor("MHA_DHK", (2, 3, 2), dy), 0,
-        ) == 0, openbnns.last_error()  # fmt: skip
+        assert (
+            capi.BNNSFilterApplyBackwardBatch(
+                f,
+                1,
+                None,
+                0,
+                descriptor("MHA_DHK", (2, 3, 2), dx, stride=(1, 3, 6)),
+                0,
+                y,
+                0,
+                descriptor("MHA_DHK", (2, 3, 2), dy),
+                0,
+            )
+            == 0
+        ), openbnns.last_error()
     pairs = dy.reshape(2, 6)  # D slowest
     np.testing.assert_allclose(dx.reshape(2, 6), 0.5 * (pairs - 0.5 * pairs.sum(0)), rtol=1e-6)
 
@@ -198,11 +240,15 @@ def tie_gradients(function: int, activation: int = 0, flags: int = 0) -> tuple[l
     p = capi.BNNSLayerParametersArithmetic(
         arithmetic_function=function,
         arithmetic_function_fields=capi.BNNSArithmeticBinary(
-            in1=vector, in1_type=capi.BNNSSample, in2=descriptor("Vector", (1,)), in2_type=capi.BNNSParameter,
-            out=vector, out_type=capi.BNNSSample,
+            in1=vector,
+            in1_type=capi.BNNSSample,
+            in2=descriptor("Vector", (1,)),
+            in2_type=capi.BNNSParameter,
+            out=vector,
+            out_type=capi.BNNSSample,
         ),
         activation=capi.BNNSActivation(function=activation, alpha=2.0),
-    )  # fmt: skip
+    )
     f = capi.BNNSFilterCreateLayerArithmetic(p)
     a, b = np.array([1, 2, 3, 2], np.float32), np.array([2], np.float32)
     y, da, db = np.zeros(4, np.float32), np.ones(4, np.float32), np.ones(1, np.float32)
@@ -228,25 +274,30 @@ def test_minmax_tie_split(engine: str) -> None:
 
 def relu_standalone(from_output: bool = False) -> list[float]:
     p = capi.BNNSLayerParametersActivation(
-        i_desc=descriptor("Vector", (3,)), o_desc=descriptor("Vector", (3,)),
+        i_desc=descriptor("Vector", (3,)),
+        o_desc=descriptor("Vector", (3,)),
         activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionRectifiedLinear, alpha=9.0),
-    )  # fmt: skip
+    )
     f = capi.BNNSFilterCreateLayerActivation(p)
     x, y, dx = np.array([-1, 0, 1], np.float32), np.zeros(3, np.float32), np.zeros(3, np.float32)
     assert capi.BNNSFilterApply(f, x, y) == 0 and y.tolist() == [0, 0, 1]
     dy = descriptor("Vector", (3,), np.array([5, 6, 7], np.float32))
     inputs = (None, y) if from_output else (x, None)
-    assert capi.BNNSFilterApplyBackwardBatch(f, 1, inputs[0], 0, descriptor("Vector", (3,), dx), 0, inputs[1], 0, dy, 0) == 0
+    assert (
+        capi.BNNSFilterApplyBackwardBatch(f, 1, inputs[0], 0, descriptor("Vector", (3,), dx), 0, inputs[1], 0, dy, 0)
+        == 0
+    )
     return dx.tolist()
 
 
 def relu_fused() -> list[float]:
     """One weight of 1 and a bias of 0, so that z = x."""
     p = capi.BNNSLayerParametersFullyConnected(
-        i_desc=descriptor("Vector", (1,)), o_desc=descriptor("Vector", (1,)),
+        i_desc=descriptor("Vector", (1,)),
+        o_desc=descriptor("Vector", (1,)),
         w_desc=descriptor("RowMajorMatrix", (1, 1), np.ones(1, np.float32)),
         activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionRectifiedLinear),
-    )  # fmt: skip
+    )
     f = capi.BNNSFilterCreateLayerFullyConnected(p)
     x, y, dx = np.array([-1, 0, 1], np.float32), np.zeros(3, np.float32), np.zeros(3, np.float32)
     assert capi.BNNSFilterApplyBatch(f, 3, x, 0, y, 0) == 0

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import openbnns
 from cases import ALL, activation, arithmetic, convolution, fully_connected, transposed_convolution
 from cases._base import Act, native, parameters, succeed
 from helpers import EPSILON, Storage, assert_bitwise, assert_within, image, vector
-
-import openbnns
 from openbnns import capi, engines
 
 TRAINED = [case for case in ALL if case.trains]
@@ -56,7 +56,9 @@ def test_inputs_and_guards_are_left_alone(case: Any) -> None:
             storage.assert_unchanged(name)
         for name, storage in gradients.items():
             storage.assert_guards_intact(name)
-            assert np.isfinite(storage.read()).all(), f"{name} is not finite: uninitialised memory, or a gap that was read"
+            assert np.isfinite(storage.read()).all(), (
+                f"{name} is not finite: uninitialised memory, or a gap that was read"
+            )
 
 
 # Linearity in dy.
@@ -79,7 +81,9 @@ def test_backward_is_linear(case: Any) -> None:
     y = run.y.read()
     run.dy.write(2.0 * values["dy"])
     for name, storage in run.backward().items():
-        assert_bitwise(storage.raw(), np.float32(2.0) * first[name].raw(), f"{case.id}: {name} of 2 dy")
+        doubled, expected = storage.raw(), np.float32(2.0) * first[name].raw()
+        normal = np.abs(expected) >= 2.0**-120  # products of smaller ones are rounded twice
+        assert_bitwise(doubled[normal], expected[normal], f"{case.id}: {name} of 2 dy")
     run.dy.write(other)
     second = run.backward()
     total = np.float32(values["dy"] + other).astype(np.float64)
@@ -87,7 +91,9 @@ def test_backward_is_linear(case: Any) -> None:
     magnitude = np.abs(values["dy"]) + np.abs(other) + np.abs(total)
     bounds = case.backward_bounds({**values, "dy": np.float32(magnitude).astype(np.float64)}, y)
     for name, storage in run.backward().items():
-        assert_within(storage.read(), first[name].read() + second[name].read(), bounds[name], f"{case.id}: {name} of a sum")
+        assert_within(
+            storage.read(), first[name].read() + second[name].read(), bounds[name], f"{case.id}: {name} of a sum"
+        )
 
 
 # Repeatability.
@@ -120,7 +126,9 @@ def test_a_batch_is_its_samples(case: Any) -> None:
         part = {name: v[n : n + 1] if len(v) == case.batch else v for name, v in values.items()}
         run = single.run(part)
         run.forward()
-        assert_within(run.y.read(), y[n : n + 1] if len(y) == case.batch else y, 2 * forward[n : n + 1], f"{case.id}: y[{n}]")
+        assert_within(
+            run.y.read(), y[n : n + 1] if len(y) == case.batch else y, 2 * forward[n : n + 1], f"{case.id}: y[{n}]"
+        )
         if not case.trains:
             continue
         run.y.write(y[n : n + 1])
@@ -243,10 +251,17 @@ def test_any_buffer_will_do(case: Any, form: str, engine: str) -> None:
     with openbnns.engine(engine):
         run.forward()
         expected = run.backward()
-        made = {name: forms(run_values)[form] for name, run_values in {
-            "x": run.x.elements, "y": np.zeros_like(run.y.elements), "dy": run.dy.elements, "w": run.w.elements if run.w else np.zeros(1),
-            "b": run.b.elements if run.b else np.zeros(1), **{n: np.zeros_like(s.elements) for n, s in expected.items()},
-        }.items()}  # fmt: skip
+        made = {
+            name: forms(run_values)[form]
+            for name, run_values in {
+                "x": run.x.elements,
+                "y": np.zeros_like(run.y.elements),
+                "dy": run.dy.elements,
+                "w": run.w.elements if run.w else np.zeros(1),
+                "b": run.b.elements if run.b else np.zeros(1),
+                **{n: np.zeros_like(s.elements) for n, s in expected.items()},
+            }.items()
+        }
         keep = {name: memory[1] if form == "address" else memory for name, memory in made.items()}
         given = {name: memory[0] if form == "address" else memory for name, memory in made.items()}
         other = case.create(given["w"] if run.w else None, given["b"] if run.b else None, 0)
@@ -254,10 +269,20 @@ def test_any_buffer_will_do(case: Any, form: str, engine: str) -> None:
         delta = {name: case.gradient_tensor(name).descriptor(given[name]) for name in expected}
         succeed(
             capi.BNNSFilterApplyBackwardBatch(
-                other, case.batch, given["x"], 0, delta["dx"], 0, given["y"], 0, case.y.descriptor(given["dy"]), 0,
-                delta.get("dw"), delta.get("db"),
+                other,
+                case.batch,
+                given["x"],
+                0,
+                delta["dx"],
+                0,
+                given["y"],
+                0,
+                case.y.descriptor(given["dy"]),
+                0,
+                delta.get("dw"),
+                delta.get("db"),
             )
-        )  # fmt: skip
+        )
     assert_bitwise(as_floats(keep["y"]), run.y.elements, "y")
     for name, storage in expected.items():
         assert_bitwise(as_floats(keep[name]), storage.elements, name)
@@ -276,7 +301,9 @@ def test_any_buffer_will_do_for_arithmetic(form: str, engine: str) -> None:
         made = {name: forms(a)[form] for name, a in arrays.items()}
         keep = {name: memory[1] if form == "address" else memory for name, memory in made.items()}
         given = {name: memory[0] if form == "address" else memory for name, memory in made.items()}
-        succeed(capi.BNNSArithmeticFilterApplyBatch(run.filter, 3, 2, [given["a0"], given["a1"]], [0, 0], given["y"], 0))
+        succeed(
+            capi.BNNSArithmeticFilterApplyBatch(run.filter, 3, 2, [given["a0"], given["a1"]], [0, 0], given["y"], 0)
+        )
         deltas = [vector(17).descriptor(given["da0"]), vector(17).descriptor(given["da1"])]
         succeed(
             capi.BNNSArithmeticFilterApplyBackwardBatch(
@@ -355,7 +382,18 @@ def test_activations_in_place(case: Any, engine: str) -> None:
         dx = run.dy.descriptor()
         succeed(
             capi.BNNSFilterApplyBackwardBatch(
-                run.filter, case.batch, x, run.x.stride, dx, run.dy.stride, y, run.y.stride, dx, run.dy.stride, None, None
+                run.filter,
+                case.batch,
+                x,
+                run.x.stride,
+                dx,
+                run.dy.stride,
+                y,
+                run.y.stride,
+                dx,
+                run.dy.stride,
+                None,
+                None,
             )
         )
     assert_bitwise(run.dy.raw(), gradients["dx"].raw(), "dx onto dy")

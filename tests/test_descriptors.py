@@ -81,7 +81,6 @@ for _rank in range(1, 9):
     SIMPLE[f"{_rank}DFirstMajor"] = (SIZES[:_rank], descending, packed_descending)
 
 
-
 def covered(names: Any) -> list[Any]:
     return [pytest.param(name, marks=pytest.mark.covers(f"layout.{name}"), id=name) for name in names]
 
@@ -188,15 +187,18 @@ def test_layouts_through_a_filter(name: str) -> None:
         target = np.full(2 * math.prod(size) + 4, 99, np.float32)
         stride_in, stride_out = span + 4, math.prod(size) + 2
         p = capi.BNNSLayerParametersActivation(
-            i_desc=descriptor(name, size, stride=padded), o_desc=descriptor(name, size),
+            i_desc=descriptor(name, size, stride=padded),
+            o_desc=descriptor(name, size),
             activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionLinear, alpha=2.0),
-        )  # fmt: skip
+        )
         with openbnns.engine(engine):
             f = capi.BNNSFilterCreateLayerActivation(p)
             assert capi.BNNSFilterApplyBatch(f, 2, source, stride_in, target, stride_out) == 0
         expected = np.full_like(target, 99)
         for n, i in itertools.product(range(2), indices(size)):
-            expected[n * stride_out + offset(i, size, packed(size))] = 2 * source[n * stride_in + offset(i, size, padded)]
+            expected[n * stride_out + offset(i, size, packed(size))] = (
+                2 * source[n * stride_in + offset(i, size, padded)]
+            )
         np.testing.assert_array_equal(target, expected)
 
 
@@ -268,9 +270,11 @@ def test_strides_may_not_decrease(name: str) -> None:
 # Element types
 
 FLOATS = ("Float16", "Float32", "BFloat16")
-INTEGERS = {f"{'U' * unsigned}Int{bits}": (bits, bool(unsigned))
-            for unsigned, widths in ((0, (1, 2, 4, 8, 16, 32, 64)), (1, (1, 2, 3, 4, 6, 8, 16, 32, 64)))
-            for bits in widths}  # fmt: skip
+INTEGERS = {
+    f"{'U' * unsigned}Int{bits}": (bits, bool(unsigned))
+    for unsigned, widths in ((0, (1, 2, 4, 8, 16, 32, 64)), (1, (1, 2, 3, 4, 6, 8, 16, 32, 64)))
+    for bits in widths
+}
 INDEXED = {"Indexed1": 1, "Indexed2": 2, "Indexed4": 4, "Indexed8": 8}
 
 
@@ -302,9 +306,17 @@ def unpack(memory: bytearray, count: int, bits: int, unsigned: bool) -> list[int
 
 
 def convert(
-    source: Any, source_type: str, target_type: str, count: int, *, room: int | None = None, engine: str = "native",
-    input_fields: dict[str, Any] | None = None, output_fields: dict[str, Any] | None = None, bits: int | None = None,
-) -> bytearray:  # fmt: skip
+    source: Any,
+    source_type: str,
+    target_type: str,
+    count: int,
+    *,
+    room: int | None = None,
+    engine: str = "native",
+    input_fields: dict[str, Any] | None = None,
+    output_fields: dict[str, Any] | None = None,
+    bits: int | None = None,
+) -> bytearray:
     """The Identity activation as a converter; gives the bytes written."""
     width = bits if bits is not None else int(data_type(target_type)) & 0xFF
     target = bytearray(room if room is not None else (count * width + 7) // 8)
@@ -332,7 +344,7 @@ def test_the_24_types_are_all_here() -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", types(INTEGERS))
 def test_integers_to_float_and_back(name: str, engine: str) -> None:
-    bits, unsigned = INTEGERS[name]
+    bits, _ = INTEGERS[name]
     low, high = limits(name)
     values = sorted({low, high, 0, low // 2, high // 2, min(1, high), max(low, -1), high // 3})
     stored = pack(values, bits)
@@ -372,16 +384,18 @@ def test_ties_round_to_even(name: str, engine: str) -> None:
 @pytest.mark.parametrize("name", types(INTEGERS))
 def test_scale_and_bias(name: str) -> None:
     """v = scale*i + bias one way; i = (v - bias)/scale the other; a stored scale of 0 acts as 1."""
-    bits, unsigned = INTEGERS[name]
+    bits, _ = INTEGERS[name]
     low, high = limits(name)
-    values = [v for v in range(max(low, -9), min(high, 9) + 1)]
+    values = list(range(max(low, -9), min(high, 9) + 1))
     stored = pack(values, bits)
     fields = {"data_scale": 0.25, "data_bias": -3.0}
     got = floats(convert(stored, name, "Float32", len(values), input_fields=fields))
     np.testing.assert_array_equal(got, [0.25 * v - 3.0 for v in values])
     assert convert(np.array(got), "Float32", name, len(values), output_fields=fields) == stored
     zero = {"data_scale": 0.0, "data_bias": 0.0}
-    assert convert(stored, name, "Float32", len(values), input_fields=zero) == bytearray(np.array(values, "f4").tobytes())
+    assert convert(stored, name, "Float32", len(values), input_fields=zero) == bytearray(
+        np.array(values, "f4").tobytes()
+    )
 
 
 @pytest.mark.parametrize("name", types(["Int64", "UInt64"]))
@@ -414,17 +428,36 @@ def half_bits(value: float, exponent_bits: int, mantissa_bits: int) -> int:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("name", "exponent", "mantissa"), [
-    pytest.param("Float16", 5, 10, marks=pytest.mark.covers("dtype.Float16")),
-    pytest.param("BFloat16", 8, 7, marks=pytest.mark.covers("dtype.BFloat16")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "exponent", "mantissa"),
+    [
+        pytest.param("Float16", 5, 10, marks=pytest.mark.covers("dtype.Float16")),
+        pytest.param("BFloat16", 8, 7, marks=pytest.mark.covers("dtype.BFloat16")),
+    ],
+)
 def test_small_floats_round_to_nearest_even(name: str, exponent: int, mantissa: int, engine: str) -> None:
     rng = np.random.default_rng(4)
     smallest = 2.0 ** (2 - 2 ** (exponent - 1) - mantissa)  # of the denormals
     one = 2.0**-mantissa
-    special = [0.0, 1.0, 1 + one / 2, 1 + 1.5 * one, 1 + one / 2 + 2.0**-20, smallest, 2.5 * smallest, 3.5 * smallest,
-               65504.0, 65519.9, 65520.0, 7e4, 3e38, float(np.finfo(np.float32).max)]  # fmt: skip
-    values = np.concatenate([special, 10.0 ** rng.uniform(-9, 6, 200), rng.uniform(0, 8 * smallest, 50)]).astype(np.float32)
+    special = [
+        0.0,
+        1.0,
+        1 + one / 2,
+        1 + 1.5 * one,
+        1 + one / 2 + 2.0**-20,
+        smallest,
+        2.5 * smallest,
+        3.5 * smallest,
+        65504.0,
+        65519.9,
+        65520.0,
+        7e4,
+        3e38,
+        float(np.finfo(np.float32).max),
+    ]
+    values = np.concatenate([special, 10.0 ** rng.uniform(-9, 6, 200), rng.uniform(0, 8 * smallest, 50)]).astype(
+        np.float32
+    )
     expected = np.array([half_bits(float(v), exponent, mantissa) for v in values], np.uint16)
     sign = np.uint16(0x8000)
     got = np.frombuffer(convert(values, "Float32", name, len(values), engine=engine), np.uint16)
@@ -438,7 +471,9 @@ def test_small_floats_round_to_nearest_even(name: str, exponent: int, mantissa: 
 def test_every_small_float_becomes_its_value_and_returns(name: str, engine: str) -> None:
     codes = np.arange(65536, dtype=np.uint16)
     wide = floats(convert(codes.view(np.uint8), name, "Float32", codes.size, engine=engine))
-    exact = codes.view(np.float16).astype(np.float32) if name == "Float16" else (codes.astype(np.uint32) << 16).view("f4")
+    exact = (
+        codes.view(np.float16).astype(np.float32) if name == "Float16" else (codes.astype(np.uint32) << 16).view("f4")
+    )
     np.testing.assert_array_equal(wide, exact)
     back = np.frombuffer(convert(np.array(wide), "Float32", name, codes.size, engine=engine), np.uint16)
     ordinary = ~np.isnan(exact)
@@ -492,23 +527,30 @@ def test_indexed(name: str, engine: str) -> None:
 @pytest.mark.covers("core.type.indexed")
 @pytest.mark.parametrize("entries", ["Float16", "BFloat16", "Int8", "UInt8", "Int32"])
 def test_table_of_another_type(entries: str) -> None:
-    stored = {"Float16": np.array([1.5, -2, 0.25, 8], np.float16), "BFloat16": np.array([0x3FC0, 0xC000, 0x3E80, 0x4100], "u2"),
-              "Int8": np.array([-1, 2, 3, -4], "i1"), "UInt8": np.array([1, 200, 3, 4], "u1"),
-              "Int32": np.array([1, -200, 3, 4], "i4")}[entries]  # fmt: skip
+    stored = {
+        "Float16": np.array([1.5, -2, 0.25, 8], np.float16),
+        "BFloat16": np.array([0x3FC0, 0xC000, 0x3E80, 0x4100], "u2"),
+        "Int8": np.array([-1, 2, 3, -4], "i1"),
+        "UInt8": np.array([1, 200, 3, 4], "u1"),
+        "Int32": np.array([1, -200, 3, 4], "i4"),
+    }[entries]
     values = [1.5, -2, 0.25, 8] if "Float" in entries else stored.tolist()
     fields = {"table_data": stored, "table_data_type": data_type(entries)}
     got = floats(convert(pack([3, 0, 1, 2], 2), "Indexed2", "Float32", 4, input_fields=fields))
     np.testing.assert_array_equal(got, [values[k] for k in (3, 0, 1, 2)])
 
 
-@pytest.mark.parametrize("name", types(["Int1", "Int2", "Int4", "UInt1", "UInt2", "UInt3", "UInt4", "UInt6", "Indexed1"]))
+@pytest.mark.parametrize(
+    "name", types(["Int1", "Int2", "Int4", "UInt1", "UInt2", "UInt3", "UInt4", "UInt6", "Indexed1"])
+)
 def test_narrow_types_keep_their_neighbours(name: str) -> None:
     """A write leaves every bit alone that belongs to no element: the rest of the last byte, and gaps of the strides."""
     bits = INTEGERS[name][0] if name in INTEGERS else INDEXED[name]
     fields = {"table_data": np.array([0, 1], np.float32), "table_data_type": FLOAT32} if name == "Indexed1" else {}
     memory = bytearray(b"\xff" * 9)
     p = capi.BNNSLayerParametersActivation(
-        i_desc=descriptor("Vector", (3,)), o_desc=descriptor("Vector", (3,), stride=(2,), data_type=data_type(name), **fields)
+        i_desc=descriptor("Vector", (3,)),
+        o_desc=descriptor("Vector", (3,), stride=(2,), data_type=data_type(name), **fields),
     )
     f = capi.BNNSFilterCreateLayerActivation(p)
     assert capi.BNNSFilterApplyBatch(f, 2, np.zeros(6, np.float32), 0, memory, 0) == 0
@@ -538,9 +580,14 @@ def sample_of(name: str, count: int, rng: np.random.Generator) -> tuple[Any, Arr
     if name in INDEXED:
         table = rng.standard_normal(2 ** INDEXED[name]).astype(np.float32)
         picks = rng.integers(0, len(table), count)
-        return pack(picks.tolist(), INDEXED[name]), table[picks].astype(np.float64), {
-            "table_data": table, "table_data_type": FLOAT32,
-        }  # fmt: skip
+        return (
+            pack(picks.tolist(), INDEXED[name]),
+            table[picks].astype(np.float64),
+            {
+                "table_data": table,
+                "table_data_type": FLOAT32,
+            },
+        )
     bits, _ = INTEGERS[name]
     low, high = limits(name)
     picks = rng.integers(max(low, -100), min(high, 100) + 1, count)
@@ -578,9 +625,10 @@ def test_every_type_as_input_and_output_of_an_activation(name: str, engine: str)
     count = 11
     x, values, fields = sample_of(name, count, np.random.default_rng(7))
     p = capi.BNNSLayerParametersActivation(
-        i_desc=descriptor("Vector", (count,), data_type=data_type(name), **fields), o_desc=descriptor("Vector", (count,)),
+        i_desc=descriptor("Vector", (count,), data_type=data_type(name), **fields),
+        o_desc=descriptor("Vector", (count,)),
         activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionAbs),
-    )  # fmt: skip
+    )
     y = np.zeros(count, np.float32)
     with openbnns.engine(engine):
         assert capi.BNNSFilterApply(capi.BNNSFilterCreateLayerActivation(p), x, y) == 0, openbnns.last_error()
@@ -612,16 +660,24 @@ def test_integer_bias_before_scale_is_read_at_creation() -> None:
 
 
 def fully_connected(
-    w: Any, b: Any = None, function: int = 0, alpha: float = 0.0, *, flags: int = 0, inputs: int = 4, outputs: int = 3,
+    w: Any,
+    b: Any = None,
+    function: int = 0,
+    alpha: float = 0.0,
+    *,
+    flags: int = 0,
+    inputs: int = 4,
+    outputs: int = 3,
     **parameters: Any,
-) -> Any:  # fmt: skip
+) -> Any:
     p = capi.BNNSLayerParametersFullyConnected(
-        i_desc=descriptor("Vector", (inputs,)), w_desc=descriptor("RowMajorMatrix", (inputs, outputs), w),
-        o_desc=descriptor("Vector", (outputs,)), bias=descriptor("Vector", (outputs,), b),
+        i_desc=descriptor("Vector", (inputs,)),
+        w_desc=descriptor("RowMajorMatrix", (inputs, outputs), w),
+        o_desc=descriptor("Vector", (outputs,)),
+        bias=descriptor("Vector", (outputs,), b),
         activation=capi.BNNSActivation(function=function, alpha=alpha),
-    )  # fmt: skip
-    f = capi.BNNSFilterCreateLayerFullyConnected(p, capi.BNNSFilterParameters(flags=flags, **parameters))
-    return f
+    )
+    return capi.BNNSFilterCreateLayerFullyConnected(p, capi.BNNSFilterParameters(flags=flags, **parameters))
 
 
 def random(*shape: int, seed: int = 8) -> Array:
@@ -670,11 +726,19 @@ def gradients(f: Any, x: Array, y: Array | None, dy: Array, flags: int = 0, **st
     sizes = {"dx": (batch, x.shape[1]), "dw": (dy.shape[1], x.shape[1]), "db": (dy.shape[1],)}
     memory = {name: start[name].copy() if name in start else np.zeros(size, np.float32) for name, size in sizes.items()}
     status = capi.BNNSFilterApplyBackwardBatch(
-        f, batch, x, 0, descriptor("Vector", (x.shape[1],), memory["dx"], flags=flags), 0, y, 0,
-        descriptor("Vector", (dy.shape[1],), dy), 0,
+        f,
+        batch,
+        x,
+        0,
+        descriptor("Vector", (x.shape[1],), memory["dx"], flags=flags),
+        0,
+        y,
+        0,
+        descriptor("Vector", (dy.shape[1],), dy),
+        0,
         descriptor("RowMajorMatrix", (x.shape[1], dy.shape[1]), memory["dw"], flags=flags),
         descriptor("Vector", (dy.shape[1],), memory["db"], flags=flags),
-    )  # fmt: skip
+    )
     assert status == 0, openbnns.last_error()
     return memory
 
@@ -696,9 +760,10 @@ def test_client_pointer_sees_every_edit(engine: str) -> None:
             b -= 0.1 * g["db"]
         columns = np.asfortranarray(w)  # the same matrix by columns: must be staged at each call
         p = capi.BNNSLayerParametersFullyConnected(
-            i_desc=descriptor("Vector", (4,)), w_desc=descriptor("ColumnMajorMatrix", (3, 4), columns.T),
+            i_desc=descriptor("Vector", (4,)),
+            w_desc=descriptor("ColumnMajorMatrix", (3, 4), columns.T),
             o_desc=descriptor("Vector", (3,)),
-        )  # fmt: skip
+        )
         f = capi.BNNSFilterCreateLayerFullyConnected(p, capi.BNNSFilterParameters(flags=1))
         columns[1, 2] = 5.0
         assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0
@@ -724,7 +789,9 @@ def test_without_client_pointer_weights_are_copied(engine: str) -> None:
 def test_filter_parameters_may_be_null(engine: str) -> None:
     w, x = random(3, 4), random(1, 4, seed=10)
     p = capi.BNNSLayerParametersFullyConnected(
-        i_desc=descriptor("Vector", (4,)), w_desc=descriptor("RowMajorMatrix", (4, 3), w), o_desc=descriptor("Vector", (3,))
+        i_desc=descriptor("Vector", (4,)),
+        w_desc=descriptor("RowMajorMatrix", (4, 3), w),
+        o_desc=descriptor("Vector", (3,)),
     )
     results = []
     with openbnns.engine(engine):
@@ -850,10 +917,23 @@ def test_batch_strides_count_elements(engine: str) -> None:
         spaced = np.zeros(9, np.float32)
         spaced[0:3], spaced[6:9] = dy
         dw = np.zeros((3, 4), np.float32)
-        assert capi.BNNSFilterApplyBackwardBatch(
-            f, 2, x, 7, descriptor("Vector", (4,), dx), 8, None, 0, descriptor("Vector", (3,), spaced), 6,
-            descriptor("RowMajorMatrix", (4, 3), dw), None,
-        ) == 0  # fmt: skip
+        assert (
+            capi.BNNSFilterApplyBackwardBatch(
+                f,
+                2,
+                x,
+                7,
+                descriptor("Vector", (4,), dx),
+                8,
+                None,
+                0,
+                descriptor("Vector", (3,), spaced),
+                6,
+                descriptor("RowMajorMatrix", (4, 3), dw),
+                None,
+            )
+            == 0
+        )
     np.testing.assert_allclose(dx[0:4], dy[0] @ w, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(dx[8:12], dy[1] @ w, rtol=1e-5, atol=1e-6)
     assert (dx[4:8] == 9).all() and (dx[12:] == 9).all()
@@ -919,9 +999,23 @@ def test_each_gradient_can_be_left_out(engine: str) -> None:
             shapes = {"dx": ("Vector", (4,)), "dw": ("RowMajorMatrix", (4, 3)), "db": ("Vector", (3,))}
             d = {n: descriptor(*shapes[n], memory[n]) if want else None for n, want in zip(names, wanted, strict=True)}
             needs_input = wanted[1]
-            assert capi.BNNSFilterApplyBackwardBatch(
-                f, 5, x if needs_input else None, 0, d["dx"], 0, None, 0, descriptor("Vector", (3,), dy), 0, d["dw"], d["db"]
-            ) == 0, openbnns.last_error()  # fmt: skip
+            assert (
+                capi.BNNSFilterApplyBackwardBatch(
+                    f,
+                    5,
+                    x if needs_input else None,
+                    0,
+                    d["dx"],
+                    0,
+                    None,
+                    0,
+                    descriptor("Vector", (3,), dy),
+                    0,
+                    d["dw"],
+                    d["db"],
+                )
+                == 0
+            ), openbnns.last_error()
             for name, want in zip(names, wanted, strict=True):
                 if want:
                     assert memory[name].tobytes() == full[name].tobytes(), (name, wanted)
@@ -940,10 +1034,24 @@ def test_empty_batch(engine: str) -> None:
     with openbnns.engine(engine):
         f = fully_connected(random(3, 4), random(3))
         assert capi.BNNSFilterApplyBatch(f, 0, nothing, 0, y, 0) == 0 and (y == 7).all()
-        arguments = (f, 0, nothing, 0, descriptor("Vector", (4,), nothing), 0, None, 0, descriptor("Vector", (3,), nothing), 0)
-        assert capi.BNNSFilterApplyBackwardBatch(
-            *arguments, descriptor("RowMajorMatrix", (4, 3), dw), descriptor("Vector", (3,), db, flags=1)
-        ) == 0, openbnns.last_error()  # fmt: skip
+        arguments = (
+            f,
+            0,
+            nothing,
+            0,
+            descriptor("Vector", (4,), nothing),
+            0,
+            None,
+            0,
+            descriptor("Vector", (3,), nothing),
+            0,
+        )
+        assert (
+            capi.BNNSFilterApplyBackwardBatch(
+                *arguments, descriptor("RowMajorMatrix", (4, 3), dw), descriptor("Vector", (3,), db, flags=1)
+            )
+            == 0
+        ), openbnns.last_error()
     assert (dw == 0).all() and (db == 7).all()
 
 
@@ -965,13 +1073,41 @@ def test_fused_activation_is_differentiated_from_the_output(engine: str) -> None
 
 
 ALLOWED = {
-    "Identity", "RectifiedLinear", "LeakyRectifiedLinear", "Sigmoid", "LogSigmoid", "Tanh", "Linear", "Clamp", "Softmax",
-    "HardSigmoid", "Softplus", "Softsign", "ELU", "SELU", "CELU", "ClampedLeakyRectifiedLinear", "LinearWithBias",
-    "LogSoftmax", "HardShrink", "SoftShrink", "TanhShrink", "Threshold", "GELUApproximationSigmoid",
-}  # fmt: skip
+    "Identity",
+    "RectifiedLinear",
+    "LeakyRectifiedLinear",
+    "Sigmoid",
+    "LogSigmoid",
+    "Tanh",
+    "Linear",
+    "Clamp",
+    "Softmax",
+    "HardSigmoid",
+    "Softplus",
+    "Softsign",
+    "ELU",
+    "SELU",
+    "CELU",
+    "ClampedLeakyRectifiedLinear",
+    "LinearWithBias",
+    "LogSoftmax",
+    "HardShrink",
+    "SoftShrink",
+    "TanhShrink",
+    "Threshold",
+    "GELUApproximationSigmoid",
+}
 INFERENCE_ONLY = {
-    "Abs", "GELUApproximation", "GELUApproximation2", "SiLU", "ScaledTanh", "PReLUPerChannel", "ReLU6", "Erf", "GELU",
-}  # fmt: skip
+    "Abs",
+    "GELUApproximation",
+    "GELUApproximation2",
+    "SiLU",
+    "ScaledTanh",
+    "PReLUPerChannel",
+    "ReLU6",
+    "Erf",
+    "GELU",
+}
 SEPARATE_ONLY = {"Gumbel", "GumbelMax", "IntegerLinearSaturate", "IntegerLinearSaturatePerChannel"}
 
 
@@ -1021,9 +1157,22 @@ def test_gradient_written_over_the_weights_it_comes_from(engine: str) -> None:
     dx = np.zeros((2, 4), np.float32)
     with openbnns.engine(engine):
         f = fully_connected(w, flags=1)
-        assert capi.BNNSFilterApplyBackwardBatch(
-            f, 2, x, 0, descriptor("Vector", (4,), dx), 0, None, 0, descriptor("Vector", (3,), dy), 0,
-            descriptor("RowMajorMatrix", (4, 3), w, flags=1), None,
-        ) == 0  # fmt: skip
+        assert (
+            capi.BNNSFilterApplyBackwardBatch(
+                f,
+                2,
+                x,
+                0,
+                descriptor("Vector", (4,), dx),
+                0,
+                None,
+                0,
+                descriptor("Vector", (3,), dy),
+                0,
+                descriptor("RowMajorMatrix", (4, 3), w, flags=1),
+                None,
+            )
+            == 0
+        )
     np.testing.assert_allclose(dx, dy @ before, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(w, before + dy.T @ x, rtol=1e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Gradients: the native engine against the reference engine for every case, and the reference against finite differences.
+"""Gradients: the native engine against the reference for every case, and the reference against finite differences.
 
 Cotangents are random: with ones, a softmax backward that returns zeros would pass.
 """
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import openbnns
 from cases import ALL, activation, arithmetic, convolution, fully_connected, transposed_convolution
 from cases._base import INFERENCE_ONLY, Act, native, parameters, reference
 from helpers import Array, Storage, assert_within, vector
-from test_values import assert_trustworthy
-
-import openbnns
 from openbnns import capi
+from test_values import assert_trustworthy
 
 TRAINED = [case for case in ALL if case.trains]
 
@@ -80,7 +80,9 @@ def test_finite_differences_of_activations(case: Any) -> None:
     rng, h = case.generator(9), 1e-6
     v, u = rng.standard_normal(x.shape), rng.standard_normal(x.shape)
     f = made.activation
-    numeric = np.vdot(v, made.reference_forward(x + h * u, None, None, f) - made.reference_forward(x - h * u, None, None, f)) / (2 * h)
+    numeric = np.vdot(
+        v, made.reference_forward(x + h * u, None, None, f) - made.reference_forward(x - h * u, None, None, f)
+    ) / (2 * h)
     analytic = np.vdot(made.reference_backward(x, None, v, None, None, {"dx"})["dx"], u)
     assert abs(numeric - analytic) <= 1e-6 * (1 + np.linalg.norm(v * u)), f"{case.id}: {numeric} against {analytic}"
 
@@ -93,9 +95,10 @@ def test_finite_differences_of_activations(case: Any) -> None:
 @pytest.mark.parametrize("act", [pytest.param(a, id=a.name) for a in INFERENCE_ONLY])
 def test_inference_only_activations_refuse_backward(act: Act, engine: str) -> None:
     for case in (
-        fully_connected.case("refused", 7, 5, 2, activation=act), convolution.case("refused", 2, 3, (5, 5), (3, 3), activation=act),
+        fully_connected.case("refused", 7, 5, 2, activation=act),
+        convolution.case("refused", 2, 3, (5, 5), (3, 3), activation=act),
         arithmetic.case("refused", "Add", vector(7), vector(7), activation=act),
-    ):  # fmt: skip
+    ):
         run = case.run()
         with openbnns.engine(engine):
             run.forward()
@@ -159,7 +162,9 @@ def test_ties_of_minimum_and_maximum_go_to_the_first(engine: str) -> None:
     a = np.array([[1.0, 2.0, 3.0, -1.0]])
     b = np.array([[1.0, 1.0, 4.0, -1.0]])
     for function, first in (("Minimum", [1, 0, 1, 1]), ("Maximum", [1, 1, 0, 1])):
-        run = arithmetic.case("ties", function, vector(4), vector(4)).run({"a0": a, "a1": b, "dy": np.full((1, 4), 2.0)})
+        run = arithmetic.case("ties", function, vector(4), vector(4)).run(
+            {"a0": a, "a1": b, "dy": np.full((1, 4), 2.0)}
+        )
         with openbnns.engine(engine):
             gradients = run.backward()
         assert gradients["da0"].read().tolist() == [[2.0 * k for k in first]]
@@ -170,8 +175,15 @@ def test_ties_of_minimum_and_maximum_go_to_the_first(engine: str) -> None:
 @pytest.mark.parametrize("given", ["x", "y"])
 def test_slopes_at_kinks(engine: str, given: str) -> None:
     """Flat pieces include their edges."""
-    for act, at in [(Act("RectifiedLinear"), 0.0), (Act("Clamp", -0.5, 0.5), 0.5), (Act("Clamp", -0.5, 0.5), -0.5), (Act("ReLU6"), 6.0)]:
-        run = activation.case("kink", act, vector(20), given=given).run({"x": np.full((1, 20), at), "dy": np.ones((1, 20))})
+    for act, at in [
+        (Act("RectifiedLinear"), 0.0),
+        (Act("Clamp", -0.5, 0.5), 0.5),
+        (Act("Clamp", -0.5, 0.5), -0.5),
+        (Act("ReLU6"), 6.0),
+    ]:
+        run = activation.case("kink", act, vector(20), given=given).run(
+            {"x": np.full((1, 20), at), "dy": np.ones((1, 20))}
+        )
         with openbnns.engine(engine):
             run.forward()
             assert not run.backward()["dx"].read().any(), f"{act.name} at {at} from {given}"
@@ -188,9 +200,18 @@ def test_constants_have_no_gradient(engine: str) -> None:
     with openbnns.engine(engine):
         run.forward()
         status = capi.BNNSArithmeticFilterApplyBackwardBatch(
-            run.filter, 2, 2, [s.elements for s in run.operands], [0, 0], [dx.descriptor(), untouched.descriptor()], [0, 0],
-            None, 0, run.dy.descriptor(), 0,
-        )  # fmt: skip
+            run.filter,
+            2,
+            2,
+            [s.elements for s in run.operands],
+            [0, 0],
+            [dx.descriptor(), untouched.descriptor()],
+            [0, 0],
+            None,
+            0,
+            run.dy.descriptor(),
+            0,
+        )
     assert status == 0, openbnns.last_error()
     untouched.assert_unchanged("gradient of the constant")
     assert_within(dx.read(), run.dy.read() * run.operands[1].read(), 1e-6, "dx")

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases._base import Act, created, succeed
-from helpers import FLOAT32, VECTOR, Tensor, vector
 
 import openbnns
+from cases._base import Act, created, succeed
+from helpers import FLOAT32, VECTOR, Tensor, vector
 from openbnns import capi
 
 OBSERVED = {
     case["id"]: case
-    for case in json.loads((Path(__file__).parent / "data" / "observed_cases.json").read_text(encoding="utf-8"))["cases"]
+    for case in json.loads((Path(__file__).parent / "data" / "observed_cases.json").read_text(encoding="utf-8"))[
+        "cases"
+    ]
 }
 
 # Tested here, with the rows that they prove.
@@ -43,26 +45,63 @@ LATER = {
     "normalization": ["layernorm_forward", "layernorm_backward"],
     "fused": ["fused_fc_bn_forward", "fused_fc_bn_backward", "fused_add_bn", "fused_add_bn_backward"],
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
-    "permute, padding, resize, gram": ["permute_forward", "permute_backward", "padding_constant", "resize_nearest_2x", "gram"],
+    "permute, padding, resize, gram": [
+        "permute_forward",
+        "permute_backward",
+        "padding_constant",
+        "resize_nearest_2x",
+        "gram",
+    ],
     "matrix product and contraction": [
-        "matmul_layer", "matmul_backward", "matmul_direct", "matmul_direct_transA", "matmul_direct_broadcast",
+        "matmul_layer",
+        "matmul_backward",
+        "matmul_direct",
+        "matmul_direct_transA",
+        "matmul_direct_broadcast",
         "contraction_transpose",
     ],
     "reduction, dropout, embedding": [
-        "reduction_sum", "reduction_max_width", "dropout_half", "embedding_first_major", "embedding_last_major",
+        "reduction_sum",
+        "reduction_max_width",
+        "dropout_half",
+        "embedding_first_major",
+        "embedding_last_major",
         "embedding_inf_norm",
     ],
     "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
     "optimizer, clipping, norms": [
-        "sgd_plain", "sgd_variant1_two_steps", "clip_value", "clip_norm", "clip_norm_inside", "clip_global",
-        "clip_global_use_norm", "compute_norm_axis0", "compute_norm_axis1", "compute_norm_backward",
+        "sgd_plain",
+        "sgd_variant1_two_steps",
+        "clip_value",
+        "clip_norm",
+        "clip_norm_inside",
+        "clip_global",
+        "clip_global_use_norm",
+        "compute_norm_axis0",
+        "compute_norm_axis1",
+        "compute_norm_backward",
     ],
     "direct functions": [
-        "quantize", "dequantize", "compare_greater", "tile_reversed_axes", "tile_workaround", "tile_backward", "gather_rows",
-        "gather_cols", "scatter_sum", "scatter_rows", "gather_nd_elements", "gather_nd_rows", "scatter_nd_rows", "band_part",
-        "pixel_shuffle", "knn", "crop_resize", "sparse_fc_coo",
+        "quantize",
+        "dequantize",
+        "compare_greater",
+        "tile_reversed_axes",
+        "tile_workaround",
+        "tile_backward",
+        "gather_rows",
+        "gather_cols",
+        "scatter_sum",
+        "scatter_rows",
+        "gather_nd_elements",
+        "gather_nd_rows",
+        "scatter_nd_rows",
+        "band_part",
+        "pixel_shuffle",
+        "knn",
+        "crop_resize",
+        "sparse_fc_coo",
     ],
-}  # fmt: skip
+}
 
 
 def test_every_observed_case_has_a_place() -> None:
@@ -126,7 +165,9 @@ def test_apply_batch(case: dict[str, Any], engine: str) -> None:
     i = case["inputs"]
     y = floats(np.full(len(case["expected"]["y"]), np.nan))
     with openbnns.engine(engine):
-        succeed(capi.BNNSFilterApplyBatch(layer(case), i["batch_size"], floats(i["x"]), i["in_stride"], y, i["out_stride"]))
+        succeed(
+            capi.BNNSFilterApplyBatch(layer(case), i["batch_size"], floats(i["x"]), i["in_stride"], y, i["out_stride"])
+        )
     close(y, case, "y")
 
 
@@ -139,17 +180,29 @@ def test_apply_backward(case: dict[str, Any], engine: str) -> None:
     with openbnns.engine(engine):
         succeed(
             capi.BNNSFilterApplyBackwardBatch(
-                layer(case), i["batch_size"], floats(i["x"]), i["in_stride"], delta["dx"], i["in_delta_stride"], i["out"], 0,
-                dy, i["out_delta_stride"], delta["dw"], delta["db"],
+                layer(case),
+                i["batch_size"],
+                floats(i["x"]),
+                i["in_stride"],
+                delta["dx"],
+                i["in_delta_stride"],
+                i["out"],
+                0,
+                dy,
+                i["out_delta_stride"],
+                delta["dw"],
+                delta["db"],
             )
-        )  # fmt: skip
+        )
     for name, values in memory.items():
         close(values, case, name)
 
 
 def activation(case: dict[str, Any], i_data: Any = None, o_data: Any = None) -> capi.BNNSLayerParametersActivation:
     setup, count = setup_of(case), len(case["inputs"]["x"])
-    types = [capi.BNNSDataType[f"BNNSDataType{setup[key]}"] if key in setup else FLOAT32 for key in ("i_type", "o_type")]
+    types = [
+        capi.BNNSDataType[f"BNNSDataType{setup[key]}"] if key in setup else FLOAT32 for key in ("i_type", "o_type")
+    ]
     act = Act(setup["function"], setup.get("alpha", 0.0), setup.get("beta", 0.0))
     return capi.BNNSLayerParametersActivation(
         i_desc=Tensor(VECTOR, (count,), data_type=types[0]).descriptor(i_data),
@@ -182,7 +235,9 @@ def test_get_pointer(case: dict[str, Any], engine: str) -> None:
         made = created(capi.BNNSFilterCreateLayerActivation(activation(case)))
         succeed(capi.BNNSFilterApply(made, x, y))
         close(y, case, "y_before")
-        capi.BNNSGetPointer(made, capi.BNNSPointerSpecifier.BNNSPointerSpecifierAlpha).data[0] = case["inputs"]["write_alpha"]
+        capi.BNNSGetPointer(made, capi.BNNSPointerSpecifier.BNNSPointerSpecifierAlpha).data[0] = case["inputs"][
+            "write_alpha"
+        ]
         succeed(capi.BNNSFilterApply(made, x, y))
         close(y, case, "y_after")
 
@@ -193,7 +248,12 @@ def arithmetic(case: dict[str, Any]) -> tuple[Any, Tensor]:
     roles = [capi.BNNSDescriptorType[f"BNNS{role}"] for role in setup.get("roles", ["Sample", "Sample"])]
     if len(roles) == 3:
         block: Any = capi.BNNSArithmeticBinary(
-            in1=t.descriptor(), in1_type=roles[0], in2=t.descriptor(), in2_type=roles[1], out=t.descriptor(), out_type=roles[2]
+            in1=t.descriptor(),
+            in1_type=roles[0],
+            in2=t.descriptor(),
+            in2_type=roles[1],
+            out=t.descriptor(),
+            out_type=roles[2],
         )
     else:
         block = capi.BNNSArithmeticUnary(in_=t.descriptor(), in_type=roles[0], out=t.descriptor(), out_type=roles[1])
@@ -215,7 +275,9 @@ def test_arithmetic(case: dict[str, Any], engine: str) -> None:
             assert capi.BNNSFilterApplyTwoInput(made, *operands, y) == -1
             assert np.isnan(y).all()
         succeed(
-            capi.BNNSArithmeticFilterApplyBatch(made, i.get("batch_size", 1), len(operands), operands, strides, y, len(y) // i.get("batch_size", 1))
+            capi.BNNSArithmeticFilterApplyBatch(
+                made, i.get("batch_size", 1), len(operands), operands, strides, y, len(y) // i.get("batch_size", 1)
+            )
         )
     close(y, case, "y")
 

@@ -153,7 +153,9 @@ def test_null_everywhere_by_position_and_by_name(name: str) -> None:
     facts = FUNCTIONS[name]["parameters"]
     values = [first_argument(fact) for fact in facts]
     by_position = getattr(capi, name)(*values)
-    by_name = getattr(capi, name)(**{python_name(fact["name"]): value for fact, value in zip(facts, values, strict=True)})
+    by_name = getattr(capi, name)(
+        **{python_name(fact["name"]): value for fact, value in zip(facts, values, strict=True)}
+    )
     assert by_position == by_name
     match FUNCTIONS[name]["returns"]["type"]:
         case "int":

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import openbnns
 from cases import activation, arithmetic, convolution, fully_connected, transposed_convolution
 from cases._base import Act, Case, native, parameters
 from helpers import vector
-
-import openbnns
 from openbnns import engines
 
 LARGE = [
@@ -25,8 +25,16 @@ LARGE = [
     transposed_convolution.case("threads", 32, 16, (10, 10), (4, 4), step=(2, 2), symmetric=(1, 1), batch=4),
     activation.case("threads", Act("Sigmoid"), vector(20000), batch=4),
     activation.case("threads-softmax", Act("Softmax"), vector(1000), batch=64),
-    arithmetic.case("threads", "MultiplyAdd", vector(20000), vector(20000), vector(1), batch=4, roles=(arithmetic.S, arithmetic.P, arithmetic.P)),
-]  # fmt: skip
+    arithmetic.case(
+        "threads",
+        "MultiplyAdd",
+        vector(20000),
+        vector(20000),
+        vector(1),
+        batch=4,
+        roles=(arithmetic.S, arithmetic.P, arithmetic.P),
+    ),
+]
 
 
 @pytest.mark.parametrize("case", parameters(LARGE))
@@ -123,7 +131,9 @@ def test_work_after_a_fork(threads: int) -> None:
         )
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads: the point here
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # newer Pythons warn of forks beside threads: the point here
         child = os.fork()
     if child == 0:
         status = 1
@@ -150,7 +160,9 @@ def test_memory_does_not_grow() -> None:
             fully_connected.case("grow", 30 + 7 * n, 60 - n, 1 + n % 7, activation=Act("Tanh")),
             convolution.case("grow", 1 + n % 9, 8 + n, (9 + n, 20 - n % 10), (3, 3), batch=1 + n % 3),
             activation.case("grow", Act("Softmax"), vector(100 + 11 * n), batch=3),
-            arithmetic.case("grow", "Multiply", vector(100 + 11 * n), vector(1), batch=3, roles=(arithmetic.S, arithmetic.P)),
+            arithmetic.case(
+                "grow", "Multiply", vector(100 + 11 * n), vector(1), batch=3, roles=(arithmetic.S, arithmetic.P)
+            ),
         ]
 
     def turns(first: int, last: int) -> None:

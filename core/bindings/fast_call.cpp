@@ -91,6 +91,11 @@ bool list_equals(PyObject* descriptor, PyObject* name, const std::vector<int64_t
   return true;
 }
 
+// number == batch * count, for counts above 0
+bool fills_batch(int64_t number, int64_t batch, int64_t count) {
+  return count > 0 && number > 0 && number % count == 0 && number / count == batch;
+}
+
 // A descriptor of exactly the expected form; gives its data and its accumulate flag.
 bool read_descriptor(PyObject* descriptor, const ArgumentSpec& spec, nb::object& data, bool& accumulate) {
   const Names& n = names();
@@ -115,8 +120,10 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
     base_.address[slot] = reinterpret_cast<float*>(address);
     fixed_.push_back({reinterpret_cast<const char*>(address), reinterpret_cast<const char*>(address) + count * 4});
   }
-  for (const ArgumentSpec& spec : specs_)
+  for (const ArgumentSpec& spec : specs_) {
     if (spec.output) outputs_ |= 1u << spec.slot;
+    has_batch_ |= spec.batched;
+  }
 }
 
 int FastCall::run(nb::args arguments) {
@@ -126,6 +133,7 @@ int FastCall::run(nb::args arguments) {
   Py_ssize_t given = PyTuple_Size(tuple), next = 0;
   Call call = base_;
   if (given < 1 || !to_int64(PyTuple_GetItem(tuple, next++), call.batch) || call.batch < 1) return kDeclined;
+  if (!has_batch_) call.batch = 1;  // nothing but parameters: one result for any number of samples
 
   Held held;
   const char *begin[Call::kMaxSlots], *end[Call::kMaxSlots];
@@ -136,6 +144,12 @@ int FastCall::run(nb::args arguments) {
     int64_t stride = 0;
     if (spec.strided) {
       if (next >= given || !to_int64(PyTuple_GetItem(tuple, next++), stride)) return kDeclined;
+    }
+    const bool counted = spec.kind == ArgumentKind::kCounted;
+    const int64_t number = counted ? stride : 0;
+    if (counted) {
+      if (number == 0) continue;
+      if (object == Py_None || !(number == 1 || fills_batch(number, call.batch, spec.count))) return kDeclined;
     }
     if (object == Py_None || spec.kind == ArgumentKind::kIgnored) continue;
     if (spec.kind == ArgumentKind::kRefused) return kDeclined;
@@ -156,6 +170,10 @@ int FastCall::run(nb::args arguments) {
     if (stride < 0 || (spec.output && samples > 1 && stride < spec.count)) return kDeclined;
     if (samples > 1 && stride > (INT64_C(1) << 56) / samples) return kDeclined;
     int64_t needed = ((samples - 1) * stride + spec.count) * static_cast<int64_t>(sizeof(float));
+    if (counted) {
+      stride = number == 1 ? 0 : spec.count;
+      needed = number * static_cast<int64_t>(sizeof(float));
+    }
     if (bytes < needed || reinterpret_cast<uintptr_t>(address) % alignof(float) != 0) return kDeclined;
 
     call.address[spec.slot] = address;

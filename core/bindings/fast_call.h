@@ -16,8 +16,9 @@ namespace openbnns {
 
 namespace nb = nanobind;
 
-// kIgnored: whatever is given has no effect; kRefused: only NULL is simple enough.
-enum class ArgumentKind { kBuffer = 0, kDescriptor = 1, kIgnored = 2, kRefused = 3 };
+// kIgnored: whatever is given has no effect; kRefused: only NULL is simple enough; kCounted: a buffer followed by its
+// number of elements, 0 (absent), 1 (for everything; its stride in the call is 0) or `count` per sample.
+enum class ArgumentKind { kBuffer = 0, kDescriptor = 1, kIgnored = 2, kRefused = 3, kCounted = 4 };
 
 // What one argument of the call must look like to be taken as it is.
 struct ArgumentSpec {
@@ -56,6 +57,7 @@ class FastCall {
   Call base_;
   int threads_;
   uint32_t outputs_ = 0;
+  bool has_batch_ = false;  // some argument has one sample per batch entry
   std::vector<std::pair<const char*, const char*>> fixed_;  // first and one past the last byte of each fixed tensor
 };
 

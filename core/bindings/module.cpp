@@ -69,6 +69,30 @@ std::shared_ptr<Plan> arithmetic(int function, const Ints& size, const std::vect
   return kernels().make_arithmetic(s, activation_spec(activation));
 }
 
+std::shared_ptr<Plan> pooling(int function, const Ints& in, const Ints& out, const Ints& kernel, const Ints& stride,
+                              const Ints& dilation, const Ints& padding, bool padding_wins, bool wide_indices,
+                              const Activation& activation) {
+  PoolingShape s{function,      in.at(0),      in.at(1),       in.at(2),       out.at(1),     out.at(2),    kernel.at(0),
+                 kernel.at(1),  stride.at(0),  stride.at(1),   dilation.at(0), dilation.at(1), padding.at(0), padding.at(1),
+                 padding_wins,  wide_indices};
+  return kernels().make_pooling(s, activation_spec(activation));
+}
+
+// numbers: label_smooth, huber_delta, log_epsilon; readings: divide_by_classes, plain_cosine_gradient.
+// yolo: empty, or cells, anchors, box_size; yolo_scales: of xy, wh, object, no object, classification, then the limits
+// of the IOU; yolo_readings: rescore, raw_centres.
+std::shared_ptr<Plan> loss(int function, int reduction, int64_t width, const std::vector<float>& numbers,
+                           const std::vector<bool>& readings, const Ints& yolo, const std::vector<float>& yolo_scales,
+                           const std::vector<bool>& yolo_readings) {
+  LossShape s{function,       reduction,      width, numbers.at(0), numbers.at(1), numbers.at(2),
+              readings.at(0), readings.at(1), {}};
+  if (!yolo.empty())
+    s.yolo = {yolo.at(0),        yolo.at(1),        yolo.at(2),        yolo_scales.at(0),   yolo_scales.at(1),
+              yolo_scales.at(2), yolo_scales.at(3), yolo_scales.at(4), yolo_scales.at(5),   yolo_scales.at(6),
+              yolo_readings.at(0), yolo_readings.at(1)};
+  return kernels().make_loss(s);
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
          uint32_t accumulate, int threads) {
@@ -116,6 +140,10 @@ NB_MODULE(_core, m) {
   m.def("integer_linear_saturate", &integer_linear_saturate, "x"_a, "y"_a, "count"_a, "scale"_a, "offset"_a, "shift"_a,
         "low"_a, "high"_a);
   m.def("arithmetic", &arithmetic, "function"_a, "size"_a, "operands"_a, "batched"_a, "activation"_a);
+  m.def("pooling", &pooling, "function"_a, "input"_a, "output"_a, "kernel"_a, "stride"_a, "dilation"_a, "padding"_a,
+        "padding_wins"_a, "wide_indices"_a, "activation"_a);
+  m.def("loss", &loss, "function"_a, "reduction"_a, "width"_a, "numbers"_a, "readings"_a, "yolo"_a, "yolo_scales"_a,
+        "yolo_readings"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);

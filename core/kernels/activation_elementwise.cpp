@@ -7,32 +7,13 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-// Calls full(i) for whole vectors of out[0 .. count) and part(i, lanes) for what is left at the ends; when streaming,
-// whole vectors are aligned.
-template <bool kStream, class Full, class Part>
-OPENBNNS_INLINE void over_vectors(const float* out, int64_t count, Full full, Part part) {
-  int64_t i = 0;
-  if (kStream) {
-    int64_t head = floats_to_alignment(out);
-    i = head < count ? head : count;
-    if (i > 0) part(int64_t{0}, i);
-  }
-  for (; i + kWidth <= count; i += kWidth) full(i);
-  if (i < count) part(i, count - i);
-  if (kStream) finish_stream();
-}
-
-template <bool kStream>
-OPENBNNS_INLINE void put(float* p, Vec v) {
-  kStream ? store_stream(p, v) : store(p, v);
-}
-
 template <class Function, bool kStream>
 void forward_loop(ActivationParameters p, const float* x, float* y, int64_t count) {
   const Function f(p);
   over_vectors<kStream>(
       y, count, [&](int64_t i) { put<kStream>(y + i, f.value(load(x + i))); },
       [&](int64_t i, int64_t lanes) { store_partial(y + i, f.value(load_partial(x + i, lanes)), lanes); });
+  if (kStream) finish_stream();
 }
 
 template <class Function, bool kOutput>
@@ -56,6 +37,7 @@ void backward_loop(ActivationParameters p, const float* source, const float* dy,
         Vec g = gradient<Function, kOutput>(f, load_partial(dy + i, lanes), load_partial(source + i, lanes));
         store_partial(dx + i, kAdd ? load_partial(dx + i, lanes) + g : g, lanes);
       });
+  if (kStream) finish_stream();
 }
 
 template <class Function, bool kOutput>

@@ -6,6 +6,7 @@
 // it is selected, not multiplied, so that an infinite dy does not become NaN.
 #pragma once
 #include "kernels/activation_loops.h"
+#include "kernels/activation_table.h"
 #include "simd/math.h"
 
 namespace openbnns {
@@ -38,10 +39,9 @@ struct WithInverseAlpha : WithAlphaBeta {
 OPENBNNS_INLINE Vec zero() { return Vec{}; }
 OPENBNNS_INLINE Vec keep_nan(Vec v, Vec source) { return select(source == source, v, source); }
 // x without its infinities: 0 * x stays 0
-OPENBNNS_INLINE Vec finite(Vec x) {
-  constexpr float kLargest = std::numeric_limits<float>::max();
-  return math::max(splat(-kLargest), math::min(splat(kLargest), x));
-}
+constexpr float kLargest = std::numeric_limits<float>::max();
+OPENBNNS_INLINE Vec above_minus_infinity(Vec x) { return math::max(splat(-kLargest), x); }
+OPENBNNS_INLINE Vec finite(Vec x) { return above_minus_infinity(math::min(splat(kLargest), x)); }
 OPENBNNS_INLINE Vec zero_where(IntVec cut, Vec v) { return from_bits(~cut & bits(v)); }
 
 struct Identity : Plain {
@@ -80,9 +80,26 @@ struct Sigmoid : Plain {
   Vec gradient_from_output(Vec dy, Vec y) const { return dy * (y * (1.0f - y)); }
 };
 
+#if defined(__AVX512F__)
+inline const PieceTable& tanh_table() {
+  static const double kNearZero[] = {0, 1, 0, -1.0 / 3, 0, 2.0 / 15};
+  static const PieceTable table([](double x) { return std::tanh(x); }, 1, kNearZero);
+  return table;
+}
+struct TanhOfAll {
+  Pieces pieces{tanh_table()};
+  OPENBNNS_INLINE Vec operator()(Vec x) const { return math::with_sign(pieces(math::abs(x)), x); }
+};
+#else
+struct TanhOfAll {
+  OPENBNNS_INLINE Vec operator()(Vec x) const { return math::tanh(x); }
+};
+#endif
+
 struct Tanh : Plain {
+  TanhOfAll tanh;
   using Plain::Plain;
-  Vec value(Vec x) const { return math::tanh(x); }
+  Vec value(Vec x) const { return tanh(x); }
   Vec gradient_from_input(Vec dy, Vec x) const { return gradient_from_output(dy, value(x)); }
   Vec gradient_from_output(Vec dy, Vec y) const { return dy * (1.0f - y * y); }
 };
@@ -127,7 +144,7 @@ struct GELUApproximation : WithAlphaBeta {
   Vec value(Vec x) const {
     Vec v = bounded(x);
     Vec t = math::tanh(a * (v + b * (v * v * v)));
-    return 0.5f * finite(x) * (1.0f + t);
+    return 0.5f * above_minus_infinity(x) * (1.0f + t);
   }
   Vec gradient_from_input(Vec dy, Vec x) const {
     Vec v = bounded(x), square = v * v;
@@ -276,7 +293,7 @@ struct HardSwish : Plain {
   static constexpr bool kFromOutput = false;
   using Plain::Plain;
   Vec value(Vec x) const {
-    return finite(x) * (math::max(zero(), math::min(splat(6.0f), x + 3.0f)) * (1.0f / 6.0f));
+    return above_minus_infinity(x) * (math::max(zero(), math::min(splat(6.0f), x + 3.0f)) * (1.0f / 6.0f));
   }
   Vec gradient_from_input(Vec dy, Vec x) const {
     Vec inside = dy * ((2.0f * x + 3.0f) * (1.0f / 6.0f));
@@ -285,7 +302,7 @@ struct HardSwish : Plain {
 };
 
 // y = x s, s = sigmoid(u), u = k x; the gradient does not need k
-OPENBNNS_INLINE Vec swish(Vec x, Vec u) { return finite(x) * math::sigmoid(u); }
+OPENBNNS_INLINE Vec swish(Vec x, Vec u) { return above_minus_infinity(x) * math::sigmoid(u); }
 OPENBNNS_INLINE Vec swish_gradient(Vec dy, Vec u) {
   Vec s = math::sigmoid(u);
   return dy * (s * (1.0f + finite(u) * (1.0f - s)));
@@ -312,8 +329,32 @@ struct Erf : Plain {
   }
 };
 
-// y = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution: P(-a) = 1 - P(a) = exp(-Q(a)). Only P is
-// needed, never erf alone, so one polynomial does for all a; from a = 7 on P(-a) is below 2e-12 and taken as constant.
+// y = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2, the normal distribution; P(-a) = 1 - P(a)
+// y' = P(x) + x p(x), p(x) = P'(x) = exp(-x^2 / 2) / sqrt(2 pi); y'(-a) = 1 - y'(a)
+#if defined(__AVX512F__)
+inline const PieceTable& normal_tail_table() {
+  static const PieceTable table([](double a) { return 0.5 * std::erfc(a * std::sqrt(0.5)); }, 0, nullptr);
+  return table;
+}
+inline const PieceTable& gelu_slope_table() {
+  static const PieceTable table(
+      [](double a) {
+        return 0.5 * std::erfc(a * std::sqrt(0.5)) - a * std::exp(-0.5 * a * a) * 0.39894228040143267794;
+      },
+      0, nullptr);
+  return table;
+}
+struct GELU : Plain {
+  static constexpr bool kFromOutput = false;
+  Pieces tail{normal_tail_table()}, slope_left{gelu_slope_table()};
+  using Plain::Plain;
+  static Vec reflect(Vec left, Vec x) { return select(x < 0.0f, left, 1.0f - left); }
+  Vec value(Vec x) const { return above_minus_infinity(x) * reflect(tail(math::abs(x)), x); }
+  Vec gradient_from_input(Vec dy, Vec x) const { return dy * reflect(slope_left(math::abs(x)), x); }
+};
+#else
+// P(-a) = exp(-Q(a)): only P is needed, never erf alone, so one polynomial does for all a. From a = 7 on P(-a) is below
+// 2e-12 and taken as constant.
 struct GELU : Plain {
   static constexpr bool kFromOutput = false;
   static constexpr float kFar = 7.0f;
@@ -342,6 +383,7 @@ struct GELU : Plain {
     return dy * (near * density + distribution(x));
   }
 };
+#endif
 
 // y = x s, s = sigmoid(1.702 x); with u = 1.702 x, 1.702 y = u s
 struct GELUApproximationSigmoid : Plain {

@@ -53,10 +53,15 @@ struct Strided {
   int64_t step;
 };
 
-void softmax_forward(bool logarithm, Columns shape, Strided<const float> x, Strided<float> y);
+// x == y allowed. A packed row is streamed (simd/stream.h; finish_stream() has to follow) when `row` is given: room for
+// `length` floats that stay in the cache meanwhile.
+void softmax_forward(bool logarithm, Columns shape, Strided<const float> x, Strided<float> y, float* row);
+
+enum class Write { kSet, kAdd, kStream };
+
 // From the output y; dx == dy allowed.
 void softmax_backward(bool logarithm, Columns shape, Strided<const float> y, Strided<const float> dy, Strided<float> dx,
-                      bool add);
+                      Write write);
 
 // ---- random functions ----
 

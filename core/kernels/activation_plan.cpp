@@ -45,6 +45,11 @@ bool is_packed(const Call& call, int64_t sample, std::initializer_list<int> slot
   return true;
 }
 
+// Whether the result should go past the caches: it is large, and not in a place that was just read.
+bool stream_pays(const Call& call, int64_t elements, int from, int to) {
+  return elements >= kStreamFrom && call.address[from] != call.address[to];
+}
+
 // body(n, first, count) for runs of elements first .. first + count - 1 of sample n that cover the batch.
 template <class Body>
 void for_each_run(const Call& call, int64_t sample, std::initializer_list<int> slots, Body body) {
@@ -105,8 +110,7 @@ class ElementwisePlan : public Plan {
 
   void forward(const Call& call) override {
     ActivationParameters p = parameters(call);
-    bool stream = call.batch * sample_ >= kStreamFrom && call.address[X] != call.address[Y];
-    ForwardLoop loop = stream ? loops_.forward_stream : loops_.forward;
+    ForwardLoop loop = stream_pays(call, call.batch * sample_, X, Y) ? loops_.forward_stream : loops_.forward;
     for_each_run(call, sample_, {X, Y}, [&](int64_t n, int64_t first, int64_t count) {
       loop(p, at(call, X, n, first), at(call, Y, n, first), count);
     });
@@ -118,8 +122,7 @@ class ElementwisePlan : public Plan {
     ActivationParameters p = parameters(call);
     int source = derivative_source(call);
     const BackwardLoops& loops = source == Y ? loops_.from_output : loops_.from_input;
-    bool stream = call.batch * sample_ >= kStreamFrom && call.address[DX] != call.address[DY];
-    BackwardLoop loop = call.adds(DX) ? loops.add : stream ? loops.set_stream : loops.set;
+    BackwardLoop loop = call.adds(DX) ? loops.add : stream_pays(call, call.batch * sample_, DY, DX) ? loops.set_stream : loops.set;
     for_each_run(call, sample_, {source, DY, DX}, [&](int64_t n, int64_t first, int64_t count) {
       loop(p, at(call, source, n, first), at(call, DY, n, first), at(call, DX, n, first), count);
     });
@@ -225,9 +228,11 @@ class SoftmaxPlan : public Plan {
       : shape_(shape), logarithm_(f.function == kLogSoftmax), tiles_(blocks_of(shape.inner, kWidth)) {}
 
   void forward(const Call& call) override {
+    bool stream = streams(call, X, Y);
     for_each_tile(call, [&](int64_t n, int64_t offset, int64_t columns) {
+      float* row = stream ? scratch(kRowSlot, static_cast<size_t>(shape_.length)) : nullptr;
       softmax_forward(logarithm_, {shape_.length, columns}, {at(call, X, n, offset), shape_.inner},
-                      {at(call, Y, n, offset), shape_.inner});
+                      {at(call, Y, n, offset), shape_.inner}, row);
     });
   }
 
@@ -235,32 +240,41 @@ class SoftmaxPlan : public Plan {
   void backward(const Call& call) override {
     if (!call.address[DX]) return;
     bool recompute = !call.address[Y];
+    Write write = call.adds(DX) ? Write::kAdd : streams(call, DY, DX) ? Write::kStream : Write::kSet;
     for_each_tile(call, [&](int64_t n, int64_t offset, int64_t columns) {
       Strided<const float> y{recompute ? nullptr : at(call, Y, n, offset), shape_.inner};
       if (recompute) {
         int64_t step = shape_.inner == 1 ? 1 : kWidth;
         float* tile = scratch(kRowSlot, static_cast<size_t>(shape_.length * step));
-        softmax_forward(logarithm_, {shape_.length, columns}, {at(call, X, n, offset), shape_.inner}, {tile, step});
+        softmax_forward(logarithm_, {shape_.length, columns}, {at(call, X, n, offset), shape_.inner}, {tile, step},
+                        nullptr);
         y = {tile, step};
       }
       softmax_backward(logarithm_, {shape_.length, columns}, y, {at(call, DY, n, offset), shape_.inner},
-                       {at(call, DX, n, offset), shape_.inner}, call.adds(DX));
+                       {at(call, DX, n, offset), shape_.inner}, write);
     });
   }
 
  private:
+  int64_t elements(const Call& call) const { return call.batch * shape_.outer * shape_.length * shape_.inner; }
+
+  // Rows are streamed if the whole result is large but each row is not.
+  bool streams(const Call& call, int from, int to) const {
+    return shape_.inner == 1 && shape_.length <= kBlock && stream_pays(call, elements(call), from, to);
+  }
+
   // body(n, offset, columns) for every row, or tile of up to kWidth neighbouring columns, of [outer][length][inner]
   template <class Body>
   void for_each_tile(const Call& call, Body body) const {
     int64_t per_sample = shape_.outer * tiles_, tiles = call.batch * per_sample;
     int64_t tile_elements = shape_.length * std::min<int64_t>(shape_.inner, kWidth);
     int64_t group = std::max<int64_t>(1, kBlock / std::max<int64_t>(1, tile_elements));
-    int64_t elements = call.batch * shape_.outer * shape_.length * shape_.inner;
-    parallel_items(workers(call, elements), blocks_of(tiles, group), [&](int64_t item) {
+    parallel_items(workers(call, elements(call)), blocks_of(tiles, group), [&](int64_t item) {
       for (int64_t t = item * group, end = std::min(tiles, t + group); t < end; t++) {
         int64_t n = t / per_sample, outer = t % per_sample / tiles_, column = t % tiles_ * kWidth;
         body(n, outer * shape_.length * shape_.inner + column, std::min<int64_t>(kWidth, shape_.inner - column));
       }
+      finish_stream();
     });
   }
 

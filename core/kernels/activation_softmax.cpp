@@ -1,6 +1,7 @@
 // Softmax and log-softmax: packed rows are vectorised along the row, interleaved columns across columns.
 #include "kernels/activation_loops.h"
 #include "simd/math.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -37,7 +38,7 @@ class Sum {
 };
 constexpr int64_t kPartVectors = 64;
 
-// Calls body(i, lanes) for the vectors of a row, full ones with lanes = kWidth; after(part) closes parts of the sums.
+// Calls full(i) for the whole vectors of a row, last(i, lanes) for the rest, and after() to close a part of the sums.
 template <class Full, class Last, class After>
 OPENBNNS_INLINE void over_row(int64_t length, Full full, Last last, After after) {
   constexpr int64_t kPart = kPartVectors * kWidth;
@@ -64,30 +65,33 @@ float row_maximum(const float* x, int64_t length) {
   return max_lanes(math::max(math::max(a, b), math::max(c, d)));
 }
 
-// y = exp(x - max) / sum exp(x - max). A NaN in the row, or nothing but -inf, makes the whole row NaN.
-void softmax_row(const float* x, float* y, int64_t length) {
+// y = exp(x - max) / sum exp(x - max); the numerators wait in `row`, which may be y. A NaN in the row, or nothing but
+// -inf, makes the whole row NaN.
+template <bool kStream>
+void softmax_row(const float* x, float* y, float* row, int64_t length) {
   Vec largest = splat(row_maximum(x, length));
   Sum sum;
   over_row(
       length,
       [&](int64_t i) {
         Vec e = math::exp(load(x + i) - largest);
-        store(y + i, e);
+        store(row + i, e);
         sum.add(e);
       },
       [&](int64_t i, int64_t count) {
         Vec e = math::exp(load_padded(x + i, count, -math::kInfinity) - largest);
-        store_partial(y + i, e, count);
+        store_partial(row + i, e, count);
         sum.add(e);
       },
       [&] { sum.close_part(); });
   Vec inverse = splat(1.0f / sum_lanes(sum.lanes()));
-  int64_t i = 0;
-  for (; i + kWidth <= length; i += kWidth) store(y + i, load(y + i) * inverse);
-  if (i < length) store_partial(y + i, load_partial(y + i, length - i) * inverse, length - i);
+  over_vectors<kStream>(
+      y, length, [&](int64_t i) { put<kStream>(y + i, load(row + i) * inverse); },
+      [&](int64_t i, int64_t count) { store_partial(y + i, load_partial(row + i, count) * inverse, count); });
 }
 
 // y = (x - max) - log(sum exp(x - max))
+template <bool kStream>
 void log_softmax_row(const float* x, float* y, int64_t length) {
   Vec largest = splat(row_maximum(x, length));
   Sum sum;
@@ -98,9 +102,11 @@ void log_softmax_row(const float* x, float* y, int64_t length) {
       },
       [&] { sum.close_part(); });
   Vec shift = math::log(splat(sum_lanes(sum.lanes())));
-  int64_t i = 0;
-  for (; i + kWidth <= length; i += kWidth) store(y + i, (load(x + i) - largest) - shift);
-  if (i < length) store_partial(y + i, (load_partial(x + i, length - i) - largest) - shift, length - i);
+  over_vectors<kStream>(
+      y, length, [&](int64_t i) { put<kStream>(y + i, (load(x + i) - largest) - shift); },
+      [&](int64_t i, int64_t count) {
+        store_partial(y + i, (load_partial(x + i, count) - largest) - shift, count);
+      });
 }
 
 // The gradient of one vector, `total` being sum(dy * y) (softmax) or sum(dy) (log-softmax):
@@ -115,7 +121,7 @@ OPENBNNS_INLINE Vec summand(Vec y, Vec dy) {
   return kLogarithm ? dy : y * dy;
 }
 
-template <bool kLogarithm, bool kAdd>
+template <bool kLogarithm, Write kWrite>
 void backward_row(const float* y, const float* dy, float* dx, int64_t length) {
   Sum sum;
   over_row(
@@ -125,16 +131,17 @@ void backward_row(const float* y, const float* dy, float* dx, int64_t length) {
       },
       [&] { sum.close_part(); });
   Vec total = splat(sum_lanes(sum.lanes()));
-  int64_t i = 0;
-  for (; i + kWidth <= length; i += kWidth) {
-    Vec g = gradient<kLogarithm>(load(y + i), load(dy + i), total);
-    store(dx + i, kAdd ? load(dx + i) + g : g);
-  }
-  if (i < length) {
-    int64_t rest = length - i;
-    Vec g = gradient<kLogarithm>(load_partial(y + i, rest), load_partial(dy + i, rest), total);
-    store_partial(dx + i, kAdd ? load_partial(dx + i, rest) + g : g, rest);
-  }
+  constexpr bool kStream = kWrite == Write::kStream, kAdd = kWrite == Write::kAdd;
+  over_vectors<kStream>(
+      dx, length,
+      [&](int64_t i) {
+        Vec g = gradient<kLogarithm>(load(y + i), load(dy + i), total);
+        put<kStream>(dx + i, kAdd ? load(dx + i) + g : g);
+      },
+      [&](int64_t i, int64_t count) {
+        Vec g = gradient<kLogarithm>(load_partial(y + i, count), load_partial(dy + i, count), total);
+        store_partial(dx + i, kAdd ? load_partial(dx + i, count) + g : g, count);
+      });
 }
 
 // How a group of columns is read and written: whole vectors, or the first lanes of one.
@@ -187,27 +194,34 @@ void backward_columns(Access access, int64_t length, Strided<const float> y, Str
 }
 
 template <bool kLogarithm>
-void backward(Columns shape, Strided<const float> y, Strided<const float> dy, Strided<float> dx, bool add) {
+void backward(Columns shape, Strided<const float> y, Strided<const float> dy, Strided<float> dx, Write write) {
   if (y.step == 1 && dy.step == 1 && dx.step == 1) {
-    auto row = add ? backward_row<kLogarithm, true> : backward_row<kLogarithm, false>;
+    auto row = write == Write::kSet   ? backward_row<kLogarithm, Write::kSet>
+               : write == Write::kAdd ? backward_row<kLogarithm, Write::kAdd>
+                                      : backward_row<kLogarithm, Write::kStream>;
     return row(y.data, dy.data, dx.data, shape.length);
   }
+  bool add = write == Write::kAdd;
   if (shape.columns == kWidth) return backward_columns<kLogarithm>(WholeVector{}, shape.length, y, dy, dx, add);
   backward_columns<kLogarithm>(PartOfVector{shape.columns}, shape.length, y, dy, dx, add);
 }
 
+void forward_row(bool logarithm, const float* x, float* y, float* row, int64_t length) {
+  if (logarithm) return row ? log_softmax_row<true>(x, y, length) : log_softmax_row<false>(x, y, length);
+  row ? softmax_row<true>(x, y, row, length) : softmax_row<false>(x, y, y, length);
+}
+
 }  // namespace
 
-void softmax_forward(bool logarithm, Columns shape, Strided<const float> x, Strided<float> y) {
-  if (x.step == 1 && y.step == 1)
-    return logarithm ? log_softmax_row(x.data, y.data, shape.length) : softmax_row(x.data, y.data, shape.length);
+void softmax_forward(bool logarithm, Columns shape, Strided<const float> x, Strided<float> y, float* row) {
+  if (x.step == 1 && y.step == 1) return forward_row(logarithm, x.data, y.data, row, shape.length);
   if (shape.columns == kWidth) return forward_columns(WholeVector{}, logarithm, shape.length, x, y);
   forward_columns(PartOfVector{shape.columns}, logarithm, shape.length, x, y);
 }
 
 void softmax_backward(bool logarithm, Columns shape, Strided<const float> y, Strided<const float> dy, Strided<float> dx,
-                      bool add) {
-  logarithm ? backward<true>(shape, y, dy, dx, add) : backward<false>(shape, y, dy, dx, add);
+                      Write write) {
+  logarithm ? backward<true>(shape, y, dy, dx, write) : backward<false>(shape, y, dy, dx, write);
 }
 
 }  // namespace OPENBNNS_ISA

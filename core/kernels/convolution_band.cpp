@@ -23,60 +23,81 @@ void add_cells(const float* block, const int32_t* places, int64_t count, float* 
   }
 }
 
+// [remainder]: whether some tap meets cells that lie low + remainder + a multiple of the stride.
+std::vector<bool> used_remainders(const Axis& axis) {
+  std::vector<bool> used(axis.in_step, false);
+  for (const AxisPhase& phase : axis.phases)
+    for (const AxisTap& tap : phase.taps) used[(tap.offset - axis.low) % axis.in_step] = true;
+  return used;
+}
+
 }  // namespace
 
-Band::Band(const Axis& columns, int rows)
-    : step_(columns.in_step), first_column_(columns.low), rows_(rows), image_width_(columns.in_size) {
+Band::Band(const Axis& rows, const Axis& columns, int out_rows)
+    : step_(columns.in_step),
+      first_column_(columns.low),
+      rows_(rows.span(out_rows)),
+      image_width_(columns.in_size),
+      row_used_(used_remainders(rows)) {
   width_ = (columns.span(std::max(1, columns.most_outputs())) + step_ - 1) / step_;
-  find_places(columns.in_size);
+  find_places(used_remainders(columns));
 }
 
-Band::Band(int width, int rows, int unit) : step_(1), first_column_(0), rows_(rows), image_width_(width) {
-  width_ = static_cast<int>(round_up(width, unit));
-  find_places(width);
+Band::Band(int rows, int width)
+    : step_(1), width_(width), first_column_(0), rows_(rows), image_width_(width), row_used_(1, true) {
+  find_places({true});
 }
 
-void Band::find_places(int image_width) {
+void Band::find_places(const std::vector<bool>& column_used) {
   int held = step_ * width_;
   for (int row = 0; row < rows_; row++)
-    for (int column = 0; column < image_width; column++) {
+    for (int column = 0; column < image_width_; column++) {
       int q = column - first_column_;
-      places_.push_back(q < 0 || q >= held ? -1 : static_cast<int32_t>(row * this->row() + place(column)));
+      bool inside = q >= 0 && q < held && column_used[q % step_];
+      places_.push_back(inside ? static_cast<int32_t>(row * this->row() + place(column)) : -1);
     }
   for (int q = 0; q < held; q++)
-    if (q + first_column_ < 0 || q + first_column_ >= image_width)
+    if (column_used[q % step_] && (q + first_column_ < 0 || q + first_column_ >= image_width_))
       border_.push_back(static_cast<int32_t>(place(q + first_column_)));
 }
 
 void Band::pack(const ImageSource& image, int64_t n, int64_t channel, int64_t channels, int first_row, int rows,
                 float* out, float* sums) const {
   int image_rows = static_cast<int>(image.plane / image_width_);
-  int low = std::max(0, first_row), high = std::max(low, std::min(image_rows, first_row + rows));
-  int64_t count = int64_t{high - low} * image_width_;
+  auto inside = [&](int r) { return first_row + r >= 0 && first_row + r < image_rows; };
+  auto used = [&](int r) { return row_used_[r % row_used_.size()]; };
+  for (int64_t c = 0; c < channels; c += kBlock) {
+    float* block = out + c / kBlock * plane();
+    int lanes = static_cast<int>(std::min<int64_t>(kBlock, channels - c));
+    for (int r = 0; r < rows;) {
+      int end = r + 1;
+      if (used(r) && inside(r)) {
+        while (end < rows && used(end) && inside(end)) end++;
+        pack_rows(image, n, channel + c, lanes, first_row + r, first_row + end, block + r * row(),
+                  sums ? sums + c : nullptr);
+      } else if (used(r)) {
+        std::fill_n(block + r * row(), row(), 0.f);
+      }
+      r = end;
+    }
+  }
+}
+
+// Image rows [y0, y1) of up to 16 channels.
+void Band::pack_rows(const ImageSource& image, int64_t n, int64_t channel, int lanes, int y0, int y1, float* out,
+                     float* sums) const {
   const int32_t* places = places_.data();
   float unused[kBlock];
   float* dump = unused;
-  for (int64_t c = 0; c < channels; c += kBlock) {
-    float* block = out + c / kBlock * plane();
-    for (int r = 0; r < rows; r++) {
-      float* line = block + r * row();
-      if (first_row + r < low || first_row + r >= high)
-        std::fill_n(line, row(), 0.f);
-      else
-        for (int32_t cell : border_) std::fill_n(line + cell, kBlock, 0.f);
-    }
-    if (count == 0) continue;
-    int lanes = static_cast<int>(std::min<int64_t>(kBlock, channels - c));
-    float* first = block + (low - first_row) * row();
-    int64_t plane_stride;
-    const float* pixels =
-        image.pixels(n, channel + c, lanes, int64_t{low} * image_width_, count, &plane_stride);
-    transpose_rows(pixels, plane_stride, lanes, count, [=](int64_t j) {
-      int32_t place = places[j];
-      return place < 0 ? dump : first + place;
-    });
-    if (sums) add_cells(first, places, count, sums + c);
-  }
+  int64_t count = int64_t{y1 - y0} * image_width_, plane_stride;
+  const float* pixels = image.pixels(n, channel, lanes, int64_t{y0} * image_width_, count, &plane_stride);
+  for (int r = 0; r < y1 - y0; r++)
+    for (int32_t cell : border_) std::fill_n(out + r * row() + cell, kBlock, 0.f);
+  transpose_rows(pixels, plane_stride, lanes, count, [=](int64_t j) {
+    int32_t place = places[j];
+    return place < 0 ? dump : out + place;
+  });
+  if (sums) add_cells(out, places, count, sums);
 }
 
 const float* ImageSource::pixels(int64_t n, int64_t channel, int64_t channels, int64_t first, int64_t count,

@@ -49,7 +49,7 @@ class Direct : public ImageKernel {
         rows_(backward ? backward_rows(s) : forward_rows(s)),
         columns_(backward ? backward_columns(s) : forward_columns(s)),
         band_rows_(rows_per_band()),
-        band_(columns_, rows_.span(band_rows_ / rows_.out_step)),
+        band_(rows_, columns_, band_rows_ / rows_.out_step),
         flops_(flops(s)) {
     for (size_t r = 0; r < rows_.phases.size(); r++)
       for (size_t c = 0; c < columns_.phases.size(); c++) phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));

@@ -45,8 +45,8 @@ class DirectWeights : public WeightsKernel {
         rows_(forward_rows(s)),
         columns_(forward_columns(s)),
         band_rows_(rows_per_band()),
-        x_band_(columns_, rows_.span(band_rows_)),
-        dy_band_(columns_.out_size, band_rows_, 1),
+        x_band_(rows_, columns_, band_rows_),
+        dy_band_(band_rows_, columns_.out_size),
         flops_(flops(s)) {
     bool whole = band_rows_ == rows_.out_size;
     images_ = whole ? std::max(1, static_cast<int>(kBandBytes / image_bytes())) : 1;

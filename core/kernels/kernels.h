@@ -63,6 +63,30 @@ struct PoolingShape {
 };
 constexpr int kPoolingIndices = 8;
 
+// x, labels and dx: [width]; weights: none, one for everything (stride 0), one per sample (stride 1) or one per element
+// (stride width); out: one value, or with reduction None one per sample or per element, packed. In backward the
+// upstream gradient has the form of out. Formulas: docs/filters/loss.md.
+enum LossSlot { kLossInput, kLossLabels, kLossWeights, kLossOutput, kLossInputGradient, kLossOutputGradient, kLossAnchors };
+
+// One sample is [cells][anchors][box_size], a box being x, y, w, h, confidence, classes; slot kLossAnchors: [anchors][2].
+struct YoloShape {
+  int64_t cells = 0, anchors = 0, box_size = 0;
+  float scale_xy = 0, scale_wh = 0, scale_object = 0, scale_no_object = 0, scale_classification = 0;
+  float object_minimum_iou = 0, no_object_maximum_iou = 0;
+  bool rescore = false;      // the confidence target of an object is its IOU instead of 1
+  bool raw_centres = false;  // x, y are compared as they are instead of as sigmoids
+};
+
+struct LossShape {
+  int function = 0;   // BNNSLossFunction
+  int reduction = 0;  // BNNSLossReductionFunction
+  int64_t width = 0;
+  float label_smooth = 0, huber_delta = 1, log_epsilon = 0;
+  bool divide_by_classes = false;      // softmax cross entropy has a factor 1 / width
+  bool plain_cosine_gradient = false;  // the gradient of the cosine distance keeps its radial part
+  YoloShape yolo;
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -77,6 +101,7 @@ struct Kernels {
   void (*integer_linear_saturate)(const int64_t* x, int64_t* y, int64_t count, int32_t scale, int32_t offset,
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
+  std::unique_ptr<Plan> (*make_loss)(const LossShape&);
 };
 
 const Kernels& kernels_base();

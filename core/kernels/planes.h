@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "simd/pairs.h"
 #include "simd/vec.h"
 #include "simd/wide.h"
 
@@ -119,19 +120,30 @@ struct PlaneLayout {
  private:
   void place_row(float* to, const float* from) const {
     if (phases == 1) return copy_row(to + left, from, std::min(width, phase_pitch - left));
-    if (phases == 2) return place_phases<2>(to, from, 2);
-    place_phases<0>(to, from, phases);
+    if (phases == 2) return place_pairs(to, from);
+    for (int64_t phase = 0; phase < phases; phase++) place_phase(to, from, phase, 0);
   }
-  template <int kPhases>
-  void place_phases(float* to, const float* from, int64_t runtime_phases) const {
-    const int64_t step = kPhases ? kPhases : runtime_phases;
-    for (int64_t phase = 0; phase < step; phase++) {
-      // columns c = k * step + phase with left <= c < left + width
-      int64_t first = std::max<int64_t>(0, (left - phase + step - 1) / step);
-      int64_t end = std::min(phase_pitch, (left + width - phase + step - 1) / step);
-      float* row = to + phase * phase_pitch;
-      for (int64_t k = first; k < end; k++) row[k] = from[k * step + phase - left];
+  // Two phases: neighbours are taken apart, kWidth pairs at a time. The first pair starts at an even column.
+  void place_pairs(float* to, const float* from) const {
+    int64_t skipped = left % 2, first = (left + 1) / 2;
+    int64_t pairs = std::min((width - skipped) / 2, phase_pitch - first);
+    int64_t done = 0;
+    for (; done + kWidth <= pairs; done += kWidth) {
+      const float* pair = from + skipped + 2 * done;
+      Vec a = load(pair), b = load(pair + kWidth);
+      store(to + first + done, evens(a, b));
+      store(to + phase_pitch + first + done, odds(a, b));
     }
+    if (skipped && left / 2 < phase_pitch) to[phase_pitch + left / 2] = from[0];
+    place_phase(to, from, 0, first + done);
+    place_phase(to, from, 1, first + done);
+  }
+  // Columns c = k * phases + phase of the large plane with left <= c < left + width, from k = `start` on.
+  void place_phase(float* to, const float* from, int64_t phase, int64_t start) const {
+    int64_t first = std::max(start, (left - phase + phases - 1) / phases);
+    int64_t end = std::min(phase_pitch, (left + width - phase + phases - 1) / phases);
+    float* row = to + phase * phase_pitch;
+    for (int64_t k = first; k < end; k++) row[k] = from[k * phases + phase - left];
   }
 };
 

@@ -1,7 +1,7 @@
 // z = pool(x) + b, y = f(z), plane by plane; see PoolingShape for the tensors and the meaning of indices.
 //
-// A window without a cell in the plane gives minus infinity for Max and 0 for the others. Indices that point outside the
-// plane are left out in backward.
+// A window without a cell in the plane gives minus infinity for Max and 0 for the others. Indices that point outside
+// the plane are left out in backward.
 #include <limits>
 
 #include "kernels/activation.h"
@@ -110,9 +110,7 @@ class Pooling final : public Plan {
   }
   // Cells that an average divides by, in a window that all cells of `counts_` do not matter to.
   float divisor() const { return static_cast<float>(shape_.kernel_height * shape_.kernel_width); }
-  const pooling::CellCounts* counts() const {
-    return shape_.function == kAverageExcludingPadding ? &counts_ : nullptr;
-  }
+  const pooling::CellCounts* counts() const { return shape_.function == kAverageExcludingPadding ? &counts_ : nullptr; }
   pooling::PairPlane pair_plane() const {
     return {shape_.in_height, shape_.in_width, shape_.out_height, shape_.out_width};
   }
@@ -124,8 +122,15 @@ class Pooling final : public Plan {
     int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(small ? 1 : call.threads, planes)));
     parallel(workers, [&](int worker, int count) {
       Work work = make_work(backward);
-      for (int64_t i = planes * worker / count; i < planes * (worker + 1) / count; i++)
-        body(work, i / shape_.channels, i % shape_.channels);
+      int64_t first = planes * worker / count, last = planes * (worker + 1) / count;
+      int64_t n = first / shape_.channels, c = first % shape_.channels;
+      for (int64_t i = first; i < last; i++) {
+        body(work, n, c);
+        if (++c == shape_.channels) {
+          c = 0;
+          n++;
+        }
+      }
     });
   }
 
@@ -191,6 +196,11 @@ class Pooling final : public Plan {
   float whole_divisor() const { return counts() ? static_cast<float>(geometry_.in_plane()) : divisor(); }
 
   static float plane_sum(const float* x, int64_t count) {
+    if (count <= kSingleSums * kWidth) {
+      Vec sum{};
+      for (int64_t i = 0; i < count; i += kWidth) sum += load_partial(x + i, std::min<int64_t>(kWidth, count - i));
+      return sum_lanes(sum);
+    }
     double lanes[kWidth] = {};
     add_lanes(x, count, lanes);
     return static_cast<float>(sum_lanes(load_wide(lanes)));

@@ -60,7 +60,8 @@ CellCounts::CellCounts(const WindowShape& s)
   for (int64_t y = 0; y < s.out_height; y++)
     rows[y] = static_cast<float>(cells_inside(y * s.stride_y - s.pad_up, s.kernel_height, s.dilation_y, s.in_height));
   for (int64_t x = 0; x < s.out_width; x++)
-    columns[x] = static_cast<float>(cells_inside(x * s.stride_x - s.pad_left, s.kernel_width, s.dilation_x, s.in_width));
+    columns[x] =
+        static_cast<float>(cells_inside(x * s.stride_x - s.pad_left, s.kernel_width, s.dilation_x, s.in_width));
 }
 
 void max_windows(const WindowGeometry& geometry, const float* bordered, float bias, const PlaneWriter& out) {

@@ -6,7 +6,8 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace pooling {
 
-// Number of cells inside the plane that a window meets: rows[oy] * columns[ox], columns padded with ones to whole vectors.
+// Number of cells inside the plane that a window meets: rows[oy] * columns[ox], columns padded with ones to whole
+// vectors.
 struct CellCounts {
   std::vector<float> rows, columns;
   explicit CellCounts(const WindowShape& shape);

@@ -13,7 +13,7 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
   namespace isa = OPENBNNS_ISA;
   static const Kernels table{OPENBNNS_TEXT(OPENBNNS_ISA), isa::make_fully_connected,        isa::make_convolution,
                              isa::make_transposed_convolution, isa::make_activation, isa::make_arithmetic,
-                             isa::peak_gflop, isa::integer_linear_saturate, isa::make_pooling};
+                             isa::peak_gflop, isa::integer_linear_saturate, isa::make_pooling, isa::make_loss};
   return table;
 }
 

@@ -30,6 +30,25 @@ OPENBNNS_INLINE int64_t floats_to_alignment(const float* p) {
   return static_cast<int64_t>(-reinterpret_cast<uintptr_t>(p) % sizeof(Vec) / sizeof(float));
 }
 
+template <bool kStream>
+OPENBNNS_INLINE void put(float* p, Vec v) {
+  kStream ? store_stream(p, v) : store(p, v);
+}
+
+// Calls full(i) for whole vectors of out[0 .. count) and part(i, lanes) for what is left at the ends; when streaming,
+// whole vectors are aligned, and finish_stream() has to follow.
+template <bool kStream, class Full, class Part>
+OPENBNNS_INLINE void over_vectors(const float* out, int64_t count, Full full, Part part) {
+  int64_t i = 0;
+  if (kStream) {
+    int64_t head = floats_to_alignment(out);
+    i = head < count ? head : count;
+    if (i > 0) part(int64_t{0}, i);
+  }
+  for (; i + kWidth <= count; i += kWidth) full(i);
+  if (i < count) part(i, count - i);
+}
+
 // Makes streamed data visible to other threads before what is stored after this call.
 OPENBNNS_INLINE void finish_stream() {
 #if defined(__x86_64__)

@@ -86,7 +86,8 @@ struct Problem {
       for (int64_t p = 0; p < batch * s.channels; p++) {
         std::vector<uint64_t> places(static_cast<size_t>(std::max(out_plane, in_plane)));
         for (size_t i = 0; i < places.size(); i++) places[i] = i;
-        for (size_t i = places.size(); i-- > 1;) std::swap(places[i], places[random.below(static_cast<int64_t>(i) + 1)]);
+        for (size_t i = places.size(); i-- > 1;)
+          std::swap(places[i], places[random.below(static_cast<int64_t>(i) + 1)]);
         for (int64_t i = 0; i < in_plane; i++) index[p * in_plane + i] = places[i];
       }
     solve();
@@ -97,7 +98,8 @@ struct Problem {
   void for_each_cell(const float* plane, int64_t oy, int64_t ox, Body body) const {
     for (int64_t ky = 0; ky < s.kernel_height; ky++)
       for (int64_t kx = 0; kx < s.kernel_width; kx++) {
-        int64_t iy = oy * s.stride_y + ky * s.dilation_y - s.pad_up, ix = ox * s.stride_x + kx * s.dilation_x - s.pad_left;
+        int64_t iy = oy * s.stride_y + ky * s.dilation_y - s.pad_up,
+                ix = ox * s.stride_x + kx * s.dilation_x - s.pad_left;
         bool inside = iy >= 0 && iy < s.in_height && ix >= 0 && ix < s.in_width;
         body(inside ? plane[iy * s.in_width + ix] : 0.0f, inside ? iy * s.in_width + ix : -1);
       }
@@ -154,7 +156,8 @@ struct Problem {
     for (int64_t i = 0; i < cells; i++)
       rounded[i] = y[i / out_size * stride[Y] + i % out_size] = static_cast<float>(y_wanted[i]);
     activate_backward(activation.function, rounded.data(), upstream.data(), dz.data(), cells, s.out_width);
-    for (int64_t p = 0; p < batch * s.channels; p++) solve_gradient(p, dz.data() + p * out_plane, dx.data() + p * in_plane);
+    for (int64_t p = 0; p < batch * s.channels; p++)
+      solve_gradient(p, dz.data() + p * out_plane, dx.data() + p * in_plane);
   }
 
   void solve_gradient(int64_t p, const double* dz, double* gradient) {
@@ -186,7 +189,8 @@ struct Tester {
     auto expect = [&](bool good, const char* what) { report.expect(good, what, kernels.name, number); };
     bool unpool = p.s.function == kUnMax;
     bool no_dx = random.chance(15), no_db = random.chance(30), adds_dx = random.chance(40), adds_db = random.chance(40);
-    bool with_index = unpool || random.chance(50), index_backward = unpool || (p.s.function == kMax && random.chance(40));
+    bool with_index = unpool || random.chance(50),
+         index_backward = unpool || (p.s.function == kMax && random.chance(40));
     Buffer first[2];
     for (int threads = 1; threads <= 3; threads++) {
       Buffer y(p.batch * p.stride[Y]), dx(p.batch * p.stride[DX]), db(p.s.channels);

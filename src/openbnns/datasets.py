@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-from importlib import resources
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +21,9 @@ def load_digits() -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.fl
     >>> train_x.shape, test_x.shape, float(train_x.max())
     ((1437, 64), (360, 64), 1.0)
     """
+    import gzip  # here, so that importing the package stays quick
+    from importlib import resources
+
     packed = resources.files(__package__).joinpath("data").joinpath("optdigits.csv.gz").read_bytes()
     table = np.array([line.split(b",") for line in gzip.decompress(packed).split()], dtype=np.int64)
     # RandomState, because its streams never change between versions of NumPy.

@@ -278,7 +278,8 @@ def _resolve_strides(descriptor: Any, layout: Layout, size: tuple[int, ...], who
                 f"{who}.stride is {given}: stride[{k}] = {strides[k]} is smaller than stride[{k - 1}] = {strides[k - 1]}. "
                 "stride[0] belongs to the fastest axis and strides may not decrease; 0 means packed."
             )
-    if max(strides) * max(size) > MAX_ELEMENTS:
+    reach = sum((size[axis] - 1) * stride for axis, stride in zip(layout.stepped, strides, strict=True))
+    if max(reach, *strides) > MAX_ELEMENTS:
         raise Problem(f"{who}.stride is {given}, which reaches further than any memory. Check the strides.")
     steps = [0] * layout.rank
     for k, axis in enumerate(layout.stepped):

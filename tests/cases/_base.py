@@ -1,7 +1,8 @@
 """What all case tables share: a case describes a problem, a run gives it a filter and memory.
 
-A run knows arrays by name: ``x, w, b, dy`` and gradients ``dx, dw, db`` for filters with one input, ``a0, a1, a2, dy`` and
-``da0, da1, da2`` for arithmetic. Arrays are ``(batch, *size)`` in the order of ``size[]``; parameters have a batch of 1.
+A run knows arrays by name: ``x, w, b, dy`` and gradients ``dx, dw, db`` for filters with one input; ``a0, a1, a2, dy``
+and ``da0, da1, da2`` for arithmetic. Arrays are ``(batch, *size)`` in the order of ``size[]``; parameters have a batch
+of 1.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import EPSILON, Array, Storage, Tensor, packed
 
 import openbnns
+from helpers import EPSILON, Array, Storage, Tensor, packed
 from openbnns import capi
 
 Values = Mapping[str, Array]
@@ -53,9 +54,16 @@ TRAINABLE = (
 
 # Fused in inference only.
 INFERENCE_ONLY = (
-    Act("ScaledTanh", 1.7, 0.6), Act("Abs"), Act("GELUApproximation", 0.7978845608, 0.044715), Act("PReLUPerChannel", 0.25),
-    Act("HardSwish"), Act("SiLU"), Act("ReLU6"), Act("Erf"), Act("GELU"),
-)  # fmt: skip
+    Act("ScaledTanh", 1.7, 0.6),
+    Act("Abs"),
+    Act("GELUApproximation", 0.7978845608, 0.044715),
+    Act("PReLUPerChannel", 0.25),
+    Act("HardSwish"),
+    Act("SiLU"),
+    Act("ReLU6"),
+    Act("Erf"),
+    Act("GELU"),
+)
 
 
 def act_rows(act: Act, kind: str) -> tuple[str, ...]:
@@ -124,7 +132,9 @@ class Case:
 def parameters(cases: Iterable[Case], rows: str = "") -> list[Any]:
     """Cases for ``pytest.mark.parametrize``; ``rows`` names the attribute with the rows that the test proves."""
     return [
-        pytest.param(case, id=case.id, marks=[pytest.mark.covers(*getattr(case, rows))] if rows and getattr(case, rows) else [])
+        pytest.param(
+            case, id=case.id, marks=[pytest.mark.covers(*getattr(case, rows))] if rows and getattr(case, rows) else []
+        )
         for case in cases
     ]
 
@@ -229,13 +239,13 @@ class UnaryRun:
         gap = case.gap
         self.x = Storage(case.x, case.batch, gap, values["x"])
         self.y = Storage(case.y, case.batch, gap and gap + 1)
-        self.dy = Storage(packed(case.in_float32().y) if case.packed_deltas else case.in_float32().y, case.batch, gap and gap + 3)
+        self.dy = Storage(
+            packed(case.in_float32().y) if case.packed_deltas else case.in_float32().y, case.batch, gap and gap + 3
+        )
         self.dy.write(values["dy"])
         self.w = Storage(case.w, values=values["w"]) if case.w else None
         self.b = Storage(case.b, values=values["b"]) if case.b else None
-        self.filter = created(
-            case.create(self.w and self.w.elements, self.b and self.b.elements, threads)
-        )
+        self.filter = created(case.create(self.w and self.w.elements, self.b and self.b.elements, threads))
 
     @property
     def inputs(self) -> dict[str, Storage]:
@@ -247,7 +257,9 @@ class UnaryRun:
         """Run forward; the output as it is stored."""
         count = self.case.batch if batch is None else batch
         succeed(
-            capi.BNNSFilterApplyBatch(self.filter, count, self.x.elements, self.x.stride, self.y.elements, self.y.stride)
+            capi.BNNSFilterApplyBatch(
+                self.filter, count, self.x.elements, self.x.stride, self.y.elements, self.y.stride
+            )
         )
         return self.y.raw()
 
@@ -264,9 +276,12 @@ class UnaryRun:
         return self.x.elements, None if self.case.activation.is_identity else self.y.elements
 
     def backward(
-        self, wanted: Collection[str] | None = None, old: Values | None = None, into: dict[str, Storage] | None = None,
+        self,
+        wanted: Collection[str] | None = None,
+        old: Values | None = None,
+        into: dict[str, Storage] | None = None,
         batch: int | None = None,
-    ) -> dict[str, Storage]:  # fmt: skip
+    ) -> dict[str, Storage]:
         """Run backward into new memory; with ``old`` the gradients are accumulated onto it."""
         result = self.new_gradients(wanted, old) if into is None else into
         described = {name: storage.descriptor(int(old is not None)) for name, storage in result.items()}
@@ -274,10 +289,20 @@ class UnaryRun:
         dx_stride = result["dx"].stride if "dx" in result else 0
         succeed(
             capi.BNNSFilterApplyBackwardBatch(
-                self.filter, self.case.batch if batch is None else batch, x, self.x.stride, described.get("dx"), dx_stride,
-                y, self.y.stride, self.dy.descriptor(), self.dy.stride, described.get("dw"), described.get("db"),
+                self.filter,
+                self.case.batch if batch is None else batch,
+                x,
+                self.x.stride,
+                described.get("dx"),
+                dx_stride,
+                y,
+                self.y.stride,
+                self.dy.descriptor(),
+                self.dy.stride,
+                described.get("dw"),
+                described.get("db"),
             )
-        )  # fmt: skip
+        )
         return result
 
 

@@ -6,24 +6,49 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from helpers import (
-    EPSILON, FIRST_MAJOR_2D, FLOAT32, IMAGE, INT8, INT16, INT32, ROW_MAJOR, UINT8, Array, Tensor, image, packed, vector,
-)  # fmt: skip
 
+from helpers import (
+    EPSILON,
+    FIRST_MAJOR_2D,
+    FLOAT32,
+    IMAGE,
+    INT8,
+    INT16,
+    INT32,
+    ROW_MAJOR,
+    UINT8,
+    Array,
+    Tensor,
+    image,
+    packed,
+    vector,
+)  # fmt: skip
 from openbnns import capi
 
 from ._base import INFERENCE_ONLY, TRAINABLE, Act, UnaryCase, UnaryRun, Values, act_rows
 
 # Functions whose derivative the output alone determines.
-FROM_OUTPUT = frozenset(act.name for act in TRAINABLE) - {"GELUApproximationSigmoid"} | {"Identity", "ScaledTanh", "ReLU6"}
+FROM_OUTPUT = frozenset(act.name for act in TRAINABLE) - {"GELUApproximationSigmoid"} | {
+    "Identity",
+    "ScaledTanh",
+    "ReLU6",
+}
 AXIS_WISE = ("Softmax", "LogSoftmax")
 TINY = 2.0**-126  # results below the normal range may be rounded to zero
 
 # Where formulas add terms of opposite sign, rounding is relative to those terms and not to their difference.
 CANCELLING = {
-    "GELUApproximation", "GELU", "GELUApproximationSigmoid", "TanhShrink", "SoftShrink", "HardSigmoid", "LinearWithBias",
-    "HardSwish", "GELUApproximation2", "SiLU",
-}  # fmt: skip
+    "GELUApproximation",
+    "GELU",
+    "GELUApproximationSigmoid",
+    "TanhShrink",
+    "SoftShrink",
+    "HardSigmoid",
+    "LinearWithBias",
+    "HardSwish",
+    "GELUApproximation2",
+    "SiLU",
+}
 
 
 @dataclass(frozen=True)
@@ -95,7 +120,9 @@ class ActivationCase(UnaryCase):
             bound = bound + 4 * EPSILON * (x + abs(self.activation.alpha) + abs(self.activation.beta))
         if self.activation.name in AXIS_WISE:  # exp and log of a sum; x - max x is rounded before exp
             reach = np.max(x, axis=self.axes, keepdims=True)
-            bound = 2 * EPSILON * (np.abs(y) * (2 + 0.5 * np.sqrt(self._length)) + reach * (y if self._is_softmax else 1.0))
+            bound = (
+                2 * EPSILON * (np.abs(y) * (2 + 0.5 * np.sqrt(self._length)) + reach * (y if self._is_softmax else 1.0))
+            )
         return bound + self.y.unit(y) + TINY
 
     def backward_bounds(self, values: Values, y: Array) -> dict[str, Array]:
@@ -113,7 +140,11 @@ class ActivationCase(UnaryCase):
         bounds = {"dx": 4 * EPSILON * dx + TINY}
         if "dw" in self.gradients:
             terms = np.abs(values["x"] * values["dy"])
-            total = terms.sum(axis=(0, 1, 2))[None] if self.activation.name == "PReLUPerChannel" else terms.sum().reshape(1, 1)
+            total = (
+                terms.sum(axis=(0, 1, 2))[None]
+                if self.activation.name == "PReLUPerChannel"
+                else terms.sum().reshape(1, 1)
+            )
             bounds["dw"] = self._rounding("dw") * total
         return bounds
 
@@ -155,7 +186,13 @@ FROM_Y = [
 
 SIZES = [
     case(f"{act.name}-{size}-n{batch}", act, vector(size), batch=batch, given="xy")
-    for act in (Act("Tanh"), Act("RectifiedLinear"), Act("Softmax"), Act("LogSoftmax"), Act("LeakyRectifiedLinear", 0.2))
+    for act in (
+        Act("Tanh"),
+        Act("RectifiedLinear"),
+        Act("Softmax"),
+        Act("LogSoftmax"),
+        Act("LeakyRectifiedLinear", 0.2),
+    )
     for size, batch in [(1, 1), (1, 33), (7, 5), (17, 2), (1000, 33)]
     if not (act.name in AXIS_WISE and size == 1)
 ] + [
@@ -167,22 +204,50 @@ SIZES = [
     case("Softmax-large", Act("Softmax"), image(7, 64, 113), batch=5),
     case("wide-range", Act("Sigmoid"), vector(113), batch=2, spread=20.0),
     case("wide-range-Softmax", Act("Softmax"), vector(113), batch=5, spread=20.0, mostly_zero=frozenset({"y", "dx"})),
-]  # fmt: skip
+]
 
 # Bits of axis_flags: 0 to 2 are width, height and channels, 3 is the batch.
 AXES = [
-    case(f"{act.name}-axes-{flags:04b}", act, image(3, 5, 7), batch=4, axis_flags=flags, given="y" if flags % 2 else "x",
-         couples_samples=bool(flags & 8), rows=("act.axis_flags",))
+    case(
+        f"{act.name}-axes-{flags:04b}",
+        act,
+        image(3, 5, 7),
+        batch=4,
+        axis_flags=flags,
+        given="y" if flags % 2 else "x",
+        couples_samples=bool(flags & 8),
+        rows=("act.axis_flags",),
+    )
     for act in (Act("Softmax"), Act("LogSoftmax"))
     for flags in (0b0001, 0b0010, 0b0100, 0b0011, 0b0110, 0b0101, 0b0111, 0b1000, 0b1001, 0b1010, 0b1111)
 ] + [
-    case("Softmax-vector-batch-axis", Act("Softmax"), vector(7), batch=5, axis_flags=0b10, couples_samples=True,
-         rows=("act.axis_flags",)),
+    case(
+        "Softmax-vector-batch-axis",
+        Act("Softmax"),
+        vector(7),
+        batch=5,
+        axis_flags=0b10,
+        couples_samples=True,
+        rows=("act.axis_flags",),
+    ),
     case("Softmax-rows", Act("Softmax"), Tensor(ROW_MAJOR, (7, 5)), batch=2, axis_flags=0b10, rows=("act.axis_flags",)),
-    case("Softmax-first-major", Act("Softmax"), Tensor(FIRST_MAJOR_2D, (7, 5)), batch=2, axis_flags=0b01,
-         rows=("act.axis_flags",)),
-    case("Softmax-channels-large", Act("Softmax"), image(32, 24, 40), batch=5, axis_flags=0b0100, rows=("act.axis_flags",)),
-]  # fmt: skip
+    case(
+        "Softmax-first-major",
+        Act("Softmax"),
+        Tensor(FIRST_MAJOR_2D, (7, 5)),
+        batch=2,
+        axis_flags=0b01,
+        rows=("act.axis_flags",),
+    ),
+    case(
+        "Softmax-channels-large",
+        Act("Softmax"),
+        image(32, 24, 40),
+        batch=5,
+        axis_flags=0b0100,
+        rows=("act.axis_flags",),
+    ),
+]
 
 MEMORY = [
     case("gaps", Act("Tanh"), vector(17), batch=5, gap=3),
@@ -201,7 +266,15 @@ MEMORY = [
 # Identity between element types converts.
 _I8, _U8 = {"data_type": INT8, "scale": 0.05, "bias": 0.25}, {"data_type": UINT8, "scale": 0.02, "bias": -1.0}
 CONVERSIONS = [
-    case(f"convert-{name}", Act(), vector(113, **source), y=vector(113, **target), batch=2, trains=False, rows=("act.convert",))
+    case(
+        f"convert-{name}",
+        Act(),
+        vector(113, **source),
+        y=vector(113, **target),
+        batch=2,
+        trains=False,
+        rows=("act.convert",),
+    )
     for name, source, target in [
         ("float-to-int32", {}, {"data_type": INT32}),
         ("float-to-int8", {}, _I8),
@@ -212,7 +285,16 @@ CONVERSIONS = [
         ("bfloat-to-float", {"data_type": capi.BNNSDataType.BNNSDataTypeBFloat16}, {}),
         ("float-to-bfloat", {}, {"data_type": capi.BNNSDataType.BNNSDataTypeBFloat16}),
     ]
-] + [case("convert-image", Act(), image(3, 5, 7, stride=(1, 9, 60), **_I8), y=Tensor(IMAGE, (7, 5, 3), data_type=FLOAT32),
-          batch=2, trains=False, rows=("act.convert",))]  # fmt: skip
+] + [
+    case(
+        "convert-image",
+        Act(),
+        image(3, 5, 7, stride=(1, 9, 60), **_I8),
+        y=Tensor(IMAGE, (7, 5, 3), data_type=FLOAT32),
+        batch=2,
+        trains=False,
+        rows=("act.convert",),
+    )
+]
 
 CASES = EVERY_FUNCTION + FROM_Y + SIZES + AXES + MEMORY + CONVERSIONS

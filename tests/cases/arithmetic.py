@@ -8,14 +8,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from helpers import EPSILON, FIRST_MAJOR_2D, FLOAT16, INT8, Array, Storage, Tensor, image, packed, vector
 
 import openbnns
+from helpers import EPSILON, FIRST_MAJOR_2D, FLOAT16, INT8, Array, Storage, Tensor, image, packed, vector
 from openbnns import capi
 
 from ._base import INFERENCE_ONLY, LIPSCHITZ, TRAINABLE, Act, Case, Values, created, succeed
 
-S, P, C = capi.BNNSDescriptorType.BNNSSample, capi.BNNSDescriptorType.BNNSParameter, capi.BNNSDescriptorType.BNNSConstant
+S, P, C = (
+    capi.BNNSDescriptorType.BNNSSample,
+    capi.BNNSDescriptorType.BNNSParameter,
+    capi.BNNSDescriptorType.BNNSConstant,
+)
 
 BINARY = (
     "Add", "Subtract", "Multiply", "Divide", "Pow", "MultiplyNoNaN", "DivideNoNaN", "Minimum", "Maximum", "FloorDivide",
@@ -130,7 +134,7 @@ class ArithmeticCase(Case):
         case = self if batch is None else replace(self, batch=batch)
         return ArithmeticRun(case, case.values() if values is None else values, threads)
 
-    # Bounds: a few units in the last place of the result or of its terms; sums over repeated axes run over absolute values.
+    # Bounds: a few units in the last place of the result or of its terms; sums over repeated axes are of magnitudes.
 
     @cached_property
     def _full(self) -> ArithmeticCase:
@@ -179,7 +183,9 @@ class ArithmeticCase(Case):
         elif self.activation.name == "LogSoftmax":
             dz = dz + np.exp(y) * np.sum(dz, axis=1, keepdims=True)
         elif not self.activation.is_identity:
-            slope_error = np.abs(self._result(values)) + 1.0 if self.activation.name == "GELUApproximationSigmoid" else 1.0
+            slope_error = (
+                np.abs(self._result(values)) + 1.0 if self.activation.name == "GELUApproximationSigmoid" else 1.0
+            )
             dz = LIPSCHITZ * dz * slope_error
         run = self._full.run(self._spread({**values, "dy": np.float32(dz).astype(np.float64)}))
         with openbnns.engine("reference"):
@@ -297,13 +303,26 @@ BROADCAST_EVERY_FUNCTION = [
 ROLES = [
     case(f"{f}-{''.join(str(r)[4] for r in roles)}", f, *_alike(f, image(2, 3, 5)), batch=5, roles=roles)
     for f, roles in [
-        ("Add", (S, P)), ("Add", (P, S)), ("Add", (S, C)), ("Subtract", (C, S)), ("Multiply", (P, P)), ("Multiply", (S, P)),
-        ("Multiply", (P, S)), ("Divide", (S, C)), ("Pow", (S, P)), ("Maximum", (P, S)), ("MultiplyAdd", (S, P, P)),
-        ("MultiplyAdd", (P, S, C)), ("MultiplyAdd", (C, C, S)), ("Select", (S, P, C)), ("Select", (P, S, S)), ("Exp", (P,)),
+        ("Add", (S, P)),
+        ("Add", (P, S)),
+        ("Add", (S, C)),
+        ("Subtract", (C, S)),
+        ("Multiply", (P, P)),
+        ("Multiply", (S, P)),
+        ("Multiply", (P, S)),
+        ("Divide", (S, C)),
+        ("Pow", (S, P)),
+        ("Maximum", (P, S)),
+        ("MultiplyAdd", (S, P, P)),
+        ("MultiplyAdd", (P, S, C)),
+        ("MultiplyAdd", (C, C, S)),
+        ("Select", (S, P, C)),
+        ("Select", (P, S, S)),
+        ("Exp", (P,)),
     ]
 ] + [
     case("Multiply-parameters-only", "Multiply", vector(7), vector(7), batch=1, roles=(P, P), y_role=P),
-]  # fmt: skip
+]
 
 BROADCASTS = [
     case(f"{name}", "Multiply", a, b, batch=4, roles=roles)
@@ -330,12 +349,13 @@ BROADCASTS = [
 ]  # fmt: skip
 
 SHARED = [
-    case(f"{f}-of-itself", f, *_alike(f, vector(17)), batch=3, shared=True) for f in ("Multiply", "Add", "MultiplyAdd", "Pow")
+    case(f"{f}-of-itself", f, *_alike(f, vector(17)), batch=3, shared=True)
+    for f in ("Multiply", "Add", "MultiplyAdd", "Pow")
 ] + [
     case("Multiply-parameter-of-itself", "Multiply", vector(17), vector(17), batch=3, shared=True, roles=(P, P)),
     case("Multiply-of-itself-gaps", "Multiply", vector(17), vector(17), batch=3, shared=True, gap=3),
     case("Multiply-of-itself-fused", "Multiply", vector(17), vector(17), batch=3, shared=True, activation=Act("Tanh")),
-]  # fmt: skip
+]
 
 WITHOUT_INPUT = [
     case(f"{f}-without-operands", f, *_alike(f, vector(17)), batch=3, given="") for f in WITHOUT_OPERANDS
@@ -347,24 +367,65 @@ WITHOUT_INPUT = [
 ]  # fmt: skip
 
 FUSED = [
-    case(f"fused-{act.name}", ("Add", "Multiply", "Sin")[k % 3], *(image(3, 5, 7), image(3, 1, 7))[: 1 if k % 3 == 2 else 2], batch=2,
-         activation=act, roles=(S, P)[: 1 if k % 3 == 2 else 2], gap=3 * (k % 2))
+    case(
+        f"fused-{act.name}",
+        ("Add", "Multiply", "Sin")[k % 3],
+        *(image(3, 5, 7), image(3, 1, 7))[: 1 if k % 3 == 2 else 2],
+        batch=2,
+        activation=act,
+        roles=(S, P)[: 1 if k % 3 == 2 else 2],
+        gap=3 * (k % 2),
+    )
     for k, act in enumerate(TRAINABLE)
 ] + [
     case("fused-Threshold-raised", "Add", vector(17), vector(17), batch=3, activation=Act("Threshold", 0.1, 0.6)),
-    *(case(f"inference-{act.name}", "Add", vector(17), vector(17), batch=3, activation=act, trains=False) for act in INFERENCE_ONLY),
-]  # fmt: skip
+    *(
+        case(f"inference-{act.name}", "Add", vector(17), vector(17), batch=3, activation=act, trains=False)
+        for act in INFERENCE_ONLY
+    ),
+]
 
 MEMORY = [
     case("gaps", "Multiply", vector(17), vector(17), batch=5, gap=3),
-    case("padded", "Multiply", image(3, 5, 7, stride=(1, 9, 60)), image(3, 5, 7, stride=(2, 14, 70)), batch=2, gap=1,
-         y=image(3, 5, 7, stride=(1, 8, 44))),
-    case("padded-packed-deltas", "Divide", image(3, 5, 7, stride=(1, 9, 60)), image(3, 5, 7), batch=2, packed_deltas=True),
-    case("padded-broadcast", "Add", image(3, 5, 7, stride=(1, 9, 60)), image(3, 1, 1, stride=(4, 4, 4)), batch=2, roles=(S, P)),
-    case("half", "Multiply", vector(17, data_type=FLOAT16), vector(17), y=vector(17, data_type=FLOAT16), batch=2, trains=False),
-    case("int8", "Add", vector(17, data_type=INT8, scale=0.05), vector(17, data_type=INT8, scale=0.02, bias=0.1),
-         y=vector(17, data_type=INT8, scale=0.07), batch=2, trains=False),
-]  # fmt: skip
+    case(
+        "padded",
+        "Multiply",
+        image(3, 5, 7, stride=(1, 9, 60)),
+        image(3, 5, 7, stride=(2, 14, 70)),
+        batch=2,
+        gap=1,
+        y=image(3, 5, 7, stride=(1, 8, 44)),
+    ),
+    case(
+        "padded-packed-deltas", "Divide", image(3, 5, 7, stride=(1, 9, 60)), image(3, 5, 7), batch=2, packed_deltas=True
+    ),
+    case(
+        "padded-broadcast",
+        "Add",
+        image(3, 5, 7, stride=(1, 9, 60)),
+        image(3, 1, 1, stride=(4, 4, 4)),
+        batch=2,
+        roles=(S, P),
+    ),
+    case(
+        "half",
+        "Multiply",
+        vector(17, data_type=FLOAT16),
+        vector(17),
+        y=vector(17, data_type=FLOAT16),
+        batch=2,
+        trains=False,
+    ),
+    case(
+        "int8",
+        "Add",
+        vector(17, data_type=INT8, scale=0.05),
+        vector(17, data_type=INT8, scale=0.02, bias=0.1),
+        y=vector(17, data_type=INT8, scale=0.07),
+        batch=2,
+        trains=False,
+    ),
+]
 
 CASES = (
     EVERY_FUNCTION + BROADCAST_EVERY_FUNCTION + ROLES + BROADCASTS + SHARED + WITHOUT_INPUT + FUSED + MEMORY

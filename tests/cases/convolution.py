@@ -1,4 +1,4 @@
-"""Convolutions: kernel shapes, strides, dilation, padding, groups, depthwise, layouts, types, every fused activation."""
+"""Convolutions: kernels, strides, dilation, padding, groups, depthwise, layouts, types, every fused activation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from helpers import BFLOAT16, FLOAT16, INT8, IOHRWR, OIHRWR, OIHW, PACK32, Tensor, image, vector
-
 from openbnns import capi
 
 from ._base import INFERENCE_ONLY, TRAINABLE, Act, UnaryCase, act_rows
@@ -47,7 +46,11 @@ class ConvolutionCase(UnaryCase):
             "asympad": self.pad != (0, 0, 0, 0),
             "groups": self.groups > 1,
         }
-        return (f"{self.prefix}.w.{layout}", *(f"{self.prefix}.{name}" for name, used in features.items() if used), *self.rows)
+        return (
+            f"{self.prefix}.w.{layout}",
+            *(f"{self.prefix}.{name}" for name, used in features.items() if used),
+            *self.rows,
+        )
 
     @property
     def forward_rows(self) -> tuple[str, ...]:
@@ -87,10 +90,21 @@ def positions(size: int, before: int, after: int, kernel: int, step: int, dilati
 
 
 def case(
-    name: str, inputs: int, outputs: int, size: Pair, kernel: Pair, *, batch: int = 1, layout: Any = OIHW, bias: bool = True,
-    in_options: dict[str, Any] | None = None, out_options: dict[str, Any] | None = None,
-    kernel_options: dict[str, Any] | None = None, less: Pair = (0, 0), **options: Any,
-) -> ConvolutionCase:  # fmt: skip
+    name: str,
+    inputs: int,
+    outputs: int,
+    size: Pair,
+    kernel: Pair,
+    *,
+    batch: int = 1,
+    layout: Any = OIHW,
+    bias: bool = True,
+    in_options: dict[str, Any] | None = None,
+    out_options: dict[str, Any] | None = None,
+    kernel_options: dict[str, Any] | None = None,
+    less: Pair = (0, 0),
+    **options: Any,
+) -> ConvolutionCase:
     """A convolution of an image of ``size`` (height, width); ``less`` leaves out windows at the end."""
     step, dilation = options.get("step", (1, 1)), options.get("dilation", (1, 1))
     if "symmetric" in options:
@@ -102,11 +116,14 @@ def case(
     width = positions(size[1], left, right, kernel[1], step[1], dilation[1]) - less[1]
     options.setdefault("b", vector(outputs) if bias else None)
     return ConvolutionCase(
-        f"conv-{name}", batch=batch, x=image(inputs, *size, **(in_options or {})),
+        f"conv-{name}",
+        batch=batch,
+        x=image(inputs, *size, **(in_options or {})),
         y=image(outputs, height, width, **(out_options or {})),
-        w=kernel_tensor(layout, outputs, inputs // options.get("groups", 1), kernel, **(kernel_options or {})), kernel=kernel,
+        w=kernel_tensor(layout, outputs, inputs // options.get("groups", 1), kernel, **(kernel_options or {})),
+        kernel=kernel,
         **options,
-    )  # fmt: skip
+    )
 
 
 SHAPES = [
@@ -168,47 +185,134 @@ GROUPS = [
     case("depthwise-1x1", 6, 6, (5, 5), (1, 1), groups=6, batch=2),
     case("multiplier-2", 6, 12, (11, 13), (3, 3), groups=6, symmetric=(1, 1), batch=2),
     case("multiplier-3-strided", 4, 12, (9, 9), (3, 3), groups=4, step=(2, 1), batch=5),
-    case("depthwise-fused", 8, 8, (9, 9), (3, 3), groups=8, symmetric=(1, 1), batch=2, activation=Act("RectifiedLinear")),
+    case(
+        "depthwise-fused", 8, 8, (9, 9), (3, 3), groups=8, symmetric=(1, 1), batch=2, activation=Act("RectifiedLinear")
+    ),
     case("depthwise-softmax", 4, 4, (7, 9), (3, 3), groups=4, batch=2, activation=Act("Softmax")),
     case("groups-fused", 8, 4, (9, 9), (3, 3), groups=2, symmetric=(1, 1), batch=2, activation=Act("Tanh")),
 ]
 
 LAYOUTS = [
-    case(f"{name}-{outputs}", 5, outputs, (7, 8), (3, 2), layout=layout, batch=2, client_pointer=client, symmetric=(1, 1))
+    case(
+        f"{name}-{outputs}", 5, outputs, (7, 8), (3, 2), layout=layout, batch=2, client_pointer=client, symmetric=(1, 1)
+    )
     for name, layout in [("OIHrWr", OIHRWR), ("IOHrWr", IOHRWR), ("Pack32", PACK32)]
     for outputs, client in [(7, True), (32, False), (45, True)]
 ] + [
     case("padded-kernel", 4, 5, (6, 7), (3, 2), batch=2, kernel_options={"stride": (1, 3, 10, 44)}),
-    case("padded-kernel-copied", 4, 5, (6, 7), (3, 2), batch=2, kernel_options={"stride": (2, 5, 20, 80)}, client_pointer=False),
-    case("padded-rotated-kernel", 4, 5, (6, 7), (3, 2), batch=2, layout=OIHRWR, kernel_options={"stride": (1, 3, 10, 44)}),
-]  # fmt: skip
+    case(
+        "padded-kernel-copied",
+        4,
+        5,
+        (6, 7),
+        (3, 2),
+        batch=2,
+        kernel_options={"stride": (2, 5, 20, 80)},
+        client_pointer=False,
+    ),
+    case(
+        "padded-rotated-kernel", 4, 5, (6, 7), (3, 2), batch=2, layout=OIHRWR, kernel_options={"stride": (1, 3, 10, 44)}
+    ),
+]
 
 MEMORY = [
     case("gaps", 5, 7, (7, 9), (3, 3), batch=5, gap=3),
     case("gaps-16", 16, 32, (9, 9), (3, 3), batch=5, gap=13, symmetric=(1, 1), activation=Act("Tanh")),
     case("gaps-1x1", 16, 17, (6, 6), (1, 1), batch=5, gap=5),
     case("gaps-depthwise", 5, 5, (9, 9), (3, 3), batch=5, gap=7, groups=5, activation=Act("Sigmoid")),
-    case("padded-images", 3, 4, (5, 6), (3, 3), batch=2, in_options={"stride": (1, 8, 50)}, out_options={"stride": (2, 9, 40)},
-         gap=3),
-    case("padded-images-packed-deltas", 3, 4, (5, 6), (3, 3), batch=2, in_options={"stride": (1, 8, 50)},
-         out_options={"stride": (1, 9, 40)}, packed_deltas=True, activation=Act("Tanh")),
+    case(
+        "padded-images",
+        3,
+        4,
+        (5, 6),
+        (3, 3),
+        batch=2,
+        in_options={"stride": (1, 8, 50)},
+        out_options={"stride": (2, 9, 40)},
+        gap=3,
+    ),
+    case(
+        "padded-images-packed-deltas",
+        3,
+        4,
+        (5, 6),
+        (3, 3),
+        batch=2,
+        in_options={"stride": (1, 8, 50)},
+        out_options={"stride": (1, 9, 40)},
+        packed_deltas=True,
+        activation=Act("Tanh"),
+    ),
     case("padded-bias", 3, 4, (5, 6), (3, 3), b=vector(4, stride=(3,))),
-]  # fmt: skip
+]
 
 _HALF, _BFLOAT = {"data_type": FLOAT16}, {"data_type": BFLOAT16}
 TYPES = [
-    case("half", 5, 7, (7, 8), (3, 3), batch=2, in_options=_HALF, out_options=_HALF, kernel_options=_HALF,
-         b=vector(7, data_type=FLOAT16), trains=False),
-    case("bfloat", 16, 17, (7, 8), (3, 3), batch=2, in_options=_BFLOAT, out_options=_BFLOAT, kernel_options=_BFLOAT,
-         client_pointer=False, trains=False),
-    case("int8", 5, 7, (7, 8), (3, 3), batch=2, in_options={"data_type": INT8, "scale": 0.03, "bias": 0.1},
-         out_options={"data_type": INT8, "scale": 0.05, "bias": -0.2}, kernel_options={"data_type": INT8, "scale": 0.01},
-         trains=False, gap=2),
-    case("half-Pack32", 3, 40, (5, 5), (3, 3), batch=2, in_options=_HALF, kernel_options=_HALF, layout=PACK32, trains=False),
-]  # fmt: skip
+    case(
+        "half",
+        5,
+        7,
+        (7, 8),
+        (3, 3),
+        batch=2,
+        in_options=_HALF,
+        out_options=_HALF,
+        kernel_options=_HALF,
+        b=vector(7, data_type=FLOAT16),
+        trains=False,
+    ),
+    case(
+        "bfloat",
+        16,
+        17,
+        (7, 8),
+        (3, 3),
+        batch=2,
+        in_options=_BFLOAT,
+        out_options=_BFLOAT,
+        kernel_options=_BFLOAT,
+        client_pointer=False,
+        trains=False,
+    ),
+    case(
+        "int8",
+        5,
+        7,
+        (7, 8),
+        (3, 3),
+        batch=2,
+        in_options={"data_type": INT8, "scale": 0.03, "bias": 0.1},
+        out_options={"data_type": INT8, "scale": 0.05, "bias": -0.2},
+        kernel_options={"data_type": INT8, "scale": 0.01},
+        trains=False,
+        gap=2,
+    ),
+    case(
+        "half-Pack32",
+        3,
+        40,
+        (5, 5),
+        (3, 3),
+        batch=2,
+        in_options=_HALF,
+        kernel_options=_HALF,
+        layout=PACK32,
+        trains=False,
+    ),
+]
 
 FUSED = [
-    case(f"fused-{act.name}", 4, 17 if k % 2 else 5, (8, 9), (3, 3), symmetric=(1, 1), batch=2, activation=act, bias=k % 4 != 1)
+    case(
+        f"fused-{act.name}",
+        4,
+        17 if k % 2 else 5,
+        (8, 9),
+        (3, 3),
+        symmetric=(1, 1),
+        batch=2,
+        activation=act,
+        bias=k % 4 != 1,
+    )
     for k, act in enumerate(TRAINABLE)
 ] + [
     case("fused-Threshold-raised", 4, 5, (8, 9), (3, 3), batch=2, activation=Act("Threshold", 0.1, 0.6)),
@@ -217,7 +321,10 @@ FUSED = [
     case("fused-1x1-Sigmoid", 32, 16, (10, 10), (1, 1), batch=5, activation=Act("Sigmoid")),
     case("fused-1x1-LogSoftmax", 17, 16, (6, 8), (1, 1), batch=2, activation=Act("LogSoftmax")),
     case("fused-strided-Tanh", 16, 17, (13, 13), (3, 3), step=(2, 2), batch=5, activation=Act("Tanh")),
-    *(case(f"inference-{act.name}", 4, 5, (8, 9), (3, 3), batch=2, activation=act, trains=False) for act in INFERENCE_ONLY),
-]  # fmt: skip
+    *(
+        case(f"inference-{act.name}", 4, 5, (8, 9), (3, 3), batch=2, activation=act, trains=False)
+        for act in INFERENCE_ONLY
+    ),
+]
 
 CASES = SHAPES + WINDOWS + GROUPS + LAYOUTS + MEMORY + TYPES + FUSED

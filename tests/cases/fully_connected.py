@@ -6,9 +6,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from helpers import (
-    BFLOAT16, COLUMN_MAJOR, FIRST_MAJOR_2D, FLOAT16, INT8, LAST_MAJOR_2D, ROW_MAJOR, Tensor, image, vector,
+    BFLOAT16,
+    COLUMN_MAJOR,
+    FIRST_MAJOR_2D,
+    FLOAT16,
+    INT8,
+    LAST_MAJOR_2D,
+    ROW_MAJOR,
+    Tensor,
+    image,
+    vector,
 )  # fmt: skip
-
 from openbnns import capi
 
 from ._base import INFERENCE_ONLY, TRAINABLE, Act, UnaryCase, act_rows
@@ -36,19 +44,34 @@ class FullyConnectedCase(UnaryCase):
     def backward_rows(self) -> tuple[str, ...]:
         assert self.w is not None
         layout = self.w.layout.name.removeprefix("BNNSDataLayout")
-        fused = ("fc.bwd.act", *act_rows(self.activation, "fused")) if not self.activation.is_identity else ("act.Identity.fused",)
+        fused = (
+            ("fc.bwd.act", *act_rows(self.activation, "fused"))
+            if not self.activation.is_identity
+            else ("act.Identity.fused",)
+        )
         bias = ("fc.bwd.db",) if self.b else ()
-        return ("fc.bwd.dx", "fc.bwd.dw", *bias, f"fc.w.{layout}", *fused, "fn.BNNSFilterApplyBackwardBatch", *self.rows)
+        return (
+            "fc.bwd.dx",
+            "fc.bwd.dw",
+            *bias,
+            f"fc.w.{layout}",
+            *fused,
+            "fn.BNNSFilterApplyBackwardBatch",
+            *self.rows,
+        )
 
     def create(self, w: Any, b: Any, threads: int) -> Any:
         assert self.w is not None
         return capi.BNNSFilterCreateLayerFullyConnected(
             capi.BNNSLayerParametersFullyConnected(
-                i_desc=self.x.descriptor(), w_desc=self.w.descriptor(w), o_desc=self.y.descriptor(),
-                bias=self.b.descriptor(b) if self.b else capi.BNNSNDArrayDescriptor(), activation=self.activation.struct,
+                i_desc=self.x.descriptor(),
+                w_desc=self.w.descriptor(w),
+                o_desc=self.y.descriptor(),
+                bias=self.b.descriptor(b) if self.b else capi.BNNSNDArrayDescriptor(),
+                activation=self.activation.struct,
             ),
             self.filter_parameters(threads),
-        )  # fmt: skip
+        )
 
 
 def weights(layout: Any, inputs: int, outputs: int, **options: Any) -> Tensor:
@@ -57,15 +80,19 @@ def weights(layout: Any, inputs: int, outputs: int, **options: Any) -> Tensor:
 
 
 def case(
-    name: str, inputs: int, outputs: int, batch: int = 1, layout: Any = ROW_MAJOR, bias: bool = True, w: Tensor | None = None,
+    name: str,
+    inputs: int,
+    outputs: int,
+    batch: int = 1,
+    layout: Any = ROW_MAJOR,
+    bias: bool = True,
+    w: Tensor | None = None,
     **options: Any,
-) -> FullyConnectedCase:  # fmt: skip
+) -> FullyConnectedCase:
     options.setdefault("x", vector(inputs))
     options.setdefault("y", vector(outputs))
     options.setdefault("b", vector(outputs) if bias else None)
-    return FullyConnectedCase(
-        f"fc-{name}", batch=batch, w=w or weights(layout, inputs, outputs), **options
-    )
+    return FullyConnectedCase(f"fc-{name}", batch=batch, w=w or weights(layout, inputs, outputs), **options)
 
 
 SIZES = [
@@ -92,7 +119,15 @@ MEMORY = [
     case("gaps", 17, 13, 5, gap=3),
     case("gaps-large", 256, 96, 33, gap=7, activation=Act("Tanh")),
     case("padded-vectors", 13, 7, 5, x=vector(13, stride=(2,)), y=vector(7, stride=(3,)), gap=5),
-    case("padded-vectors-packed-deltas", 13, 7, 2, x=vector(13, stride=(2,)), y=vector(7, stride=(3,)), packed_deltas=True),
+    case(
+        "padded-vectors-packed-deltas",
+        13,
+        7,
+        2,
+        x=vector(13, stride=(2,)),
+        y=vector(7, stride=(3,)),
+        packed_deltas=True,
+    ),
     case("image-input", 60, 7, 5, x=image(3, 4, 5)),
     case("padded-image-input", 60, 7, 2, x=image(3, 4, 5, stride=(1, 7, 30)), gap=4),
     case("image-output", 13, 12, 2, y=image(2, 3, 2)),

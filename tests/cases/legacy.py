@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from helpers import FLOAT16, IMAGE, INT8, ROW_MAJOR, Tensor, vector
-
 from openbnns import capi
 
 from . import activation, convolution, fully_connected
@@ -66,7 +65,9 @@ class LegacyFullyConnectedCase(FullyConnectedCase):
             in_size=self.x.count, out_size=self.y.count, weights=_data(self.w, w), bias=_data(self.b, b),
             activation=self.activation.struct,
         )  # fmt: skip
-        return capi.BNNSFilterCreateFullyConnectedLayer(_vector(self.x), _vector(self.y), p, self.filter_parameters(threads))
+        return capi.BNNSFilterCreateFullyConnectedLayer(
+            _vector(self.x), _vector(self.y), p, self.filter_parameters(threads)
+        )
 
 
 @dataclass(frozen=True)
@@ -94,17 +95,60 @@ _INT8 = {"data_type": INT8, "scale": 0.03, "bias": 0.1}
 CASES = [
     _of(LegacyConvolutionCase, convolution.case("plain", 3, 5, (7, 9), (3, 3), symmetric=(1, 1), batch=2)),
     _of(LegacyConvolutionCase, convolution.case("strided", 5, 17, (13, 9), (3, 2), step=(2, 3), batch=2, bias=False)),
-    _of(LegacyConvolutionCase, convolution.case("fused", 5, 7, (7, 9), (3, 3), batch=2, activation=Act("RectifiedLinear"),
-                                                client_pointer=False)),
-    _of(LegacyConvolutionCase, convolution.case("padded", 3, 4, (5, 6), (3, 3), batch=2, in_options={"stride": (1, 8, 50)},
-                                                out_options={"stride": (1, 9, 40)}, gap=3)),
-    _of(LegacyConvolutionCase, convolution.case("int8", 3, 4, (5, 6), (3, 3), batch=2, in_options=_INT8, trains=False,
-                                                kernel_options={"data_type": INT8, "scale": 0.01})),
+    _of(
+        LegacyConvolutionCase,
+        convolution.case(
+            "fused", 5, 7, (7, 9), (3, 3), batch=2, activation=Act("RectifiedLinear"), client_pointer=False
+        ),
+    ),
+    _of(
+        LegacyConvolutionCase,
+        convolution.case(
+            "padded",
+            3,
+            4,
+            (5, 6),
+            (3, 3),
+            batch=2,
+            in_options={"stride": (1, 8, 50)},
+            out_options={"stride": (1, 9, 40)},
+            gap=3,
+        ),
+    ),
+    _of(
+        LegacyConvolutionCase,
+        convolution.case(
+            "int8",
+            3,
+            4,
+            (5, 6),
+            (3, 3),
+            batch=2,
+            in_options=_INT8,
+            trains=False,
+            kernel_options={"data_type": INT8, "scale": 0.01},
+        ),
+    ),
     _of(LegacyFullyConnectedCase, fully_connected.case("plain", 17, 13, 5)),
-    _of(LegacyFullyConnectedCase, fully_connected.case("fused", 7, 113, 2, activation=Act("Tanh"), client_pointer=False)),
-    _of(LegacyFullyConnectedCase, fully_connected.case(
-        "half", 17, 13, 5, x=vector(17, data_type=FLOAT16), w=Tensor(ROW_MAJOR, (17, 13), data_type=FLOAT16), trains=False)),
+    _of(
+        LegacyFullyConnectedCase, fully_connected.case("fused", 7, 113, 2, activation=Act("Tanh"), client_pointer=False)
+    ),
+    _of(
+        LegacyFullyConnectedCase,
+        fully_connected.case(
+            "half",
+            17,
+            13,
+            5,
+            x=vector(17, data_type=FLOAT16),
+            w=Tensor(ROW_MAJOR, (17, 13), data_type=FLOAT16),
+            trains=False,
+        ),
+    ),
     _of(LegacyActivationCase, activation.case("tanh", Act("Tanh"), vector(113), batch=5)),
     _of(LegacyActivationCase, activation.case("softmax", Act("Softmax"), vector(17), batch=5, gap=3)),
-    _of(LegacyActivationCase, activation.case("convert", Act(), vector(17, **_INT8), y=vector(17), batch=2, trains=False)),
-]  # fmt: skip
+    _of(
+        LegacyActivationCase,
+        activation.case("convert", Act(), vector(17, **_INT8), y=vector(17), batch=2, trains=False),
+    ),
+]

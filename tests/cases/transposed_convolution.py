@@ -26,10 +26,21 @@ class TransposedConvolutionCase(ConvolutionCase):
 
 
 def case(
-    name: str, inputs: int, outputs: int, size: Pair, kernel: Pair, *, batch: int = 1, layout: Any = IOHRWR, bias: bool = True,
-    in_options: dict[str, Any] | None = None, out_options: dict[str, Any] | None = None,
-    kernel_options: dict[str, Any] | None = None, more: Pair = (0, 0), **options: Any,
-) -> TransposedConvolutionCase:  # fmt: skip
+    name: str,
+    inputs: int,
+    outputs: int,
+    size: Pair,
+    kernel: Pair,
+    *,
+    batch: int = 1,
+    layout: Any = IOHRWR,
+    bias: bool = True,
+    in_options: dict[str, Any] | None = None,
+    out_options: dict[str, Any] | None = None,
+    kernel_options: dict[str, Any] | None = None,
+    more: Pair = (0, 0),
+    **options: Any,
+) -> TransposedConvolutionCase:
     """From an image of ``size`` (height, width); ``more`` are rows and columns that no window reaches exactly."""
     step, dilation = options.get("step", (1, 1)), options.get("dilation", (1, 1))
     if "symmetric" in options:
@@ -84,6 +95,9 @@ MEMORY = [
 FUSED = [
     case(f"fused-{act.name}", 4, 5, (5, 6), (3, 3), step=(2, 2), batch=2, activation=act, bias=k % 4 != 1)
     for k, act in enumerate(TRAINABLE)
-] + [case(f"inference-{act.name}", 4, 5, (5, 6), (3, 3), batch=2, activation=act, trains=False) for act in INFERENCE_ONLY[::3]]
+] + [
+    case(f"inference-{act.name}", 4, 5, (5, 6), (3, 3), batch=2, activation=act, trains=False)
+    for act in INFERENCE_ONLY[::3]
+]
 
 CASES = SHAPES + LAYOUTS + MEMORY + FUSED

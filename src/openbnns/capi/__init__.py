@@ -30,6 +30,7 @@ from .legacy import (
     BNNSFilterCreatePoolingLayer,
     BNNSFilterCreateVectorActivationLayer,
 )
+from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,

@@ -34,10 +34,11 @@ def _c_name(function: int) -> str:
 
 def resolve_fused(activation: Any, who: str) -> Activation:
     """The activation of a layer, checked for being one that can be fused."""
-    function = check_function(activation.function, f"{who}.activation.function")
+    who += ".activation" if ": " in who else ": activation"
+    function = check_function(activation.function, f"{who}.function")
     if function in _STANDALONE_ONLY:
         raise Problem(
-            f"{who}.activation.function is {function_name(function)}, which cannot be fused into another layer. "
+            f"{who}.function is {function_name(function)}, which cannot be fused into another layer. "
             "Create it as a filter of its own with BNNSFilterCreateLayerActivation.",
             unsupported=True,
         )

@@ -131,6 +131,14 @@ class Filter:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.backward_call)
 
+    def apply_loss_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.apply_call)
+
+    def apply_backward_loss_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
     def apply_arithmetic_batch(self, caller: Caller, *arguments: Any) -> None:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.apply_call)
@@ -208,14 +216,15 @@ class UnaryFilter(Filter):
         if fixed is None or not (self.input.fast and self.output.fast):
             return
         core = engines._core
-        self.fast_forward = core.FastCall(
-            self.plan, False, [self._argument(X, self.input), self._argument(Y, self.output, output=True)], fixed, self.threads
-        ).run
+        forward = [self._argument(X, self.input, needed_with=1 << Y), self._argument(Y, self.output, output=True)]
+        self.fast_forward = core.FastCall(self.plan, False, forward, fixed, self.threads).run
         if self.trains_fast():
             self.fast_backward = core.FastCall(self.plan, True, self._backward_arguments(), fixed, self.threads).run
 
     def trains_fast(self) -> bool:
         """Whether backward calls may skip the checks of the slow path."""
+        if any(parameter.view.element is not FLOAT32 for parameter in self.parameters()):
+            return False
         try:
             check_trainable(self.activation, "", self.fused_function)
         except Problem:

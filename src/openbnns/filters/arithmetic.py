@@ -170,7 +170,9 @@ class Arithmetic(Filter):
             return
         core, samples = engines._core, [i for i in range(self.count) if self.same_place(i)]
         may_equal = sum(1 << A0 + i for i in samples)
-        inputs = [fast_argument(A0 + i, o, batched=self.batched[i]) for i, o in enumerate(self.operands)]
+        inputs = [
+            fast_argument(A0 + i, o, batched=self.batched[i], needed_with=1 << OUT) for i, o in enumerate(self.operands)
+        ]
         output = fast_argument(OUT, self.output, output=True, batched=self.out_batched, may_equal=may_equal)
         self.fast_forward = core.FastCall(self.plan, False, [*inputs, output], [], self.threads).run
         if self._trains_fast():

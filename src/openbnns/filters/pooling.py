@@ -94,7 +94,7 @@ class Pooling(UnaryFilter):
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(
             self.function, self.input.shape, self.output.shape, self.kernel, self.window.stride, self.window.dilation,
-            (self.window.padding[0], self.window.padding[2]), self.geometry.padding_wins, f,
+            (self.window.padding[0], self.window.padding[2]), self.geometry.padding_wins, True, f,
         )  # fmt: skip
 
     def prepare(self) -> None:
@@ -122,14 +122,17 @@ class Pooling(UnaryFilter):
         """Plane positions of a batch, checked."""
         if indices is None:
             return None
-        values = indices.read_integers().view(np.uint64)
+        raw = indices.read_integers().view(np.uint64)
+        values = raw
         _, height, width = self.output.shape if self.unpools else self.input.shape
         plane = np.uint64(height * width)
         if self.index_per_sample:
             values = values - plane * np.arange(values.shape[1], dtype=np.uint64)[None, :, None, None]
         outside = values >= plane
         if not self.unpools:
-            outside &= values != self._no_cell(indices.view)
+            no_cell = raw == (1 << indices.view.element.bits) - 1
+            outside &= ~no_cell
+            values = np.where(no_cell, np.uint64((1 << 64) - 1), values)
         if outside.any():
             n, c, row, column = (int(v) for v in np.argwhere(outside)[0])
             raise Problem(
@@ -137,10 +140,6 @@ class Pooling(UnaryFilter):
                 f"{column}, but a plane has positions 0 to {int(plane) - 1}. Pass the indices of the matching Max forward call."
             )
         return values
-
-    def _no_cell(self, view: View) -> np.uint64:
-        """What stands for a window without any cell of the input: the largest value of the index type."""
-        return np.uint64((1 << view.element.bits) - 1)
 
     def _write_indices(self, indices: Bound, values: NDArray[np.int64]) -> None:
         stored = values.astype(np.int64)

@@ -22,9 +22,14 @@ def plan(
     dilation: tuple[int, int],
     padding: tuple[int, int],
     padding_wins: bool,
+    wide_indices: bool,
     f: Activation,
 ) -> _core.Plan:
-    """Windows over (C, H, W) images; pairs are (vertical, horizontal), ``padding`` is (up, left); indices are uint64."""
+    """Windows over (C, H, W) images; pairs are (vertical, horizontal), ``padding`` is (up, left).
+
+    Indices are uint64, or uint32 without ``wide_indices``.
+    """
     return core.pooling(
-        function, list(in_shape), list(out_shape), list(kernel), list(stride), list(dilation), list(padding), padding_wins, spec(f)
-    )
+        function, list(in_shape), list(out_shape), list(kernel), list(stride), list(dilation), list(padding), padding_wins,
+        wide_indices, spec(f),
+    )  # fmt: skip

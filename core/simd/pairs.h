@@ -1,0 +1,39 @@
+// Neighbours taken apart and put together: 2 * kWidth floats as their even and odd ones.
+#pragma once
+#include "simd/vec.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+#if defined(__AVX512F__)
+#define OPENBNNS_EVENS 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define OPENBNNS_ODDS 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#define OPENBNNS_LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define OPENBNNS_HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#elif defined(__AVX2__)
+#define OPENBNNS_EVENS 0, 2, 4, 6, 8, 10, 12, 14
+#define OPENBNNS_ODDS 1, 3, 5, 7, 9, 11, 13, 15
+#define OPENBNNS_LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define OPENBNNS_HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#else
+#define OPENBNNS_EVENS 0, 2, 4, 6
+#define OPENBNNS_ODDS 1, 3, 5, 7
+#define OPENBNNS_LOW 0, 4, 1, 5
+#define OPENBNNS_HIGH 2, 6, 3, 7
+#endif
+
+OPENBNNS_INLINE Vec evens(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_EVENS); }
+OPENBNNS_INLINE Vec odds(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_ODDS); }
+
+OPENBNNS_INLINE void store_interleaved(float* to, Vec even, Vec odd) {
+  store(to, __builtin_shufflevector(even, odd, OPENBNNS_LOW));
+  store(to + kWidth, __builtin_shufflevector(even, odd, OPENBNNS_HIGH));
+}
+
+#undef OPENBNNS_EVENS
+#undef OPENBNNS_ODDS
+#undef OPENBNNS_LOW
+#undef OPENBNNS_HIGH
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,67 @@
+"""Losses under their C names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Problem, record
+from ..filters.loss import STRUCTS, Loss, LossStruct
+from ._calls import BNNSFilter, attempt, create
+from .structs import BNNSFilterParameters
+
+
+def BNNSFilterCreateLayerLoss(
+    layer_params: LossStruct | Any, filter_params: BNNSFilterParameters | None = None
+) -> BNNSFilter | None:
+    """Build a loss filter; ``layer_params`` is the BNNSLayerParametersLoss... struct that belongs to its function."""
+    who = "BNNSFilterCreateLayerLoss"
+    if layer_params is None:
+        record(Problem(f"{who}: layer_params is NULL. Pass the BNNSLayerParametersLoss struct that belongs to the function."))
+        return None
+    if not isinstance(layer_params, STRUCTS):
+        names = ", ".join(struct.__name__ for struct in STRUCTS)
+        raise TypeError(f"{who}: layer_params must be one of {names}, not {type(layer_params).__name__}.")
+    return create(Loss, who, layer_params, type(layer_params), filter_params)
+
+
+def BNNSLossFilterApplyBatch(
+    filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, labels: Any, labels_stride: int, weights: Any,
+    weights_size: int, out: Any, in_delta: Any, in_delta_stride: int,
+) -> int:  # fmt: skip
+    """Compute a loss and, if ``in_delta`` is given, its gradient as if the loss were the last layer.
+
+    ``weights_size`` counts the weights: 0 for none, 1 for one factor, or one per loss.
+    """
+    if (
+        isinstance(filter, Loss)
+        and filter.fast_forward(
+            batch_size, in_, in_stride, labels, labels_stride, weights, weights_size, out, in_delta, in_delta_stride
+        ) == 0
+    ):  # fmt: skip
+        return 0
+    return attempt(
+        "BNNSLossFilterApplyBatch", filter, "apply_loss_batch", batch_size, in_, in_stride, labels, labels_stride, weights,
+        weights_size, out, in_delta, in_delta_stride,
+    )  # fmt: skip
+
+
+def BNNSLossFilterApplyBackwardBatch(
+    filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int, labels: Any,
+    labels_stride: int, weights: Any, weights_size: int, out_delta: Any, out_delta_stride: int,
+) -> int:  # fmt: skip
+    """The gradient of a loss, chained with the gradient ``out_delta`` that arrives at it.
+
+    ``out_delta`` holds one value, or with reduction None the values of one sample, ``out_delta_stride`` apart.
+    """
+    if (
+        isinstance(filter, Loss)
+        and filter.fast_backward(
+            batch_size, in_, in_stride, in_delta, in_delta_stride, labels, labels_stride, weights, weights_size, out_delta,
+            out_delta_stride,
+        ) == 0
+    ):  # fmt: skip
+        return 0
+    return attempt(
+        "BNNSLossFilterApplyBackwardBatch", filter, "apply_backward_loss_batch", batch_size, in_, in_stride, in_delta,
+        in_delta_stride, labels, labels_stride, weights, weights_size, out_delta, out_delta_stride,
+    )  # fmt: skip
