@@ -246,7 +246,10 @@ EVERY = [f for f in range(36) if f not in (9, 10, 13, 14)]
 
 def draw_activation(draw: Draw, choices: list[int]) -> capi.BNNSActivation:
     alpha, beta = draw.one([(0.5, 1.5), (1.0, 1.0), (0.25, 2.0), (-0.5, 0.5), (0.0, 1.0), (0.7, 0.1)])
-    return capi.BNNSActivation(function=int(draw.one(choices)), alpha=alpha, beta=beta)
+    function = int(draw.one(choices))
+    if function == capi.BNNSActivationFunctionCELU:  # with a negative alpha it grows like exp and overflows float32 first
+        alpha = abs(alpha)
+    return capi.BNNSActivation(function=function, alpha=alpha, beta=beta)
 
 
 def filter_parameters(draw: Draw) -> capi.BNNSFilterParameters | None:

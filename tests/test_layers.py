@@ -67,7 +67,7 @@ def test_fully_connected_forward_of_a_batch_and_of_one_sample() -> None:
 
 
 def test_fully_connected_backward_gives_all_gradients() -> None:
-    layer, w, b = dense(activation=ob.ActivationFunction.tanh())
+    layer, w, _ = dense(activation=ob.ActivationFunction.tanh())
     x, dy = numbers(5, 6), numbers(5, 4, seed=2)
     y = layer.apply(x)
     dz = dy * (1 - y * y)
@@ -124,7 +124,9 @@ def test_a_layer_without_bias_has_no_bias_gradient() -> None:
     layer = ob.FullyConnectedLayer(weights=numbers(4, 6))
     x = numbers(2, 6)
     assert layer.apply_backward(x, layer.apply(x), numbers(2, 4)).bias is None
-    with pytest.raises(ob.LayerApplyError, match=r"generating_bias_gradient is given, but this layer has no gradient of bias"):
+    with pytest.raises(
+        ob.LayerApplyError, match=r"generating_bias_gradient is given, but this layer has no gradient of bias"
+    ):
         layer.apply_backward(x, None, numbers(2, 4), generating_bias_gradient=np.zeros(4, np.float32))
 
 
@@ -151,7 +153,9 @@ def test_samples_may_have_any_shape_with_the_right_number_of_elements() -> None:
 
 @pytest.mark.parametrize("shape", [(6,), (5, 6), (1, 6)])
 def test_arrays_at_creation_are_one_sample_or_a_batch(shape: tuple[int, ...]) -> None:
-    layer = ob.FullyConnectedLayer(input=numbers(*shape), output=np.zeros((*shape[:-1], 4), np.float32), weights=numbers(4, 6))
+    layer = ob.FullyConnectedLayer(
+        input=numbers(*shape), output=np.zeros((*shape[:-1], 4), np.float32), weights=numbers(4, 6)
+    )
     assert layer.apply(numbers(9, 6)).shape == (9, 4)
 
 
@@ -222,10 +226,14 @@ def test_batch_size_follows_from_the_memory_of_descriptors() -> None:
 def test_descriptors_with_gaps() -> None:
     rows = ob.Shape.vector(6, stride=2)
     w = numbers(4, 6)
-    layer = ob.FullyConnectedLayer(input=rows, weights=described(ob.Shape.matrix_row_major(6, 4), w), output=ob.Shape.vector(4))
+    layer = ob.FullyConnectedLayer(
+        input=rows, weights=described(ob.Shape.matrix_row_major(6, 4), w), output=ob.Shape.vector(4)
+    )
     memory = numbers(2, 12)
     close(layer.apply(described(rows, memory), batch_size=2), memory[:, ::2] @ w.T)
-    with pytest.raises(ob.LayerApplyError, match=r"input: this tensor was described as Vector .* which no plain array holds"):
+    with pytest.raises(
+        ob.LayerApplyError, match=r"input: this tensor was described as Vector .* which no plain array holds"
+    ):
         layer.apply(memory)
 
 
@@ -251,7 +259,12 @@ def test_bad_descriptors() -> None:
 
 
 def correlate(
-    x: Array, w: Array, *, stride: tuple[int, int] = (1, 1), edges: tuple[int, int, int, int] = (0, 0, 0, 0), groups: int = 1
+    x: Array,
+    w: Array,
+    *,
+    stride: tuple[int, int] = (1, 1),
+    edges: tuple[int, int, int, int] = (0, 0, 0, 0),
+    groups: int = 1,
 ) -> Array:
     """Naive convolution; stride is (x, y), edges are left, right, up, down."""
     left, right, up, down = edges
@@ -288,7 +301,11 @@ def test_convolution_stride_is_horizontal_first_and_output_is_inferred() -> None
 def test_convolution_backward_agrees_with_its_adjoint() -> None:
     w, x = numbers(4, 2, 3, 3), numbers(2, 4, 6, 5)
     layer = ob.ConvolutionLayer(
-        input=x, weights=w, bias=np.zeros(4, np.float32), group_count=2, padding=ob.ConvolutionPadding.symmetric(x=1, y=1)
+        input=x,
+        weights=w,
+        bias=np.zeros(4, np.float32),
+        group_count=2,
+        padding=ob.ConvolutionPadding.symmetric(x=1, y=1),
     )
     y = layer.apply(x)
     close(y, correlate(x, w, edges=(1, 1, 1, 1), groups=2))
@@ -305,7 +322,11 @@ def test_convolution_backward_agrees_with_its_adjoint() -> None:
 def test_transposed_convolution_takes_weights_in_out_first() -> None:
     v, x = numbers(3, 2, 3, 3), numbers(2, 3, 4, 5)  # (in, out, kh, kw)
     layer = ob.ConvolutionLayer(
-        type=ob.ConvolutionType.TRANSPOSED, input=x, weights=v, stride=2, padding=ob.ConvolutionPadding.symmetric(x=1, y=1)
+        type=ob.ConvolutionType.TRANSPOSED,
+        input=x,
+        weights=v,
+        stride=2,
+        padding=ob.ConvolutionPadding.symmetric(x=1, y=1),
     )
     scattered = np.zeros((2, 2, 9, 11))
     for row in range(4):
@@ -360,7 +381,9 @@ def test_axes_of_arrays_are_numpy_axes_of_one_sample(axes: list[int] | None, num
     close(layer.apply_backward(x, y, dy).input, y * (dy - (dy * y).sum(numpy_axes, keepdims=True)))
 
 
-@pytest.mark.parametrize(("axes", "numpy_axes"), [(None, (3,)), ([0], (3,)), ([2], (1,)), ([3], (0,)), ([0, 1], (2, 3))])
+@pytest.mark.parametrize(
+    ("axes", "numpy_axes"), [(None, (3,)), ([0], (3,)), ([2], (1,)), ([3], (0,)), ([0, 1], (2, 3))]
+)
 def test_axes_of_shapes_are_those_of_size(axes: list[int] | None, numpy_axes: tuple[int, ...]) -> None:
     x = numbers(2, 3, 4, 5)
     layer = ob.ActivationLayer(function=ob.ActivationFunction.softmax(), input=ob.Shape.image_chw(5, 4, 3), axes=axes)
@@ -375,7 +398,9 @@ def test_default_axis_of_arrays_with_many_axes_is_the_last() -> None:
 
 def test_alpha_is_trained_and_can_be_edited() -> None:
     x, dy = numbers(4, 5), numbers(4, 5, seed=2)
-    layer = ob.ActivationLayer(function=ob.ActivationFunction.leaky_rectified_linear(alpha=0.25), input=ob.Shape.vector(5))
+    layer = ob.ActivationLayer(
+        function=ob.ActivationFunction.leaky_rectified_linear(alpha=0.25), input=ob.Shape.vector(5)
+    )
     y = layer.apply(x)
     dx, alpha = layer.apply_backward(x, y, dy)
     close(dx, np.where(x >= 0, dy, 0.25 * dy))
@@ -385,7 +410,9 @@ def test_alpha_is_trained_and_can_be_edited() -> None:
     layer.alpha[...] = 0.5
     close(layer.apply(x), np.where(x >= 0, x, 0.5 * x))
 
-    per_channel = ob.ActivationLayer(function=ob.ActivationFunction.prelu_per_channel(), input=ob.Shape.image_chw(4, 4, 3))
+    per_channel = ob.ActivationLayer(
+        function=ob.ActivationFunction.prelu_per_channel(), input=ob.Shape.image_chw(4, 4, 3)
+    )
     assert per_channel.alpha is not None
     assert per_channel.alpha.shape == (3,)
     assert per_channel.beta is None
@@ -421,7 +448,9 @@ def test_apply_activation_and_conversion() -> None:
     close(ob.apply_activation(ob.ActivationFunction.identity(), half, np.empty((2, 6), np.float32)), half)
     descriptor = described(ob.Shape.vector(6), x)
     close(ob.apply_activation(ob.ActivationFunction.abs(), descriptor, batch_size=2), np.abs(x))
-    with pytest.raises(ob.LayerApplyError, match=r"apply_activation: output has shape \(2, 5\)|apply_activation: input is"):
+    with pytest.raises(
+        ob.LayerApplyError, match=r"apply_activation: output has shape \(2, 5\)|apply_activation: input is"
+    ):
         ob.apply_activation(ob.ActivationFunction.abs(), x, np.empty((2, 5), np.float32))
 
 
@@ -467,7 +496,10 @@ def test_binary_arithmetic_with_a_parameter() -> None:
 def test_operands_given_at_creation_may_be_left_out_of_calls() -> None:
     b = numbers(4)
     layer = ob.BinaryArithmeticLayer(
-        input_a=ob.Shape.vector(4), input_b=b, input_b_descriptor_type=ROLE.CONSTANT, function=ob.ArithmeticBinaryFunction.ADD
+        input_a=ob.Shape.vector(4),
+        input_b=b,
+        input_b_descriptor_type=ROLE.CONSTANT,
+        function=ob.ArithmeticBinaryFunction.ADD,
     )
     a = numbers(3, 4)
     close(layer.apply(a), a + b)
@@ -476,7 +508,9 @@ def test_operands_given_at_creation_may_be_left_out_of_calls() -> None:
     result = layer.apply_backward(a, b, None, a)
     close(result.input_a, a)
     assert result.input_b is None
-    with pytest.raises(ob.LayerApplyError, match=r"generating_input_b_gradient is given, but .* no gradient of input b"):
+    with pytest.raises(
+        ob.LayerApplyError, match=r"generating_input_b_gradient is given, but .* no gradient of input b"
+    ):
         layer.apply_backward(a, b, None, a, skip, np.zeros(4, np.float32))
 
 
@@ -532,12 +566,12 @@ class DotFilter(Filter):
 
     def apply_two_input_batch(self, caller: Any, *arguments: Any) -> None:
         self.require_alive(caller)
-        batch, a, _, b, _, y, _ = arguments
+        _, a, _, b, _, y, _ = arguments
         np.multiply(a, b, out=y)
 
     def apply_backward_two_input_batch(self, caller: Any, *arguments: Any) -> None:
         self.require_alive(caller)
-        batch, a, _, da, _, b, _, db, _, y, _, dy, _, weights, bias = arguments
+        _, a, _, da, _, b, _, db, _, _, _, dy, _, _, _ = arguments
         if da is not None:
             da.data[...] = dy.data * b
         if db is not None:
@@ -660,63 +694,75 @@ def frozen(shape: tuple[int, ...]) -> Array:
 X, DY = numbers(5, 6), numbers(5, 4)
 APPLY_MISTAKES: list[tuple[Callable[[ob.FullyConnectedLayer], Any], type[Exception], str]] = [
     (
-        lambda l: l.apply(X.astype(np.float64)),
+        lambda layer: layer.apply(X.astype(np.float64)),
         TypeError,
         r"^FullyConnectedLayer\.apply: input is float64, but this layer takes float32 here\. .*\.astype\(np\.float32\)",
     ),
-    (lambda l: l.apply([1.0] * 6), TypeError, r"apply: input is of type list.*np\.asarray\(x, np\.float32\)"),
-    (lambda l: l.apply(None), ValueError, r"apply: input is None, but it is needed"),
+    (lambda layer: layer.apply([1.0] * 6), TypeError, r"apply: input is of type list.*np\.asarray\(x, np\.float32\)"),
+    (lambda layer: layer.apply(None), ValueError, r"apply: input is None, but it is needed"),
     (
-        lambda l: l.apply(numbers(5, 7)),
+        lambda layer: layer.apply(numbers(5, 7)),
         ValueError,
         r"apply: input has shape \(5, 7\), but this layer expects \(6,\), or \(N, 6\) with a batch",
     ),
-    (lambda l: l.apply(numbers(5, 2, 3)), ValueError, r"input has shape \(5, 2, 3\).*\.reshape\(\(5, 6\)\)"),
-    (lambda l: l.apply(X, np.zeros((5, 3), np.float32)), ValueError, r"output has shape \(5, 3\).*expects \(4,\)"),
+    (lambda layer: layer.apply(numbers(5, 2, 3)), ValueError, r"input has shape \(5, 2, 3\).*\.reshape\(\(5, 6\)\)"),
     (
-        lambda l: l.apply(X, np.zeros((5, 4))),
+        lambda layer: layer.apply(X, np.zeros((5, 3), np.float32)),
+        ValueError,
+        r"output has shape \(5, 3\).*expects \(4,\)",
+    ),
+    (
+        lambda layer: layer.apply(X, np.zeros((5, 4))),
         TypeError,
         r"output is float64, but this layer writes float32 here\. Pass np\.empty\(\(5, 4\), np\.float32\)",
     ),
     (
-        lambda l: l.apply(X, np.zeros((4, 5), np.float32).T),
+        lambda layer: layer.apply(X, np.zeros((4, 5), np.float32).T),
         ValueError,
         r"output of shape \(5, 4\) is not C-contiguous \(strides \(4, 20\)\), so results would be lost in a copy",
     ),
-    (lambda l: l.apply(X, frozen((5, 4))), ValueError, r"output is read-only, but the call writes to it"),
-    (lambda l: l.apply(X, np.zeros((3, 4), np.float32)), ValueError, r"output holds 3 sample\(s\), but input holds 5"),
-    (lambda l: l.apply(X, batch_size=4), ValueError, r"input holds 5 sample\(s\), but batch_size is 4"),
-    (lambda l: l.apply(X, batch_size=-1), ValueError, r"batch_size is -1"),
-    (lambda l: l.apply(X, batch_size=5.0), TypeError, r"batch_size must be an integer, not float"),
-    (lambda l: l.apply(X, batch_size=True), TypeError, r"batch_size must be an integer, not bool"),
-    (lambda l: l.apply_backward(X, DY), ValueError, r"^FullyConnectedLayer\.apply_backward: output_gradient is None"),
+    (lambda layer: layer.apply(X, frozen((5, 4))), ValueError, r"output is read-only, but the call writes to it"),
     (
-        lambda l: l.apply_backward(X, None, DY),
+        lambda layer: layer.apply(X, np.zeros((3, 4), np.float32)),
+        ValueError,
+        r"output holds 3 sample\(s\), but input holds 5",
+    ),
+    (lambda layer: layer.apply(X, batch_size=4), ValueError, r"input holds 5 sample\(s\), but batch_size is 4"),
+    (lambda layer: layer.apply(X, batch_size=-1), ValueError, r"batch_size is -1"),
+    (lambda layer: layer.apply(X, batch_size=5.0), TypeError, r"batch_size must be an integer, not float"),
+    (lambda layer: layer.apply(X, batch_size=True), TypeError, r"batch_size must be an integer, not bool"),
+    (
+        lambda layer: layer.apply_backward(X, DY),
+        ValueError,
+        r"^FullyConnectedLayer\.apply_backward: output_gradient is None",
+    ),
+    (
+        lambda layer: layer.apply_backward(X, None, DY),
         ValueError,
         r"apply_backward: output is None, but the fused activation is differentiated from the forward output",
     ),
     (
-        lambda l: l.apply_backward(None, DY, DY),
+        lambda layer: layer.apply_backward(None, DY, DY),
         ValueError,
         r"input is None, but the weights gradient needs the forward input\. Pass it, or no generating_weights_gradient",
     ),
     (
-        lambda l: l.apply_backward(X, DY, DY, generating_weights_gradient=np.zeros((6, 4), np.float32)),
+        lambda layer: layer.apply_backward(X, DY, DY, generating_weights_gradient=np.zeros((6, 4), np.float32)),
         ValueError,
         r"generating_weights_gradient has shape \(6, 4\), but this layer expects \(4, 6\)",
     ),
     (
-        lambda l: l.apply_backward(X, DY, DY, generating_weights_gradient=np.zeros((6, 4), np.float32).T),
+        lambda layer: layer.apply_backward(X, DY, DY, generating_weights_gradient=np.zeros((6, 4), np.float32).T),
         ValueError,
         r"generating_weights_gradient of shape \(4, 6\) is not C-contiguous",
     ),
     (
-        lambda l: l.apply_backward(X, DY, DY, generating_bias_gradient=frozen((4,))),
+        lambda layer: layer.apply_backward(X, DY, DY, generating_bias_gradient=frozen((4,))),
         ValueError,
         r"generating_bias_gradient is read-only",
     ),
     (
-        lambda l: l.apply_backward(X, DY, DY.astype(np.float16)),
+        lambda layer: layer.apply_backward(X, DY, DY.astype(np.float16)),
         TypeError,
         r"output_gradient is float16, but this layer takes float32",
     ),
@@ -735,7 +781,9 @@ def test_outputs_that_collide() -> None:
     layer, *_ = dense(inputs=4, outputs=4)
     x = numbers(4, 4)
     shared = np.zeros((4, 4), np.float32)
-    with pytest.raises(ob.LayerApplyError, match=r"generating_input_gradient and generating_weights_gradient share memory"):
+    with pytest.raises(
+        ob.LayerApplyError, match=r"generating_input_gradient and generating_weights_gradient share memory"
+    ):
         layer.apply_backward(x, None, x, shared, shared)
 
 
@@ -868,7 +916,9 @@ def test_mistakes_with_operands() -> None:
     a = numbers(2, 3)
     with pytest.raises(ob.LayerApplyError, match=r"BinaryArithmeticLayer.apply: input_b is None, but it is needed"):
         layer.apply(a)
-    with pytest.raises(ob.LayerApplyError, match=r"apply_backward: input_b is None, but the derivative of Multiply needs"):
+    with pytest.raises(
+        ob.LayerApplyError, match=r"apply_backward: input_b is None, but the derivative of Multiply needs"
+    ):
         layer.apply_backward(a, None, None, a)
     with pytest.raises(ob.LayerApplyError, match=r"apply: input_b holds 1 sample\(s\), but input_a holds 2"):
         layer.apply(a, a[0])

@@ -35,6 +35,7 @@ from openbnns import capi
 
 def assert_trustworthy(case: Case, name: str, expected: Any) -> None:
     """Comparing zeros with zeros proves nothing: most results must differ from 0, or the case must say why not."""
+    assert np.isfinite(expected).all(), f"{case.id}: {name} is not finite, so NaN might be compared with NaN"
     zeros = float(np.mean(expected == 0))
     if name not in case.mostly_zero:
         assert zeros <= 0.75, (

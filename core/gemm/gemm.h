@@ -17,9 +17,9 @@ struct MatrixProduct {
   float* c;  // [m][ldc]
   int64_t ldc;
   bool transpose_a = false, transpose_b = false;
-  bool accumulate = false;               // add to C; excludes the biases
-  const float* row_bias = nullptr;       // [m], added to every column
-  const float* column_bias = nullptr;    // [n], added to every row
+  bool accumulate = false;                     // add to C; excludes the biases
+  const float* row_bias = nullptr;             // [m], added to every column
+  const float* column_bias = nullptr;          // [n], added to every row
   const ActivationSpec* activation = nullptr;  // elementwise, applied to the finished C; null: none
 };
 

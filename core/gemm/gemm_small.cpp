@@ -12,9 +12,8 @@ namespace {
 // Lane j of the result is the sum of the lanes of r[j].
 OPENBNNS_INLINE Vec sum_each(Vec* r) {
   constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2)
-    OPENBNNS_UNROLL for (int i = 0; i < half; i++)
-      r[i] = interleave_low(r[i], r[i + half], lanes) + interleave_high(r[i], r[i + half], lanes);
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++) r[i] =
+      interleave_low(r[i], r[i + half], lanes) + interleave_high(r[i], r[i + half], lanes);
   return r[0];
 }
 
@@ -26,8 +25,8 @@ OPENBNNS_INLINE void finish(const MatrixProduct& p, int64_t row, int64_t column,
   lanes.store(c, sum);
 }
 
-// c[row][column + j] = a[row][:] . b[column + j][:] for j < count <= kWidth: both operands run along k, lanes are summed
-// once at the end.
+// c[row][column + j] = a[row][:] . b[column + j][:] for j < count <= kWidth: both operands run along k, lanes are
+// summed once at the end.
 void dot_products(const MatrixProduct& p, int64_t row, int64_t column, int count) {
   const float* a = p.a + row * p.lda;
   const float* b = p.b + column * p.ldb;
@@ -67,15 +66,15 @@ void broadcast_products(const MatrixProduct& p, int64_t row, int64_t column, Lan
   OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[m][v] = Vec{};
   for (int64_t k = 0; k < p.k; k++, a += step_stride, b += p.ldb) {
     Vec column_values[kVectors];
-    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-      column_values[v] = v < kVectors - 1 ? load(b + v * kWidth) : last.load(b + v * kWidth);
+    OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) column_values[v] =
+        v < kVectors - 1 ? load(b + v * kWidth) : last.load(b + v * kWidth);
     OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) {
       Vec x = splat(a[m * row_stride]);
       OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) sum[m][v] += x * column_values[v];
     }
   }
   OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-    finish(p, row + m, column + v * kWidth, v < kVectors - 1 ? Lanes(kWidth) : last, sum[m][v]);
+      finish(p, row + m, column + v * kWidth, v < kVectors - 1 ? Lanes(kWidth) : last, sum[m][v]);
 }
 
 template <int kRows>
@@ -88,7 +87,7 @@ void broadcast_rows(const MatrixProduct& p, int64_t row) {
     broadcast_products<kRows, 1>(p, row, column, Lanes(std::min<int64_t>(kWidth, p.n - column)));
 }
 
-constexpr int kDotRows = 4;        // more rows: transposing B once is cheaper than summing lanes for each
+constexpr int kDotRows = 4;         // more rows: transposing B once is cheaper than summing lanes for each
 constexpr int kBroadcastRows = 12;  // more rows: copying B to unit stride pays
 
 }  // namespace

@@ -23,12 +23,18 @@ TileKernel tile_kernel(TileForm form, int blocks, int rows) {
       return pair_kernel(blocks, rows);
     case TileForm::Planes:
       return KernelTable<1, 1, 1, Rows::Plain>::get(blocks, rows);
-    case TileForm::Columns:
-      return KernelTable<kColumnPixels, 1, kDepth, Rows::Plain>::get(blocks, rows);
     case TileForm::Pixels1:
       return pixels_kernel<1>(blocks, rows);
+    case TileForm::Pixels2:
+      return pixels_kernel<2>(blocks, rows);
+    case TileForm::Pixels3:
+      return pixels_kernel<3>(blocks, rows);
     case TileForm::Pixels4:
       return pixels_kernel<4>(blocks, rows);
+    case TileForm::Pixels5:
+      return pixels_kernel<5>(blocks, rows);
+    case TileForm::Pixels6:
+      return pixels_kernel<6>(blocks, rows);
     case TileForm::Pixels7:
       return pixels_kernel<7>(blocks, rows);
     case TileForm::Matrix:

@@ -27,7 +27,8 @@ constexpr int kWideBlocks = 1, kWideRows = 2, kNarrowRows = 2, kWeightRows = 2;
 #endif
 constexpr int kWideColumns = kWideBlocks * kBlock;
 
-// What happens to the finished tile: Set writes it, Add adds it to C, the others write it plus bias[column] or bias[row].
+// What happens to the finished tile: Set writes it, Add adds it to C, the others write it plus bias[column] or
+// bias[row].
 enum class Write { Set, Add, ColumnBias, RowBias };
 
 struct Tile {
@@ -53,17 +54,20 @@ using TileKernel = void (*)(const Tile&);
 // How A_i is stored, and how many steps of depth every entry has. Strides are constants of the kernel so that each
 // scalar of A is one base address plus a displacement.
 enum class TileForm {
-  Matrix,    // A[row][k] at row * 16 + k, depth 4: matrix product
-  Edge,      // the same, with rows left out at the ends: convolution
-  Pair,      // the same, with the rows of two images: convolution with short rows
-  Planes,    // A[row][k] at row, depth 1: weights against rows of an image
-  Columns,   // A[row][k] at row * kColumnPixels + k, depth 4: few channels, gradient of the weights
-  Pixels1,   // A[row][k] at row + k * 16, depth 1, at most kWeightRows rows: gradient of the weights
-  Pixels4,   // the same, depth 4
-  Pixels7,   // the same, depth 7
+  Matrix,   // A[row][k] at row * 16 + k, depth 4: matrix product
+  Edge,     // the same, with rows left out at the ends: convolution
+  Pair,     // the same, with the rows of two images: convolution with short rows
+  Planes,   // A[row][k] at row, depth 1: weights against rows of an image
+  Pixels1,  // A[row][k] at row + k * 16, depth 1, at most kWeightRows rows: gradient of the weights
+  Pixels2,  // the same, depth 2, and so on
+  Pixels3,
+  Pixels4,
+  Pixels5,
+  Pixels6,
+  Pixels7,
 };
-constexpr int kDepth = 4;            // of Matrix, Edge, Pair, Columns
-constexpr int kColumnPixels = 128;   // row length of the patches matrix [tap][pixel] of convolutions with few channels
+constexpr int kDepth = 4;           // of Matrix, Edge, Pair
+constexpr int kColumnPixels = 128;  // row length of the patches matrix [tap][pixel] of convolutions with few channels
 
 // blocks is 1 or kWideBlocks; rows is at most max_rows(blocks) (kWeightRows for the Pixels forms).
 TileKernel tile_kernel(TileForm form, int blocks, int rows);

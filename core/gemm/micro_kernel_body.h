@@ -32,8 +32,8 @@ struct MicroKernel {
       const float* second = kKind == Rows::Pair ? a + a_pair : a;
       OPENBNNS_UNROLL for (int k = 0; k < kSteps; k++) {
         Vec column[kVectors];
-        OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-          column[v] = load(b + k * kBlock + (v / kParts) * b_block + (v % kParts) * kWidth);
+        OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) column[v] =
+            load(b + k * kBlock + (v / kParts) * b_block + (v % kParts) * kWidth);
         OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) {
           if (row % kHalf < kFirst || row % kHalf >= kHalf - kLast) continue;
           Vec x = splat(row < kHalf ? a[row * kRowStride + k * kStepStride]
@@ -60,11 +60,11 @@ struct MicroKernel {
         break;
       case Write::RowBias:
         OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-          store(address(t, row, v), sum[row][v] + splat(t.bias[row]));
+            store(address(t, row, v), sum[row][v] + splat(t.bias[row]));
         break;
       case Write::Set:
         OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-          store(address(t, row, v), sum[row][v]);
+            store(address(t, row, v), sum[row][v]);
         break;
     }
   }
@@ -72,10 +72,10 @@ struct MicroKernel {
   static void run(const Tile& t) {
     Vec sum[kRows][kVectors];
     OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-      sum[row][v] = Vec{};
+        sum[row][v] = Vec{};
     if (t.write == Write::Add)
       OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int q = 0; q < kBlocks; q++)
-        __builtin_prefetch(address(t, row, q * kParts), 1);
+          __builtin_prefetch(address(t, row, q * kParts), 1);
     if constexpr (kKind == Rows::Plain) {
       multiply<0, 0>(t, 0, t.entries, sum);
     } else {

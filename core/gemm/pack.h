@@ -93,14 +93,14 @@ inline void unpack_block(const float* block, int64_t count, float* planes, int64
       if (have == kWidth) {
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(block + (j + i) * kBlock + part);
       } else {
-        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++)
-          r[i] = load(block + (j + (i < have ? i : have - 1)) * kBlock + part);
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] =
+            load(block + (j + (i < have ? i : have - 1)) * kBlock + part);
       }
       transpose(r);
       float* to = planes + part * plane_stride + j;
       if (have == kWidth && have_rows == kWidth) {
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++)
-          store(to + i * plane_stride, kAdd ? load(to + i * plane_stride) + r[i] : r[i]);
+            store(to + i * plane_stride, kAdd ? load(to + i * plane_stride) + r[i] : r[i]);
       } else {
         float square[kWidth * kWidth];
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(square + i * kWidth, r[i]);

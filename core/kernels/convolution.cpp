@@ -15,8 +15,7 @@ constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_
                                                make_reference_forward};
 constexpr MakeImageKernel kBackwardDataKernels[] = {make_pointwise_backward_data, make_few_backward_data,
                                                     make_direct_backward_data, make_reference_backward_data};
-constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_weights, make_direct_weights,
-                                                 make_reference_weights};
+constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_weights, make_direct_weights, make_reference_weights};
 
 template <class Make, size_t kCount>
 auto first_that_takes(const Make (&list)[kCount], const ConvolutionShape& shape) {
@@ -52,8 +51,8 @@ class ConvolutionPlan : public Plan {
   // y = f(conv(x, w) + b); transposed: y = f(adjoint of conv at x + b)
   void forward(const Call& call) override {
     const ActivationSpec* f = is_identity(activation_) ? nullptr : &activation_;
-    ImageCall c{input(call), call.address[W], call.address[B], f, out_width(), call.address[Y], call.stride[Y], false,
-                call.batch, call.threads};
+    ImageCall c{input(call),     call.address[W], call.address[B], f,          out_width(),
+                call.address[Y], call.stride[Y],  false,           call.batch, call.threads};
     (transposed_ ? backward_data_ : forward_)->run(c);
   }
 
@@ -61,15 +60,14 @@ class ConvolutionPlan : public Plan {
   void backward(const Call& call) override {
     ImageSource dz = gradient(call);
     if (call.address[DX]) {
-      ImageCall c{dz, call.address[W], nullptr, nullptr, 0, call.address[DX], call.stride[DX], call.adds(DX), call.batch,
-                  call.threads};
+      ImageCall c{dz,         call.address[W], nullptr, nullptr, 0, call.address[DX], call.stride[DX], call.adds(DX),
+                  call.batch, call.threads};
       (transposed_ ? forward_ : backward_data_)->run(c);
     }
     // The weights kernel of the inner convolution sums its second image for the bias; that is dz unless transposed.
     float* db = transposed_ ? nullptr : call.address[DB];
     if (call.address[DW] || db) {
-      WeightsCall c{input(call),   dz,           call.address[DW], db, call.adds(DW),
-                    call.adds(DB), call.batch, call.threads};
+      WeightsCall c{input(call), dz, call.address[DW], db, call.adds(DW), call.adds(DB), call.batch, call.threads};
       if (transposed_) std::swap(c.x, c.dy);
       weights_->run(c);
     }
@@ -80,8 +78,9 @@ class ConvolutionPlan : public Plan {
  private:
   int64_t out_width() const { return transposed_ ? shape_.in_width : shape_.out_width; }
   ImageSource input(const Call& call) const {
-    return transposed_ ? ImageSource{call.address[X], call.stride[X], shape_.out_height * shape_.out_width, shape_.out_width}
-                       : ImageSource{call.address[X], call.stride[X], shape_.in_height * shape_.in_width, shape_.in_width};
+    return transposed_
+               ? ImageSource{call.address[X], call.stride[X], shape_.out_height * shape_.out_width, shape_.out_width}
+               : ImageSource{call.address[X], call.stride[X], shape_.in_height * shape_.in_width, shape_.in_width};
   }
   ImageSource gradient(const Call& call) const {
     ImageSource dz{call.address[DY], call.stride[DY], 0, out_width()};

@@ -53,6 +53,46 @@ void correlate_any(const float* source, const Windows& in, const Taps& taps, con
     }
 }
 
+// Taps in a 3 x 3 grid whose rows are as far apart as the rows of windows: an input row then serves three rows of
+// results in the making, and each of its cells is loaded once per column of taps.
+bool is_rolling(const Windows& in, const Taps& taps) {
+  if (taps.count() != 9) return false;
+  for (int t = 3; t < 9; t++)
+    if (taps.offset[t] - taps.offset[t - 3] != in.row_step && taps.offset[t - 3] - taps.offset[t] != in.row_step)
+      return false;
+  return true;
+}
+
+void correlate_rolling(const float* source, const Windows& in, const Taps& taps, const float* weights, float start,
+                       const PlaneWriter& out) {
+  // rows of taps from top to bottom; the gradient's windows have them bottom up
+  const bool down = taps.offset[3] > taps.offset[0];
+  Vec weight[3][3];
+  int64_t column[3];
+  for (int k = 0; k < 3; k++) {
+    column[k] = taps.offset[(down ? 0 : 6) + k];
+    for (int row = 0; row < 3; row++) weight[row][k] = splat(weights[taps.number[(down ? row : 2 - row) * 3 + k]]);
+  }
+  // columns from right to left: what the last vector of a row spills into the next row is written again
+  for (int64_t c = (in.columns - 1) / kWidth * kWidth; c >= 0; c -= kWidth) {
+    const float* origin = source + in.source + c;
+    Vec middle{}, lower{};  // results that lack two and one more input rows: their sums so far
+    for (int64_t r = -2; r < in.rows; r++) {
+      const float* row = origin + (r + 2) * in.row_step;
+      Vec part[3];  // what this input row adds as first, second and third row of a window
+      Vec x = load(row + column[0]);
+      OPENBNNS_UNROLL for (int k = 0; k < 3; k++) part[k] = weight[k][0] * x;
+      for (int t = 1; t < 3; t++) {
+        x = load(row + column[t]);
+        OPENBNNS_UNROLL for (int k = 0; k < 3; k++) part[k] += weight[k][t] * x;
+      }
+      if (r >= 0) out.write(r, c, lower + part[2]);
+      lower = middle + part[1];
+      middle = part[0] + start;
+    }
+  }
+}
+
 void correlate_plane(const float* source, const Windows& in, const Taps& taps, const float* weights, float start,
                      const PlaneWriter& out) {
   switch (taps.count()) {
@@ -63,6 +103,7 @@ void correlate_plane(const float* source, const Windows& in, const Taps& taps, c
     case 4:
       return correlate<4>(source, in, taps, weights, start, out);
     case 9:
+      if (is_rolling(in, taps)) return correlate_rolling(source, in, taps, weights, start, out);
       return correlate<9>(source, in, taps, weights, start, out);
     default:
       return correlate_any(source, in, taps, weights, start, out);
@@ -99,8 +140,45 @@ void add_products(const float* source, const Windows& in, const float* dz, int64
   }
 }
 
+// The same for a rolling 3 x 3 grid of taps: an input row meets three rows of dz, kept in registers.
+void add_products_rolling(const float* source, const Windows& in, const float* dz, int64_t dz_pitch, const Taps& taps,
+                          double* sums) {
+  const int64_t *column = taps.offset.data(), whole = in.columns / kWidth * kWidth;
+  const IntVec tail = lane_numbers() < splat_int(static_cast<int32_t>(in.columns - whole));
+  for (int64_t first = 0; first < in.rows; first += kSingleSums) {
+    const int64_t rows = std::min(kSingleSums, in.rows - first);
+    for (int64_t c = 0; c < in.columns; c += kWidth) {
+      const float* origin = source + in.source + first * in.row_step + c;
+      const float* gradient = dz + first * dz_pitch + c;
+      Vec sum[9] = {}, g0{}, g1{}, g2{};  // rows of dz for the first, second and third row of taps
+      for (int64_t r = 0; r < rows + 2; r++) {
+        g2 = g1;
+        g1 = g0;
+        g0 = r < rows ? load(gradient + r * dz_pitch) : Vec{};
+        Vec x[3];
+        OPENBNNS_UNROLL for (int k = 0; k < 3; k++) {
+          x[k] = load(origin + r * in.row_step + column[k]);
+          if (c == whole) x[k] = from_bits(bits(x[k]) & tail);
+        }
+        // rows above the first and below the last window are no products at all, rather than zeros
+        if (r < rows) {
+          OPENBNNS_UNROLL for (int k = 0; k < 3; k++) sum[k] += g0 * x[k];
+        }
+        if (r >= 1 && r <= rows) {
+          OPENBNNS_UNROLL for (int k = 0; k < 3; k++) sum[3 + k] += g1 * x[k];
+        }
+        if (r >= 2) {
+          OPENBNNS_UNROLL for (int k = 0; k < 3; k++) sum[6 + k] += g2 * x[k];
+        }
+      }
+      for (int t = 0; t < 9; t++) store_wide(sums + t * kWidth, load_wide(sums + t * kWidth) + widen(sum[t]));
+    }
+  }
+}
+
 void add_tap_products(const float* source, const Windows& in, const float* dz, int64_t dz_pitch, const Taps& taps,
                       double* sums) {
+  if (is_rolling(in, taps)) return add_products_rolling(source, in, dz, dz_pitch, taps, sums);
   int t = 0;
   for (; t + 9 <= taps.count(); t += 9)
     add_products<9>(source, in, dz, dz_pitch, taps.offset.data() + t, sums + t * kWidth);

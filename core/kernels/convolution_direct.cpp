@@ -14,8 +14,8 @@
 #include "kernels/convolution_band.h"
 #include "kernels/convolution_weights_layout.h"
 #include "kernels/scratch_uses.h"
-#include "runtime/scratch.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/scratch.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -52,7 +52,8 @@ class Direct : public ImageKernel {
         band_(rows_, columns_, band_rows_ / rows_.out_step),
         flops_(flops(s)) {
     for (size_t r = 0; r < rows_.phases.size(); r++)
-      for (size_t c = 0; c < columns_.phases.size(); c++) phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));
+      for (size_t c = 0; c < columns_.phases.size(); c++)
+        phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));
     pairs_ = 2 * columns_.most_outputs() <= kWideRows;
   }
 
@@ -80,8 +81,9 @@ class Direct : public ImageKernel {
   int64_t block_weights() const { return in_blocks() * weights_.taps * kBlock * kBlock; }  // of 16 output channels
 
   int rows_per_band() const {
-    double row_bytes = static_cast<double>(columns_.span(std::max(1, columns_.most_outputs())) * blocks_of(in_channels_)) *
-                       kBlock * sizeof(float) * rows_.in_step / rows_.out_step;
+    double row_bytes =
+        static_cast<double>(columns_.span(std::max(1, columns_.most_outputs())) * blocks_of(in_channels_)) * kBlock *
+        sizeof(float) * rows_.in_step / rows_.out_step;
     int rows = std::max(1, std::min(rows_.out_size, static_cast<int>(kBandBytes / row_bytes)));
     rows = even_tile(rows_.out_size, rows);
     return static_cast<int>(round_up(rows, rows_.out_step));
@@ -150,7 +152,8 @@ class Direct : public ImageKernel {
     int64_t padded = out_blocks() * kBlock;
     float* bias = scratch(kBias, static_cast<size_t>(groups_ * padded));
     for (int64_t g = 0; g < groups_; g++)
-      for (int64_t k = 0; k < padded; k++) bias[g * padded + k] = k < out_channels_ ? call.bias[g * out_channels_ + k] : 0.f;
+      for (int64_t k = 0; k < padded; k++)
+        bias[g * padded + k] = k < out_channels_ ? call.bias[g * out_channels_ + k] : 0.f;
     return {packed, bias};
   }
 
@@ -185,8 +188,8 @@ class Direct : public ImageKernel {
       int first = row / rows_.out_step * rows_.in_step + rows_.low;
       int outputs = (end - row + rows_.out_step - 1) / rows_.out_step;
       for (int i = 0; i < images; i++)
-        band_.pack(call.in, n + i, group * in_channels_, in_channels_, first, rows_.span(outputs), input + i * band_floats,
-                   nullptr);
+        band_.pack(call.in, n + i, group * in_channels_, in_channels_, first, rows_.span(outputs),
+                   input + i * band_floats, nullptr);
       for (int64_t block = block0; block < block1;) {
         int blocks = std::min<int>(kWideBlocks, static_cast<int>(block1 - block));
         run_channels(call, shared, n, images, group, block, blocks, row, end, input);

@@ -11,15 +11,15 @@ namespace OPENBNNS_ISA {
 // An image batch to be read: [batch][channels][height][width], or dz = dy * f'(y) computed for the pixels in hand, so
 // that it never exists for the whole batch.
 struct ImageSource {
-  const float* data;     // x, or dy
-  int64_t stride;        // from one sample to the next
-  int64_t plane, width;  // pixels of a channel, and of one of its rows (for axis-wise activations)
+  const float* data;              // x, or dy
+  int64_t stride;                 // from one sample to the next
+  int64_t plane, width;           // pixels of a channel, and of one of its rows (for axis-wise activations)
   const float* output = nullptr;  // y of the forward pass; null: data is read as it is
   int64_t output_stride = 0;
   const ActivationSpec* activation = nullptr;
 
-  // Pixels [first, first + count) of channels [channel, channel + channels) of sample n, channels `*plane_stride` apart;
-  // first and count are whole rows. Valid until the next call on this thread when `output` is set.
+  // Pixels [first, first + count) of channels [channel, channel + channels) of sample n, channels `*plane_stride`
+  // apart; first and count are whole rows. Valid until the next call on this thread when `output` is set.
   const float* pixels(int64_t n, int64_t channel, int64_t channels, int64_t first, int64_t count,
                       int64_t* plane_stride) const;
 };
@@ -27,8 +27,8 @@ struct ImageSource {
 // Computes an image batch from another: forward, or the gradient of the input.
 struct ImageCall {
   ImageSource in;
-  const float* w;                   // [out_channels][in_channels / groups][kernel_height][kernel_width]
-  const float* bias;                // one per output channel, or null
+  const float* w;                    // [out_channels][in_channels / groups][kernel_height][kernel_width]
+  const float* bias;                 // one per output channel, or null
   const ActivationSpec* activation;  // applied to the finished output, or null
   int64_t activation_row;            // pixels of an output row, for axis-wise functions
   float* out;

@@ -43,8 +43,9 @@ class Pointwise : public ImageKernel {
       int64_t plane;
       const float* in = call.in.pixels(n, group * read, read, first, count, &plane);
       const float* w = call.w + group * inputs_ * outputs_ + (backward_ ? row0 : row0 * inputs_);
-      MatrixProduct p{rows, count, read, w, inputs_, in, plane,
-                      call.out + n * call.out_stride + (group * made + row0) * pixels_ + first, pixels_};
+      MatrixProduct p{rows,    count, read,  w,
+                      inputs_, in,    plane, call.out + n * call.out_stride + (group * made + row0) * pixels_ + first,
+                      pixels_};
       p.transpose_a = backward_;
       p.accumulate = call.accumulate;
       p.row_bias = call.bias ? call.bias + group * made + row0 : nullptr;

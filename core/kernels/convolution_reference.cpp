@@ -29,8 +29,8 @@ void for_rows(const ConvolutionShape& s, int64_t ky, int64_t kx, Body body) {
   Range rows(s.out_height, s.in_height, s.stride_y, ky * s.dilation_y - s.pad_up);
   Range columns(s.out_width, s.in_width, s.stride_x, kx * s.dilation_x - s.pad_left);
   for (int64_t oy = rows.begin; oy < rows.end; oy++)
-    body(oy * s.stride_y + ky * s.dilation_y - s.pad_up,
-         columns.begin * s.stride_x + kx * s.dilation_x - s.pad_left, oy, columns);
+    body(oy * s.stride_y + ky * s.dilation_y - s.pad_up, columns.begin * s.stride_x + kx * s.dilation_x - s.pad_left,
+         oy, columns);
 }
 
 void start_plane(const ImageCall& call, float* out, int64_t pixels, int64_t channel) {

@@ -12,16 +12,16 @@
 #include "kernels/convolution_band.h"
 #include "kernels/convolution_weights_layout.h"
 #include "kernels/scratch_uses.h"
-#include "runtime/scratch.h"
 #include "runtime/dynamic_items.h"
+#include "runtime/scratch.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr double kBandBytes = 2.5e6;     // packed x and dy of one pass over the pixels
-constexpr double kPassBytes = 300e3;     // of them, what one tile row reads before the next tap does: stays in L2
-constexpr double kPartialBytes = 10e6;   // sums of all parts together
+constexpr double kBandBytes = 2.5e6;    // packed x and dy of one pass over the pixels
+constexpr double kPassBytes = 300e3;    // of them, what one tile row reads before the next tap does: stays in L2
+constexpr double kPartialBytes = 10e6;  // sums of all parts together
 constexpr int kMostParts = 16;
 
 // Pixels of a row taken `steps` at a time, from `first` on.
@@ -50,8 +50,8 @@ class DirectWeights : public WeightsKernel {
         flops_(flops(s)) {
     bool whole = band_rows_ == rows_.out_size;
     images_ = whole ? std::max(1, static_cast<int>(kBandBytes / image_bytes())) : 1;
-    double row_bytes = columns_.out_size * kWideColumns * 4.0 +
-                       static_cast<double>(x_band_.row()) * rows_.in_step * sizeof(float);
+    double row_bytes =
+        columns_.out_size * kWideColumns * 4.0 + static_cast<double>(x_band_.row()) * rows_.in_step * sizeof(float);
     pass_rows_ = std::max(1, static_cast<int>(kPassBytes / row_bytes));
     choose_runs();
     for (const PixelRun& run : runs_) {
@@ -66,8 +66,7 @@ class DirectWeights : public WeightsKernel {
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
     Work work = share_out(call.batch, threads);
     float* sums = scratch(kPartialSums, static_cast<size_t>(work.parts * work.part_floats));
-    dynamic_items(threads, groups_ * work.parts * work.splits,
-                   [&](int64_t item) { sum_part(call, work, item, sums); });
+    dynamic_items(threads, groups_ * work.parts * work.splits, [&](int64_t item) { sum_part(call, work, item, sums); });
     int64_t blocks = groups_ * out_blocks();
     int adders = useful_threads(threads, 8.0 * static_cast<double>(work.parts * work.part_floats));
     dynamic_items(adders, blocks, [&](int64_t item) { add_parts(call, work, item, sums); });
@@ -97,14 +96,18 @@ class DirectWeights : public WeightsKernel {
     return even_tile(rows_.out_size, std::max(1, rows_.out_size / std::min(bands, rows_.out_size)));
   }
 
+  // Rows of width 7 q are runs of 7 pixels; others are runs of 4 and one of 4 to 7, or a single short one.
   void choose_runs() {
-    int width = columns_.out_size;
-    if (width % 7 == 0) {
-      runs_.push_back({TileForm::Pixels7, 0, 7, width / 7});
-      return;
+    int width = columns_.out_size, tail = width % 7 == 0 ? 0 : width < 4 ? width : 4 + width % 4;
+    auto form = [](int steps) { return static_cast<TileForm>(static_cast<int>(TileForm::Pixels1) + steps - 1); };
+    if (width % 7 == 0)
+      runs_.push_back({form(7), 0, 7, width / 7});
+    else if (width % 4 == 0)
+      runs_.push_back({form(4), 0, 4, width / 4});
+    else {
+      if (width > tail) runs_.push_back({form(4), 0, 4, (width - tail) / 4});
+      runs_.push_back({form(tail), width - tail, tail, 1});
     }
-    if (width >= 4) runs_.push_back({TileForm::Pixels4, 0, 4, width / 4});
-    if (width % 4 != 0) runs_.push_back({TileForm::Pixels1, width / 4 * 4, 1, width % 4});
   }
 
   // Entries of `images` samples of band_rows_ rows; with a tap, only of the rows where it meets the image.
@@ -131,13 +134,15 @@ class DirectWeights : public WeightsKernel {
   Work share_out(int64_t batch, int threads) const {
     Work work{};
     int64_t height = rows_.out_size;
-    int64_t bands = std::max<int64_t>((height + band_rows_ - 1) / band_rows_, batch >= 8 ? 1 : (8 + batch - 1) / std::max<int64_t>(1, batch));
+    int64_t bands = std::max<int64_t>((height + band_rows_ - 1) / band_rows_,
+                                      batch >= 8 ? 1 : (8 + batch - 1) / std::max<int64_t>(1, batch));
     work.rows = (height + std::min(bands, height) - 1) / std::min(bands, height);
     work.bands = (height + work.rows - 1) / work.rows;
     work.units = batch * work.bands;
     work.part_floats = bias_offset() + groups_ * out_blocks() * kBlock;
     double bytes = static_cast<double>(work.part_floats) * sizeof(float);
-    work.parts = std::max<int64_t>(1, std::min({work.units, int64_t{kMostParts}, static_cast<int64_t>(kPartialBytes / bytes)}));
+    work.parts =
+        std::max<int64_t>(1, std::min({work.units, int64_t{kMostParts}, static_cast<int64_t>(kPartialBytes / bytes)}));
     int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
     work.splits = std::min<int64_t>(tiles, (threads + groups_ * work.parts - 1) / (groups_ * work.parts));
     return work;
@@ -199,7 +204,8 @@ class DirectWeights : public WeightsKernel {
               while (last > first && !meets(last - 1)) last--;
             }
             if (list.start[first] < list.start[last])
-              add_row_taps(x, dy, blocks, c, row_taps[r], runs_[run].form, list, list.start[first], list.start[last], dw);
+              add_row_taps(x, dy, blocks, c, row_taps[r], runs_[run].form, list, list.start[first], list.start[last],
+                           dw);
           }
       }
   }
@@ -232,7 +238,7 @@ class DirectWeights : public WeightsKernel {
     int64_t group = item / out_blocks(), block = item % out_blocks();
     if (call.dw)
       unpack_weights(layout_, sums + item * block_floats(), static_cast<int>(work.parts), work.part_floats, block,
-                   call.dw + group * layout_.count(), call.add_dw);
+                     call.dw + group * layout_.count(), call.add_dw);
     if (!call.db) return;
     for (int64_t k = 0; k < std::min<int64_t>(kBlock, layout_.out_channels - block * kBlock); k++) {
       float sum = 0;

@@ -23,8 +23,8 @@ class FullyConnected : public Plan {
 
   // y[n][o] = f(sum_i x[n][i] w[o][i] + b[o])
   void forward(const Call& call) override {
-    MatrixProduct p{call.batch, outputs_, inputs_, call.address[X], call.stride[X], call.address[W], inputs_,
-                    call.address[Y], call.stride[Y]};
+    MatrixProduct p{call.batch,      outputs_, inputs_,         call.address[X], call.stride[X],
+                    call.address[W], inputs_,  call.address[Y], call.stride[Y]};
     p.transpose_b = true;
     p.column_bias = call.address[B];
     bool by_rows = is_axis_wise(activation_);
@@ -37,7 +37,8 @@ class FullyConnected : public Plan {
       });
   }
 
-  // dz = dy f'(y); from z = W x + b: dx = W^T dz, dW = sum_n dz x^T, db = sum_n dz. Blocks of samples bound the scratch.
+  // dz = dy f'(y); from z = W x + b: dx = W^T dz, dW = sum_n dz x^T, db = sum_n dz. Blocks of samples bound the
+  // scratch.
   void backward(const Call& call) override {
     if (is_identity(activation_)) return gradients(call, 0, call.batch, call.address[DY], call.stride[DY]);
     int64_t block = std::max<int64_t>(1, kGradientFloats / std::max<int64_t>(1, outputs_));
@@ -58,8 +59,9 @@ class FullyConnected : public Plan {
   void gradients(const Call& call, int64_t first, int64_t count, const float* dz, int64_t stride) const {
     const float* x = call.address[X] ? call.address[X] + first * call.stride[X] : nullptr;
     if (call.address[DX]) {
-      MatrixProduct p{count, inputs_, outputs_, dz, stride, call.address[W], inputs_,
-                      call.address[DX] + first * call.stride[DX], call.stride[DX]};
+      MatrixProduct p{count,          inputs_,         outputs_, dz,
+                      stride,         call.address[W], inputs_,  call.address[DX] + first * call.stride[DX],
+                      call.stride[DX]};
       p.accumulate = call.adds(DX);
       matrix_product(p, call.threads);
     }

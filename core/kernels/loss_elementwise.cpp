@@ -21,7 +21,7 @@ struct SigmoidCrossEntropy {
       : keep(splat(1.0f - s.label_smooth)), shift(splat(0.5f * s.label_smooth)) {}
   OPENBNNS_INLINE ValueAndSlope operator()(Vec x, Vec t) const {
     t = t * keep + shift;
-    Vec e = math::exp(-math::abs(x));
+    Vec e = exp_of_negative(-math::abs(x));
     Vec q = math::fast_quotient(select(x < 0.0f, e, splat(1.0f)), 1.0f + e);
     // l = t softplus(-x) + (1-t) softplus(x), and softplus(x) = max(x, 0) + log(1 + e). The linear part has the factor
     // 1 - t or -t; where that is 0 an infinite x does not matter.

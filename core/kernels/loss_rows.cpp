@@ -14,14 +14,6 @@ namespace {
 
 constexpr int kExponentials = kActivated;
 
-OPENBNNS_INLINE float max_lanes(Vec v) {
-  float lane[kWidth];
-  store(lane, v);
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2)
-    OPENBNNS_UNROLL for (int i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-  return lane[0];
-}
-
 float row_maximum(const float* x, int64_t width) {
   Vec a = splat(-math::kInfinity), b = a, c = a, d = a;
   int64_t i = 0;
@@ -75,16 +67,16 @@ double softmax_cross_entropy_vector(const LossShape& s, const Row& row) {
   const float weight = row.weight * class_factor(s);
   auto compute = [&](auto lanes) {
     Vec x = lanes.read(row.x, -math::kInfinity), t = labels.read(lanes, row.t);
-    Vec d = x - splat(max_lanes(x));
-    Vec e = math::exp(d);
-    float sum_t = sum_lanes(t), sum_e = sum_lanes(e);
+    Vec d = lanes.keep(x - splat(max_lanes(x)));
+    Vec e = lanes.keep(exp_of_negative(d));
+    float sum_t = add_lanes(t), sum_e = add_lanes(e);
     if (row.dx) {
       Vec slope = e * splat(sum_t / sum_e) - t;
       Vec old = row.adds ? lanes.read(row.dx) : Vec{};
       lanes.write(row.dx, old + splat(row.slope_scale * weight) * slope);
     }
     double log_sum = math::log(splat(sum_e))[0];
-    return weight * (sum_t * log_sum - sum_lanes(product_or_zero(t, d)));
+    return weight * (sum_t * log_sum - add_lanes(product_or_zero(t, d)));
   };
   return s.width == kWidth ? compute(WholeVector{}) : compute(FirstLanes(s.width));
 }
@@ -104,7 +96,7 @@ double softmax_cross_entropy(const LossShape& s, const Row& given) {
       s.width,
       [&](auto lanes, int64_t i) {
         Vec d = lanes.read(row.x + i, -math::kInfinity) - largest, t = labels.read(lanes, row.t + i);
-        Vec e = math::exp(d);
+        Vec e = exp_of_negative(d);
         if (exponentials) lanes.write(exponentials + i, e);
         e_sum.add(e);
         t_sum.add(t);
@@ -137,7 +129,7 @@ double categorical_cross_entropy(const LossShape& s, const Row& row) {
       s.width,
       [&](auto lanes, int64_t i) {
         Vec d = lanes.read(row.x + i, -math::kInfinity) - largest, t = lanes.read(row.t + i);
-        Vec e = math::exp(d), weighted = t * weights(lanes, i);
+        Vec e = exp_of_negative(d), weighted = t * weights(lanes, i);
         if (exponentials) lanes.write(exponentials + i, e);
         e_sum.add(e);
         labelled_sum.add(select(t != 0.0f, splat(1.0f), Vec{}));

@@ -125,18 +125,22 @@ struct PlaneLayout {
   }
   // Two phases: neighbours are taken apart, kWidth pairs at a time. The first pair starts at an even column.
   void place_pairs(float* to, const float* from) const {
-    int64_t skipped = left % 2, first = (left + 1) / 2;
-    int64_t pairs = std::min((width - skipped) / 2, phase_pitch - first);
-    int64_t done = 0;
-    for (; done + kWidth <= pairs; done += kWidth) {
-      const float* pair = from + skipped + 2 * done;
-      Vec a = load(pair), b = load(pair + kWidth);
-      store(to + first + done, evens(a, b));
-      store(to + phase_pitch + first + done, odds(a, b));
+    const int64_t skipped = left % 2, first = (left + 1) / 2;
+    const int64_t pairs = std::max<int64_t>(0, std::min((width - skipped) / 2, phase_pitch - first));
+    for (int64_t done = 0; done < pairs; done += kWidth) {
+      int64_t count = std::min<int64_t>(kWidth, pairs - done);
+      VecPair pair = load_pairs(from + skipped + 2 * done, count);
+      float *even = to + first + done, *odd = even + phase_pitch;
+      if (count == kWidth) {
+        store(even, pair.even);
+        store(odd, pair.odd);
+      } else {
+        store_partial(even, pair.even, count);
+        store_partial(odd, pair.odd, count);
+      }
     }
     if (skipped && left / 2 < phase_pitch) to[phase_pitch + left / 2] = from[0];
-    place_phase(to, from, 0, first + done);
-    place_phase(to, from, 1, first + done);
+    place_phase(to, from, 0, first + pairs);
   }
   // Columns c = k * phases + phase of the large plane with left <= c < left + width, from k = `start` on.
   void place_phase(float* to, const float* from, int64_t phase, int64_t start) const {

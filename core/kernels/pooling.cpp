@@ -36,13 +36,13 @@ struct IndexPlane {
   explicit operator bool() const { return data != nullptr; }
 };
 
-// index[c] = position of window c's winning tap, -1 (all bits) where there is none. Windows start at `base` and are
-// `step` apart; relative[tap] is the tap's distance from the start of its window.
+// index[c] = start of window c, `step` after the one before, + distance of its winner; -1 (all bits) where that is -1
 template <class Index>
-void write_positions(Index* index, const int32_t* winner, int64_t count, int64_t base, int64_t step,
-                     const int32_t* relative) {
-  for (int64_t c = 0; c < count; c++)
-    index[c] = winner[c] < 0 ? static_cast<Index>(-1) : static_cast<Index>(base + c * step + relative[winner[c]]);
+void write_positions(Index* index, const int32_t* winner, int64_t count, int64_t base, int64_t step) {
+  for (int64_t c = 0; c < count; c++) {
+    int64_t position = base + c * step + winner[c];
+    index[c] = static_cast<Index>(winner[c] < 0 ? -1 : position);
+  }
 }
 
 class Pooling final : public Plan {
@@ -57,7 +57,8 @@ class Pooling final : public Plan {
         whole_(fits_whole(s)) {
     for (int64_t ky = 0; ky < s.kernel_height; ky++)
       for (int64_t kx = 0; kx < s.kernel_width; kx++)
-        relative_.push_back(static_cast<int32_t>(ky * s.dilation_y * s.in_width + kx * s.dilation_x));
+        distance_.push_back(static_cast<int32_t>(ky * s.dilation_y * s.in_width + kx * s.dilation_x));
+    for (int t = 0; t < geometry_.taps.count(); t++) number_.push_back(t);
   }
 
   void forward(const Call& call) override {
@@ -207,34 +208,34 @@ class Pooling final : public Plan {
   }
 
   void max_with_indices(const Work& work, const float* x, const IndexPlane& index, float bias, float* y) const {
-    int64_t pitch = geometry_.gradient.row_pitch;
+    const int64_t pitch = geometry_.gradient.row_pitch;
+    const int32_t* label = shape_.padding_wins ? number_.data() : distance_.data();
     if (pairs_) {
-      pooling::max_pairs_with_winners(pair_plane(), x, bias, y, work.winner, pitch);
+      pooling::max_pairs_with_winners(pair_plane(), x, bias, y, label, work.winner, pitch);
     } else {
       PlaneWriter out{y, shape_.out_width, y + geometry_.out_plane()};
-      pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, bias, &out, work.winner, pitch);
+      pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, bias, &out, label, work.winner, pitch);
     }
     for (int64_t r = 0; r < shape_.out_height; r++) {
       int32_t* winner = work.winner + r * pitch;
-      if (shape_.padding_wins) drop_padded_winners(r, winner);
+      if (shape_.padding_wins) numbers_to_distances(r, winner);
       int64_t base = (r * shape_.stride_y - shape_.pad_up) * shape_.in_width - shape_.pad_left;
       IndexPlane to = index.from(r * shape_.out_width);
       if (to.wide)
-        write_positions(static_cast<uint64_t*>(to.data), winner, shape_.out_width, base, shape_.stride_x,
-                        relative_.data());
+        write_positions(static_cast<uint64_t*>(to.data), winner, shape_.out_width, base, shape_.stride_x);
       else
-        write_positions(static_cast<uint32_t*>(to.data), winner, shape_.out_width, base, shape_.stride_x,
-                        relative_.data());
+        write_positions(static_cast<uint32_t*>(to.data), winner, shape_.out_width, base, shape_.stride_x);
     }
   }
 
-  // A zero of the padding has no position in the plane.
-  void drop_padded_winners(int64_t row, int32_t* winner) const {
+  // A zero of the padding has no position in the plane: -1.
+  void numbers_to_distances(int64_t row, int32_t* winner) const {
     for (int64_t c = 0; c < shape_.out_width; c++) {
       int64_t ky = winner[c] / shape_.kernel_width, kx = winner[c] % shape_.kernel_width;
       int64_t y = row * shape_.stride_y + ky * shape_.dilation_y - shape_.pad_up;
       int64_t x = c * shape_.stride_x + kx * shape_.dilation_x - shape_.pad_left;
-      if (y < 0 || y >= shape_.in_height || x < 0 || x >= shape_.in_width) winner[c] = -1;
+      bool inside = y >= 0 && y < shape_.in_height && x >= 0 && x < shape_.in_width;
+      winner[c] = inside ? distance_[static_cast<size_t>(winner[c])] : -1;
     }
   }
 
@@ -304,7 +305,7 @@ class Pooling final : public Plan {
   // z = max over taps of x: dz goes to the tap that won, found again from x
   void max_backward(const Work& work, const float* x, const float* dz, float* dx, bool adds) const {
     geometry_.input.place(work.bordered_x, x);
-    pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, 0, nullptr,
+    pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, 0, nullptr, number_.data(),
                           work.winner + geometry_.gradient_origin(), geometry_.gradient.row_pitch);
     geometry_.gradient.place(work.bordered_dz, dz);
     geometry_.gather(dx, adds, work.gather, [&](const Phase& phase, const PlaneWriter& out) {
@@ -356,7 +357,8 @@ class Pooling final : public Plan {
   const WindowGeometry geometry_;
   const pooling::CellCounts counts_;
   const bool pairs_, whole_;
-  std::vector<int32_t> relative_;  // distance of every tap from the start of its window, in the plane
+  std::vector<int32_t> distance_;  // of every tap from the start of its window, in the plane
+  std::vector<int32_t> number_;    // of every tap: 0, 1, 2, ...
 };
 
 }  // namespace

@@ -8,63 +8,40 @@ namespace OPENBNNS_ISA {
 namespace pooling {
 namespace {
 
-// body(row, column, cells of the upper row, cells of the lower row) for kWidth windows at a time, each with 2 * kWidth
-// readable cells. The last vector of a wide row overlaps its neighbour; a narrow row comes from a copy.
+// body(row, column, number of windows) for up to kWidth windows at a time
 template <class Body>
-OPENBNNS_INLINE void for_each_vector(const PairPlane& plane, const float* x, Body body) {
-  const int64_t columns = plane.out_width;
-  float upper_copy[2 * kWidth] = {}, lower_copy[2 * kWidth] = {};
-  for (int64_t r = 0; r < plane.out_height; r++) {
-    const float *upper = x + 2 * r * plane.width, *lower = upper + plane.width;
-    if (columns < kWidth) {
-      copy_row(upper_copy, upper, 2 * columns);
-      copy_row(lower_copy, lower, 2 * columns);
-      body(r, 0, upper_copy, lower_copy);
-      continue;
-    }
-    int64_t c = 0;
-    for (; c + kWidth <= columns; c += kWidth) body(r, c, upper + 2 * c, lower + 2 * c);
-    if (c < columns) body(r, columns - kWidth, upper + 2 * (columns - kWidth), lower + 2 * (columns - kWidth));
-  }
+OPENBNNS_INLINE void for_each_vector(const PairPlane& plane, Body body) {
+  for (int64_t r = 0; r < plane.out_height; r++)
+    for (int64_t c = 0; c < plane.out_width; c += kWidth) body(r, c, plane.out_width - c);
 }
 
-// The four cells of kWidth windows.
+// The four cells of kWidth windows, in row-major order.
 struct Cells {
   Vec cell[4];
-  OPENBNNS_INLINE Cells(const float* upper, const float* lower) {
-    Vec a = load(upper), b = load(upper + kWidth), c = load(lower), d = load(lower + kWidth);
-    cell[0] = evens(a, b);
-    cell[1] = odds(a, b);
-    cell[2] = evens(c, d);
-    cell[3] = odds(c, d);
+  OPENBNNS_INLINE Cells(const PairPlane& plane, const float* x, int64_t r, int64_t c, int64_t count) {
+    const float* corner = x + 2 * r * plane.width + 2 * c;
+    VecPair upper = load_pairs(corner, count), lower = load_pairs(corner + plane.width, count);
+    cell[0] = upper.even;
+    cell[1] = upper.odd;
+    cell[2] = lower.even;
+    cell[3] = lower.odd;
   }
 };
 
-// Writes the gradients of two rows of x at a time, and zeros where no window reaches.
-template <class Body>
-OPENBNNS_INLINE void write_gradient(const PairPlane& plane, const float* dz, float* dx, Body body) {
-  const int64_t columns = plane.out_width, width = plane.width;
-  float dz_copy[kWidth] = {}, upper_copy[2 * kWidth], lower_copy[2 * kWidth];
-  for (int64_t r = 0; r < plane.out_height; r++) {
-    const float* gradient = dz + r * columns;
-    float *upper = dx + 2 * r * width, *lower = upper + width;
-    if (columns < kWidth) {
-      copy_row(dz_copy, gradient, columns);
-      body(r, 0, load(dz_copy), upper_copy, lower_copy);
-      copy_row(upper, upper_copy, 2 * columns);
-      copy_row(lower, lower_copy, 2 * columns);
-    } else {
-      int64_t c = 0;
-      for (; c + kWidth <= columns; c += kWidth) body(r, c, load(gradient + c), upper + 2 * c, lower + 2 * c);
-      int64_t last = columns - kWidth;
-      if (c < columns) body(r, last, load(gradient + last), upper + 2 * last, lower + 2 * last);
-    }
-    if (width > 2 * columns) {
-      std::fill_n(upper + 2 * columns, width - 2 * columns, 0.0f);
-      std::fill_n(lower + 2 * columns, width - 2 * columns, 0.0f);
-    }
-  }
-  std::fill(dx + 2 * plane.out_height * width, dx + plane.height * width, 0.0f);
+// The gradients of the four cells of kWidth windows.
+OPENBNNS_INLINE void store_cells(const PairPlane& plane, float* dx, int64_t r, int64_t c, int64_t count, VecPair upper,
+                                 VecPair lower) {
+  float* corner = dx + 2 * r * plane.width + 2 * c;
+  store_pairs(corner, upper, count);
+  store_pairs(corner + plane.width, lower, count);
+}
+
+// Zeros where no window reaches: the columns and rows left over by an odd size.
+void clear_rest(const PairPlane& plane, float* dx) {
+  int64_t rows = 2 * plane.out_height, columns = 2 * plane.out_width;
+  for (int64_t r = 0; r < rows && columns < plane.width; r++)
+    std::fill(dx + r * plane.width + columns, dx + (r + 1) * plane.width, 0.0f);
+  std::fill(dx + rows * plane.width, dx + plane.height * plane.width, 0.0f);
 }
 
 PlaneWriter writer(const PairPlane& plane, float* y) {
@@ -75,23 +52,23 @@ PlaneWriter writer(const PairPlane& plane, float* y) {
 
 void max_pairs(const PairPlane& plane, const float* x, float bias, float* y) {
   PlaneWriter out = writer(plane, y);
-  for_each_vector(plane, x, [&](int64_t r, int64_t c, const float* upper, const float* lower) {
-    Vec left = larger(load(upper), load(lower)), right = larger(load(upper + kWidth), load(lower + kWidth));
-    out.write(r, c, larger(evens(left, right), odds(left, right)) + bias);
+  for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
+    Cells at(plane, x, r, c, count);
+    out.write(r, c, larger(larger(at.cell[0], at.cell[1]), larger(at.cell[2], at.cell[3])) + bias);
   });
 }
 
-void max_pairs_with_winners(const PairPlane& plane, const float* x, float bias, float* y, int32_t* winner,
-                            int64_t pitch) {
+void max_pairs_with_winners(const PairPlane& plane, const float* x, float bias, float* y, const int32_t* label,
+                            int32_t* winner, int64_t pitch) {
   PlaneWriter out = writer(plane, y);
-  for_each_vector(plane, x, [&](int64_t r, int64_t c, const float* upper, const float* lower) {
-    Cells cells(upper, lower);
-    Vec best = cells.cell[0];
-    IntVec which{};
+  for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
+    Cells at(plane, x, r, c, count);
+    Vec best = at.cell[0];
+    IntVec which = splat_int(label[0]);
     OPENBNNS_UNROLL for (int k = 1; k < 4; k++) {
-      IntVec mask = wins(cells.cell[k], best);
-      best = select(mask, cells.cell[k], best);
-      which = mask ? splat_int(k) : which;
+      IntVec mask = wins(at.cell[k], best);
+      best = select(mask, at.cell[k], best);
+      which = mask ? splat_int(label[k]) : which;
     }
     out.write(r, c, best + bias);
     store_int(winner + r * pitch + c, which);
@@ -99,46 +76,41 @@ void max_pairs_with_winners(const PairPlane& plane, const float* x, float bias, 
 }
 
 void max_pairs_backward(const PairPlane& plane, const float* x, const float* dz, float* dx) {
-  // the cells of x that belong to row r, column c; a narrow row comes from a copy
-  float upper_copy[2 * kWidth] = {}, lower_copy[2 * kWidth] = {};
-  write_gradient(plane, dz, dx, [&](int64_t r, int64_t c, Vec gradient, float* dx_upper, float* dx_lower) {
-    const float *upper = x + 2 * r * plane.width + 2 * c, *lower = upper + plane.width;
-    if (plane.out_width < kWidth) {
-      copy_row(upper_copy, upper, 2 * plane.out_width);
-      copy_row(lower_copy, lower, 2 * plane.out_width);
-      upper = upper_copy;
-      lower = lower_copy;
-    }
-    Cells cells(upper, lower);
-    Vec best = cells.cell[0];
+  for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
+    const float* from = dz + r * plane.out_width + c;
+    Vec gradient = count >= kWidth ? load(from) : load_partial(from, count);
+    Cells at(plane, x, r, c, count);
+    Vec best = at.cell[0];
     IntVec won[4] = {};
     OPENBNNS_UNROLL for (int k = 1; k < 4; k++) {
-      won[k] = wins(cells.cell[k], best);
-      best = select(won[k], cells.cell[k], best);
+      won[k] = wins(at.cell[k], best);
+      best = select(won[k], at.cell[k], best);
     }
     // a cell keeps its win unless a later one took it
     won[2] &= ~won[3];
     won[1] &= ~(won[2] | won[3]);
     won[0] = ~(won[1] | won[2] | won[3]);
-    store_interleaved(dx_upper, keep_where(won[0], gradient), keep_where(won[1], gradient));
-    store_interleaved(dx_lower, keep_where(won[2], gradient), keep_where(won[3], gradient));
+    store_cells(plane, dx, r, c, count, {keep_where(won[0], gradient), keep_where(won[1], gradient)},
+                {keep_where(won[2], gradient), keep_where(won[3], gradient)});
   });
+  clear_rest(plane, dx);
 }
 
 void average_pairs(const PairPlane& plane, const float* x, float bias, float* y) {
   PlaneWriter out = writer(plane, y);
-  for_each_vector(plane, x, [&](int64_t r, int64_t c, const float* upper, const float* lower) {
-    Vec left = load(upper) + load(lower), right = load(upper + kWidth) + load(lower + kWidth);
-    out.write(r, c, (evens(left, right) + odds(left, right)) * 0.25f + bias);
+  for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
+    Cells at(plane, x, r, c, count);
+    out.write(r, c, ((at.cell[0] + at.cell[1]) + (at.cell[2] + at.cell[3])) * 0.25f + bias);
   });
 }
 
 void average_pairs_backward(const PairPlane& plane, const float* dz, float* dx) {
-  write_gradient(plane, dz, dx, [&](int64_t, int64_t, Vec gradient, float* upper, float* lower) {
-    Vec quarter = gradient * 0.25f;
-    store_interleaved(upper, quarter, quarter);
-    store_interleaved(lower, quarter, quarter);
+  for_each_vector(plane, [&](int64_t r, int64_t c, int64_t count) {
+    const float* from = dz + r * plane.out_width + c;
+    Vec quarter = 0.25f * (count >= kWidth ? load(from) : load_partial(from, count));
+    store_cells(plane, dx, r, c, count, {quarter, quarter}, {quarter, quarter});
   });
+  clear_rest(plane, dx);
 }
 
 }  // namespace pooling

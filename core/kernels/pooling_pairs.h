@@ -17,9 +17,9 @@ struct PairPlane {
 
 // y = max + bias
 void max_pairs(const PairPlane& plane, const float* x, float bias, float* y);
-// also winner [out_height][pitch]: number 0..3 of the winning cell; whole vectors are written
-void max_pairs_with_winners(const PairPlane& plane, const float* x, float bias, float* y, int32_t* winner,
-                            int64_t pitch);
+// also winner [out_height][pitch]: label [4] of the winning cell; whole vectors are written
+void max_pairs_with_winners(const PairPlane& plane, const float* x, float bias, float* y, const int32_t* label,
+                            int32_t* winner, int64_t pitch);
 // dx = dz at the winner, 0 elsewhere
 void max_pairs_backward(const PairPlane& plane, const float* x, const float* dz, float* dx);
 

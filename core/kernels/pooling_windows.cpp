@@ -75,18 +75,18 @@ void max_windows(const WindowGeometry& geometry, const float* bordered, float bi
 }
 
 void find_winners(const WindowGeometry& geometry, const float* bordered, bool padding_wins, float bias,
-                  const PlaneWriter* out, int32_t* winner, int64_t pitch) {
+                  const PlaneWriter* out, const int32_t* label, int32_t* winner, int64_t pitch) {
   const int64_t* offset = geometry.taps.offset.data();
   const int count = geometry.taps.count();
   const Vec lowest = splat(-std::numeric_limits<float>::infinity());
   for_each_origin(bordered, geometry.windows(), [&](int64_t r, int64_t c, const float* origin) {
     Vec best = lowest;
-    IntVec which = splat_int(padding_wins ? 0 : -1);
+    IntVec which = splat_int(padding_wins ? label[0] : -1);
     for (int t = 0; t < count; t++) {
       Vec v = load(origin + offset[t]);
       IntVec mask = wins(v, best);
       best = select(mask, v, best);
-      which = mask ? splat_int(t) : which;
+      which = mask ? splat_int(label[t]) : which;
     }
     if (out) out->write(r, c, best + bias);
     int32_t* to = winner + r * pitch + c;
@@ -95,7 +95,7 @@ void find_winners(const WindowGeometry& geometry, const float* bordered, bool pa
     IntVec lost = (which < 0) & (lane_numbers() < splat_int(static_cast<int32_t>(geometry.shape.out_width - c)));
     if (!math::any(lost)) return;
     for (int i = 0; i < kWidth; i++)
-      if (lost[i]) to[i] = first_tap_inside(geometry.shape, r, c + i);
+      if (int32_t tap = lost[i] ? first_tap_inside(geometry.shape, r, c + i) : -1; tap >= 0) to[i] = label[tap];
   });
 }
 

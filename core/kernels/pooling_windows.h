@@ -16,10 +16,10 @@ struct CellCounts {
 // out = largest cell + bias; the border must hold what padded cells count as (minus infinity: they never win).
 void max_windows(const WindowGeometry& geometry, const float* bordered, float bias, const PlaneWriter& out);
 
-// Number of the winning tap of every window (-1: none) at winner[r * pitch + c]; whole vectors are written. Values, if
+// Label of the winning tap of every window (-1: none) at winner[r * pitch + c]; whole vectors are written. Values, if
 // `out` is given, as above. With `padding_wins` a tap outside the plane may win.
 void find_winners(const WindowGeometry& geometry, const float* bordered, bool padding_wins, float bias,
-                  const PlaneWriter* out, int32_t* winner, int64_t pitch);
+                  const PlaneWriter* out, const int32_t* label, int32_t* winner, int64_t pitch);
 
 // out = sum of the cells / divisor + bias, with divisor = count of cells inside where `counts` is given
 void average_windows(const WindowGeometry& geometry, const float* bordered, float divisor, const CellCounts* counts,

@@ -130,24 +130,24 @@ struct WindowGeometry {
   // One row of dx from the rows of its phases, which lie phase_plane() apart.
   void merge_phases(float* row, bool adds, const Phase* row_phases, const float* rows) const {
     if (shape.stride_x == 1) return adds ? add_row(row, rows, shape.in_width) : copy_row(row, rows, shape.in_width);
-    int64_t done = shape.stride_x == 2 && !adds ? merge_pairs(row, row_phases, rows) : 0;
+    if (shape.stride_x == 2 && !adds) return merge_pairs(row, row_phases, rows);
     for (int64_t px = 0; px < shape.stride_x; px++) {
       const float* from = rows + px * phase_plane();
       float* to = row + row_phases[px].first_column;
-      for (int64_t i = done; i < row_phases[px].columns; i++) {
+      for (int64_t i = 0; i < row_phases[px].columns; i++) {
         float* cell = to + i * shape.stride_x;
         *cell = adds ? *cell + from[i] : from[i];
       }
     }
   }
-  // Two phases put together, kWidth pairs at a time; returns the number of pairs done.
-  int64_t merge_pairs(float* row, const Phase* row_phases, const float* rows) const {
-    int64_t first = row_phases[0].first_column == 0 ? 0 : 1;  // the phase of column 0
+  // Two phases put together, kWidth pairs at a time.
+  void merge_pairs(float* row, const Phase* row_phases, const float* rows) const {
+    const int64_t first = row_phases[0].first_column == 0 ? 0 : 1;  // the phase of column 0
     const float *even = rows + first * phase_plane(), *odd = rows + (1 - first) * phase_plane();
-    int64_t done = 0;
-    for (; done + kWidth <= shape.in_width / 2; done += kWidth)
-      store_interleaved(row + 2 * done, load(even + done), load(odd + done));
-    return done;
+    const int64_t pairs = shape.in_width / 2;
+    for (int64_t done = 0; done < pairs; done += kWidth)
+      store_pairs(row + 2 * done, {load(even + done), load(odd + done)}, pairs - done);
+    if (shape.in_width % 2) row[2 * pairs] = even[pairs];
   }
 };
 

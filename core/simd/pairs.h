@@ -25,9 +25,34 @@ namespace OPENBNNS_ISA {
 OPENBNNS_INLINE Vec evens(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_EVENS); }
 OPENBNNS_INLINE Vec odds(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_ODDS); }
 
-OPENBNNS_INLINE void store_interleaved(float* to, Vec even, Vec odd) {
-  store(to, __builtin_shufflevector(even, odd, OPENBNNS_LOW));
-  store(to + kWidth, __builtin_shufflevector(even, odd, OPENBNNS_HIGH));
+struct VecPair {
+  Vec even, odd;
+};
+
+// The first `pairs` of 2 * kWidth neighbours; the lanes beyond them are zero / not stored.
+OPENBNNS_INLINE VecPair load_pairs(const float* p, int64_t pairs) {
+  Vec a, b;
+  if (pairs >= kWidth) {
+    a = load(p);
+    b = load(p + kWidth);
+  } else {
+    int64_t cells = 2 * pairs, low = cells < kWidth ? cells : kWidth;
+    a = load_partial(p, low);
+    b = load_partial(p + low, cells - low);
+  }
+  return {evens(a, b), odds(a, b)};
+}
+OPENBNNS_INLINE void store_pairs(float* p, VecPair v, int64_t pairs) {
+  Vec a = __builtin_shufflevector(v.even, v.odd, OPENBNNS_LOW),
+      b = __builtin_shufflevector(v.even, v.odd, OPENBNNS_HIGH);
+  if (pairs >= kWidth) {
+    store(p, a);
+    store(p + kWidth, b);
+  } else {
+    int64_t cells = 2 * pairs, low = cells < kWidth ? cells : kWidth;
+    store_partial(p, a, low);
+    store_partial(p + low, b, cells - low);
+  }
 }
 
 #undef OPENBNNS_EVENS

@@ -117,7 +117,8 @@ void check(Counts& counts, Random& random, const Case& c) {
 
     if (threads == 1) {  // the oracle of the gradients, from the y in hand
       Floats dz = gathered(dy, c.batch, dy_stride, ys);
-      activation_backward_from_output(c.f, y_packed.data(), dz.data(), dz.data(), static_cast<int64_t>(dz.size()), width);
+      activation_backward_from_output(c.f, y_packed.data(), dz.data(), dz.data(), static_cast<int64_t>(dz.size()),
+                                      width);
       for (float v : dz) dz_norm += static_cast<double>(v) * v;
       dz_norm = std::sqrt(dz_norm);
       Doubles edx(c.batch * xs), edw(c.weights()), edb(channels);

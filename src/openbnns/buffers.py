@@ -34,7 +34,13 @@ class _Memory:
     """Presents a strided stretch of memory to NumPy without copying."""
 
     def __init__(
-        self, address: int, dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], writable: bool, owner: Any
+        self,
+        address: int,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        writable: bool,
+        owner: Any,
     ) -> None:
         self.owner = owner
         self.__array_interface__ = {
@@ -113,7 +119,9 @@ def _from_dlpack(obj: Any, who: str) -> NDArray[Any]:
     try:
         device = int(obj.__dlpack_device__()[0])
         if device not in _HOST_DEVICES:
-            raise Problem(f"{who}: its DLPack memory is on a device of kind {device}, not on the CPU. Copy it to the CPU first.")
+            raise Problem(
+                f"{who}: its DLPack memory is on a device of kind {device}, not on the CPU. Copy it to the CPU first."
+            )
         array = np.from_dlpack(obj)
     except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
         raise Problem(f"{who}: its DLPack memory cannot be used ({error}). Pass a tensor on the CPU.") from None
@@ -171,10 +179,14 @@ def storage_name(element: ElementType) -> str:
 def require_bytes(buffer: Buffer, needed: int, who: str, detail: str) -> None:
     """Refuse a buffer that the call would run past."""
     if buffer.nbytes is not None and buffer.nbytes < needed:
-        raise Problem(f"{who} holds {buffer.nbytes} bytes, but the call touches {needed} ({detail}). Pass a larger buffer.")
+        raise Problem(
+            f"{who} holds {buffer.nbytes} bytes, but the call touches {needed} ({detail}). Pass a larger buffer."
+        )
 
 
 def require_writable(buffer: Buffer, who: str) -> None:
     """Refuse a read-only output."""
     if not buffer.writable:
-        raise Problem(f"{who} is read-only, but the call writes to it. Pass a writable buffer, e.g. a copy of the array.")
+        raise Problem(
+            f"{who} is read-only, but the call writes to it. Pass a writable buffer, e.g. a copy of the array."
+        )

@@ -88,7 +88,9 @@ def using(**changes: bool) -> Iterator[Switches]:
     known = {f.name for f in fields(Switches)}
     unknown = sorted(set(changes) - known)
     if unknown:
-        raise TypeError(f"compat.using: there is no switch {unknown[0]!r}. The switches are: {', '.join(sorted(known))}.")
+        raise TypeError(
+            f"compat.using: there is no switch {unknown[0]!r}. The switches are: {', '.join(sorted(known))}."
+        )
     before = {name: getattr(switches, name) for name in changes}
     for name, value in changes.items():
         setattr(switches, name, bool(value))

@@ -182,7 +182,9 @@ class View:
     @cached_property
     def packed(self) -> bool:
         """No gaps, no reversed axes, no interleaving: the bytes are those of the C-order array."""
-        return self.extent == self.count and self.span == self.count and not (self.layout.flipped or self.layout.blocked32)
+        return (
+            self.extent == self.count and self.span == self.count and not (self.layout.flipped or self.layout.blocked32)
+        )
 
     @cached_property
     def canonical(self) -> bool:
@@ -262,7 +264,9 @@ def resolve(descriptor: Any, who: str, *, like: View | None = None, opaque: bool
     with np.errstate(over="ignore"):
         scale, bias = float(np.float32(descriptor.data_scale)), float(np.float32(descriptor.data_bias))
     if not (math.isfinite(scale) and math.isfinite(bias)):
-        raise Problem(f"{who}: data_scale is {scale:g} and data_bias {bias:g}. Both must be finite; 1 and 0 leave values alone.")
+        raise Problem(
+            f"{who}: data_scale is {scale:g} and data_bias {bias:g}. Both must be finite; 1 and 0 leave values alone."
+        )
     bias_before_scale = compat.switches.integer_bias_before_scale
     return View(layout, element, size, steps, scale if scale != 0.0 else 1.0, bias, bias_before_scale=bias_before_scale)
 
@@ -297,7 +301,9 @@ def _resolve_table(descriptor: Any, element: ElementType, who: str) -> NDArray[n
         )
     entries = element_type(descriptor.table_data_type, f"{who}.table_data").name
     if ELEMENT_TYPES[int(descriptor.table_data_type)].kind == "indexed":
-        raise Problem(f"{who}.table_data_type is {entries}: a table cannot itself be indexed. Use Float32.", kind=TypeError)
+        raise Problem(
+            f"{who}.table_data_type is {entries}: a table cannot itself be indexed. Use Float32.", kind=TypeError
+        )
     return read_vector(
         descriptor.table_data, ELEMENT_TYPES[int(descriptor.table_data_type)], 1 << element.bits, f"{who}.table_data"
     )

@@ -24,7 +24,7 @@ def _unpack_bits(buffer: Buffer, elements: int, bits: int) -> NDArray[np.uint8]:
     nbytes = (elements * bits + 7) // 8
     raw = buffers.array_at(buffer, 0, np.dtype("u1"), (nbytes,), (1,))
     stream = np.unpackbits(raw, count=elements * bits, bitorder="little").reshape(elements, bits)
-    return (stream << np.arange(bits, dtype=np.uint8)).sum(axis=1, dtype=np.uint8)
+    return np.asarray((stream << np.arange(bits, dtype=np.uint8)).sum(axis=1, dtype=np.uint8))
 
 
 def _pack_bits(buffer: Buffer, values: NDArray[np.uint8], bits: int) -> None:
@@ -44,12 +44,12 @@ def decode(raw: NDArray[Any], view: View, dtype: DTypeLike) -> NDArray[Any]:
     if element.kind == "float":
         return raw.astype(dtype, copy=False)
     if element.kind == "bfloat":
-        return (raw.astype(np.uint32) << 16).view(np.float32).astype(dtype, copy=False)
+        return np.asarray((raw.astype(np.uint32) << 16).view(np.float32).astype(dtype, copy=False))
     if element.kind == "indexed":
         assert view.table is not None
-        return view.table.astype(dtype)[raw]
+        return np.asarray(view.table.astype(dtype)[raw])
     if element.kind == "boolean":
-        return (raw != 0).astype(dtype)
+        return np.asarray((raw != 0).astype(dtype))
     if element.kind == "int" and element.numpy is None:  # sign of a sub-byte integer
         sign = 1 << (element.bits - 1)
         raw = (raw.astype(np.int16) ^ sign) - sign
@@ -74,7 +74,7 @@ def encode(values: NDArray[Any], view: View) -> NDArray[Any]:
     if element.kind == "bfloat":
         return _to_bfloat16(values)
     if element.kind == "boolean":
-        return (values != 0).astype(np.uint8)
+        return np.asarray((values != 0).astype(np.uint8))
     if element.kind == "indexed":
         return _to_indices(values, view)
     if values.dtype.kind in "iu" and view.scale == 1.0 and view.bias == 0.0:
@@ -107,7 +107,7 @@ def _saturated(values: NDArray[Any], element: ElementType) -> NDArray[Any]:
     """Integers forced into the range of an integer type."""
     low, high = integer_range(element)
     bounds = np.iinfo(values.dtype)
-    return np.clip(values, max(low, int(bounds.min)), min(high, int(bounds.max))).astype(_storage(element))
+    return np.asarray(np.clip(values, max(low, int(bounds.min)), min(high, int(bounds.max))).astype(_storage(element)))
 
 
 def _rounded(v: NDArray[np.float64], element: ElementType) -> NDArray[Any]:
@@ -147,7 +147,9 @@ def _geometry(view: View, batch: int, stride: int, order: tuple[int, ...]) -> tu
     return shape, steps, first
 
 
-def _strided(view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...], writable: bool) -> NDArray[Any]:
+def _strided(
+    view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...], writable: bool
+) -> NDArray[Any]:
     """The stored elements as ``(batch, *axes in order)``, a view of the memory."""
     assert view.element.numpy is not None
     shape, steps, first = _geometry(view, batch, stride, order)
@@ -175,7 +177,7 @@ def _places(view: View, batch: int, stride: int, order: tuple[int, ...]) -> NDAr
         blocks = np.arange(view.span, dtype=np.int64).reshape(-1, inputs, kh, kw, 32)
         sample = blocks.transpose(3, 2, 1, 0, 4).reshape(kw, kh, inputs, -1)[..., :outputs]
         sample = np.flip(sample, view.layout.flipped).transpose(order)
-        return sample[None] + stride * np.arange(batch).reshape(-1, *[1] * len(order))
+        return np.asarray(sample[None] + stride * np.arange(batch).reshape(-1, *[1] * len(order)))
     shape, steps, first = _geometry(view, batch, stride, order)
     place = np.full(shape, first, np.int64)
     for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
@@ -241,8 +243,8 @@ def write_raw(
 
 def read_vector(obj: Any, element: ElementType, count: int, who: str) -> NDArray[np.float32]:
     """``count`` consecutive numbers as a float32 array of their own."""
-    from .descriptors import LAYOUTS
     from .capi.enums import BNNSDataLayout
+    from .descriptors import LAYOUTS
 
     view = View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], element, (count,), (1,))
     buffer = buffers.resolve(obj, element, who)

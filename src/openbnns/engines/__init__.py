@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-_core: Any
-try:
-    from .. import _core
-except ImportError:  # pragma: no cover - an installation without the compiled part
-    _core = None
+_core: Any = None
+with suppress(ImportError):  # an installation may lack the compiled part
+    _core = importlib.import_module("openbnns._core")
 
 NATIVE = "native"
 REFERENCE = "reference"

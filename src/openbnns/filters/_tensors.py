@@ -34,7 +34,9 @@ def check_count(value: Any, who: str) -> int:
         raise TypeError(f"{who} must be an integer, not {type(value).__name__}.")
     number = int(value)
     if not 0 <= number <= descriptors.MAX_ELEMENTS:
-        raise Problem(f"{who} is {number}, but a size is between 0 and {descriptors.MAX_ELEMENTS}. Pass the number of elements.")
+        raise Problem(
+            f"{who} is {number}, but a size is between 0 and {descriptors.MAX_ELEMENTS}. Pass the number of elements."
+        )
     return number
 
 
@@ -88,7 +90,9 @@ class Bound:
     def write_unsigned(self, numbers: NDArray[np.uint64]) -> None:
         """Store unsigned integers that fit the element type, up to its largest value."""
         plain = replace(self.view, scale=1.0, bias=0.0)
-        staging.write_raw(plain, self.buffer, self.batch, self.stride, self.order, numbers.astype(self.view.element.numpy))
+        staging.write_raw(
+            plain, self.buffer, self.batch, self.stride, self.order, numbers.astype(self.view.element.numpy)
+        )
 
     def direct(self) -> NDArray[Any] | None:
         """The output memory as a canonical array that kernels may write, or ``None``."""
@@ -101,7 +105,13 @@ class Bound:
         """Store results (added to what is there if the descriptor asks for it)."""
         shape = (self.batch, *(self.view.size[a] for a in self.order))
         staging.write(
-            self.view, self.buffer, self.batch, self.stride, self.order, numbers.reshape(shape), accumulate=self.accumulate
+            self.view,
+            self.buffer,
+            self.batch,
+            self.stride,
+            self.order,
+            numbers.reshape(shape),
+            accumulate=self.accumulate,
         )
 
 
@@ -137,7 +147,17 @@ class Operand:
         """Check a gradient descriptor against this operand, and its memory."""
         view = resolve_delta(descriptor, who, self.view, output=output)
         order = self._delta_order(view, who)
-        return bind(view, order, self.shape, who + ".data", descriptor.data, batch, stride, output=output, flags=descriptor.flags)
+        return bind(
+            view,
+            order,
+            self.shape,
+            who + ".data",
+            descriptor.data,
+            batch,
+            stride,
+            output=output,
+            flags=descriptor.flags,
+        )
 
     def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
         if view.layout.code == self.view.layout.code and view.size == self.view.size:
@@ -162,7 +182,9 @@ def resolve_delta(descriptor: Any, who: str, like: View, *, output: bool) -> Vie
             kind=TypeError,
         )
     if descriptor.data is None:
-        cure = "Point it to the memory of sample 0" + (", or pass NULL for the descriptor to skip it." if output else ".")
+        cure = "Point it to the memory of sample 0" + (
+            ", or pass NULL for the descriptor to skip it." if output else "."
+        )
         raise Problem(f"{who}.data is NULL. {cure}")
     if output and descriptor.flags not in (0, 1):
         raise Problem(
@@ -270,7 +292,7 @@ class Parameter:
         """The current values in canonical order."""
         if self.fixed is not None:
             return self.fixed.astype(dtype, copy=False)
-        return self._bound.read(dtype)[0]
+        return np.asarray(self._bound.read(dtype)[0])
 
     def bind_delta(self, who: str, descriptor: Any) -> Bound:
         """Check the descriptor of this parameter's gradient."""
@@ -281,7 +303,9 @@ class Parameter:
                 f"size {self.view.size}. Its gradient has the same layout and size."
             )
         # The layout came from self.view, so it already is as the filter reads it.
-        return bind(view, self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True, flags=descriptor.flags)
+        return bind(
+            view, self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True, flags=descriptor.flags
+        )
 
 
 class OwnedMemory:
@@ -290,7 +314,9 @@ class OwnedMemory:
     def __init__(self, allocate: Callable[..., int] | None, free: Callable[..., Any] | None, who: str) -> None:
         if (allocate is None) != (free is None):
             given, missing = ("alloc_memory", "free_memory") if free is None else ("free_memory", "alloc_memory")
-            raise Problem(f"{who}: filter_params.{given} is set but {missing} is NULL. Supply both as a pair, or neither.")
+            raise Problem(
+                f"{who}: filter_params.{given} is set but {missing} is NULL. Supply both as a pair, or neither."
+            )
         self._allocate, self._free, self._who = allocate, free, who
         self._blocks: list[int] = []
         if allocate is not None:

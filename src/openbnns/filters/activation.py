@@ -145,7 +145,7 @@ class ActivationFilter(UnaryFilter):
         element = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeInt32)]
         view = View(_VECTOR, element, (channels,), (1,))
         bound = bind(view, (0,), (channels,), who, data, 1, 0)
-        return bound.read(np.int64)[0]
+        return np.asarray(bound.read(np.int64)[0])
 
     def parameters(self) -> list[Parameter]:
         return [self.values] if hasattr(self, "values") else []  # creation may have failed before there were any
@@ -258,8 +258,8 @@ class ActivationFilter(UnaryFilter):
             return self._saturate_exactly(x, low, high)
         if engines.is_native():
             return native.integer_linear_saturate(x, scale, offset, shift, low, high)
-        parts = [v.reshape(-1, 1, 1) if v.size > 1 else v for v in (scale, offset, shift)]
-        return reference.integer_linear_saturate(x, *parts, low, high)
+        scale, offset, shift = (v.reshape(-1, 1, 1) if v.size > 1 else v for v in self.integer)
+        return reference.integer_linear_saturate(x, scale, offset, shift, low, high)
 
     def _saturate_exactly(self, x: NDArray[Any], low: int, high: int) -> NDArray[Any]:
         """The same in Python integers, for products that 64 bits may not hold."""
@@ -278,7 +278,7 @@ class ActivationFilter(UnaryFilter):
     def _unfolded(self, m: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
         rest = [k for k in range(len(shape)) if k not in self.axes]
         order = [*rest, *self.axes]
-        return m.reshape([shape[k] for k in order]).transpose(np.argsort(order))
+        return np.asarray(m.reshape([shape[k] for k in order]).transpose(np.argsort(order)))
 
     def _forward_irregular(self, x: Bound, y: Bound) -> None:
         numbers = x.read(np.float32)
