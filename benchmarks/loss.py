@@ -12,8 +12,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from cases import Arrays, Calls, Case, created, vector
 from numpy.typing import NDArray
+
+from cases import Arrays, Calls, Case, created, vector
 from openbnns import capi
 
 Peer = Callable[[ModuleType, "NDArray[np.float32]"], Callable[..., Any]]

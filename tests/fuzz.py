@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -247,7 +248,9 @@ EVERY = [f for f in range(36) if f not in (9, 10, 13, 14)]
 def draw_activation(draw: Draw, choices: list[int]) -> capi.BNNSActivation:
     alpha, beta = draw.one([(0.5, 1.5), (1.0, 1.0), (0.25, 2.0), (-0.5, 0.5), (0.0, 1.0), (0.7, 0.1)])
     function = int(draw.one(choices))
-    if function == capi.BNNSActivationFunctionCELU:  # with a negative alpha it grows like exp and overflows float32 first
+    if (
+        function == capi.BNNSActivationFunctionCELU
+    ):  # with a negative alpha it grows like exp and overflows float32 first
         alpha = abs(alpha)
     return capi.BNNSActivation(function=function, alpha=alpha, beta=beta)
 
@@ -464,6 +467,35 @@ def activation(draw: Draw) -> Case:
     )
 
 
+def pooling(draw: Draw) -> Case:
+    """Through the general calls, without indices: Max and the averages, with padding, dilation and a bias."""
+    width, height, channels, batch = draw.size(12), draw.size(12), draw.size(5), draw.size(4)
+    kw, kh = int(draw.one([1, 2, 2, 3])), int(draw.one([1, 2, 2, 3]))
+    sx, dlx, left, right, ow = window(draw, width, kw)
+    sy, dly, up, down, oh = window(draw, height, kh)
+    x = Tensor(draw, "ImageCHW", (width, height, channels), batch, element=element(draw))
+    y = Tensor(draw, "ImageCHW", (ow, oh, channels), batch, element=element(draw))
+    b = Tensor(draw, "Vector", (channels,), 1, batched=False) if draw.chance(0.5) else None
+    p = capi.BNNSLayerParametersPooling(
+        i_desc=x.descriptor,
+        o_desc=y.descriptor,
+        activation=draw_activation(draw, TRAINED),
+        pooling_function=int(draw.one(list(capi.BNNSPoolingFunction))),
+        k_width=kw,
+        k_height=kh,
+        x_stride=sx,
+        y_stride=sy,
+        x_dilation_stride=dlx,
+        y_dilation_stride=dly,
+        pad=(left, right, up, down),
+    )
+    if b is not None:
+        p.bias = b.at(b.values(draw))
+    parameters = filter_parameters(draw)
+    title = f"{p!r} {parameters!r}"
+    return run_unary(draw, lambda: capi.BNNSFilterCreateLayerPooling(p, parameters), x, y, None, b, batch, title)
+
+
 # Where each function is tame: not near a pole or the edge of its domain.
 POSITIVE = {4, 5, 24, 25, 21}
 UNIT = {12, 13, 20}
@@ -668,6 +700,7 @@ CREATORS = [
     (capi.BNNSFilterCreateLayerTransposedConvolution, (capi.BNNSLayerParametersConvolution,)),
     (capi.BNNSFilterCreateLayerActivation, (capi.BNNSLayerParametersActivation,)),
     (capi.BNNSFilterCreateLayerArithmetic, (capi.BNNSLayerParametersArithmetic,)),
+    (capi.BNNSFilterCreateLayerPooling, (capi.BNNSLayerParametersPooling,)),
     (
         capi.BNNSFilterCreateConvolutionLayer,
         (capi.BNNSImageStackDescriptor, capi.BNNSImageStackDescriptor, capi.BNNSConvolutionLayerParameters),
@@ -685,7 +718,7 @@ CREATORS = [
 
 def good_filter(draw: Draw) -> Any:
     """A filter that works, to be called with garbage: the first thing that a case of its family creates."""
-    family = draw.one([fully_connected, convolution, transposed, activation, arithmetic])
+    family = draw.one([fully_connected, convolution, transposed, activation, arithmetic, pooling])
     made: list[Any] = []
 
     class Catch(Outcome):
@@ -752,6 +785,19 @@ class Garbage:
         p = garbage_struct(self.draw, capi.BNNSLayerParametersActivation)
         return capi.BNNSDirectApplyActivationBatch(p, None, self.batch(), self.number(), self.number())
 
+    def apply_pooling(self) -> Any:
+        pairs = [v for _ in range(3) for v in (self.pointer(), self.number())]
+        if self.draw.chance(0.5):
+            return capi.BNNSPoolingFilterApplyBatch(self.filter, self.batch(), *pairs)
+        kind = garbage_number(self.draw) if self.draw.chance(0.3) else 0x40020
+        return capi.BNNSPoolingFilterApplyBatchEx(self.filter, self.batch(), *pairs[:4], kind, *pairs[4:])
+
+    def apply_pooling_backward(self) -> Any:
+        pairs = [v for make in (self.pointer, self.descriptor) * 2 for v in (make(), self.number())]
+        return capi.BNNSPoolingFilterApplyBackwardBatch(
+            self.filter, self.batch(), *pairs, self.descriptor(), self.pointer(), self.number()
+        )
+
     def get_pointer(self) -> Any:
         return capi.BNNSGetPointer(self.filter, self.number())
 
@@ -784,6 +830,8 @@ def hostile(draw: Draw) -> Case:
             garbage.apply_backward,
             garbage.apply_arithmetic,
             garbage.apply_arithmetic_backward,
+            garbage.apply_pooling,
+            garbage.apply_pooling_backward,
             garbage.direct_activation,
             garbage.get_pointer,
             garbage.data_size,
@@ -794,6 +842,86 @@ def hostile(draw: Draw) -> Case:
             _attempt(draw.one(calls))
 
     return "hostile", run
+
+
+class Mutating:
+    """Stands in for openbnns.capi: functions get their arguments with something changed in one or two of them."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(openbnns.capi, name)
+        if not isinstance(real, FunctionType) or ("Apply" not in name and "Create" not in name):
+            return real
+
+        def call(*arguments: Any) -> Any:
+            changed = list(arguments)
+            for _ in range(int(self.draw.one([0, 1, 1, 2]))):
+                k = int(self.draw.rng.integers(len(changed)))
+                changed[k] = self.change(changed[k])
+            result = _attempt(lambda: real(*changed))
+            return -1 if result is None and "Apply" in name else result
+
+        return call
+
+    def change(self, value: Any) -> Any:
+        """Something like ``value``, but wrong in one place."""
+        draw = self.draw
+        if isinstance(value, int):
+            return int(draw.one([value + 1, max(value - 1, 0), -value, 2 * value, garbage_number(draw)]))
+        if isinstance(value, np.ndarray):
+            return draw.one([
+                value[:-1], value[: value.size // 2], value[1:], value[::2], value.astype(np.float64), None,
+                np.ascontiguousarray(value).view(np.uint8)[1:-3], garbage_pointer(draw, ""),
+            ])  # fmt: skip
+        if isinstance(value, list):
+            if value and draw.chance(0.8):
+                k = int(draw.rng.integers(len(value)))
+                return [*value[:k], self.change(value[k]), *value[k + 1 :]]
+            return draw.one([value[1:], [*value, *value], None])
+        if isinstance(value, openbnns.capi.BNNSFilter) or not hasattr(value, "_kinds"):
+            return None
+        return self.change_field(value)
+
+    def change_field(self, struct: Any) -> Any:
+        copy = struct.copy()
+        name = self.draw.one(list(copy._kinds))
+        old = getattr(copy, name)
+        new = self.change(old) if isinstance(old, (list, np.ndarray)) or hasattr(old, "_kinds") else old
+        if isinstance(old, float):
+            new = float(self.draw.one([0.0, -1.0, np.nan, np.inf, 1e300]))
+        elif isinstance(old, int):
+            new = self.change(int(old))
+        elif old is None:
+            new = garbage_pointer(self.draw, name)
+        try:
+            setattr(copy, name, new)
+        except (TypeError, ValueError):  # the field's own type forbids it
+            return struct
+        return copy
+
+
+def mutated(draw: Draw) -> Case:
+    """A case of any family with a few wrong arguments: clean answers, and nothing written outside the outputs."""
+    family = draw.one([fully_connected, convolution, transposed, activation, arithmetic, pooling])
+
+    def run(out: Outcome) -> None:
+        global capi
+        title, call = family(draw)
+        capi = Mutating(draw)
+        try:
+            call(out)
+        finally:
+            capi = openbnns.capi
+        for name, memory, _ in out.memory:
+            guards = np.concatenate([memory[:GUARD], memory[-GUARD:]])
+            expected = np.full_like(guards, PATTERN) if guards.dtype == np.float32 else None
+            intact = (guards == expected).all() if expected is not None else (guards.view(np.uint8) == 0xA5).all()
+            if not intact:
+                raise Mismatch(f"{name}: guards were overwritten\n  {title}")
+
+    return "mutated", run
 
 
 def _attempt(call: Callable[[], Any]) -> Any:
@@ -815,14 +943,16 @@ FAMILIES = {
     "transposed": transposed,
     "activation": activation,
     "arithmetic": arithmetic,
+    "pooling": pooling,
     "hostile": hostile,
+    "mutated": mutated,
 }
 
 
 def run_case(seed: int, case: int, families: list[str]) -> str:
     """Run one case on both engines; gives what was run, raises on any difference."""
     name = families[case % len(families)]
-    if name == "hostile":
+    if name in ("hostile", "mutated"):
         for engine in ("native", "reference"):
             with openbnns.engine(engine):
                 FAMILIES[name](Draw(seed, case))[1](Outcome())

@@ -940,3 +940,30 @@ def test_an_allocation_that_is_too_large_fails_cleanly(
     monkeypatch.setattr(type(call.filter), "run_forward", no_memory)
     odd = np.zeros(8 * call.inputs + 1, np.uint8)[1:]  # unaligned, so that the general path runs
     observed.failed(call.apply(in_=odd), "there is not enough memory for this call. Use smaller sizes")
+
+
+def test_a_result_of_parameters_alone_is_written_once(engine: str) -> None:
+    """No operand has a batch axis, so neither has the result, whatever batch_size says: nothing behind it is touched."""
+    vector = descriptor("Vector", (4,))
+    p = capi.BNNSLayerParametersArithmetic(
+        arithmetic_function=capi.BNNSArithmeticNegate,
+        arithmetic_function_fields=capi.BNNSArithmeticUnary(
+            in_=vector, in_type=capi.BNNSParameter, out=vector, out_type=capi.BNNSParameter
+        ),
+    )
+    f = capi.BNNSFilterCreateLayerArithmetic(p)
+    x, memory = numbers(4), np.full(40, FILL, np.float32)
+    assert capi.BNNSArithmeticFilterApplyBatch(f, 5, 1, [x], [0], memory[:4], 0) == 0, openbnns.last_error()
+    np.testing.assert_array_equal(memory[:4], -x)
+    assert (memory[4:] == FILL).all()
+
+
+@pytest.mark.parametrize("field", ["pad[0]", "x_padding", "x_dilation_stride", "y_stride"])
+def test_the_largest_steps_do_no_harm(field: str, engine: str) -> None:
+    """As far as the checks let it go: a result or a clean failure."""
+    p = good_convolution()
+    assign(field, 1 << 20)(p)
+    p.o_desc.size[0] = p.o_desc.size[1] = 1
+    f = capi.BNNSFilterCreateLayerConvolution(p)
+    if f is not None:
+        assert capi.BNNSFilterApply(f, numbers(4, 5, 6), np.zeros(6, np.float32)) in (0, -1)

@@ -448,9 +448,7 @@ def test_apply_activation_and_conversion() -> None:
     close(ob.apply_activation(ob.ActivationFunction.identity(), half, np.empty((2, 6), np.float32)), half)
     descriptor = described(ob.Shape.vector(6), x)
     close(ob.apply_activation(ob.ActivationFunction.abs(), descriptor, batch_size=2), np.abs(x))
-    with pytest.raises(
-        ob.LayerApplyError, match=r"apply_activation: output has shape \(2, 5\)|apply_activation: input is"
-    ):
+    with pytest.raises(ob.LayerApplyError, match=r"apply_activation: input is Vector size \(6,\)"):
         ob.apply_activation(ob.ActivationFunction.abs(), x, np.empty((2, 5), np.float32))
 
 
@@ -517,9 +515,11 @@ def test_operands_given_at_creation_may_be_left_out_of_calls() -> None:
 def test_broadcast_images_and_inferred_output() -> None:
     a, b = numbers(2, 3, 4, 5), numbers(3, 1, 1)
     layer = ob.BinaryArithmeticLayer(
-        input_a=ob.Shape.image_chw(5, 4, 3), input_b=ob.Shape.image_chw(1, 1, 3), input_b_descriptor_type=ROLE.PARAMETER,
+        input_a=ob.Shape.image_chw(5, 4, 3),
+        input_b=ob.Shape.image_chw(1, 1, 3),
+        input_b_descriptor_type=ROLE.PARAMETER,
         function=ob.ArithmeticBinaryFunction.SUBTRACT,
-    )  # fmt: skip
+    )
     y = layer.apply(a, b)
     close(y, a - b)
     close(layer.apply_backward(a, b, y, a).input_b, -a.sum((0, 2, 3)).reshape(3, 1, 1), 1e-4)
@@ -638,6 +638,10 @@ def test_repr_tells_shapes() -> None:
     assert repr(layer) == (
         "FullyConnectedLayer(input=Shape.vector(6), output=Shape.vector(4), weights=Shape.matrix_row_major(6, 4), "
         "bias=Shape.vector(4), activation=ActivationFunction.tanh())"
+    )
+    assert repr(image_layer(stride=(2, 1))) == (
+        "ConvolutionLayer(input=Shape.image_chw(8, 8, 3), output=Shape.image_chw(3, 6, 4), "
+        "weights=Shape.convolution_weights_oihw(3, 3, 3, 4), stride=(2, 1))"
     )
 
 
@@ -844,10 +848,10 @@ CREATION_MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
         ValueError,
         r"ConvolutionLayer: output width is 9, but input width 8 .* gives at most 6",
     ),
-    (lambda: image_layer(group_count=2), ValueError, r"ConvolutionLayer: group_?c?o?u?n?t?s? is 2|weights has shape"),
+    (lambda: image_layer(group_count=2), ValueError, r"ConvolutionLayer: group_count is 2, which does not divide"),
     (lambda: image_layer(stride=(1, 1, 1)), ValueError, r"stride is \(1, 1, 1\)\. Pass \(x, y\), horizontal first"),
     (lambda: image_layer(stride=(0, 1)), ValueError, r"stride is 0\. It must be at least 1"),
-    (lambda: image_layer(dilation_stride=1.5), TypeError, r"dilation_stride"),
+    (lambda: image_layer(dilation_stride=1.5), TypeError, r"dilation_stride must be an integer, not float"),
     (
         lambda: ob.ActivationLayer(function=ob.ActivationFunction.softmax(), input=numbers(2, 3), axes=[1]),
         ValueError,

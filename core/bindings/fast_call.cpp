@@ -1,6 +1,7 @@
 #include "bindings/fast_call.h"
 
 #include <cstring>
+#include <new>
 
 #include "runtime/thread_pool.h"
 
@@ -12,6 +13,8 @@ namespace {
 
 constexpr int64_t kFloat32 = 0x10020;  // BNNSDataTypeFloat32
 constexpr int64_t kTrusted = INT64_MAX;
+constexpr int kDone = 0, kDeclined = 1;
+constexpr size_t kMaxArguments = 32;
 
 // Names of descriptor fields, made once.
 struct Names {
@@ -36,15 +39,18 @@ struct Held {
   }
 };
 
-bool is_float_or_bytes(const Py_buffer& view) {
+// Raw bytes, or items of the wanted type: float32, or unsigned integers of `index_bytes`.
+bool has_items(const Py_buffer& view, int index_bytes) {
   const char* f = view.format ? view.format : "B";
   if (*f == '<' || *f == '=' || *f == '@') f++;
   if (f[0] == '\0' || f[1] != '\0') return false;
-  return (*f == 'f' && view.itemsize == 4) || *f == 'B' || *f == 'c';
+  if (*f == 'B' || *f == 'c') return true;
+  if (index_bytes == 0) return *f == 'f' && view.itemsize == 4;
+  return std::strchr("ILQN", *f) && view.itemsize == index_bytes;
 }
 
 // Address and room of a buffer or a plain address; false when the argument is neither in the simple form.
-bool memory_of(PyObject* object, bool writable, Held& held, float*& address, int64_t& bytes) {
+bool memory_of(PyObject* object, bool writable, int index_bytes, Held& held, float*& address, int64_t& bytes) {
   if (PyLong_Check(object)) {
     if (PyBool_Check(object)) return false;
     long long number = PyLong_AsLongLong(object);  // addresses fill the positive half: NULL and the rest are mistakes
@@ -58,10 +64,16 @@ bool memory_of(PyObject* object, bool writable, Held& held, float*& address, int
   int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(object, &view, flags) != 0) return PyErr_Clear(), false;
   held.count++;
-  if (!is_float_or_bytes(view)) return false;
+  if (!has_items(view, index_bytes)) return false;
   address = static_cast<float*>(view.buf);
   bytes = view.len;
   return true;
+}
+
+bool is_list(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
+
+PyObject* list_item(PyObject* list, Py_ssize_t i) {  // borrowed
+  return PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
 }
 
 bool to_int64(PyObject* object, int64_t& value) {
@@ -111,6 +123,19 @@ bool read_descriptor(PyObject* descriptor, const ArgumentSpec& spec, nb::object&
   return !data.is_none();
 }
 
+// Every index of a batch is below the limit (or marks "none" where that is allowed).
+template <class Index>
+bool indices_below(const void* data, int64_t samples, int64_t stride, int64_t count, int64_t limit, bool none) {
+  const Index* index = static_cast<const Index*>(data);
+  bool good = true;
+  for (int64_t n = 0; n < samples; n++)
+    for (int64_t i = 0; i < count; i++) {
+      Index value = index[n * stride + i];
+      good &= value < static_cast<Index>(limit) || (none && value == static_cast<Index>(-1));
+    }
+  return good;
+}
+
 }  // namespace
 
 FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
@@ -126,91 +151,135 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
   }
 }
 
-int FastCall::run(nb::args arguments) {
-  constexpr int kDeclined = 1;
-  if (!fast_calls_enabled) return kDeclined;
-  PyObject* tuple = arguments.ptr();
-  Py_ssize_t given = PyTuple_Size(tuple), next = 0;
-  Call call = base_;
-  if (given < 1 || !to_int64(PyTuple_GetItem(tuple, next++), call.batch) || call.batch < 1) return kDeclined;
-  if (!has_batch_) call.batch = 1;  // nothing but parameters: one result for any number of samples
-
+// The arguments of one call, bound to slots, with the stretch of memory that each will touch.
+struct FastCall::Binding {
+  Call call;
   Held held;
   const char *begin[Call::kMaxSlots], *end[Call::kMaxSlots];
   uint32_t present = 0;
-  for (const ArgumentSpec& spec : specs_) {
-    if (next >= given) return kDeclined;
-    PyObject* object = PyTuple_GetItem(tuple, next++);
-    int64_t stride = 0;
-    if (spec.strided) {
-      if (next >= given || !to_int64(PyTuple_GetItem(tuple, next++), stride)) return kDeclined;
-    }
-    const bool counted = spec.kind == ArgumentKind::kCounted;
-    const int64_t number = counted ? stride : 0;
-    if (counted) {
-      if (number == 0) continue;
-      if (object == Py_None || !(number == 1 || fills_batch(number, call.batch, spec.count))) return kDeclined;
-    }
-    if (object == Py_None || spec.kind == ArgumentKind::kIgnored) continue;
-    if (spec.kind == ArgumentKind::kRefused) return kDeclined;
+};
 
-    nb::object data;
-    bool accumulate = false;
-    PyObject* memory = object;
-    if (spec.kind == ArgumentKind::kDescriptor) {
-      if (!read_descriptor(object, spec, data, accumulate)) return kDeclined;
-      memory = data.ptr();
-    }
-    float* address;
-    int64_t bytes;
-    if (!memory_of(memory, spec.output, held, address, bytes)) return kDeclined;
-
-    if (stride == 0 || !spec.batched) stride = spec.count;
-    int64_t samples = spec.batched ? call.batch : 1;
-    if (stride < 0 || (spec.output && samples > 1 && stride < spec.count)) return kDeclined;
-    if (samples > 1 && stride > (INT64_C(1) << 56) / samples) return kDeclined;
-    int64_t needed = ((samples - 1) * stride + spec.count) * static_cast<int64_t>(sizeof(float));
-    if (counted) {
-      stride = number == 1 ? 0 : spec.count;
-      needed = number * static_cast<int64_t>(sizeof(float));
-    }
-    if (bytes < needed || reinterpret_cast<uintptr_t>(address) % alignof(float) != 0) return kDeclined;
-
-    call.address[spec.slot] = address;
-    call.stride[spec.slot] = stride;
-    if (accumulate) call.accumulate |= 1u << spec.slot;
-    present |= 1u << spec.slot;
-    begin[spec.slot] = reinterpret_cast<const char*>(address);
-    end[spec.slot] = begin[spec.slot] + needed;
+bool FastCall::bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, Binding& binding) const {
+  const bool counted = spec.kind == ArgumentKind::kCounted;
+  const int64_t number = counted ? stride : 0, batch = binding.call.batch;
+  if (counted) {
+    if (number == 0) return true;
+    if (object == Py_None || !(number == 1 || fills_batch(number, batch, spec.count))) return false;
   }
-  if (next != given) return kDeclined;
+  if (object == Py_None || spec.kind == ArgumentKind::kIgnored) return true;
+  if (spec.kind == ArgumentKind::kRefused) return false;
 
+  nb::object data;
+  bool accumulate = false;
+  if (spec.kind == ArgumentKind::kDescriptor) {
+    if (!read_descriptor(object, spec, data, accumulate)) return false;
+    object = data.ptr();
+  }
+  float* address;
+  int64_t bytes;
+  if (!memory_of(object, spec.output, spec.index_bytes, binding.held, address, bytes)) return false;
+
+  const int64_t samples = spec.batched ? batch : 1, width = spec.index_bytes ? spec.index_bytes : 4;
+  if (stride == 0 || !spec.batched) stride = spec.count;
+  if (stride < 0 || (spec.output && samples > 1 && stride < spec.count)) return false;
+  if (samples > 1 && stride > (INT64_C(1) << 56) / samples) return false;
+  int64_t needed = ((samples - 1) * stride + spec.count) * width;
+  if (counted) {
+    stride = number == 1 ? 0 : spec.count;
+    needed = number * width;
+  }
+  if (bytes < needed || reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(width) != 0) return false;
+  if (spec.index_limit) {
+    auto below = spec.index_bytes == 8 ? indices_below<uint64_t> : indices_below<uint32_t>;
+    if (!below(address, samples, stride, spec.count, spec.index_limit, spec.index_none)) return false;
+  }
+
+  binding.call.address[spec.slot] = address;
+  binding.call.stride[spec.slot] = stride;
+  if (accumulate) binding.call.accumulate |= 1u << spec.slot;
+  binding.present |= 1u << spec.slot;
+  binding.begin[spec.slot] = reinterpret_cast<const char*>(address);
+  binding.end[spec.slot] = binding.begin[spec.slot] + needed;
+  return true;
+}
+
+// Everything needed is there, and no output touches other memory of the call except where in-place use is allowed.
+bool FastCall::consistent(const Binding& b) const {
   for (const ArgumentSpec& spec : specs_) {
-    bool here = present >> spec.slot & 1;
-    if (!here && (spec.needed_with & present) && !(spec.unless & present)) return kDeclined;
+    bool here = b.present >> spec.slot & 1;
+    if (!here && (spec.needed_with & b.present) && !(spec.unless & b.present)) return false;
     if (!here || !spec.output) continue;
     for (auto [first, last] : fixed_)
-      if (begin[spec.slot] < last && first < end[spec.slot]) return kDeclined;
+      if (b.begin[spec.slot] < last && first < b.end[spec.slot]) return false;
     for (const ArgumentSpec& other : specs_) {
-      if (other.slot == spec.slot || !(present >> other.slot & 1)) continue;
-      if (begin[spec.slot] < end[other.slot] && begin[other.slot] < end[spec.slot]) {
-        bool in_place = begin[spec.slot] == begin[other.slot] && call.stride[spec.slot] == call.stride[other.slot] &&
-                        (spec.may_equal >> other.slot & 1);
-        if (!in_place) return kDeclined;
+      if (other.slot == spec.slot || !(b.present >> other.slot & 1)) continue;
+      if (b.begin[spec.slot] < b.end[other.slot] && b.begin[other.slot] < b.end[spec.slot]) {
+        bool in_place = b.begin[spec.slot] == b.begin[other.slot] &&
+                        b.call.stride[spec.slot] == b.call.stride[other.slot] && (spec.may_equal >> other.slot & 1);
+        if (!in_place) return false;
       }
     }
   }
-  if (!(present & outputs_)) return kDeclined;
+  return b.present & outputs_;
+}
+
+int FastCall::run_flat(PyObject* const* arguments, size_t given) {
+  if (!fast_calls_enabled) return kDeclined;
+  size_t next = 0;
+  Binding binding;
+  Call& call = binding.call = base_;
+  if (given < 1 || !to_int64(arguments[next++], call.batch) || call.batch < 1) return kDeclined;
+  if (!has_batch_) call.batch = 1;  // nothing but parameters: one result for any number of samples
+  for (const ArgumentSpec& spec : specs_) {
+    if (next >= given) return kDeclined;
+    PyObject* object = arguments[next++];
+    int64_t stride = 0;
+    if (spec.strided && (next >= given || !to_int64(arguments[next++], stride))) return kDeclined;
+    if (!bind(spec, object, stride, binding)) return kDeclined;
+  }
+  if (next != given || !consistent(binding)) return kDeclined;
 
   call.threads = threads_ > 0 ? threads_ : max_threads();
-  {
+  try {
     nb::gil_scoped_release unlocked;
     if (backward_)
       plan_->backward(call);
     else
       plan_->forward(call);
+  } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
+    return kDeclined;
   }
-  return 0;
+  return kDone;
+}
+
+int FastCall::run(nb::args arguments) {
+  PyObject* flat[kMaxArguments];
+  size_t given = arguments.size();
+  if (given > kMaxArguments) return kDeclined;
+  for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
+  return run_flat(flat, given);
+}
+
+int FastCall::run_lists(nb::args arguments) {
+  PyObject* flat[kMaxArguments];
+  size_t count = 0;
+  Py_ssize_t given = PyTuple_Size(arguments.ptr());
+  for (Py_ssize_t i = 0; i < given; i++) {
+    PyObject* argument = PyTuple_GetItem(arguments.ptr(), i);
+    if (!is_list(argument)) {
+      if (count == kMaxArguments) return kDeclined;
+      flat[count++] = argument;
+      continue;
+    }
+    PyObject* strides = ++i < given ? PyTuple_GetItem(arguments.ptr(), i) : nullptr;
+    if (!strides || !is_list(strides) || PySequence_Size(argument) != PySequence_Size(strides)) return kDeclined;
+    for (Py_ssize_t k = 0, n = PySequence_Size(argument); k < n; k++) {
+      if (count + 2 > kMaxArguments) return kDeclined;
+      flat[count++] = list_item(argument, k);
+      flat[count++] = list_item(strides, k);
+    }
+  }
+  return run_flat(flat, count);
 }
 
 }  // namespace openbnns

@@ -24,8 +24,8 @@ enum class ArgumentKind { kBuffer = 0, kDescriptor = 1, kIgnored = 2, kRefused =
 struct ArgumentSpec {
   int slot = 0;
   ArgumentKind kind = ArgumentKind::kBuffer;
-  bool strided = true;       // followed by a batch stride argument
-  bool batched = true;       // has one sample per batch entry; otherwise one copy for all
+  bool strided = true;  // followed by a batch stride argument
+  bool batched = true;  // has one sample per batch entry; otherwise one copy for all
   bool output = false;
   int64_t count = 0;         // elements of one sample (or of the parameter)
   uint32_t needed_with = 0;  // slots; if any of them is present, this one must be too
@@ -33,6 +33,9 @@ struct ArgumentSpec {
   uint32_t may_equal = 0;    // slots that may have the very same address (in-place use)
   int64_t layout = 0;        // of a descriptor
   std::vector<int64_t> size, stride;
+  int index_bytes = 0;      // 4 or 8: the elements are unsigned integers of that many bytes, not floats
+  int64_t index_limit = 0;  // inputs: indices must be below, or have all bits set if that stands for "none"
+  bool index_none = false;
 };
 
 // A tensor that is the same at every call (weights, bias): slot, address, number of elements.
@@ -50,14 +53,22 @@ class FastCall {
   // Returns 0 when done, 1 when declined; nothing has been written then.
   int run(nb::args arguments);
 
+  // The same, with lists: a list of tensors is followed by the list of their strides.
+  int run_lists(nb::args arguments);
+
  private:
+  struct Binding;
+  int run_flat(PyObject* const* arguments, size_t given);
+  bool bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, Binding& binding) const;
+  bool consistent(const Binding& binding) const;
+
   std::shared_ptr<Plan> plan_;
   bool backward_;
   std::vector<ArgumentSpec> specs_;
   Call base_;
   int threads_;
   uint32_t outputs_ = 0;
-  bool has_batch_ = false;  // some argument has one sample per batch entry
+  bool has_batch_ = false;                                  // some argument has one sample per batch entry
   std::vector<std::pair<const char*, const char*>> fixed_;  // first and one past the last byte of each fixed tensor
 };
 

@@ -112,8 +112,10 @@ void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<
 }
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
-                      uint32_t unless, uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride) {
-  return {slot, static_cast<ArgumentKind>(kind), strided, batched, output, count, needed_with, unless, may_equal, layout, size, stride};
+                      uint32_t unless, uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride,
+                      int index_bytes, int64_t index_limit, bool index_none) {
+  return {slot,   static_cast<ArgumentKind>(kind), strided, batched, output,      count,       needed_with, unless,
+          may_equal, layout, size, stride, index_bytes, index_limit, index_none};
 }
 
 }  // namespace
@@ -126,12 +128,13 @@ NB_MODULE(_core, m) {
   nb::class_<Plan>(m, "Plan");
   nb::class_<ArgumentSpec>(m, "ArgumentSpec");
   m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a, "unless"_a, "may_equal"_a,
-        "layout"_a, "size"_a, "stride"_a);
+        "layout"_a, "size"_a, "stride"_a, "index_bytes"_a = 0, "index_limit"_a = 0, "index_none"_a = false);
   nb::class_<FastCall>(m, "FastCall")
       .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>,
                     const std::vector<FixedTensor>&, int>(),
            "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a)
-      .def("run", &FastCall::run);
+      .def("run", &FastCall::run)
+      .def("run_lists", &FastCall::run_lists);
 
   m.def("fully_connected", &fully_connected, "inputs"_a, "outputs"_a, "activation"_a);
   m.def("convolution", &convolution, "input"_a, "output"_a, "kernel"_a, "stride"_a, "dilation"_a, "padding"_a,

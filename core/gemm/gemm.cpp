@@ -114,13 +114,15 @@ void multiply_tile(const MatrixProduct& p, const Panel& panel, const Entries& a_
     }
 }
 
-// A strip of A, [steps / 16][rows][16], against a panel of B.
-void multiply_strip(const MatrixProduct& p, const Panel& panel, const float* a, int64_t row, int64_t rows, int tile) {
+// A strip of A, [steps / 16][rows][16], against a panel of B. The rows of A from `next` on are packed after it (p.m:
+// none are).
+void multiply_strip(const MatrixProduct& p, const Panel& panel, const float* a, int64_t row, int64_t rows, int tile,
+                    int64_t next) {
   const int entries = static_cast<int>(panel.padded_steps() / kDepth);
   const Entries a_entries(entries, rows * kBlock, kDepth), b_entries(entries, kBlock * kBlock, kDepth * kBlock);
   for (int64_t i = 0; i < rows; i += tile)
     multiply_tile(p, panel, a_entries, b_entries, a + i * kBlock, row + i,
-                  static_cast<int>(std::min<int64_t>(tile, rows - i)), row + rows + i);
+                  static_cast<int>(std::min<int64_t>(tile, rows - i)), next + i);
 }
 
 // How a product is cut up; nothing here touches the order of a sum.
@@ -167,7 +169,7 @@ void product_by_columns(const MatrixProduct& p, int threads) {
         pack_b(p, column, columns, step, panel.steps, b);
         for (int64_t row = 0; row < p.m; row += cut.strip)
           multiply_strip(p, panel, a + (step - chunk) / cut.depth_block * block_floats + row * cut.depth_block, row,
-                         std::min(cut.strip, p.m - row), cut.tile);
+                         std::min(cut.strip, p.m - row), cut.tile, p.m);
       }
     });
   }
@@ -204,7 +206,7 @@ void product_by_rows(const MatrixProduct& p, int threads) {
         for (int64_t row = item * task; row < last_row; row += cut.strip) {
           int64_t rows = std::min(cut.strip, last_row - row);
           pack_a(p, row, rows, step, panel.steps, a);
-          multiply_strip(p, panel, a, row, rows, cut.tile);
+          multiply_strip(p, panel, a, row, rows, cut.tile, row + rows);
         }
       }
     });

@@ -33,9 +33,12 @@ void matrix_product(const MatrixProduct& p, int threads);
 // sums[column] (+)= sum over rows of matrix[row][column], in a fixed order. matrix: [rows][row_stride].
 void sum_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t columns, float* sums, bool accumulate);
 
-// Work below this many floating point operations stays on the calling thread: waking the others costs more.
-constexpr double kThreadedFlops = 1.5e6;
-inline int useful_threads(int threads, double flops) { return flops < kThreadedFlops ? 1 : threads; }
+// A thread is worth waking for this many floating point operations.
+constexpr double kFlopsPerThread = 0.75e6;
+inline int useful_threads(int threads, double flops) {
+  double worth = flops / kFlopsPerThread;
+  return worth >= threads ? threads : worth < 2 ? 1 : static_cast<int>(worth);
+}
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

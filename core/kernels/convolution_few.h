@@ -42,7 +42,10 @@ class Planes {
       for (int y = low; y < high; y++, from += width)
         for_cells([&](int x, int64_t place, int step, int64_t cells) {
           float* to = out + c * plane() + (y - first) * row() + place;
-          for (int64_t i = 0; i < cells; i++) to[i] = from[x + i * step];
+          if (step == 1)
+            std::copy_n(from + x, cells, to);
+          else
+            for (int64_t i = 0; i < cells; i++) to[i] = from[x + i * step];
         });
     }
   }
@@ -58,7 +61,10 @@ class Planes {
         if (y < rows_.low || y - rows_.low >= height_) continue;
         for_cells([&](int x, int64_t place, int step, int64_t cells) {
           const float* from = planes + c * plane() + (y - rows_.low) * row() + place;
-          for (int64_t i = 0; i < cells; i++) to[x + i * step] += from[i];
+          if (step == 1)
+            for (int64_t i = 0; i < cells; i++) to[x + i] += from[i];
+          else
+            for (int64_t i = 0; i < cells; i++) to[x + i * step] += from[i];
         });
       }
     }

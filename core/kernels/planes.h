@@ -121,7 +121,7 @@ struct PlaneLayout {
   void place_row(float* to, const float* from) const {
     if (phases == 1) return copy_row(to + left, from, std::min(width, phase_pitch - left));
     if (phases == 2) return place_pairs(to, from);
-    for (int64_t phase = 0; phase < phases; phase++) place_phase(to, from, phase, 0);
+    for (int64_t phase = 0; phase < phases; phase++) place_phase(to, from, phase);
   }
   // Two phases: neighbours are taken apart, kWidth pairs at a time. The first pair starts at an even column.
   void place_pairs(float* to, const float* from) const {
@@ -140,11 +140,11 @@ struct PlaneLayout {
       }
     }
     if (skipped && left / 2 < phase_pitch) to[phase_pitch + left / 2] = from[0];
-    place_phase(to, from, 0, first + pairs);
+    if (skipped + 2 * pairs < width && first + pairs < phase_pitch) to[first + pairs] = from[skipped + 2 * pairs];
   }
-  // Columns c = k * phases + phase of the large plane with left <= c < left + width, from k = `start` on.
-  void place_phase(float* to, const float* from, int64_t phase, int64_t start) const {
-    int64_t first = std::max(start, (left - phase + phases - 1) / phases);
+  // Columns c = k * phases + phase of the large plane with left <= c < left + width.
+  void place_phase(float* to, const float* from, int64_t phase) const {
+    int64_t first = (left - phase + phases - 1) / phases;
     int64_t end = std::min(phase_pitch, (left + width - phase + phases - 1) / phases);
     float* row = to + phase * phase_pitch;
     for (int64_t k = first; k < end; k++) row[k] = from[k * phases + phase - left];

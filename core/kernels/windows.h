@@ -44,11 +44,12 @@ struct Windows {
 
 struct WindowGeometry {
   WindowShape shape;
-  int64_t reach_y, reach_x;   // windows that an input cell meets before its own
-  PlaneLayout input;          // bordered input, columns sorted by stride
-  PlaneLayout gradient;       // bordered gradient of the output
-  Taps taps;                  // offsets in the bordered input
-  std::vector<Phase> phases;  // [stride_y][stride_x]
+  int64_t reach_y, reach_x;          // windows that an input cell meets before its own
+  PlaneLayout input;                 // bordered input, columns sorted by stride
+  PlaneLayout gradient;              // bordered gradient of the output
+  int64_t phase_pitch, phase_plane;  // room for the cells of one phase: a row, all rows
+  Taps taps;                         // offsets in the bordered input
+  std::vector<Phase> phases;         // [stride_y][stride_x]
 
   explicit WindowGeometry(const WindowShape& s)
       : shape(s),
@@ -57,10 +58,12 @@ struct WindowGeometry {
         input(s.in_height, s.in_width, s.pad_up, s.pad_left, s.stride_x,
               (s.out_height - 1) * s.stride_y + (s.kernel_height - 1) * s.dilation_y + 1,
               std::max(round_up(s.out_width, kWidth) + reach_x, s.pad_left / s.stride_x + 1)),
-        gradient(s.out_height, s.out_width, reach_y, reach_x, 1,
-                 reach_y + std::max(s.out_height, (s.in_height - 1 + s.pad_up) / s.stride_y + 1),
-                 reach_x + round_up(std::max(s.out_width, (s.in_width - 1 + s.pad_left) / s.stride_x + 1), kWidth) +
-                     kWidth) {
+        gradient(
+            s.out_height, s.out_width, reach_y, reach_x, 1,
+            reach_y + std::max(s.out_height, (s.in_height - 1 + s.pad_up) / s.stride_y + 1),
+            reach_x + round_up(std::max(s.out_width, (s.in_width - 1 + s.pad_left) / s.stride_x + 1), kWidth) + kWidth),
+        phase_pitch(round_up((s.in_width + s.stride_x - 1) / s.stride_x, kWidth)),
+        phase_plane((s.in_height + s.stride_y - 1) / s.stride_y * phase_pitch) {
     for (int64_t ky = 0; ky < s.kernel_height; ky++)
       for (int64_t kx = 0; kx < s.kernel_width; kx++)
         taps.push(input.offset(ky * s.dilation_y, kx * s.dilation_x), ky * s.kernel_width + kx);
@@ -79,7 +82,7 @@ struct WindowGeometry {
   int64_t gradient_origin() const { return gradient.offset(reach_y, reach_x); }
 
   // Scratch that gather() needs, in floats.
-  int64_t gather_room() const { return phases.size() == 1 ? in_plane() : shape.stride_x * phase_plane() + in_plane(); }
+  int64_t gather_room() const { return phases.size() == 1 ? in_plane() : shape.stride_x * phase_plane + in_plane(); }
 
   // dx [in_height][in_width] = (or +=) the planes that compute(phase, writer) makes of every phase.
   template <class Compute>
@@ -93,12 +96,12 @@ struct WindowGeometry {
     for (int64_t py = 0; py < shape.stride_y; py++) {
       const Phase* row_phases = phases.data() + py * shape.stride_x;
       for (int64_t px = 0; px < shape.stride_x; px++) {
-        float* plane = room + px * phase_plane();
-        compute(row_phases[px], PlaneWriter{plane, phase_pitch(), plane + phase_plane()});
+        float* plane = room + px * phase_plane;
+        compute(row_phases[px], PlaneWriter{plane, phase_pitch, plane + phase_plane});
       }
       for (int64_t r = 0; r < row_phases[0].rows; r++)
         merge_phases(dx + (row_phases[0].first_row + r * shape.stride_y) * shape.in_width, adds, row_phases,
-                     room + r * phase_pitch());
+                     room + r * phase_pitch);
     }
   }
 
@@ -124,15 +127,12 @@ struct WindowGeometry {
     return phase;
   }
 
-  int64_t phase_pitch() const { return round_up((shape.in_width + shape.stride_x - 1) / shape.stride_x, kWidth); }
-  int64_t phase_plane() const { return (shape.in_height + shape.stride_y - 1) / shape.stride_y * phase_pitch(); }
-
-  // One row of dx from the rows of its phases, which lie phase_plane() apart.
+  // One row of dx from the rows of its phases, which lie phase_plane apart.
   void merge_phases(float* row, bool adds, const Phase* row_phases, const float* rows) const {
     if (shape.stride_x == 1) return adds ? add_row(row, rows, shape.in_width) : copy_row(row, rows, shape.in_width);
     if (shape.stride_x == 2 && !adds) return merge_pairs(row, row_phases, rows);
     for (int64_t px = 0; px < shape.stride_x; px++) {
-      const float* from = rows + px * phase_plane();
+      const float* from = rows + px * phase_plane;
       float* to = row + row_phases[px].first_column;
       for (int64_t i = 0; i < row_phases[px].columns; i++) {
         float* cell = to + i * shape.stride_x;
@@ -143,7 +143,7 @@ struct WindowGeometry {
   // Two phases put together, kWidth pairs at a time.
   void merge_pairs(float* row, const Phase* row_phases, const float* rows) const {
     const int64_t first = row_phases[0].first_column == 0 ? 0 : 1;  // the phase of column 0
-    const float *even = rows + first * phase_plane(), *odd = rows + (1 - first) * phase_plane();
+    const float *even = rows + first * phase_plane, *odd = rows + (1 - first) * phase_plane;
     const int64_t pairs = shape.in_width / 2;
     for (int64_t done = 0; done < pairs; done += kWidth)
       store_pairs(row + 2 * done, {load(even + done), load(odd + done)}, pairs - done);

@@ -115,7 +115,7 @@ _HOST_DEVICES = (1, 3, 11)
 
 
 def _from_dlpack(obj: Any, who: str) -> NDArray[Any]:
-    """A view of a tensor on the CPU. Producers older than DLPack 1.0 cannot say that memory is read-only: it is writable."""
+    """A view of a tensor on the CPU; writable if its producer is older than DLPack 1.0, which cannot say read-only."""
     try:
         device = int(obj.__dlpack_device__()[0])
         if device not in _HOST_DEVICES:
@@ -164,9 +164,9 @@ def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
         )
     if not array.flags.c_contiguous:
         raise Problem(
-            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so its memory is not the flat "
-            "list of elements that BNNS expects. Pass np.ascontiguousarray(...) of an input or a contiguous output; gaps "
-            "belong into the descriptor's stride."
+            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so its memory is not the "
+            "flat list of elements that BNNS expects. Pass np.ascontiguousarray(...) of an input or a contiguous "
+            "output; gaps belong into the descriptor's stride."
         )
     return Buffer(int(array.ctypes.data), array.nbytes, bool(array.flags.writeable), array)
 

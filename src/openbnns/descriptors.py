@@ -279,7 +279,8 @@ def _resolve_strides(descriptor: Any, layout: Layout, size: tuple[int, ...], who
     for k in range(1, layout.rank):
         if strides[k] < strides[k - 1]:
             raise Problem(
-                f"{who}.stride is {given}: stride[{k}] = {strides[k]} is smaller than stride[{k - 1}] = {strides[k - 1]}. "
+                f"{who}.stride is {given}: stride[{k}] = {strides[k]} is smaller than "
+                f"stride[{k - 1}] = {strides[k - 1]}. "
                 "stride[0] belongs to the fastest axis and strides may not decrease; 0 means packed."
             )
     reach = sum((size[axis] - 1) * stride for axis, stride in zip(layout.stepped, strides, strict=True))

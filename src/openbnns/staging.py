@@ -3,8 +3,8 @@
 Canonical means C order, batch first, float32 for the native engine and float64 for the reference engine. What already
 is canonical is passed through as a view; everything else is decoded into a new array, and results are encoded back.
 
-Types narrower than a byte form one stream of bits, element 0 in the lowest bits of byte 0; a UInt3 or UInt6 may begin in
-one byte and end in the next. Batch strides count elements there too, so a sample may begin inside a byte.
+Types narrower than a byte form one stream of bits, element 0 in the lowest bits of byte 0; a UInt3 or UInt6 may begin
+in one byte and end in the next. Batch strides count elements there too, so a sample may begin inside a byte.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def integer_range(element: ElementType) -> tuple[int, int]:
 
 @np.errstate(all="ignore")
 def encode(values: NDArray[Any], view: View) -> NDArray[Any]:
-    """Numbers to stored elements: rounded to nearest (ties to even) and saturated for integer types, where NaN gives 0."""
+    """Numbers to stored elements; for integer types rounded to nearest (ties to even), saturated, and NaN to 0."""
     element = view.element
     if element.kind == "float":
         return values.astype(element.numpy, copy=False)

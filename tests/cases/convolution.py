@@ -138,7 +138,7 @@ SHAPES = [
     case("3x3-one-channel", 1, 1, (28, 28), (3, 3), symmetric=(1, 1), batch=2, bias=False),
     case("3x3-16", 16, 16, (14, 14), (3, 3), symmetric=(1, 1), batch=5),
     case("3x3-odd-channels", 17, 35, (13, 17), (3, 3), symmetric=(1, 1), batch=2, client_pointer=False),
-    case("3x3-64", 64, 64, (28, 28), (3, 3), symmetric=(1, 1), batch=5),
+    case("3x3-64", 64, 64, (20, 20), (3, 3), symmetric=(1, 1), batch=3),
     case("3x3-tiny-image", 48, 33, (3, 3), (3, 3), batch=33),
     case("3x3-wide-row", 2, 7, (3, 113), (3, 3), symmetric=(1, 1)),
     case("3x3-tall", 20, 24, (113, 2), (3, 1), symmetric=(1, 0), batch=2),

@@ -20,10 +20,12 @@ def BNNSArithmeticFilterApplyBatch(
     filter: BNNSFilter | None, batch_size: int, number_of_inputs: int, in_: Any, in_stride: Any, out: Any, out_stride: int
 ) -> int:
     """Run an arithmetic filter on a batch; ``in_`` and ``in_stride`` hold one entry per operand."""
-    if isinstance(filter, Arithmetic) and _fits(filter, number_of_inputs, in_, in_stride):
-        pairs = [v for pair in zip(in_, in_stride) for v in pair]  # noqa: B905 - lengths were compared
-        if filter.fast_forward(batch_size, *pairs, out, out_stride) == 0:
-            return 0
+    if (
+        isinstance(filter, Arithmetic)
+        and number_of_inputs == filter.count
+        and filter.fast_forward(batch_size, in_, in_stride, out, out_stride) == 0
+    ):
+        return 0
     return attempt(
         "BNNSArithmeticFilterApplyBatch", filter, "apply_arithmetic_batch",
         batch_size, number_of_inputs, in_, in_stride, out, out_stride,
@@ -39,31 +41,13 @@ def BNNSArithmeticFilterApplyBackwardBatch(
     ``in_`` may be ``None``, whole or in part, where the derivative does not need the operands; ``out`` is needed with an
     activation. An entry of ``in_delta`` whose data is ``None`` is skipped.
     """
-    if isinstance(filter, Arithmetic) and _fits(filter, number_of_inputs, in_delta, in_delta_stride):
-        count = filter.count
-        if in_ is None:
-            operands = [None, 0] * count
-        elif _fits(filter, count, in_, in_stride):
-            operands = [v for pair in zip(in_, in_stride) for v in pair]  # noqa: B905
-        else:
-            operands = []
-        deltas = [v for pair in zip(in_delta, in_delta_stride) for v in pair]  # noqa: B905
-        if filter.fast_backward(batch_size, *operands, *deltas, out, out_stride, out_delta, out_delta_stride) == 0:
+    if isinstance(filter, Arithmetic) and number_of_inputs == filter.count:
+        operands, strides = (in_, in_stride) if in_ is not None else (filter.no_operands, filter.no_strides)
+        if filter.fast_backward(
+            batch_size, operands, strides, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride
+        ) == 0:  # fmt: skip
             return 0
     return attempt(
         "BNNSArithmeticFilterApplyBackwardBatch", filter, "apply_backward_arithmetic_batch", batch_size, number_of_inputs,
         in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
     )  # fmt: skip
-
-
-def _fits(filter: Arithmetic, number: Any, values: Any, strides: Any) -> bool:
-    """Lists of the right length, as the fast call wants them."""
-    count = filter.count
-    return (
-        type(number) is int
-        and number == count
-        and isinstance(values, (list, tuple))
-        and isinstance(strides, (list, tuple))
-        and len(values) == count
-        and len(strides) == count
-    )

@@ -6,11 +6,14 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING
 
-_core: Any = None
-with suppress(ImportError):  # an installation may lack the compiled part
-    _core = importlib.import_module("openbnns._core")
+if TYPE_CHECKING:
+    from .. import _core as _core
+else:
+    _core = None
+    with suppress(ImportError):  # an installation may lack the compiled part
+        _core = importlib.import_module("openbnns._core")
 
 NATIVE = "native"
 REFERENCE = "reference"

@@ -172,7 +172,7 @@ class Operand:
 
 
 def resolve_delta(descriptor: Any, who: str, like: View, *, output: bool) -> View:
-    """A gradient descriptor of the tensor ``like`` as a view; gradients are Float32, and flags matter on produced ones."""
+    """A gradient descriptor of the tensor ``like`` as a view: Float32; flags matter on those that are produced."""
     if not isinstance(descriptor, BNNSNDArrayDescriptor):
         raise TypeError(f"{who} must be a BNNSNDArrayDescriptor or None, not {type(descriptor).__name__}.")
     view = descriptors.resolve(descriptor, who, like=like)
@@ -218,7 +218,8 @@ def bind(
         buffers.require_writable(buffer, who)
         if batch > 1 and stride < view.span:
             raise Problem(
-                f"{_stride_name(who)} is {stride}, but one sample spans {view.span} elements: samples would overwrite each other. "
+                f"{_stride_name(who)} is {stride}, but one sample spans {view.span} elements: "
+                "samples would overwrite each other. "
                 f"Use a stride of at least {view.span}, or 0 for packed samples."
             )
         if view.overlapping:
@@ -230,7 +231,7 @@ def bind(
 
 
 def _stride_name(who: str) -> str:
-    """The batch stride that goes with an argument: ``in_stride`` for ``in``, ``in_delta_stride[0]`` for ``in_delta[0].data``."""
+    """The batch stride of an argument: ``in_stride`` for ``in``, ``in_delta_stride[0]`` for ``in_delta[0].data``."""
     name, bracket, index = who.removesuffix(".data").partition("[")
     for field, argument in (("i_desc", "in"), ("o_desc", "out")):
         name = name.removesuffix(field) + argument if name.endswith(field) else name
@@ -299,8 +300,8 @@ class Parameter:
         view = resolve_delta(descriptor, who, self.view, output=True)
         if view.layout.code != self.view.layout.code or view.size != self.view.size:
             raise Problem(
-                f"{who} is {view.layout.name} size {view.size}, but the parameter was created as {self.view.layout.name} "
-                f"size {self.view.size}. Its gradient has the same layout and size."
+                f"{who} is {view.layout.name} size {view.size}, but the parameter was created as "
+                f"{self.view.layout.name} size {self.view.size}. Its gradient has the same layout and size."
             )
         # The layout came from self.view, so it already is as the filter reads it.
         return bind(
@@ -329,13 +330,13 @@ class OwnedMemory:
             status = self._allocate(ctypes.pointer(place), 64, nbytes)
         except Exception as error:
             raise Problem(
-                f"{self._who}: filter_params.alloc_memory raised {type(error).__name__} for {nbytes} bytes ({error}). It is "
-                "called as alloc_memory(pointer, alignment, size), stores an address in pointer[0] and returns 0."
+                f"{self._who}: filter_params.alloc_memory raised {type(error).__name__} for {nbytes} bytes ({error}). "
+                "It is called as alloc_memory(pointer, alignment, size), stores an address in pointer[0] and returns 0."
             ) from error
         if status != 0 or not place.value or place.value % 4:
             raise Problem(
-                f"{self._who}: filter_params.alloc_memory returned {status} and address {place.value or 0:#x} for {nbytes} "
-                "bytes. Return 0 and an aligned block, as posix_memalign does."
+                f"{self._who}: filter_params.alloc_memory returned {status} and address {place.value or 0:#x} "
+                f"for {nbytes} bytes. Return 0 and an aligned block, as posix_memalign does."
             )
         self._blocks.append(place.value)
         return place.value

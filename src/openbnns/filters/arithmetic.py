@@ -96,6 +96,7 @@ class Arithmetic(Filter):
         self.activation = resolve_fused(p.activation, who)
         self.splits_ties = compat.switches.minmax_tie_split and self.function in (Function.MINIMUM, Function.MAXIMUM)
         self.plan: _core.Plan | None = None
+        self.no_operands, self.no_strides = [None] * self.count, [0] * self.count  # what a NULL `in` stands for
         self._prepare()
 
     # Creation.
@@ -174,9 +175,9 @@ class Arithmetic(Filter):
             fast_argument(A0 + i, o, batched=self.batched[i], needed_with=1 << OUT) for i, o in enumerate(self.operands)
         ]
         output = fast_argument(OUT, self.output, output=True, batched=self.out_batched, may_equal=may_equal)
-        self.fast_forward = core.FastCall(self.plan, False, [*inputs, output], [], self.threads).run
+        self.fast_forward = core.FastCall(self.plan, False, [*inputs, output], [], self.threads).run_lists
         if self._trains_fast():
-            self.fast_backward = core.FastCall(self.plan, True, self._backward_arguments(), [], self.threads).run
+            self.fast_backward = core.FastCall(self.plan, True, self._backward_arguments(), [], self.threads).run_lists
 
     def same_place(self, i: int) -> bool:
         """Operand ``i`` has the output's shape and batch axis, so it may lie in the same memory."""

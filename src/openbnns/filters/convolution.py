@@ -60,12 +60,13 @@ class Window:
 
 
 _WINDOW_FIELDS = ("x_stride", "y_stride", "x_dilation_stride", "y_dilation_stride", "x_padding", "y_padding")
-_LARGEST_STEP = (1 << 31) - 1
+_LARGEST_STEP = 1 << 20
 
 
 def check_window(p: Any, who: str) -> None:
     """Refuse steps that no image needs, such as a negative number cast to size_t."""
     values = {name: getattr(p, name) for name in _WINDOW_FIELDS} | {f"pad[{k}]": v for k, v in enumerate(p.pad)}
+    values |= {name: getattr(p, name) for name in ("k_width", "k_height") if hasattr(p, name)}
     for name, value in values.items():
         if value > _LARGEST_STEP:
             raise Problem(f"{who}: {name} is {value}, which is more than any image has. Use a value up to {_LARGEST_STEP}.")

@@ -280,7 +280,7 @@ class Loss(Filter):
         core = engines._core
         x = fast_argument(X, self.input, needed_with=1 << OUT | 1 << DX)
         labels = fast_argument(LABELS, self.input, needed_with=1 << OUT | 1 << DX)
-        weights = core.argument(WEIGHTS, _COUNTED, True, False, False, self._weights_per_sample, 0, 0, 0, 0, [], [])
+        weights = core.argument(WEIGHTS, _COUNTED, True, False, False, self.weights_per_sample, 0, 0, 0, 0, [], [])
         out = fast_argument(OUT, self.output, output=True, strided=False, batched=not self.reduces, needed_with=1 << X)
         dx = fast_argument(DX, self.input, output=True, descriptor=True)
         arriving = fast_argument(DOUT, self.output, descriptor=True, batched=not self.reduces, needed_with=1 << DX)
@@ -288,7 +288,7 @@ class Loss(Filter):
         self.fast_backward = core.FastCall(self.plan, True, [x, dx, labels, weights, arriving], fixed, self.threads).run
 
     @property
-    def _weights_per_sample(self) -> int:
+    def weights_per_sample(self) -> int:
         """How many weights a sample has when there is more than one for everything; 0 if that cannot be."""
         if self.function == Function.YOLO:
             return 0
@@ -308,7 +308,7 @@ class Loss(Filter):
         count = check_count(weights_size, caller("weights_size"))
         if count == 0:
             return None
-        each = self._weights_per_sample
+        each = self.weights_per_sample
         if count != 1 and (each == 0 or count != batch * each):
             several = "" if each == 0 else f" or {batch * each} (one per {'sample' if each == 1 else 'element'})"
             raise Problem(
@@ -392,7 +392,7 @@ class Loss(Filter):
             tensors[DX] = target
         strides = {slot: a.strides[0] // 4 for slot, a in tensors.items() if slot != WEIGHTS}
         count = tensors[WEIGHTS].size if WEIGHTS in tensors else 0
-        strides[WEIGHTS] = 0 if count <= 1 else self._weights_per_sample
+        strides[WEIGHTS] = 0 if count <= 1 else self.weights_per_sample
         places = [(slot, a.ctypes.data, strides[slot]) for slot, a in tensors.items()]
         engines._core.run(self.plan, upstream is not None, inputs.batch, places, accumulate, self.threads)
         return staged

@@ -36,7 +36,7 @@ from ..errors import Problem
 from ._activation_rules import resolve_fused
 from ._base import DB, DX, DY, X, Y, B, UnaryFilter
 from ._tensors import Bound, Caller, Operand, bind, check_count
-from .convolution import Window, resolve_image, resolve_window
+from .convolution import Window, check_window, resolve_image, resolve_window
 from .fully_connected import resolve_bias
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Pooling(UnaryFilter):
             raise Problem(f"{who}: i_desc has {x.size[2]} channels and o_desc {y.size[2]}. Pooling keeps the channels: make them equal.")
         if p.k_width < 1 or p.k_height < 1:
             raise Problem(f"{who}: the window is {p.k_width} x {p.k_height} (k_width x k_height). Both must be at least 1.")
+        check_window(p, who)
         self.kernel, self.window = (p.k_height, p.k_width), resolve_window(p)
         large, small, roles = (y, x, ("o_desc", "i_desc")) if self.unpools else (x, y, ("i_desc", "o_desc"))
         _check_windows(large, small, self.window, who, roles)

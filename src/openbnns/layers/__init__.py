@@ -9,6 +9,7 @@ from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .convolution import ConvolutionLayer
 from .fully_connected import FullyConnectedLayer
+from .loss import LossLayer, LossResult
 
 __all__ = [
     "ActivationGradients",
@@ -22,6 +23,8 @@ __all__ = [
     "InputGradients",
     "InputGradients3",
     "Layer",
+    "LossLayer",
+    "LossResult",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",

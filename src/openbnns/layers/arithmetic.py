@@ -122,6 +122,7 @@ class _ArithmeticLayer(Layer):
             return made
 
         self._create(make, filter_parameters, activation)
+        self._packed = (0,) * len(roles)  # the batch strides of every call
         self._constant = [role is DescriptorType.CONSTANT for role in roles]
         operand_ports = dict(zip(self._inputs, self._ports, strict=True))
         self._summary = {"function": function, **operand_ports, "output": self._output}
@@ -147,10 +148,12 @@ class _ArithmeticLayer(Layer):
         if batch:
             shape = self._output.full_shape(batch)
             target = np.empty(shape, self._output.dtype) if output is None else output
-            if type(target) is np.ndarray and target.shape == shape:
-                pairs = [value for operand in inputs for value in (operand, 0)]
-                if self._filter.fast_forward(batch, *pairs, target, 0) == 0:
-                    return target
+            if (
+                type(target) is np.ndarray
+                and target.shape == shape
+                and self._filter.fast_forward(batch, inputs, self._packed, target, 0) == 0
+            ):
+                return target
         return self._attempt(self._apply_checked, inputs, output, batch_size)
 
     def _common_batch(self, inputs: tuple[Any, ...], batch_size: Any) -> int:
@@ -214,10 +217,9 @@ class _ArithmeticLayer(Layer):
             if part is None:
                 return None
             results.append(part[0])
-            deltas += [part[1], 0]
-        pairs = [value for operand in inputs for value in (operand, 0)]
+            deltas.append(part[1])
         arriving = Delta(self._output, output_gradient, 0)
-        declined = self._filter.fast_backward(batch, *pairs, *deltas, output, 0, arriving, 0)
+        declined = self._filter.fast_backward(batch, inputs, self._packed, deltas, self._packed, output, 0, arriving, 0)
         return None if declined else results
 
     def _backward_checked(

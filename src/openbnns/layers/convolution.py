@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ..capi.enums import BNNSDataLayout
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, BNNSNDArrayDescriptor
@@ -38,6 +38,12 @@ class ConvolutionLayer(UnaryLayer):
     >>> layer.apply(np.ones((2, 3, 6, 8), np.float32)).shape
     (2, 4, 4, 6)
     """
+
+    _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
+        "groups is": "group_count is",
+        "multiples of groups": "multiples of group_count",
+        "Set groups to 0 or 1, and make one filter": "Leave group_count at 1, and make one layer",
+    }
 
     def __init__(
         self,
@@ -86,6 +92,14 @@ class ConvolutionLayer(UnaryLayer):
 
         self._create(make, filter_parameters, activation)
         self._summarize(activation)
+        chosen = {
+            "type": (type, ConvolutionType.STANDARD),
+            "padding": (padding, ConvolutionPadding.zero()),
+            "group_count": (group_count, 1),
+            "stride": (stride, (1, 1)),
+            "dilation_stride": (dilation_stride, (1, 1)),
+        }
+        self._summary |= {name: value for name, (value, default) in chosen.items() if value != default}
 
     def _set_ports(
         self,
