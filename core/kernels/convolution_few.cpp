@@ -220,7 +220,7 @@ std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s) {
   int64_t made = s.in_channels / s.groups, read = s.out_channels / s.groups;
   if (!planes_fit(s)) return nullptr;
   bool one_phase = s.stride_y == 1 && s.stride_x == 1 && s.in_width >= kBlock;
-  if (one_phase && made >= 3 && (read <= kFewChannels || made <= kFewMade))
+  if (one_phase && made >= 4 && (read <= kFewChannels || made <= kFewMade))
     return std::make_unique<FewForward>(s, true);
   if (made > kFewPatches) return nullptr;
   return std::make_unique<FewBackwardData>(s);

@@ -36,16 +36,21 @@ void add_tile(const LaneTile& t) {
   Vec sum[kOutputs][kTaps];
   OPENBNNS_UNROLL for (int o = 0; o < kOutputs; o++) OPENBNNS_UNROLL for (int q = 0; q < kTaps; q++) sum[o][q] =
       load(t.sums + o * t.sums_output + q * kWidth);
-  for (int row = 0; row < t.rows; row++)
-    for (int v = 0; v < t.vectors; v++) {
+  int64_t place[kTaps];
+  OPENBNNS_UNROLL for (int q = 0; q < kTaps; q++) place[q] = t.places[q];
+  const int64_t dy_plane = t.dy_plane;
+  for (int row = 0; row < t.rows; row++) {
+    const float* x = t.x + row * t.x_row;
+    const float* dy = t.dy + row * t.dy_row;
+    for (const float* end = dy + t.vectors * kWidth; dy != end; dy += kWidth, x += kWidth) {
       Vec gradient[kOutputs];
-      OPENBNNS_UNROLL for (int o = 0; o < kOutputs; o++) gradient[o] =
-          load(t.dy + o * t.dy_plane + row * t.dy_row + v * kWidth);
+      OPENBNNS_UNROLL for (int o = 0; o < kOutputs; o++) gradient[o] = load(dy + o * dy_plane);
       OPENBNNS_UNROLL for (int q = 0; q < kTaps; q++) {
-        Vec cells = load(t.x + t.places[q] + row * t.x_row + v * kWidth);
+        Vec cells = load(x + place[q]);
         OPENBNNS_UNROLL for (int o = 0; o < kOutputs; o++) sum[o][q] += gradient[o] * cells;
       }
     }
+  }
   OPENBNNS_UNROLL for (int o = 0; o < kOutputs; o++) OPENBNNS_UNROLL for (int q = 0; q < kTaps; q++)
       store(t.sums + o * t.sums_output + q * kWidth, sum[o][q]);
 }
@@ -112,11 +117,12 @@ class FewWeights : public WeightsKernel {
         t.dy = gradient_rows(call.dy, n, group * s_.made + k, outputs, row, t.rows, &t.dy_plane);
         float* sum = sums + k * t.sums_output;
         if (call.db) add_bias(t, outputs, sum + s_.taps() * kWidth);
-        for (int64_t tap = 0; call.dw && tap < s_.taps(); tap += kTileTaps) {
+        int step = even_tile(s_.taps(), kTileTaps);
+        for (int64_t tap = 0; call.dw && tap < s_.taps(); tap += step) {
           t.x = planes + row * t.x_row;
           t.places = places_.data() + tap;
           t.sums = sum + tap * kWidth;
-          int taps = static_cast<int>(std::min<int64_t>(kTileTaps, s_.taps() - tap));
+          int taps = static_cast<int>(std::min<int64_t>(step, s_.taps() - tap));
           tile_for(outputs, taps, std::make_integer_sequence<int, kTileOutputs>{})(t);
         }
       }

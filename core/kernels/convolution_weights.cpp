@@ -19,7 +19,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr double kBandBytes = 2.5e6;    // packed x and dy of one pass over the pixels
+constexpr double kBandBytes = 1.5e6;    // packed x and dy of one pass over the pixels
 constexpr double kPassBytes = 300e3;    // of them, what one tile row reads before the next tap does: stays in L2
 constexpr double kPartialBytes = 10e6;  // sums of all parts together
 constexpr int kMostParts = 16;

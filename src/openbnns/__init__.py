@@ -5,7 +5,10 @@
 
 __version__ = "0.1.0"
 
-from . import capi, compat, datasets, layers
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from . import capi, compat
 from .engines import current as current_engine
 from .engines import engine
 from .errors import (
@@ -16,62 +19,65 @@ from .errors import (
     OptimizerStepError,
     last_error,
 )
-from .gradcheck import GradientReport, gradcheck
-from .layers import (
-    ActivationGradients,
-    ActivationLayer,
-    BinaryArithmeticLayer,
-    BinaryLayer,
-    ConvolutionLayer,
-    FullyConnectedLayer,
-    Gradients,
-    InputGradient,
-    InputGradients,
-    InputGradients3,
-    Layer,
-    LossLayer,
-    LossResult,
-    TernaryArithmeticLayer,
-    UnaryArithmeticLayer,
-    UnaryLayer,
-    apply_activation,
-    skip,
-)
-from .layers.types import (
-    ActivationFunction,
-    ArithmeticBinaryFunction,
-    ArithmeticTernaryFunction,
-    ArithmeticUnaryFunction,
-    BoxCoordinateMode,
-    ConvolutionPadding,
-    ConvolutionType,
-    DataLayout,
-    DataType,
-    DescriptorType,
-    GradientClipping,
-    InterpolationMethod,
-    LearningPhase,
-    LinearSamplingMode,
-    LossFunction,
-    LossReduction,
-    Norm,
-    NormalizationType,
-    PaddingMode,
-    PoolingType,
-    RandomGeneratorMethod,
-    ReductionFunction,
-    RegularizationFunction,
-    RelationalOperator,
-    SGDMomentumVariant,
-    Shape,
-    ShuffleType,
-    SparseLayout,
-    SparseParameters,
-    SparsityType,
-    TargetSystem,
-    YoloParameters,
-)
 from .runtime import get_num_threads, set_num_threads, show_config
+
+if TYPE_CHECKING:
+    from . import datasets, layers
+    from .gradient_check import GradientReport, gradcheck
+    from .layers import (
+        ActivationGradients,
+        ActivationLayer,
+        BinaryArithmeticLayer,
+        BinaryLayer,
+        ConvolutionLayer,
+        FullyConnectedLayer,
+        Gradients,
+        InputGradient,
+        InputGradients,
+        InputGradients3,
+        Layer,
+        LossLayer,
+        LossResult,
+        TernaryArithmeticLayer,
+        UnaryArithmeticLayer,
+        UnaryLayer,
+        apply_activation,
+        skip,
+    )
+    from .layers.types import (
+        ActivationFunction,
+        ArithmeticBinaryFunction,
+        ArithmeticTernaryFunction,
+        ArithmeticUnaryFunction,
+        BoxCoordinateMode,
+        ConvolutionPadding,
+        ConvolutionType,
+        DataLayout,
+        DataType,
+        DescriptorType,
+        GradientClipping,
+        InterpolationMethod,
+        LearningPhase,
+        LinearSamplingMode,
+        LossFunction,
+        LossReduction,
+        Norm,
+        NormalizationType,
+        PaddingMode,
+        PoolingType,
+        RandomGeneratorMethod,
+        ReductionFunction,
+        RegularizationFunction,
+        RelationalOperator,
+        SGDMomentumVariant,
+        Shape,
+        ShuffleType,
+        SparseLayout,
+        SparseParameters,
+        SparsityType,
+        TargetSystem,
+        YoloParameters,
+    )
 
 __all__ = [
     "capi",
@@ -142,3 +148,21 @@ __all__ = [
     "TargetSystem",
     "YoloParameters",
 ]
+
+# Where the names live that load when first used, which keeps ``import openbnns`` light.
+_LATE = ("layers", "layers.types", "gradient_check", "datasets")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for place in _LATE:
+            module = import_module(f"{__name__}.{place}")
+            found = module if name == place else getattr(module, name, None)
+            if found is not None:
+                globals()[name] = found
+                return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

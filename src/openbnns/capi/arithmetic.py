@@ -22,7 +22,7 @@ def BNNSArithmeticFilterApplyBatch(
     """Run an arithmetic filter on a batch; ``in_`` and ``in_stride`` hold one entry per operand."""
     if (
         isinstance(filter, Arithmetic)
-        and number_of_inputs == filter.count
+        and _is_count(number_of_inputs, filter)
         and filter.fast_forward(batch_size, in_, in_stride, out, out_stride) == 0
     ):
         return 0
@@ -41,7 +41,7 @@ def BNNSArithmeticFilterApplyBackwardBatch(
     ``in_`` may be ``None``, whole or in part, where the derivative does not need the operands; ``out`` is needed with an
     activation. An entry of ``in_delta`` whose data is ``None`` is skipped.
     """
-    if isinstance(filter, Arithmetic) and number_of_inputs == filter.count:
+    if isinstance(filter, Arithmetic) and _is_count(number_of_inputs, filter):
         operands, strides = (in_, in_stride) if in_ is not None else (filter.no_operands, filter.no_strides)
         if filter.fast_backward(
             batch_size, operands, strides, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride
@@ -51,3 +51,8 @@ def BNNSArithmeticFilterApplyBackwardBatch(
         "BNNSArithmeticFilterApplyBackwardBatch", filter, "apply_backward_arithmetic_batch", batch_size, number_of_inputs,
         in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
     )  # fmt: skip
+
+
+def _is_count(number: Any, filter: Arithmetic) -> bool:
+    """The filter's number of operands, as a plain int."""
+    return type(number) is int and number == filter.count
