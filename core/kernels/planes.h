@@ -40,6 +40,11 @@ inline void copy_row(float* to, const float* from, int64_t count) {
   }
 }
 
+// Asks for floats that will be read soon; they need not exist.
+inline void prefetch(const float* from, int64_t count) {
+  for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(from + i);
+}
+
 inline void add_row(float* to, const float* from, int64_t count) {
   for (int64_t i = 0; i < count; i++) to[i] += from[i];
 }
@@ -114,7 +119,10 @@ struct PlaneLayout {
   // Copies the plane into its place; the border stays as it is.
   void place(float* to, const float* plane) const {
     int64_t last = std::min(height, rows - top);
-    for (int64_t r = 0; r < last; r++) place_row(to + (r + top) * row_pitch, plane + r * width);
+    for (int64_t r = 0; r < last; r++) {
+      prefetch(plane + (r + height) * width, width);  // the next channel, which mostly comes next
+      place_row(to + (r + top) * row_pitch, plane + r * width);
+    }
   }
 
  private:
