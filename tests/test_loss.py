@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import openbnns as ob
 from cases import loss as cases
 from cases._base import created, succeed
 from cases.loss import CASES, EVERY, FUNCTIONS, NAMES, REDUCTIONS, STRUCTS, LossCase, LossRun, YoloCase
 from helpers import FLOAT16, Array, Storage, assert_bitwise, assert_within, vector
-
-import openbnns as ob
 from openbnns import capi, compat
 from openbnns.engines.reference import loss as reference
 
@@ -68,7 +68,7 @@ def test_forward(case: LossCase, engine: str) -> None:
     for name, storage in run.inputs.items():
         storage.assert_unchanged(name)
     alone, _ = run.forward(gradient=False)
-    assert_bitwise(alone.raw(), out.raw(), "out without in_delta")
+    assert_within(alone.read(), out.read(), value_bound, "out without in_delta")
 
 
 @pytest.mark.parametrize("case", parameters(CASES, "backward_rows"))
@@ -90,7 +90,7 @@ def test_accumulate(case: LossCase, engine: str) -> None:
     run, old = LossRun(case, values), np.float32(np.random.default_rng(3).standard_normal(values["x"].shape))
     bound = 4 * case.bound(values)[1] + 1e-6
     _, once = run.forward()
-    out, added = run.forward(old=old)
+    _, added = run.forward(old=old)
     assert once is not None and added is not None
     assert_within(added.read(), once.read() + old, bound, "forward")
     added.assert_guards_intact("in_delta")
@@ -153,9 +153,7 @@ def test_observed(case: dict[str, Any], engine: str) -> None:
     if "dy" in given:
         dx = Storage(vector(len(x)))
         dy = vector(len(given["dy"])).descriptor(np.array(given["dy"], np.float32))
-        succeed(
-            capi.BNNSLossFilterApplyBackwardBatch(made, 1, x, 0, dx.descriptor(), 0, t, 0, None, 0, dy, 0)
-        )
+        succeed(capi.BNNSLossFilterApplyBackwardBatch(made, 1, x, 0, dx.descriptor(), 0, t, 0, None, 0, dy, 0))
         np.testing.assert_allclose(dx.read()[0], expected["dx"], atol=case["tol"])
         return
     out, dx = Storage(vector(setup["o"]["size"][0])), Storage(vector(len(x)))
@@ -268,9 +266,7 @@ def test_empty_batch_and_zero_weights(reduction: str, engine: str) -> None:
     succeed(capi.BNNSLossFilterApplyBatch(made, 0, nothing, 0, nothing, 0, None, 0, out, None, 0))
     assert out[0] == 0
     x, weights, dx = np.ones((3, 7), np.float32), np.zeros(21, np.float32), np.full((3, 7), np.nan, np.float32)
-    succeed(
-        capi.BNNSLossFilterApplyBatch(made, 3, x, 0, 0 * x, 0, weights, 21, out, vector(7).descriptor(dx), 0)
-    )
+    succeed(capi.BNNSLossFilterApplyBatch(made, 3, x, 0, 0 * x, 0, weights, 21, out, vector(7).descriptor(dx), 0))
     assert out[0] == 0 and not dx.any()
 
 
@@ -333,7 +329,8 @@ def test_yolo_forward(case: YoloCase, raw: bool, engine: str) -> None:
     """Against loops over the written formula."""
     x, t = case.values()
     loss, slopes, roles = case.by_definition(x, t, raw)
-    assert {0, 1, 2} <= set(roles.flat) or case.shape[3] == 1
+    assert {1, 2} <= set(roles.flat)
+    assert raw or 0 in roles or case.shape[3] == 1
     with compat.using(yolo_raw_coordinates=raw):
         made = created(capi.BNNSFilterCreateLayerLoss(case.struct()))
     value, dx = yolo_forward(made, x, t)
@@ -394,7 +391,7 @@ def test_yolo_threads_strides_and_anchors() -> None:
 
 @pytest.mark.parametrize("name", ["SoftmaxCrossEntropy", "MeanSquareError", "CosineDistance"])
 def test_overlaps_give_the_numbers_of_separate_memory(name: str, engine: str) -> None:
-    """in_delta on top of the predictions, the labels, the weights or the upstream gradient; out on top of the predictions."""
+    """in_delta on top of predictions, labels or upstream gradient; out on top of the predictions."""
     case = LossCase(name, "Sum", "one", 5, vector(7))
     values = case.values()
     out, dx = LossRun(case, values).forward()
@@ -405,7 +402,17 @@ def test_overlaps_give_the_numbers_of_separate_memory(name: str, engine: str) ->
         loss = np.empty(1, np.float32)
         succeed(
             capi.BNNSLossFilterApplyBatch(
-                run.filter, 5, run.x.elements, 0, run.t.elements, 0, run.w.elements, 1, loss, vector(7).descriptor(memory), 0
+                run.filter,
+                5,
+                run.x.elements,
+                0,
+                run.t.elements,
+                0,
+                run.w.elements,
+                1,
+                loss,
+                vector(7).descriptor(memory),
+                0,
             )
         )
         assert_bitwise(memory.reshape(5, 7), dx.raw(), f"in_delta on {place}")
@@ -417,14 +424,24 @@ def test_overlaps_give_the_numbers_of_separate_memory(name: str, engine: str) ->
         )
     )
     assert run.x.elements[0] == out.raw()[0, 0]
-    expected = run.backward().raw() if False else LossRun(case, values).backward().raw()
+    expected = LossRun(case, values).backward().raw()
     run = LossRun(case, values)
     big = np.zeros(40, np.float32)
     big[0] = values["u"].flat[0]
     succeed(
         capi.BNNSLossFilterApplyBackwardBatch(
-            run.filter, 5, run.x.elements, 0, vector(7).descriptor(big), 0, run.t.elements, 0, run.w.elements, 1,
-            vector(1).descriptor(big), 0,
+            run.filter,
+            5,
+            run.x.elements,
+            0,
+            vector(7).descriptor(big),
+            0,
+            run.t.elements,
+            0,
+            run.w.elements,
+            1,
+            vector(1).descriptor(big),
+            0,
         )
     )
     assert_bitwise(big[:35].reshape(5, 7), expected, "in_delta on out_delta")
@@ -507,7 +524,10 @@ def test_layer_is_the_filter(name: str, reduction: ob.LossReduction, weights: st
 def test_layer_forms_of_arguments(engine: str) -> None:
     x, t = np.random.default_rng(1).standard_normal((2, 4, 6)).astype(np.float32)
     layer = ob.LossLayer(
-        input=x, loss_function=LF.mean_square_error(), loss_reduction=ob.LossReduction.MEAN, output=np.zeros(1, np.float32)
+        input=x,
+        loss_function=LF.mean_square_error(),
+        loss_reduction=ob.LossReduction.MEAN,
+        output=np.zeros(1, np.float32),
     )
     loss, gradient = layer.apply(x, t)
     single_loss, single = layer.apply(x[0], t[0])
@@ -534,7 +554,9 @@ def test_layer_forms_of_arguments(engine: str) -> None:
     )
     p = np.full((4, 1, 2, 3), 0.5, np.float32)
     assert images.apply(p, p).output.shape == (4, 1, 2, 3)
-    assert repr(layer).startswith("LossLayer(input=Shape.vector(6), output=Shape.vector(1), loss_function=LossFunction.mean")
+    assert repr(layer).startswith(
+        "LossLayer(input=Shape.vector(6), output=Shape.vector(1), loss_function=LossFunction.mean"
+    )
 
 
 @pytest.mark.covers("loss.Yolo.fwd", "loss.Yolo.indelta", "swift.LossLayer")
@@ -543,7 +565,8 @@ def test_yolo_layer(engine: str) -> None:
     x, t = case.values()
     p = ob.YoloParameters(
         grid_column_count=3, grid_rows_count=2, anchor_box_count=3, anchor_box_size=9, huber_delta=0.6, rescore=False,
-        anchors_data=np.array(case.anchors, np.float32), xy_scale=1.1, wh_scale=0.9, object_scale=2.0, no_object_scale=0.5,
+        anchors_data=np.array(case.anchors, np.float32), xy_scale=1.1, wh_scale=0.9, object_scale=2.0,
+        no_object_scale=0.5,
         classification_scale=1.3, object_minimum_iou=0.6, no_object_maximum_iou=0.15,
     )  # fmt: skip
     layer = ob.LossLayer(
@@ -559,7 +582,8 @@ def test_yolo_layer(engine: str) -> None:
 def test_layer_errors(engine: str) -> None:
     def make(**changes: Any) -> ob.LossLayer:
         fields: dict[str, Any] = {
-            "input": ob.Shape.vector(6), "loss_function": LF.mean_square_error(), "loss_reduction": ob.LossReduction.MEAN,
+            "input": ob.Shape.vector(6), "loss_function": LF.mean_square_error(),
+            "loss_reduction": ob.LossReduction.MEAN,
         }  # fmt: skip
         return ob.LossLayer(**{**fields, **changes})
 
@@ -568,7 +592,11 @@ def test_layer_errors(engine: str) -> None:
         ({"loss_reduction": 3}, r"loss_reduction must be a LossReduction"),
         ({"output": ob.Shape.vector(6)}, r"output is Vector size \(6,\).* gives one value"),
         ({"output": np.zeros(6, np.float32)}, r"output has shape \(6,\), but .*MEAN gives one value"),
-        ({"loss_function": LF.softmax_cross_entropy(label_smoothing=2)}, r"label_smoothing is 2. Smoothing lies between"),
+        (
+            {"loss_function": LF.softmax_cross_entropy(label_smoothing=2)},
+            r"label_smoothing is 2. Smoothing lies "
+            r"between",
+        ),
         ({"loss_function": LF.huber(huber_delta=-1)}, r"huber_delta is -1"),
     ]
     for changes, message in bad:
@@ -580,10 +608,22 @@ def test_layer_errors(engine: str) -> None:
         (lambda: layer.apply(x, x[:3]), r"labels holds 3 sample\(s\), but input holds 4"),
         (lambda: layer.apply(x, x[:, :5]), r"labels has shape \(4, 5\), but this layer expects \(6,\)"),
         (lambda: layer.apply(x, x.astype(np.float64)), r"labels is float64, but this layer takes float32"),
-        (lambda: layer.apply(x, x, weights=np.ones(4, np.float32)), r"weights has 4 value\(s\). Pass one per element, 24"),
-        (lambda: layer.apply(x, x, weights=np.ones(24, np.float32), broadcasts_weights=True), r"24 values, but broadcasts"),
+        (
+            lambda: layer.apply(x, x, weights=np.ones(4, np.float32)),
+            r"weights has 4 value\(s\). Pass one per "
+            r"element, 24",
+        ),
+        (
+            lambda: layer.apply(x, x, weights=np.ones(24, np.float32), broadcasts_weights=True),
+            r"24 values, but "
+            r"broadcasts",
+        ),
         (lambda: layer.apply(x, x, weights=np.ones(24)), r"weights is float64"),
-        (lambda: layer.apply(x, x, np.zeros((4, 6), np.float32)), r"output has shape \(4, 6\), but this layer expects \(1,\)"),
+        (
+            lambda: layer.apply(x, x, np.zeros((4, 6), np.float32)),
+            r"output has shape \(4, 6\), but this layer "
+            r"expects \(1,\)",
+        ),
         (lambda: layer.apply_backward(x, x, np.ones(4, np.float32)), r"output_gradient has shape \(4,\)"),
         (lambda: layer.apply_backward(x, x, None), r"output_gradient is None, but it is needed"),
     ]
@@ -601,7 +641,8 @@ def test_layer_errors(engine: str) -> None:
 
 def describe(count: int, data: Any = None, **fields: Any) -> capi.BNNSNDArrayDescriptor:
     return capi.BNNSNDArrayDescriptor(
-        **{"layout": capi.BNNSDataLayoutVector, "size": [count], "data": data, "data_type": capi.BNNSDataTypeFloat32} | fields
+        **{"layout": capi.BNNSDataLayoutVector, "size": [count], "data": data, "data_type": capi.BNNSDataTypeFloat32}
+        | fields
     )
 
 
@@ -610,27 +651,37 @@ Base, Soft, Huber = (
 )  # fmt: skip
 MSE = capi.BNNSLossFunctionMeanSquareError
 SOFTMAX = capi.BNNSLossFunctionSoftmaxCrossEntropy
+IO: dict[str, Any] = {"i_desc": describe(3), "o_desc": describe(1)}
 BAD_CREATIONS: list[tuple[Any, str]] = [
     (None, r"layer_params is NULL"),
-    (Base(function=0, i_desc=describe(3), o_desc=describe(1)), r"function is 0, which is no BNNSLossFunction"),
-    (Base(function=99, i_desc=describe(3), o_desc=describe(1)), r"function is 99"),
-    (Base(function=SOFTMAX, i_desc=describe(3), o_desc=describe(1)),
-     r"is a BNNSLayerParametersLossBase, but function SoftmaxCrossEntropy is described by a BNNSLayerParametersLossSoftmax"),
-    (Soft(function=capi.BNNSLossFunctionYolo, i_desc=describe(3), o_desc=describe(1)), r"Yolo is described by a .*LossYolo"),
-    (Huber(function=MSE, i_desc=describe(3), o_desc=describe(1)), r"MeanSquareError is described by a .*LossBase"),
-    (Base(function=MSE, i_desc=describe(3), o_desc=describe(1), reduction=7), r"reduction is 7, which is no BNNSLossRed"),
-    (Base(function=MSE, i_desc=describe(3), o_desc=describe(3), reduction=1), r"o_desc is .*reduction Sum gives one value"),
-    (Base(function=MSE, i_desc=describe(3), o_desc=describe(2)), r"one loss for each of the 3 elements.*Vector of size 3"),
+    (Base(function=0, **IO), r"function is 0, which is no BNNSLossFunction"),
+    (Base(function=99, **IO), r"function is 99"),
+    (Base(function=SOFTMAX, **IO),
+     r"is a BNNSLayerParametersLossBase, but function SoftmaxCrossEntropy is described by a "
+     r"BNNSLayerParametersLossSoftmax"),
+    (Soft(function=capi.BNNSLossFunctionYolo, **IO), r"Yolo is described by a "
+        r".*LossYolo"),
+    (Huber(function=MSE, **IO), r"MeanSquareError is described by a .*LossBase"),
+    (Base(function=MSE, **IO, reduction=7), r"reduction is 7, which is no "
+        r"BNNSLossRed"),
+    (Base(function=MSE, i_desc=describe(3), o_desc=describe(3), reduction=1), r"o_desc is .*reduction Sum gives "
+        r"one value"),
+    (Base(function=MSE, i_desc=describe(3), o_desc=describe(2)), r"one loss for each of the 3 elements.*Vector "
+        r"of size 3"),
     (Base(function=MSE, i_desc=describe(0), o_desc=describe(1), reduction=1), r"i_desc.size\[0\] is 0"),
-    (Base(function=MSE, i_desc=describe(3, data_type=FLOAT16), o_desc=describe(1), reduction=1), r"Float16, but losses work on"),
-    (Base(function=MSE, i_desc=describe(3), o_desc=describe(1, data_type=FLOAT16), reduction=1), r"o_desc.data_type is Float16"),
-    (Soft(function=SOFTMAX, i_desc=describe(3), o_desc=describe(1), reduction=1, label_smooth=1.5), r"label_smooth is 1.5"),
-    (Soft(function=SOFTMAX, i_desc=describe(3), o_desc=describe(1), reduction=1, label_smooth=np.nan), r"label_smooth is nan"),
-    (Huber(function=capi.BNNSLossFunctionHuber, i_desc=describe(3), o_desc=describe(1), reduction=1), r"huber_delta is 0"),
-    (YoloCase().struct(reduction=capi.BNNSLossReductionMean), r"reduction is Mean, but Yolo sums.*BNNSLossReductionSum"),
+    (Base(function=MSE, i_desc=describe(3, data_type=FLOAT16), o_desc=describe(1), reduction=1), r"Float16, but "
+        r"losses work on"),
+    (Base(function=MSE, i_desc=describe(3), o_desc=describe(1, data_type=FLOAT16), reduction=1),
+     r"o_desc.data_type is Float16"),
+    (Soft(function=SOFTMAX, **IO, reduction=1, label_smooth=1.5), r"label_smooth is 1.5"),
+    (Soft(function=SOFTMAX, **IO, reduction=1, label_smooth=np.nan), r"label_smooth is nan"),
+    (Huber(function=capi.BNNSLossFunctionHuber, **IO, reduction=1), r"huber_delta is 0"),
+    (YoloCase().struct(reduction=capi.BNNSLossReductionMean), r"reduction is Mean, but Yolo "
+        r"sums.*BNNSLossReductionSum"),
     (YoloCase().struct(number_of_grid_rows=0), r"number_of_grid_rows is 0"),
     (YoloCase().struct(anchor_box_size=4), r"anchor_box_size is 4.*at least 5"),
-    (YoloCase().struct(number_of_grid_columns=4), r"i_desc has 162 elements, but the grid has 2 rows x 4.*Describe 216"),
+    (YoloCase().struct(number_of_grid_columns=4), r"i_desc has 162 elements, but the grid has 2 rows x "
+        r"4.*Describe 216"),
     (YoloCase().struct(anchors_data=None), r"anchors_data is NULL. Give 6 floats"),
     (YoloCase().struct(anchors_data=np.ones(5, np.float32)), r"anchors_data holds 20 bytes, but the call touches 24"),
     (YoloCase().struct(anchors_data=-np.ones(6, np.float32)), r"anchor boxes are positive"),
@@ -674,7 +725,8 @@ BAD_FORWARDS: list[tuple[dict[str, Any], str]] = [
     ({"labels": np.ones(35)}, r"labels holds float64 items"),
     ({"labels_stride": 8}, r"labels holds 140 bytes, but the call touches 156 .*8 elements apart"),
     ({"in_stride": -1}, r"in_stride is -1"),
-    ({"weights_size": 5, "weights": np.ones(5, np.float32)}, r"weights_size is 5.*takes 0 \(none\), 1 .* or 35 \(one per elem"),
+    ({"weights_size": 5, "weights": np.ones(5, np.float32)}, r"weights_size is 5.*takes 0 \(none\), 1 .* or 35 "
+        r"\(one per elem"),
     ({"weights_size": 35}, r"weights is NULL"),
     ({"weights_size": 35, "weights": np.ones(34, np.float32)}, r"weights holds 136 bytes, but the call touches 140"),
     ({"in_delta": describe(6, np.ones(35, np.float32))}, r"in_delta is Vector size \(6,\).* describe 7 elements"),
@@ -725,7 +777,9 @@ def test_yolo_takes_one_weight_at_most(engine: str) -> None:
     x, t = (np.float32(v) for v in case.values())
     made, out = created(capi.BNNSFilterCreateLayerLoss(case.struct())), np.full(1, 7, np.float32)
     assert capi.BNNSLossFilterApplyBatch(made, 2, x, 0, t, 0, x, x.size, out, None, 0) == -1
-    assert re.search(r"weights_size is 324, but Yolo .*takes 0 \(none\), 1 \(one for everything\)\.", ob.last_error() or "")
+    assert re.search(
+        r"weights_size is 324, but Yolo .*takes 0 \(none\), 1 \(one for everything\)\.", ob.last_error() or ""
+    )
     assert out[0] == 7
 
 
@@ -735,10 +789,10 @@ BAD_BACKWARDS: list[tuple[dict[str, Any], str]] = [
     ({"in_": None}, r"in is NULL"),
     ({"labels": None}, r"labels is NULL"),
     ({"out_delta": describe(1)}, r"out_delta.data is NULL"),
-    ({"out_delta": describe(3, np.ones(3, np.float32))}, r"out_delta is Vector size \(3,\).*one value, as the loss is reduced"),
+    ({"out_delta": describe(3, np.ones(3, np.float32))}, r"out_delta is Vector size \(3,\).*one value, as the "
+        r"loss is reduced"),
     ({"out_delta": describe(1, np.ones(1), data_type=FLOAT16)}, r"out_delta.data_type is Float16"),
     ({"weights_size": 2, "weights": np.ones(2, np.float32)}, r"weights_size is 2"),
-    ({"out_delta_stride": -1}, r"out_delta_stride is -1"),
 ]  # fmt: skip
 
 
@@ -760,8 +814,10 @@ def test_upstream_gradients_of_the_wrong_form(engine: str) -> None:
     for delta, message in [
         (describe(1, np.ones(35, np.float32)), r"the gradient of out is 7 value\(s\) for one sample"),
         (describe(7, np.ones(34, np.float32)), r"out_delta.data holds 136 bytes, but the call touches 140"),
+        (describe(7, np.ones(35, np.float32)), r"out_delta_stride is -1"),
     ]:
-        assert capi.BNNSLossFilterApplyBackwardBatch(made, **arguments, out_delta=delta, out_delta_stride=0) == -1
+        stride = -1 if message.endswith("-1") else 0
+        assert capi.BNNSLossFilterApplyBackwardBatch(made, **arguments, out_delta=delta, out_delta_stride=stride) == -1
         assert re.search(message, ob.last_error() or ""), ob.last_error()
 
 

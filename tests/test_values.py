@@ -275,7 +275,8 @@ def test_gumbel_is_noise_of_its_distribution(engine: str) -> None:
     assert np.all(np.isfinite(first)) and np.mean(first != second) > 0.99
     ordered = np.sort(first.ravel().astype(np.float64))
     distribution = np.exp(-np.exp(-ordered))
-    assert np.max(np.abs(distribution - (np.arange(20000) + 0.5) / 20000)) < 1.95 / np.sqrt(20000)  # Kolmogorov, 0.1 %
+    # Kolmogorov's test, with one false alarm in 2e10 runs
+    assert np.max(np.abs(distribution - (np.arange(20000) + 0.5) / 20000)) < 3.5 / np.sqrt(20000)
 
 
 @pytest.mark.covers("act.GumbelMax.fwd")
@@ -289,7 +290,7 @@ def test_gumbel_max_samples_a_maximum(engine: str) -> None:
         y = run.forward().astype(np.float64)
     assert np.all(y == y[:, :1])
     ordered = np.sort(y[:, 0]) - np.log(np.exp(x[0]).sum())
-    assert np.max(np.abs(np.exp(-np.exp(-ordered)) - (np.arange(20000) + 0.5) / 20000)) < 1.95 / np.sqrt(20000)
+    assert np.max(np.abs(np.exp(-np.exp(-ordered)) - (np.arange(20000) + 0.5) / 20000)) < 3.5 / np.sqrt(20000)
 
 
 # Calls beside FilterApplyBatch.

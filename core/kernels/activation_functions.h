@@ -237,11 +237,14 @@ struct SELU : Plain {
   }
 };
 
-struct CELU : WithAlpha {
-  using WithAlpha::WithAlpha;
+struct CELU : LinearFromZero {
+  using LinearFromZero::LinearFromZero;
   Vec value(Vec x) const { return select(x < 0.0f, a * math::expm1(x / a), x); }
   Vec gradient_from_input(Vec dy, Vec x) const { return keep_nan(select(x < 0.0f, dy * math::exp(x / a), dy), x); }
-  Vec gradient_from_output(Vec dy, Vec y) const { return keep_nan(select(y < 0.0f, dy * (y / a + 1.0f), dy), y); }
+  Vec gradient_from_output(Vec dy, Vec y) const {
+    Vec slope = select(a == 0.0f, zero(), y / a + 1.0f);  // alpha = 0 makes it ReLU
+    return keep_nan(select(y < end, dy * slope, dy), y);
+  }
 };
 
 struct HardShrink : Plain {
@@ -285,7 +288,8 @@ struct Threshold : WithAlphaBeta {
   using WithAlphaBeta::WithAlphaBeta;
   Vec value(Vec x) const { return select(x <= a, b, x); }
   Vec gradient_from_input(Vec dy, Vec x) const { return keep_nan(zero_where(x <= a, dy), x); }
-  Vec gradient_from_output(Vec dy, Vec y) const { return gradient_from_input(dy, y); }
+  // With b > a a replaced element has y = b above the threshold.
+  Vec gradient_from_output(Vec dy, Vec y) const { return keep_nan(zero_where((y <= a) | (y == b), dy), y); }
 };
 
 // GELUApproximation2

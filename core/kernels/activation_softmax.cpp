@@ -74,12 +74,12 @@ void softmax_row(const float* x, float* y, float* row, int64_t length) {
   over_row(
       length,
       [&](int64_t i) {
-        Vec e = math::exp(load(x + i) - largest);
+        Vec e = math::exp_not_positive(load(x + i) - largest);
         store(row + i, e);
         sum.add(e);
       },
       [&](int64_t i, int64_t count) {
-        Vec e = math::exp(load_padded(x + i, count, -math::kInfinity) - largest);
+        Vec e = math::exp_not_positive(load_padded(x + i, count, -math::kInfinity) - largest);
         store_partial(row + i, e, count);
         sum.add(e);
       },
@@ -96,9 +96,9 @@ void log_softmax_row(const float* x, float* y, int64_t length) {
   Vec largest = splat(row_maximum(x, length));
   Sum sum;
   over_row(
-      length, [&](int64_t i) { sum.add(math::exp(load(x + i) - largest)); },
+      length, [&](int64_t i) { sum.add(math::exp_not_positive(load(x + i) - largest)); },
       [&](int64_t i, int64_t count) {
-        sum.add(math::exp(load_padded(x + i, count, -math::kInfinity) - largest));
+        sum.add(math::exp_not_positive(load_padded(x + i, count, -math::kInfinity) - largest));
       },
       [&] { sum.close_part(); });
   Vec shift = math::log(splat(sum_lanes(sum.lanes())));
@@ -161,7 +161,7 @@ void forward_columns(Access access, bool logarithm, int64_t length, Strided<cons
   for (int64_t j = 0; j < length; j++) largest = math::max(access.read(x.data + j * x.step), largest);
   Sum sum;
   for (int64_t j = 0; j < length; j++) {
-    Vec e = math::exp(access.read(x.data + j * x.step) - largest);
+    Vec e = math::exp_not_positive(access.read(x.data + j * x.step) - largest);
     sum.add(e);
     if (!logarithm) access.write(y.data + j * y.step, e);
     if (j % kPartVectors == 0) sum.close_part();

@@ -17,6 +17,8 @@ namespace {
 constexpr int kTileOutputs = kWidth == 16 ? 4 : 2, kTileTaps = kWidth == 16 ? 6 : 5;  // accumulators fill the registers
 constexpr int64_t kBandPixels = 2048;   // of dy read before the next tap does: a tile of channels stays in L1
 constexpr double kPartialBytes = 10e6;  // sums of all parts together
+constexpr int64_t kPartVectors = 512;   // pixels of a part, at least: fewer do not pay for its sums
+constexpr double kPlanesBytes = 800e3;  // packed samples of x that stay in L2
 constexpr int64_t kMostParts = 16;
 
 // Rows of dy and of the planes of x, and the sums of a tile.
@@ -75,13 +77,16 @@ class FewWeights : public WeightsKernel {
       : s_(s, false),
         width_(static_cast<int>(round_up(s.out_width, kWidth))),
         planes_(s_.rows, s_.columns, s_.read, s_.rows.out_size, kWidth - 1),
-        places_(s_.places(planes_)) {}
+        places_(s_.places(planes_)),
+        samples_(
+            std::max<int64_t>(1, static_cast<int64_t>(kPlanesBytes / (4.0 * static_cast<double>(planes_.count()))))) {}
 
   void run(const WeightsCall& call) const override {
     int threads = useful_threads(call.threads, s_.operations * static_cast<double>(call.batch));
     // Sums of a part: [groups][made][taps + 1][lane]; the last is that of the bias.
     int64_t part_floats = s_.groups * s_.made * (s_.taps() + 1) * kWidth;
     int64_t most = std::min(kMostParts, static_cast<int64_t>(kPartialBytes / (4.0 * static_cast<double>(part_floats))));
+    most = std::min(most, call.batch * s_.rows.out_size * (width_ / kWidth) / kPartVectors);
     int64_t parts = std::max<int64_t>(1, std::min(call.batch, most));  // from the shape alone
     int64_t tiles = (s_.made + kTileOutputs - 1) / kTileOutputs;
     int64_t splits = std::min(tiles, (threads + parts * s_.groups - 1) / (parts * s_.groups));
@@ -92,40 +97,49 @@ class FewWeights : public WeightsKernel {
       int64_t last = std::min(s_.made, tiles * (split + 1) / splits * kTileOutputs);
       float* sum = sums + part * part_floats + group * s_.made * (s_.taps() + 1) * kWidth;
       std::fill(sum + first * (s_.taps() + 1) * kWidth, sum + last * (s_.taps() + 1) * kWidth, 0.f);
-      for (int64_t n = call.batch * part / parts; n < call.batch * (part + 1) / parts; n++)
-        add_image(call, n, group, first, last, sum);
+      int64_t end = call.batch * (part + 1) / parts;
+      for (int64_t n = call.batch * part / parts; n < end; n += samples_)
+        add_samples(call, n, std::min(samples_, end - n), group, first, last, sum);
     });
     int adders = useful_threads(threads, 8.0 * static_cast<double>(parts * part_floats));
     parallel_items(adders, s_.groups * s_.made, [&](int64_t item) { add_parts(call, item, sums, parts, part_floats); });
   }
 
  private:
-  // Adds one sample to the sums of output channels [first, last).
-  void add_image(const WeightsCall& call, int64_t n, int64_t group, int64_t first, int64_t last, float* sums) const {
-    float* planes = scratch(kInputBand, static_cast<size_t>(planes_.count() + kBlock));
-    if (call.dw) planes_.pack(call.x, n, group * s_.read, 0, s_.rows.out_size, planes);
-    int height = s_.rows.out_size, band = std::max(1, static_cast<int>(kBandPixels / width_));
+  // Adds samples [n, n + count) to the sums of output channels [first, last); those of a tile of channels stay in L1.
+  void add_samples(const WeightsCall& call, int64_t n, int64_t count, int64_t group, int64_t first, int64_t last,
+                   float* sums) const {
+    float* planes = scratch(kInputBand, static_cast<size_t>(count * planes_.count() + kBlock));
+    for (int64_t i = 0; call.dw && i < count; i++)
+      planes_.pack(call.x, n + i, group * s_.read, 0, s_.rows.out_size, planes + i * planes_.count());
     for (int64_t k = first; k < last; k += kTileOutputs)
-      for (int row = 0; row < height; row += band) {
-        LaneTile t{};
-        t.rows = std::min(band, height - row);
-        t.vectors = width_ / kWidth;
-        t.dy_row = width_;
-        t.x_row = planes_.out_row();
-        t.sums_output = (s_.taps() + 1) * kWidth;
-        int outputs = static_cast<int>(std::min<int64_t>(kTileOutputs, last - k));
-        t.dy = gradient_rows(call.dy, n, group * s_.made + k, outputs, row, t.rows, &t.dy_plane);
-        float* sum = sums + k * t.sums_output;
-        if (call.db) add_bias(t, outputs, sum + s_.taps() * kWidth);
-        int step = even_tile(s_.taps(), kTileTaps);
-        for (int64_t tap = 0; call.dw && tap < s_.taps(); tap += step) {
-          t.x = planes + row * t.x_row;
-          t.places = places_.data() + tap;
-          t.sums = sum + tap * kWidth;
-          int taps = static_cast<int>(std::min<int64_t>(step, s_.taps() - tap));
-          tile_for(outputs, taps, std::make_integer_sequence<int, kTileOutputs>{})(t);
-        }
+      for (int64_t i = 0; i < count; i++)
+        add_outputs(call, n + i, group, k, static_cast<int>(std::min<int64_t>(kTileOutputs, last - k)),
+                    planes + i * planes_.count(), sums + k * (s_.taps() + 1) * kWidth);
+  }
+
+  // Adds one sample to the sums of output channels [k, k + outputs).
+  void add_outputs(const WeightsCall& call, int64_t n, int64_t group, int64_t k, int outputs, const float* planes,
+                   float* sums) const {
+    int height = s_.rows.out_size, band = std::max(1, static_cast<int>(kBandPixels / width_));
+    int step = even_tile(s_.taps(), kTileTaps);
+    for (int row = 0; row < height; row += band) {
+      LaneTile t{};
+      t.rows = std::min(band, height - row);
+      t.vectors = width_ / kWidth;
+      t.dy_row = width_;
+      t.x = planes + row * planes_.out_row();
+      t.x_row = planes_.out_row();
+      t.sums_output = (s_.taps() + 1) * kWidth;
+      t.dy = gradient_rows(call.dy, n, group * s_.made + k, outputs, row, t.rows, &t.dy_plane);
+      if (call.db) add_bias(t, outputs, sums + s_.taps() * kWidth);
+      for (int64_t tap = 0; call.dw && tap < s_.taps(); tap += step) {
+        t.places = places_.data() + tap;
+        t.sums = sums + tap * kWidth;
+        int taps = static_cast<int>(std::min<int64_t>(step, s_.taps() - tap));
+        tile_for(outputs, taps, std::make_integer_sequence<int, kTileOutputs>{})(t);
       }
+    }
   }
 
   // [outputs][rows][width_], the rows filled up with zeros to whole vectors.
@@ -179,6 +193,7 @@ class FewWeights : public WeightsKernel {
   const int width_;  // of a row of dy in whole vectors
   const Planes planes_;
   const std::vector<int32_t> places_;
+  const int64_t samples_;  // packed together
 };
 
 // Rows should fill their vectors, and blocks of 16 channels should be mostly zeros.

@@ -53,8 +53,7 @@ double sum_over(const Tasks& tasks, int workers, Body&& body) {
 
 double sum_of(const float* values, int64_t count) {
   loss::Sum sum;
-  loss::over_vectors(
-      count, [&](auto lanes, int64_t i) { sum.add(lanes.read(values + i)); }, [&] { sum.close_part(); });
+  loss::over_vectors(count, [&](auto lanes, int64_t i) { sum.add(lanes.read(values + i)); }, [&] { sum.close_part(); });
   return sum.value();
 }
 

@@ -131,9 +131,12 @@ double any_loop(const LossShape& shape, const Piece& piece) {
 
 template <class Loss>
 constexpr PieceLoops loops_of() {
-  return {plain_loop<Loss, true, Store::kNothing>, plain_loop<Loss, true, Store::kSet>,
-          plain_loop<Loss, true, Store::kAdd>,     plain_loop<Loss, false, Store::kSet>,
-          plain_loop<Loss, false, Store::kAdd>,    any_loop<Loss, true>,
+  return {plain_loop<Loss, true, Store::kNothing>,
+          plain_loop<Loss, true, Store::kSet>,
+          plain_loop<Loss, true, Store::kAdd>,
+          plain_loop<Loss, false, Store::kSet>,
+          plain_loop<Loss, false, Store::kAdd>,
+          any_loop<Loss, true>,
           any_loop<Loss, false>};
 }
 

@@ -58,8 +58,8 @@ OPENBNNS_INLINE double add_lanes(WideVec v) { return sum_lanes(v); }
 OPENBNNS_INLINE float max_lanes(Vec v) {
   float lane[kWidth];
   store(lane, v);
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2)
-    OPENBNNS_UNROLL for (int i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++)
+      lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
   return lane[0];
 }
 #endif

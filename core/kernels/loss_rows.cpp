@@ -35,9 +35,8 @@ OPENBNNS_INLINE void store_slopes(const Row& row, int64_t width, Slope&& slope) 
   const Vec scale = splat(row.slope_scale);
   float* dx = row.dx;
   if (row.adds) {
-    over_vectors(width, [&](auto lanes, int64_t i) {
-      lanes.write(dx + i, lanes.read(dx + i) + scale * slope(lanes, i));
-    });
+    over_vectors(width,
+                 [&](auto lanes, int64_t i) { lanes.write(dx + i, lanes.read(dx + i) + scale * slope(lanes, i)); });
   } else if (row.streams && width >= 2 * kWidth) {
     int64_t i = floats_to_alignment(dx);
     if (i) store(dx, scale * slope(WholeVector{}, 0));  // what it writes beyond i is written again

@@ -1,7 +1,6 @@
 // z = pool(x) + b, y = f(z), plane by plane; see PoolingShape for the tensors and the meaning of indices.
 //
-// A window without a cell in the plane gives minus infinity for Max and 0 for the others. Indices that point outside
-// the plane are left out in backward.
+// A window without a cell in the plane pools to 0. Indices that point outside the plane are left out in backward.
 #include <limits>
 
 #include "kernels/activation.h"
@@ -59,6 +58,8 @@ class Pooling final : public Plan {
       for (int64_t kx = 0; kx < s.kernel_width; kx++)
         distance_.push_back(static_cast<int32_t>(ky * s.dilation_y * s.in_width + kx * s.dilation_x));
     for (int t = 0; t < geometry_.taps.count(); t++) number_.push_back(t);
+    for (int64_t i = 0; s.function == kMax && i < geometry_.out_plane(); i++)
+      if (counts_.rows[i / s.out_width] * counts_.columns[i % s.out_width] == 0) empty_.push_back(i);
   }
 
   void forward(const Call& call) override {
@@ -175,6 +176,7 @@ class Pooling final : public Plan {
       unpool(x, indices(call, n, c), bias, y);
     else
       pool(work, x, indices(call, n, c), bias, y);
+    for (int64_t i : empty_) y[i] = bias;  // not the border's minus infinity
     if (!is_identity(activation_)) activation_forward(activation_, y, y, geometry_.out_plane(), shape_.out_width);
   }
 
@@ -359,6 +361,7 @@ class Pooling final : public Plan {
   const bool pairs_, whole_;
   std::vector<int32_t> distance_;  // of every tap from the start of its window, in the plane
   std::vector<int32_t> number_;    // of every tap: 0, 1, 2, ...
+  std::vector<int64_t> empty_;     // Max: windows without a cell in the plane
 };
 
 }  // namespace

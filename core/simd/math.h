@@ -218,6 +218,13 @@ OPENBNNS_INLINE Vec exp_scaled(Vec x, int shift) {
   return _mm512_maskz_scalef_ps(0xffff, power * q + power, t.n + static_cast<float>(shift));
 }
 
+// e^x for x <= 0, without the table's second half: within 1 ulp, which is enough for sums
+OPENBNNS_INLINE Vec exp_not_positive(Vec x) {
+  TableReduction t = reduce_to_table(max(splat(-105.0f), x));
+  Vec power = sixteenth_powers(t.shifted);
+  return _mm512_maskz_scalef_ps(0xffff, power * t.q + power, t.n);
+}
+
 // e^x where -87 < x < 88 is known: the power of two needs no care
 OPENBNNS_INLINE Vec exp_between(Vec x) {
   TableReduction t = reduce_to_table(x);
@@ -247,6 +254,12 @@ OPENBNNS_INLINE Vec exp_scaled(Vec x, int shift) {
 OPENBNNS_INLINE Vec exp_between(Vec x) {
   ExponentReduction e = reduce_exponent(x);
   return exp_reduced(e.r) * power_of_two(e.n.integer);
+}
+
+// e^x for x <= 0
+OPENBNNS_INLINE Vec exp_not_positive(Vec x) {
+  ExponentReduction e = reduce_exponent(max(splat(-105.0f), x));
+  return scale(exp_reduced(e.r), e.n);
 }
 #endif
 

@@ -57,6 +57,8 @@ Wide exact_round(Wide x) { return std::nearbyint(x); }
 
 const Case kCases[] = {
     OPENBNNS_CASE(exp, 2, false),
+    {"exp (<= 0)", [](Vec x) { return math::exp_not_positive(-math::abs(x)); },
+     [](Wide x) { return std::exp(-std::fabs(x)); }, 2, false},
     OPENBNNS_CASE(exp2, 2, false),
     OPENBNNS_CASE(expm1, 2, false),
     OPENBNNS_CASE(log, 2, false),

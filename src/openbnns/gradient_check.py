@@ -411,7 +411,9 @@ class _LossSubject(Subject):
         self.filter = filter
         yolo = filter.settings.yolo
         if yolo is not None and yolo.rescore:
-            raise Problem("gradcheck: with rescore, Yolo takes the IOU for a constant; its gradient is not the derivative.")
+            raise Problem(
+                "gradcheck: with rescore, Yolo takes the IOU for a constant; its gradient is not the derivative."
+            )
 
     def draw(self, random: np.random.Generator) -> dict[str, Array]:
         shape, kind = (BATCH, self.filter.width), self.filter.function
@@ -440,7 +442,9 @@ class _LossSubject(Subject):
         values = [np.asarray(v, np.float64).reshape(-1, *shape) for v in inputs if np.size(v) % shape[0] == 0]
         if len(values) != 2 or values[0].shape != values[1].shape:
             shapes = f"{np.shape(inputs[0])} and {np.shape(inputs[1])}"
-            raise Problem(f"gradcheck: predictions and labels have shapes {shapes}, but one sample has {shape[0]} elements.")
+            raise Problem(
+                f"gradcheck: predictions and labels have shapes {shapes}, but one sample has {shape[0]} elements."
+            )
         return self._on_sphere({"input": _float32_numbers(values[0]), "labels": _float32_numbers(values[1])})
 
     def _on_sphere(self, values: dict[str, Array]) -> dict[str, Array]:

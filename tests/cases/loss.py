@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from helpers import EPSILON, IMAGE, VECTOR, Array, Storage, Tensor, vector
 
+from helpers import EPSILON, IMAGE, VECTOR, Array, Storage, Tensor, vector
 from openbnns import capi
 from openbnns.capi import BNNSLossFunction, BNNSLossReductionFunction
 from openbnns.engines.reference import loss as reference
@@ -37,14 +37,15 @@ class LossCase:
     reduction: str = "Mean"
     weights: str = "none"
     batch: int = 5
-    x: Tensor = vector(7)
+    x: Tensor = field(default_factory=lambda: vector(7))
     gap: int = 0  # 0: packed batches; else every batched tensor has its own batch stride
     smooth: float = 0.0
     delta: float = 0.8
 
     @property
     def id(self) -> str:
-        layout = "" if self.x.layout == VECTOR and not self.x.stride else f"-{self.x.layout.name[14:]}"
+        layout = "" if self.x.layout == VECTOR else f"-{self.x.layout.name[14:]}"
+        layout += "-strided" if self.x.stride else ""
         parts = [self.function, self.reduction, self.weights, f"{self.batch}x{self.width}{layout}"]
         parts += [f"gap{self.gap}"] * bool(self.gap) + [f"smooth{self.smooth}"] * bool(self.smooth)
         return "-".join(parts)
@@ -121,7 +122,7 @@ class LossCase:
             t = rng.integers(0, 2, shape).astype(np.float64)
         elif self.function == "CosineDistance":
             axes = tuple(range(1, len(shape)))
-            x, t = (v / np.linalg.norm(v, axis=axes, keepdims=True) for v in (x, t))
+            x, t = (v / np.sqrt(np.sum(v * v, axis=axes, keepdims=True)) for v in (x, t))
         error = x - t
         if self.function == "Huber":
             x = np.where(np.abs(np.abs(error) - self.delta) < 0.02, x + 0.05, x)
@@ -129,7 +130,9 @@ class LossCase:
             x = np.where(np.abs(error) < 0.02, x + 0.05, x)
         elif self.function == "Hinge":
             x = np.where(np.abs((2 * t - 1) * x - 1) < 0.02, x + 0.05, x)
-        w = rng.uniform(0.2, 2.0, max(self.weights_size, 1)) * rng.choice([-1.0, 1.0, 1.0, 1.0], max(self.weights_size, 1))
+        w = rng.uniform(0.2, 2.0, max(self.weights_size, 1)) * rng.choice(
+            [-1.0, 1.0, 1.0, 1.0], max(self.weights_size, 1)
+        )
         if self.weights_size > 1:
             w[::3] = 0.0
         u = rng.standard_normal((1 if self.reduces else self.batch, *self.y.size))
@@ -167,9 +170,9 @@ class LossCase:
             largest *= 20.0
         plain = reference.Loss(self.settings.function, 0)
         losses = np.abs(reference.forward(plain, x, t)).max()
-        factor = abs(reference._reduction_factor(self.settings, np.empty((self.batch, 1 if self.per_sample else self.width)),
-                                                 self.given_weights(values)))  # fmt: skip
-        count = 1 if not self.reduces else self.batch * (1 if self.per_sample else self.width)
+        unreduced = np.empty((self.batch, 1 if self.per_sample else self.width))
+        factor = abs(reference._reduction_factor(self.settings, unreduced, self.given_weights(values)))
+        count = unreduced.size if self.reduces else 1
         value = 4 * EPSILON * w * factor * count * max(largest, losses)
         return value, 8 * EPSILON * w * factor * largest * max(1.0, float(np.abs(values["u"]).max()))
 
@@ -233,8 +236,9 @@ SIZES = [
     LossCase(name, reduction, weights, batch, vector(width), gap)
     for name in NAMES
     for reduction, weights, batch, width, gap in [
-        ("Sum", "none", 1, 1, 0), ("WeightedMean", "each", 33, 16, 0), ("Mean", "none", 4, 40, 5), ("None", "one", 3, 113, 0),
-        ("NonZeroWeightMean", "each", 2, 1030, 1), ("Mean", "each", 70, 513, 0), ("Mean", "none", 40, 3000, 0),
+        ("Sum", "none", 1, 1, 0), ("WeightedMean", "each", 33, 16, 0), ("Mean", "none", 4, 40, 5),
+        ("None", "one", 3, 113, 0), ("NonZeroWeightMean", "each", 2, 1030, 1),
+        ("Mean", "each", 70, 513, 0), ("Mean", "none", 40, 3000, 0),
     ]
 ]  # fmt: skip
 
@@ -273,7 +277,8 @@ class YoloCase:
 
     def struct(self, **changes: Any) -> Any:
         fields: dict[str, Any] = {
-            "function": F.BNNSLossFunctionYolo, "i_desc": vector(self.width).descriptor(), "o_desc": vector(1).descriptor(),
+            "function": F.BNNSLossFunctionYolo, "i_desc": vector(self.width).descriptor(),
+            "o_desc": vector(1).descriptor(),
             "reduction": capi.BNNSLossReductionSum, "huber_delta": self.delta, "number_of_grid_columns": self.columns,
             "number_of_grid_rows": self.rows, "number_of_anchor_boxes": len(self.anchors) // 2,
             "anchor_box_size": 5 + self.classes, "rescore": self.rescore, "scale_xy": self.scales[0],

@@ -5,9 +5,9 @@ Creation returns a :class:`BNNSFilter` or ``None``; apply calls return 0, or a n
 :func:`openbnns.last_error` tells what was wrong. Structs and enums carry the C field and member names.
 """
 
-from .enums import *  # isort: skip
-from .structs import *  # isort: skip
+from . import enums, structs  # isort: skip  (first: filters are built on them)
 from ._calls import BNNSFilter
+from .activation import BNNSDirectApplyActivationBatch, BNNSFilterCreateLayerActivation, BNNSGetPointer
 from .apply import (
     BNNSFilterApply,
     BNNSFilterApplyBackwardBatch,
@@ -17,13 +17,14 @@ from .apply import (
     BNNSFilterApplyTwoInputBatch,
     BNNSFilterDestroy,
 )
-from .activation import BNNSDirectApplyActivationBatch, BNNSFilterCreateLayerActivation, BNNSGetPointer
 from .arithmetic import (
     BNNSArithmeticFilterApplyBackwardBatch,
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .enums import *  # noqa: F403
+from .fully_connected import BNNSFilterCreateLayerFullyConnected
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
     BNNSFilterCreateFullyConnectedLayer,
@@ -38,5 +39,42 @@ from .pooling import (
     BNNSPoolingFilterApplyBatch,
     BNNSPoolingFilterApplyBatchEx,
 )
+from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
-from .fully_connected import BNNSFilterCreateLayerFullyConnected
+
+__all__ = [
+    "BNNSFilter",
+    "BNNSArithmeticFilterApplyBackwardBatch",
+    "BNNSArithmeticFilterApplyBatch",
+    "BNNSDataLayoutGetRank",
+    "BNNSDirectApplyActivationBatch",
+    "BNNSFilterApply",
+    "BNNSFilterApplyBackwardBatch",
+    "BNNSFilterApplyBackwardTwoInputBatch",
+    "BNNSFilterApplyBatch",
+    "BNNSFilterApplyTwoInput",
+    "BNNSFilterApplyTwoInputBatch",
+    "BNNSFilterCreateConvolutionLayer",
+    "BNNSFilterCreateFullyConnectedLayer",
+    "BNNSFilterCreateLayerActivation",
+    "BNNSFilterCreateLayerArithmetic",
+    "BNNSFilterCreateLayerConvolution",
+    "BNNSFilterCreateLayerFullyConnected",
+    "BNNSFilterCreateLayerLoss",
+    "BNNSFilterCreateLayerPooling",
+    "BNNSFilterCreateLayerTransposedConvolution",
+    "BNNSFilterCreatePoolingLayer",
+    "BNNSFilterCreateVectorActivationLayer",
+    "BNNSFilterDestroy",
+    "BNNSGetPointer",
+    "BNNSLossFilterApplyBackwardBatch",
+    "BNNSLossFilterApplyBatch",
+    "BNNSNDArrayGetDataSize",
+    "BNNSPoolingFilterApplyBackwardBatch",
+    "BNNSPoolingFilterApplyBackwardBatchEx",
+    "BNNSPoolingFilterApplyBatch",
+    "BNNSPoolingFilterApplyBatchEx",
+    "BNNSTensorGetAllocationSize",
+]
+__all__ += enums.__all__
+__all__ += structs.__all__

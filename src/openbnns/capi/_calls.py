@@ -15,7 +15,9 @@ BNNSFilter = Filter
 _F = TypeVar("_F", bound=Filter)
 
 
-def create(make: Callable[..., _F], who: str, layer_params: Any, struct: type[Any], filter_params: Any, *rest: Any) -> _F | None:
+def create(
+    make: Callable[..., _F], who: str, layer_params: Any, struct: type[Any], filter_params: Any, *rest: Any
+) -> _F | None:
     """A filter, or ``None`` with the reason kept."""
     if layer_params is None:
         record(Problem(f"{who}: layer_params is NULL. Pass a {struct.__name__}."))
@@ -40,7 +42,9 @@ def out_of_memory(who: str) -> Problem:
 def check_filter_params(filter_params: Any, who: str) -> None:
     """Only a ``BNNSFilterParameters`` or NULL will do."""
     if filter_params is not None and not isinstance(filter_params, BNNSFilterParameters):
-        raise TypeError(f"{who}: filter_params must be a BNNSFilterParameters or None, not {type(filter_params).__name__}.")
+        raise TypeError(
+            f"{who}: filter_params must be a BNNSFilterParameters or None, not {type(filter_params).__name__}."
+        )
 
 
 def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:

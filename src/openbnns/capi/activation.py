@@ -35,7 +35,9 @@ def BNNSDirectApplyActivationBatch(
     if layer_params is None:
         return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersActivation."))
     if not isinstance(layer_params, BNNSLayerParametersActivation):
-        raise TypeError(f"{who}: layer_params must be a BNNSLayerParametersActivation, not {type(layer_params).__name__}.")
+        raise TypeError(
+            f"{who}: layer_params must be a BNNSLayerParametersActivation, not {type(layer_params).__name__}."
+        )
     check_filter_params(filter_params, who)
     try:
         f = ActivationFilter(layer_params, filter_params, who)
@@ -67,9 +69,13 @@ def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int
             )
         filter.require_alive(Caller(who))
         if int(target) not in set(BNNSPointerSpecifier):
-            raise Problem(f"{who}: target is {int(target)}. Use BNNSPointerSpecifierAlpha (0) or BNNSPointerSpecifierBeta (1).")
+            raise Problem(
+                f"{who}: target is {int(target)}. Use BNNSPointerSpecifierAlpha (0) or BNNSPointerSpecifierBeta (1)."
+            )
         if not isinstance(filter, ActivationFilter):
-            raise Problem(f"{who}: a filter of family {filter.family} has no alpha or beta to point to. Pass an activation filter.")
+            raise Problem(
+                f"{who}: a filter of family {filter.family} has no alpha or beta to point to. Pass an activation filter."
+            )
         descriptor = filter.pointer(int(target))
         if descriptor.data is None:
             raise Problem(f"{who}: PReLUPerChannel has no beta. Ask for BNNSPointerSpecifierAlpha.")

@@ -13,11 +13,19 @@ def BNNSFilterCreateLayerArithmetic(
     layer_params: BNNSLayerParametersArithmetic | Any, filter_params: BNNSFilterParameters | None = None
 ) -> BNNSFilter | None:
     """Build an elementwise arithmetic filter."""
-    return create(Arithmetic, "BNNSFilterCreateLayerArithmetic", layer_params, BNNSLayerParametersArithmetic, filter_params)
+    return create(
+        Arithmetic, "BNNSFilterCreateLayerArithmetic", layer_params, BNNSLayerParametersArithmetic, filter_params
+    )
 
 
 def BNNSArithmeticFilterApplyBatch(
-    filter: BNNSFilter | None, batch_size: int, number_of_inputs: int, in_: Any, in_stride: Any, out: Any, out_stride: int
+    filter: BNNSFilter | None,
+    batch_size: int,
+    number_of_inputs: int,
+    in_: Any,
+    in_stride: Any,
+    out: Any,
+    out_stride: int,
 ) -> int:
     """Run an arithmetic filter on a batch; ``in_`` and ``in_stride`` hold one entry per operand."""
     if (

@@ -14,5 +14,9 @@ def BNNSFilterCreateLayerFullyConnected(
 ) -> BNNSFilter | None:
     """Build a matrix-vector filter: y = f(W x + b)."""
     return create(
-        FullyConnected, "BNNSFilterCreateLayerFullyConnected", layer_params, BNNSLayerParametersFullyConnected, filter_params
+        FullyConnected,
+        "BNNSFilterCreateLayerFullyConnected",
+        layer_params,
+        BNNSLayerParametersFullyConnected,
+        filter_params,
     )

@@ -31,7 +31,9 @@ from .structs import (
 
 def _image(d: BNNSImageStackDescriptor, who: str) -> BNNSNDArrayDescriptor:
     if int(d.data_type) & BNNSDataType.BNNSDataTypeIndexedBit:
-        raise Problem(f"{who}.data_type is indexed, but only layer data may be. Use a float or integer type.", kind=TypeError)
+        raise Problem(
+            f"{who}.data_type is indexed, but only layer data may be. Use a float or integer type.", kind=TypeError
+        )
     return BNNSNDArrayDescriptor(
         layout=BNNSDataLayout.BNNSDataLayoutImageCHW,
         size=[d.width, d.height, d.channels],
@@ -44,7 +46,9 @@ def _image(d: BNNSImageStackDescriptor, who: str) -> BNNSNDArrayDescriptor:
 
 def _vector(d: BNNSVectorDescriptor, who: str) -> BNNSNDArrayDescriptor:
     if int(d.data_type) & BNNSDataType.BNNSDataTypeIndexedBit:
-        raise Problem(f"{who}.data_type is indexed, but only layer data may be. Use a float or integer type.", kind=TypeError)
+        raise Problem(
+            f"{who}.data_type is indexed, but only layer data may be. Use a float or integer type.", kind=TypeError
+        )
     return BNNSNDArrayDescriptor(
         layout=BNNSDataLayout.BNNSDataLayoutVector,
         size=[d.size],
@@ -209,7 +213,9 @@ def BNNSFilterCreateVectorActivationLayer(
     def make() -> Filter:
         require_equal(who, "out_desc.size", out_desc.size, in_desc.size, "in_desc.size")
         modern = BNNSLayerParametersActivation(
-            i_desc=_vector(in_desc, f"{who}: in_desc"), o_desc=_vector(out_desc, f"{who}: out_desc"), activation=activation
+            i_desc=_vector(in_desc, f"{who}: in_desc"),
+            o_desc=_vector(out_desc, f"{who}: out_desc"),
+            activation=activation,
         )
         return ActivationFilter(modern, filter_params, who)
 

@@ -16,7 +16,11 @@ def BNNSFilterCreateLayerLoss(
     """Build a loss filter; ``layer_params`` is the BNNSLayerParametersLoss... struct that belongs to its function."""
     who = "BNNSFilterCreateLayerLoss"
     if layer_params is None:
-        record(Problem(f"{who}: layer_params is NULL. Pass the BNNSLayerParametersLoss struct that belongs to the function."))
+        record(
+            Problem(
+                f"{who}: layer_params is NULL. Pass the BNNSLayerParametersLoss struct that belongs to the function."
+            )
+        )
         return None
     if not isinstance(layer_params, STRUCTS):
         names = ", ".join(struct.__name__ for struct in STRUCTS)
@@ -40,14 +44,14 @@ def BNNSLossFilterApplyBatch(
     ):  # fmt: skip
         return 0
     return attempt(
-        "BNNSLossFilterApplyBatch", filter, "apply_loss_batch", batch_size, in_, in_stride, labels, labels_stride, weights,
-        weights_size, out, in_delta, in_delta_stride,
+        "BNNSLossFilterApplyBatch", filter, "apply_loss_batch", batch_size, in_, in_stride, labels, labels_stride,
+        weights, weights_size, out, in_delta, in_delta_stride,
     )  # fmt: skip
 
 
 def BNNSLossFilterApplyBackwardBatch(
-    filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int, labels: Any,
-    labels_stride: int, weights: Any, weights_size: int, out_delta: Any, out_delta_stride: int,
+    filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int,
+    labels: Any, labels_stride: int, weights: Any, weights_size: int, out_delta: Any, out_delta_stride: int,
 ) -> int:  # fmt: skip
     """The gradient of a loss, chained with the gradient ``out_delta`` that arrives at it.
 
@@ -56,8 +60,8 @@ def BNNSLossFilterApplyBackwardBatch(
     if (
         isinstance(filter, Loss)
         and filter.fast_backward(
-            batch_size, in_, in_stride, in_delta, in_delta_stride, labels, labels_stride, weights, weights_size, out_delta,
-            out_delta_stride,
+            batch_size, in_, in_stride, in_delta, in_delta_stride, labels, labels_stride, weights, weights_size,
+            out_delta, out_delta_stride,
         ) == 0
     ):  # fmt: skip
         return 0

@@ -22,6 +22,11 @@ def BNNSPoolingFilterApplyBatch(
     idx_stride: int,
 ) -> int:  # fmt: skip
     """Run a pooling filter on a batch, recording (Max) or consuming (UnMax) winner positions as ``size_t``."""
+    if (
+        isinstance(filter, Pooling)
+        and filter.fast_pooling(False)(batch_size, in_, in_stride, out, out_stride, indices, idx_stride) == 0
+    ):
+        return 0
     return attempt(
         "BNNSPoolingFilterApplyBatch", filter, "apply_pooling_batch",
         batch_size, in_, in_stride, out, out_stride, None, indices, idx_stride,
@@ -33,6 +38,13 @@ def BNNSPoolingFilterApplyBatchEx(
     indices_data_type: BNNSDataType | int, indices: Any, idx_stride: int,
 ) -> int:  # fmt: skip
     """As :func:`BNNSPoolingFilterApplyBatch`, with indices of type UInt32 or UInt64."""
+    if (
+        isinstance(filter, Pooling)
+        and filter.fast_pooling(False, indices_data_type)(
+            batch_size, in_, in_stride, out, out_stride, indices, idx_stride
+        ) == 0
+    ):  # fmt: skip
+        return 0
     return attempt(
         "BNNSPoolingFilterApplyBatchEx", filter, "apply_pooling_batch",
         batch_size, in_, in_stride, out, out_stride, indices_data_type, indices, idx_stride,
@@ -47,6 +59,14 @@ def BNNSPoolingFilterApplyBackwardBatch(
 
     For Max the winners come from ``indices`` if given, else they are found again in ``in_``; UnMax needs ``indices``.
     """
+    if (
+        isinstance(filter, Pooling)
+        and filter.fast_pooling(True)(
+            batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride, bias_delta,
+            indices, idx_stride,
+        ) == 0
+    ):  # fmt: skip
+        return 0
     return attempt(
         "BNNSPoolingFilterApplyBackwardBatch", filter, "apply_backward_pooling_batch", batch_size, in_, in_stride, in_delta,
         in_delta_stride, out, out_stride, out_delta, out_delta_stride, bias_delta, None, indices, idx_stride,
@@ -59,6 +79,14 @@ def BNNSPoolingFilterApplyBackwardBatchEx(
     indices: Any, idx_stride: int,
 ) -> int:  # fmt: skip
     """As :func:`BNNSPoolingFilterApplyBackwardBatch`, with indices of type UInt32 or UInt64."""
+    if (
+        isinstance(filter, Pooling)
+        and filter.fast_pooling(True, indices_data_type)(
+            batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride, bias_delta,
+            indices, idx_stride,
+        ) == 0
+    ):  # fmt: skip
+        return 0
     return attempt(
         "BNNSPoolingFilterApplyBackwardBatchEx", filter, "apply_backward_pooling_batch", batch_size, in_, in_stride,
         in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride, bias_delta, indices_data_type, indices,

@@ -27,7 +27,10 @@ def BNNSNDArrayGetDataSize(array: BNNSNDArrayDescriptor | None) -> int:
         if array.data is None:
             raise Problem(f"{who}: array.data is NULL, so it has no size. Set data first.")
         if view.layout.opaque:
-            raise Problem(f"{who}: the size of {view.layout.name} is known to the library only. Keep the size given by the sparsify call.", unsupported=True)
+            raise Problem(
+                f"{who}: the size of {view.layout.name} is known to the library only. Keep the size given by the sparsify call.",
+                unsupported=True,
+            )
         return view.bytes_of(view.span)
     except Problem as problem:
         record(problem)
@@ -67,6 +70,8 @@ def BNNSDataLayoutGetRank(layout: BNNSDataLayout | int) -> int:
     if isinstance(layout, bool) or not isinstance(layout, (int, np.integer)):
         raise TypeError(f"BNNSDataLayoutGetRank: layout must be a BNNSDataLayout, not {type(layout).__name__}.")
     if int(layout) not in descriptors.LAYOUTS:
-        record(Problem(f"BNNSDataLayoutGetRank: {int(layout):#x} is no BNNSDataLayout. Pass a member of BNNSDataLayout."))
+        record(
+            Problem(f"BNNSDataLayoutGetRank: {int(layout):#x} is no BNNSDataLayout. Pass a member of BNNSDataLayout.")
+        )
         return SIZE_MAX
     return int(layout) >> 16

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+_reason = ""  # why there is no compiled core
 if TYPE_CHECKING:
     from .. import _core as _core
 else:
     _core = None
-    with suppress(ImportError):  # an installation may lack the compiled part
+    try:
         _core = importlib.import_module("openbnns._core")
+    except ImportError as error:  # an installation without the compiled part, or one built for another system
+        _reason = str(error)
 
 NATIVE = "native"
 REFERENCE = "reference"
@@ -67,7 +71,18 @@ def engine(name: str) -> Iterator[None]:
 
 
 def _initial() -> str:
-    return os.environ.get("OPENBNNS_ENGINE") or (NATIVE if _core is not None else REFERENCE)
+    chosen = os.environ.get("OPENBNNS_ENGINE")
+    if chosen:
+        return chosen
+    if _core is not None:
+        return NATIVE
+    warnings.warn(
+        f"openbnns: the compiled core cannot be loaded ({_reason}), so the slow reference engine is used. Reinstall "
+        "openbnns, or set OPENBNNS_ENGINE=reference to choose it knowingly.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return REFERENCE
 
 
 select(_initial())

@@ -16,9 +16,9 @@ from .. import engines
 from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters
 from ..descriptors import FLOAT32, packed_strides
+from ..engines.native._activation import gradient_from_input
 from ..engines.reference.activation import IDENTITY, Activation, Function
 from ..errors import Problem
-from ..engines.native._activation import gradient_from_input
 from ._activation_rules import check_trainable, function_name, needs_input, output_determines_slope
 from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, check_count
 
@@ -189,7 +189,9 @@ class UnaryFilter(Filter):
         """Refuse a backward call that lacks what its gradients need."""
         check_trainable(self.activation, caller.function, self.fused_function)
         if "dw" in wanted and x is None:
-            raise Problem(f"{caller('in')} is NULL, but the weights gradient needs the forward input. Pass it, or no weights_delta.")
+            raise Problem(
+                f"{caller('in')} is NULL, but the weights gradient needs the forward input. Pass it, or no weights_delta."
+            )
         if y is None and self.activation.function != Function.IDENTITY:
             raise Problem(
                 f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
@@ -203,6 +205,10 @@ class UnaryFilter(Filter):
 
     def extra_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
         """What else a backward run of this family needs; ``context`` is what its own call passed along."""
+        return {}
+
+    def forward_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
+        """What else a forward run needs that a backward call makes to find z again."""
         return {}
 
     # Native set-up.
@@ -231,7 +237,9 @@ class UnaryFilter(Filter):
             return False
         return output_determines_slope(self.activation)
 
-    def reference_z(self, x: NDArray[Any] | None, w: NDArray[Any] | None, b: NDArray[Any] | None) -> NDArray[Any] | None:
+    def reference_z(
+        self, x: NDArray[Any] | None, w: NDArray[Any] | None, b: NDArray[Any] | None
+    ) -> NDArray[Any] | None:
         """The pre-activation value, where the derivative of f cannot be taken from the output."""
         if x is None or output_determines_slope(self.activation):
             return None
@@ -300,7 +308,12 @@ class UnaryFilter(Filter):
         return w, b
 
     def _run_plan(
-        self, plan: _core.Plan | None, backward: bool, batch: int, tensors: dict[int, NDArray[Any] | None], accumulate: int = 0
+        self,
+        plan: _core.Plan | None,
+        backward: bool,
+        batch: int,
+        tensors: dict[int, NDArray[Any] | None],
+        accumulate: int = 0,
     ) -> None:
         """Run a plan on float32 arrays, each sample C-contiguous, axis 0 the batch (parameters have none)."""
         places = [
@@ -320,7 +333,9 @@ class UnaryFilter(Filter):
         batch = check_count(batch, caller("batch_size"))
         self._check_training_types(caller)
         if out_delta is None:
-            raise Problem(f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed.")
+            raise Problem(
+                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
+            )
         dy = self.output.bind_delta(caller("out_delta"), out_delta, batch, out_delta_stride)
         x = None if in_ is None else self.input.bind(caller("in"), in_, batch, in_stride)
         y = None if out is None else self.output.bind(caller("out"), out, batch, out_stride)
@@ -370,7 +385,7 @@ class UnaryFilter(Filter):
         if x is not None and not self.standalone and not output_determines_slope(self.activation):
             plan = self.make_plan(IDENTITY)
             z = np.empty((batch, *self.output.shape), np.float32)
-            self._run_plan(plan, False, batch, {X: tensors[X], W: w, B: b, Y: z})
+            self._run_plan(plan, False, batch, {X: tensors[X], W: w, B: b, Y: z, **self.forward_tensors(context)})
             tensors[DY] = gradient_from_input(self.activation, z, dy.read(np.float32), self.threads)
         staged: dict[str, NDArray[Any]] = {}
         accumulate = 0

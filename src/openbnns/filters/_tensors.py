@@ -233,7 +233,7 @@ def bind(
 def _stride_name(who: str) -> str:
     """The batch stride of an argument: ``in_stride`` for ``in``, ``in_delta_stride[0]`` for ``in_delta[0].data``."""
     name, bracket, index = who.removesuffix(".data").partition("[")
-    for field, argument in (("i_desc", "in"), ("o_desc", "out")):
+    for field, argument in (("i_desc", "in"), ("o_desc", "out"), ("indices", "idx")):
         name = name.removesuffix(field) + argument if name.endswith(field) else name
     return f"{name}_stride{bracket}{index}"
 

@@ -25,7 +25,7 @@ from ..engines.reference import activation as reference
 from ..engines.reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
 from ..errors import Problem
 from ._activation_rules import check_function, function_name, make_activation
-from ._base import B, DB, DW, DX, DY, W, X, Y, UnaryFilter
+from ._base import DB, DW, DX, DY, UnaryFilter, W, X, Y
 from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, bind
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ class ActivationFilter(UnaryFilter):
     def _set_operands(self, x: View, y: View, who: str) -> None:
         same_shape = x.layout.code == y.layout.code and x.size == y.size
         if not same_shape and not (self.activation.function not in AXIS_WISE and x.count == y.count):
-            need = "the same layout and size" if self.activation.function in AXIS_WISE else "the same number of elements"
+            need = (
+                "the same layout and size" if self.activation.function in AXIS_WISE else "the same number of elements"
+            )
             raise Problem(
                 f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. {function_name(self.activation.function)} "
                 f"needs {need} on both sides."
@@ -133,7 +135,9 @@ class ActivationFilter(UnaryFilter):
             self.integer = [np.array([int(v)], np.int64) for v in (a.iscale, a.ioffset, a.ishift)]
         else:
             if x.layout.name != "ImageCHW":
-                raise Problem(f"{who}: IntegerLinearSaturatePerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}.")
+                raise Problem(
+                    f"{who}: IntegerLinearSaturatePerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}."
+                )
             self.integer = [self._channel_integers(getattr(a, name), x.size[2], f"{who}: activation.{name}")
                             for name in ("iscale_per_channel", "ioffset_per_channel", "ishift_per_channel")]  # fmt: skip
         if any(not 0 <= int(s) < 64 for s in self.integer[2]):
@@ -164,7 +168,11 @@ class ActivationFilter(UnaryFilter):
         if self.activation.function not in AXIS_WISE:
             return 1, int(np.prod(shape)), 1
         first, last = self.axes[0] - 1, self.axes[-1]
-        return int(np.prod(shape[: max(first, 0)])), int(np.prod(shape[max(first, 0) : last])), int(np.prod(shape[last:]))
+        return (
+            int(np.prod(shape[: max(first, 0)])),
+            int(np.prod(shape[max(first, 0) : last])),
+            int(np.prod(shape[last:])),
+        )
 
     @property
     def _regular(self) -> bool:
@@ -180,7 +188,9 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def _is_conversion(self) -> bool:
-        return self.activation.function == Function.IDENTITY and not (self.input.view.element is self.output.view.element is FLOAT32)
+        return self.activation.function == Function.IDENTITY and not (
+            self.input.view.element is self.output.view.element is FLOAT32
+        )
 
     @property
     def _copies_integers(self) -> bool:
@@ -210,7 +220,9 @@ class ActivationFilter(UnaryFilter):
             self._argument(DX, self.input, output=True, descriptor=True),
             self._argument(Y, self.output, needed_with=gradients if from_output else 0, unless=1 << X),
             self._argument(DY, self.output, descriptor=True, needed_with=gradients),
-            self._argument(DW, self.weights if f in _TRAINABLE_ALPHA else None, output=True, descriptor=True, batched=False),
+            self._argument(
+                DW, self.weights if f in _TRAINABLE_ALPHA else None, output=True, descriptor=True, batched=False
+            ),
             self._argument(DB, None, batched=False),
         ]
 
@@ -230,7 +242,9 @@ class ActivationFilter(UnaryFilter):
         """The function with the values that the caller may have edited through BNNSGetPointer."""
         values = self.values.read(np.float64)
         if self.activation.function == Function.PRELU_PER_CHANNEL:
-            return Activation(self.activation.function, self.activation.alpha, self.activation.beta, channel_alpha=values)
+            return Activation(
+                self.activation.function, self.activation.alpha, self.activation.beta, channel_alpha=values
+            )
         return Activation(
             self.activation.function, float(values[0]), float(values[1]), right_slope=self.activation.right_slope
         )
@@ -305,9 +319,13 @@ class ActivationFilter(UnaryFilter):
     ) -> None:
         f = self.activation.function
         if f in _INTEGER or f == Function.GUMBEL_MAX:
-            raise Problem(f"{caller.function}: {function_name(f)} has no gradient. It works in inference only.", unsupported=True)
+            raise Problem(
+                f"{caller.function}: {function_name(f)} has no gradient. It works in inference only.", unsupported=True
+            )
         if "dw" in wanted and x is None:
-            raise Problem(f"{caller('in')} is NULL, but the gradient of alpha needs the forward input. Pass it, or no weights_delta.")
+            raise Problem(
+                f"{caller('in')} is NULL, but the gradient of alpha needs the forward input. Pass it, or no weights_delta."
+            )
         if x is None and f != Function.GUMBEL:
             if not self._output_suffices():
                 raise Problem(
@@ -373,5 +391,3 @@ class ActivationFilter(UnaryFilter):
             data=data if data.size else None,
             data_type=BNNSDataType.BNNSDataTypeFloat32,
         )
-
-

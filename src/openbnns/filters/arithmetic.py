@@ -90,7 +90,9 @@ class Arithmetic(Filter):
         fields = [block.in_] if self.count == 1 else [getattr(block, n) for n in names]
         self.operands = [self._operand(d, f"{who}: {n}") for d, n in zip(fields, names, strict=True)]
         self.output = self._operand(block.out, f"{who}: out")
-        self.defaults = [None if r == BNNSDescriptorType.BNNSSample else d.data for d, r in zip(fields, self.roles, strict=True)]
+        self.defaults = [
+            None if r == BNNSDescriptorType.BNNSSample else d.data for d, r in zip(fields, self.roles, strict=True)
+        ]
         self._check_shapes(names, who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
@@ -111,9 +113,13 @@ class Arithmetic(Filter):
     def _check_block(self, block: Any, who: str) -> Any:
         expected = _BLOCKS[self.count]
         if block is None:
-            raise Problem(f"{who}: arithmetic_function_fields is NULL. {function_name(self.function)} takes a {expected.__name__}.")
+            raise Problem(
+                f"{who}: arithmetic_function_fields is NULL. {function_name(self.function)} takes a {expected.__name__}."
+            )
         if not isinstance(block, tuple(_BLOCKS.values())):
-            raise TypeError(f"{who}: arithmetic_function_fields must be a {expected.__name__}, not {type(block).__name__}.")
+            raise TypeError(
+                f"{who}: arithmetic_function_fields must be a {expected.__name__}, not {type(block).__name__}."
+            )
         if not isinstance(block, expected):
             raise Problem(
                 f"{who}: arithmetic_function_fields is a {type(block).__name__}, but {function_name(self.function)} has "
@@ -150,7 +156,9 @@ class Arithmetic(Filter):
                 raise Problem(f"{who}: out.size[{k}] is {m}, but every operand has size 1 there. Set it to 1.")
         samples = [r == BNNSDescriptorType.BNNSSample for r in self.roles]
         if any(samples) and self.out_role != BNNSDescriptorType.BNNSSample:
-            raise Problem(f"{who}: out_type is not BNNSSample, but an operand is: the result has a batch axis. Use BNNSSample.")
+            raise Problem(
+                f"{who}: out_type is not BNNSSample, but an operand is: the result has a batch axis. Use BNNSSample."
+            )
 
     @property
     def batched(self) -> list[bool]:
@@ -196,17 +204,22 @@ class Arithmetic(Filter):
         gradients = 1 << DA0 | 1 << DA1 | 1 << DA2
         need_operands = 0 if NEEDS_OPERANDS[self.function] is Needs.NOTHING else gradients
         arguments = [
-            fast_argument(A0 + i, o, batched=self.batched[i], needed_with=need_operands) for i, o in enumerate(self.operands)
+            fast_argument(A0 + i, o, batched=self.batched[i], needed_with=need_operands)
+            for i, o in enumerate(self.operands)
         ]
         for i, o in enumerate(self.operands):
             operand = None if self.roles[i] == BNNSDescriptorType.BNNSConstant else o
             may_equal = 1 << DOUT if self.backward_in_place and self.same_place(i) else 0
             arguments.append(
-                fast_argument(DA0 + i, operand, output=True, descriptor=True, batched=self.batched[i], may_equal=may_equal)
+                fast_argument(
+                    DA0 + i, operand, output=True, descriptor=True, batched=self.batched[i], may_equal=may_equal
+                )
             )
         need_output = gradients if self.activation.function else 0
         arguments.append(fast_argument(OUT, self.output, batched=self.out_batched, needed_with=need_output))
-        arguments.append(fast_argument(DOUT, self.output, descriptor=True, batched=self.out_batched, needed_with=gradients))
+        arguments.append(
+            fast_argument(DOUT, self.output, descriptor=True, batched=self.out_batched, needed_with=gradients)
+        )
         return arguments
 
     @property
@@ -274,7 +287,9 @@ class Arithmetic(Filter):
 
     def _run_forward(self, samples: int, operands: list[Bound], y: Bound) -> None:
         if not engines.is_native():
-            y.write(np.broadcast_to(self._forward64([o.read(np.float64) for o in operands]), (samples, *self.output.shape)))
+            y.write(
+                np.broadcast_to(self._forward64([o.read(np.float64) for o in operands]), (samples, *self.output.shape))
+            )
             return
         result = y.direct()
         target = np.empty((samples, *self.output.shape), np.float32) if result is None else result
@@ -307,7 +322,9 @@ class Arithmetic(Filter):
         samples = batch if self.out_batched else 1
         out_stride, out_delta_stride = (out_stride, out_delta_stride) if self.out_batched else (0, 0)
         if out_delta is None:
-            raise Problem(f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed.")
+            raise Problem(
+                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
+            )
         dy = self.output.bind_delta(caller("out_delta"), out_delta, samples, out_delta_stride)
         y = None if out is None else self.output.bind(caller("out"), out, samples, out_stride)
         results = self._bind_gradients(caller, batch, in_delta, in_delta_stride)
@@ -327,15 +344,21 @@ class Arithmetic(Filter):
 
     def _bind_gradients(self, caller: Caller, batch: int, in_delta: Any, in_delta_stride: Any) -> dict[int, Bound]:
         if in_delta is None:
-            raise Problem(f"{caller('in_delta')} is NULL. Pass {self.count} descriptors; one with NULL data is skipped.")
+            raise Problem(
+                f"{caller('in_delta')} is NULL. Pass {self.count} descriptors; one with NULL data is skipped."
+            )
         deltas = self._sequence(in_delta, caller("in_delta"))
-        strides = [0] * self.count if in_delta_stride is None else self._sequence(in_delta_stride, caller("in_delta_stride"))
+        strides = (
+            [0] * self.count if in_delta_stride is None else self._sequence(in_delta_stride, caller("in_delta_stride"))
+        )
         results = {}
         for i, delta in enumerate(deltas):
             if delta is None or self.roles[i] == BNNSDescriptorType.BNNSConstant:
                 continue
             if not isinstance(delta, BNNSNDArrayDescriptor):
-                raise TypeError(f"{caller('in_delta')}[{i}] must be a BNNSNDArrayDescriptor, not {type(delta).__name__}.")
+                raise TypeError(
+                    f"{caller('in_delta')}[{i}] must be a BNNSNDArrayDescriptor, not {type(delta).__name__}."
+                )
             if delta.data is None:
                 continue
             samples, stride = (batch, strides[i]) if self.batched[i] else (1, 0)
@@ -364,7 +387,9 @@ class Arithmetic(Filter):
                 f"operands{cure}. Pass the forward inputs."
             )
 
-    def _check_overlaps(self, caller: Caller, operands: list[Bound | None], results: dict[int, Bound], dy: Bound) -> None:
+    def _check_overlaps(
+        self, caller: Caller, operands: list[Bound | None], results: dict[int, Bound], dy: Bound
+    ) -> None:
         for i, result in results.items():
             for j in (j for j in results if j < i and results[j].overlaps(result)):
                 first, second = operands[j], operands[i]
@@ -386,7 +411,13 @@ class Arithmetic(Filter):
                 )
 
     def _run_backward(
-        self, batch: int, samples: int, operands: list[Bound | None], y: Bound | None, dy: Bound, results: dict[int, Bound]
+        self,
+        batch: int,
+        samples: int,
+        operands: list[Bound | None],
+        y: Bound | None,
+        dy: Bound,
+        results: dict[int, Bound],
     ) -> None:
         if batch == 0:
             for i, result in results.items():
@@ -436,7 +467,11 @@ class Arithmetic(Filter):
     ) -> tuple[NDArray[Any], Any, NDArray[Any]]:
         """dz from z = op(operands), for an activation whose slope the output does not determine."""
         plain = native.plan(
-            self.function, self.output.shape, [o.shape for o in self.operands], self.batched, reference_activation.IDENTITY
+            self.function,
+            self.output.shape,
+            [o.shape for o in self.operands],
+            self.batched,
+            reference_activation.IDENTITY,
         )
         z = np.empty((samples, *self.output.shape), np.float32)
         tensors = {A0 + i: o.read(np.float32) for i, o in enumerate(operands) if o is not None} | {OUT: z}

@@ -69,7 +69,9 @@ def check_window(p: Any, who: str) -> None:
     values |= {name: getattr(p, name) for name in ("k_width", "k_height") if hasattr(p, name)}
     for name, value in values.items():
         if value > _LARGEST_STEP:
-            raise Problem(f"{who}: {name} is {value}, which is more than any image has. Use a value up to {_LARGEST_STEP}.")
+            raise Problem(
+                f"{who}: {name} is {value}, which is more than any image has. Use a value up to {_LARGEST_STEP}."
+            )
 
 
 def resolve_window(p: Any) -> Window:
@@ -97,7 +99,9 @@ def resolve_image(descriptor: Any, who: str) -> View:
     return view
 
 
-def check_output_size(large: View, small: View, kernel: tuple[int, int], window: Window, who: str, roles: tuple[str, str]) -> None:
+def check_output_size(
+    large: View, small: View, kernel: tuple[int, int], window: Window, who: str, roles: tuple[str, str]
+) -> None:
     """One window per pixel of ``small`` must fit on ``large``; ``roles`` names their descriptors."""
     for axis, name in ((0, "height"), (1, "width")):
         size, got = large.size[1 - axis], small.size[1 - axis]
@@ -108,7 +112,9 @@ def check_output_size(large: View, small: View, kernel: tuple[int, int], window:
             f"(dilation {window.dilation[axis]}) and stride {window.stride[axis]}"
         )
         if most == 0:
-            raise Problem(f"{who}: {rule} leaves no room for a single window. Use a larger image, more padding or a smaller kernel.")
+            raise Problem(
+                f"{who}: {rule} leaves no room for a single window. Use a larger image, more padding or a smaller kernel."
+            )
         if got > most:
             raise Problem(
                 f"{who}: {roles[1]} {name} is {got}, but {rule} gives at most {most}. "
@@ -196,7 +202,14 @@ class Convolution(UnaryFilter):
         assert w is not None
         _, height, width = self.input.shape
         return reference.backward(
-            x, y, dy, w, self.activation, self.geometry, wanted, (height, width),
+            x,
+            y,
+            dy,
+            w,
+            self.activation,
+            self.geometry,
+            wanted,
+            (height, width),
             z=self.reference_z(x, w, b),
         )
 

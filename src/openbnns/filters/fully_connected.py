@@ -96,7 +96,9 @@ def resolve_bias(owner: UnaryFilter, descriptor: Any, count: int, who: str) -> P
         return None
     view = descriptors.resolve(descriptor, f"{who}: bias")
     if view.count != count or len(view.size) != 1:
-        raise Problem(f"{who}: bias is {describe(view)}, but there is one value per output. Describe a Vector of size {count}.")
+        raise Problem(
+            f"{who}: bias is {describe(view)}, but there is one value per output. Describe a Vector of size {count}."
+        )
     return Parameter(
         view, (0,), f"{who}: bias.data", descriptor.data, client_pointer=owner.client_pointer, memory=owner.memory
     )

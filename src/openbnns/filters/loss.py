@@ -134,14 +134,14 @@ class Loss(Filter):
         function = int(p.function)
         if function not in set(Function):
             raise Problem(
-                f"{who}: function is {function}, which is no BNNSLossFunction. Use one of 1 to {max(Function)}, for example "
-                "BNNSLossFunctionMeanSquareError."
+                f"{who}: function is {function}, which is no BNNSLossFunction. Use one of 1 to {max(Function)}, for "
+                "example BNNSLossFunctionMeanSquareError."
             )
         expected = _STRUCT_OF.get(function, BNNSLayerParametersLossBase)
         if type(p) is not expected:
             raise Problem(
-                f"{who}: layer_params is a {type(p).__name__}, but function {function_name(function)} is described by a "
-                f"{expected.__name__}. Pass that struct, or set the function that belongs to yours."
+                f"{who}: layer_params is a {type(p).__name__}, but function {function_name(function)} is described by "
+                f"a {expected.__name__}. Pass that struct, or set the function that belongs to yours."
             )
         return function
 
@@ -153,7 +153,8 @@ class Loss(Filter):
             )
         if self.function == Function.YOLO and reduction != Reduction.SUM:
             raise Problem(
-                f"{who}: reduction is {reduction_name(reduction)}, but Yolo sums over everything. Use BNNSLossReductionSum."
+                f"{who}: reduction is {reduction_name(reduction)}, but Yolo sums over everything. Use "
+                "BNNSLossReductionSum."
             )
         return reduction
 
@@ -183,7 +184,9 @@ class Loss(Filter):
         if self.function == Function.HUBER:
             delta = _float32(p.huber_delta)
             if not delta > 0.0:
-                raise Problem(f"{who}: huber_delta is {delta:g}. It is the error where the loss turns linear: use a positive one.")
+                raise Problem(
+                    f"{who}: huber_delta is {delta:g}. It is the error where the loss turns linear: use a positive one."
+                )
             return replace(settings, huber_delta=delta)
         return replace(settings, **self._yolo(p, who)) if self.function == Function.YOLO else settings
 
@@ -194,14 +197,14 @@ class Loss(Filter):
                 raise Problem(f"{who}: {name} is 0. Yolo needs a grid with at least one cell and one anchor box.")
         if p.anchor_box_size < 5:
             raise Problem(
-                f"{who}: anchor_box_size is {p.anchor_box_size}. A box is x, y, w, h, confidence and one value per class: "
-                "at least 5."
+                f"{who}: anchor_box_size is {p.anchor_box_size}. A box is x, y, w, h, confidence and one value per "
+                "class: at least 5."
             )
         needed = rows * columns * anchors * p.anchor_box_size
         if needed != self.width:
             raise Problem(
-                f"{who}: i_desc has {self.width} elements, but the grid has {rows} rows x {columns} columns x {anchors} anchors "
-                f"x {p.anchor_box_size} values. Describe {needed} elements."
+                f"{who}: i_desc has {self.width} elements, but the grid has {rows} rows x {columns} columns x "
+                f"{anchors} anchors x {p.anchor_box_size} values. Describe {needed} elements."
             )
         numbers = {
             name: _float32(getattr(p, name))
@@ -212,7 +215,9 @@ class Loss(Filter):
         }  # fmt: skip
         for name, value in numbers.items():
             if not math.isfinite(value) or (name == "huber_delta" and value < 0.0):
-                raise Problem(f"{who}: {name} is {value:g}. Use a finite number{', 0 for 1' if name == 'huber_delta' else ''}.")
+                raise Problem(
+                    f"{who}: {name} is {value:g}. Use a finite number{', 0 for 1' if name == 'huber_delta' else ''}."
+                )
         delta = numbers.pop("huber_delta") or 1.0
         yolo = reference.Yolo(
             rows, columns, self._anchors(p, anchors, who), p.anchor_box_size - 5, rescore=bool(p.rescore),
@@ -251,8 +256,8 @@ class Loss(Filter):
         if self.reduces:
             if y.count != 1:
                 raise Problem(
-                    f"{who}: o_desc is {describe(y)}, but reduction {reduction_name(self.reduction)} gives one value. Describe "
-                    "a Vector of size 1."
+                    f"{who}: o_desc is {describe(y)}, but reduction {reduction_name(self.reduction)} gives one value. "
+                    "Describe a Vector of size 1."
                 )
             return Operand(y, y.memory_axes, flat=True)
         each = self.losses_per_sample
@@ -260,10 +265,11 @@ class Loss(Filter):
             return Operand(y, y.memory_axes, flat=True)
         if y.count % each == 0 and y.packed:  # the losses of a whole batch
             return Operand(_vector(each), (0,), flat=True)
-        what = "one loss per sample" if self.per_sample else f"one loss for each of the {self.width} elements of a sample"
+        each_element = f"one loss for each of the {self.width} elements of a sample"
+        what = "one loss per sample" if self.per_sample else each_element
         raise Problem(
-            f"{who}: o_desc is {describe(y)}, but {function_name(self.function)} with reduction None gives {what}. Describe a "
-            f"Vector of size {each}."
+            f"{who}: o_desc is {describe(y)}, but {function_name(self.function)} with reduction None gives {what}. "
+            f"Describe a Vector of size {each}."
         )
 
     def _prepare(self) -> None:
@@ -332,8 +338,8 @@ class Loss(Filter):
             dx = self.input.bind_delta(caller("in_delta"), in_delta, batch, in_delta_stride, output=True)
             if dx.overlaps(y):
                 raise Problem(
-                    f"{caller('in_delta')}.data and out share memory, so one result would overwrite the other. Give each its "
-                    "own buffer."
+                    f"{caller('in_delta')}.data and out share memory, so one result would overwrite the other. Give "
+                    "each its own buffer."
                 )
         if batch or self.reduces:
             self._run_forward(inputs, y, dx)
@@ -411,8 +417,8 @@ class Loss(Filter):
         inputs = self._bind_inputs(caller, batch, in_, in_stride, labels, labels_stride, weights, weights_size)
         if out_delta is None:
             raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the loss; without one, take the gradient from "
-                "in_delta of BNNSLossFilterApplyBatch."
+                f"{caller('out_delta')} is NULL. It is the gradient arriving at the loss; without one, take the "
+                "gradient from in_delta of BNNSLossFilterApplyBatch."
             )
         dy = self._bind_upstream(caller, batch, out_delta, out_delta_stride)
         if in_delta is None:
@@ -431,13 +437,14 @@ class Loss(Filter):
     def _bind_upstream(self, caller: Caller, batch: int, out_delta: Any, stride: Any) -> Bound:
         """One value when reduced; else one per loss, ``stride`` apart from sample to sample."""
         who = caller("out_delta")
-        stride = check_count(stride, caller("out_delta_stride"))
         view = resolve_delta(out_delta, who, self.output.view, output=False)
         each = self.output.view.count
-        samples, stride = (1, 0) if self.reduces else (batch, stride)
+        samples, stride = (1, 0) if self.reduces else (batch, check_count(stride, caller("out_delta_stride")))
         if view.count != each and not self.reduces and view.count == batch * each and view.packed:  # the whole batch
             view = _vector(each)
         if view.count != each:
             what = "one value, as the loss is reduced" if self.reduces else f"{each} value(s) for one sample"
-            raise Problem(f"{who} is {describe(view)}, but the gradient of out is {what}. Describe a Vector of size {each}.")
+            raise Problem(
+                f"{who} is {describe(view)}, but the gradient of out is {what}. Describe a Vector of size {each}."
+            )
         return bind(view, view.memory_axes, self.output.shape, f"{who}.data", out_delta.data, samples, stride)

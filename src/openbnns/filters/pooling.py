@@ -18,40 +18,36 @@ Shapes: x (N, C, H, W), b (C), y (N, C, H', W'); indices (N, C, H', W') for Max,
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat, engines
-from ..capi.enums import BNNSDataType, BNNSPoolingFunction
+from ..capi.enums import BNNSPoolingFunction
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPooling
-from ..descriptors import ELEMENT_TYPES, View
+from ..descriptors import View
 from ..engines.native import pooling as native
 from ..engines.reference import pooling as reference
-from ..engines.reference.activation import Activation
-from ..engines.reference.pooling import NO_CELL, Function
+from ..engines.reference.activation import IDENTITY, Activation
+from ..engines.reference.pooling import Function
 from ..errors import Problem
-from ._activation_rules import resolve_fused
-from ._base import DB, DX, DY, X, Y, B, UnaryFilter
-from ._tensors import Bound, Caller, Operand, bind, check_count
+from ._activation_rules import output_determines_slope, resolve_fused
+from ._base import DB, DW, DX, DY, X, Y, B, UnaryFilter, declined
+from ._pooling_indices import INDEX_BYTES, INDICES, IndexRules, resolve_index_type
+from ._tensors import Bound, Caller, Operand, check_count
 from .convolution import Window, check_window, resolve_image, resolve_window
 from .fully_connected import resolve_bias
 
 if TYPE_CHECKING:
     from .. import _core
 
-_UINT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt32)]
-_UINT64 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt64)]
-INDICES = 8
-"""Slot of the indices in a plan."""
-
 
 class Pooling(UnaryFilter):
     """A 2-D pooling filter."""
 
     family = "pooling"
+    apply_call = "BNNSPoolingFilterApplyBatch or BNNSFilterApplyBatch"
     backward_call = "BNNSPoolingFilterApplyBackwardBatch"
 
     def __init__(
@@ -60,6 +56,7 @@ class Pooling(UnaryFilter):
         filter_params: BNNSFilterParameters | None = None,
         who: str = "BNNSFilterCreateLayerPooling",
     ) -> None:
+        self._fast_calls: dict[tuple[bool, int | None], Any] = {}
         super().__init__(filter_params, who)
         self.function = int(p.pooling_function)
         if self.function not in set(Function):
@@ -73,6 +70,7 @@ class Pooling(UnaryFilter):
         self.kernel, self.window = (p.k_height, p.k_width), resolve_window(p)
         large, small, roles = (y, x, ("o_desc", "i_desc")) if self.unpools else (x, y, ("i_desc", "o_desc"))
         _check_windows(large, small, self.window, who, roles)
+        _check_effort(large, small, self.kernel, self.window, who)
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.bias = resolve_bias(self, p.bias, y.size[2], who)
         self.fused_function = int(p.activation.function)
@@ -81,7 +79,12 @@ class Pooling(UnaryFilter):
             self.kernel, self.window.stride, self.window.dilation, self.window.padding, (y.size[1], y.size[0]),
             compat.switches.max_pool_padding_is_zero,
         )  # fmt: skip
-        self.index_per_sample = compat.switches.max_pool_index_per_sample
+        self.indices = IndexRules(
+            self.input if self.unpools else self.output,
+            large.size[0] * large.size[1],
+            self.unpools,
+            compat.switches.max_pool_index_per_sample,
+        )
         self.prepare()
 
     @property
@@ -89,69 +92,101 @@ class Pooling(UnaryFilter):
         return self.function == Function.UN_MAX
 
     @property
+    def has_indices(self) -> bool:
+        return self.function in (Function.MAX, Function.UN_MAX)
+
+    @property
     def name(self) -> str:
         return BNNSPoolingFunction(self.function).name.removeprefix("BNNSPoolingFunction")
 
-    def make_plan(self, f: Activation) -> _core.Plan:
+    # Native set-up.
+
+    def make_plan(self, f: Activation, index_bytes: int = 8) -> _core.Plan:
+        kernel, stride, dilation = self.kernel, self.window.stride, self.window.dilation
+        padding = (self.window.padding[0], self.window.padding[2])
+        if self.unpools:  # the indices say everything
+            kernel = stride = dilation = (1, 1)
+            padding = (0, 0)
+        _, rows, columns = self.output.shape
+        stride = (stride[0] if rows > 1 else 1, stride[1] if columns > 1 else 1)  # one window takes no step
         return native.plan(
-            self.function, self.input.shape, self.output.shape, self.kernel, self.window.stride, self.window.dilation,
-            (self.window.padding[0], self.window.padding[2]), self.geometry.padding_wins, True, f,
+            self.function, self.input.shape, self.output.shape, kernel, stride, dilation, padding, self.geometry.padding_wins,
+            index_bytes == 8, f,
         )  # fmt: skip
 
     def prepare(self) -> None:
-        if self.unpools:  # every call needs indices, which the general fast call does not know
+        if self.unpools:  # every call needs indices, which the general fast calls do not know
             if engines._core is not None:
                 self.plan = self.make_plan(self.activation)
             return
         super().prepare()
 
-    # Indices.
+    def destroy(self) -> None:
+        super().destroy()
+        self._fast_calls.clear()
 
-    def _bind_indices(self, caller: Caller, data: Any, element: Any, batch: int, stride: Any, *, output: bool) -> Bound | None:
-        """Indices have the dimensions and strides of the smaller map."""
+    def fast_pooling(self, backward: bool, index_type: Any = None) -> Any:
+        """The fast call with indices of this type, made when first asked for."""
+        if index_type is not None and not isinstance(index_type, int):
+            return declined
+        found = self._fast_calls.get((backward, index_type))
+        return found if found is not None else self._make_fast(backward, index_type)
+
+    def _make_fast(self, backward: bool, index_type: int | None) -> Any:
+        width, core = INDEX_BYTES.get(index_type), engines._core
+        if width is None or not self.alive:
+            return declined
+        fixed, run = self._fixed_addresses() if core is not None else None, declined
+        simple = self.input.fast and self.output.fast and not self.indices.per_sample
+        if fixed is not None and simple and (self.trains_fast() or not backward):
+            plan = self.plan if width == 8 else self.make_plan(self.activation, width)
+            arguments = self._backward_pooling_arguments(width) if backward else self._forward_arguments(width)
+            run = core.FastCall(plan, backward, arguments, fixed, self.threads).run
+        self._fast_calls[backward, index_type] = run
+        return run
+
+    def _index_argument(self, width: int, *, output: bool, needed_with: int) -> Any:
+        if not self.has_indices:
+            return self._argument(INDICES, None)
+        return self.indices.argument(width, output=output, needed_with=needed_with if self.unpools else 0)
+
+    def _forward_arguments(self, width: int) -> list[Any]:
+        return [
+            self._argument(X, self.input, needed_with=1 << Y),
+            self._argument(Y, self.output, output=True, needed_with=1 << INDICES),
+            self._index_argument(width, output=not self.unpools, needed_with=1 << Y),
+        ]
+
+    def _backward_arguments(self) -> list[Any]:
+        x, dx, y, dy, db = self._gradient_arguments(unless=0)
+        return [x, dx, y, dy, self._argument(DW, None, batched=False), db]
+
+    def _backward_pooling_arguments(self, width: int) -> list[Any]:
+        indices = self._index_argument(width, output=False, needed_with=1 << DX | 1 << DB)
+        return [*self._gradient_arguments(unless=1 << INDICES if self.has_indices else 0), indices]
+
+    def _gradient_arguments(self, unless: int) -> list[Any]:
+        gradients = 1 << DX | 1 << DB
+        needs_input = 1 << DX if self.function in (Function.MAX, Function.L2_NORM) else 0
+        return [
+            self._argument(X, self.input, needed_with=needs_input, unless=unless),
+            self._argument(DX, self.input, output=True, descriptor=True),
+            self._argument(Y, self.output, needed_with=gradients if self.activation.function else 0),
+            self._argument(DY, self.output, descriptor=True, needed_with=gradients),
+            self._argument(DB, self.bias, output=True, descriptor=True, batched=False),
+        ]
+
+    # Forward.
+
+    def _bind_indices(self, caller: Caller, data: Any, index_type: Any, batch: int, stride: Any, *, output: bool) -> Bound | None:
+        element = resolve_index_type(index_type, caller)
+        if not self.has_indices:
+            return None
         if data is None:
             if self.unpools:
                 raise Problem(f"{caller('indices')} is NULL, but UnMax needs the indices that Max recorded. Pass them.")
             return None
-        if self.function not in (Function.MAX, Function.UN_MAX):
-            return None
-        operand = self.input if self.unpools else self.output
-        view = replace(operand.view, element=element, scale=1.0, bias=0.0, table=None)
-        return bind(view, operand.order, operand.shape, caller("indices"), data, batch, stride, output=output)
-
-    def _read_indices(self, caller: Caller, indices: Bound | None) -> NDArray[np.uint64] | None:
-        """Plane positions of a batch, checked."""
-        if indices is None:
-            return None
-        raw = indices.read_integers().view(np.uint64)
-        values = raw
-        _, height, width = self.output.shape if self.unpools else self.input.shape
-        plane = np.uint64(height * width)
-        if self.index_per_sample:
-            values = values - plane * np.arange(values.shape[1], dtype=np.uint64)[None, :, None, None]
-        outside = values >= plane
-        if not self.unpools:
-            no_cell = raw == (1 << indices.view.element.bits) - 1
-            outside &= ~no_cell
-            values = np.where(no_cell, np.uint64((1 << 64) - 1), values)
-        if outside.any():
-            n, c, row, column = (int(v) for v in np.argwhere(outside)[0])
-            raise Problem(
-                f"{caller('indices')} holds {int(values[n, c, row, column])} at sample {n}, channel {c}, row {row}, column "
-                f"{column}, but a plane has positions 0 to {int(plane) - 1}. Pass the indices of the matching Max forward call."
-            )
-        return values
-
-    def _write_indices(self, indices: Bound, values: NDArray[np.int64]) -> None:
-        stored = values.astype(np.int64)
-        if self.index_per_sample:
-            _, height, width = self.input.shape
-            offsets = height * width * np.arange(values.shape[1], dtype=np.int64)[None, :, None, None]
-            stored = np.where(stored == NO_CELL, stored, stored + offsets)
-        limit = np.uint64((1 << indices.view.element.bits) - 1)
-        indices.write_unsigned(np.minimum(stored.view(np.uint64), limit))
-
-    # Forward.
+        return self.indices.bind(caller, data, element, batch, stride, output=output)
 
     def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
         self.apply_pooling_batch(caller, batch, in_, in_stride, out, out_stride, None, None, 0)
@@ -163,37 +198,38 @@ class Pooling(UnaryFilter):
         """Forward, recording (Max) or consuming (UnMax) indices; ``index_type`` is ``None`` for size_t."""
         self.require_alive(caller)
         batch = check_count(batch, caller("batch_size"))
-        element = resolve_index_type(index_type, caller)
         x = self.input.bind(caller("in"), in_, batch, in_stride)
         y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
-        places = self._bind_indices(caller, indices, element, batch, idx_stride, output=not self.unpools)
+        places = self._bind_indices(caller, indices, index_type, batch, idx_stride, output=not self.unpools)
         if batch == 0:
             return
-        given = self._read_indices(caller, places) if self.unpools else None
-        if places is None and not self.unpools:
+        if places is None:
             self.run_forward(x, y)
-            return
-        assert places is not None
-        if engines.is_native():
-            winners = self._forward_native(x, y, given)
+        elif self.unpools:
+            self._run_forward_indexed(x, y, self.indices.read(caller, places))
+        elif y.overlaps(places):
+            raise Problem(f"{caller('out')} and {caller.names.get('indices', 'indices')} share memory. Give each its own buffer.")
         else:
-            b = None if self.bias is None else self.bias.read(np.float64)
-            signed = None if given is None else given.astype(np.int64)
-            result, found = reference.forward(self.function, x.read(np.float64), b, self.activation, self.geometry, signed)
-            y.write(result)
-            winners = found
-        if not self.unpools and winners is not None:
-            self._write_indices(places, winners)
+            self.indices.write(places, self._run_forward_indexed(x, y, None))
 
-    def _forward_native(self, x: Bound, y: Bound, given: NDArray[np.uint64] | None) -> NDArray[np.int64] | None:
-        places = np.ascontiguousarray(given) if given is not None else np.empty((x.batch, *self.output.shape), np.uint64)
-        direct = None if y.overlaps(x) else y.direct()
-        result = np.empty((x.batch, *self.output.shape), np.float32) if direct is None else direct
-        bias = None if self.bias is None else self.bias.read(np.float32)
-        self._run_plan(self.plan, False, x.batch, {X: x.read(np.float32), B: bias, Y: result, INDICES: places})
-        if direct is None:
+    def _run_forward_indexed(self, x: Bound, y: Bound, given: NDArray[np.uint64] | None) -> NDArray[Any]:
+        """Forward with the indices of UnMax, or giving those of Max."""
+        if not engines.is_native():
+            b = self._parameters(np.float64)[1]
+            result, found = reference.forward(
+                self.function, x.read(np.float64), b, self.activation, self.geometry, _signed(given)
+            )
+            assert found is not None
             y.write(result)
-        return places.view(np.int64)
+            return found
+        places = np.empty((x.batch, *self.output.shape), np.uint64) if given is None else np.ascontiguousarray(given)
+        direct = None if y.overlaps(x) or self._touches_parameters(y) else y.direct()
+        numbers = np.empty((x.batch, *self.output.shape), np.float32) if direct is None else direct
+        tensors = {X: x.read(np.float32), B: self._parameters(np.float32)[1], Y: numbers, INDICES: places}
+        self._run_plan(self.plan, False, x.batch, tensors)
+        if direct is None:
+            y.write(numbers)
+        return places
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
@@ -219,9 +255,8 @@ class Pooling(UnaryFilter):
         """Gradients of input and bias; winners come from ``indices`` if given, else they are found again in ``in_``."""
         self.require_alive(caller)
         count = check_count(batch, caller("batch_size"))
-        element = resolve_index_type(index_type, caller)
-        bound = self._bind_indices(caller, indices, element, count, idx_stride, output=False)
-        places = self._read_indices(caller, bound) if count else None
+        bound = self._bind_indices(caller, indices, index_type, count, idx_stride, output=False)
+        places = None if bound is None else self.indices.read(caller, bound)
         super().apply_backward_batch(
             caller, count, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
             None, bias_delta, places,
@@ -241,41 +276,26 @@ class Pooling(UnaryFilter):
     def extra_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
         return {INDICES: None if context is None else np.ascontiguousarray(context)}
 
+    def forward_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
+        return self.extra_tensors(context) if self.unpools else {}
+
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
         b: NDArray[Any] | None, wanted: set[str], context: Any = None,
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
-        places = None if context is None else context.astype(np.int64)
         channels, height, width = self.input.shape
+        z = None
+        if x is not None and not output_determines_slope(self.activation):
+            z = reference.forward(self.function, x, b, IDENTITY, self.geometry, _signed(context))[0]
         return reference.backward(
-            self.function, x, places, y, dy, self.activation, self.geometry, (dy.shape[0], channels, height, width), wanted,
-            z=self.reference_z(x, w, b) if not self.unpools else None,
+            self.function, x, _signed(context), y, dy, self.activation, self.geometry,
+            (dy.shape[0], channels, height, width), wanted, z,
         )  # fmt: skip
 
-    def _backward_arguments(self) -> list[Any]:
-        gradients = 1 << DX | 1 << DB
-        needs_input = 1 << DX if self.function in (Function.MAX, Function.L2_NORM) else 0
-        return [
-            self._argument(X, self.input, needed_with=needs_input),
-            self._argument(DX, self.input, output=True, descriptor=True),
-            self._argument(Y, self.output, needed_with=gradients if self.activation.function else 0),
-            self._argument(DY, self.output, descriptor=True, needed_with=gradients),
-            self._argument(6, None, batched=False),
-            self._argument(DB, self.bias, output=True, descriptor=True, batched=False),
-        ]
 
-
-def resolve_index_type(index_type: Any, caller: Caller) -> Any:
-    """Element type of the indices: size_t when not named, else UInt32 or UInt64."""
-    if index_type is None:
-        return _UINT64
-    for element in (_UINT32, _UINT64):
-        if int(index_type) == element.code:
-            return element
-    raise Problem(
-        f"{caller('indices_data_type')} is {int(index_type):#x}. Indices are BNNSDataTypeUInt32 or BNNSDataTypeUInt64.",
-        kind=TypeError,
-    )
+def _signed(indices: NDArray[np.uint64] | None) -> NDArray[np.int64] | None:
+    """Positions as the reference engine takes them, with -1 for all bits set."""
+    return None if indices is None else indices.view(np.int64)
 
 
 def _check_windows(large: View, small: View, window: Window, who: str, roles: tuple[str, str]) -> None:
@@ -289,3 +309,20 @@ def _check_windows(large: View, small: View, window: Window, who: str, roles: tu
                 f"{window.padding[2 * axis]} + {window.padding[2 * axis + 1]} and stride {window.stride[axis]} has room for "
                 f"the start of {most} windows. Set {roles[1]}.size[{1 - axis}] to at most {most}."
             )
+
+
+def _check_effort(large: View, small: View, kernel: tuple[int, int], window: Window, who: str) -> None:
+    """Refuse windows that reach over far more memory than the images have, such as a padding of a million."""
+    steps, reach = 1, 1
+    for axis in (0, 1):
+        padding = window.padding[2 * axis] + window.padding[2 * axis + 1]
+        steps *= window.stride[axis] if small.size[1 - axis] > 1 else 1
+        reach *= large.size[1 - axis] + padding + window.extent(kernel[axis], axis)
+    plane = 4 * large.size[0] * large.size[1]
+    for value, most, what in (
+        (kernel[0] * kernel[1], plane + (1 << 22), "the window has {} cells"),
+        (steps, 1 << 20, "x_stride * y_stride is {}"),
+        (reach, plane + (1 << 28), "windows, padding and dilation reach over {} cells"),
+    ):
+        if value > most:
+            raise Problem(f"{who}: {what.format(value)}, more than the {most} that pooling can do here.", unsupported=True)

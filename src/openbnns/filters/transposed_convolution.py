@@ -124,6 +124,13 @@ class TransposedConvolution(UnaryFilter):
         assert w is not None
         _, height, width = self.input.shape
         return reference.transposed_backward(
-            x, y, dy, w, self.activation, self.geometry, wanted, (height, width),
+            x,
+            y,
+            dy,
+            w,
+            self.activation,
+            self.geometry,
+            wanted,
+            (height, width),
             z=self.reference_z(x, w, b),
         )

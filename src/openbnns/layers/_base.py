@@ -216,7 +216,7 @@ class UnaryLayer(Layer):
         arguments.settle()
         if y is None:
             y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        self._filter.apply_batch(caller, arguments.batch, memory(x), 0, memory(y), 0)
+        self._run(caller, arguments.batch, memory(x), memory(y))
         return output
 
     def apply_backward(
@@ -272,8 +272,8 @@ class UnaryLayer(Layer):
         bias_part = _quick_parameter(self._bias, bias_gradient, flags)
         if input_part is None or weights_part is None or bias_part is None:
             return None
-        declined = self._filter.fast_backward(
-            shape[0], x, 0, input_part[1], 0, y, 0, Delta(self._output, dy, 0), 0, weights_part[1], bias_part[1]
+        declined = self._run_backward_fast(
+            shape[0], x, input_part[1], y, Delta(self._output, dy, 0), weights_part[1], bias_part[1]
         )
         return None if declined else (input_part[0], weights_part[0], bias_part[0])
 
@@ -292,11 +292,25 @@ class UnaryLayer(Layer):
         gradients.take(self._weights_argument, self._weights, weights_gradient)
         gradients.take("generating_bias_gradient", self._bias, bias_gradient)
         arguments.settle()
-        deltas, arriving = gradients.descriptors(), self._output.delta(dy, False)
-        self._filter.apply_backward_batch(
-            caller, arguments.batch, memory(x), 0, deltas[0], 0, memory(y), 0, arriving, 0, deltas[1], deltas[2]
+        dx, dw, db = gradients.descriptors()
+        self._run_backward(
+            caller, arguments.batch, memory(x), dx, memory(y), self._output.delta(dy, False), dw, db
         )
         return gradients.results[0], gradients.results[1], gradients.results[2]
+
+    # The calls of the filter, for layers that have more to pass along.
+
+    def _run(self, caller: Caller, batch: int, x: Any, y: Any) -> None:
+        self._filter.apply_batch(caller, batch, x, 0, y, 0)
+
+    def _run_backward(
+        self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any
+    ) -> None:
+        self._filter.apply_backward_batch(caller, batch, x, 0, dx, 0, y, 0, dy, 0, dw, db)
+
+    def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:
+        """Not 0 if the full checks are needed."""
+        return self._filter.fast_backward(batch, x, 0, dx, 0, y, 0, dy, 0, dw, db)
 
 
 def _quick_parameter(port: Port | None, value: Any, flags: int) -> tuple[Any, Delta | None] | None:

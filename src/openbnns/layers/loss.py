@@ -130,8 +130,8 @@ class LossLayer(Layer):
         if result is not None:
             return result
         return self._attempt(
-            self._apply_checked, input, labels, output, weights, generating_input_gradient, broadcasts_weights, batch_size,
-            accumulate,
+            self._apply_checked, input, labels, output, weights, generating_input_gradient, broadcasts_weights,
+            batch_size, accumulate,
         )  # fmt: skip
 
     def _apply_fast(
@@ -141,7 +141,11 @@ class LossLayer(Layer):
         if type(x) is not np.ndarray or type(labels) is not np.ndarray:
             return None
         shape = x.shape
-        if shape[1:] != self._input.shape or labels.shape != shape or (batch_size is not None and batch_size != shape[0]):
+        if (
+            shape[1:] != self._input.shape
+            or labels.shape != shape
+            or (batch_size is not None and batch_size != shape[0])
+        ):
             return None
         count = 0
         if weights is not None:
@@ -153,7 +157,10 @@ class LossLayer(Layer):
         if type(target) is not np.ndarray or target.shape != wanted:
             return None
         part = self._input.quick(gradient, shape, 1 if accumulate else 0)
-        if part is None or self._filter.fast_forward(shape[0], x, 0, labels, 0, weights, count, target, part[1], 0) != 0:
+        if (
+            part is None
+            or self._filter.fast_forward(shape[0], x, 0, labels, 0, weights, count, target, part[1], 0) != 0
+        ):
             return None
         return LossResult(target, part[0])
 
@@ -205,16 +212,14 @@ class LossLayer(Layer):
             data, count = np.ascontiguousarray(array), array.size
         if broadcasts and count != 1:
             raise Problem(
-                f"{who}: weights has {count} values, but broadcasts_weights asks for one weight for everything. Pass one "
-                "value, or leave broadcasts_weights out."
+                f"{who}: weights has {count} values, but broadcasts_weights asks for one weight for everything. Pass "
+                "one value, or leave broadcasts_weights out."
             )
         each = self._filter.weights_per_sample
         if not broadcasts and count != batch * each:
             per = "sample" if each == 1 else "element"
             several = f"one per {per}, {batch * each} in all; or " if each else ""
-            raise Problem(
-                f"{who}: weights has {count} value(s). Pass {several}one value with broadcasts_weights=True."
-            )
+            raise Problem(f"{who}: weights has {count} value(s). Pass {several}one value with broadcasts_weights=True.")
         return data, count
 
     # Backward.
@@ -277,7 +282,18 @@ class LossLayer(Layer):
         if delta is None:
             return InputGradient(None)
         self._filter.apply_backward_loss_batch(
-            caller, arguments.batch, memory(x), 0, delta, 0, memory(labels), 0, w, count, self._output.delta(dy, False), 0
+            caller,
+            arguments.batch,
+            memory(x),
+            0,
+            delta,
+            0,
+            memory(labels),
+            0,
+            w,
+            count,
+            self._output.delta(dy, False),
+            0,
         )
         return InputGradient(gradients.results[0])
 

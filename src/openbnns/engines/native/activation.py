@@ -33,11 +33,19 @@ def integer_linear_saturate(
     y = np.empty_like(x)
     limits = max(low, -(1 << 63)), min(high, (1 << 63) - 1)
     if len(scale) == 1:
-        core.integer_linear_saturate(x.ctypes.data, y.ctypes.data, x.size, int(scale[0]), int(offset[0]), int(shift[0]), *limits)
+        core.integer_linear_saturate(
+            x.ctypes.data, y.ctypes.data, x.size, int(scale[0]), int(offset[0]), int(shift[0]), *limits
+        )
         return y
     for n in range(x.shape[0]):
         for c in range(x.shape[1]):
             core.integer_linear_saturate(
-                x[n, c].ctypes.data, y[n, c].ctypes.data, x[n, c].size, int(scale[c]), int(offset[c]), int(shift[c]), *limits
+                x[n, c].ctypes.data,
+                y[n, c].ctypes.data,
+                x[n, c].size,
+                int(scale[c]),
+                int(offset[c]),
+                int(shift[c]),
+                *limits,
             )
     return y

@@ -30,5 +30,13 @@ def plan(
     ``kernel``, ``stride``, ``dilation`` are (vertical, horizontal), ``padding`` is (up, left).
     """
     return core.convolution(
-        list(in_shape), list(out_shape), list(kernel), list(stride), list(dilation), list(padding), groups, spec(f), transposed
+        list(in_shape),
+        list(out_shape),
+        list(kernel),
+        list(stride),
+        list(dilation),
+        list(padding),
+        groups,
+        spec(f),
+        transposed,
     )

@@ -3,7 +3,8 @@
 Windows lie on the image as in convolution. A window need only start inside the padded image; every cell outside the
 image, in the padding or beyond it, is a padded cell.
 
-    Max                         largest cell of the image, first one in row-major window order on a tie; NaN wins
+    Max                         largest cell of the image, the first in row-major window order on a tie; a NaN wins,
+                                the last one if there are several
     AverageCountIncludePadding  sum of cells / (kernel height * kernel width)
     AverageCountExcludePadding  sum of cells / number of cells of the image
     L2Norm                      sqrt(sum of squares)
@@ -129,7 +130,7 @@ def _max_forward(x: Array, geometry: Geometry) -> tuple[Array, Indices]:
     best, winner, started = np.zeros(shape), np.full(shape, NO_CELL, dtype=np.int64), np.zeros(shape, dtype=np.bool_)
     for cell, position in zip(_taps(x, geometry), _taps(_positions(x), geometry, fill=NO_CELL), strict=True):
         competes = (position != NO_CELL) | geometry.padding_wins
-        takes = competes & (~started | (cell > best) | (np.isnan(cell) & ~np.isnan(best)))
+        takes = competes & (~started | (cell > best) | np.isnan(cell))
         best, winner = np.where(takes, cell, best), np.where(takes, position.astype(np.int64), winner)
         started |= competes
     return best, winner

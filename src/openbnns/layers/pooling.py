@@ -1,0 +1,249 @@
+"""Pooling of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from .. import descriptors
+from ..capi.enums import BNNSDataType
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPooling, BNNSNDArrayDescriptor
+from ..descriptors import View, describe
+from ..errors import Problem
+from ..filters._tensors import Caller
+from ..filters.convolution import resolve_window
+from ..filters.pooling import Pooling
+from ._base import UnaryLayer, _is_count, client_pointer, port_of
+from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, skip
+from ._shape import Shape
+from .convolution import _pair
+from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingType
+
+
+class PoolingGradients(NamedTuple):
+    """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist."""
+
+    input: Any = None
+    bias: Any = None
+
+
+class _Indices(NamedTuple):
+    """Memory of the indices; ``kind`` is their type as the Ex calls take it, ``None`` for size_t."""
+
+    data: Any = None
+    kind: int | None = None
+
+
+class PoolingLayer(UnaryLayer):
+    """2-D pooling: a window moves over each channel, z = pool(window) + bias, output = activation(z).
+
+    Arrays, all float32: ``input`` (N, C, H, W) or (C, H, W), ``output`` (N, C, H', W') or (C, H', W'), ``bias`` (C,).
+    ``kernel_size`` is (width, height) and ``stride`` (x, y), horizontal first; a single number stands for both.
+
+    ``output`` may be left out at creation. It then has as many windows as lie inside the padded image, the floor rule of
+    PyTorch: (size + padding - extent) // stride + 1. For ``PoolingType.un_max`` it has the size that such a pooling
+    would have come from. Given, it may be larger: windows may hang over the border as long as they start inside.
+
+    ``type`` holds the indices of ``max`` and ``un_max``: an array of shape (N, C, H', W') (of the smaller image) or a
+    flat one, with room for every batch that is applied. ``apply`` of ``max`` writes them, ``apply_backward`` reads them.
+    Without indices, ``max`` finds the winners again in ``input``. ``max`` takes uint64 or int64, ``max_ex`` also uint32
+    or a descriptor.
+
+    >>> import numpy as np
+    >>> found = np.empty((1, 1, 2, 2), np.uint64)
+    >>> layer = PoolingLayer(type=PoolingType.max(indices=found), input=Shape.image_chw(4, 4, 1), kernel_size=2, stride=2)
+    >>> layer.apply(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)).ravel()
+    array([ 5.,  7., 13., 15.], dtype=float32)
+    >>> found.ravel()
+    array([ 5,  7, 13, 15], dtype=uint64)
+    """
+
+    _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
+        "pooling_function": "type",
+        "(k_width x k_height)": "(kernel_size, width x height)",
+        "k_width": "kernel_size[0]",
+        "k_height": "kernel_size[1]",
+        "x_stride": "stride[0]",
+        "y_stride": "stride[1]",
+    }
+    _filter: Pooling
+    _indices: _Indices = _Indices()
+
+    def __init__(
+        self,
+        *,
+        type: PoolingType,
+        input: Any,
+        output: Any = None,
+        bias: Any = None,
+        activation: ActivationFunction | None = None,
+        kernel_size: Sequence[int] | int,
+        stride: Sequence[int] | int = (1, 1),
+        padding: ConvolutionPadding | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        activation = ActivationFunction.identity() if activation is None else activation
+        padding = ConvolutionPadding.zero() if padding is None else padding
+
+        def make(who: str) -> Pooling:
+            if not isinstance(type, PoolingType):
+                raise Problem(
+                    f"{who}: type must be a PoolingType such as PoolingType.max(), not {type.__class__.__name__}.",
+                    kind=TypeError,
+                )
+            x = describe_sample(input, f"{who}: input", rank=3)
+            in_place, b = client_pointer(filter_parameters), None
+            if bias is not None:
+                b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(channels,)", client_pointer=in_place)
+            width, height = _pair(kernel_size, f"{who}: kernel_size")
+            x_stride, y_stride = _pair(stride, f"{who}: stride")
+            x_dilation, y_dilation = _pair((type.x_dilation_stride, type.y_dilation_stride), f"{who}: dilation stride of type")
+            parameters = BNNSLayerParametersPooling(
+                i_desc=x, bias=b, activation=activation.bnns_activation, pooling_function=type.bnns_pooling_function,
+                k_width=width, k_height=height, x_stride=x_stride, y_stride=y_stride, x_dilation_stride=x_dilation,
+                y_dilation_stride=y_dilation, **padding.bnns_fields,
+            )  # fmt: skip
+            if output is None:
+                parameters.o_desc = _output_shape(parameters, who, type.case.startswith("un_max")).descriptor()
+            else:
+                parameters.o_desc = describe_sample(output, f"{who}: output", rank=3)
+            made = Pooling(parameters, filter_parameters, who)
+            self._input, self._output, self._bias = Port(x), Port(parameters.o_desc), port_of(b)
+            self._indices = _take_indices(type, made, who)
+            return made
+
+        self._create(make, filter_parameters, activation)
+        self._summary = {
+            "type": type,
+            "input": self._input,
+            "output": self._output,
+            "bias": self._bias,
+            "activation": activation if activation.case != "identity" else None,
+            "kernel_size": kernel_size,
+            "stride": stride,
+            "padding": padding if padding != ConvolutionPadding.zero() else None,
+        }
+
+    def apply(
+        self, input: TensorLike, output: TensorLike | None = None, *, batch_size: int | None = None
+    ) -> TensorLike:
+        """Run the layer forward, writing (max) or reading (un_max) the indices of the type.
+
+        ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array.
+        """
+        if type(input) is np.ndarray:
+            shape, (places, kind) = input.shape, self._indices
+            if shape[1:] == self._input.shape and (batch_size is None or _is_count(batch_size, shape[0])):
+                wanted = (shape[0], *self._output.shape)
+                target = np.empty(wanted, self._output.dtype) if output is None else output
+                if (
+                    type(target) is np.ndarray
+                    and target.shape == wanted
+                    and self._filter.fast_pooling(False, kind)(shape[0], input, 0, target, 0, places, 0) == 0
+                ):
+                    return target
+        return self._attempt(self._apply_checked, input, output, batch_size)
+
+    def apply_backward(  # type: ignore[override]
+        self,
+        input: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_gradient: Any = None,
+        generating_bias_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> PoolingGradients:
+        """Run the layer backward: the gradients with respect to input and bias, the latter summed over the batch.
+
+        ``input`` is needed by ``l2_norm`` and by ``max`` without indices, ``output`` with an activation; both are those
+        of the forward call, and so are the indices of the type. ``output_gradient`` arrives from the next layer.
+        """
+        dx, _, db = self._backward(
+            input, output, output_gradient, batch_size, accumulate, generating_input_gradient, skip,
+            generating_bias_gradient,
+        )  # fmt: skip
+        return PoolingGradients(dx, db)
+
+    def _run(self, caller: Caller, batch: int, x: Any, y: Any) -> None:
+        places, kind = self._indices
+        self._filter.apply_pooling_batch(caller, batch, x, 0, y, 0, kind, places, 0)
+
+    def _run_backward(self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> None:
+        places, kind = self._indices
+        self._filter.apply_backward_pooling_batch(caller, batch, x, 0, dx, 0, y, 0, dy, 0, db, kind, places, 0)
+
+    def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:
+        places, kind = self._indices
+        return self._filter.fast_pooling(True, kind)(batch, x, 0, dx, 0, y, 0, dy, 0, db, places, 0)
+
+
+def _output_shape(p: BNNSLayerParametersPooling, who: str, unpools: bool) -> Shape:
+    """As many windows as lie inside the padded image, or for un-max the image that they come from."""
+    image, window = Port(p.i_desc).view, resolve_window(p)
+    sizes = []
+    for axis, kernel in ((1, p.k_width), (0, p.k_height)):
+        size = image.size[1 - axis]
+        if unpools:
+            edges = window.padding[2 * axis] + window.padding[2 * axis + 1]
+            sizes.append(window.stride[axis] * (size - 1) + window.extent(kernel, axis) - edges)
+        else:
+            sizes.append(window.positions(size, kernel, axis))
+    if min(sizes) < 1:
+        change = "less" if unpools else "more"
+        raise Problem(
+            f"{who}: an input of {image.size[0]} x {image.size[1]} pixels (width x height) leaves no output with windows "
+            f"of {p.k_width} x {p.k_height}. Use a larger image, {change} padding or smaller windows, or give the output."
+        )
+    return Shape.image_chw(sizes[0], sizes[1], image.size[2])
+
+
+_UINT32, _UINT64 = int(BNNSDataType.BNNSDataTypeUInt32), int(BNNSDataType.BNNSDataTypeUInt64)
+
+
+def _take_indices(type: PoolingType, made: Pooling, who: str) -> _Indices:
+    """The indices of a pooling type, checked as far as they can be before the batch is known."""
+    typed = type.case.endswith("_ex")
+    value, name = (type.indices_descriptor, "indices_descriptor") if typed else (type.indices, "indices")
+    who = f"{who}: {name} of {type.case}"
+    if value is None:
+        if made.unpools:
+            raise Problem(f"{who} is None, but un_max needs the indices that max recorded. Pass them.")
+        return _Indices()
+    small = made.indices.operand.view
+    if isinstance(value, BNNSNDArrayDescriptor):
+        if not typed:
+            raise Problem(f"{who} is a descriptor. Pass an array of uint64, or use {type.case}_ex.", kind=TypeError)
+        return _described_indices(value, small, who)
+    array = as_array(value, who)
+    kinds = {4: (np.dtype(np.uint32), _UINT32), 8: (np.dtype(np.uint64), _UINT64)}
+    unsigned, kind = kinds.get(array.dtype.itemsize, kinds[8])
+    if array.dtype.kind not in "iu" or array.dtype.itemsize != unsigned.itemsize or not (typed or kind == _UINT64):
+        names = "uint32 or uint64" if typed else "uint64"
+        raise Problem(f"{who} is {array.dtype}, but indices are {names}. Pass such an array.", kind=TypeError)
+    if not array.flags.c_contiguous or not (array.flags.writeable or made.unpools):
+        raise Problem(f"{who} must be C-contiguous and, for max, writable. Pass a new array of {unsigned}.")
+    sample = (small.size[2], small.size[1], small.size[0])
+    if array.shape[-3:] != sample and not (array.ndim == 1 and array.size % small.count == 0):
+        raise Problem(
+            f"{who} has shape {array.shape}, but there is one index per cell of the smaller image: pass "
+            f"(N, {', '.join(map(str, sample))})."
+        )
+    return _Indices(array.view(unsigned), kind if typed else None)
+
+
+def _described_indices(value: BNNSNDArrayDescriptor, small: View, who: str) -> _Indices:
+    view = descriptors.resolve(value, who)
+    if value.data is None:
+        raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+    if view.element.code not in (_UINT32, _UINT64):
+        raise Problem(f"{who}.data_type is {view.element.name}, but indices are UInt32 or UInt64.", kind=TypeError)
+    if (view.size, view.steps) != (small.size, small.steps):
+        raise Problem(
+            f"{who} is {describe(view)} with steps {view.steps}, but indices have the dimensions and strides of the smaller "
+            f"image: size {small.size} with steps {small.steps}."
+        )
+    return _Indices(value.data, view.element.code)
