@@ -157,9 +157,7 @@ struct GELUApproximation : WithAlphaBeta {
 struct HardSigmoid : WithAlphaBeta {
   using WithAlphaBeta::WithAlphaBeta;
   Vec value(Vec x) const { return math::max(zero(), math::min(splat(1.0f), a * x + b)); }
-  Vec gradient_from_output(Vec dy, Vec y) const {
-    return keep_nan(zero_where((y <= 0.0f) | (y >= 1.0f), a * dy), y);
-  }
+  Vec gradient_from_output(Vec dy, Vec y) const { return keep_nan(zero_where((y <= 0.0f) | (y >= 1.0f), a * dy), y); }
   Vec gradient_from_input(Vec dy, Vec x) const { return gradient_from_output(dy, a * x + b); }
 };
 
@@ -200,9 +198,7 @@ struct ClampedLeakyRectifiedLinear : LinearFromZero {
   Vec b;
   explicit ClampedLeakyRectifiedLinear(ActivationParameters p) : LinearFromZero(p), b(splat(p.beta)) {}
   Vec value(Vec x) const { return math::min(b, select(x < 0.0f, a * x, x)); }
-  Vec gradient_from_output(Vec dy, Vec y) const {
-    return keep_nan(zero_where(y >= b, select(y < end, a * dy, dy)), y);
-  }
+  Vec gradient_from_output(Vec dy, Vec y) const { return keep_nan(zero_where(y >= b, select(y < end, a * dy, dy)), y); }
   Vec gradient_from_input(Vec dy, Vec x) const {
     Vec unclamped = select(x < 0.0f, a * x, x);
     return keep_nan(zero_where(unclamped >= b, select(x < 0.0f, a * dy, dy)), x);

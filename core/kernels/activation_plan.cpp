@@ -74,9 +74,8 @@ float* at(const Call& call, int slot, int64_t n, int64_t offset) {
 // dx = 0, or unchanged where it accumulates: functions whose output does not follow the input.
 void no_gradient(const Call& call, int64_t sample) {
   if (!call.address[DX] || call.adds(DX)) return;
-  for_each_run(call, sample, {DX}, [&](int64_t n, int64_t first, int64_t count) {
-    std::fill_n(at(call, DX, n, first), count, 0.0f);
-  });
+  for_each_run(call, sample, {DX},
+               [&](int64_t n, int64_t first, int64_t count) { std::fill_n(at(call, DX, n, first), count, 0.0f); });
 }
 
 // d_alpha of y = x < 0 ? alpha * x : x, for a sample of [channels][plane]: channel c's elements of all samples are
@@ -122,7 +121,9 @@ class ElementwisePlan : public Plan {
     ActivationParameters p = parameters(call);
     int source = derivative_source(call);
     const BackwardLoops& loops = source == Y ? loops_.from_output : loops_.from_input;
-    BackwardLoop loop = call.adds(DX) ? loops.add : stream_pays(call, call.batch * sample_, DY, DX) ? loops.set_stream : loops.set;
+    BackwardLoop loop = call.adds(DX)                                     ? loops.add
+                        : stream_pays(call, call.batch * sample_, DY, DX) ? loops.set_stream
+                                                                          : loops.set;
     for_each_run(call, sample_, {source, DY, DX}, [&](int64_t n, int64_t first, int64_t count) {
       loop(p, at(call, source, n, first), at(call, DY, n, first), at(call, DX, n, first), count);
     });
@@ -160,9 +161,8 @@ class PReLUPerChannelPlan : public Plan {
   void forward(const Call& call) override {
     if (plane_ < kNarrowPlane) {
       const float* alpha = alpha_of_elements(call);
-      return for_each_sample(call, [&](int64_t n) {
-        leaky_forward_each(alpha, at(call, X, n, 0), at(call, Y, n, 0), sample_);
-      });
+      return for_each_sample(
+          call, [&](int64_t n) { leaky_forward_each(alpha, at(call, X, n, 0), at(call, Y, n, 0), sample_); });
     }
     for_each_plane(call, [&](int64_t n, int64_t channel, int64_t first, int64_t count) {
       loops_.forward({alpha_of(call, channel), 0}, at(call, X, n, first), at(call, Y, n, first), count);

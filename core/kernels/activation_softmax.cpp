@@ -18,8 +18,8 @@ OPENBNNS_INLINE Vec load_padded(const float* p, int64_t count, float fill) {
 OPENBNNS_INLINE float max_lanes(Vec v) {
   float lane[kWidth];
   store(lane, v);
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2)
-    OPENBNNS_UNROLL for (int i = 0; i < half; i++) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++)
+      lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
   return lane[0];
 }
 
@@ -104,9 +104,7 @@ void log_softmax_row(const float* x, float* y, int64_t length) {
   Vec shift = math::log(splat(sum_lanes(sum.lanes())));
   over_vectors<kStream>(
       y, length, [&](int64_t i) { put<kStream>(y + i, (load(x + i) - largest) - shift); },
-      [&](int64_t i, int64_t count) {
-        store_partial(y + i, (load_partial(x + i, count) - largest) - shift, count);
-      });
+      [&](int64_t i, int64_t count) { store_partial(y + i, (load_partial(x + i, count) - largest) - shift, count); });
 }
 
 // The gradient of one vector, `total` being sum(dy * y) (softmax) or sum(dy) (log-softmax):
@@ -172,14 +170,13 @@ void forward_columns(Access access, bool logarithm, int64_t length, Strided<cons
       access.write(y.data + j * y.step, (access.read(x.data + j * x.step) - largest) - shift);
   } else {
     Vec inverse = 1.0f / sum.lanes();
-    for (int64_t j = 0; j < length; j++)
-      access.write(y.data + j * y.step, access.read(y.data + j * y.step) * inverse);
+    for (int64_t j = 0; j < length; j++) access.write(y.data + j * y.step, access.read(y.data + j * y.step) * inverse);
   }
 }
 
 template <bool kLogarithm, class Access>
-void backward_columns(Access access, int64_t length, Strided<const float> y, Strided<const float> dy,
-                      Strided<float> dx, bool add) {
+void backward_columns(Access access, int64_t length, Strided<const float> y, Strided<const float> dy, Strided<float> dx,
+                      bool add) {
   Sum sum;
   for (int64_t j = 0; j < length; j++) {
     sum.add(summand<kLogarithm>(access.read(y.data + j * y.step), access.read(dy.data + j * dy.step)));

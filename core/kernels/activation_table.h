@@ -92,9 +92,7 @@ class Pieces {
     Vec first, second;
     Half2() = default;
     explicit Half2(const float* p) : first(load(p)), second(load(p + kWidth)) {}
-    OPENBNNS_INLINE Vec at(IntVec index) const {
-      return _mm512_permutex2var_ps(first, (__m512i)index, second);
-    }
+    OPENBNNS_INLINE Vec at(IntVec index) const { return _mm512_permutex2var_ps(first, (__m512i)index, second); }
   };
   Half2 start_, coefficient_[PieceTable::kCoefficients];
 };

@@ -101,10 +101,18 @@ OPENBNNS_INLINE Vec fast_quotient(Vec a, Vec b) { return a / b; }
 #endif
 
 #if defined(__AVX512F__)
-OPENBNNS_INLINE Vec round_even(Vec x) { return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-OPENBNNS_INLINE Vec floor(Vec x) { return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
-OPENBNNS_INLINE Vec ceil(Vec x) { return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
-OPENBNNS_INLINE Vec trunc(Vec x) { return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
+OPENBNNS_INLINE Vec round_even(Vec x) {
+  return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+OPENBNNS_INLINE Vec floor(Vec x) {
+  return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+}
+OPENBNNS_INLINE Vec ceil(Vec x) {
+  return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+}
+OPENBNNS_INLINE Vec trunc(Vec x) {
+  return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
 #elif defined(__AVX2__)
 OPENBNNS_INLINE Vec round_even(Vec x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 OPENBNNS_INLINE Vec floor(Vec x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
@@ -203,8 +211,9 @@ OPENBNNS_INLINE Vec sixteenth_powers(Vec index) {
 }
 // by how much, relative to it, the exact power is larger
 OPENBNNS_INLINE Vec sixteenth_power_errors(Vec index) {
-  const Vec table = {0.0f, 4.62855e-08f, -1.19922e-08f, 4.72978e-08f, 3.19342e-08f, 3.62106e-08f, -3.09907e-08f, -7.47521e-09f,
-                     1.71143e-08f, -3.04768e-08f, 5.23333e-09f, 6.10759e-09f, -1.47196e-08f, -5.25880e-09f, -6.12826e-09f, 5.14061e-09f};
+  const Vec table = {0.0f,          4.62855e-08f,  -1.19922e-08f, 4.72978e-08f,  3.19342e-08f, 3.62106e-08f,
+                     -3.09907e-08f, -7.47521e-09f, 1.71143e-08f,  -3.04768e-08f, 5.23333e-09f, 6.10759e-09f,
+                     -1.47196e-08f, -5.25880e-09f, -6.12826e-09f, 5.14061e-09f};
   return _mm512_maskz_permutexvar_ps(0xffff, (__m512i)index, table);
 }
 

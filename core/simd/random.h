@@ -45,9 +45,7 @@ inline void random_words(RandomStream stream, uint64_t first, uint32_t words[kRa
 }
 
 // 23 random bits in the middle of equal cells: never 0, never 1, exact in float.
-OPENBNNS_INLINE float uniform_from_word(uint32_t word) {
-  return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f;
-}
+OPENBNNS_INLINE float uniform_from_word(uint32_t word) { return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f; }
 
 // out[i] = uniform number first + i of the stream, in (0, 1), for i < count
 inline void fill_uniform(RandomStream stream, uint64_t first, float* out, int64_t count) {

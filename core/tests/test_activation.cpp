@@ -33,36 +33,67 @@ constexpr double kSeluScale = 1.0507009873554805, kSeluAlpha = 1.673263242354377
 double value(const ActivationSpec& f, double x) {
   double a = f.alpha, b = f.beta;
   switch (f.function) {
-    case 0: return x;
-    case 1: return std::max(x, 0.0);
-    case 2: case 29: return x < 0 ? a * x : x;
-    case 3: return sigmoid(x);
-    case 4: return std::tanh(x);
-    case 5: return a * std::tanh(b * x);
-    case 6: return std::fabs(x);
-    case 7: return a * x;
-    case 8: return clamp(x, a, b);
-    case 12: return 0.5 * x * (1 + std::tanh(a * (x + b * x * x * x)));
-    case 15: return clamp(a * x + b, 0, 1);
-    case 16: return a * std::log1p(std::exp(b * x));
-    case 17: return x / (1 + std::fabs(x));
-    case 18: return x < 0 ? a * std::expm1(x) : x;
-    case 19: return std::min(b, x < 0 ? a * x : x);
-    case 20: return a * x + b;
-    case 22: return -std::log1p(std::exp(-x));
-    case 23: return kSeluScale * (x < 0 ? kSeluAlpha * std::expm1(x) : x);
-    case 24: return x < 0 ? a * std::expm1(x / a) : x;
-    case 25: return std::fabs(x) < std::fabs(a) ? 0 : x;
-    case 26: return std::fabs(x) < std::fabs(a) ? 0 : x - std::copysign(a, x);
-    case 27: return x - std::tanh(x);
-    case 28: return x <= a ? b : x;
-    case 30: return x * clamp(x + 3, 0, 6) / 6;
-    case 31: return x * sigmoid(x);
-    case 32: return clamp(x, 0, 6);
-    case 33: return std::erf(x);
-    case 34: return x * normal_distribution(x);
-    case 35: return x * sigmoid(1.702 * x);
-    default: return kNaN;
+    case 0:
+      return x;
+    case 1:
+      return std::max(x, 0.0);
+    case 2:
+    case 29:
+      return x < 0 ? a * x : x;
+    case 3:
+      return sigmoid(x);
+    case 4:
+      return std::tanh(x);
+    case 5:
+      return a * std::tanh(b * x);
+    case 6:
+      return std::fabs(x);
+    case 7:
+      return a * x;
+    case 8:
+      return clamp(x, a, b);
+    case 12:
+      return 0.5 * x * (1 + std::tanh(a * (x + b * x * x * x)));
+    case 15:
+      return clamp(a * x + b, 0, 1);
+    case 16:
+      return a * std::log1p(std::exp(b * x));
+    case 17:
+      return x / (1 + std::fabs(x));
+    case 18:
+      return x < 0 ? a * std::expm1(x) : x;
+    case 19:
+      return std::min(b, x < 0 ? a * x : x);
+    case 20:
+      return a * x + b;
+    case 22:
+      return -std::log1p(std::exp(-x));
+    case 23:
+      return kSeluScale * (x < 0 ? kSeluAlpha * std::expm1(x) : x);
+    case 24:
+      return x < 0 ? a * std::expm1(x / a) : x;
+    case 25:
+      return std::fabs(x) < std::fabs(a) ? 0 : x;
+    case 26:
+      return std::fabs(x) < std::fabs(a) ? 0 : x - std::copysign(a, x);
+    case 27:
+      return x - std::tanh(x);
+    case 28:
+      return x <= a ? b : x;
+    case 30:
+      return x * clamp(x + 3, 0, 6) / 6;
+    case 31:
+      return x * sigmoid(x);
+    case 32:
+      return clamp(x, 0, 6);
+    case 33:
+      return std::erf(x);
+    case 34:
+      return x * normal_distribution(x);
+    case 35:
+      return x * sigmoid(1.702 * x);
+    default:
+      return kNaN;
   }
 }
 
@@ -70,46 +101,104 @@ double slope(const ActivationSpec& f, double x) {
   double a = f.alpha, b = f.beta, y = value(f, x);
   auto swish_slope = [x](double k) { return sigmoid(k * x) * (1 + k * x * sigmoid(-k * x)); };
   switch (f.function) {
-    case 0: return 1;
-    case 1: return x > 0;
-    case 2: case 29: return x < 0 ? a : 1;
-    case 3: return y * (1 - y);
-    case 4: return 1 - y * y;
-    case 5: return a * b * (1 - std::pow(std::tanh(b * x), 2));
-    case 6: return (x > 0) - (x < 0);
-    case 7: case 20: return a;
-    case 8: return x > a && x < b;
+    case 0:
+      return 1;
+    case 1:
+      return x > 0;
+    case 2:
+    case 29:
+      return x < 0 ? a : 1;
+    case 3:
+      return y * (1 - y);
+    case 4:
+      return 1 - y * y;
+    case 5:
+      return a * b * (1 - std::pow(std::tanh(b * x), 2));
+    case 6:
+      return (x > 0) - (x < 0);
+    case 7:
+    case 20:
+      return a;
+    case 8:
+      return x > a && x < b;
     case 12: {
       double t = std::tanh(a * (x + b * x * x * x));
       return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * a * (1 + 3 * b * x * x);
     }
-    case 15: return a * x + b > 0 && a * x + b < 1 ? a : 0;
-    case 16: return a * b * sigmoid(b * x);
-    case 17: return 1 / std::pow(1 + std::fabs(x), 2);
-    case 18: return x < 0 ? a * std::exp(x) : 1;
-    case 19: return y >= b ? 0 : x < 0 ? a : 1;
-    case 22: return sigmoid(-x);
-    case 23: return x < 0 ? kSeluScale * kSeluAlpha * std::exp(x) : kSeluScale;
-    case 24: return x < 0 ? std::exp(x / a) : 1;
-    case 25: case 26: return !(std::fabs(x) < std::fabs(a));
-    case 27: return std::pow(std::tanh(x), 2);
-    case 28: return x > a;
-    case 30: return x <= -3 ? 0 : x >= 3 ? 1 : (2 * x + 3) / 6;
-    case 31: return swish_slope(1);
-    case 32: return x > 0 && x < 6;
-    case 33: return 2 / std::sqrt(M_PI) * std::exp(-x * x);
-    case 34: return normal_distribution(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
-    case 35: return swish_slope(1.702);
-    default: return kNaN;
+    case 15:
+      return a * x + b > 0 && a * x + b < 1 ? a : 0;
+    case 16:
+      return a * b * sigmoid(b * x);
+    case 17:
+      return 1 / std::pow(1 + std::fabs(x), 2);
+    case 18:
+      return x < 0 ? a * std::exp(x) : 1;
+    case 19:
+      return y >= b ? 0 : x < 0 ? a : 1;
+    case 22:
+      return sigmoid(-x);
+    case 23:
+      return x < 0 ? kSeluScale * kSeluAlpha * std::exp(x) : kSeluScale;
+    case 24:
+      return x < 0 ? std::exp(x / a) : 1;
+    case 25:
+    case 26:
+      return !(std::fabs(x) < std::fabs(a));
+    case 27:
+      return std::pow(std::tanh(x), 2);
+    case 28:
+      return x > a;
+    case 30:
+      return x <= -3 ? 0 : x >= 3 ? 1 : (2 * x + 3) / 6;
+    case 31:
+      return swish_slope(1);
+    case 32:
+      return x > 0 && x < 6;
+    case 33:
+      return 2 / std::sqrt(M_PI) * std::exp(-x * x);
+    case 34:
+      return normal_distribution(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+    case 35:
+      return swish_slope(1.702);
+    default:
+      return kNaN;
   }
 }
 
 const ActivationSpec kElementwise[] = {
-    {0, 0, 0},        {1, 0, 0},      {2, 0.1f, 0},  {2, 0, 0},       {3, 0, 0},        {4, 0, 0},     {5, 1.7f, 0.6f},
-    {6, 0, 0},        {7, -1.5f, 0},  {8, -1, 2.5f}, {12, 0.7978846f, 0.044715f},       {15, 0.2f, 0.5f},
-    {16, 1.3f, 0.8f}, {16, -2, 1.5f}, {17, 0, 0},    {18, 0.7f, 0},   {18, 0, 0},       {19, 0.2f, 3}, {20, 0.3f, -2},
-    {22, 0, 0},       {23, 0, 0},     {24, 1.4f, 0}, {25, 0.5f, 0},   {26, -0.5f, 0},   {27, 0, 0},    {28, 0.5f, -1},
-    {29, 0.25f, 0},   {30, 0, 0},     {31, 0, 0},    {32, 0, 0},      {33, 0, 0},       {34, 0, 0},    {35, 0, 0},
+    {0, 0, 0},
+    {1, 0, 0},
+    {2, 0.1f, 0},
+    {2, 0, 0},
+    {3, 0, 0},
+    {4, 0, 0},
+    {5, 1.7f, 0.6f},
+    {6, 0, 0},
+    {7, -1.5f, 0},
+    {8, -1, 2.5f},
+    {12, 0.7978846f, 0.044715f},
+    {15, 0.2f, 0.5f},
+    {16, 1.3f, 0.8f},
+    {16, -2, 1.5f},
+    {17, 0, 0},
+    {18, 0.7f, 0},
+    {18, 0, 0},
+    {19, 0.2f, 3},
+    {20, 0.3f, -2},
+    {22, 0, 0},
+    {23, 0, 0},
+    {24, 1.4f, 0},
+    {25, 0.5f, 0},
+    {26, -0.5f, 0},
+    {27, 0, 0},
+    {28, 0.5f, -1},
+    {29, 0.25f, 0},
+    {30, 0, 0},
+    {31, 0, 0},
+    {32, 0, 0},
+    {33, 0, 0},
+    {34, 0, 0},
+    {35, 0, 0},
 };
 
 // Functions whose derivative the interface takes from y. Shrinks are left out at points where y = 0 is a kink.
@@ -179,8 +268,14 @@ struct Tensors {
   int64_t batch, sample, stride;
   Buffer x, y, dx, dy, dw;
   Tensors(int64_t batch, int64_t sample, int64_t gap, int64_t parameters)
-      : batch(batch), sample(sample), stride(sample + gap), x(batch * stride), y(batch * stride), dx(batch * stride),
-        dy(batch * stride), dw(parameters) {}
+      : batch(batch),
+        sample(sample),
+        stride(sample + gap),
+        x(batch * stride),
+        y(batch * stride),
+        dx(batch * stride),
+        dy(batch * stride),
+        dw(parameters) {}
   Call call(int threads) {
     Call c;
     c.batch = batch;
@@ -322,7 +417,8 @@ void check_softmax(const ActivationSpec& f, const ActivationShape& s, int64_t ba
           report.expect(near(twice[k], 2 * dx, 2 * scale), "softmax accumulate", place(f), s.length);
         }
       }
-  report.expect(t.gap_untouched(t.y) && t.gap_untouched(t.dx) && from_x.guards_hold(), "softmax gaps", place(f), s.inner);
+  report.expect(t.gap_untouched(t.y) && t.gap_untouched(t.dx) && from_x.guards_hold(), "softmax gaps", place(f),
+                s.inner);
   // in place
   Tensors p = t;
   Call in_place = p.call(1);
@@ -495,7 +591,8 @@ void check_gumbel() {
       }
   report.expect(y.guards_hold(), "guards", "gumbel", 0);
   plan->backward(t.call(2));
-  report.expect(t.dx[0] == 0 && t.dx[t.index(batch - 1, sample - 1)] == 0 && t.gap_untouched(t.dx), "backward", "gumbel", 0);
+  report.expect(t.dx[0] == 0 && t.dx[t.index(batch - 1, sample - 1)] == 0 && t.gap_untouched(t.dx), "backward",
+                "gumbel", 0);
 }
 
 void check_integers() {

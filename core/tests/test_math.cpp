@@ -53,7 +53,7 @@ Wide exact_rsqrt(Wide x) { return 1 / std::sqrt(x); }
 Wide exact_round(Wide x) { return std::nearbyint(x); }
 
 #define OPENBNNS_CASE(name, bound, odd) \
-  { #name, [](Vec x) { return math::name(x); }, [](Wide x) { return Wide(std::name(x)); }, bound, odd }
+  {#name, [](Vec x) { return math::name(x); }, [](Wide x) { return Wide(std::name(x)); }, bound, odd}
 
 const Case kCases[] = {
     OPENBNNS_CASE(exp, 2, false),
@@ -95,10 +95,11 @@ std::vector<float> arguments(uint32_t step) {
     all.push_back(value);
     all.push_back(-value);
   }
-  const float places[] = {0.0f,   1e-38f, 1e-20f, 1e-15f,  0.25f,  0.3465736f, 0.5f,    0.693147f, 0.70710678f, 0.92f,
-                          1.0f,   1.5f,   1.41421356f, 1.5707963f, 2.0f, 2.5f,  3.0f,     3.1415927f, 3.9f, 4.0f,
-                          9.01f,  10.0f,  17.0f,  25.0f,   87.3f,  88.7f,      88.8f,   89.4f,    90.0f, 103.9f,
-                          104.5f, 126.0f, 128.0f, 149.5f,  1e5f,   1e6f,       8388608, 1e9f};
+  const float places[] = {0.0f,        1e-38f,     1e-20f, 1e-15f, 0.25f,       0.3465736f, 0.5f,   0.693147f,
+                          0.70710678f, 0.92f,      1.0f,   1.5f,   1.41421356f, 1.5707963f, 2.0f,   2.5f,
+                          3.0f,        3.1415927f, 3.9f,   4.0f,   9.01f,       10.0f,      17.0f,  25.0f,
+                          87.3f,       88.7f,      88.8f,  89.4f,  90.0f,       103.9f,     104.5f, 126.0f,
+                          128.0f,      149.5f,     1e5f,   1e6f,   8388608,     1e9f};
   for (float place : places) {
     uint32_t word;
     std::memcpy(&word, &place, sizeof word);

@@ -23,15 +23,18 @@ from .capi.structs import BNNSNDArrayDescriptor
 from .descriptors import View
 from .engines.reference import activation as reference_activation
 from .engines.reference import loss as reference_loss
+from .engines.reference import pooling as reference_pooling
 from .engines.reference.activation import Function as ActivationKind
 from .engines.reference.arithmetic import Function as Operation
 from .engines.reference.loss import Function as LossKind
 from .errors import LayerApplyError, Problem, as_exception
 from .filters._base import Filter, UnaryFilter
+from .filters._pooling_indices import resolve_index_type
 from .filters._tensors import Caller, Operand, Parameter
 from .filters.activation import ActivationFilter
 from .filters.arithmetic import Arithmetic
 from .filters.loss import Loss
+from .filters.pooling import Pooling
 from .layers._base import Layer
 
 Array = NDArray[np.float64]
@@ -328,6 +331,52 @@ class _ActivationSubject(_UnarySubject):
         return {"alpha" if name == "weights" else name: gradient for name, gradient in gradients.items()}
 
 
+class _UnMaxSubject(_UnarySubject):
+    """UnMax, whose indices are drawn: every input goes to a position of its own."""
+
+    filter: Pooling
+
+    def __init__(self, filter: Pooling) -> None:
+        super().__init__(filter)
+        channels, height, width = filter.input.shape
+        if height * width > filter.indices.plane:
+            raise Problem("gradcheck: there are more inputs than positions, so that some overwrite others.")
+        random = np.random.default_rng(0)
+        planes = np.tile(np.arange(filter.indices.plane, dtype=np.uint64), (channels, 1))
+        self.places = random.permuted(planes, axis=1)[:, : height * width].reshape(1, channels, height, width)
+
+    def _places(self, batch: int) -> NDArray[np.uint64]:
+        return np.repeat(self.places, batch, axis=0)
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        f, x = self.filter, values["input"]
+        indices = self._places(len(x)).astype(np.int64)
+        return reference_pooling.forward(f.function, x, values.get("bias"), f.activation, f.geometry, indices)[0]
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(values["input"])
+        x, y, dy = _Tensor(f.input, batch), _Tensor(f.output, batch), _Tensor(f.output, batch)
+        x.fill(values["input"])
+        dy.fill(cotangent)
+        gradients = {"input": _Tensor(f.input, batch)}
+        if f.bias is not None:
+            gradients["bias"] = _Tensor(f.bias, 1)
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        memory = np.zeros(batch * f.input.view.extent, np.uint64)
+        bound = f.indices.bind(_CALLER, memory, resolve_index_type(None, _CALLER), batch, 0, output=True)
+        f.indices.write(bound, self._places(batch))
+        f.apply_pooling_batch(_CALLER, batch, x.memory, 0, y.memory, 0, None, memory, 0)
+        f.apply_backward_pooling_batch(
+            _CALLER, batch, x.memory, 0, deltas["input"], 0, y.memory, 0, dy.descriptor(), 0, deltas.get("bias"), None,
+            memory, 0,
+        )  # fmt: skip
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
+def _pooling_subject(filter: Pooling) -> Subject:
+    return _UnMaxSubject(filter) if filter.unpools else _UnarySubject(filter)
+
+
 # Magnitudes of the operands of functions that are not smooth everywhere; a pair of signs, or one.
 _DOMAINS: dict[int, tuple[float, float, bool]] = {
     Operation.SQUARE_ROOT: (0.3, 2.0, False),
@@ -477,6 +526,7 @@ SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Arithmetic: _ArithmeticSubject,
     Loss: _LossSubject,
     ActivationFilter: _ActivationSubject,
+    Pooling: _pooling_subject,
     UnaryFilter: _UnarySubject,
 }
 """How to check each family; a filter uses the entry of its nearest base class."""

@@ -24,6 +24,7 @@ INDICES = 8
 
 _UINT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt32)]
 _UINT64 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt64)]
+_NONE_32, _NONE_64 = np.uint64(0xFFFF_FFFF), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 INDEX_BYTES: dict[int | None, int] = {None: 8, _UINT32.code: 4, _UINT64.code: 8}
 """Width of the indices by their type; ``None`` is size_t."""
@@ -97,11 +98,12 @@ class IndexRules:
 
     def _bases(self, channels: int) -> NDArray[np.uint64]:
         """Number of the first cell of every channel."""
-        return (self.plane * np.arange(channels, dtype=np.uint64))[None, :, None, None]
+        return np.arange(0, self.plane * channels, self.plane, dtype=np.uint64)[None, :, None, None]
 
     def _none(self, indices: Bound | None = None) -> np.uint64:
         """The index that stands for no cell."""
-        return np.uint64((1 << (64 if indices is None else indices.view.element.bits)) - 1)
+        wide = indices is None or indices.view.element is _UINT64
+        return _NONE_64 if wide else _NONE_32
 
     def _range(self, channel: int) -> str:
         first = self.plane * channel if self.per_sample else 0

@@ -26,17 +26,17 @@ from numpy.typing import NDArray
 from .. import compat, engines
 from ..capi.enums import BNNSPoolingFunction
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPooling
-from ..descriptors import View
 from ..engines.native import pooling as native
 from ..engines.reference import pooling as reference
 from ..engines.reference.activation import IDENTITY, Activation
 from ..engines.reference.pooling import Function
 from ..errors import Problem
 from ._activation_rules import output_determines_slope, resolve_fused
-from ._base import DB, DW, DX, DY, X, Y, B, UnaryFilter, declined
+from ._base import DB, DW, DX, DY, B, UnaryFilter, X, Y, declined
 from ._pooling_indices import INDEX_BYTES, INDICES, IndexRules, resolve_index_type
+from ._pooling_windows import check_effort, check_windows
 from ._tensors import Bound, Caller, Operand, check_count
-from .convolution import Window, check_window, resolve_image, resolve_window
+from .convolution import check_window, resolve_image, resolve_window
 from .fully_connected import resolve_bias
 
 if TYPE_CHECKING:
@@ -60,17 +60,23 @@ class Pooling(UnaryFilter):
         super().__init__(filter_params, who)
         self.function = int(p.pooling_function)
         if self.function not in set(Function):
-            raise Problem(f"{who}: pooling_function is {self.function}, which is no BNNSPoolingFunction (0 to {max(Function)}).")
+            raise Problem(
+                f"{who}: pooling_function is {self.function}, which is no BNNSPoolingFunction (0 to {max(Function)})."
+            )
         x, y = resolve_image(p.i_desc, f"{who}: i_desc"), resolve_image(p.o_desc, f"{who}: o_desc")
         if x.size[2] != y.size[2]:
-            raise Problem(f"{who}: i_desc has {x.size[2]} channels and o_desc {y.size[2]}. Pooling keeps the channels: make them equal.")
+            raise Problem(
+                f"{who}: i_desc has {x.size[2]} channels and o_desc {y.size[2]}. Pooling keeps the channels: make them equal."
+            )
         if p.k_width < 1 or p.k_height < 1:
-            raise Problem(f"{who}: the window is {p.k_width} x {p.k_height} (k_width x k_height). Both must be at least 1.")
+            raise Problem(
+                f"{who}: the window is {p.k_width} x {p.k_height} (k_width x k_height). Both must be at least 1."
+            )
         check_window(p, who)
         self.kernel, self.window = (p.k_height, p.k_width), resolve_window(p)
         large, small, roles = (y, x, ("o_desc", "i_desc")) if self.unpools else (x, y, ("i_desc", "o_desc"))
-        _check_windows(large, small, self.window, who, roles)
-        _check_effort(large, small, self.kernel, self.window, who)
+        check_windows(large, small, self.window, who, roles)
+        check_effort(large, small, self.kernel, self.window, who)
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.bias = resolve_bias(self, p.bias, y.size[2], who)
         self.fused_function = int(p.activation.function)
@@ -178,7 +184,9 @@ class Pooling(UnaryFilter):
 
     # Forward.
 
-    def _bind_indices(self, caller: Caller, data: Any, index_type: Any, batch: int, stride: Any, *, output: bool) -> Bound | None:
+    def _bind_indices(
+        self, caller: Caller, data: Any, index_type: Any, batch: int, stride: Any, *, output: bool
+    ) -> Bound | None:
         element = resolve_index_type(index_type, caller)
         if not self.has_indices:
             return None
@@ -208,7 +216,9 @@ class Pooling(UnaryFilter):
         elif self.unpools:
             self._run_forward_indexed(x, y, self.indices.read(caller, places))
         elif y.overlaps(places):
-            raise Problem(f"{caller('out')} and {caller.names.get('indices', 'indices')} share memory. Give each its own buffer.")
+            raise Problem(
+                f"{caller('out')} and {caller.names.get('indices', 'indices')} share memory. Give each its own buffer."
+            )
         else:
             self.indices.write(places, self._run_forward_indexed(x, y, None))
 
@@ -271,7 +281,9 @@ class Pooling(UnaryFilter):
         needs_input = self.function == Function.L2_NORM or (self.function == Function.MAX and context is None)
         if "dx" in wanted and x is None and needs_input:
             cure = "Pass it, or the indices of the forward call." if self.function == Function.MAX else "Pass it."
-            raise Problem(f"{caller('in')} is NULL, but the input gradient of {self.name} pooling needs the forward input. {cure}")
+            raise Problem(
+                f"{caller('in')} is NULL, but the input gradient of {self.name} pooling needs the forward input. {cure}"
+            )
 
     def extra_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
         return {INDICES: None if context is None else np.ascontiguousarray(context)}
@@ -296,33 +308,3 @@ class Pooling(UnaryFilter):
 def _signed(indices: NDArray[np.uint64] | None) -> NDArray[np.int64] | None:
     """Positions as the reference engine takes them, with -1 for all bits set."""
     return None if indices is None else indices.view(np.int64)
-
-
-def _check_windows(large: View, small: View, window: Window, who: str, roles: tuple[str, str]) -> None:
-    """Every window must start inside the padded image."""
-    for axis, name in ((0, "height"), (1, "width")):
-        padded = large.size[1 - axis] + window.padding[2 * axis] + window.padding[2 * axis + 1]
-        most = (padded - 1) // window.stride[axis] + 1
-        if small.size[1 - axis] > most:
-            raise Problem(
-                f"{who}: {roles[1]} {name} is {small.size[1 - axis]}, but {roles[0]} {name} {large.size[1 - axis]} with padding "
-                f"{window.padding[2 * axis]} + {window.padding[2 * axis + 1]} and stride {window.stride[axis]} has room for "
-                f"the start of {most} windows. Set {roles[1]}.size[{1 - axis}] to at most {most}."
-            )
-
-
-def _check_effort(large: View, small: View, kernel: tuple[int, int], window: Window, who: str) -> None:
-    """Refuse windows that reach over far more memory than the images have, such as a padding of a million."""
-    steps, reach = 1, 1
-    for axis in (0, 1):
-        padding = window.padding[2 * axis] + window.padding[2 * axis + 1]
-        steps *= window.stride[axis] if small.size[1 - axis] > 1 else 1
-        reach *= large.size[1 - axis] + padding + window.extent(kernel[axis], axis)
-    plane = 4 * large.size[0] * large.size[1]
-    for value, most, what in (
-        (kernel[0] * kernel[1], plane + (1 << 22), "the window has {} cells"),
-        (steps, 1 << 20, "x_stride * y_stride is {}"),
-        (reach, plane + (1 << 28), "windows, padding and dilation reach over {} cells"),
-    ):
-        if value > most:
-            raise Problem(f"{who}: {what.format(value)}, more than the {most} that pooling can do here.", unsupported=True)

@@ -10,6 +10,7 @@ from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeti
 from .convolution import ConvolutionLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
+from .pooling import PoolingGradients, PoolingLayer
 
 __all__ = [
     "ActivationGradients",
@@ -25,6 +26,8 @@ __all__ = [
     "Layer",
     "LossLayer",
     "LossResult",
+    "PoolingGradients",
+    "PoolingLayer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",

@@ -293,9 +293,7 @@ class UnaryLayer(Layer):
         gradients.take("generating_bias_gradient", self._bias, bias_gradient)
         arguments.settle()
         dx, dw, db = gradients.descriptors()
-        self._run_backward(
-            caller, arguments.batch, memory(x), dx, memory(y), self._output.delta(dy, False), dw, db
-        )
+        self._run_backward(caller, arguments.batch, memory(x), dx, memory(y), self._output.delta(dy, False), dw, db)
         return gradients.results[0], gradients.results[1], gradients.results[2]
 
     # The calls of the filter, for layers that have more to pass along.
@@ -303,9 +301,7 @@ class UnaryLayer(Layer):
     def _run(self, caller: Caller, batch: int, x: Any, y: Any) -> None:
         self._filter.apply_batch(caller, batch, x, 0, y, 0)
 
-    def _run_backward(
-        self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any
-    ) -> None:
+    def _run_backward(self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> None:
         self._filter.apply_backward_batch(caller, batch, x, 0, dx, 0, y, 0, dy, 0, dw, db)
 
     def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:

@@ -6,12 +6,21 @@ import enum
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 
 def _identity(value: object) -> object:
     """Numbers and names compare by value, arrays and descriptors by being the same object."""
     if value is None or isinstance(value, (bool, int, float, str, tuple, enum.Enum, Choice)):
         return value
     return (type(value), id(value))
+
+
+def _brief(value: object) -> str:
+    """The value, or what kind of array it is."""
+    if isinstance(value, np.ndarray):
+        return f"<{value.dtype} array {value.shape}>"
+    return repr(value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -24,7 +33,7 @@ class Choice:
     """The arguments of that factory, all of them fields of the same name."""
 
     def __repr__(self) -> str:
-        payload = ", ".join(f"{label}={getattr(self, label)!r}" for label in self.labels)
+        payload = ", ".join(f"{label}={_brief(getattr(self, label))}" for label in self.labels)
         return f"{type(self).__name__}.{self.case}({payload})"
 
     def _key(self) -> tuple[Any, ...]:

@@ -99,7 +99,9 @@ class PoolingLayer(UnaryLayer):
                 b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(channels,)", client_pointer=in_place)
             width, height = _pair(kernel_size, f"{who}: kernel_size")
             x_stride, y_stride = _pair(stride, f"{who}: stride")
-            x_dilation, y_dilation = _pair((type.x_dilation_stride, type.y_dilation_stride), f"{who}: dilation stride of type")
+            x_dilation, y_dilation = _pair(
+                (type.x_dilation_stride, type.y_dilation_stride), f"{who}: dilation stride of type"
+            )
             parameters = BNNSLayerParametersPooling(
                 i_desc=x, bias=b, activation=activation.bnns_activation, pooling_function=type.bnns_pooling_function,
                 k_width=width, k_height=height, x_stride=x_stride, y_stride=y_stride, x_dilation_stride=x_dilation,
@@ -146,7 +148,7 @@ class PoolingLayer(UnaryLayer):
                     return target
         return self._attempt(self._apply_checked, input, output, batch_size)
 
-    def apply_backward(  # type: ignore[override]
+    def apply_backward(
         self,
         input: TensorLike | None = None,
         output: TensorLike | None = None,
@@ -219,9 +221,9 @@ def _take_indices(type: PoolingType, made: Pooling, who: str) -> _Indices:
             raise Problem(f"{who} is a descriptor. Pass an array of uint64, or use {type.case}_ex.", kind=TypeError)
         return _described_indices(value, small, who)
     array = as_array(value, who)
-    kinds = {4: (np.dtype(np.uint32), _UINT32), 8: (np.dtype(np.uint64), _UINT64)}
-    unsigned, kind = kinds.get(array.dtype.itemsize, kinds[8])
-    if array.dtype.kind not in "iu" or array.dtype.itemsize != unsigned.itemsize or not (typed or kind == _UINT64):
+    wide = array.dtype.itemsize == 8
+    unsigned: np.dtype[Any] = np.dtype(np.uint64 if wide else np.uint32)
+    if array.dtype.kind not in "iu" or array.dtype.itemsize != unsigned.itemsize or not (typed or wide):
         names = "uint32 or uint64" if typed else "uint64"
         raise Problem(f"{who} is {array.dtype}, but indices are {names}. Pass such an array.", kind=TypeError)
     if not array.flags.c_contiguous or not (array.flags.writeable or made.unpools):
@@ -232,7 +234,7 @@ def _take_indices(type: PoolingType, made: Pooling, who: str) -> _Indices:
             f"{who} has shape {array.shape}, but there is one index per cell of the smaller image: pass "
             f"(N, {', '.join(map(str, sample))})."
         )
-    return _Indices(array.view(unsigned), kind if typed else None)
+    return _Indices(array.view(unsigned), (_UINT64 if wide else _UINT32) if typed else None)
 
 
 def _described_indices(value: BNNSNDArrayDescriptor, small: View, who: str) -> _Indices:
