@@ -4,11 +4,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.typed' -o -name '*.gz' \)) \
+SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.gz' \)) \
            CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install train test test-peers scoreboard bench check format sanitize fuzz docs clean
+.PHONY: install train test test-peers test-core scoreboard bench check format sanitize fuzz clean
 
 install: $(VENV)/.installed
 
@@ -47,6 +47,14 @@ test: install $(VENV)/.test-tools
 
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers
 	$(BIN)/python -m pytest -q -m peers tests
+
+# The C++ tests of the kernels, on every instruction set of this CPU.
+test-core: $(VENV)/.created
+	$(BIN)/python -m pip install --quiet cmake ninja
+	$(BIN)/cmake -G Ninja -S . -B build/core -DCMAKE_BUILD_TYPE=Release -DOPENBNNS_CORE_TESTS=ON \
+	  -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(BIN)/ninja"
+	$(BIN)/cmake --build build/core
+	$(BIN)/ctest --test-dir build/core --output-on-failure -j $(WORKERS)
 
 scoreboard: install $(VENV)/.test-tools
 	@test -f .scoreboard.json || $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests

@@ -62,7 +62,7 @@ class WeightsKernel {
 using MakeImageKernel = std::unique_ptr<ImageKernel> (*)(const ConvolutionShape&);
 using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionShape&);
 
-// 1 x 1 kernels on large images: matrix products on the planes as they are.
+// 1 x 1 kernels on all but tiny images: matrix products on the planes as they are.
 std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
 std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
 // Few channels on one side: vectors along the rows of the image.

@@ -1,4 +1,4 @@
-// 1 x 1 convolutions on large images: matrix products straight on the planes, so that nothing is transposed.
+// 1 x 1 convolutions on all but tiny images: matrix products straight on the planes, so that nothing is transposed.
 #include <algorithm>
 
 #include "gemm/gemm.h"
@@ -13,6 +13,7 @@ namespace OPENBNNS_ISA {
 namespace {
 
 constexpr int64_t kTaskPixels = 512;
+constexpr int64_t kFewestPixels = 128;  // on smaller images the last vectors of a plane are mostly empty
 
 // out[m][pixel] = bias[m] + sum_k op(w)[m][k] in[k][pixel] for each sample and group; backward uses w transposed.
 class Pointwise : public ImageKernel {
@@ -63,11 +64,10 @@ class Pointwise : public ImageKernel {
   const double flops_;
 };
 
-// On small images the last vectors of a plane are mostly empty.
 bool takes(const ConvolutionShape& s) {
   return s.kernel_height == 1 && s.kernel_width == 1 && s.stride_y == 1 && s.stride_x == 1 && s.pad_up == 0 &&
          s.pad_left == 0 && s.out_height == s.in_height && s.out_width == s.in_width &&
-         s.in_height * s.in_width >= kTaskPixels;
+         s.in_height * s.in_width >= kFewestPixels;
 }
 
 }  // namespace

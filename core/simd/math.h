@@ -1,6 +1,7 @@
 // Elementary functions over Vec: branch-free, correct for NaN, infinities, zeros and subnormals, and within 2 ulp of
-// the correctly rounded float (tests/test_math.cpp prints the measured error of each). Polynomials are minimax fits,
-// their coefficients rounded to float. The code relies on the order of operations as written: no -ffast-math.
+// the correctly rounded float (tests/test_math.cpp prints the measured error of each; pow calls the library for every
+// lane). Polynomials are minimax fits, their coefficients rounded to float. The code relies on the order of operations
+// as written: no -ffast-math.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -146,7 +147,8 @@ struct RoundedInteger {
   IntVec integer;
 };
 OPENBNNS_INLINE RoundedInteger rounded_integer(Vec shifted) {
-  return {shifted - kRoundingShift, bits(shifted) - 0x4b400000};
+  UIntVec integer = unsigned_bits(shifted) - 0x4b400000u;  // wraps, harmlessly, for larger arguments
+  return {shifted - kRoundingShift, reinterpret_cast<IntVec>(integer)};
 }
 
 // 2^n for -126 <= n <= 127
@@ -249,7 +251,9 @@ OPENBNNS_INLINE Vec exp_reduced(Vec r) {
   p = p * r + 0.041668423f;
   p = p * r + 0.16666518f;
   p = p * r + 0.49999994f;
-  return (p * (r * r) + r) + 1.0f;
+  Vec high = r + 1.0f;
+  Vec low = r - (high - 1.0f);  // what rounding took from 1 + r
+  return high + (p * (r * r) + low);
 }
 
 // e^x * 2^shift, for small shifts

@@ -597,6 +597,40 @@ struct Tester {
     special(k, kSelect, {0, 1, -0.0f, n}, {2, 3, 4, 5}, {0, 3, 0, 5}, {0, 0, 0, 0}, {0, 1, 0, 1});
   }
 
+  // Operands i and j of a * b + c (or all three) are one tensor: its gradient is the sum, Set or Accumulate.
+  void shared_operands(const Kernels& kernels) {
+    const float base[3] = {3, 5, 7};
+    const int pairs[4][3] = {{0, 0, 2}, {0, 1, 0}, {0, 1, 1}, {0, 0, 0}};
+    for (const int (&owner)[3] : pairs)
+      for (bool adds : {false, true}) {
+        ArithmeticShape shape;
+        shape.function = kMultiplyAdd;
+        shape.operands = 3;
+        shape.rank = 1;
+        shape.size[0] = 19;
+        Buffer values[3] = {Buffer(19), Buffer(19), Buffer(19)}, grads[3] = {Buffer(19), Buffer(19), Buffer(19)},
+               dy(19);
+        std::fill_n(dy.data(), 19, 2.0f);
+        Call call;
+        call.address[DOUT] = dy.data();
+        float wanted[3] = {};
+        for (int i = 0; i < 3; i++) {
+          shape.operand_size[i][0] = 19;
+          std::fill_n(values[i].data(), 19, base[i]);
+          std::fill_n(grads[i].data(), 19, 0.25f);
+          call.address[A0 + i] = values[owner[i]].data();
+          call.address[DA0 + i] = grads[owner[i]].data();
+          if (adds) call.accumulate |= 1u << (DA0 + i);
+          wanted[owner[i]] += 2 * (i == 0 ? base[owner[1]] : i == 1 ? base[owner[0]] : 1);
+        }
+        kernels.make_arithmetic(shape, {})->backward(call);
+        for (int i = 0; i < 3; i++)
+          if (owner[i] == i)
+            check(grads[i][0] == wanted[i] + (adds ? 0.25f : 0) && grads[i][18] == grads[i][0], "shared operands",
+                  kernels.name);
+      }
+  }
+
   // The gradient of a scalar and of a row over a million elements keeps float accuracy.
   void long_sums(const Kernels& kernels) {
     const int64_t rows = 16384, columns = 64;
@@ -636,6 +670,7 @@ int main(int argc, char** argv) {
   tester.random_problems(sets, rounds);
   for (const Kernels* kernels : sets) {
     tester.special_values(*kernels);
+    tester.shared_operands(*kernels);
     tester.long_sums(*kernels);
   }
   return tester.report.finish("arithmetic");

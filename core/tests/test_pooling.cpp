@@ -126,7 +126,10 @@ struct Problem {
       any = true;
     });
     double count = s.function == kAverageIncludingPadding ? double(s.kernel_height * s.kernel_width) : double(w.cells);
-    w.value = s.function == kMax ? (any ? best : 0) : s.function == kL2Norm ? std::sqrt(squares) : count ? sum / count : 0;
+    w.value = s.function == kMax      ? (any ? best : 0)
+              : s.function == kL2Norm ? std::sqrt(squares)
+              : count                 ? sum / count
+                                      : 0;
     return w;
   }
 

@@ -24,7 +24,8 @@ INDICES = 8
 
 _UINT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt32)]
 _UINT64 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt64)]
-_NONE_32, _NONE_64 = np.uint64(0xFFFF_FFFF), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+_NONE_32: np.uint64 = np.uint64(0xFFFF_FFFF)
+_NONE_64: np.uint64 = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 INDEX_BYTES: dict[int | None, int] = {None: 8, _UINT32.code: 4, _UINT64.code: 8}
 """Width of the indices by their type; ``None`` is size_t."""
