@@ -24,6 +24,7 @@ import loss
 import memory
 import openbnns
 import overhead
+import pooling
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
@@ -31,7 +32,9 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    cases = [c for module in (convolution, fully_connected, activation, arithmetic, loss) for c in module.cases()]
+    cases = [
+        c for module in (convolution, fully_connected, activation, arithmetic, loss, pooling) for c in module.cases()
+    ]
     cases = [c for c in cases if options.only in c.name]
     figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
     if options.list:

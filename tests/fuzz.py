@@ -468,19 +468,23 @@ def activation(draw: Draw) -> Case:
 
 
 def pooling(draw: Draw) -> Case:
-    """Through the general calls, without indices: Max and the averages, with padding, dilation and a bias."""
+    """Every function with padding, dilation and a bias, through the general calls or with indices of either width."""
     width, height, channels, batch = draw.size(12), draw.size(12), draw.size(5), draw.size(4)
     kw, kh = int(draw.one([1, 2, 2, 3])), int(draw.one([1, 2, 2, 3]))
     sx, dlx, left, right, ow = window(draw, width, kw)
     sy, dly, up, down, oh = window(draw, height, kh)
-    x = Tensor(draw, "ImageCHW", (width, height, channels), batch, element=element(draw))
-    y = Tensor(draw, "ImageCHW", (ow, oh, channels), batch, element=element(draw))
+    function = int(draw.one(list(capi.BNNSPoolingFunction)))
+    sizes = [(width, height, channels), (ow, oh, channels)]
+    if function == capi.BNNSPoolingFunctionUnMax:
+        sizes.reverse()
+    x = Tensor(draw, "ImageCHW", sizes[0], batch, element=element(draw))
+    y = Tensor(draw, "ImageCHW", sizes[1], batch, element=element(draw))
     b = Tensor(draw, "Vector", (channels,), 1, batched=False) if draw.chance(0.5) else None
     p = capi.BNNSLayerParametersPooling(
         i_desc=x.descriptor,
         o_desc=y.descriptor,
         activation=draw_activation(draw, TRAINED),
-        pooling_function=int(draw.one(list(capi.BNNSPoolingFunction))),
+        pooling_function=function,
         k_width=kw,
         k_height=kh,
         x_stride=sx,
@@ -493,7 +497,71 @@ def pooling(draw: Draw) -> Case:
         p.bias = b.at(b.values(draw))
     parameters = filter_parameters(draw)
     title = f"{p!r} {parameters!r}"
-    return run_unary(draw, lambda: capi.BNNSFilterCreateLayerPooling(p, parameters), x, y, None, b, batch, title)
+
+    def create() -> Any:
+        return capi.BNNSFilterCreateLayerPooling(p, parameters)
+
+    if draw.chance(0.4):
+        return run_unary(draw, create, x, y, None, b, batch, title)
+    return title, _with_indices(draw, create, x, y, b, batch, function)
+
+
+def _guarded(values: Array) -> Array:
+    """The values between guards."""
+    memory = np.zeros(values.size + 2 * GUARD, values.dtype)
+    memory.view(np.uint8)[:] = 0xA5
+    if values.dtype == np.float32:
+        memory[:] = PATTERN
+    inner(memory)[:] = values
+    return memory
+
+
+def _with_indices(
+    draw: Draw, create: Callable[[], Any], x: Tensor, y: Tensor, b: Tensor | None, batch: int, function: int
+) -> Callable[[Outcome], None]:
+    """Forward and backward of pooling with indices; those of UnMax are drawn, now and then outside their plane."""
+    small, large = (x, y) if function == capi.BNNSPoolingFunctionUnMax else (y, x)
+    wide, plane = draw.chance(0.5), large.size[0] * large.size[1]
+    kind = capi.BNNSDataTypeUInt64 if wide else capi.BNNSDataTypeUInt32
+    span = small.length
+    first = draw.rng.integers(0, plane, span).astype(np.uint64 if wide else np.uint32)
+    if draw.chance(0.1):
+        first[int(draw.rng.integers(span))] = draw.one([plane, plane + 1, 2**32 - 1])
+    give_input, give_output, give_indices = draw.chance(0.7), draw.chance(0.85), draw.chance(0.9)
+    source, arriving_tensor, dx_tensor = x.values(draw), *(Tensor(draw, t.layout, t.size, batch) for t in (y, x))
+    arriving = arriving_tensor.values(draw)
+    flag, want_bias = int(draw.chance(0.4)), b is not None and draw.chance(0.7)
+
+    def run(out: Outcome) -> None:
+        f = create()
+        if not out.note(f):
+            return
+        y_memory = out.keep("y", y.empty(), False)
+        indices = out.keep("indices", _guarded(first), True)
+        places = (kind, indices if give_indices else None, small.stride)
+        if not out.note(
+            capi.BNNSPoolingFilterApplyBatchEx(f, batch, source.copy(), x.stride, y_memory, y.stride, *places)
+        ):
+            return
+        dx_memory = dx_tensor.empty()
+        if flag:
+            inner(dx_memory)[:] = 0.5
+        dx = dx_tensor.at(out.keep("dx", dx_memory, False), flag)
+        db = None
+        if want_bias and b is not None:
+            db = capi.BNNSNDArrayDescriptor(
+                layout=capi.BNNSDataLayoutVector, size=b.size, data_type=FLOAT32,
+                data=out.keep("db", _guarded(np.zeros(b.size, np.float32)), False),
+            )  # fmt: skip
+        out.note(
+            capi.BNNSPoolingFilterApplyBackwardBatchEx(
+                f, batch, source.copy() if give_input else None, x.stride, dx, dx_tensor.stride,
+                y_memory.copy() if give_output else None, y.stride, arriving_tensor.at(arriving.copy()),
+                arriving_tensor.stride, db, *places,
+            )
+        )  # fmt: skip
+
+    return run
 
 
 # Where each function is tame: not near a pole or the edge of its domain.
@@ -857,8 +925,8 @@ class Mutating:
 
         def call(*arguments: Any) -> Any:
             changed = list(arguments)
-            for _ in range(int(self.draw.one([0, 1, 1, 2]))):
-                k = int(self.draw.rng.integers(len(changed)))
+            count = int(self.draw.one([0, 1, 1, 2]))
+            for k in self.draw.rng.permutation(len(changed))[:count]:  # each once: a NULL must not become an address
                 changed[k] = self.change(changed[k])
             result = _attempt(lambda: real(*changed))
             return -1 if result is None and "Apply" in name else result

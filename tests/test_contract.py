@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import openbnns
-from cases import ALL, activation, arithmetic, convolution, fully_connected, transposed_convolution
+from cases import ALL, activation, arithmetic, convolution, fully_connected, pooling, transposed_convolution
 from cases._base import Act, native, parameters, succeed
 from helpers import EPSILON, Storage, assert_bitwise, assert_within, image, vector
 from openbnns import capi, engines
@@ -181,6 +181,7 @@ FAMILIES = [
     transposed_convolution.case("contract", 4, 5, (4, 5), (3, 3), batch=3),
     activation.case("contract", Act("LeakyRectifiedLinear", 0.2), vector(17), batch=3, given="xy"),
     activation.case("contract-softmax", Act("Softmax"), image(3, 4, 5), batch=3, axis_flags=0b0101),
+    pooling.case("contract", "Max", 4, (7, 9), (3, 3), step=(2, 2), batch=3, bias=True, generic=True),
     arithmetic.case("contract", "Multiply", vector(17), vector(17), batch=3, roles=(arithmetic.S, arithmetic.P)),
 ]
 

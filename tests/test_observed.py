@@ -37,11 +37,13 @@ HERE = {
     "arithmetic_add": ("arith.Add.fwd", "arith.generic_reject"),
     "arithmetic_add_backward": ("arith.Add.bwd",),
     "arithmetic_square": ("arith.Square.fwd",),
+    "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
+    "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
+    "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
 }
 
 # Families that are not built yet; each moves up when its family arrives.
 LATER = {
-    "pooling": ["maxpool_indices", "maxpool_backward", "avgpool_include_padding"],
     "normalization": ["layernorm_forward", "layernorm_backward"],
     "fused": ["fused_fc_bn_forward", "fused_fc_bn_backward", "fused_add_bn", "fused_add_bn_backward"],
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
@@ -296,3 +298,57 @@ def test_arithmetic_backward(case: dict[str, Any], engine: str) -> None:
         )  # fmt: skip
     close(da, case, "da")
     close(db, case, "db")
+
+
+def pooling(case: dict[str, Any]) -> Any:
+    setup = setup_of(case)
+    p = capi.BNNSLayerParametersPooling(
+        i_desc=tensor(setup["i"]).descriptor(), o_desc=tensor(setup["o"]).descriptor(),
+        pooling_function=capi.BNNSPoolingFunction[f"BNNSPoolingFunction{setup['function']}"],
+        k_width=setup["kernel"][0], k_height=setup["kernel"][1], x_stride=setup["stride"][0], y_stride=setup["stride"][1],
+        x_padding=setup.get("padding", [0, 0])[0], y_padding=setup.get("padding", [0, 0])[1],
+    )  # fmt: skip
+    return created(capi.BNNSFilterCreateLayerPooling(p))
+
+
+@observed("avgpool_include_padding")
+def test_pooling(case: dict[str, Any], engine: str) -> None:
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    with openbnns.engine(engine):
+        succeed(capi.BNNSFilterApply(pooling(case), floats(case["inputs"]["x"]), y))
+    close(y, case, "y")
+
+
+@observed("maxpool_indices")
+def test_pooling_indices(case: dict[str, Any], engine: str) -> None:
+    i, count = case["inputs"], len(case["expected"]["y"])
+    y, indices = floats(np.full(count, np.nan)), np.full(count, 99, np.uint64)
+    with openbnns.engine(engine):
+        succeed(
+            capi.BNNSPoolingFilterApplyBatch(
+                pooling(case),
+                i["batch_size"],
+                floats(i["x"]),
+                i["in_stride"],
+                y,
+                i["out_stride"],
+                indices,
+                i["idx_stride"],
+            )
+        )
+    close(y, case, "y")
+    close(indices, case, "indices")
+
+
+@observed("maxpool_backward")
+def test_pooling_backward(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    dx = floats(np.full(len(case["expected"]["dx"]), np.nan))
+    with openbnns.engine(engine):
+        succeed(
+            capi.BNNSPoolingFilterApplyBackwardBatch(
+                pooling(case), i["batch_size"], floats(i["x"]), 0, tensor(setup["i"]).descriptor(dx), 0, i["out"], 0,
+                tensor(setup["o"]).descriptor(floats(i["dy"])), 0, None, np.array(i["indices"], np.uint64), 0,
+            )
+        )  # fmt: skip
+    close(dx, case, "dx")

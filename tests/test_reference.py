@@ -743,7 +743,7 @@ def test_max_pooling_ties_nan_and_minus_infinity() -> None:
     np.testing.assert_array_equal(tied, [[[[0, 0], [0, 0]]]])
     y, indices = pooling.forward(P.MAX, np.array([[[[1.0, np.nan], [9.0, np.nan]]]]), None, IDENTITY, g)
     np.testing.assert_array_equal(y, [[[[1, np.nan], [9, np.nan]]]])
-    np.testing.assert_array_equal(indices, [[[[0, 1], [2, 1]]]])
+    np.testing.assert_array_equal(indices, [[[[0, 1], [2, 3]]]])  # the last NaN, as in PyTorch
     y, indices = pooling.forward(P.MAX, np.full((1, 1, 2, 2), -np.inf), None, IDENTITY, g)
     np.testing.assert_array_equal(y, np.full((1, 1, 2, 2), -np.inf))
     np.testing.assert_array_equal(indices, [[[[0, 0], [0, 0]]]])

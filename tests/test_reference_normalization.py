@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.engines.reference import arithmetic, convolution, dropout, fused, normalization, quantization
+from openbnns.engines.reference import convolution, dropout, fused, normalization, quantization
 from openbnns.engines.reference.activation import IDENTITY, Activation, Array
 from openbnns.engines.reference.activation import Function as A
 from openbnns.engines.reference.arithmetic import Function as Op
@@ -49,6 +49,10 @@ def assert_gradient(
         assert result.shape == point.shape
         numeric, analytic = np.vdot(v, difference), np.vdot(result, u)
         assert analytic == pytest.approx(numeric, rel=1e-6, abs=1e-7 * (1 + np.sqrt(point.size)))
+
+
+def assert_close(actual: Any, expected: Any, atol: float = 1e-12) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=atol)
 
 
 def function_name(value: Any) -> str | None:
@@ -213,12 +217,16 @@ def test_normalization_backward_gives_what_is_wanted() -> None:
                 np.testing.assert_array_equal(some[name], everything[name])
 
 
-@kinds
-@shapes
+@pytest.mark.parametrize(
+    ("n", "shape"),
+    [
+        (n, shape)
+        for (name, n), shape in itertools.product(NORMALIZATIONS.items(), (IMAGE, VECTOR))
+        if shape == IMAGE or name not in ("instance", "group 6")  # one element per statistic: 0/0
+    ],
+)
 def test_normalization_undoes_shift_and_scale(n: Normalization, shape: tuple[int, ...]) -> None:
     """Without epsilon a common shift or factor of x does nothing, so dx is orthogonal to both directions."""
-    if n.kind in (Kind.INSTANCE, Kind.GROUP) and shape == VECTOR and n.groups in (1, 6):
-        pytest.skip("one element per statistic, or all of them")
     n = replace(n, epsilon=0.0)
     x, dy, (beta, gamma) = normal(16, *shape), normal(17, *shape), parameters(n, shape)
     y, state, _ = normalization.training_forward(n, x, beta, gamma, IDENTITY)
@@ -320,8 +328,8 @@ def test_moving_statistics_of_plain_numbers() -> None:
     for torch_moving, mean, variance in ((False, 0.9 * 10 + 0.1 * 2, 0.9 * 20 + 0.1 * 1), (True, 2.8, 3.8)):
         n = Normalization(Kind.BATCH, EPSILON, momentum=0.9, torch_moving=torch_moving)
         _, _, after = normalization.training_forward(n, x, None, None, IDENTITY, moving)
-        np.testing.assert_allclose(after.mean, [mean])
-        np.testing.assert_allclose(after.variance, [variance])
+        assert_close(after.mean, [mean])
+        assert_close(after.variance, [variance])
 
 
 def test_training_uses_current_statistics_and_leaves_its_arguments_alone() -> None:
@@ -356,7 +364,7 @@ def test_inference_with_one_moving_statistic_takes_the_other_from_the_batch() ->
     y = normalization.inference_forward(n, x, None, None, IDENTITY, Moving(variance=variance))
     np.testing.assert_allclose(y, (x - x.mean(axis=0)) / np.sqrt(variance + EPSILON), rtol=1e-11)
     _, _, after = normalization.training_forward(n, x, None, None, IDENTITY, Moving(mean=mean))
-    np.testing.assert_allclose(after.mean, x.mean(axis=0))  # momentum 0
+    assert_close(after.mean, x.mean(axis=0))  # momentum 0
     assert after.variance is None
 
 
@@ -556,7 +564,7 @@ def test_fused_by_hand() -> None:
     expected = gamma * (h - h.mean(axis=0)) / np.sqrt(h.var(axis=0) + EPSILON) + beta
     np.testing.assert_allclose(y, np.maximum(expected, 0.0), rtol=1e-10, atol=1e-12)
     assert moving.mean is not None
-    np.testing.assert_allclose(after.mean, 0.25 * moving.mean + 0.75 * h.mean(axis=0))
+    assert_close(after.mean, 0.25 * moving.mean + 0.75 * h.mean(axis=0))
     y = fused.inference_forward(first, n, [x], beta, gamma, RELU, moving)
     expected = gamma * (h - moving.mean) / math.sqrt(0.5 + EPSILON) + beta
     np.testing.assert_allclose(y, np.maximum(expected, 0.0), rtol=1e-10, atol=1e-12)
@@ -685,19 +693,19 @@ def test_fused_observed_values() -> None:
     (dx,), (dw, db, dbeta, dgamma) = fused.backward(
         first, n, state, [x], beta, gamma, y, dy, IDENTITY, [True], [True] * 4
     )
-    np.testing.assert_allclose(dbeta, [1, 2], atol=1e-4)
-    np.testing.assert_allclose(dgamma, [-1, 2], atol=1e-4)
+    assert_close(dbeta, [1, 2], atol=1e-4)
+    assert_close(dgamma, [-1, 2], atol=1e-4)
     for gradient in (dx, dw, db):
-        np.testing.assert_allclose(gradient, np.zeros_like(gradient), atol=1e-4)
+        assert_close(gradient, np.zeros_like(gradient), atol=1e-4)
 
     a, b, add = np.array([[1.0, 2.0], [2.0, 3.0]]), np.array([[0.0, 0.0], [1.0, 1.0]]), fused.Arithmetic(Op.ADD)
     y, state, _ = fused.training_forward(add, n, [a, b], beta, gamma, IDENTITY)
     np.testing.assert_allclose(y, [[-1, -1], [1, 1]], atol=1e-4)
     (da, db), (dbeta, dgamma) = fused.backward(add, n, state, [a, b], beta, gamma, y, dy, IDENTITY, both, both)
-    np.testing.assert_allclose(dbeta, [1, 2], atol=1e-4)
-    np.testing.assert_allclose(dgamma, [-1, 2], atol=1e-4)
+    assert_close(dbeta, [1, 2], atol=1e-4)
+    assert_close(dgamma, [-1, 2], atol=1e-4)
     for gradient in (da, db):
-        np.testing.assert_allclose(gradient, np.zeros((2, 2)), atol=1e-4)
+        assert_close(gradient, np.zeros((2, 2)), atol=1e-4)
 
 
 @weighted
@@ -885,9 +893,3 @@ def test_quantization_borders() -> None:
         quantization.quantize(Quantizer(np.ones(2), None, 1), np.zeros((2, 3)), 0, 255)
     with pytest.raises(ValueError, match=r"bias has 2 values; .* needs one value"):
         quantization.dequantize(Quantizer(None, np.ones(2)), np.zeros((2, 3)))
-
-
-def test_arithmetic_functions_of_the_chains_are_those_of_the_engine() -> None:
-    """The operand lists above fit their functions."""
-    for op, operands in OPERANDS.items():
-        assert len(operands) == arithmetic.OPERAND_COUNT[op]

@@ -1,5 +1,7 @@
 #include "bindings/fast_call.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -123,16 +125,27 @@ bool read_descriptor(PyObject* descriptor, const ArgumentSpec& spec, nb::object&
   return !data.is_none();
 }
 
-// Every index of a batch is below the limit (or marks "none" where that is allowed).
+constexpr int64_t kIndicesPerThread = 1 << 16;
+
+// Every index is below the limit, or has all bits set where that stands for "none".
 template <class Index>
-bool indices_below(const void* data, int64_t samples, int64_t stride, int64_t count, int64_t limit, bool none) {
-  const Index* index = static_cast<const Index*>(data);
+bool indices_below(const Index* index, int64_t count, int64_t limit, bool none) {
+  const Index shift = none ? 1 : 0, end = static_cast<Index>(limit) + shift;  // all bits set + 1 is 0
   bool good = true;
-  for (int64_t n = 0; n < samples; n++)
-    for (int64_t i = 0; i < count; i++) {
-      Index value = index[n * stride + i];
-      good &= value < static_cast<Index>(limit) || (none && value == static_cast<Index>(-1));
-    }
+  for (int64_t i = 0; i < count; i++) good &= static_cast<Index>(index[i] + shift) < end;
+  return good;
+}
+
+// The same for a batch, in several threads if there are many.
+template <class Index>
+bool batch_below(const void* data, int64_t samples, int64_t stride, const ArgumentSpec& spec, int threads) {
+  const Index* index = static_cast<const Index*>(data);
+  const int64_t most = std::min<int64_t>(samples, samples * spec.count / kIndicesPerThread);
+  std::atomic<bool> good{true};
+  parallel(static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, most))), [&](int worker, int count) {
+    for (int64_t n = samples * worker / count; n < samples * (worker + 1) / count; n++)
+      if (!indices_below(index + n * stride, spec.count, spec.index_limit, spec.index_none)) good = false;
+  });
   return good;
 }
 
@@ -190,8 +203,8 @@ bool FastCall::bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, 
   }
   if (bytes < needed || reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(width) != 0) return false;
   if (spec.index_limit) {
-    auto below = spec.index_bytes == 8 ? indices_below<uint64_t> : indices_below<uint32_t>;
-    if (!below(address, samples, stride, spec.count, spec.index_limit, spec.index_none)) return false;
+    auto below = spec.index_bytes == 8 ? batch_below<uint64_t> : batch_below<uint32_t>;
+    if (!below(address, samples, stride, spec, threads_ > 0 ? threads_ : max_threads())) return false;
   }
 
   binding.call.address[spec.slot] = address;

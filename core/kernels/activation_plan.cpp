@@ -9,8 +9,8 @@
 
 #include "kernels/activation_loops.h"
 #include "kernels/makers.h"
+#include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
-#include "runtime/thread_pool.h"
 #include "simd/stream.h"
 
 namespace openbnns {
@@ -61,7 +61,7 @@ void for_each_run(const Call& call, int64_t sample, std::initializer_list<int> s
     samples = 1;
   }
   int64_t blocks = blocks_of(sample, kBlock);
-  parallel_items(workers(call, elements), samples * blocks, [&](int64_t item) {
+  dynamic_items(workers(call, elements), samples * blocks, [&](int64_t item) {
     int64_t first = item % blocks * kBlock;
     body(item / blocks, first, std::min(kBlock, sample - first));
   });
@@ -83,7 +83,7 @@ void no_gradient(const Call& call, int64_t sample) {
 void alpha_gradient(const Call& call, int64_t channels, int64_t plane) {
   int64_t per_channel = call.batch * plane, blocks = blocks_of(per_channel, kBlock);
   double* partial = reinterpret_cast<double*>(scratch(kPartialSlot, static_cast<size_t>(2 * channels * blocks)));
-  parallel_items(workers(call, channels * per_channel), channels * blocks, [&](int64_t item) {
+  dynamic_items(workers(call, channels * per_channel), channels * blocks, [&](int64_t item) {
     int64_t channel = item / blocks, i = item % blocks * kBlock, end = std::min(per_channel, i + kBlock);
     double sum = 0;
     while (i < end) {
@@ -205,13 +205,13 @@ class PReLUPerChannelPlan : public Plan {
 
   template <class Body>
   void for_each_sample(const Call& call, Body body) const {
-    parallel_items(workers(call, call.batch * sample_), call.batch, body);
+    dynamic_items(workers(call, call.batch * sample_), call.batch, body);
   }
 
   template <class Body>
   void for_each_plane(const Call& call, Body body) const {
     int64_t blocks = blocks_of(plane_, kBlock);
-    parallel_items(workers(call, call.batch * sample_), call.batch * channels_ * blocks, [&](int64_t item) {
+    dynamic_items(workers(call, call.batch * sample_), call.batch * channels_ * blocks, [&](int64_t item) {
       int64_t n = item / (channels_ * blocks), channel = item / blocks % channels_, start = item % blocks * kBlock;
       body(n, channel, channel * plane_ + start, std::min(kBlock, plane_ - start));
     });
@@ -269,7 +269,7 @@ class SoftmaxPlan : public Plan {
     int64_t per_sample = shape_.outer * tiles_, tiles = call.batch * per_sample;
     int64_t tile_elements = shape_.length * std::min<int64_t>(shape_.inner, kWidth);
     int64_t group = std::max<int64_t>(1, kBlock / std::max<int64_t>(1, tile_elements));
-    parallel_items(workers(call, elements(call)), blocks_of(tiles, group), [&](int64_t item) {
+    dynamic_items(workers(call, elements(call)), blocks_of(tiles, group), [&](int64_t item) {
       for (int64_t t = item * group, end = std::min(tiles, t + group); t < end; t++) {
         int64_t n = t / per_sample, outer = t % per_sample / tiles_, column = t % tiles_ * kWidth;
         body(n, outer * shape_.length * shape_.inner + column, std::min<int64_t>(kWidth, shape_.inner - column));
@@ -305,7 +305,7 @@ class GumbelPlan : public Plan {
  private:
   void largest(const Call& call, ActivationParameters p, RandomStream stream) const {
     int64_t length = shape_.length, inner = shape_.inner, slab = length * inner;
-    parallel_items(workers(call, call.batch * sample_), call.batch * shape_.outer, [&](int64_t item) {
+    dynamic_items(workers(call, call.batch * sample_), call.batch * shape_.outer, [&](int64_t item) {
       int64_t n = item / shape_.outer, outer = item % shape_.outer;
       const float* x = at(call, X, n, outer * slab);
       float* y = at(call, Y, n, outer * inner);

@@ -1,7 +1,7 @@
 // Elementary functions over Vec: branch-free, correct for NaN, infinities, zeros and subnormals, and within 2 ulp of
-// the correctly rounded float (tests/test_math.cpp prints the measured error of each; pow calls the library for every
-// lane). Polynomials are minimax fits, their coefficients rounded to float. The code relies on the order of operations
-// as written: no -ffast-math.
+// the exact value (sigmoid and atanh: 2.25; tests/test_math.cpp prints the measured error of each; pow calls the
+// library for every lane). Polynomials are minimax fits, their coefficients rounded to float. The code relies on the
+// order of operations as written: no -ffast-math.
 #pragma once
 #include <cmath>
 #include <limits>

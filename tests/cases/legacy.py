@@ -8,11 +8,12 @@ from typing import Any
 from helpers import FLOAT16, IMAGE, INT8, ROW_MAJOR, Tensor, vector
 from openbnns import capi
 
-from . import activation, convolution, fully_connected
+from . import activation, convolution, fully_connected, pooling
 from ._base import Act
 from .activation import ActivationCase
 from .convolution import ConvolutionCase
 from .fully_connected import FullyConnectedCase
+from .pooling import PoolingCase
 
 
 def _image(t: Tensor) -> capi.BNNSImageStackDescriptor:
@@ -84,6 +85,24 @@ class LegacyActivationCase(ActivationCase):
         )
 
 
+@dataclass(frozen=True)
+class LegacyPoolingCase(PoolingCase):
+    @property
+    def forward_rows(self) -> tuple[str, ...]:
+        return ("legacy.PoolingLayer", "fn.BNNSFilterCreatePoolingLayer")
+
+    backward_rows = forward_rows
+
+    def create(self, w: Any, b: Any, threads: int) -> Any:
+        p = capi.BNNSPoolingLayerParameters(
+            x_stride=self.step[1], y_stride=self.step[0], x_padding=self.symmetric[1], y_padding=self.symmetric[0],
+            k_width=self.kernel[1], k_height=self.kernel[0], in_channels=self.x.size[2], out_channels=self.y.size[2],
+            pooling_function=getattr(capi, f"BNNSPoolingFunction{self.function}"), bias=_data(self.b, b),
+            activation=self.activation.struct,
+        )  # fmt: skip
+        return capi.BNNSFilterCreatePoolingLayer(_image(self.x), _image(self.y), p, self.filter_parameters(threads))
+
+
 def _of(kind: Any, case: Any) -> Any:
     """A modern case handed to a first-generation creator."""
     fields = {name: getattr(case, name) for name in case.__dataclass_fields__}
@@ -151,4 +170,44 @@ CASES = [
         LegacyActivationCase,
         activation.case("convert", Act(), vector(17, **_INT8), y=vector(17), batch=2, trains=False),
     ),
+    *(
+        _of(
+            LegacyPoolingCase,
+            pooling.case(
+                f"plain-{function}",
+                function,
+                3,
+                (7, 9),
+                (3, 3),
+                step=(2, 2),
+                symmetric=(1, 1),
+                batch=2,
+                generic=True,
+                bias=True,
+            ),
+        )
+        for function in pooling.WINDOWED
+    ),
+    _of(LegacyPoolingCase, pooling.case("indices", "Max", 3, (6, 8), (2, 2), step=(2, 2), batch=2, index="size_t")),
+    _of(
+        LegacyPoolingCase,
+        pooling.case(
+            "fused", "Average", 3, (6, 8), (2, 2), batch=2, activation=Act("Tanh"), client_pointer=False, bias=True
+        ),
+    ),
+    _of(
+        LegacyPoolingCase,
+        pooling.case(
+            "padded",
+            "L2Norm",
+            3,
+            (5, 6),
+            (2, 2),
+            batch=2,
+            gap=3,
+            in_options={"stride": (1, 8, 50)},
+            out_options={"stride": (1, 9, 40)},
+        ),
+    ),
+    _of(LegacyPoolingCase, pooling.case("int8", "Max", 3, (5, 6), (2, 2), batch=2, in_options=_INT8, trains=False)),
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+
 from helpers import BFLOAT16, EPSILON, FLOAT16, INT8, INT16, INT32, UINT8, Array, Storage, Tensor, image, vector
 from openbnns import capi
 
@@ -340,7 +341,7 @@ WINDOWS: tuple[tuple[str, int, Pair, Pair, dict[str, Any]], ...] = (
     ("asymmetric-strided", 2, (9, 12), (2, 3), {"pad": (0, 2, 1, 0), "step": (2, 2), "batch": 2}),
     ("overhang", 3, (7, 9), (3, 3), {"step": (2, 2), "more": (1, 1), "batch": 2}),
     ("overhang-padded", 2, (6, 5), (3, 2), {"step": (2, 2), "symmetric": (1, 1), "more": (1, 0), "batch": 2, "bias": True}),
-    ("overhang-whole-image", 2, (3, 4), (5, 6), {"more": (5, 6), "batch": 2}),
+    ("overhang-whole-image", 2, (3, 4), (5, 6), {"more": (4, 5), "batch": 2}),
     ("all-in-padding", 2, (3, 4), (2, 2), {"symmetric": (3, 3), "batch": 2, "bias": True,
                                            "mostly_zero": frozenset({"y"})}),
     ("global", 9, (7, 7), (7, 7), {"batch": 3, "bias": True}),
@@ -370,7 +371,18 @@ UNMAX = [
 ]  # fmt: skip
 
 GENERIC = [
-    case(f"generic-{function}", function, 3, (7, 9), (3, 3), step=(2, 2), symmetric=(1, 1), batch=3, bias=True, generic=True)
+    case(
+        f"generic-{function}",
+        function,
+        3,
+        (7, 9),
+        (3, 3),
+        step=(2, 2),
+        symmetric=(1, 1),
+        batch=3,
+        bias=True,
+        generic=True,
+    )
     for function in WINDOWED
 ]
 

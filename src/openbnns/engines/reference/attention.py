@@ -187,7 +187,7 @@ def backward(
     if "dpo" in wanted:
         gradients["dpo"] = do.sum(axis=(0, 1))
     if "dwo" in wanted:
-        gradients["dwo"] = np.einsum("ntc,ntd->cd", cache.concatenated, do)
+        gradients["dwo"] = np.tensordot(cache.concatenated, do, axes=((0, 1), (0, 1)))
     if not wanted & (_FROM_VALUES | _FROM_QUERIES | _FROM_KEYS):
         return gradients
 

@@ -20,6 +20,7 @@ position outside 0 .. H-1 or 0 .. W-1 reads extrapolation_value, and no gradient
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +76,8 @@ def backward(settings: Settings, dy: Array, boxes: Array, in_shape: tuple[int, i
     arriving = np.where(inside, np.moveaxis(dy, 0, 2), 0.0)  # (N, C, B, h, w)
     dx = np.zeros(in_shape)
     for rows, columns, weight in taps:
-        np.add.at(dx, (slice(None), slice(None), rows, columns), np.where(inside, weight, 0.0) * arriving)
+        pixels: Any = (slice(None), slice(None), rows, columns)
+        np.add.at(dx, pixels, weight * arriving)
     return dx
 
 

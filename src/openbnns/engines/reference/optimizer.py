@@ -106,7 +106,7 @@ class SGDMomentum:
             case 2, False:
                 new = m * v + lr * g
                 return w - new, new
-            case (1 | 2), True:
+            case ((1 | 2), True):
                 new = m * v + g
                 return w - lr * (g + m * new), new
             case _:

@@ -45,7 +45,7 @@ def backward(mode: int, dy: Array, widths: Widths) -> Array:
     shape = tuple(size - before - after for size, (before, after) in zip(dy.shape, widths, strict=True))
     _check(mode, shape, widths)
     if mode == Mode.CONSTANT:
-        return dy[tuple(slice(before, before + size) for size, (before, _) in zip(shape, widths, strict=True))].copy()
+        return np.array(dy[tuple(slice(b, b + size) for size, (b, _) in zip(shape, widths, strict=True))])
     dx = dy
     for axis, (before, after) in enumerate(widths):
         narrow = np.zeros((*dx.shape[:axis], shape[axis], *dx.shape[axis + 1 :]))

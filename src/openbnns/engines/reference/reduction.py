@@ -124,7 +124,7 @@ class _Rows:
 
     @property
     def n(self) -> int:
-        return self.x.shape[-1]
+        return int(self.x.shape[-1])
 
     def restore(self, rows: Array) -> Array:
         """Rows (..., n), or (..., 1) for all n alike, back in the shape of x."""
@@ -178,7 +178,7 @@ def _total(values: Array) -> Array:
 
 def _position(index: np.ndarray[tuple[int, ...], np.dtype[np.int64]], rows: _Rows) -> Array:
     """1 at index (...) of each row, else 0."""
-    return (np.arange(rows.n) == index[..., np.newaxis]).astype(np.float64)
+    return np.where(np.arange(rows.n) == index[..., np.newaxis], 1.0, 0.0)
 
 
 def _one_in_count(rows: _Rows) -> Array:
@@ -226,12 +226,8 @@ def _product_of_others(rows: _Rows) -> Array:
 
 
 _FORMULAS: Final[dict[int, _Formula]] = {
-    Function.MAX: _Formula(
-        lambda r: np.asarray(np.max(r.x, axis=-1)), lambda r: _position(np.argmax(r.x, axis=-1), r)
-    ),
-    Function.MIN: _Formula(
-        lambda r: np.asarray(np.min(r.x, axis=-1)), lambda r: _position(np.argmin(r.x, axis=-1), r)
-    ),
+    Function.MAX: _Formula(lambda r: np.asarray(np.max(r.x, axis=-1)), lambda r: _position(np.argmax(r.x, axis=-1), r)),
+    Function.MIN: _Formula(lambda r: np.asarray(np.min(r.x, axis=-1)), lambda r: _position(np.argmin(r.x, axis=-1), r)),
     Function.ARG_MAX: _Formula(lambda r: np.argmax(r.x, axis=-1).astype(np.float64)),
     Function.ARG_MIN: _Formula(lambda r: np.argmin(r.x, axis=-1).astype(np.float64)),
     Function.MEAN: _Formula(
@@ -245,9 +241,7 @@ _FORMULAS: Final[dict[int, _Formula]] = {
         lambda r: np.where(r.w != 0.0, r.x * _one_in_count(r), 0.0),
     ),
     Function.SUM: _Formula(lambda r: _total(r.w * r.x)[..., 0], lambda r: r.w, lambda r: r.x),
-    Function.SUM_SQUARE: _Formula(
-        lambda r: _total(r.w * r.x**2)[..., 0], lambda r: 2.0 * r.w * r.x, lambda r: r.x**2
-    ),
+    Function.SUM_SQUARE: _Formula(lambda r: _total(r.w * r.x**2)[..., 0], lambda r: 2.0 * r.w * r.x, lambda r: r.x**2),
     Function.SUM_LOG: _Formula(
         lambda r: _total(r.w * np.log(r.x + r.epsilon))[..., 0],
         lambda r: r.w / (r.x + r.epsilon),
@@ -277,5 +271,7 @@ _FORMULAS: Final[dict[int, _Formula]] = {
 WEIGHTED: Final = frozenset(function for function, formula in _FORMULAS.items() if formula.weights_slope is not None)
 """Functions that take weights."""
 
-DIFFERENTIABLE: Final = frozenset(function for function, formula in _FORMULAS.items() if formula.input_slope is not None)
+DIFFERENTIABLE: Final = frozenset(
+    function for function, formula in _FORMULAS.items() if formula.input_slope is not None
+)
 """Functions that have an input gradient."""

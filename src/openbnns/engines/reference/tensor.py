@@ -173,17 +173,14 @@ def scatter(function: int, x: Tensor, indices: Indices, out: Tensor, axis: int) 
 
     Other places keep what `out` holds. Where several entries meet, Sum adds them all and None keeps the last.
     """
+    axis %= out.ndim
     _check_indices("scatter", indices, out.shape[axis])
     _check_same_beside_axis("scatter", out.shape, x.shape, axis)
-    if indices.ndim == 1:
-        places: tuple[Any, ...] = (slice(None),) * (axis % out.ndim) + (indices,)
-    else:
-        places = tuple(np.ogrid[tuple(slice(size) for size in indices.shape)])
-        places = (*places[:axis], indices, *places[axis + 1 :]) if axis >= 0 else (*places[:axis], indices)
-    expected = (*x.shape[:axis], indices.size, *x.shape[axis + 1 :]) if indices.ndim == 1 else x.shape
-    if (indices.shape if indices.ndim != 1 else expected) != x.shape:
+    if indices.shape not in ((x.shape[axis],), x.shape):
         raise ValueError(f"tensor.scatter: indices of shape {indices.shape} do not fit an input of shape {x.shape}.")
-    return _combine("scatter", function, x, places, out)
+    places: list[Any] = [slice(None)] * out.ndim if indices.ndim == 1 else list(np.indices(x.shape, sparse=True))
+    places[axis] = indices
+    return _combine("scatter", function, x, tuple(places), out)
 
 
 def gather_nd(x: Tensor, indices: Indices) -> Tensor:
@@ -207,7 +204,7 @@ def scatter_nd(function: int, x: Tensor, indices: Indices, out: Tensor) -> Tenso
 
 
 def _combine(name: str, function: int, x: Tensor, places: tuple[Any, ...], out: Tensor) -> Tensor:
-    y = out.copy()
+    y: Tensor = np.array(out)
     match function:
         case Reduction.NONE:
             y[places] = x
@@ -269,13 +266,13 @@ def shuffle(kind: int, x: Tensor, block: int) -> Tensor:
                 parts = x.reshape(samples, channels, block, block, height, width).transpose(0, 1, 4, 2, 5, 3)
             else:
                 parts = x.reshape(samples, block, block, channels, height, width).transpose(0, 3, 4, 1, 5, 2)
-            return parts.reshape(samples, channels, height * block, width * block)
+            return np.asarray(parts.reshape(samples, channels, height * block, width * block))
         case Shuffle.PIXEL_UNSHUFFLE | Shuffle.SPACE_TO_DEPTH:
             _check_block(height % block == 0 and width % block == 0, block, x.shape)
             height, width = height // block, width // block
             parts = x.reshape(samples, channels, height, block, width, block)
             order = (0, 1, 3, 5, 2, 4) if kind == Shuffle.PIXEL_UNSHUFFLE else (0, 3, 5, 1, 2, 4)
-            return parts.transpose(order).reshape(samples, channels * block * block, height, width)
+            return np.asarray(parts.transpose(order).reshape(samples, channels * block * block, height, width))
         case _:
             raise ValueError(f"tensor.shuffle: there is no kind {kind}; the kinds are 0 to {max(Shuffle)}.")
 
