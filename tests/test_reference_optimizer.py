@@ -1,5 +1,6 @@
 """The reference optimizers and clipping against steps written out for single numbers."""
 
+import dataclasses
 import itertools
 import math
 import warnings
@@ -68,7 +69,7 @@ def adam_number(o: Adam, w: float, g: float, a: list[float]) -> float:
     else:
         root = (math.sqrt(v) + o.epsilon) / math.sqrt(1 - o.beta2**t)
     decay = o.learning_rate * o.preparation.regularization_scale * w if o.decoupled_decay else 0.0
-    return w - decay - o.learning_rate * a[0] / (1 - o.beta1**t) / root
+    return float(w - decay - o.learning_rate * a[0] / (1 - o.beta1**t) / root)
 
 
 def rms_number(o: RMSProp, w: float, g: float, a: list[float]) -> float:
@@ -158,10 +159,22 @@ ADAM_FORMS = [
 RMS_FORMS = [
     RMSProp(0.05, 0.9, 1e-2, centered, momentum) for centered, momentum in itertools.product([False, True], [0.0, 0.7])
 ]
+ALL_FORMS: list[optimizer.Optimizer] = [*SGD_FORMS, *ADAM_FORMS, *RMS_FORMS]
 ONE_OF_EACH = [SGD_FORMS[-1], ADAM_FORMS[0], ADAM_FORMS[-1], RMS_FORMS[-1]]
 
 
-@pytest.mark.parametrize("o", [*SGD_FORMS, *ADAM_FORMS, *RMS_FORMS], ids=str)
+def form_name(form: Any) -> str:
+    """The class and what differs from its defaults, but for the numbers that all cases share."""
+    shared = {"learning_rate", "beta1", "beta2", "epsilon", "alpha", "preparation"}
+    changed = [
+        f"{f.name}={getattr(form, f.name):g}"
+        for f in dataclasses.fields(form)
+        if f.name not in shared and getattr(form, f.name) != f.default
+    ]
+    return " ".join([type(form).__name__, *changed])
+
+
+@pytest.mark.parametrize("o", ALL_FORMS, ids=form_name)
 def test_steps(o: Any) -> None:
     check_steps(o)
 
@@ -178,7 +191,7 @@ CLIPPINGS = [
 
 @pytest.mark.parametrize("scale_before_clip", [False, True])
 @pytest.mark.parametrize("regularization", list(Regularization))
-@pytest.mark.parametrize("rule", CLIPPINGS, ids=str)
+@pytest.mark.parametrize("rule", CLIPPINGS, ids=form_name)
 @pytest.mark.parametrize("o", ONE_OF_EACH, ids=lambda o: type(o).__name__)
 def test_preparation(o: Any, rule: Clipping, regularization: Regularization, scale_before_clip: bool) -> None:
     preparation = Preparation(1.7, rule, regularization, 0.3, scale_before_clip)
@@ -232,7 +245,7 @@ def test_constant_gradient_in_centered_rmsprop_stays_finite() -> None:
 
 
 def test_special_values_and_nothing_to_do() -> None:
-    for o in (*SGD_FORMS, *ADAM_FORMS, *RMS_FORMS):
+    for o in ALL_FORMS:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             gradient = np.array([np.nan, np.inf, 1e200, 0.0])

@@ -1,4 +1,4 @@
-"""The reference engine's tensor functions and optimizers against PyTorch in float64, where it defines the same thing."""
+"""The reference tensor functions and optimizers against PyTorch in float64, where it defines the same thing."""
 
 import itertools
 from collections.abc import Callable
