@@ -2,8 +2,8 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
@@ -35,8 +35,8 @@ std::shared_ptr<Plan> fully_connected(int64_t inputs, int64_t outputs, const Act
 std::shared_ptr<Plan> convolution(const Ints& in, const Ints& out, const Ints& kernel, const Ints& stride,
                                   const Ints& dilation, const Ints& padding, int64_t groups,
                                   const Activation& activation, bool transposed) {
-  ConvolutionShape s{in.at(0),     in.at(1),       in.at(2),       out.at(0),     out.at(1),
-                     out.at(2),    kernel.at(0),   kernel.at(1),   stride.at(0),  stride.at(1),
+  ConvolutionShape s{in.at(0),       in.at(1),       in.at(2),      out.at(0),     out.at(1),
+                     out.at(2),      kernel.at(0),   kernel.at(1),  stride.at(0),  stride.at(1),
                      dilation.at(0), dilation.at(1), padding.at(0), padding.at(1), groups};
   auto make = transposed ? kernels().make_transposed_convolution : kernels().make_convolution;
   return make(s, activation_spec(activation));
@@ -72,9 +72,9 @@ std::shared_ptr<Plan> arithmetic(int function, const Ints& size, const std::vect
 std::shared_ptr<Plan> pooling(int function, const Ints& in, const Ints& out, const Ints& kernel, const Ints& stride,
                               const Ints& dilation, const Ints& padding, bool padding_wins, bool wide_indices,
                               const Activation& activation) {
-  PoolingShape s{function,      in.at(0),      in.at(1),       in.at(2),       out.at(1),     out.at(2),    kernel.at(0),
-                 kernel.at(1),  stride.at(0),  stride.at(1),   dilation.at(0), dilation.at(1), padding.at(0), padding.at(1),
-                 padding_wins,  wide_indices};
+  PoolingShape s{function,      in.at(0),      in.at(1),     in.at(2),     out.at(1),      out.at(2),
+                 kernel.at(0),  kernel.at(1),  stride.at(0), stride.at(1), dilation.at(0), dilation.at(1),
+                 padding.at(0), padding.at(1), padding_wins, wide_indices};
   return kernels().make_pooling(s, activation_spec(activation));
 }
 
@@ -87,9 +87,9 @@ std::shared_ptr<Plan> loss(int function, int reduction, int64_t width, const std
   LossShape s{function,       reduction,      width, numbers.at(0), numbers.at(1), numbers.at(2),
               readings.at(0), readings.at(1), {}};
   if (!yolo.empty())
-    s.yolo = {yolo.at(0),        yolo.at(1),        yolo.at(2),        yolo_scales.at(0),   yolo_scales.at(1),
-              yolo_scales.at(2), yolo_scales.at(3), yolo_scales.at(4), yolo_scales.at(5),   yolo_scales.at(6),
-              yolo_readings.at(0), yolo_readings.at(1)};
+    s.yolo = {yolo.at(0),        yolo.at(1),        yolo.at(2),          yolo_scales.at(0),
+              yolo_scales.at(1), yolo_scales.at(2), yolo_scales.at(3),   yolo_scales.at(4),
+              yolo_scales.at(5), yolo_scales.at(6), yolo_readings.at(0), yolo_readings.at(1)};
   return kernels().make_loss(s);
 }
 
@@ -114,8 +114,14 @@ void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
                       uint32_t unless, uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride,
                       int index_bytes, int64_t index_limit, bool index_none) {
-  return {slot,   static_cast<ArgumentKind>(kind), strided, batched, output,      count,       needed_with, unless,
-          may_equal, layout, size, stride, index_bytes, index_limit, index_none};
+  return {slot,        static_cast<ArgumentKind>(kind),
+          strided,     batched,
+          output,      count,
+          needed_with, unless,
+          may_equal,   layout,
+          size,        stride,
+          index_bytes, index_limit,
+          index_none};
 }
 
 }  // namespace
@@ -127,11 +133,11 @@ NB_MODULE(_core, m) {
 
   nb::class_<Plan>(m, "Plan");
   nb::class_<ArgumentSpec>(m, "ArgumentSpec");
-  m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a, "unless"_a, "may_equal"_a,
-        "layout"_a, "size"_a, "stride"_a, "index_bytes"_a = 0, "index_limit"_a = 0, "index_none"_a = false);
+  m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a,
+        "unless"_a, "may_equal"_a, "layout"_a, "size"_a, "stride"_a, "index_bytes"_a = 0, "index_limit"_a = 0,
+        "index_none"_a = false);
   nb::class_<FastCall>(m, "FastCall")
-      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>,
-                    const std::vector<FixedTensor>&, int>(),
+      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int>(),
            "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a)
       .def("run", &FastCall::run)
       .def("run_lists", &FastCall::run_lists);
@@ -151,7 +157,13 @@ NB_MODULE(_core, m) {
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });
-  m.def("peak_gflop", [](int64_t n) { nb::gil_scoped_release unlocked; return kernels().peak_gflop(n); }, "iterations"_a);
+  m.def(
+      "peak_gflop",
+      [](int64_t n) {
+        nb::gil_scoped_release unlocked;
+        return kernels().peak_gflop(n);
+      },
+      "iterations"_a);
   m.def("max_threads", &max_threads);
   m.def("set_max_threads", &set_max_threads, "count"_a);
   m.def("set_scratch_poison", &set_scratch_poison, "enabled"_a);

@@ -33,7 +33,8 @@ struct ConvolutionShape {
 };
 
 // One sample seen as [outer][length][inner]; axis-wise functions (softmax, ...) run along `length`, elementwise
-// ones over everything. `channels` > 0 (PReLU per channel): the sample is [channels][outer * length * inner / channels].
+// ones over everything. `channels` > 0 (PReLU per channel): the sample is [channels][outer * length * inner /
+// channels].
 struct ActivationShape {
   int64_t outer, length, inner, channels;
 };
@@ -42,33 +43,42 @@ struct ActivationShape {
 // common output shape (0 where it is repeated). The batch is axis 0 when `batched`, with the Call's batch stride.
 struct ArithmeticShape {
   static constexpr int kMaxRank = 8;
-  int function = 0;      // BNNSArithmeticFunction
-  int operands = 1;      // 1, 2 or 3
-  int rank = 0;          // of one sample, C order
+  int function = 0;  // BNNSArithmeticFunction
+  int operands = 1;  // 1, 2 or 3
+  int rank = 0;      // of one sample, C order
   int64_t size[kMaxRank] = {};
   int64_t operand_size[3][kMaxRank] = {};  // equal to size or 1, per axis
-  bool batched[3] = {};  // Sample (own batch axis) against Parameter / Constant (one copy)
+  bool batched[3] = {};                    // Sample (own batch axis) against Parameter / Constant (one copy)
 };
 
 // x: [channels][in_height][in_width], y: [channels][out_height][out_width], b: [channels]. Windows as in a convolution.
-// Slot kPoolingIndices: one unsigned integer per cell (of the output for Max, of the input for UnMax), the flat position
-// row * width + column in the larger plane of the same channel; all bits set where Max has no winner.
+// Slot kPoolingIndices: one unsigned integer per cell (of the output for Max, of the input for UnMax), the flat
+// position row * width + column in the larger plane of the same channel; all bits set where Max has no winner.
 struct PoolingShape {
   int function;  // BNNSPoolingFunction
   int64_t channels, in_height, in_width, out_height, out_width;
   int64_t kernel_height, kernel_width;
   int64_t stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left;
-  bool padding_wins = false;    // Max: padded cells take part as zeros instead of being left out
-  bool wide_indices = true;     // uint64 instead of uint32
+  bool padding_wins = false;  // Max: padded cells take part as zeros instead of being left out
+  bool wide_indices = true;   // uint64 instead of uint32
 };
 constexpr int kPoolingIndices = 8;
 
 // x, labels and dx: [width]; weights: none, one for everything (stride 0), one per sample (stride 1) or one per element
 // (stride width); out: one value, or with reduction None one per sample or per element, packed. In backward the
 // upstream gradient has the form of out. Formulas: docs/filters/loss.md.
-enum LossSlot { kLossInput, kLossLabels, kLossWeights, kLossOutput, kLossInputGradient, kLossOutputGradient, kLossAnchors };
+enum LossSlot {
+  kLossInput,
+  kLossLabels,
+  kLossWeights,
+  kLossOutput,
+  kLossInputGradient,
+  kLossOutputGradient,
+  kLossAnchors
+};
 
-// One sample is [cells][anchors][box_size], a box being x, y, w, h, confidence, classes; slot kLossAnchors: [anchors][2].
+// One sample is [cells][anchors][box_size], a box being x, y, w, h, confidence, classes; slot kLossAnchors:
+// [anchors][2].
 struct YoloShape {
   int64_t cells = 0, anchors = 0, box_size = 0;
   float scale_xy = 0, scale_wh = 0, scale_object = 0, scale_no_object = 0, scale_classification = 0;

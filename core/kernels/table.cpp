@@ -11,9 +11,16 @@ namespace openbnns {
 
 const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
   namespace isa = OPENBNNS_ISA;
-  static const Kernels table{OPENBNNS_TEXT(OPENBNNS_ISA), isa::make_fully_connected,        isa::make_convolution,
-                             isa::make_transposed_convolution, isa::make_activation, isa::make_arithmetic,
-                             isa::peak_gflop, isa::integer_linear_saturate, isa::make_pooling, isa::make_loss};
+  static const Kernels table{OPENBNNS_TEXT(OPENBNNS_ISA),
+                             isa::make_fully_connected,
+                             isa::make_convolution,
+                             isa::make_transposed_convolution,
+                             isa::make_activation,
+                             isa::make_arithmetic,
+                             isa::peak_gflop,
+                             isa::integer_linear_saturate,
+                             isa::make_pooling,
+                             isa::make_loss};
   return table;
 }
 

@@ -70,8 +70,8 @@ OPENBNNS_INLINE void store_partial(float* p, Vec v, int64_t count) {
 OPENBNNS_INLINE float sum_lanes(Vec v) {
   float lane[kWidth];
   store(lane, v);
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2)
-    OPENBNNS_UNROLL for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++)
+      lane[i] += lane[i + half];
   return lane[0];
 }
 
