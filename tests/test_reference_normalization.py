@@ -386,6 +386,7 @@ def test_normalization_of_an_empty_batch(n: Normalization, shape: tuple[int, ...
     empty, (beta, gamma), moving = (0, *shape[1:]), parameters(n, shape), Moving(np.ones(6), np.full(6, 2.0))
     y, state, after = normalization.training_forward(n, np.zeros(empty), beta, gamma, TANH, moving)
     assert y.shape == empty
+    assert np.all(np.isfinite(state.inverse_deviation))
     assert after is moving
     assert normalization.inference_forward(n, np.zeros(empty), beta, gamma, TANH, moving).shape == empty
     gradients = normalization.backward(n, state, beta, gamma, y, np.zeros(empty), TANH, {"dx", "dbeta", "dgamma"})
@@ -770,6 +771,7 @@ def test_fused_quantization(first: fused.Weighted, shape: tuple[int, ...]) -> No
         (0b1000, (1,), False, (0,)),
         (0b0001, (1, 2, 3), False, (1,)),  # a layout whose size[0] is the slowest axis
         (0b1111, (4, 3, 2, 1), False, (0, 2, 3, 4)),
+        (0b11111111, (5, 4, 3, 2, 1), False, (0, 3, 4, 5)),  # the slower axes of a sample have no bit
         (0b0001, (3, 2, 1), True, (0,)),
         (0b0010, (3, 2, 1), True, (1,)),
         (0b1100, (3, 2, 1), True, (2, 3)),
