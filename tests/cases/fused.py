@@ -15,7 +15,6 @@ import openbnns
 from helpers import EPSILON, Array, Storage, Tensor, image, packed, vector
 from openbnns import capi
 from openbnns.engines.reference import normalization as reference
-from openbnns.engines.reference.activation import IDENTITY
 
 from . import arithmetic, convolution, fully_connected, transposed_convolution
 from ._base import LIPSCHITZ, TRAINABLE, Act, Case, Values, created, succeed
@@ -23,7 +22,6 @@ from .arithmetic import C, P, S
 
 KINDS = ("Batch", "Instance", "Layer", "Group")
 ELEMENTWISE = tuple(act for act in TRAINABLE if "oftmax" not in act.name)
-_CHAINS = {"conv": "conv", "tconv": "tconv", "fc": "fc", "arith": "arith"}
 
 
 @dataclass(frozen=True)
@@ -327,16 +325,17 @@ class FusedRun:
                 tensor, batch = case.first.gradient_tensor(name), case.batch if name == "dx" else 1
             tensor = packed(tensor) if case.packed_deltas else tensor
             gap = case.gap + 5 + k if case.gap and batch == case.batch and name[1] in "xa" else 0
-            result[name] = Storage(tensor, batch, gap, None if old is None else old[name])
+            result[name] = Storage(tensor, batch, gap, None if old is None else old.get(name))
         return result
 
     def backward(
         self, wanted: Collection[str] | None = None, old: Values | None = None, into: dict[str, Storage] | None = None,
         batch: int | None = None,
     ) -> dict[str, Storage]:  # fmt: skip
+        """Run backward into new memory; gradients that ``old`` has are accumulated onto it."""
         case, first = self.case, self.case.first
         result = self.new_gradients(wanted, old) if into is None else into
-        described = {name: storage.descriptor(int(old is not None)) for name, storage in result.items()}
+        described = {name: s.descriptor(int(old is not None and name in old)) for name, s in result.items()}
         slots = [described.get(name) for name in case.slots]
         count = case.batch if batch is None else batch
         y = self.y.elements if "y" in case.given and not case.activation.is_identity else None
@@ -475,3 +474,87 @@ MEMORY = [
 ]  # fmt: skip
 
 CASES = EVERY_PAIR + INFERENCE + ACTIVATIONS + FUNCTIONS + ROLES + SHARED + LAYER_PARAMETERS + MEMORY
+
+
+# Chains drawn at random, over every parameter at once.
+
+
+def _draw(rng: np.random.Generator, values: Any) -> Any:
+    return values[int(rng.integers(len(values)))]
+
+
+def _pair(rng: np.random.Generator, low: int, high: int) -> tuple[int, int]:
+    return int(rng.integers(low, high)), int(rng.integers(low, high))
+
+
+def _random_convolution(rng: np.random.Generator, k: int, options: dict[str, Any]) -> Any:
+    transposed = bool(rng.random() < 0.35)
+    groups = 1 if transposed else _draw(rng, (1, 1, 2, 3))
+    inputs, outputs = groups * int(rng.integers(1, 7)), groups * int(rng.integers(1, 7))
+    if rng.random() < 0.2:
+        outputs *= 8 // groups if 8 % groups == 0 else 1
+    kernel, step, dilation = _pair(rng, 1, 4), _pair(rng, 1, 3), _pair(rng, 1, 3)
+    options |= {"kernel": kernel, "step": step, "dilation": dilation, "bias": bool(rng.random() < 0.7)}
+    options["layout"] = _draw(rng, (capi.BNNSDataLayoutConvolutionWeightsOIHW,) if groups > 1 else (
+        capi.BNNSDataLayoutConvolutionWeightsOIHW, capi.BNNSDataLayoutConvolutionWeightsOIHrWr,
+        capi.BNNSDataLayoutConvolutionWeightsIOHrWr, capi.BNNSDataLayoutConvolutionWeightsOIHW_Pack32,
+    ))  # fmt: skip
+    if not transposed:
+        options["groups"] = groups
+        if rng.random() < 0.5:
+            options["symmetric"] = _pair(rng, 0, 3)
+        else:
+            options["pad"] = tuple(int(n) for n in rng.integers(0, 3, 4))
+        size = tuple(dilation[i] * (kernel[i] - 1) + int(rng.integers(1, 9)) for i in (0, 1))
+        return convolution.case(f"random-{k}", inputs, outputs, size, **options)
+    return transposed_convolution.case(f"random-{k}", inputs, outputs, _pair(rng, 1, 6), **options)
+
+
+def _random_arithmetic(rng: np.random.Generator, k: int, options: dict[str, Any]) -> Any:
+    function = _draw(rng, [f for f in arithmetic.FUNCTIONS if f not in arithmetic.FLAT])
+    count = arithmetic.operand_count(function)
+    if rng.random() < 0.3:
+        full = vector(int(rng.integers(1, 40)))
+    else:
+        full = image(int(rng.integers(1, 9)), *_pair(rng, 1, 8))
+    operands, roles = [full], [S]
+    for _ in range(count - 1):
+        size = tuple(1 if rng.random() < 0.25 else n for n in full.size)
+        operands.append(replace(full, size=size))
+        roles.append(_draw(rng, (S, S, P, C)))
+    order = rng.permutation(count)
+    operands, roles = [operands[i] for i in order], [roles[i] for i in order]
+    return arithmetic.case(f"random-{k}", function, *operands, roles=tuple(roles), **options)
+
+
+def random_case(k: int) -> FusedCase:
+    """Chain number ``k``."""
+    rng = np.random.default_rng([20260, k])
+    options: dict[str, Any] = {"batch": int(rng.integers(2, 8)), "client_pointer": bool(rng.random() < 0.6)}
+    options["gap"] = _draw(rng, (0, 0, 3))
+    which = rng.random()
+    if which < 0.4:
+        first = _random_convolution(rng, k, options)
+    elif which < 0.6:
+        first = fully_connected.case(
+            f"random-{k}", int(rng.integers(1, 40)), int(rng.integers(1, 40)), bias=bool(rng.random() < 0.7),
+            layout=_draw(rng, (capi.BNNSDataLayoutRowMajorMatrix, capi.BNNSDataLayoutColumnMajorMatrix)), **options,
+        )  # fmt: skip
+    else:
+        first = _random_arithmetic(rng, k, options)
+    sample = first.y
+    kind = _draw(rng, KINDS)
+    if kind == "Instance" and sample.count == sample.size[-1]:
+        kind = "Batch"
+    channels = sample.size[-1]
+    divisors = [g for g in range(1, channels + 1) if channels % g == 0]
+    norm = Norm(
+        kind, epsilon=_draw(rng, (1e-3, 1e-2, 0.5)), momentum=float(rng.random()), axis=int(rng.integers(0, 3)),
+        groups=_draw(rng, divisors) if kind == "Group" else 1, beta=bool(rng.random() < 0.8),
+        gamma=bool(rng.random() < 0.8), moving=_draw(rng, ("", "mv", "mv", "m", "v")),
+        size=tuple(1 if rng.random() < 0.4 else n for n in sample.size) if kind == "Layer" else (),
+    )  # fmt: skip
+    return case(
+        f"{k}", first, norm, activation=_draw(rng, (Act(), Act(), *ELEMENTWISE)),
+        packed_deltas=bool(rng.random() < 0.3),
+    )  # fmt: skip

@@ -411,7 +411,7 @@ class Fused(Filter):
             try:
                 results[name] = parameter.bind_delta(f"{who}[{i}]", delta)
             except Problem as problem:
-                problem.message += f" (This is the gradient of {name}; the order is {order}.)"
+                problem.message += f" This is the gradient of {name}; the order is {order}."
                 raise
         return results
 
