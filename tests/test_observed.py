@@ -40,6 +40,8 @@ HERE = {
     "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
     "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
+    "quantize": ("quant.Quantize", "fn.BNNSDirectApplyQuantizer"),
+    "dequantize": ("quant.Dequantize", "fn.BNNSDirectApplyQuantizer"),
 }
 
 # Families that are not built yet; each moves up when its family arrives.
@@ -84,8 +86,6 @@ LATER = {
         "compute_norm_backward",
     ],
     "direct functions": [
-        "quantize",
-        "dequantize",
         "compare_greater",
         "tile_reversed_axes",
         "tile_workaround",
@@ -352,3 +352,20 @@ def test_pooling_backward(case: dict[str, Any], engine: str) -> None:
             )
         )  # fmt: skip
     close(dx, case, "dx")
+
+
+@observed("quantize", "dequantize")
+def test_quantizer(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    kinds = [capi.BNNSDataType[f"BNNSDataType{setup[name]}"] for name in ("i_type", "o_type")]
+    tensors = [vector(len(i["x"]), data_type=kind) for kind in kinds]
+    x, y = (np.zeros(t.count, t.dtype) for t in tensors)
+    x[:] = i["x"]
+    p = capi.BNNSLayerParametersQuantization(
+        axis_mask=setup["axis_mask"], function=capi.BNNSQuantizerFunction[f"BNNSQuantizerFunction{setup['function']}"],
+        i_desc=tensors[0].descriptor(x), o_desc=tensors[1].descriptor(y),
+        scale=vector(1).descriptor(floats(i["scale"])), bias=vector(1).descriptor(floats(i["bias"])),
+    )  # fmt: skip
+    with openbnns.engine(engine):
+        succeed(capi.BNNSDirectApplyQuantizer(p, None, 1, 0, 0))
+    close(y, case, "y")

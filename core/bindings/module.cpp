@@ -93,6 +93,13 @@ std::shared_ptr<Plan> loss(int function, int reduction, int64_t width, const std
   return kernels().make_loss(s);
 }
 
+// sizes: outer, length, inner of one sample; bounds: smallest and largest integer.
+std::shared_ptr<Plan> quantization(bool dequantizes, int from, int to, const Ints& sizes, bool per_sample,
+                                   const std::vector<double>& bounds) {
+  return kernels().make_quantization({dequantizes, static_cast<NumberType>(from), static_cast<NumberType>(to),
+                                      sizes.at(0), sizes.at(1), sizes.at(2), per_sample, bounds.at(0), bounds.at(1)});
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
          uint32_t accumulate, int threads) {
@@ -153,6 +160,7 @@ NB_MODULE(_core, m) {
         "padding_wins"_a, "wide_indices"_a, "activation"_a);
   m.def("loss", &loss, "function"_a, "reduction"_a, "width"_a, "numbers"_a, "readings"_a, "yolo"_a, "yolo_scales"_a,
         "yolo_readings"_a);
+  m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);

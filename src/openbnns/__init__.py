@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         UnaryArithmeticLayer,
         UnaryLayer,
         apply_activation,
+        dequantize,
+        quantize,
         skip,
     )
     from .layers.types import (
@@ -118,6 +120,8 @@ __all__ = [
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "dequantize",
+    "quantize",
     "skip",
     "ActivationFunction",
     "ArithmeticBinaryFunction",

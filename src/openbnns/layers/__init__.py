@@ -11,6 +11,7 @@ from .convolution import ConvolutionLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
 from .pooling import PoolingGradients, PoolingLayer
+from .quantization import dequantize, quantize
 
 __all__ = [
     "ActivationGradients",
@@ -32,5 +33,7 @@ __all__ = [
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "dequantize",
+    "quantize",
     "skip",
 ]
