@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import openbnns as ob
-from cases import arithmetic, convolution, fully_connected
+from cases import arithmetic, convolution, fully_connected, transposed_convolution
 from cases._base import Act, native, reference, succeed
-from cases.fused import CASES, FusedCase, FusedRun, Norm, S, case, random_case
-from helpers import FLOAT16, INT8, INT32, Array, Storage, Tensor, assert_bitwise, assert_within, image, vector
+from cases.fused import CASES, FusedCase, FusedRun, Norm, case, random_case
+from helpers import FLOAT16, INT8, Array, Storage, Tensor, assert_bitwise, assert_within, image, vector
 from openbnns import capi, compat, engines
 
 F32 = np.float32
@@ -205,28 +205,20 @@ def test_an_empty_batch(engine: str) -> None:
 
 
 def test_the_same_filter_with_other_batches(engine: str) -> None:
-    """The memory that is kept grows and shrinks with the batch."""
+    """What is kept grows and shrinks with the batch."""
+    values = replace(CONV, batch=7).values()
+
+    def part(batch: int) -> dict[str, Array]:
+        return {name: v[:batch] if name in ("x", "dy") else v for name, v in values.items()}
+
+    one = replace(CONV, batch=7).run(values).filter
     for batch in (2, 7, 3, 7):
-        chain = replace(CONV, batch=batch)
-        values = chain.values()
-        if batch == 2:
-            run = chain.run(values)
-            filter = run.filter
-            continue
-        run = chain.run(values)
-        expected_y, expected = run.forward(), run.backward()
-        run.filter = filter
-        keep = [run.w, run.b, run.beta, run.gamma]  # the filter reads those of its creation: give it the same numbers
-        for mine, storage in zip((filter.weights, filter.bias, *list(filter.slots.values())[2:]), keep, strict=True):
-            assert mine is not None and storage is not None
-            mine.bound.buffer.owner  # noqa: B018 - the memory of the first run is alive
-        first = replace(CONV, batch=2).run(values | {"x": values["x"][:2], "dy": values["dy"][:2]})
-        run.filter = first.filter
-        first.forward()
-        first.backward()
-        assert_bitwise(run.forward(), expected_y, f"y with {batch}")
+        run = replace(CONV, batch=batch).run(part(batch))
+        y, gradients = run.forward(), run.backward()
+        run.filter = one
+        assert_bitwise(run.forward(), y, f"y with {batch}")
         for name, storage in run.backward().items():
-            assert_bitwise(storage.raw(), expected[name].raw(), f"{name} with {batch}")
+            assert_bitwise(storage.raw(), gradients[name].raw(), f"{name} with {batch}")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -271,13 +263,12 @@ def test_operands_that_are_one_tensor_share_a_gradient(engine: str) -> None:
 # Quantization
 
 
-@pytest.mark.parametrize("kind", ["conv", "tconv", "fc"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=pytest.mark.covers(f"fused.{k}_quant.fwd")) for k in ("conv", "tconv", "fc")]
+)
 @pytest.mark.parametrize("axis", [None, "channel"])
-def test_quantized_chains(kind: str, axis: str | None, engine: str, request: pytest.FixtureRequest) -> None:
+def test_quantized_chains(kind: str, axis: str | None, engine: str) -> None:
     """y = saturate(round(scale * h + bias)) with h from the first layer alone."""
-    request.node.user_properties.append(("covers", [f"fused.{kind}_quant.fwd"]))
-    from cases import transposed_convolution
-
     first: Any = {
         "conv": convolution.case("quantized", 3, 6, (6, 5), (3, 3), batch=3),
         "tconv": transposed_convolution.case("quantized", 3, 6, (4, 5), (2, 2), step=(2, 2), batch=3),
@@ -308,10 +299,6 @@ def test_quantized_chains(kind: str, axis: str | None, engine: str, request: pyt
         filter, first.batch, alone.x.elements, 0, None, 0, None, 0, alone.dy.descriptor(), 0, None
     )
     assert result == -1 and "has no gradient" in str(ob.last_error())
-
-
-def test_quantized_chains_claim_their_rows() -> None:
-    """The rows of the test above."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -834,7 +821,7 @@ def test_kinks_and_ties_by_compat(engine: str) -> None:
     """The switches that concern the layers hold inside a chain as well."""
     a = np.array([[1, 2, 3, 0]], F32).repeat(3, axis=0)
     for split, share in ((False, 1.0), (True, 0.5)):
-        with compat.override(minmax_tie_split=split):
+        with compat.using(minmax_tie_split=split):
             first = parameters_of("BinaryArithmetic", function=ob.ArithmeticBinaryFunction.MAXIMUM)
             layer = ob.FusedParametersLayer(
                 input_a=ob.Shape.vector(4), input_b=ob.Shape.vector(4), fused_layer_parameters=[first, batch_norm(4)]
@@ -882,6 +869,3 @@ def test_memory_is_kept_not_grown() -> None:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 
-
-def unused_names_are_here() -> tuple[Any, ...]:
-    return S, INT32

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from .. import engines
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32
-from ..engines.native import fused as native
 from ..engines.reference import fused as reference
 from ..engines.reference.activation import Function as ActivationKind
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
@@ -33,6 +32,7 @@ from ..engines.reference.normalization import Moving, State
 from ..errors import Problem
 from ._activation_rules import check_trainable, function_name
 from ._base import Filter, declined
+from . import _fused_native as native
 from ._fused_chain import make_layers
 from ._tensors import Bound, Caller, Operand, Parameter, check_count
 from .arithmetic import Arithmetic
@@ -84,17 +84,18 @@ class Fused(Filter):
         self.backward_call = f"{_SINGLE_BACKWARD} or {_MULTI_BACKWARD}" if len(self.inputs) == 1 else _MULTI_BACKWARD
         if not isinstance(self.first, Arithmetic):
             self.apply_call, self.backward_call = _SINGLE, _SINGLE_BACKWARD
-        self.trained: Trained | None = None
-        self.trained_natively = -1  # batch of the latest training forward if the native engine ran it
+        self.trained: Trained | None = None  # unless the native plan has it
         self.fast_inference: Any = declined
+        self.no_operands, self.no_strides = [None] * len(self.inputs), [0] * len(self.inputs)
+        self.no_parameters = [None] * len(self.slots)
         self.plan: _core.Plan | None = None
-        self.inference_plan: _core.Plan | None = None
-        self._prepare()
+        if engines._core is not None and self.normalization is not None:
+            self.plan = native.plan(self)
+            native.prepare_fast_calls(self)
 
     def destroy(self) -> None:
         super().destroy()
-        self.fast_inference, self.trained, self.trained_natively = declined, None, -1
-        self.plan = self.inference_plan = None
+        self.fast_inference, self.trained, self.plan = declined, None, None
         for layer in (getattr(self, "first", None), getattr(self, "last", None)):
             if layer is not None:
                 layer.destroy()
@@ -127,41 +128,30 @@ class Fused(Filter):
         """Whether the compiled plan computes this chain; halved ties of Minimum and Maximum are the reference's."""
         return engines.is_native() and not (isinstance(self.first, Arithmetic) and self.first.splits_ties)
 
-    def _prepare(self) -> None:
-        if engines._core is None or self.normalization is None:
-            return
-        self.plan, self.inference_plan = native.plans(self.first.plan, self.normalization, self._is_arithmetic)
-        native.prepare_fast_calls(self)
-
     @property
-    def _is_arithmetic(self) -> bool:
+    def is_arithmetic(self) -> bool:
         return isinstance(self.first, Arithmetic)
 
     # Fast calls: True when done.
 
     def takes_inputs(self, number: Any) -> bool:
         """Whether a multi-input call with this many inputs may take the fast way."""
-        return self._is_arithmetic and type(number) is int and number == len(self.inputs)
+        return self.is_arithmetic and type(number) is int and number == len(self.inputs)
 
     def forward_fast(self, training: Any, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> bool:
         """Run arguments that are already in the form of the kernels; strides of operands come as lists with them."""
         if training is False:
             return bool(self.fast_inference(batch, in_, in_stride, out, out_stride) == 0)
-        if training is not True or self.fast_forward(batch, in_, in_stride, out, out_stride) != 0:
-            return False
-        self.trained, self.trained_natively = None, batch
-        return True
+        return training is True and bool(self.fast_forward(batch, in_, in_stride, out, out_stride) == 0)
 
     def backward_fast(
         self, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any, out_stride: Any,
         out_delta: Any, out_delta_stride: Any, delta_parameters: Any,
     ) -> bool:  # fmt: skip
-        """The same for a backward call, which must belong to the latest training forward."""
-        if type(batch) is not int or batch != self.trained_natively:
-            return False
+        """The same for a backward call; declined unless it belongs to the latest training forward."""
         if delta_parameters is None:
             delta_parameters = self.no_parameters
-        if in_ is None and self._is_arithmetic and type(in_delta) in (list, tuple):
+        if in_ is None and self.is_arithmetic and type(in_delta) in (list, tuple):
             in_, in_stride = self.no_operands, self.no_strides
         return bool(
             self.fast_backward(
@@ -169,18 +159,6 @@ class Fused(Filter):
                 *delta_parameters,
             ) == 0
         )  # fmt: skip
-
-    @property
-    def no_parameters(self) -> list[None]:
-        return [None] * len(self.slots)
-
-    @property
-    def no_operands(self) -> list[None]:
-        return [None] * len(self.inputs)
-
-    @property
-    def no_strides(self) -> list[int]:
-        return [0] * len(self.inputs)
 
     # Forward.
 
@@ -267,14 +245,14 @@ class Fused(Filter):
     def _run_forward(self, batch: int, inputs: list[Bound], y: Bound, training: bool) -> None:
         if batch and self.runs_natively:
             native.forward(self, batch, inputs, y, training)
-            if training:
-                self.trained, self.trained_natively = Trained(batch, engines.current()), batch
             return
         state = h = None
         if batch:
             state, h = self._run_forward_reference(batch, inputs, y, training)
         if training:
-            self.trained, self.trained_natively = Trained(batch, engines.current(), state, h), -1
+            self.trained = Trained(batch, engines.current(), state, h)
+            if self.plan is not None:
+                self.plan.forget()
 
     def _run_forward_reference(
         self, batch: int, inputs: list[Bound], y: Bound, training: bool
@@ -442,7 +420,7 @@ class Fused(Filter):
 
     def _argument_of(self, result: str) -> str:
         if result.startswith("in"):
-            return f"in_delta[{result[2:]}]" if self._is_arithmetic else "in_delta"
+            return f"in_delta[{result[2:]}]" if self.is_arithmetic else "in_delta"
         return f"delta_parameters[{list(self.slots).index(result)}] ({result})"
 
     def _check_collisions(self, caller: Caller, inputs: list[Bound | None], results: dict[str, Bound]) -> None:
@@ -470,8 +448,8 @@ class Fused(Filter):
 
     def _require_training_forward(self, caller: Caller, batch: int) -> Trained:
         trained = self.trained
-        if self.trained_natively >= 0 and trained is None:
-            trained = Trained(self.trained_natively, engines.NATIVE)
+        if self.plan is not None and self.plan.trained_batch() > 0:
+            trained = Trained(self.plan.trained_batch(), engines.NATIVE)
         if trained is None:
             raise Problem(
                 f"{caller.function}: there has been no training forward on this filter, whose statistics the gradients need. "
