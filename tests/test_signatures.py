@@ -46,7 +46,6 @@ LATER: set[str] = {
     "BNNSFilterCreateFusedLayer",
     "BNNSFilterCreateLayerBroadcastMatMul",
     "BNNSFilterCreateLayerDropout",
-    "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerNormalization",
