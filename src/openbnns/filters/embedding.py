@@ -12,6 +12,7 @@ Sizes in the order of size[]: dictionary (item..., entries), indices (index...),
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,7 +122,7 @@ class Embedding(UnaryFilter):
             return
         if not engines.is_native():
             dictionary = self.weights.read(np.float64)
-            result = self._reference_forward(indices, dictionary)
+            result = self.look_up(indices, dictionary)
             if self._renormalizes:
                 self.weights.write(dictionary)
             y.write(result)
@@ -154,9 +155,12 @@ class Embedding(UnaryFilter):
             )
         return np.ascontiguousarray(found).view(np.int64)
 
-    def _reference_forward(self, indices: NDArray[Any], dictionary: NDArray[Any]) -> NDArray[Any]:
-        """The output in the order of this filter; the reference engine has entries and positions in front."""
-        return self._from_reference(reference.forward(indices, self._entries_first(dictionary), self.settings))
+    def look_up(
+        self, indices: NDArray[Any], dictionary: NDArray[np.float64], *, limited: bool = True
+    ) -> NDArray[np.float64]:
+        """The output by the reference engine; without the limit of the norms if ``limited`` is false."""
+        settings = self.settings if limited else replace(self.settings, max_norm=0.0)
+        return self._from_reference(reference.forward(indices, self._entries_first(dictionary), settings))
 
     def _entries_first(self, dictionary: NDArray[Any]) -> NDArray[Any]:
         """(entries, *item), a view."""
