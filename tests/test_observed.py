@@ -44,6 +44,8 @@ HERE = {
     "embedding_first_major": ("embed.fwd", "fn.BNNSFilterCreateLayerEmbedding"),
     "embedding_last_major": ("embed.fwd", "embed.padding"),
     "embedding_inf_norm": ("embed.maxnorm",),
+    "quantize": ("quant.Quantize", "fn.BNNSDirectApplyQuantizer"),
+    "dequantize": ("quant.Dequantize", "fn.BNNSDirectApplyQuantizer"),
 }
 
 # Families that are not built yet; each moves up when its family arrives.
@@ -81,8 +83,6 @@ LATER = {
         "compute_norm_backward",
     ],
     "direct functions": [
-        "quantize",
-        "dequantize",
         "compare_greater",
         "tile_reversed_axes",
         "tile_workaround",
@@ -366,4 +366,21 @@ def test_embedding(case: dict[str, Any], engine: str) -> None:
     with openbnns.engine(engine):
         made = created(capi.BNNSFilterCreateLayerEmbedding(p))
         succeed(capi.BNNSFilterApply(made, np.array(i["indices"], np.int32), y))
+    close(y, case, "y")
+
+
+@observed("quantize", "dequantize")
+def test_quantizer(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    kinds = [capi.BNNSDataType[f"BNNSDataType{setup[name]}"] for name in ("i_type", "o_type")]
+    tensors = [vector(len(i["x"]), data_type=kind) for kind in kinds]
+    x, y = (np.zeros(t.count, t.dtype) for t in tensors)
+    x[:] = i["x"]
+    p = capi.BNNSLayerParametersQuantization(
+        axis_mask=setup["axis_mask"], function=capi.BNNSQuantizerFunction[f"BNNSQuantizerFunction{setup['function']}"],
+        i_desc=tensors[0].descriptor(x), o_desc=tensors[1].descriptor(y),
+        scale=vector(1).descriptor(floats(i["scale"])), bias=vector(1).descriptor(floats(i["bias"])),
+    )  # fmt: skip
+    with openbnns.engine(engine):
+        succeed(capi.BNNSDirectApplyQuantizer(p, None, 1, 0, 0))
     close(y, case, "y")

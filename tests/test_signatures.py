@@ -40,7 +40,6 @@ LATER: set[str] = {
     "BNNSDirectApplyInTopK",
     "BNNSDirectApplyLSTMBatchBackward",
     "BNNSDirectApplyLSTMBatchTrainingCaching",
-    "BNNSDirectApplyQuantizer",
     "BNNSDirectApplyReduction",
     "BNNSDirectApplyTopK",
     "BNNSFilterCreateFusedLayer",

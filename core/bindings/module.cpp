@@ -100,6 +100,13 @@ std::shared_ptr<Plan> embedding(const Ints& sizes, int index_bytes, int64_t padd
                                    max_norm, norm_type, readings.at(1), readings.at(2)});
 }
 
+// sizes: outer, length, inner of one sample; bounds: smallest and largest integer.
+std::shared_ptr<Plan> quantization(bool dequantizes, int from, int to, const Ints& sizes, bool per_sample,
+                                   const std::vector<double>& bounds) {
+  return kernels().make_quantization({dequantizes, static_cast<NumberType>(from), static_cast<NumberType>(to),
+                                      sizes.at(0), sizes.at(1), sizes.at(2), per_sample, bounds.at(0), bounds.at(1)});
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
          uint32_t accumulate, int threads) {
@@ -161,6 +168,7 @@ NB_MODULE(_core, m) {
   m.def("loss", &loss, "function"_a, "reduction"_a, "width"_a, "numbers"_a, "readings"_a, "yolo"_a, "yolo_scales"_a,
         "yolo_readings"_a);
   m.def("embedding", &embedding, "sizes"_a, "index_bytes"_a, "padding"_a, "max_norm"_a, "norm_type"_a, "readings"_a);
+  m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
         UnaryArithmeticLayer,
         UnaryLayer,
         apply_activation,
+        dequantize,
+        quantize,
         skip,
     )
     from .layers.types import (
@@ -120,6 +122,8 @@ __all__ = [
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "dequantize",
+    "quantize",
     "skip",
     "ActivationFunction",
     "ArithmeticBinaryFunction",

@@ -40,6 +40,7 @@ from .pooling import (
     BNNSPoolingFilterApplyBatch,
     BNNSPoolingFilterApplyBatchEx,
 )
+from .quantization import BNNSDirectApplyQuantizer
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
@@ -49,6 +50,7 @@ __all__ = [
     "BNNSArithmeticFilterApplyBatch",
     "BNNSDataLayoutGetRank",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyQuantizer",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
     "BNNSFilterApplyBackwardTwoInputBatch",

@@ -94,6 +94,21 @@ class Bound:
             plain, self.buffer, self.batch, self.stride, self.order, numbers.astype(self.view.element.numpy)
         )
 
+    def read_raw(self) -> NDArray[Any]:
+        """The stored elements as ``(batch, *shape)``, whatever they mean; those narrower than a byte one per byte."""
+        raw = staging.read_raw(self.view, self.buffer, self.batch, self.stride, self.order)
+        return raw if raw.shape[1:] == self.shape else raw.reshape(self.batch, *self.shape)
+
+    def direct_raw(self) -> NDArray[Any] | None:
+        """The output memory as a canonical array of stored elements that kernels may write, or ``None``."""
+        array = staging.direct_raw(self.view, self.buffer, self.batch, self.stride, self.order)
+        return array if array is not None and array.shape[1:] == self.shape else None
+
+    def write_raw(self, stored: NDArray[Any]) -> None:
+        """Store elements as they are."""
+        shape = (self.batch, *(self.view.size[a] for a in self.order))
+        staging.write_raw(self.view, self.buffer, self.batch, self.stride, self.order, stored.reshape(shape))
+
     def direct(self) -> NDArray[Any] | None:
         """The output memory as a canonical array that kernels may write, or ``None``."""
         array = staging.direct(self.view, self.buffer, self.batch, self.stride, self.order)

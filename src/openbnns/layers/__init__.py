@@ -12,6 +12,7 @@ from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
 from .pooling import PoolingGradients, PoolingLayer
+from .quantization import dequantize, quantize
 
 __all__ = [
     "ActivationGradients",
@@ -34,5 +35,7 @@ __all__ = [
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "dequantize",
+    "quantize",
     "skip",
 ]
