@@ -45,7 +45,6 @@ LATER: set[str] = {
     "BNNSFilterCreateFusedLayer",
     "BNNSFilterCreateLayerBroadcastMatMul",
     "BNNSFilterCreateLayerDropout",
-    "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerNormalization",

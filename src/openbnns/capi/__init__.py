@@ -23,6 +23,7 @@ from .arithmetic import (
     BNNSFilterCreateLayerArithmetic,
 )
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
 from .legacy import (
@@ -61,6 +62,7 @@ __all__ = [
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
     "BNNSFilterCreateLayerConvolution",
+    "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerLoss",
     "BNNSFilterCreateLayerPooling",
