@@ -152,8 +152,9 @@ bool batch_below(const void* data, int64_t samples, int64_t stride, const Argume
 }  // namespace
 
 FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
-                   const std::vector<FixedTensor>& fixed, int threads)
+                   const std::vector<FixedTensor>& fixed, int threads, bool training)
     : plan_(std::move(plan)), backward_(backward), specs_(std::move(arguments)), threads_(threads) {
+  base_.training = training;
   for (auto [slot, address, count] : fixed) {
     base_.address[slot] = reinterpret_cast<float*>(address);
     fixed_.push_back({reinterpret_cast<const char*>(address), reinterpret_cast<const char*>(address) + count * 4});
@@ -251,6 +252,7 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
     if (!bind(spec, object, stride, binding)) return kDeclined;
   }
   if (next != given || !consistent(binding)) return kDeclined;
+  if (backward_ && plan_->trained_batch() >= 0 && plan_->trained_batch() != call.batch) return kDeclined;
 
   call.threads = threads_ > 0 ? threads_ : max_threads();
   try {

@@ -48,7 +48,7 @@ extern bool fast_calls_enabled;
 class FastCall {
  public:
   FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
-           const std::vector<FixedTensor>& fixed, int threads);
+           const std::vector<FixedTensor>& fixed, int threads, bool training = false);
 
   // arguments: batch, then each argument of the specification (a batched one followed by its stride).
   // Returns 0 when done, 1 when declined; nothing has been written then.

@@ -107,10 +107,24 @@ std::shared_ptr<Plan> quantization(bool dequantizes, int from, int to, const Int
                                       sizes.at(0), sizes.at(1), sizes.at(2), per_sample, bounds.at(0), bounds.at(1)});
 }
 
+// numbers: epsilon, momentum; readings: torch_moving, slope_from_input
+std::shared_ptr<Plan> normalization(int kind, const Ints& size, int axis, int64_t groups,
+                                    const std::vector<float>& numbers, const std::vector<bool>& readings,
+                                    const Ints& beta_size, const Ints& gamma_size, const Activation& activation) {
+  NormalizationShape s{kind,          size.at(0),    size.at(1),     size.at(2),     axis, groups,
+                       numbers.at(0), numbers.at(1), readings.at(0), readings.at(1), {},   {}};
+  for (size_t i = 0; i < 3; i++) {
+    s.beta_size[i] = beta_size.at(i);
+    s.gamma_size[i] = gamma_size.at(i);
+  }
+  return kernels().make_normalization(s, activation_spec(activation));
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
-         uint32_t accumulate, int threads) {
+         uint32_t accumulate, int threads, bool training) {
   Call call;
+  call.training = training;
   call.batch = batch;
   call.accumulate = accumulate;
   call.threads = threads > 0 ? threads : max_threads();
@@ -145,14 +159,15 @@ NB_MODULE(_core, m) {
   using namespace openbnns;
   nb::set_leak_warnings(false);  // filters kept in module globals are alive at exit by design
 
-  nb::class_<Plan>(m, "Plan");
+  nb::class_<Plan>(m, "Plan").def("trained_batch", &Plan::trained_batch).def("forget", &Plan::forget);
   nb::class_<ArgumentSpec>(m, "ArgumentSpec");
   m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a,
         "unless"_a, "may_equal"_a, "layout"_a, "size"_a, "stride"_a, "index_bytes"_a = 0, "index_limit"_a = 0,
         "index_none"_a = false, "index_signed"_a = false);
   nb::class_<FastCall>(m, "FastCall")
-      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int>(),
-           "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a)
+      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int,
+                    bool>(),
+           "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a, "training"_a = false)
       .def("run", &FastCall::run)
       .def("run_lists", &FastCall::run_lists);
 
@@ -169,7 +184,10 @@ NB_MODULE(_core, m) {
         "yolo_readings"_a);
   m.def("embedding", &embedding, "sizes"_a, "index_bytes"_a, "padding"_a, "max_norm"_a, "norm_type"_a, "readings"_a);
   m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
-  m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
+  m.def("normalization", &normalization, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
+        "beta_size"_a, "gamma_size"_a, "activation"_a);
+  m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,
+        "training"_a = false);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

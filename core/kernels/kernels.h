@@ -122,6 +122,23 @@ struct QuantizationShape {
   double low = 0, high = 0;  // bounds of an integer Y, which may be narrower than its type
 };
 
+// x, y: [channels][height][width]; a vector has height and width 1. Slots X, Y, DX, DY, W and DW (gamma), B and DB
+// (beta), and the two below. Formulas and sets of statistics: kernels/normalization.h.
+enum NormalizationKind { kBatchNorm = 2, kInstanceNorm = 3, kLayerNorm = 4, kGroupNorm = 5 };  // as in BNNSFilterType
+constexpr int kMovingMean = 8, kMovingVariance = 9;                                            // [channels]
+
+struct NormalizationShape {
+  int kind = kBatchNorm;
+  int64_t channels = 0, height = 1, width = 1;
+  int axis = 0;        // layer: the first of the axes C, H, W that share their statistics
+  int64_t groups = 1;  // group: how many groups the channels form
+  float epsilon = 0, momentum = 0;
+  bool torch_moving = false;      // momentum weighs the current statistics, the moving variance is the unbiased one
+  bool slope_from_input = false;  // the activation is differentiated from z instead of from y
+  // layer: channels, height, width of beta and gamma, each that of x or 1; the others have one value per channel
+  int64_t beta_size[3] = {}, gamma_size[3] = {};
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -139,6 +156,7 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
+  std::unique_ptr<Plan> (*make_normalization)(const NormalizationShape&, const ActivationSpec&);
 };
 
 const Kernels& kernels_base();

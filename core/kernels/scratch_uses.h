@@ -6,17 +6,19 @@ namespace openbnns {
 enum ScratchUse {
   kMatrixA,  // packed operands of a matrix product
   kMatrixB,
-  kOutputTile,    // a tile of output in blocks of 16 channels, before it goes to planes
-  kWeights,       // packed weights, shared by all threads of a call
-  kBias,          // bias padded to whole blocks, shared
-  kInputBand,     // packed rows of the input image
-  kGradientBand,  // packed rows of the output gradient
-  kPartialSums,   // weight gradients of parts of the batch, shared
-  kPatches,       // [tap][pixel] matrix of convolutions with few channels
-  kActivated,     // dz = dy * f'(y) of the rows in hand
-  kPlaneSums,     // bias gradients in the making
-  kLookups,       // positions of an embedding by entry, shared
-  kLookupBounds,  // where those of each entry begin, shared
+  kOutputTile,           // a tile of output in blocks of 16 channels, before it goes to planes
+  kWeights,              // packed weights, shared by all threads of a call
+  kBias,                 // bias padded to whole blocks, shared
+  kInputBand,            // packed rows of the input image
+  kGradientBand,         // packed rows of the output gradient
+  kPartialSums,          // weight gradients of parts of the batch, shared
+  kPatches,              // [tap][pixel] matrix of convolutions with few channels
+  kActivated,            // dz = dy * f'(y) of the rows in hand
+  kPlaneSums,            // bias gradients in the making
+  kLookups,              // positions of an embedding by entry, shared
+  kLookupBounds,         // where those of each entry begin, shared
+  kNormalizationSums,    // moments, then gradient sums, of parts of the data of a normalization; shared
+  kNormalizationValues,  // numbers made of them, or gamma and beta spread over a sample; shared
 };
 
 }  // namespace openbnns

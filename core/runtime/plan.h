@@ -13,6 +13,7 @@ struct Call {
   int64_t stride[kMaxSlots] = {};  // elements from one sample to the next; unused for parameters
   uint32_t accumulate = 0;         // bit s set: the gradient in slot s is added to what the buffer holds
   int threads = 1;
+  bool training = false;  // filters that behave differently in training: keep what backward needs
 
   bool adds(int slot) const { return accumulate >> slot & 1; }
 };
@@ -28,6 +29,12 @@ class Plan {
   virtual ~Plan() = default;
   virtual void forward(const Call& call) = 0;
   virtual void backward(const Call& call) = 0;
+
+  // Samples of the training forward that backward would differentiate, 0 if there was none; -1 for plans whose backward
+  // needs no forward before it.
+  virtual int64_t trained_batch() const { return -1; }
+  // Drops what a training forward kept.
+  virtual void forget() {}
 };
 
 }  // namespace openbnns
