@@ -108,16 +108,32 @@ std::shared_ptr<Plan> quantization(bool dequantizes, int from, int to, const Int
 }
 
 // numbers: epsilon, momentum; readings: torch_moving, slope_from_input
-std::shared_ptr<Plan> normalization(int kind, const Ints& size, int axis, int64_t groups,
-                                    const std::vector<float>& numbers, const std::vector<bool>& readings,
-                                    const Ints& beta_size, const Ints& gamma_size, const Activation& activation) {
+NormalizationShape normalization_shape(int kind, const Ints& size, int axis, int64_t groups,
+                                       const std::vector<float>& numbers, const std::vector<bool>& readings,
+                                       const Ints& beta_size, const Ints& gamma_size) {
   NormalizationShape s{kind,          size.at(0),    size.at(1),     size.at(2),     axis, groups,
                        numbers.at(0), numbers.at(1), readings.at(0), readings.at(1), {},   {}};
   for (size_t i = 0; i < 3; i++) {
     s.beta_size[i] = beta_size.at(i);
     s.gamma_size[i] = gamma_size.at(i);
   }
-  return kernels().make_normalization(s, activation_spec(activation));
+  return s;
+}
+
+std::shared_ptr<Plan> normalization(int kind, const Ints& size, int axis, int64_t groups,
+                                    const std::vector<float>& numbers, const std::vector<bool>& readings,
+                                    const Ints& beta_size, const Ints& gamma_size, const Activation& activation) {
+  return kernels().make_normalization(
+      normalization_shape(kind, size, axis, groups, numbers, readings, beta_size, gamma_size),
+      activation_spec(activation));
+}
+
+// first: the plan of the first layer; the others as for a normalization
+std::shared_ptr<Plan> fused(std::shared_ptr<Plan> first, bool arithmetic, int kind, const Ints& size, int axis,
+                            int64_t groups, const std::vector<float>& numbers, const std::vector<bool>& readings,
+                            const Ints& beta_size, const Ints& gamma_size, const Activation& activation) {
+  FusedShape s{arithmetic, normalization_shape(kind, size, axis, groups, numbers, readings, beta_size, gamma_size)};
+  return kernels().make_fused(std::move(first), s, activation_spec(activation));
 }
 
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
@@ -186,6 +202,8 @@ NB_MODULE(_core, m) {
   m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
   m.def("normalization", &normalization, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
         "beta_size"_a, "gamma_size"_a, "activation"_a);
+  m.def("fused", &fused, "first"_a, "arithmetic"_a, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a,
+        "readings"_a, "beta_size"_a, "gamma_size"_a, "activation"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,
         "training"_a = false);
 

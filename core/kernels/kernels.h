@@ -139,6 +139,21 @@ struct NormalizationShape {
   int64_t beta_size[3] = {}, gamma_size[3] = {};
 };
 
+// A chain: the plan of a first layer, whose output is the input of a normalization. Slots 0 to 7 are those of the first
+// layer (Slot or ArithmeticSlot), Y or OUT being the output of the chain and DY or DOUT its gradient.
+enum FusedSlot {
+  kFusedBeta = 8,
+  kFusedGamma,
+  kFusedBetaGradient,
+  kFusedGammaGradient,
+  kFusedMovingMean,
+  kFusedMovingVariance
+};
+struct FusedShape {
+  bool arithmetic = false;  // the slots of the first layer are those of arithmetic
+  NormalizationShape normalization;
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -157,6 +172,8 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
   std::unique_ptr<Plan> (*make_normalization)(const NormalizationShape&, const ActivationSpec&);
+  // The first layer has the Identity activation in training; the activation is that of the normalization.
+  std::unique_ptr<Plan> (*make_fused)(std::shared_ptr<Plan> first, const FusedShape&, const ActivationSpec&);
 };
 
 const Kernels& kernels_base();

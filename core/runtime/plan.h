@@ -7,7 +7,7 @@ namespace openbnns {
 // One run of a plan. Slots are numbered by the family (see the enums below); an absent tensor has a null
 // address. All data is float32 in canonical form: C order, one sample packed, samples `stride` elements apart.
 struct Call {
-  static constexpr int kMaxSlots = 12;
+  static constexpr int kMaxSlots = 16;
   int64_t batch = 1;
   float* address[kMaxSlots] = {};
   int64_t stride[kMaxSlots] = {};  // elements from one sample to the next; unused for parameters
