@@ -38,6 +38,12 @@ HERE = {
     "arithmetic_add": ("arith.Add.fwd", "arith.generic_reject"),
     "arithmetic_add_backward": ("arith.Add.bwd",),
     "arithmetic_square": ("arith.Square.fwd",),
+    "fused_fc_bn_forward": ("fused.fc_norm.fwd", "fused.inputs1.fwd", "fn.BNNSFusedFilterApplyBatch"),
+    "fused_fc_bn_backward": ("fused.fc_norm.bwd", "fused.param_order", "fn.BNNSFusedFilterApplyBackwardBatch"),
+    "fused_add_bn": ("fused.arith_norm.fwd", "fused.inputs2.fwd", "fn.BNNSFusedFilterApplyMultiInputBatch"),
+    "fused_add_bn_backward": (
+        "fused.arith_norm.bwd", "fused.inputs2.bwd", "fn.BNNSFusedFilterApplyBackwardMultiInputBatch",
+    ),
     "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
     "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
@@ -51,7 +57,6 @@ HERE = {
 # Families that are not built yet; each moves up when its family arrives.
 LATER = {
     "normalization": ["layernorm_forward", "layernorm_backward"],
-    "fused": ["fused_fc_bn_forward", "fused_fc_bn_backward", "fused_add_bn", "fused_add_bn_backward"],
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
     "permute, padding, resize, gram": [
         "permute_forward",
@@ -384,3 +389,77 @@ def test_quantizer(case: dict[str, Any], engine: str) -> None:
     with openbnns.engine(engine):
         succeed(capi.BNNSDirectApplyQuantizer(p, None, 1, 0, 0))
     close(y, case, "y")
+
+
+def fused(case: dict[str, Any]) -> tuple[Any, Tensor]:
+    """A fully connected or an addition layer, then batch normalization."""
+    setup = setup_of(case)
+    inputs = case["inputs"] if "weights" in case["inputs"] or "beta" in case["inputs"] else None
+    inputs = inputs or OBSERVED[case["setup"]["same_as"]]["inputs"]
+    t = tensor(setup["i"])
+    count = t.count
+    norm = capi.BNNSLayerParametersNormalization(
+        i_desc=t.descriptor(), o_desc=t.descriptor(), beta_desc=vector(count).descriptor(floats(inputs["beta"])),
+        gamma_desc=vector(count).descriptor(floats(inputs["gamma"])), epsilon=setup["epsilon"],
+    )  # fmt: skip
+    if setup["layers"][0] == "FullyConnected":
+        w = Tensor(capi.BNNSDataLayoutRowMajorMatrix, (count, count)).descriptor(floats(inputs["weights"]))
+        first: Any = capi.BNNSLayerParametersFullyConnected(
+            i_desc=t.descriptor(), o_desc=t.descriptor(), w_desc=w, bias=t.descriptor(floats(inputs["bias"]))
+        )
+        kind = capi.BNNSFullyConnected
+    else:
+        a, b, y = (capi.BNNSDescriptorType[f"BNNS{role}"] for role in setup["roles"])
+        block = capi.BNNSArithmeticBinary(
+            in1=t.descriptor(), in1_type=a, in2=t.descriptor(), in2_type=b, out=t.descriptor(), out_type=y
+        )
+        first = capi.BNNSLayerParametersArithmetic(
+            arithmetic_function=capi.BNNSArithmeticAdd, arithmetic_function_fields=block
+        )
+        kind = capi.BNNSArithmetic
+    return created(capi.BNNSFilterCreateFusedLayer(2, [kind, capi.BNNSBatchNorm], [first, norm])), t
+
+
+def fused_forward(made: Any, i: dict[str, Any], y: Any) -> None:
+    if "x" in i:
+        succeed(capi.BNNSFusedFilterApplyBatch(made, i["batch_size"], floats(i["x"]), 2, y, 2, True))
+    else:
+        operands = [floats(i["a"]), floats(i["b"])]
+        succeed(capi.BNNSFusedFilterApplyMultiInputBatch(made, i["batch_size"], 2, operands, [2, 2], y, 2, True))
+
+
+@observed("fused_fc_bn_forward", "fused_add_bn")
+def test_fused(case: dict[str, Any], engine: str) -> None:
+    y = floats(np.full(4, np.nan))
+    with openbnns.engine(engine):
+        fused_forward(fused(case)[0], case["inputs"], y)
+    close(y, case, "y")
+
+
+@observed("fused_fc_bn_backward", "fused_add_bn_backward")
+def test_fused_backward(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    memory = {name: floats(np.full(len(values), np.nan)) for name, values in case["expected"].items()}
+    with openbnns.engine(engine):
+        made, t = fused(case)
+        fused_forward(made, i, floats([np.nan] * 4))
+        delta = {name: vector(2).descriptor(memory[name]) for name in memory}
+        dy = t.descriptor(floats(i["dy"]))
+        if "x" in i:
+            delta["dw"] = Tensor(capi.BNNSDataLayoutRowMajorMatrix, (2, 2)).descriptor(memory["dw"])
+            slots = [delta[name] for name in ("dw", "db", "dbeta", "dgamma")]
+            succeed(
+                capi.BNNSFusedFilterApplyBackwardBatch(
+                    made, i["batch_size"], floats(i["x"]), 2, delta["dx"], 2, None, 0, dy, 2, slots
+                )
+            )
+        else:
+            slots = [delta["dbeta"], delta["dgamma"]]
+            succeed(
+                capi.BNNSFusedFilterApplyBackwardMultiInputBatch(
+                    made, i["batch_size"], 2, [floats(i["a"]), floats(i["b"])], [2, 2], [delta["da"], delta["db"]], [2, 2],
+                    None, 0, dy, 2, slots,
+                )
+            )  # fmt: skip
+    for name, values in memory.items():
+        close(values, case, name)

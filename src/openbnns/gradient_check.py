@@ -22,6 +22,7 @@ from . import engines
 from .capi.structs import BNNSNDArrayDescriptor
 from .descriptors import View
 from .engines.reference import activation as reference_activation
+from .engines.reference import fused as reference_fused
 from .engines.reference import loss as reference_loss
 from .engines.reference import pooling as reference_pooling
 from .engines.reference.activation import Function as ActivationKind
@@ -34,6 +35,7 @@ from .filters._tensors import Caller, Operand, Parameter
 from .filters.activation import ActivationFilter
 from .filters.arithmetic import Arithmetic
 from .filters.embedding import Embedding
+from .filters.fused import Fused
 from .filters.loss import Loss
 from .filters.pooling import Pooling
 from .layers._base import Layer
@@ -136,6 +138,9 @@ class Subject(ABC):
     """What gradcheck needs to know about a family of filters. Values are float64 arrays by name, batch axis first."""
 
     inputs: Sequence[str]
+    floor: float = 0.0
+    """Share of the largest gradient below which one counts as zero: a bias before a normalization has no effect, and
+    what float32 makes of its gradient is rounding."""
 
     @abstractmethod
     def draw(self, random: np.random.Generator) -> dict[str, Array]:
@@ -182,9 +187,12 @@ class _Check:
         y = self.subject.forward(values)
         v = _float32_numbers(self.random.standard_normal(y.shape))
         gradients = self.subject.backward(values, v)
-        return [self._row(name, values, y, v, gradient) for name, gradient in gradients.items()]
+        least = self.subject.floor * max((float(np.linalg.norm(g)) for g in gradients.values()), default=0.0)
+        return [self._row(name, values, y, v, gradient, least) for name, gradient in gradients.items()]
 
-    def _row(self, name: str, values: dict[str, Array], y: Array, v: Array, gradient: Array) -> GradientRow:
+    def _row(
+        self, name: str, values: dict[str, Array], y: Array, v: Array, gradient: Array, least: float
+    ) -> GradientRow:
         u = self.random.standard_normal(values[name].shape)
         h = self.step
 
@@ -195,7 +203,7 @@ class _Check:
         numeric = float(np.vdot(v, after - before)) / (2 * h)
         analytic = float(np.vdot(gradient, u))
         # Rounding in float32 is relative to the terms of the sum, not to a result in which they may cancel.
-        scale = max(abs(numeric), abs(analytic), float(np.linalg.norm(gradient * u)))
+        scale = max(abs(numeric), abs(analytic), float(np.linalg.norm(gradient * u)), least)
         error = abs(analytic - numeric) / scale if scale > 0 else abs(analytic - numeric)
         slopes = [float(np.vdot(v, after - y)) / h, float(np.vdot(v, y - before)) / h]
         bend = abs(slopes[0] - slopes[1])
@@ -558,8 +566,79 @@ class _EmbeddingSubject(Subject):
         return {"dictionary": dw.read()}
 
 
+class _FusedSubject(Subject):
+    """Fused chains in training: statistics of the batch, so that samples depend on each other."""
+
+    floor = 1e-3
+
+    def __init__(self, filter: Fused) -> None:
+        if filter.normalization is None:
+            raise Problem("gradcheck: a chain that ends in a quantization has no gradient.")
+        self.filter, self.norm = filter, filter.normalization
+        count = len(filter.inputs)
+        self.inputs = ["input"] if count == 1 else [f"input_{'abc'[i]}" for i in range(count)]
+        self.first = _ArithmeticSubject(filter.first) if isinstance(filter.first, Arithmetic) else None
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        if self.first is not None:
+            return self.first.draw(random)
+        return {"input": _random_numbers(random, (BATCH, *self.filter.inputs[0].shape))}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if self.first is not None:
+            return self.first.given(inputs)
+        if len(inputs) != 1:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but the first layer has one.")
+        return {"input": _checked_input(inputs[0], self.filter.inputs[0].shape, "input")}
+
+    def parameters(self) -> dict[str, Array]:
+        return {name: p.read(np.float64) for name, p in self.filter.slots.items() if p is not None}
+
+    def _batch(self, values: dict[str, Array]) -> int:
+        return max(len(values[name]) for name in self.inputs)
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        first, batch = self.filter.reference_first(), self._batch(values)
+        if not isinstance(first, reference_fused.Arithmetic):
+            first = replace(first, weights=values["weights"], bias=values.get("bias"))
+        h = reference_fused.first_forward(first, [values[name] for name in self.inputs], batch)
+        return reference_fused.normalization.training_forward(
+            self.norm.settings, h.reshape(batch, *self.norm.input.shape), values.get("beta"), values.get("gamma"),
+            self.norm.activation,
+        )[0]  # fmt: skip
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, self._batch(values)
+        operands = [_Tensor(o, len(values[name])) for name, o in zip(self.inputs, f.inputs, strict=True)]
+        data = [tensor.fill(values[name]) for name, tensor in zip(self.inputs, operands, strict=True)]
+        y, dy = _Tensor(f.output, batch), _Tensor(f.output, batch)
+        dy.fill(cotangent)
+        constant = [role == 0 for role in f.first.roles] if isinstance(f.first, Arithmetic) else [False]
+        gradients = {
+            name: _Tensor(o, tensor.batch)
+            for name, o, tensor, skipped in zip(self.inputs, f.inputs, operands, constant, strict=True)
+            if not skipped
+        }
+        gradients |= {name: _Tensor(p, 1) for name, p in f.slots.items() if p is not None}
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        slots, of_inputs = [deltas.get(name) for name in f.slots], [deltas.get(name) for name in self.inputs]
+        rest = (y.memory, 0, dy.descriptor(), 0, slots)
+        moving = [(p, p.read(np.float64)) for p in f.moving if p is not None]  # not to be changed by a check
+        if self.first is not None:
+            count, zeros = len(data), [0] * len(data)
+            f.apply_fused_multi_input_batch(_CALLER, batch, count, data, zeros, y.memory, 0, True)
+            f.apply_backward_fused_multi_input_batch(_CALLER, batch, count, data, zeros, of_inputs, zeros, *rest)
+        else:
+            f.apply_fused_batch(_CALLER, batch, data[0], 0, y.memory, 0, True)
+            f.apply_backward_fused_batch(_CALLER, batch, data[0], 0, of_inputs[0], 0, *rest)
+        for parameter, numbers in moving:
+            parameter.write(numbers)
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
 SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Arithmetic: _ArithmeticSubject,
+    Fused: _FusedSubject,
     Embedding: _EmbeddingSubject,
     Loss: _LossSubject,
     ActivationFilter: _ActivationSubject,

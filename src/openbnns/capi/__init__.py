@@ -26,6 +26,13 @@ from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayer
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
+from .fused import (
+    BNNSFilterCreateFusedLayer,
+    BNNSFusedFilterApplyBackwardBatch,
+    BNNSFusedFilterApplyBackwardMultiInputBatch,
+    BNNSFusedFilterApplyBatch,
+    BNNSFusedFilterApplyMultiInputBatch,
+)
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
     BNNSFilterCreateFullyConnectedLayer,
@@ -59,6 +66,7 @@ __all__ = [
     "BNNSFilterApplyTwoInputBatch",
     "BNNSFilterCreateConvolutionLayer",
     "BNNSFilterCreateFullyConnectedLayer",
+    "BNNSFilterCreateFusedLayer",
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
     "BNNSFilterCreateLayerConvolution",
@@ -70,6 +78,10 @@ __all__ = [
     "BNNSFilterCreatePoolingLayer",
     "BNNSFilterCreateVectorActivationLayer",
     "BNNSFilterDestroy",
+    "BNNSFusedFilterApplyBackwardBatch",
+    "BNNSFusedFilterApplyBackwardMultiInputBatch",
+    "BNNSFusedFilterApplyBatch",
+    "BNNSFusedFilterApplyMultiInputBatch",
     "BNNSGetPointer",
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",

@@ -20,8 +20,20 @@ if TYPE_CHECKING:
     from .fused import Fused
 
 _PARAMETERS = {"weights": (W, DW), "bias": (B, DB), "beta": (BETA, DBETA), "gamma": (GAMMA, DGAMMA)}
-_SHARED = {W, B, BETA, GAMMA, MOVING_MEAN, MOVING_VARIANCE, DW, DB, DBETA, DGAMMA}  # one copy for the batch
 assert (A0, OUT, DA0) == (X, Y, DX)
+
+
+def plan(f: Fused) -> Any:
+    from .. import compat
+    n=f.norm; s=n.settings
+    shape=tuple(n.input.shape)+(1,)*(3-len(n.input.shape))
+    def size(p):
+        if p is None: return [1,1,1] if s.kind==4 else [shape[0],1,1]
+        return list(p.shape)+[1]*(3-len(p.shape))
+    fs=n.activation
+    from ..engines.native._activation import spec
+    from ._activation_rules import output_determines_slope
+    return engines._core.fused(f.first.plan, f.is_arithmetic, s.kind, list(shape), s.axis if len(n.input.shape)==3 else 0, s.groups, [s.epsilon, s.momentum], [s.torch_moving, not output_determines_slope(fs)], size(n.beta), size(n.gamma), spec(fs))
 
 
 def _output_gradient_slot(f: Fused) -> int:
@@ -44,16 +56,21 @@ def _parameter_values(f: Fused) -> dict[int, NDArray[Any]]:
     return {_PARAMETERS[name][0]: p.read(np.float32) for name, p in f.slots.items() if p is not None}
 
 
+def _moving(f: Fused) -> list[tuple[int, Parameter]]:
+    return [(slot, p) for slot, p in zip((MOVING_MEAN, MOVING_VARIANCE), f.moving, strict=True) if p is not None]
+
+
 def _touches_parameters(f: Fused, result: Bound) -> bool:
     """Whether a result lies in memory that the kernel reads parameters from."""
-    return any(result.touches(p.memory) for p in f.all_parameters())
+    held = [p for p in (*f.slots.values(), *f.moving) if p is not None]
+    return any(result.touches(p.memory) for p in held)
 
 
 def forward(f: Fused, batch: int, inputs: list[Bound], y: Bound, training: bool) -> None:
     """Run forward on checked memory."""
     tensors = {X + i: x.read(np.float32) for i, x in enumerate(inputs)} | _parameter_values(f)
-    moving = f.norm.moving_arrays()
-    tensors |= {slot: a for slot, a in zip((MOVING_MEAN, MOVING_VARIANCE), moving, strict=True) if a is not None}
+    moving = [(slot, p, p.read(np.float32)) for slot, p in _moving(f)]
+    tensors |= {slot: numbers for slot, _, numbers in moving}
     target = y.direct()
     if target is None or any(y.overlaps(x) for x in inputs) or _touches_parameters(f, y):
         result = np.empty((batch, *f.output.shape), np.float32)
@@ -61,8 +78,8 @@ def forward(f: Fused, batch: int, inputs: list[Bound], y: Bound, training: bool)
         y.write(result)
     else:
         _run(f, False, batch, tensors | {Y: target}, training=training)
-    if training:
-        f.norm.store_moving(*moving)
+    for _, parameter, numbers in moving if training else ():
+        parameter.write(numbers)
 
 
 def backward(
@@ -96,7 +113,7 @@ def backward(
 def prepare_fast_calls(f: Fused) -> None:
     """Forward in training and in inference, and backward, for arguments that are already as the kernels want them."""
     fixed = _fixed_addresses(f)
-    if fixed is None or not all(o.fast for o in (*f.inputs, f.output)) or not f.runs_fast:
+    if fixed is None or not all(o.fast for o in (*f.inputs, f.output)) or (isinstance(f.first, Arithmetic) and f.first.splits_ties):
         return
     core = engines._core
     inputs = [
@@ -119,7 +136,7 @@ def _fixed_addresses(f: Fused) -> list[tuple[int, int, int]] | None:
     """Slot, address and size of everything that is the same at every call; ``None`` if something must be staged."""
     held = {_PARAMETERS[name][0]: p for name, p in f.slots.items() if p is not None}
     fixed = []
-    for slot, parameter in (held | f.moving_slots()).items():
+    for slot, parameter in (held | dict(_moving(f))).items():
         if parameter.address is None:
             return None
         fixed.append((slot, parameter.address, parameter.view.count))
@@ -152,6 +169,3 @@ def _backward_arguments(f: Fused) -> list[Any]:
         )
     return arguments
 
-
-def held_parameters(*parameters: Parameter | None) -> list[Parameter]:
-    return [p for p in parameters if p is not None]

@@ -317,6 +317,13 @@ class Parameter:
         else:
             self._bound.write(values[None])
 
+    def write(self, numbers: NDArray[Any]) -> None:
+        """Change the values, which are given in canonical order."""
+        if self.fixed is not None:
+            self.fixed[...] = numbers
+        else:
+            self._bound.write(np.asarray(numbers)[None])
+
     def bind_delta(self, who: str, descriptor: Any) -> Bound:
         """Check the descriptor of this parameter's gradient."""
         view = resolve_delta(descriptor, who, self.view, output=True)

@@ -116,6 +116,11 @@ class Fused(Filter):
         return None if isinstance(self.first, Arithmetic) else self.first.bias
 
     @property
+    def moving(self) -> list[Parameter | None]:
+        """Moving mean and variance, which a training forward updates."""
+        return [] if self.normalization is None else [self.normalization.moving_mean, self.normalization.moving_variance]
+
+    @property
     def slots(self) -> dict[str, Parameter | None]:
         """The parameters that ``delta_parameters`` has places for, in order."""
         if self.normalization is None:
@@ -257,21 +262,24 @@ class Fused(Filter):
     def _run_forward_reference(
         self, batch: int, inputs: list[Bound], y: Bound, training: bool
     ) -> tuple[State | None, NDArray[Any] | None]:
-        n = self._norm
+        n = self.norm
         first, numbers = self.reference_first(), [x.read(np.float64) for x in inputs]
         h = reference.first_forward(first, numbers, batch).reshape(batch, *n.input.shape)
-        beta, gamma = n.read(n.beta, np.float64), n.read(n.gamma, np.float64)
-        moving = n.read_moving(np.float64)
+        beta, gamma = _values(n.beta), _values(n.gamma)
+        moving = Moving(_values(n.moving_mean), _values(n.moving_variance))
         if not training:
             y.write(reference.normalization.inference_forward(n.settings, h, beta, gamma, n.activation, moving))
             return None, None
         result, state, moved = reference.normalization.training_forward(n.settings, h, beta, gamma, n.activation, moving)
         y.write(result)
-        n.write_moving(moved)
+        for parameter, numbers in ((n.moving_mean, moved.mean), (n.moving_variance, moved.variance)):
+            if parameter is not None and numbers is not None:
+                parameter.write(numbers)
         return state, h
 
     @property
-    def _norm(self) -> Normalization:
+    def norm(self) -> Normalization:
+        """The last layer, which must be a normalization."""
         assert isinstance(self.last, Normalization)
         return self.last
 
@@ -397,7 +405,7 @@ class Fused(Filter):
         self, names: list[str], inputs: list[Bound | None], caller: Caller, y: Bound | None, results: dict[str, Bound]
     ) -> None:
         """Refuse a call that lacks what its gradients need."""
-        if y is None and self._norm.activation.function != ActivationKind.IDENTITY:
+        if y is None and self.norm.activation.function != ActivationKind.IDENTITY:
             raise Problem(
                 f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
                 "Pass the output of the forward call."
@@ -482,7 +490,7 @@ class Fused(Filter):
     def _run_backward_reference(
         self, trained: Trained, inputs: list[Bound | None], y: Bound | None, dy: Bound, results: dict[str, Bound]
     ) -> None:
-        n = self._norm
+        n = self.norm
         assert trained.state is not None
         shapes = [(trained.batch if b else 1, *o.shape) for o, b in zip(self.inputs, self.batched, strict=True)]
         of_inputs, of_parameters = reference.backward(
@@ -490,8 +498,8 @@ class Fused(Filter):
             n.settings,
             trained.state,
             [None if x is None else x.read(np.float64) for x in inputs],
-            n.read(n.beta, np.float64),
-            n.read(n.gamma, np.float64),
+            _values(n.beta),
+            _values(n.gamma),
             None if y is None else y.read(np.float64),
             dy.read(np.float64),
             n.activation,
@@ -515,6 +523,10 @@ class Fused(Filter):
         for name, numbers in total.items():
             result = results[name]
             result.write(numbers.reshape(result.batch, *result.shape))
+
+
+def _values(parameter: Parameter | None) -> NDArray[Any] | None:
+    return None if parameter is None else parameter.read(np.float64)
 
 
 def _check_flag(value: Any, who: str) -> bool:

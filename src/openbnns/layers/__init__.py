@@ -4,12 +4,32 @@ See :mod:`openbnns.layers._base` for the rules that all layers share.
 """
 
 from ._base import BinaryLayer, Gradients, InputGradient, InputGradients, Layer, UnaryLayer
+from ._fused_parameters import (
+    FusableLayerParameters,
+    FusedBinaryArithmeticParameters,
+    FusedConvolutionParameters,
+    FusedDequantizationParameters,
+    FusedFullyConnectedParameters,
+    FusedNormalizationParameters,
+    FusedQuantizationParameters,
+    FusedTernaryArithmeticParameters,
+    FusedUnaryArithmeticParameters,
+)
 from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .convolution import ConvolutionLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
+from .fused import (
+    FusedConvolutionNormalizationLayer,
+    FusedFullyConnectedNormalizationLayer,
+    FusedGradients,
+    FusedGradients2,
+    FusedGradients3,
+    FusedLayer,
+    FusedParametersLayer,
+)
 from .loss import LossLayer, LossResult
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
@@ -22,6 +42,22 @@ __all__ = [
     "ConvolutionLayer",
     "EmbeddingLayer",
     "FullyConnectedLayer",
+    "FusableLayerParameters",
+    "FusedBinaryArithmeticParameters",
+    "FusedConvolutionNormalizationLayer",
+    "FusedConvolutionParameters",
+    "FusedDequantizationParameters",
+    "FusedFullyConnectedNormalizationLayer",
+    "FusedFullyConnectedParameters",
+    "FusedGradients",
+    "FusedGradients2",
+    "FusedGradients3",
+    "FusedLayer",
+    "FusedNormalizationParameters",
+    "FusedParametersLayer",
+    "FusedQuantizationParameters",
+    "FusedTernaryArithmeticParameters",
+    "FusedUnaryArithmeticParameters",
     "Gradients",
     "InputGradient",
     "InputGradients",

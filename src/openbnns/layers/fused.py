@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..errors import BNNSError, Problem, as_exception
+from ..errors import BNNSError, LayerApplyError, Problem, as_exception
 from ..filters._tensors import Caller
 from ..filters.fused import Fused
 from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, Layer, reworded
@@ -139,7 +139,7 @@ class FusedLayer(Layer):
                 f"{caller.function} of this layer takes {', '.join(names)}, each once, by position or by name; got {got}.",
                 kind=TypeError,
             )
-            raise as_exception(problem, self._apply_error)
+            raise as_exception(problem, LayerApplyError)
         return [*tensors, *(named.get(name) for name in names[len(tensors) :])]
 
     # Forward.
