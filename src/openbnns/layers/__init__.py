@@ -8,6 +8,7 @@ from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .convolution import ConvolutionLayer
+from .dropout import DropoutLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
 from .pooling import PoolingGradients, PoolingLayer
@@ -19,6 +20,7 @@ __all__ = [
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
+    "DropoutLayer",
     "FullyConnectedLayer",
     "Gradients",
     "InputGradient",
