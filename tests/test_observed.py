@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import openbnns
 from cases._base import Act, created, succeed
-from helpers import FLOAT32, VECTOR, Tensor, vector
+from helpers import FLOAT32, INT32, VECTOR, Tensor, vector
 from openbnns import capi
 
 OBSERVED = {
@@ -41,6 +42,9 @@ HERE = {
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
     "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
     "dropout_half": ("dropout.fwd", "dropout.seed", "fn.BNNSFilterCreateLayerDropout"),
+    "embedding_first_major": ("embed.fwd", "fn.BNNSFilterCreateLayerEmbedding"),
+    "embedding_last_major": ("embed.fwd", "embed.padding"),
+    "embedding_inf_norm": ("embed.maxnorm",),
     "quantize": ("quant.Quantize", "fn.BNNSDirectApplyQuantizer"),
     "dequantize": ("quant.Dequantize", "fn.BNNSDirectApplyQuantizer"),
 }
@@ -65,13 +69,7 @@ LATER = {
         "matmul_direct_broadcast",
         "contraction_transpose",
     ],
-    "reduction, dropout, embedding": [
-        "reduction_sum",
-        "reduction_max_width",
-        "embedding_first_major",
-        "embedding_last_major",
-        "embedding_inf_norm",
-    ],
+    "reduction, dropout": ["reduction_sum", "reduction_max_width", "dropout_half"],
     "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
     "optimizer, clipping, norms": [
         "sgd_plain",
@@ -371,6 +369,24 @@ def test_dropout(case: dict[str, Any], engine: str) -> None:
     for y in results:
         assert np.all((y == 0) | (np.abs(y - x / (1 - setup["rate"])) <= case["tol"]))
     assert np.any(results[0] != results[1])
+
+
+@observed("embedding_first_major", "embedding_last_major", "embedding_inf_norm")
+def test_embedding(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    p = capi.BNNSLayerParametersEmbedding(
+        i_desc=replace(tensor(setup["i"]), data_type=INT32).descriptor(),
+        o_desc=tensor(setup["o"]).descriptor(),
+        dictionary=tensor(setup["dictionary"]).descriptor(floats(i["dictionary"])),
+        padding_idx=2**64 - 1 if setup["padding_idx"] == "SIZE_MAX" else setup["padding_idx"],
+        max_norm=setup["max_norm"],
+        norm_type=np.inf if setup.get("norm") == "infinity" else 0.0,
+    )
+    with openbnns.engine(engine):
+        made = created(capi.BNNSFilterCreateLayerEmbedding(p))
+        succeed(capi.BNNSFilterApply(made, np.array(i["indices"], np.int32), y))
+    close(y, case, "y")
 
 
 @observed("quantize", "dequantize")

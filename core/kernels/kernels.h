@@ -98,6 +98,19 @@ struct LossShape {
   YoloShape yolo;
 };
 
+// Slots of one-input filters; x holds indices instead of floats: [positions], unsigned, all below `entries`.
+// w and dw: [entries][item], y and dy: [positions][item]; with item_major [item][entries] and [item][positions].
+struct EmbeddingShape {
+  int64_t positions, entries, item;
+  int index_bytes;  // 4 or 8
+  bool item_major = false;
+  int64_t padding = -1;                // entry that reads as zeros and has no gradient; -1: none
+  float max_norm = 0;                  // entries with a larger p-norm are scaled down to it; 0: none are
+  float norm_type = 2;                 // p, infinity included
+  bool by_frequency = false;           // the gradient of an entry is divided by the number of its lookups
+  bool renormalizes_in_place = false;  // max_norm scales the entries of w that are looked up, not what is read
+};
+
 enum class NumberType { kInt8, kUInt8, kInt16, kUInt16, kInt32, kUInt32, kInt64, kUInt64, kFloat32, kFloat64 };
 
 // One sample is [outer][length][inner]; slots W and B hold scale and bias as floats, each null, or one value (length
@@ -135,6 +148,7 @@ struct Kernels {
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
+  std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
   std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);
 };

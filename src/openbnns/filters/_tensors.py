@@ -310,6 +310,13 @@ class Parameter:
             return self.fixed.astype(dtype, copy=False)
         return np.asarray(self._bound.read(dtype)[0])
 
+    def write(self, values: NDArray[Any]) -> None:
+        """Replace the values, in the filter's copy or in the caller's memory, which must be writable."""
+        if self.fixed is not None:
+            self.fixed[...] = values
+        else:
+            self._bound.write(values[None])
+
     def bind_delta(self, who: str, descriptor: Any) -> Bound:
         """Check the descriptor of this parameter's gradient."""
         view = resolve_delta(descriptor, who, self.view, output=True)

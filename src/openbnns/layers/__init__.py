@@ -9,6 +9,7 @@ from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .convolution import ConvolutionLayer
 from .dropout import DropoutLayer
+from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
 from .pooling import PoolingGradients, PoolingLayer
@@ -21,6 +22,7 @@ __all__ = [
     "BinaryLayer",
     "ConvolutionLayer",
     "DropoutLayer",
+    "EmbeddingLayer",
     "FullyConnectedLayer",
     "Gradients",
     "InputGradient",
