@@ -69,7 +69,7 @@ LATER = {
         "matmul_direct_broadcast",
         "contraction_transpose",
     ],
-    "reduction, dropout": ["reduction_sum", "reduction_max_width", "dropout_half"],
+    "reduction": ["reduction_sum", "reduction_max_width"],
     "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
     "optimizer, clipping, norms": [
         "sgd_plain",
