@@ -43,7 +43,6 @@ LATER: set[str] = {
     "BNNSDirectApplyReduction",
     "BNNSDirectApplyTopK",
     "BNNSFilterCreateLayerBroadcastMatMul",
-    "BNNSFilterCreateLayerDropout",
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerNormalization",

@@ -17,6 +17,7 @@ std::unique_ptr<Plan> make_quantization(const QuantizationShape& shape);
 std::unique_ptr<Plan> make_normalization(const NormalizationShape& shape, const ActivationSpec& activation);
 std::unique_ptr<Plan> make_fused(std::shared_ptr<Plan> first, const FusedShape& shape,
                                  const ActivationSpec& activation);
+std::unique_ptr<Plan> make_dropout(const DropoutShape& shape);
 double peak_gflop(int64_t iterations);
 
 }  // namespace OPENBNNS_ISA

@@ -19,6 +19,7 @@ from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .convolution import ConvolutionLayer
+from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .fused import (
@@ -40,6 +41,7 @@ __all__ = [
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
+    "DropoutLayer",
     "EmbeddingLayer",
     "FullyConnectedLayer",
     "FusableLayerParameters",
