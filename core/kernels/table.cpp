@@ -21,6 +21,8 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::integer_linear_saturate,
                              isa::make_pooling,
                              isa::make_loss,
+                             isa::make_embedding,
+                             isa::make_quantization,
                              isa::make_normalization};
   return table;
 }
