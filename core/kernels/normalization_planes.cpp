@@ -145,6 +145,15 @@ class Planes final : public NormalizationForm {
   const float* plane(const ConstSamples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
   float* plane(const Samples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
 
+  // Channels of a batch normalization that go through memory together: small planes of one channel lie far apart, those
+  // of neighbouring channels side by side. Their data should fit the second-level cache.
+  int64_t sets_at_once(int64_t batch, int workers) const {
+    constexpr int64_t kRun = 4096, kCached = 65536;  // floats: side by side; of one tensor in the cache
+    if (shape_.kind != kBatchNorm) return 1;
+    int64_t wished = std::min((kRun + pixels_ - 1) / pixels_, kCached / std::max<int64_t>(1, batch * pixels_));
+    return std::max<int64_t>(1, std::min(wished, shape_.channels / (2 * workers)));
+  }
+
   // measure every unit (if asked to), settle every set, write every unit
   template <class Measure, class Settle, class Write>
   void sweep(int64_t batch, int threads, bool measures, Measure measure, Settle settle, Write write) const {
@@ -153,12 +162,16 @@ class Planes final : public NormalizationForm {
     const int workers = workers_for(planes * pixels_, threads);
     const bool whole_sets = workers == 1 || sets.count % workers == 0 || sets.count >= 4 * workers;
     if (whole_sets) {
-      dynamic_items(workers, sets.count, [&](int64_t s) {
+      const int64_t width = sets_at_once(batch, workers);
+      dynamic_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
+        const int64_t first = item * width, last = std::min(sets.count, first + width);
         for (int64_t j = 0; measures && j < sets.planes; j++)
-          for (int64_t u = 0; u < units_; u++) measure(place(s, j), u);
-        settle(s);
+          for (int64_t s = first; s < last; s++)
+            for (int64_t u = 0; u < units_; u++) measure(place(s, j), u);
+        for (int64_t s = first; s < last; s++) settle(s);
         for (int64_t j = 0; j < sets.planes; j++)
-          for (int64_t u = 0; u < units_; u++) write(s, place(s, j), u);
+          for (int64_t s = first; s < last; s++)
+            for (int64_t u = 0; u < units_; u++) write(s, place(s, j), u);
       });
       return;
     }

@@ -60,6 +60,7 @@ Moments block_moments(const float* x, int64_t count) {
   return shifted_moments(middle, total(first), total(second), count);
 }
 
+// Results are written in whole lines also where they are not streamed: a store across two lines costs two.
 template <bool kStream, bool kKeep, bool kRectify>
 void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t count) {
   const Vec center = splat(a.center), scale = splat(a.scale), shift = splat(a.shift);
@@ -70,7 +71,7 @@ void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t cou
   };
   const bool aligned = kKeep && (reinterpret_cast<uintptr_t>(keep) - reinterpret_cast<uintptr_t>(y)) % sizeof(Vec) == 0;
   auto loop = [&](auto stream_keep) {
-    over_vectors<kStream>(
+    over_vectors<true>(
         y, count,
         [&](int64_t i) {
           Vec v = load(x + i);
@@ -132,7 +133,7 @@ void gradient_loop(float center, InputGradient g, const BackwardRun& r, float* d
   auto value = [&](Vec dy, Vec y, Vec x) {
     return by_dz * (kRectify ? rectified(dy, y) : dy) + (by_distance * (x - c) + rest);
   };
-  over_vectors<kStream>(
+  over_vectors<true>(
       dx, r.count,
       [&](int64_t i) {
         Vec v = value(load(r.dy + i), kRectify ? load(r.y + i) : Vec{}, load(r.x + i));
