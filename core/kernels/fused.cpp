@@ -1,11 +1,13 @@
 // Fused chains: h = first(inputs), y = f(normalize(h)), and their gradients.
 //
 // In training h goes to memory of the plan, where backward finds it; nothing else between the layers outlives a call.
-// In inference h goes to y, which is normalized in place.
+// In inference h goes to y, which is normalized in place. Arithmetic of planes is computed inside the sweeps of the
+// normalization: h is measured while it is in the cache, and its gradient is never in memory.
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
+#include "kernels/fused_arithmetic.h"
 #include "kernels/kept_memory.h"
 #include "kernels/makers.h"
 #include "kernels/normalization.h"
@@ -16,13 +18,45 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
+class ArithmeticMaker final : public PlaneMaker {
+ public:
+  ArithmeticMaker(const PlaneArithmetic& arithmetic, const Call& call, Samples h, int64_t plane)
+      : arithmetic_(arithmetic), call_(call), h_(h), plane_(plane) {}
+  void make(int64_t n, int64_t channel, int64_t first, int64_t count) const override {
+    arithmetic_.forward(call_, n, channel, first, count, h_.sample(n) + channel * plane_ + first);
+  }
+
+ private:
+  const PlaneArithmetic& arithmetic_;
+  const Call& call_;
+  const Samples h_;
+  const int64_t plane_;
+};
+
+class ArithmeticTaker final : public PlaneTaker {
+ public:
+  ArithmeticTaker(const PlaneArithmetic& arithmetic, const Call& call) : arithmetic_(arithmetic), call_(call) {}
+  void take(int64_t n, int64_t channel, int64_t first, int64_t count, const float* h, const float* dh) const override {
+    arithmetic_.backward(call_, n, channel, first, count, h, dh);
+  }
+
+ private:
+  const PlaneArithmetic& arithmetic_;
+  const Call& call_;
+};
+
 class Fused final : public Plan {
  public:
   Fused(std::shared_ptr<Plan> first, const FusedShape& shape, const ActivationSpec& activation)
       : first_(std::move(first)),
         shape_(shape),
         normalizer_(shape.normalization, activation),
-        sample_(shape.normalization.channels * shape.normalization.height * shape.normalization.width) {}
+        plane_(shape.normalization.height * shape.normalization.width),
+        sample_(shape.normalization.channels * plane_) {
+    const ArithmeticShape* arithmetic = first_->plain_arithmetic();
+    if (arithmetic && normalizer_.plane_wise() && PlaneArithmetic::takes(*arithmetic))
+      arithmetic_ = std::make_unique<PlaneArithmetic>(*arithmetic);
+  }
 
   void forward(const Call& call) override {
     NormalizationForward last;
@@ -35,19 +69,14 @@ class Fused final : public Plan {
     last.moving_mean = call.address[kFusedMovingMean];
     last.moving_variance = call.address[kFusedMovingVariance];
     if (!call.training) {
-      first_->forward(inner(call));
       last.x = last.y;
-      return normalizer_.forward(last);
+      return normalize(call, last.y, last);
     }
     std::lock_guard<std::mutex> alone(state_);
     normalizer_.forget();
     boundary_ = {memory_.room(call.batch * sample_, last.y.data), sample_};
-    Call into = inner(call);
-    into.address[OUT] = boundary_.data;
-    into.stride[OUT] = boundary_.stride;
-    first_->forward(into);
     last.x = last.keep = boundary_;
-    normalizer_.forward(last);
+    normalize(call, boundary_, last);
   }
 
   // y = f(normalize(h)): dbeta, dgamma and dh; h = first(inputs): the rest, with dh arriving.
@@ -69,6 +98,11 @@ class Fused final : public Plan {
     last.add_dgamma = call.adds(kFusedGammaGradient);
     if (!reaches_first(call)) return normalizer_.backward(last);
 
+    if (arithmetic_ && arithmetic_->gives_gradients(call)) {
+      ArithmeticTaker taker(*arithmetic_, call);
+      last.taker = &taker;
+      return normalizer_.backward(last);
+    }
     float* dh = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
     last.dx = {dh, sample_};
     normalizer_.backward(last);
@@ -84,6 +118,20 @@ class Fused final : public Plan {
   void forget() override { normalizer_.forget(); }
 
  private:
+  // h = first(inputs), then y from h
+  void normalize(const Call& call, Samples h, NormalizationForward& last) {
+    if (arithmetic_) {
+      ArithmeticMaker maker(*arithmetic_, call, h, plane_);
+      last.maker = &maker;
+      return normalizer_.forward(last);
+    }
+    Call into = inner(call);
+    into.address[OUT] = h.data;
+    into.stride[OUT] = h.stride;
+    first_->forward(into);
+    normalizer_.forward(last);
+  }
+
   // The slots of the first layer alone.
   static Call inner(const Call& call) {
     Call own = call;
@@ -103,7 +151,8 @@ class Fused final : public Plan {
   Normalizer normalizer_;
   KeptMemory memory_;
   Samples boundary_;  // h of the latest training forward
-  const int64_t sample_;
+  const int64_t plane_, sample_;
+  std::unique_ptr<PlaneArithmetic> arithmetic_;  // if the first layer is computed piece by piece
 };
 
 }  // namespace

@@ -35,6 +35,23 @@ struct Samples {
   operator ConstSamples() const { return {data, stride}; }
 };
 
+// Whoever makes x, asked for it piece by piece, each just before it is first read.
+class PlaneMaker {
+ public:
+  virtual ~PlaneMaker() = default;
+  // Writes pixels [first, first + count) of plane `channel` of sample n of x.
+  virtual void make(int64_t n, int64_t channel, int64_t first, int64_t count) const = 0;
+};
+
+// Whoever uses dx, given it piece by piece instead of in memory.
+class PlaneTaker {
+ public:
+  virtual ~PlaneTaker() = default;
+  // x and dx: pixels [first, first + count) of plane `channel` of sample n.
+  virtual void take(int64_t n, int64_t channel, int64_t first, int64_t count, const float* x,
+                    const float* dx) const = 0;
+};
+
 struct NormalizationForward {
   int64_t batch = 1;
   int threads = 1;
@@ -49,6 +66,7 @@ struct NormalizationForward {
   // Moments of every plane of x, [batch][channels], if whoever made x has gathered them: saves reading x once. Not used
   // where sets are parts of a plane (layer, axis 2).
   const normalization::Moments* plane_moments = nullptr;
+  const PlaneMaker* maker = nullptr;  // null: x is there already; only for plane-wise normalizers
 };
 
 struct NormalizationBackward {
@@ -61,6 +79,7 @@ struct NormalizationBackward {
   const float *beta = nullptr, *gamma = nullptr;
   float *dbeta = nullptr, *dgamma = nullptr;                   // null: not wanted
   bool add_dx = false, add_dbeta = false, add_dgamma = false;  // += instead of =
+  const PlaneTaker* taker = nullptr;  // gets dx, which then needs no memory; only for plane-wise normalizers
 };
 
 // One way through memory. Knows sizes; keeps the statistics of the latest training forward.
@@ -69,6 +88,7 @@ class NormalizationForm {
   virtual ~NormalizationForm() = default;
   virtual void forward(const NormalizationForward& call) = 0;
   virtual void backward(const NormalizationBackward& call) const = 0;
+  virtual bool plane_wise() const { return false; }
 };
 
 // A normalization for use inside a plan: forward in training keeps statistics (not x), backward uses them.
@@ -79,6 +99,8 @@ class Normalizer {
   void forward(const NormalizationForward& call);
   // Only after a training forward with the same batch.
   void backward(const NormalizationBackward& call) const { form_->backward(call); }
+  // Whether makers and takers of planes are possible.
+  bool plane_wise() const { return form_->plane_wise(); }
   // Whether backward reads y.
   bool needs_output() const { return needs_output_; }
   // Whether plane_moments save a pass.

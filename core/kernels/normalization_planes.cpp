@@ -35,10 +35,15 @@ class Planes final : public NormalizationForm {
     Moments* moments =
         scratch_of<Moments>(kNormalizationSums, std::max(sets.count, call.batch * shape_.channels * units_));
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
+    const bool sweeps_twice = measures && !call.plane_moments;
     const bool stream = call.batch * shape_.channels * pixels_ >= kStreamFrom;
 
     // moments[(n * channels + c) * units + u]; the total of a set replaces its first one
+    auto make = [&](const Place& p, int64_t u) {
+      if (call.maker) call.maker->make(p.n, p.channel, u * kUnit, unit_size(u));
+    };
     auto measure = [&](const Place& p, int64_t u) {
+      make(p, u);
       moments[index(p) * units_ + u] = moments_of(plane(call.x, p) + u * kUnit, unit_size(u));
     };
     auto settle = [&](int64_t s) {
@@ -58,10 +63,11 @@ class Planes final : public NormalizationForm {
     auto write = [&](int64_t s, const Place& p, int64_t u) {
       float gamma = call.gamma ? call.gamma[p.channel] : 1, beta = call.beta ? call.beta[p.channel] : 0;
       int64_t from = u * kUnit;
+      if (!sweeps_twice) make(p, u);
       normalize(activation_, make_affine(statistics[static_cast<size_t>(s)], gamma, beta), plane(call.x, p) + from,
                 plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), stream);
     };
-    sweep(call.batch, call.threads, measures && !call.plane_moments, measure, settle, write);
+    sweep(call.batch, call.threads, sweeps_twice, measure, settle, write);
     if (call.training && has_moving(shape_)) {
       // the totals, gathered at the front; a set's first plane is never before the set
       for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[index(place(s, 0)) * units_];
@@ -111,6 +117,12 @@ class Planes final : public NormalizationForm {
       }
     };
     auto write = [&](int64_t s, const Place& p, int64_t u) {
+      if (call.taker) {
+        const int64_t from = u * kUnit, count = unit_size(u);
+        float* dx = scratch(kBoundaryGradient, static_cast<size_t>(std::min(kUnit, pixels_)));
+        input_gradient(activation_, affine(s, p), gradients[index(p)], run(p, u), dx, false, false);
+        return call.taker->take(p.n, p.channel, from, count, plane(call.x, p) + from, dx);
+      }
       if (!call.dx.data) return;
       input_gradient(activation_, affine(s, p), gradients[index(p)], run(p, u), plane(call.dx, p) + u * kUnit,
                      call.add_dx, stream);
@@ -118,6 +130,8 @@ class Planes final : public NormalizationForm {
     sweep(call.batch, call.threads, true, measure, settle, write);
     write_parameter_gradients(call, sums);
   }
+
+  bool plane_wise() const override { return true; }
 
  private:
   struct Sets {

@@ -19,7 +19,7 @@ enum ScratchUse {
   kLookupBounds,         // where those of each entry begin, shared
   kNormalizationSums,    // moments, then gradient sums, of parts of the data of a normalization; shared
   kNormalizationValues,  // numbers made of them, or gamma and beta spread over a sample; shared
-  kBoundaryGradient,     // gradient at the boundary of a fused chain; shared
+  kBoundaryGradient,     // gradient at the boundary of a fused chain: all of it, shared, or the piece in hand
 };
 
 }  // namespace openbnns

@@ -24,6 +24,8 @@ enum Slot { X, W, B, Y, DX, DY, DW, DB };
 // Slots of arithmetic filters: up to three operands.
 enum ArithmeticSlot { A0, A1, A2, OUT, DA0, DA1, DA2, DOUT };
 
+struct ArithmeticShape;
+
 class Plan {
  public:
   virtual ~Plan() = default;
@@ -33,6 +35,8 @@ class Plan {
   // Samples of the training forward that backward would differentiate, 0 if there was none; -1 for plans whose backward
   // needs no forward before it.
   virtual int64_t trained_batch() const { return -1; }
+  // What an arithmetic plan computes, if it has no activation: for those that do the same piece by piece.
+  virtual const ArithmeticShape* plain_arithmetic() const { return nullptr; }
   // Drops what a training forward kept.
   virtual void forget() {}
 };
