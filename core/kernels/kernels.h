@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "runtime/plan.h"
 
@@ -122,6 +123,16 @@ struct QuantizationShape {
   double low = 0, high = 0;  // bounds of an integer Y, which may be narrower than its type
 };
 
+// One sample has `size` in C order; along axes that are `shared`, and along the batch with `batch_shared`, one decision
+// holds for all elements. Slot W: two uint64, forward runs so far and the batch of the latest one.
+struct DropoutShape {
+  float rate = 0;
+  uint64_t seed = 0;
+  std::vector<int64_t> size;
+  std::vector<bool> shared;
+  bool batch_shared = false;
+};
+
 // x, y: [channels][height][width]; a vector has height and width 1. Slots X, Y, DX, DY, W and DW (gamma), B and DB
 // (beta), and the two below. Formulas and sets of statistics: kernels/normalization.h.
 enum NormalizationKind { kBatchNorm = 2, kInstanceNorm = 3, kLayerNorm = 4, kGroupNorm = 5 };  // as in BNNSFilterType
@@ -156,6 +167,7 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
+  std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);
   std::unique_ptr<Plan> (*make_normalization)(const NormalizationShape&, const ActivationSpec&);
 };
 

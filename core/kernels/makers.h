@@ -15,6 +15,7 @@ std::unique_ptr<Plan> make_loss(const LossShape& shape);
 std::unique_ptr<Plan> make_normalization(const NormalizationShape& shape, const ActivationSpec& activation);
 std::unique_ptr<Plan> make_embedding(const EmbeddingShape& shape);
 std::unique_ptr<Plan> make_quantization(const QuantizationShape& shape);
+std::unique_ptr<Plan> make_dropout(const DropoutShape& shape);
 double peak_gflop(int64_t iterations);
 
 }  // namespace OPENBNNS_ISA
