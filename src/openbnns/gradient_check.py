@@ -622,9 +622,12 @@ class _FusedSubject(Subject):
             first = replace(first, weights=values["weights"], bias=values.get("bias"))
         h = reference_fused.first_forward(first, [values[name] for name in self.inputs], batch)
         return reference_fused.normalization.training_forward(
-            self.norm.settings, h.reshape(batch, *self.norm.input.shape), values.get("beta"), values.get("gamma"),
-            self.norm.activation,
+            self.norm.settings, h.reshape(batch, *self.norm.input.shape), self._affine(values, "beta"),
+            self._affine(values, "gamma"), self.norm.activation,
         )[0]  # fmt: skip
+
+    def _affine(self, values: dict[str, Array], name: str) -> Array | None:
+        return self.norm.as_reference(values[name]) if name in values else None
 
     def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
         f, batch = self.filter, self._batch(values)
@@ -642,16 +645,15 @@ class _FusedSubject(Subject):
         deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
         slots, of_inputs = [deltas.get(name) for name in f.slots], [deltas.get(name) for name in self.inputs]
         rest = (y.memory, 0, dy.descriptor(), 0, slots)
-        moving = [(p, p.read(np.float64)) for p in f.moving if p is not None]  # not to be changed by a check
         if self.first is not None:
             count, zeros = len(data), [0] * len(data)
-            f.apply_fused_multi_input_batch(_CALLER, batch, count, data, zeros, y.memory, 0, True)
+            with self.norm.moving_kept():
+                f.apply_fused_multi_input_batch(_CALLER, batch, count, data, zeros, y.memory, 0, True)
             f.apply_backward_fused_multi_input_batch(_CALLER, batch, count, data, zeros, of_inputs, zeros, *rest)
         else:
-            f.apply_fused_batch(_CALLER, batch, data[0], 0, y.memory, 0, True)
+            with self.norm.moving_kept():
+                f.apply_fused_batch(_CALLER, batch, data[0], 0, y.memory, 0, True)
             f.apply_backward_fused_batch(_CALLER, batch, data[0], 0, of_inputs[0], 0, *rest)
-        for parameter, numbers in moving:
-            parameter.write(numbers)
         return {name: tensor.read() for name, tensor in gradients.items()}
 
 
