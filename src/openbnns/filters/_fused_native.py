@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
-from ..engines.native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVING_VARIANCE
+from ..descriptors import FLOAT32
+from ..engines.native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVING_VARIANCE, plan
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..errors import Problem
 from ._activation_rules import check_trainable
@@ -17,23 +18,18 @@ from ._tensors import Bound, Parameter
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 
 if TYPE_CHECKING:
+    from .. import _core
     from .fused import Fused
 
 _PARAMETERS = {"weights": (W, DW), "bias": (B, DB), "beta": (BETA, DBETA), "gamma": (GAMMA, DGAMMA)}
 assert (A0, OUT, DA0) == (X, Y, DX)
 
 
-def plan(f: Fused) -> Any:
-    from .. import compat
-    n=f.norm; s=n.settings
-    shape=tuple(n.input.shape)+(1,)*(3-len(n.input.shape))
-    def size(p):
-        if p is None: return [1,1,1] if s.kind==4 else [shape[0],1,1]
-        return list(p.shape)+[1]*(3-len(p.shape))
-    fs=n.activation
-    from ..engines.native._activation import spec
-    from ._activation_rules import output_determines_slope
-    return engines._core.fused(f.first.plan, f.is_arithmetic, s.kind, list(shape), s.axis if len(n.input.shape)==3 else 0, s.groups, [s.epsilon, s.momentum], [s.torch_moving, not output_determines_slope(fs)], size(n.beta), size(n.gamma), spec(fs))
+def make_plan(f: Fused) -> _core.Plan:
+    """The native plan of the whole chain."""
+    n = f.norm
+    shapes = (n.image, n._spread_shape(n.beta), n._spread_shape(n.gamma))
+    return plan(f.first.plan, f.is_arithmetic, n.settings, *shapes, n.activation, n.slope_from_input)
 
 
 def _output_gradient_slot(f: Fused) -> int:
@@ -69,7 +65,7 @@ def _touches_parameters(f: Fused, result: Bound) -> bool:
 def forward(f: Fused, batch: int, inputs: list[Bound], y: Bound, training: bool) -> None:
     """Run forward on checked memory."""
     tensors = {X + i: x.read(np.float32) for i, x in enumerate(inputs)} | _parameter_values(f)
-    moving = [(slot, p, p.read(np.float32)) for slot, p in _moving(f)]
+    moving = [(slot, p, np.array(p.read(np.float32))) for slot, p in _moving(f)]
     tensors |= {slot: numbers for slot, _, numbers in moving}
     target = y.direct()
     if target is None or any(y.overlaps(x) for x in inputs) or _touches_parameters(f, y):
@@ -122,12 +118,14 @@ def prepare_fast_calls(f: Fused) -> None:
     ]
     arguments = [*inputs, fast_argument(Y, f.output, output=True)]
     f.fast_inference = core.FastCall(f.plan, False, arguments, fixed, f.threads).run_lists
-    if f.first.activation.function != 0:
+    if f.first.activation.function != 0 or not f.norm._moving_is_writable():
         return
     f.fast_forward = core.FastCall(f.plan, False, arguments, fixed, f.threads, True).run_lists
     try:
         check_trainable(f.norm.activation, "", f.norm.fused_function)
     except Problem:
+        return
+    if any(p is not None and p.view.element is not FLOAT32 for p in f.slots.values()):
         return
     f.fast_backward = core.FastCall(f.plan, True, _backward_arguments(f), fixed, f.threads).run_lists
 
@@ -162,10 +160,11 @@ def _backward_arguments(f: Fused) -> list[Any]:
     needs_output = everything if f.norm.activation.function else 0
     arguments.append(fast_argument(Y, f.output, needed_with=needs_output))
     arguments.append(fast_argument(_output_gradient_slot(f), f.output, descriptor=True, needed_with=everything))
-    for name, parameter in f.slots.items():
-        slot = _PARAMETERS[name][1]
-        arguments.append(
-            fast_argument(slot, parameter, output=True, descriptor=True, strided=False, batched=False)
+    arguments += [
+        fast_argument(
+            _PARAMETERS[name][1], f.gradient_form(name), output=True, descriptor=True, strided=False, batched=False
         )
+        for name in f.slots
+    ]
     return arguments
 

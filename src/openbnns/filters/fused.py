@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import engines
+from .. import buffers, engines
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32
 from ..engines.reference import fused as reference
@@ -90,7 +90,7 @@ class Fused(Filter):
         self.no_parameters = [None] * len(self.slots)
         self.plan: _core.Plan | None = None
         if engines._core is not None and self.normalization is not None:
-            self.plan = native.plan(self)
+            self.plan = native.make_plan(self)
             native.prepare_fast_calls(self)
 
     def destroy(self) -> None:
@@ -127,6 +127,11 @@ class Fused(Filter):
             return {}
         own = {"beta": self.normalization.beta, "gamma": self.normalization.gamma}
         return own if isinstance(self.first, Arithmetic) else {"weights": self.weights, "bias": self.bias, **own}
+
+    def gradient_form(self, name: str) -> Operand | Parameter | None:
+        """What the gradient in a slot looks like; ``None`` for a bias that is not there."""
+        parameter = self.slots[name]
+        return self.norm.gradient_form(parameter) if name in ("beta", "gamma") else parameter
 
     @property
     def runs_natively(self) -> bool:
@@ -217,6 +222,7 @@ class Fused(Filter):
             return
         if is_training:
             self._check_inner_activation(caller)
+            self._require_writable_moving(caller)
         self._run_forward(batch, operands, y, is_training)
 
     def _bind_input(self, i: int, who: str, data: Any, batch: int, stride: Any, *, needed: bool) -> Bound | None:
@@ -235,6 +241,12 @@ class Fused(Filter):
                 "training every layer except the last must have the Identity activation. Put the activation on the last "
                 "layer, or run with training false."
             )
+
+    def _require_writable_moving(self, caller: Caller) -> None:
+        """Training updates the moving statistics."""
+        for name, moving in zip(("moving_mean_desc", "moving_variance_desc"), self.moving, strict=True):
+            if moving is not None and moving.bound is not None:
+                buffers.require_writable(moving.bound.buffer, f"{caller.function}: {name}.data of the filter")
 
     def _quantize(self, caller: Caller, batch: int, x: Bound, y: Bound) -> None:
         """y = quantize(first(x)), through memory of the boundary's type."""
@@ -265,8 +277,8 @@ class Fused(Filter):
         n = self.norm
         first, numbers = self.reference_first(), [x.read(np.float64) for x in inputs]
         h = reference.first_forward(first, numbers, batch).reshape(batch, *n.input.shape)
-        beta, gamma = _values(n.beta), _values(n.gamma)
-        moving = Moving(_values(n.moving_mean), _values(n.moving_variance))
+        beta, gamma = n._parameters64()
+        moving = Moving(*(None if m is None else m.read(np.float64).reshape(-1) for m in self.moving))
         if not training:
             y.write(reference.normalization.inference_forward(n.settings, h, beta, gamma, n.activation, moving))
             return None, None
@@ -274,7 +286,7 @@ class Fused(Filter):
         y.write(result)
         for parameter, numbers in ((n.moving_mean, moved.mean), (n.moving_variance, moved.variance)):
             if parameter is not None and numbers is not None:
-                parameter.write(numbers)
+                parameter.write(numbers.reshape(parameter.shape))
         return state, h
 
     @property
@@ -387,15 +399,19 @@ class Fused(Filter):
                 f"{order}. Pass NULL for one that is not wanted."
             )
         results: dict[str, Bound] = {}
-        for i, (delta, (name, parameter)) in enumerate(zip(deltas, self.slots.items(), strict=True)):
+        for i, (delta, name) in enumerate(zip(deltas, self.slots, strict=True)):
             if delta is None:
                 continue
             if not isinstance(delta, BNNSNDArrayDescriptor):
                 raise TypeError(f"{who}[{i}] must be a BNNSNDArrayDescriptor or None, not {type(delta).__name__}.")
-            if delta.data is None or parameter is None:
+            form = self.gradient_form(name)
+            if delta.data is None or form is None:
                 continue
             try:
-                results[name] = parameter.bind_delta(f"{who}[{i}]", delta)
+                if isinstance(form, Parameter):
+                    results[name] = form.bind_delta(f"{who}[{i}]", delta)
+                else:
+                    results[name] = form.bind_delta(f"{who}[{i}]", delta, 1, 0, output=True)
             except Problem as problem:
                 problem.message += f" This is the gradient of {name}; the order is {order}."
                 raise
@@ -498,8 +514,7 @@ class Fused(Filter):
             n.settings,
             trained.state,
             [None if x is None else x.read(np.float64) for x in inputs],
-            _values(n.beta),
-            _values(n.gamma),
+            *n._parameters64(),
             None if y is None else y.read(np.float64),
             dy.read(np.float64),
             n.activation,
@@ -523,10 +538,6 @@ class Fused(Filter):
         for name, numbers in total.items():
             result = results[name]
             result.write(numbers.reshape(result.batch, *result.shape))
-
-
-def _values(parameter: Parameter | None) -> NDArray[Any] | None:
-    return None if parameter is None else parameter.read(np.float64)
 
 
 def _check_flag(value: Any, who: str) -> bool:

@@ -34,7 +34,7 @@ from ._shape import Shape
 from .arithmetic import broadcast_output, common_form, describe_operand, operand_block
 from .convolution import array_kernels, check_channels, largest_output, pair, positive
 from .fully_connected import check_weights, flat_sample
-from .normalization import describe_affine, describe_moving
+from .normalization import _parameter, _parameter_port
 from .types import (
     ActivationFunction,
     ArithmeticBinaryFunction,
@@ -232,16 +232,18 @@ def _normalization(
 ) -> tuple[int, Any, dict[str, Port | None]]:
     _require(p.type, NormalizationType, f"{who}: type")
     _require(p.activation, ActivationFunction, f"{who}: activation")
-    beta = describe_affine(p.beta, f"{who}: beta", p.type, x, client_pointer=in_place)
-    gamma = describe_affine(p.gamma, f"{who}: gamma", p.type, x, client_pointer=in_place)
+    beta, gamma = (
+        _parameter(value, f"{who}: {name}", p.type, Port(x), in_place)
+        for value, name in ((p.beta, "beta"), (p.gamma, "gamma"))
+    )
     layer = BNNSLayerParametersNormalization(
         i_desc=x, o_desc=y, beta_desc=beta, gamma_desc=gamma,
-        moving_mean_desc=describe_moving(p.type.moving_mean, f"{who}: moving_mean"),
-        moving_variance_desc=describe_moving(p.type.moving_variance, f"{who}: moving_variance"),
+        moving_mean_desc=_optional_vector(p.type.moving_mean, f"{who}: moving_mean", "(C,)", True),
+        moving_variance_desc=_optional_vector(p.type.moving_variance, f"{who}: moving_variance", "(C,)", True),
         momentum=p.momentum, epsilon=p.epsilon, activation=p.activation.bnns_activation, num_groups=p.type.group_count,
         normalization_axis=p.type.normalization_axis,
     )  # fmt: skip
-    return int(p.type.bnns_filter_type), layer, {"beta": port_of(beta), "gamma": port_of(gamma)}
+    return int(p.type.bnns_filter_type), layer, {"beta": _parameter_port(beta, p.beta), "gamma": _parameter_port(gamma, p.gamma)}
 
 
 def _quantization(
