@@ -380,11 +380,11 @@ def case(name: str, first: Any, norm: Norm, **options: Any) -> FusedCase:
     )  # fmt: skip
 
 
-def norm_for(kind: str, channels: int, k: int = 0) -> Norm:
-    """One of each kind, with some parameter missing now and then."""
+def norm_for(kind: str, channels: int, k: int = 0, planes: bool = True) -> Norm:
+    """One of each kind, with some parameter missing now and then; without ``planes``, samples have one pixel."""
     groups = next(g for g in (3, 2, 1) if channels % g == 0)
     return Norm(
-        kind, axis=k % 3, groups=groups if kind == "Group" else 1, beta=k % 5 != 3, gamma=k % 7 != 4,
+        kind, axis=k % 3 if planes else 0, groups=groups if kind == "Group" else 1, beta=k % 5 != 3, gamma=k % 7 != 4,
         moving=("", "mv", "m", "v")[k % 4], momentum=0.9 if k % 2 else 0.25,
     )  # fmt: skip
 
@@ -407,7 +407,7 @@ _FIRST = [
     arithmetic.case("Add-vector", "Add", vector(21), vector(21), batch=9),
 ]
 EVERY_PAIR = [
-    case(f"{k}", first, norm_for(kind, first.y.size[-1], k + j), activation=ELEMENTWISE[(3 * k + j) % len(ELEMENTWISE)])
+    case(f"{k}", first, norm_for(kind, first.y.size[-1], k + j, first.y.count > first.y.size[-1]), activation=ELEMENTWISE[(3 * k + j) % len(ELEMENTWISE)])
     for k, first in enumerate(_FIRST)
     for j, kind in enumerate(KINDS)
     # instance normalization of one pixel gives beta whatever comes in
