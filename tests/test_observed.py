@@ -41,6 +41,8 @@ HERE = {
     "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
     "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
+    "layernorm_forward": ("norm.layer.infer", "norm.layer.axis0", "fn.BNNSNormalizationFilterApplyBatch"),
+    "layernorm_backward": ("norm.layer.dx", "norm.layer.train", "fn.BNNSNormalizationFilterApplyBackwardBatch"),
     "dropout_half": ("dropout.fwd", "dropout.seed", "fn.BNNSFilterCreateLayerDropout"),
     "embedding_first_major": ("embed.fwd", "fn.BNNSFilterCreateLayerEmbedding"),
     "embedding_last_major": ("embed.fwd", "embed.padding"),
@@ -51,7 +53,6 @@ HERE = {
 
 # Families that are not built yet; each moves up when its family arrives.
 LATER = {
-    "normalization": ["layernorm_forward", "layernorm_backward"],
     "fused": ["fused_fc_bn_forward", "fused_fc_bn_backward", "fused_add_bn", "fused_add_bn_backward"],
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
     "permute, padding, resize, gram": [
@@ -296,6 +297,32 @@ def test_arithmetic_backward(case: dict[str, Any], engine: str) -> None:
         )  # fmt: skip
     close(da, case, "da")
     close(db, case, "db")
+
+
+@observed("layernorm_forward", "layernorm_backward")
+def test_normalization(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    sample = tensor(setup["i"])
+    p = capi.BNNSLayerParametersNormalization(
+        i_desc=sample.descriptor(), o_desc=sample.descriptor(), epsilon=setup["epsilon"],
+        normalization_axis=setup["normalization_axis"],
+    )  # fmt: skip
+    made = created(capi.BNNSFilterCreateLayerNormalization(capi.BNNSFilterType[f"BNNS{setup['type']}"], p))
+    x, y = floats(i["x"]), floats(np.full(len(i["x"]), np.nan))
+    training = i.get("training", i.get("forward_training"))
+    with openbnns.engine(engine):
+        assert capi.BNNSFilterApply(made, x, y) == -1  # as noted
+        succeed(capi.BNNSNormalizationFilterApplyBatch(made, 1, x, 0, y, 0, training))
+        if not training:
+            close(y, case, "y")
+            return
+        dx = floats(np.full(len(i["x"]), np.nan))
+        succeed(
+            capi.BNNSNormalizationFilterApplyBackwardBatch(
+                made, 1, sample.descriptor(dx), 0, None, 0, sample.descriptor(floats(i["dy"])), 0, None, None
+            )
+        )
+    close(dx, case, "dx")
 
 
 def pooling(case: dict[str, Any]) -> Any:

@@ -34,6 +34,11 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .normalization import (
+    BNNSFilterCreateLayerNormalization,
+    BNNSNormalizationFilterApplyBackwardBatch,
+    BNNSNormalizationFilterApplyBatch,
+)
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -66,6 +71,7 @@ __all__ = [
     "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerLoss",
+    "BNNSFilterCreateLayerNormalization",
     "BNNSFilterCreateLayerPooling",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
@@ -75,6 +81,8 @@ __all__ = [
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
     "BNNSNDArrayGetDataSize",
+    "BNNSNormalizationFilterApplyBackwardBatch",
+    "BNNSNormalizationFilterApplyBatch",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",

@@ -17,6 +17,8 @@ and its statistics, until the next one.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +33,7 @@ from ..engines.reference import normalization as reference
 from ..engines.reference.activation import ELEMENTWISE, Function
 from ..engines.reference.normalization import Kind, Moving
 from ..errors import Problem
-from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope
-from ._activation_rules import resolve_fused
+from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
 from ._base import DB, DW, DX, DY, B, Filter, W, X, Y, declined, fast_argument, refuse_colliding_outputs
 from ._tensors import Bound, Caller, Operand, Parameter, check_count
 
@@ -112,9 +113,13 @@ class Normalization(Filter):
     def _resolve_settings(self, p: BNNSLayerParametersNormalization, who: str) -> reference.Normalization:
         epsilon, momentum = as_float32(p.epsilon), as_float32(p.momentum)
         if not (epsilon >= 0.0 and math.isfinite(epsilon)):
-            raise Problem(f"{who}: epsilon is {epsilon:g}. It is added to the variance: use 0 or a small positive number.")
+            raise Problem(
+                f"{who}: epsilon is {epsilon:g}. It is added to the variance: use 0 or a small positive number."
+            )
         if self.has_moving and not 0.0 <= momentum <= 1.0:
-            raise Problem(f"{who}: momentum is {momentum:g}. It weighs the moving statistics: use a number from 0 to 1.")
+            raise Problem(
+                f"{who}: momentum is {momentum:g}. It weighs the moving statistics: use a number from 0 to 1."
+            )
         axis, groups = 0, 1
         if self.kind == Kind.LAYER:
             if p.normalization_axis not in (0, 1, 2):
@@ -144,7 +149,12 @@ class Normalization(Filter):
         else:
             self._check_per_channel(view, who)
         return Parameter(
-            view, view.memory_axes, f"{who}.data", descriptor.data, client_pointer=self.client_pointer, memory=self.memory
+            view,
+            view.memory_axes,
+            f"{who}.data",
+            descriptor.data,
+            client_pointer=self.client_pointer,
+            memory=self.memory,
         )
 
     def _check_spread(self, view: View, who: str) -> None:
@@ -177,7 +187,9 @@ class Normalization(Filter):
                 kind=TypeError,
             )
         if view.overlapping:
-            raise Problem(f"{who}: strides {view.steps} make elements share memory. Use larger strides, or 0 for packed.")
+            raise Problem(
+                f"{who}: strides {view.steps} make elements share memory. Use larger strides, or 0 for packed."
+            )
         return Parameter(
             view, view.memory_axes, f"{who}.data", descriptor.data, client_pointer=True, memory=self.memory
         )
@@ -291,7 +303,10 @@ class Normalization(Filter):
         x = self.input.bind(caller("in"), in_, batch, in_stride)
         y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
         if training:
-            for name, moving in (("moving_mean_desc", self.moving_mean), ("moving_variance_desc", self.moving_variance)):
+            for name, moving in (
+                ("moving_mean_desc", self.moving_mean),
+                ("moving_variance_desc", self.moving_variance),
+            ):
                 if moving is not None and moving.bound is not None:
                     buffers.require_writable(moving.bound.buffer, f"{caller.function}: {name}.data of the filter")
         if batch == 0:
@@ -335,7 +350,9 @@ class Normalization(Filter):
 
     def _run_forward_reference(self, x: Bound, y: Bound, training: bool) -> None:
         numbers, (beta, gamma) = x.read(np.float64), self._parameters64()
-        moving = Moving(*(None if m is None else m.read(np.float64).reshape(-1) for m in (self.moving_mean, self.moving_variance)))
+        moving = Moving(
+            *(None if m is None else m.read(np.float64).reshape(-1) for m in (self.moving_mean, self.moving_variance))
+        )
         if not training:
             y.write(reference.inference_forward(self.settings, numbers, beta, gamma, self.activation, moving))
             return
@@ -351,12 +368,24 @@ class Normalization(Filter):
         """beta and gamma as the reference functions take them."""
 
         def read(parameter: Parameter | None) -> NDArray[Any] | None:
-            if parameter is None:
-                return None
-            values = parameter.read(np.float64)
-            return values if self.kind == Kind.LAYER else values.reshape(-1)
+            return None if parameter is None else self.as_reference(parameter.read(np.float64))
 
         return read(self.beta), read(self.gamma)
+
+    def as_reference(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of beta or gamma in the shape that the reference functions take."""
+        return values if self.kind == Kind.LAYER else values.reshape(-1)
+
+    @contextmanager
+    def moving_kept(self) -> Iterator[None]:
+        """Moving statistics are as before at the end of the block."""
+        held = [m for m in (self.moving_mean, self.moving_variance) if m is not None]
+        before = [np.array(m.read(np.float32)) for m in held]
+        try:
+            yield
+        finally:
+            for moving, values in zip(held, before, strict=True):
+                _write_moving(moving, values)
 
     # Backward.
 
@@ -448,7 +477,9 @@ class Normalization(Filter):
             if result is None:
                 continue
             in_place = [s for s in sources if not (name == "dx" and result.same_memory(s))]
-            unsafe = any(result.overlaps(s) for s in in_place) or any(result.touches(p.memory) for p in self.parameters())
+            unsafe = any(result.overlaps(s) for s in in_place) or any(
+                result.touches(p.memory) for p in self.parameters()
+            )
             target = None if unsafe else result.direct()
             if target is None:
                 staged[name] = target = np.empty((result.batch, *result.shape), np.float32)

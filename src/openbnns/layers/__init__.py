@@ -12,6 +12,7 @@ from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
+from .normalization import NormalizationGradients, NormalizationLayer
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
 
@@ -31,6 +32,8 @@ __all__ = [
     "Layer",
     "LossLayer",
     "LossResult",
+    "NormalizationGradients",
+    "NormalizationLayer",
     "PoolingGradients",
     "PoolingLayer",
     "TernaryArithmeticLayer",

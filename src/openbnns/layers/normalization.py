@@ -81,9 +81,13 @@ class NormalizationLayer(UnaryLayer):
             x = describe_sample(input, f"{who}: input")
             y = _like(x) if output is None else describe_sample(output, f"{who}: output")
             in_place = client_pointer(filter_parameters)
-            b, g = (_parameter(v, f"{who}: {n}", type, Port(x), in_place) for v, n in ((beta, "beta"), (gamma, "gamma")))
+            b, g = (
+                _parameter(v, f"{who}: {n}", type, Port(x), in_place) for v, n in ((beta, "beta"), (gamma, "gamma"))
+            )
             mean, variance = (
-                None if v is None else describe_parameter(v, f"{who}: {n}", DataLayout.VECTOR, "(C,)", client_pointer=True)
+                None
+                if v is None
+                else describe_parameter(v, f"{who}: {n}", DataLayout.VECTOR, "(C,)", client_pointer=True)
                 for v, n in ((type.moving_mean, "moving_mean"), (type.moving_variance, "moving_variance"))
             )
             parameters = BNNSLayerParametersNormalization(
@@ -145,9 +149,7 @@ class NormalizationLayer(UnaryLayer):
         arguments.settle()
         if y is None:
             y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        self._filter.apply_normalization_batch(
-            caller, arguments.batch, memory(x), 0, memory(y), 0, phase.is_training
-        )
+        self._filter.apply_normalization_batch(caller, arguments.batch, memory(x), 0, memory(y), 0, phase.is_training)
         return output
 
     def apply_backward(
@@ -191,9 +193,7 @@ def _like(x: BNNSNDArrayDescriptor) -> BNNSNDArrayDescriptor:
     return BNNSNDArrayDescriptor(layout=x.layout, size=list(x.size), data_type=x.data_type)
 
 
-def _parameter(
-    value: Any, who: str, type: NormalizationType, x: Port, in_place: bool
-) -> BNNSNDArrayDescriptor | None:
+def _parameter(value: Any, who: str, type: NormalizationType, x: Port, in_place: bool) -> BNNSNDArrayDescriptor | None:
     """beta or gamma; an absent one may be a descriptor without data, as in Swift."""
     if value is None or (isinstance(value, BNNSNDArrayDescriptor) and value.data is None):
         return None
