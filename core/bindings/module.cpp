@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
@@ -154,6 +155,8 @@ NB_MODULE(_core, m) {
   m.def("loss", &loss, "function"_a, "reduction"_a, "width"_a, "numbers"_a, "readings"_a, "yolo"_a, "yolo_scales"_a,
         "yolo_readings"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
+
+  bind_training(m);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

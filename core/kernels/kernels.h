@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/optimizer.h"
+#include "kernels/random_numbers.h"
 #include "runtime/plan.h"
 
 namespace openbnns {
@@ -97,6 +99,14 @@ struct LossShape {
   YoloShape yolo;
 };
 
+// The L2 norm over the axes `inside` of x, C order: y has the other axes.
+struct NormShape {
+  static constexpr int kMaxRank = 8;
+  int rank = 0;
+  int64_t size[kMaxRank] = {};
+  bool inside[kMaxRank] = {};
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -112,6 +122,11 @@ struct Kernels {
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
+  std::unique_ptr<Plan> (*make_norm)(const NormShape&);                           // X -> Y; X, Y, DY -> DX
+  std::unique_ptr<Plan> (*make_clip_by_norm)(const NormShape&, double max_norm);  // X -> Y, also in place
+  void (*optimizer_step)(const OptimizerRule&, const OptimizerTensor*, int64_t count, int threads);
+  void (*clip_by_global_norm)(const ClippedTensor*, int64_t count, double max_norm, double use_norm, int threads);
+  void (*random_fill)(const RandomFill&, int threads);
 };
 
 const Kernels& kernels_base();

@@ -20,7 +20,12 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::peak_gflop,
                              isa::integer_linear_saturate,
                              isa::make_pooling,
-                             isa::make_loss};
+                             isa::make_loss,
+                             isa::make_norm,
+                             isa::make_clip_by_norm,
+                             isa::optimizer_step,
+                             isa::clip_by_global_norm,
+                             isa::random_fill};
   return table;
 }
 

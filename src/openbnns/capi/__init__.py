@@ -32,6 +32,7 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .optimizer import BNNSOptimizerStep
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -70,6 +71,7 @@ __all__ = [
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
     "BNNSNDArrayGetDataSize",
+    "BNNSOptimizerStep",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
