@@ -358,7 +358,7 @@ void bind_training(nb::module_& m) {
   nb::class_<OptimizerStep>(m, "OptimizerStep")
       .def(nb::init<int, int, int, const std::vector<double>&, std::vector<int>, std::vector<int64_t>>(), "kind"_a,
            "form"_a, "clipping"_a, "numbers"_a, "states"_a, "layouts"_a)
-      .def("run", &OptimizerStep::run, "step"_a, "epsilon"_a, "count"_a, "parameters"_a, "gradients"_a,
+      .def("run", &OptimizerStep::run, "step"_a, "epsilon"_a, "count"_a, "parameters"_a.none(), "gradients"_a.none(),
            "accumulators"_a.none(), "threads"_a, "arrays"_a);
   m.def("norm", &norm, "size"_a, "inside"_a);
   m.def("clip_by_norm", &clip_by_norm, "size"_a, "inside"_a, "max_norm"_a);

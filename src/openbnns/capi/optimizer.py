@@ -43,9 +43,7 @@ def BNNSOptimizerStep(
         rule = rules.read_rule(int(function), OptimizerAlgFields, who)
         t = rules.time_step(OptimizerAlgFields, who)
         if not rules.run_fast(rule, t, number_of_parameters, parameters, gradients, accumulators, threads):
-            rules.run_checked(
-                Caller(who), rule, t, number_of_parameters, parameters, gradients, accumulators, threads
-            )
+            rules.run_checked(Caller(who), rule, t, number_of_parameters, parameters, gradients, accumulators, threads)
     except Problem as problem:
         return record(problem)
     except MemoryError:

@@ -64,7 +64,7 @@ _DECOUPLED = (4, 6, 10, 12)  # AdamW
 _AMSGRAD = (5, 6, 11, 12)
 
 # The fields of each struct as one tuple; the time step of Adam is left out, as it changes with every step.
-_NAMES: dict[type[Any], tuple[str, ...]] = {
+_NAMES: dict[Any, tuple[str, ...]] = {
     struct: tuple(name for name in struct._kinds if name != "time_step") for struct in set(STRUCTS.values())
 }
 _VALUES = {struct: attrgetter(*names) for struct, names in _NAMES.items()}
@@ -130,7 +130,7 @@ def time_step(fields: Any, who: str) -> float:
 
 @lru_cache(maxsize=256)
 def _rule(
-    function: int, struct: type[Any], values: tuple[Any, ...], scale_first: bool, torch_epsilon: bool, who: str
+    function: int, struct: Any, values: tuple[Any, ...], scale_first: bool, torch_epsilon: bool, who: str
 ) -> Rule:
     p = dict(zip(_NAMES[struct], values, strict=True))
     _check_numbers(p, function, who)
@@ -149,9 +149,7 @@ def _rule(
             torch_epsilon, preparation,
         )  # fmt: skip
     elif "alpha" in p:
-        optimizer = RMSProp(
-            p["learning_rate"], p["alpha"], p["epsilon"], p["centered"], p["momentum"], preparation
-        )
+        optimizer = RMSProp(p["learning_rate"], p["alpha"], p["epsilon"], p["centered"], p["momentum"], preparation)
     else:
         variant = _choice(p, "sgd_momentum_variant", 3, who)
         optimizer = SGDMomentum(p["learning_rate"], p["momentum"], p["nesterov"], variant, preparation)
@@ -220,7 +218,7 @@ def run_fast(
     arrays: bool = False,
 ) -> bool:  # fmt: skip
     """Carry out a step whose tensors are in the form that native code takes; False if something has to be looked at."""
-    if rule.native is None or type(count) is not int:
+    if rule.native is None or type(count) is not int or not 0 <= count < 1 << 24:
         return False
     step, epsilon = native.step_size(rule.optimizer, t)
     return bool(rule.native.run(step, epsilon, count, parameters, gradients, accumulators, threads, arrays) == 0)

@@ -7,14 +7,19 @@ from ._base import BinaryLayer, Gradients, InputGradient, InputGradients, Layer,
 from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
+from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
 from .convolution import ConvolutionLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
+from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .pooling import PoolingGradients, PoolingLayer
+from .random_numbers import RandomGenerator, RandomGeneratorState
 
 __all__ = [
     "ActivationGradients",
     "ActivationLayer",
+    "AdamOptimizer",
+    "AdamWOptimizer",
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
@@ -26,11 +31,21 @@ __all__ = [
     "Layer",
     "LossLayer",
     "LossResult",
+    "Optimizer",
     "PoolingGradients",
     "PoolingLayer",
+    "RMSPropOptimizer",
+    "RandomGenerator",
+    "RandomGeneratorState",
+    "SGDMomentumOptimizer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "clip",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "compute_norm",
+    "compute_norm_backward",
     "skip",
 ]

@@ -204,10 +204,10 @@ class Optimizer:
         ]
         count = len(lists[0])
         _check_lengths(who, lists, rule.roles)
-        if rules.run_fast(rule, t, count, *lists, threads, arrays=True):
+        if rules.run_fast(rule, t, count, lists[0], lists[1], lists[2], threads, arrays=True):
             return
-        groups = _described(who, lists, rule.roles)
-        rules.run_checked(Caller(who), rule, t, len(groups[0]), *groups, threads)
+        w, g, states = _described(who, lists, rule.roles)
+        rules.run_checked(Caller(who), rule, t, len(w), w, g, states, threads)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self._values.items() if value is not None)
@@ -474,7 +474,7 @@ class RMSPropOptimizer(_RegularizedOptimizer):
     @property
     def accumulator_count_multiplier(self) -> int:
         """1, and 1 more each for ``centered`` and for momentum."""
-        return 1 + self.centered + (self.momentum != 0.0)
+        return 1 + int(self.centered) + int(self.momentum != 0.0)
 
     def _struct_values(self) -> dict[str, Any]:
         return self._common() | {
@@ -494,7 +494,9 @@ def _listed(who: str, name: str, value: Any) -> list[Any] | tuple[Any, ...]:
     if value is None:
         return []
     if isinstance(value, (np.ndarray, BNNSNDArrayDescriptor, str, bytes)) or not hasattr(value, "__iter__"):
-        raise Problem(f"{who}: {name} must be a list of arrays or descriptors, not {type(value).__name__}.", kind=TypeError)
+        raise Problem(
+            f"{who}: {name} must be a list of arrays or descriptors, not {type(value).__name__}.", kind=TypeError
+        )
     return list(value)
 
 
@@ -544,7 +546,9 @@ def _one(
         return value, shape
     array = as_array(value, who)
     if array.dtype != np.float32:
-        raise Problem(f"{who} is {array.dtype}, but optimizers work on float32. Pass .astype(np.float32).", kind=TypeError)
+        raise Problem(
+            f"{who} is {array.dtype}, but optimizers work on float32. Pass .astype(np.float32).", kind=TypeError
+        )
     _check_shape(who, array.shape, wanted, like)
     if not array.flags.c_contiguous:
         if output:
