@@ -1,4 +1,4 @@
-// One step of an optimizer over a list of tensors. Formulas: docs/optimizers.md.
+// One step of an optimizer over a list of tensors. Formulas: docs/filters/optimizer.md.
 #pragma once
 #include <cstdint>
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..capi.enums import BNNSNormType
+from ..capi.enums import BNNSDataLayout, BNNSNormType
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import resolve
 from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
@@ -264,18 +264,11 @@ def _norm_descriptor(
     array = np.ascontiguousarray(array)
     ascending = sorted(kept) == kept
     if len(shape) == 1 or ascending or sorted(kept, reverse=True) == kept:
-        layout = first_major(shape)
-        size = array.shape
+        layout, size = int(first_major(shape).value), array.shape
         if len(shape) > 1 and not ascending:  # fastest axis first, as in size[] of the input
-            layout, size = _last_major(len(shape)), array.shape[::-1]
-        return BNNSNDArrayDescriptor(layout=layout.value, size=size, data=array, data_type=data_type(array, name).value)
+            layout, size = int(BNNSDataLayout[f"BNNSDataLayout{len(shape)}DLastMajor"]), array.shape[::-1]
+        return BNNSNDArrayDescriptor(layout=layout, size=size, data=array, data_type=data_type(array, name).value)
     raise Problem(f"{caller(name)}: the axes of {view.layout.name} have an order of their own. Pass a descriptor.")
-
-
-def _last_major(rank: int) -> Any:
-    from .types import DataLayout
-
-    return DataLayout[f"TENSOR_{rank}D_LAST_MAJOR"]
 
 
 def _require_same_form(caller: Caller, name: str, own: BNNSNDArrayDescriptor, other: BNNSNDArrayDescriptor) -> None:
