@@ -17,6 +17,9 @@ std::unique_ptr<Plan> make_clip_by_norm(const NormShape& shape, double max_norm)
 void optimizer_step(const OptimizerRule& rule, const OptimizerTensor* tensors, int64_t count, int threads);
 void clip_by_global_norm(const ClippedTensor* tensors, int64_t count, double max_norm, double use_norm, int threads);
 void random_fill(const RandomFill& fill, int threads);
+std::unique_ptr<Plan> make_embedding(const EmbeddingShape& shape);
+std::unique_ptr<Plan> make_quantization(const QuantizationShape& shape);
+std::unique_ptr<Plan> make_dropout(const DropoutShape& shape);
 double peak_gflop(int64_t iterations);
 
 }  // namespace OPENBNNS_ISA

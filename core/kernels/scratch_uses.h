@@ -17,6 +17,8 @@ enum ScratchUse {
   kPlaneSums,     // bias gradients in the making
   kChunkTable,    // where the chunks of each tensor of a list begin, shared
   kFactors,       // what tensors or slices are multiplied by, shared
+  kLookups,       // positions of an embedding by entry, shared
+  kLookupBounds,  // where those of each entry begin, shared
 };
 
 }  // namespace openbnns

@@ -25,7 +25,10 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::make_clip_by_norm,
                              isa::optimizer_step,
                              isa::clip_by_global_norm,
-                             isa::random_fill};
+                             isa::random_fill,
+                             isa::make_embedding,
+                             isa::make_quantization,
+                             isa::make_dropout};
   return table;
 }
 

@@ -30,6 +30,8 @@ from .clipping import (
     BNNSComputeNormBackward,
 )
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .dropout import BNNSFilterCreateLayerDropout
+from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
 from .legacy import (
@@ -47,6 +49,7 @@ from .pooling import (
     BNNSPoolingFilterApplyBatch,
     BNNSPoolingFilterApplyBatchEx,
 )
+from .quantization import BNNSDirectApplyQuantizer
 from .random_numbers import (
     BNNSCreateRandomGenerator,
     BNNSCreateRandomGeneratorWithSeed,
@@ -77,6 +80,7 @@ __all__ = [
     "BNNSDataLayoutGetRank",
     "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyQuantizer",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
     "BNNSFilterApplyBackwardTwoInputBatch",
@@ -88,6 +92,7 @@ __all__ = [
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
     "BNNSFilterCreateLayerConvolution",
+    "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerLoss",
     "BNNSFilterCreateLayerPooling",
@@ -112,6 +117,7 @@ __all__ = [
     "BNNSRandomGeneratorGetState",
     "BNNSRandomGeneratorSetState",
     "BNNSRandomGeneratorStateSize",
+    "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
 ]
 __all__ += enums.__all__

@@ -9,10 +9,13 @@ from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
 from .convolution import ConvolutionLayer
+from .dropout import DropoutLayer
+from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
 from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .pooling import PoolingGradients, PoolingLayer
+from .quantization import dequantize, quantize
 from .random_numbers import RandomGenerator, RandomGeneratorState
 
 __all__ = [
@@ -23,6 +26,8 @@ __all__ = [
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
+    "DropoutLayer",
+    "EmbeddingLayer",
     "FullyConnectedLayer",
     "Gradients",
     "InputGradient",
@@ -47,5 +52,7 @@ __all__ = [
     "clip_by_norm",
     "compute_norm",
     "compute_norm_backward",
+    "dequantize",
+    "quantize",
     "skip",
 ]
