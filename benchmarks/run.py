@@ -24,6 +24,7 @@ import fully_connected
 import loss
 import memory
 import openbnns
+import optimizer
 import overhead
 import pooling
 from cases import Case
@@ -36,7 +37,9 @@ def main() -> int:
     modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
-    figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
+    figures = {
+        n: f for n, f in (optimizer.figures() | overhead.figures() | memory.figures()).items() if options.only in n
+    }
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0

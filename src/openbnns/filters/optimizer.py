@@ -107,10 +107,11 @@ def check_function(function: int, fields: Any, who: str) -> None:
 def read_rule(function: int, fields: Any, who: str) -> Rule:
     """The rule that a struct describes; the time step is read apart."""
     switches = compat.switches
+    struct: Any = type(fields)
     return _rule(
         function,
-        type(fields),
-        _VALUES[type(fields)](fields),
+        struct,
+        _VALUES[struct](fields),
         switches.optimizer_scale_before_clip,
         switches.adam_epsilon_torch,
         who,
