@@ -25,6 +25,7 @@ import loss
 import memory
 import normalization
 import openbnns
+import optimizer
 import overhead
 import pooling
 from cases import Case
@@ -37,7 +38,9 @@ def main() -> int:
     modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, normalization)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
-    figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
+    figures = {
+        n: f for n, f in (optimizer.figures() | overhead.figures() | memory.figures()).items() if options.only in n
+    }
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0

@@ -22,6 +22,13 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .clipping import (
+    BNNSClipByGlobalNorm,
+    BNNSClipByNorm,
+    BNNSClipByValue,
+    BNNSComputeNorm,
+    BNNSComputeNormBackward,
+)
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
 from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
@@ -39,6 +46,7 @@ from .normalization import (
     BNNSNormalizationFilterApplyBackwardBatch,
     BNNSNormalizationFilterApplyBatch,
 )
+from .optimizer import BNNSOptimizerStep
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -47,6 +55,19 @@ from .pooling import (
     BNNSPoolingFilterApplyBatchEx,
 )
 from .quantization import BNNSDirectApplyQuantizer
+from .random_numbers import (
+    BNNSCreateRandomGenerator,
+    BNNSCreateRandomGeneratorWithSeed,
+    BNNSDestroyRandomGenerator,
+    BNNSRandomFillCategoricalFloat,
+    BNNSRandomFillNormalFloat,
+    BNNSRandomFillUniformFloat,
+    BNNSRandomFillUniformInt,
+    BNNSRandomGenerator,
+    BNNSRandomGeneratorGetState,
+    BNNSRandomGeneratorSetState,
+    BNNSRandomGeneratorStateSize,
+)
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
@@ -54,7 +75,15 @@ __all__ = [
     "BNNSFilter",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSClipByGlobalNorm",
+    "BNNSClipByNorm",
+    "BNNSClipByValue",
+    "BNNSComputeNorm",
+    "BNNSComputeNormBackward",
+    "BNNSCreateRandomGenerator",
+    "BNNSCreateRandomGeneratorWithSeed",
     "BNNSDataLayoutGetRank",
+    "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
     "BNNSDirectApplyQuantizer",
     "BNNSFilterApply",
@@ -81,12 +110,21 @@ __all__ = [
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
     "BNNSNDArrayGetDataSize",
+    "BNNSOptimizerStep",
     "BNNSNormalizationFilterApplyBackwardBatch",
     "BNNSNormalizationFilterApplyBatch",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
     "BNNSPoolingFilterApplyBatchEx",
+    "BNNSRandomFillCategoricalFloat",
+    "BNNSRandomFillNormalFloat",
+    "BNNSRandomFillUniformFloat",
+    "BNNSRandomFillUniformInt",
+    "BNNSRandomGenerator",
+    "BNNSRandomGeneratorGetState",
+    "BNNSRandomGeneratorSetState",
+    "BNNSRandomGeneratorStateSize",
     "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
 ]
