@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
@@ -212,6 +213,8 @@ NB_MODULE(_core, m) {
         "beta_size"_a, "gamma_size"_a, "activation"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,
         "training"_a = false);
+
+  bind_training(m);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

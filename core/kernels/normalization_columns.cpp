@@ -177,7 +177,8 @@ class Columns final : public NormalizationForm {
       if (call.dbeta) call.dbeta[c] = static_cast<float>(total.dz) + (call.add_dbeta ? call.dbeta[c] : 0);
       if (call.dgamma) call.dgamma[c] = static_cast<float>(dgamma) + (call.add_dgamma ? call.dgamma[c] : 0);
       double gamma = call.gamma ? static_cast<double>(call.gamma[c]) : 1;
-      InputGradient g = make_input_gradient(s, gamma, gamma * total.dz / count, gamma * dgamma / count);
+      InputGradient g{0, 0, 0};  // a set of one element has no slope: exactly, not up to rounding
+      if (count > 1) g = make_input_gradient(s, gamma, gamma * total.dz / count, gamma * dgamma / count);
       std::fill_n(values.by_dz + c * pixels_, pixels_, g.by_dz);
       std::fill_n(values.by_distance + c * pixels_, pixels_, g.by_distance);
       std::fill_n(values.constant + c * pixels_, pixels_, g.constant);

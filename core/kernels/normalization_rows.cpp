@@ -266,7 +266,8 @@ class Rows final : public NormalizationForm {
     const double count = static_cast<double>(length_);
     double mean_g_xhat =
         (g.dz_distance * static_cast<double>(s.inverse) + g.dz * static_cast<double>(s.offset)) / count;
-    InputGradient f = make_input_gradient(s, 1, g.dz / count, mean_g_xhat);
+    // a set of one element has no slope: exactly, not up to rounding
+    InputGradient f = length_ == 1 ? InputGradient{0, 0, 0} : make_input_gradient(s, 1, g.dz / count, mean_g_xhat);
     auto write = gamma ? (call.add_dx ? row_gradient<true, true> : row_gradient<true, false>)
                        : (call.add_dx ? row_gradient<false, true> : row_gradient<false, false>);
     write(s.center, f, x, dz, gamma, call.dx.sample(n) + at, length_);

@@ -24,6 +24,7 @@ from .descriptors import View
 from .engines.reference import activation as reference_activation
 from .engines.reference import fused as reference_fused
 from .engines.reference import loss as reference_loss
+from .engines.reference import normalization as reference_normalization
 from .engines.reference import pooling as reference_pooling
 from .engines.reference.activation import Function as ActivationKind
 from .engines.reference.arithmetic import Function as Operation
@@ -38,6 +39,7 @@ from .filters.dropout import Dropout
 from .filters.embedding import Embedding
 from .filters.fused import Fused
 from .filters.loss import Loss
+from .filters.normalization import Normalization
 from .filters.pooling import Pooling
 from .layers._base import Layer
 
@@ -585,6 +587,50 @@ class _EmbeddingSubject(Subject):
         return {"dictionary": dw.read()}
 
 
+class _NormalizationSubject(Subject):
+    """Normalizations in training. The moving statistics, which a training forward updates, are put back afterwards."""
+
+    inputs = ("input",)
+
+    def __init__(self, filter: Normalization) -> None:
+        self.filter = filter
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        # Statistics bend the function on the scale of the deviation within a set, here 1: steps of 1e-5 are far below.
+        return {"input": _random_numbers(random, (BATCH, *self.filter.input.shape))}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != 1:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but a normalization has one.")
+        return {"input": _checked_input(inputs[0], self.filter.input.shape, "input")}
+
+    def parameters(self) -> dict[str, Array]:
+        tensors = {"beta": self.filter.beta, "gamma": self.filter.gamma}
+        return {name: tensor.read(np.float64) for name, tensor in tensors.items() if tensor is not None}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        f = self.filter
+        beta, gamma = (None if values.get(name) is None else f.as_reference(values[name]) for name in ("beta", "gamma"))
+        return reference_normalization.training_forward(f.settings, values["input"], beta, gamma, f.activation)[0]
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(values["input"])
+        x, y, dy = _Tensor(f.input, batch), _Tensor(f.output, batch), _Tensor(f.output, batch)
+        x.fill(values["input"])
+        dy.fill(cotangent)
+        gradients = {"input": _Tensor(f.input, batch)}
+        for name, parameter in (("beta", f.beta), ("gamma", f.gamma)):
+            if parameter is not None:
+                gradients[name] = _Tensor(parameter, 1)
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        with f.moving_kept():
+            f.apply_normalization_batch(_CALLER, batch, x.memory, 0, y.memory, 0, True)
+        f.apply_backward_normalization_batch(
+            _CALLER, batch, deltas["input"], 0, y.memory, 0, dy.descriptor(), 0, deltas.get("beta"), deltas.get("gamma")
+        )
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
 class _FusedSubject(Subject):
     """Fused chains in training: statistics of the batch, so that samples depend on each other."""
 
@@ -621,7 +667,7 @@ class _FusedSubject(Subject):
         if not isinstance(first, reference_fused.Arithmetic):
             first = replace(first, weights=values["weights"], bias=values.get("bias"))
         h = reference_fused.first_forward(first, [values[name] for name in self.inputs], batch)
-        return reference_fused.normalization.training_forward(
+        return reference_normalization.training_forward(
             self.norm.settings, h.reshape(batch, *self.norm.input.shape), self._affine(values, "beta"),
             self._affine(values, "gamma"), self.norm.activation,
         )[0]  # fmt: skip
@@ -663,6 +709,7 @@ SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Dropout: _DropoutSubject,
     Embedding: _EmbeddingSubject,
     Loss: _LossSubject,
+    Normalization: _NormalizationSubject,
     ActivationFilter: _ActivationSubject,
     Pooling: _pooling_subject,
     UnaryFilter: _UnarySubject,

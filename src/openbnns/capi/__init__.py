@@ -22,6 +22,13 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .clipping import (
+    BNNSClipByGlobalNorm,
+    BNNSClipByNorm,
+    BNNSClipByValue,
+    BNNSComputeNorm,
+    BNNSComputeNormBackward,
+)
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
 from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
@@ -41,6 +48,12 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .normalization import (
+    BNNSFilterCreateLayerNormalization,
+    BNNSNormalizationFilterApplyBackwardBatch,
+    BNNSNormalizationFilterApplyBatch,
+)
+from .optimizer import BNNSOptimizerStep
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -49,6 +62,19 @@ from .pooling import (
     BNNSPoolingFilterApplyBatchEx,
 )
 from .quantization import BNNSDirectApplyQuantizer
+from .random_numbers import (
+    BNNSCreateRandomGenerator,
+    BNNSCreateRandomGeneratorWithSeed,
+    BNNSDestroyRandomGenerator,
+    BNNSRandomFillCategoricalFloat,
+    BNNSRandomFillNormalFloat,
+    BNNSRandomFillUniformFloat,
+    BNNSRandomFillUniformInt,
+    BNNSRandomGenerator,
+    BNNSRandomGeneratorGetState,
+    BNNSRandomGeneratorSetState,
+    BNNSRandomGeneratorStateSize,
+)
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
@@ -56,7 +82,15 @@ __all__ = [
     "BNNSFilter",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSClipByGlobalNorm",
+    "BNNSClipByNorm",
+    "BNNSClipByValue",
+    "BNNSComputeNorm",
+    "BNNSComputeNormBackward",
+    "BNNSCreateRandomGenerator",
+    "BNNSCreateRandomGeneratorWithSeed",
     "BNNSDataLayoutGetRank",
+    "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
     "BNNSDirectApplyQuantizer",
     "BNNSFilterApply",
@@ -74,6 +108,7 @@ __all__ = [
     "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerLoss",
+    "BNNSFilterCreateLayerNormalization",
     "BNNSFilterCreateLayerPooling",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
@@ -87,10 +122,21 @@ __all__ = [
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
     "BNNSNDArrayGetDataSize",
+    "BNNSOptimizerStep",
+    "BNNSNormalizationFilterApplyBackwardBatch",
+    "BNNSNormalizationFilterApplyBatch",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
     "BNNSPoolingFilterApplyBatchEx",
+    "BNNSRandomFillCategoricalFloat",
+    "BNNSRandomFillNormalFloat",
+    "BNNSRandomFillUniformFloat",
+    "BNNSRandomFillUniformInt",
+    "BNNSRandomGenerator",
+    "BNNSRandomGeneratorGetState",
+    "BNNSRandomGeneratorSetState",
+    "BNNSRandomGeneratorStateSize",
     "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
 ]

@@ -18,6 +18,7 @@ from ._fused_parameters import (
 from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
+from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
 from .convolution import ConvolutionLayer
 from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
@@ -32,12 +33,17 @@ from .fused import (
     FusedParametersLayer,
 )
 from .loss import LossLayer, LossResult
+from .normalization import NormalizationGradients, NormalizationLayer
+from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
+from .random_numbers import RandomGenerator, RandomGeneratorState
 
 __all__ = [
     "ActivationGradients",
     "ActivationLayer",
+    "AdamOptimizer",
+    "AdamWOptimizer",
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
@@ -67,12 +73,24 @@ __all__ = [
     "Layer",
     "LossLayer",
     "LossResult",
+    "Optimizer",
+    "NormalizationGradients",
+    "NormalizationLayer",
     "PoolingGradients",
     "PoolingLayer",
+    "RMSPropOptimizer",
+    "RandomGenerator",
+    "RandomGeneratorState",
+    "SGDMomentumOptimizer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "clip",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "compute_norm",
+    "compute_norm_backward",
     "dequantize",
     "quantize",
     "skip",
