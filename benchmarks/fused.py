@@ -81,9 +81,7 @@ def _sample(shape: tuple[int, ...], data: Any = None) -> capi.BNNSNDArrayDescrip
 
 
 def _created(kind: int, first: Any, norm: Any) -> Any:
-    return created(
-        capi.BNNSFilterCreateFusedLayer(2, [kind, capi.BNNSBatchNorm], [first, norm], training_parameters())
-    )
+    return created(capi.BNNSFilterCreateFusedLayer(2, [kind, capi.BNNSBatchNorm], [first, norm], training_parameters()))
 
 
 def _leave_out_kinks(a: Arrays) -> None:
@@ -137,9 +135,7 @@ def _add_calls(a: Arrays) -> Calls:
     plain = _created(capi.BNNSArithmetic, first, _norm(shape, a, relu=False))
     capi.BNNSFusedFilterApplyMultiInputBatch(plain, batch, 2, [a["a"], a["b"]], [0, 0], a["y"], 0, True)
     _leave_out_kinks(a)
-    forward = partial(
-        capi.BNNSFusedFilterApplyMultiInputBatch, f, batch, 2, [a["a"], a["b"]], [0, 0], a["y"], 0, True
-    )
+    forward = partial(capi.BNNSFusedFilterApplyMultiInputBatch, f, batch, 2, [a["a"], a["b"]], [0, 0], a["y"], 0, True)
     deltas = [_sample(shape, a["da"]), _sample(shape, a["db"])]
     affine = [vector(len(a[name]), a[f"d{name}"]) for name in ("beta", "gamma")]
     backward = partial(

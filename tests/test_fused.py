@@ -1,5 +1,7 @@
 """Fused chains beyond what the tables of all families test: random chains, the state between calls, classes, bad inputs."""
 
+# ruff: noqa: E501 - one line per case keeps the tables readable
+
 from __future__ import annotations
 
 import logging
@@ -77,6 +79,7 @@ def test_random_chain(k: int) -> None:
 def test_reference_gradients_by_finite_differences(k: int) -> None:
     """<v, f(t + hu) - f(t - hu)> / 2h against <backward(v), u> for every tensor t, in float64."""
     from openbnns.engines.reference import fused as formulas
+    from openbnns.engines.reference import normalization
     from openbnns.engines.reference.activation import FROM_OUTPUT
 
     chain = random_case(k)
@@ -95,7 +98,7 @@ def test_reference_gradients_by_finite_differences(k: int) -> None:
             layer = replace(first, weights=t["weights"], bias=t.get("bias"))
         operands = [t[f"in{i}"] for i in range(len(inputs))]
         h = formulas.first_forward(layer, operands, chain.batch).reshape(chain.batch, *n.input.shape)
-        return formulas.normalization.training_forward(n.settings, h, t.get("beta"), t.get("gamma"), n.activation)
+        return normalization.training_forward(n.settings, h, t.get("beta"), t.get("gamma"), n.activation)
 
     y, state, _ = forward(tensors)
     v = rng.standard_normal(y.shape)
@@ -247,14 +250,16 @@ def test_results_on_top_of_what_is_read(engine: str) -> None:
             into[name].elements = {"y": run.y, **run.inputs}[source].elements
             run.backward(into=into)
             for other, storage in into.items():
-                assert_bitwise(storage.elements[storage.places], gradients[other].raw(), f"{name} onto {source}: {other}")
+                assert_bitwise(
+                    storage.elements[storage.places], gradients[other].raw(), f"{name} onto {source}: {other}"
+                )
 
 
 def test_operands_that_are_one_tensor_share_a_gradient(engine: str) -> None:
     shared = next(c for c in CASES if c.id.endswith("-shared"))
     run = shared.run()
     run.forward()
-    (_, total), = [(n, s) for n, s in run.backward().items() if n == "da0"]
+    ((_, total),) = [(n, s) for n, s in run.backward().items() if n == "da0"]
     apart = replace(shared, first=replace(shared.first, shared=False))
     values = shared.values()
     other = apart.run(values | {"a1": values["a0"]})
@@ -344,7 +349,7 @@ def test_arithmetic_layers(count: int, engine: str) -> None:
     """One, two and three inputs by name and by position, against the formula and its differences."""
     shape = (5, 6, 4, 3)
     inputs = arrays(*[shape] * count, seed=count)
-    dy, = arrays(shape, seed=7)
+    (dy,) = arrays(shape, seed=7)
     functions = [
         (ob.ArithmeticUnaryFunction.SQUARE, lambda a: a * a),
         (ob.ArithmeticBinaryFunction.MULTIPLY, lambda a, b: a * b),
@@ -399,7 +404,7 @@ def test_roles_in_classes(engine: str) -> None:
         output=ob.Shape.image_chw(3, 4, 6), fused_layer_parameters=[first, batch_norm(6)],
     )  # fmt: skip
     y = layer.apply(input_a=a, input_b=b, input_c=c, phase=ob.LearningPhase.TRAINING)
-    dy, = arrays(y.shape, seed=3)
+    (dy,) = arrays(y.shape, seed=3)
     result = layer.apply_backward(input_a=a, input_b=b, input_c=c, output=y, output_gradient=dy)
     assert result.input_a.shape == a.shape and result.input_b.shape == b.shape and result.input_c is None
     assert_within((result.input_b * b).sum(), (result.input_a * a).sum(), 1e-2, "a da and b db are the same sum")
@@ -471,12 +476,14 @@ def test_a_chain_is_its_layers(kind: str, type: Any, engine: str) -> None:
     else:
         p = parameters_of("Convolution", type=convolution_type, weights=w, bias=b, group_size=1, **options)
         layer = ob.FusedParametersLayer(input=x, output=first.apply(x), fused_layer_parameters=[p, norm])
-    dy, = arrays(first.apply(x).shape, seed=8)
+    (dy,) = arrays(first.apply(x).shape, seed=8)
     expected_y, expected = separate(first, x, norm, dy)
     y = layer.apply(x, phase=ob.LearningPhase.TRAINING)
     assert_within(y, expected_y, 2e-5, "y")
     result = layer.apply_backward(x, expected_y, dy)
-    for name, mine, theirs in zip(("x", "w", "b", "beta", "gamma"), (result.input, *result.parameters), expected, strict=True):
+    for name, mine, theirs in zip(
+        ("x", "w", "b", "beta", "gamma"), (result.input, *result.parameters), expected, strict=True
+    ):
         assert_within(mine, theirs, 2e-4 * max(1.0, float(np.abs(theirs).max())), name)
     inference = layer.apply(x)
     assert inference.shape == y.shape
@@ -701,7 +708,9 @@ def test_backward_is_refused(chain: FusedCase, changes: Any, pattern: str, engin
 def test_calls_that_do_not_fit(engine: str, watched: Watched) -> None:
     conv, add = CONV.run(), ADD.run()
     y = conv.y.elements
-    watched.failed(capi.BNNSFilterApplyBatch(conv.filter, 4, conv.x[0].elements, 0, y, 0), "Use BNNSFusedFilterApplyBatch")
+    watched.failed(
+        capi.BNNSFilterApplyBatch(conv.filter, 4, conv.x[0].elements, 0, y, 0), "Use BNNSFusedFilterApplyBatch"
+    )
     watched.failed(capi.BNNSFusedFilterApplyBatch(add.filter, 4, add.x[0].elements, 0, add.y.elements, 0, True),
                    "arithmetic of 2 operands.* Use BNNSFusedFilterApplyMultiInputBatch")  # fmt: skip
     watched.failed(
@@ -716,7 +725,9 @@ def test_calls_that_do_not_fit(engine: str, watched: Watched) -> None:
     watched.failed(capi.BNNSFusedFilterApplyBatch(None, 1, y, 0, y, 0, True), "filter is NULL")
     watched.failed(capi.BNNSFusedFilterApplyBatch(conv.filter, 4, None, 0, y, 0, True), "in is NULL")
     watched.failed(capi.BNNSFusedFilterApplyBatch(conv.filter, 4, conv.x[0].elements, 0, None, 0, True), "out is NULL")
-    watched.failed(capi.BNNSFusedFilterApplyBatch(conv.filter, 9, conv.x[0].elements, 0, y, 0, True), "Pass a larger buffer")
+    watched.failed(
+        capi.BNNSFusedFilterApplyBatch(conv.filter, 9, conv.x[0].elements, 0, y, 0, True), "Pass a larger buffer"
+    )
     with pytest.raises(TypeError, match="training must be a bool"):
         capi.BNNSFusedFilterApplyBatch(conv.filter, 4, conv.x[0].elements, 0, y, 0, None)
     capi.BNNSFilterDestroy(conv.filter)
@@ -761,7 +772,9 @@ def test_operands_that_the_derivative_needs(engine: str, watched: Watched) -> No
 
 def test_other_types_run_but_do_not_train(engine: str, watched: Watched) -> None:
     tensor = image(6, 4, 5, data_type=FLOAT16)
-    chain = case("half", arithmetic.case("half", "Add", tensor, tensor, batch=4, y=tensor), Norm("Batch"), training=False)
+    chain = case(
+        "half", arithmetic.case("half", "Add", tensor, tensor, batch=4, y=tensor), Norm("Batch"), training=False
+    )
     run = chain.run()
     y = chain.y.decode(run.forward())
     a = chain.values()
@@ -781,23 +794,30 @@ def test_bad_arguments_of_classes(engine: str) -> None:
         with pytest.raises(kind, match=pattern):
             ob.FusedParametersLayer(**({"input": vector5, "fused_layer_parameters": [fc, norm]} | more))
 
-    refused("FusedNormalizationParameters -> FusedFullyConnectedParameters is not supported", fused_layer_parameters=[norm, fc])
+    refused(
+        "FusedNormalizationParameters -> FusedFullyConnectedParameters is not supported",
+        fused_layer_parameters=[norm, fc],
+    )
     refused("chain of no layers", fused_layer_parameters=[])
     refused("must be a list", TypeError, fused_layer_parameters=fc)
     refused(r"fused_layer_parameters\[1\] is of type int", TypeError, fused_layer_parameters=[fc, 3])
     refused("give input, or input_a and input_b", TypeError, input=None)
     refused("give input", TypeError, input_a=vector5)
-    refused("2 inputs are given, but FusedFullyConnectedParameters takes 1", input=None, input_a=vector5, input_b=vector5)
+    refused(
+        "2 inputs are given, but FusedFullyConnectedParameters takes 1", input=None, input_a=vector5, input_b=vector5
+    )
     refused("weights has shape", input=ob.Shape.vector(4))
     refused("output is left out", fused_layer_parameters=[fc, parameters_of("Quantization")])
-    refused("axis is 5", fused_layer_parameters=[fc, parameters_of("Quantization", axis=5)], output=np.zeros(6, np.int8))
+    refused(
+        "axis is 5", fused_layer_parameters=[fc, parameters_of("Quantization", axis=5)], output=np.zeros(6, np.int8)
+    )
     refused("type must be a NormalizationType", TypeError, fused_layer_parameters=[fc, batch_norm(6, type="batch")])
     refused("beta", fused_layer_parameters=[fc, batch_norm(5)])
     refused("filter_parameters must be", TypeError, filter_parameters=3)
 
     layer = ob.FusedParametersLayer(input=vector5, fused_layer_parameters=[fc, norm])
     y = np.full((4, 6), 7, F32)
-    with pytest.raises(ob.LayerApplyError, match="no training forward.*phase=LearningPhase.TRAINING"):
+    with pytest.raises(ob.LayerApplyError, match=r"no training forward.*phase=LearningPhase.TRAINING"):
         layer.apply_backward(x, y, y)
     with pytest.raises(TypeError, match="phase must be a LearningPhase"):
         layer.apply(x, phase=True)
@@ -808,13 +828,13 @@ def test_bad_arguments_of_classes(engine: str) -> None:
     with pytest.raises(ob.LayerApplyError, match="input has shape"):
         layer.apply(x[:, :4])
     layer.apply(x, phase=ob.LearningPhase.TRAINING)
-    with pytest.raises(ob.LayerApplyError, match="has 3 entries, but this chain has 4.*weights, bias, beta, gamma"):
+    with pytest.raises(ob.LayerApplyError, match=r"has 3 entries, but this chain has 4.*weights, bias, beta, gamma"):
         layer.apply_backward(x, y, y, generating_parameter_gradients=[None] * 3)
     with pytest.raises(ob.LayerApplyError, match=r"generating_parameter_gradients\[0\] \(weights\) has shape \(6,\)"):
         layer.apply_backward(x, y, y, generating_parameter_gradients=[b, w, b, b])
     with pytest.raises(ob.LayerApplyError, match="input is None, but the weights gradient"):
         layer.apply_backward(output=y, output_gradient=y)
-    with pytest.raises(ob.LayerApplyError, match="batch_size is 3|holds 3|had 4 samples"):
+    with pytest.raises(ob.LayerApplyError, match=r"batch_size is 3|holds 3|had 4 samples"):
         layer.apply_backward(x[:3], y[:3], y[:3])
     assert (y == 7).all()
     layer.destroy()
@@ -837,7 +857,7 @@ def test_kinks_and_ties_by_compat(engine: str) -> None:
             )
             x = a + np.arange(3, dtype=F32)[:, None] ** 2
             layer.apply(x, x.copy(), phase=ob.LearningPhase.TRAINING)
-            dy, = arrays((3, 4), seed=2)
+            (dy,) = arrays((3, 4), seed=2)
             result = layer.apply_backward(x, x.copy(), output_gradient=dy)
             total = result.input_a + result.input_b
             np.testing.assert_allclose(result.input_a, share * total, atol=1e-6)
@@ -877,4 +897,3 @@ def test_memory_is_kept_not_grown() -> None:
         if k == 100:
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
-

@@ -42,7 +42,9 @@ HERE = {
     "fused_fc_bn_backward": ("fused.fc_norm.bwd", "fused.param_order", "fn.BNNSFusedFilterApplyBackwardBatch"),
     "fused_add_bn": ("fused.arith_norm.fwd", "fused.inputs2.fwd", "fn.BNNSFusedFilterApplyMultiInputBatch"),
     "fused_add_bn_backward": (
-        "fused.arith_norm.bwd", "fused.inputs2.bwd", "fn.BNNSFusedFilterApplyBackwardMultiInputBatch",
+        "fused.arith_norm.bwd",
+        "fused.inputs2.bwd",
+        "fn.BNNSFusedFilterApplyBackwardMultiInputBatch",
     ),
     "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),

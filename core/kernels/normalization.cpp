@@ -1,13 +1,9 @@
 #include "kernels/normalization.h"
 
-#include <cstdlib>
 #include <mutex>
-#include <new>
 
+#include "kernels/kept_memory.h"
 #include "kernels/makers.h"
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -67,40 +63,6 @@ void Normalizer::forward(const NormalizationForward& call) {
 
 namespace {
 
-// Memory for the kept input, which grows to the largest batch.
-class KeptInput {
- public:
-  ~KeptInput() { std::free(data_); }
-
-  // Room for `count` floats at the same distance from a 64-byte line as `like`, so that both can be streamed.
-  float* room(int64_t count, const float* like) {
-    if (count > count_) grow(count);
-    return data_ + reinterpret_cast<uintptr_t>(like) % kLine / sizeof(float);
-  }
-  float* data(const float* like) const { return data_ + reinterpret_cast<uintptr_t>(like) % kLine / sizeof(float); }
-
- private:
-  static constexpr size_t kLine = 64, kHugePage = size_t{1} << 21;
-
-  void grow(int64_t count) {
-    std::free(data_);
-    data_ = nullptr;
-    count_ = 0;
-    size_t bytes = static_cast<size_t>(count) * sizeof(float) + 2 * kLine;
-    size_t alignment = bytes >= kHugePage ? kHugePage : kLine;
-    bytes = (bytes + alignment - 1) / alignment * alignment;
-    data_ = static_cast<float*>(std::aligned_alloc(alignment, bytes));
-    if (!data_) throw std::bad_alloc();
-#if defined(__linux__)
-    if (alignment == kHugePage) madvise(data_, bytes, MADV_HUGEPAGE);
-#endif
-    count_ = count;
-  }
-
-  float* data_ = nullptr;
-  int64_t count_ = 0;
-};
-
 class NormalizationPlan final : public Plan {
  public:
   NormalizationPlan(const NormalizationShape& shape, const ActivationSpec& activation)
@@ -151,7 +113,7 @@ class NormalizationPlan final : public Plan {
  private:
   std::mutex state_;  // two threads on one filter in training are a mistake, but must not crash
   Normalizer normalizer_;
-  KeptInput memory_;
+  KeptMemory memory_;
   Samples kept_;
   const int64_t sample_;
 };

@@ -46,7 +46,11 @@ class Norm:
     @property
     def settings(self) -> reference.Normalization:
         return reference.Normalization(
-            int(self.filter_type), float(np.float32(self.epsilon)), float(np.float32(self.momentum)), self.axis, self.groups
+            int(self.filter_type),
+            float(np.float32(self.epsilon)),
+            float(np.float32(self.momentum)),
+            self.axis,
+            self.groups,
         )
 
     def tensor(self, sample: Tensor) -> Tensor:
@@ -175,7 +179,9 @@ class FusedCase(Case):
         inverse = 1 / np.sqrt(variance + self.norm.settings.epsilon)
         xhat = (h - mean) * inverse
         shifted = error + EPSILON * np.abs(h) + (0 if steady_mean else self._mean(error))
-        spread = 0.0 if steady_variance else inverse * self._mean(np.abs(xhat) * error) + inverse**2 * self._mean(error**2)
+        spread = (
+            0.0 if steady_variance else inverse * self._mean(np.abs(xhat) * error) + inverse**2 * self._mean(error**2)
+        )
         relative = spread + 4 * EPSILON
         xhat_error = inverse * shifted + np.abs(xhat) * relative + 2 * EPSILON * inverse * np.abs(h - mean)
         return {"h": h, "xhat": xhat, "inverse": inverse, "relative": relative, "xhat_error": xhat_error}
@@ -358,7 +364,14 @@ class FusedRun:
         data, steps = [s.elements for s in self.x], [s.stride for s in self.x]
         succeed(
             capi.BNNSFusedFilterApplyBackwardMultiInputBatch(
-                self.filter, count, first.count, data if with_x else None, steps if with_x else None, deltas, strides, *rest
+                self.filter,
+                count,
+                first.count,
+                data if with_x else None,
+                steps if with_x else None,
+                deltas,
+                strides,
+                *rest,
             )
         )
         return result
@@ -403,11 +416,18 @@ _FIRST = [
     arithmetic.case("Add", "Add", image(6, 5, 7), image(6, 5, 7), batch=4),
     arithmetic.case("Multiply-parameter", "Multiply", image(6, 5, 7), image(6, 1, 1), batch=4, roles=(S, P)),
     arithmetic.case("Square", "Square", image(4, 6, 5), batch=3),
-    arithmetic.case("MultiplyAdd", "MultiplyAdd", image(6, 5, 7), image(6, 5, 7), image(6, 5, 7), batch=4, roles=(S, P, C)),
+    arithmetic.case(
+        "MultiplyAdd", "MultiplyAdd", image(6, 5, 7), image(6, 5, 7), image(6, 5, 7), batch=4, roles=(S, P, C)
+    ),
     arithmetic.case("Add-vector", "Add", vector(21), vector(21), batch=9),
 ]
 EVERY_PAIR = [
-    case(f"{k}", first, norm_for(kind, first.y.size[-1], k + j, first.y.count > first.y.size[-1]), activation=ELEMENTWISE[(3 * k + j) % len(ELEMENTWISE)])
+    case(
+        f"{k}",
+        first,
+        norm_for(kind, first.y.size[-1], k + j, first.y.count > first.y.size[-1]),
+        activation=ELEMENTWISE[(3 * k + j) % len(ELEMENTWISE)],
+    )
     for k, first in enumerate(_FIRST)
     for j, kind in enumerate(KINDS)
     # instance normalization of one pixel gives beta whatever comes in

@@ -31,7 +31,7 @@ _FIRST: dict[int, tuple[type[Any], type[Any]]] = {
     BNNSFilterType.BNNSFullyConnected: (FullyConnected, BNNSLayerParametersFullyConnected),
     BNNSFilterType.BNNSArithmetic: (Arithmetic, BNNSLayerParametersArithmetic),
 }
-_NORMALIZATIONS = (
+_NORMALIZATIONS: tuple[int, ...] = (
     BNNSFilterType.BNNSBatchNorm,
     BNNSFilterType.BNNSInstanceNorm,
     BNNSFilterType.BNNSLayerNorm,
@@ -70,9 +70,10 @@ def _check_chain(kinds: list[int], who: str) -> None:
     for i, kind in enumerate(kinds):
         if kind not in set(BNNSFilterType):
             raise Problem(f"{who}: filter_type[{i}] is {kind}, which is no BNNSFilterType. Supported are {SUPPORTED}.")
-    takes = {kind: (*_NORMALIZATIONS, BNNSFilterType.BNNSQuantization) for kind in _FIRST}
-    takes[BNNSFilterType.BNNSArithmetic] = _NORMALIZATIONS
-    if len(kinds) != 2 or kinds[1] not in takes.get(kinds[0], ()):
+    lasts = _NORMALIZATIONS
+    if kinds and kinds[0] != BNNSFilterType.BNNSArithmetic:
+        lasts += (BNNSFilterType.BNNSQuantization,)
+    if len(kinds) != 2 or kinds[0] not in _FIRST or kinds[1] not in lasts:
         chain = " -> ".join(_name(kind) for kind in kinds) or "of no layers"
         raise Problem(f"{who}: the chain {chain} is not supported. Supported are {SUPPORTED}.", unsupported=True)
 

@@ -13,7 +13,7 @@ from ..engines.native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVI
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..errors import Problem
 from ._activation_rules import check_trainable
-from ._base import B, DB, DW, DX, DY, W, X, Y, fast_argument
+from ._base import DB, DW, DX, DY, B, W, X, Y, fast_argument
 from ._tensors import Bound, Parameter
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 
@@ -37,14 +37,18 @@ def _output_gradient_slot(f: Fused) -> int:
 
 
 def _run(
-    f: Fused, backward: bool, batch: int, tensors: dict[int, NDArray[Any]], *, accumulate: int = 0, training: bool = False
+    f: Fused,
+    backward: bool,
+    batch: int,
+    tensors: dict[int, NDArray[Any]],
+    *,
+    accumulate: int = 0,
+    training: bool = False,
 ) -> None:
     """Run the plan on float32 arrays, each sample C-contiguous, axis 0 the batch; parameters have none."""
     shared = set() if f.is_arithmetic else {W, B, DW, DB}  # in arithmetic these are operands
     shared |= {BETA, GAMMA, DBETA, DGAMMA, MOVING_MEAN, MOVING_VARIANCE}
-    places = [
-        (slot, a.ctypes.data, 0 if slot in shared else a.strides[0] // a.itemsize) for slot, a in tensors.items()
-    ]
+    places = [(slot, a.ctypes.data, 0 if slot in shared else a.strides[0] // a.itemsize) for slot, a in tensors.items()]
     engines._core.run(f.plan, backward, batch, places, accumulate, f.threads, training)
 
 
@@ -109,7 +113,11 @@ def backward(
 def prepare_fast_calls(f: Fused) -> None:
     """Forward in training and in inference, and backward, for arguments that are already as the kernels want them."""
     fixed = _fixed_addresses(f)
-    if fixed is None or not all(o.fast for o in (*f.inputs, f.output)) or (isinstance(f.first, Arithmetic) and f.first.splits_ties):
+    if (
+        fixed is None
+        or not all(o.fast for o in (*f.inputs, f.output))
+        or (isinstance(f.first, Arithmetic) and f.first.splits_ties)
+    ):
         return
     core = engines._core
     inputs = [
@@ -167,4 +175,3 @@ def _backward_arguments(f: Fused) -> list[Any]:
         for name in f.slots
     ]
     return arguments
-

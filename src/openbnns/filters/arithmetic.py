@@ -349,7 +349,9 @@ class Arithmetic(Filter):
             )
         deltas = self.operand_list(in_delta, caller("in_delta"))
         strides = (
-            [0] * self.count if in_delta_stride is None else self.operand_list(in_delta_stride, caller("in_delta_stride"))
+            [0] * self.count
+            if in_delta_stride is None
+            else self.operand_list(in_delta_stride, caller("in_delta_stride"))
         )
         results = {}
         for i, delta in enumerate(deltas):

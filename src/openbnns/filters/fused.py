@@ -26,13 +26,14 @@ from .. import buffers, engines
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32
 from ..engines.reference import fused as reference
+from ..engines.reference import normalization
 from ..engines.reference.activation import Function as ActivationKind
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..engines.reference.normalization import Moving, State
 from ..errors import Problem
+from . import _fused_native as native
 from ._activation_rules import check_trainable, function_name
 from ._base import Filter, declined
-from . import _fused_native as native
 from ._fused_chain import make_layers
 from ._tensors import Bound, Caller, Operand, Parameter, check_count
 from .arithmetic import Arithmetic
@@ -118,7 +119,9 @@ class Fused(Filter):
     @property
     def moving(self) -> list[Parameter | None]:
         """Moving mean and variance, which a training forward updates."""
-        return [] if self.normalization is None else [self.normalization.moving_mean, self.normalization.moving_variance]
+        return (
+            [] if self.normalization is None else [self.normalization.moving_mean, self.normalization.moving_variance]
+        )
 
     @property
     def slots(self) -> dict[str, Parameter | None]:
@@ -210,9 +213,7 @@ class Fused(Filter):
     ) -> None:  # fmt: skip
         batch = check_count(batch, caller("batch_size"))
         is_training = _check_flag(training, caller("training"))
-        inputs = [
-            self._bind_input(i, name, data[i], batch, strides[i], needed=True) for i, name in enumerate(names)
-        ]
+        inputs = [self._bind_input(i, name, data[i], batch, strides[i], needed=True) for i, name in enumerate(names)]
         operands = [bound for bound in inputs if bound is not None]
         if isinstance(self.first, Arithmetic):
             self.first.check_same_tensors(caller, operands)
@@ -280,13 +281,13 @@ class Fused(Filter):
         beta, gamma = n._parameters64()
         moving = Moving(*(None if m is None else m.read(np.float64).reshape(-1) for m in self.moving))
         if not training:
-            y.write(reference.normalization.inference_forward(n.settings, h, beta, gamma, n.activation, moving))
+            y.write(normalization.inference_forward(n.settings, h, beta, gamma, n.activation, moving))
             return None, None
-        result, state, moved = reference.normalization.training_forward(n.settings, h, beta, gamma, n.activation, moving)
+        result, state, moved = normalization.training_forward(n.settings, h, beta, gamma, n.activation, moving)
         y.write(result)
-        for parameter, numbers in ((n.moving_mean, moved.mean), (n.moving_variance, moved.variance)):
-            if parameter is not None and numbers is not None:
-                parameter.write(numbers.reshape(parameter.shape))
+        for parameter, values in ((n.moving_mean, moved.mean), (n.moving_variance, moved.variance)):
+            if parameter is not None and values is not None:
+                parameter.write(values.reshape(parameter.shape))
         return state, h
 
     @property
@@ -435,12 +436,12 @@ class Fused(Filter):
                 "delta_parameters."
             )
         operand_gradients = any(name.startswith("in") for name in results)
-        if isinstance(self.first, Arithmetic) and operand_gradients:
-            if NEEDS_OPERANDS[self.first.function] is Needs.OPERANDS:
-                raise Problem(
-                    f"{missing[0]} is NULL, but the derivative of {arithmetic_name(self.first.function)} needs its operands. "
-                    "Pass the forward inputs."
-                )
+        function = self.first.function if isinstance(self.first, Arithmetic) else None
+        if operand_gradients and function is not None and NEEDS_OPERANDS[function] is Needs.OPERANDS:
+            raise Problem(
+                f"{missing[0]} is NULL, but the derivative of {arithmetic_name(function)} needs its operands. Pass the "
+                "forward inputs."
+            )
 
     def _argument_of(self, result: str) -> str:
         if result.startswith("in"):

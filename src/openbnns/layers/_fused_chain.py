@@ -243,7 +243,11 @@ def _normalization(
         momentum=p.momentum, epsilon=p.epsilon, activation=p.activation.bnns_activation, num_groups=p.type.group_count,
         normalization_axis=p.type.normalization_axis,
     )  # fmt: skip
-    return int(p.type.bnns_filter_type), layer, {"beta": _parameter_port(beta, p.beta), "gamma": _parameter_port(gamma, p.gamma)}
+    return (
+        int(p.type.bnns_filter_type),
+        layer,
+        {"beta": _parameter_port(beta, p.beta), "gamma": _parameter_port(gamma, p.gamma)},
+    )
 
 
 def _quantization(

@@ -34,7 +34,7 @@ from ._fused_parameters import (
     FusedFullyConnectedParameters,
     FusedNormalizationParameters,
 )
-from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, skip
+from ._ports import Arguments, Delta, TensorLike, memory, skip
 from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType
 
 
@@ -120,7 +120,7 @@ class FusedLayer(Layer):
             words |= {f"in[{i}]": name, f"input[{i}]": name, f"operand {i + 1}": name, f"input {i + 1}": name}
             words |= {f"in_delta[{i}]": gradient, f"generating_input_gradient[{i}]": gradient}
             words |= {f"in{i + 1}_type": f"{name}_descriptor_type", f"in{i + 1}": name}
-        words |= {call: "apply" for call in ("BNNSFusedFilterApplyBatch", "BNNSFusedFilterApplyMultiInputBatch")}
+        words |= dict.fromkeys(("BNNSFusedFilterApplyBatch", "BNNSFusedFilterApplyMultiInputBatch"), "apply")
         words["BNNSFusedFilterApplyBatch or BNNSFusedFilterApplyMultiInputBatch"] = "apply"
         problem = reworded(problem, words)
         return super()._exception(problem, family)
@@ -204,9 +204,7 @@ class FusedLayer(Layer):
         batch, data, training = arguments.batch, [memory(v) for v in given], phase.is_training
         if self._arithmetic:
             zeros = [0] * len(data)
-            self._filter.apply_fused_multi_input_batch(
-                caller, batch, len(data), data, zeros, memory(y), 0, training
-            )
+            self._filter.apply_fused_multi_input_batch(caller, batch, len(data), data, zeros, memory(y), 0, training)
         else:
             self._filter.apply_fused_batch(caller, batch, data[0], 0, memory(y), 0, training)
         return output
@@ -287,13 +285,13 @@ class FusedLayer(Layer):
             *((None if c else p, g) for p, g, c in zip(self._ports, gradients, self._constant, strict=True)),
             *zip(self._slots.values(), parameters, strict=True),
         ]
-        for port, value in places:
-            if port is None:
+        for place, value in places:
+            if place is None:
                 if value is not None and value is not skip:
                     return None
                 part: tuple[Any, Delta | None] | None = (None, None)
             else:
-                part = port.quick(value, port.full_shape(batch), flags)
+                part = place.quick(value, place.full_shape(batch), flags)
             if part is None:
                 return None
             results.append(part[0])
@@ -322,8 +320,8 @@ class FusedLayer(Layer):
             self._gradient_names, self._ports, gradients, self._constant, strict=True
         ):
             taken.take(name, None if constant else port, skip if _has_no_data(value) else value)
-        for i, ((name, port), value) in enumerate(zip(self._slots.items(), parameters, strict=True)):
-            taken.take(f"{_PARAMETERS}[{i}] ({name})", port, value)
+        for i, ((name, slot), value) in enumerate(zip(self._slots.items(), parameters, strict=True)):
+            taken.take(f"{_PARAMETERS}[{i}] ({name})", slot, value)
         arguments.settle()
         deltas, count = taken.descriptors(), len(inputs)
         batch, data, arriving = arguments.batch, [memory(v) for v in given], self._output.delta(dy, False)
