@@ -228,6 +228,31 @@ def test_the_same_filter_with_other_batches(engine: str) -> None:
             assert_bitwise(storage.raw(), gradients[name].raw(), f"{name} with {batch}")
 
 
+@pytest.mark.parametrize("kind", ["Batch", "Layer"])
+def test_gradients_of_absent_parameters(kind: str, engine: str) -> None:
+    """Without beta and gamma their gradients are those at 0 and 1; without a bias its slot is left alone."""
+    first = convolution.case("absent", 3, 6, (6, 5), (3, 3), batch=4, bias=False)
+    bare = case("absent", first, Norm(kind, beta=False, gamma=False), activation=Act("Tanh"))
+    whole = case("absent", first, Norm(kind), activation=Act("Tanh"))
+    values = whole.values() | {"dy": bare.values()["dy"]}
+    values |= {"beta": np.zeros_like(values["beta"]), "gamma": np.ones_like(values["gamma"])}
+    expected = whole.run(values)
+    expected.forward()
+    run = bare.run({name: v for name, v in values.items() if name not in ("beta", "gamma")})
+    run.forward()
+    affine = expected.new_gradients(["dbeta", "dgamma"])
+    bias = np.full(6, 7, F32)
+    slots = [None, vector(6).descriptor(bias), *(affine[name].descriptor() for name in ("dbeta", "dgamma"))]
+    succeed(
+        capi.BNNSFusedFilterApplyBackwardBatch(
+            run.filter, 4, None, 0, None, 0, run.y.elements, 0, run.dy.descriptor(), 0, slots
+        )
+    )
+    assert (bias == 7).all()
+    for name, storage in expected.backward(["dbeta", "dgamma"]).items():
+        assert_bitwise(affine[name].raw(), storage.raw(), name)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Memory that overlaps
 
