@@ -13,6 +13,7 @@
 #include "kernels/normalization.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/scratch.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -35,14 +36,16 @@ class ArithmeticMaker final : public PlaneMaker {
 
 class ArithmeticTaker final : public PlaneTaker {
  public:
-  ArithmeticTaker(const PlaneArithmetic& arithmetic, const Call& call) : arithmetic_(arithmetic), call_(call) {}
+  ArithmeticTaker(const PlaneArithmetic& arithmetic, const Call& call, bool stream)
+      : arithmetic_(arithmetic), call_(call), stream_(stream) {}
   void take(int64_t n, int64_t channel, int64_t first, int64_t count, const float* h, const float* dh) const override {
-    arithmetic_.backward(call_, n, channel, first, count, h, dh);
+    arithmetic_.backward(call_, n, channel, first, count, h, dh, stream_);
   }
 
  private:
   const PlaneArithmetic& arithmetic_;
   const Call& call_;
+  const bool stream_;
 };
 
 class Fused final : public Plan {
@@ -99,7 +102,7 @@ class Fused final : public Plan {
     if (!reaches_first(call)) return normalizer_.backward(last);
 
     if (arithmetic_ && arithmetic_->gives_gradients(call)) {
-      ArithmeticTaker taker(*arithmetic_, call);
+      ArithmeticTaker taker(*arithmetic_, call, call.batch * sample_ >= kStreamFrom);
       last.taker = &taker;
       return normalizer_.backward(last);
     }

@@ -18,9 +18,10 @@ class PlaneArithmetic {
 
   // h, pixels [first, first + count) of a plane = op(operands)
   void forward(const Call& call, int64_t n, int64_t channel, int64_t first, int64_t count, float* h) const;
-  // The gradients of the operands from dh, the gradient of these pixels; h as forward gave it.
+  // The gradients of the operands from dh, the gradient of these pixels; h as forward gave it. With `stream` they go
+  // past the caches where nothing is added to.
   void backward(const Call& call, int64_t n, int64_t channel, int64_t first, int64_t count, const float* h,
-                const float* dh) const;
+                const float* dh, bool stream) const;
 
  private:
   arithmetic::Source operand(const Call& call, int i, int64_t n, int64_t channel, int64_t first) const;
