@@ -93,6 +93,22 @@ std::shared_ptr<Plan> loss(int function, int reduction, int64_t width, const std
   return kernels().make_loss(s);
 }
 
+// left: one or two tensors as (indices, sizes, batched); see ContractionShape.
+using IndexedTensor = std::tuple<std::vector<int>, Ints, bool>;
+std::shared_ptr<Plan> contraction(const std::vector<IndexedTensor>& left, const IndexedTensor& output, bool self,
+                                  float alpha, bool adds_to_output) {
+  auto tensor = [](const IndexedTensor& t) {
+    return ContractionTensor{std::get<0>(t), std::get<1>(t), std::get<2>(t)};
+  };
+  ContractionShape s;
+  for (const IndexedTensor& t : left) s.left.push_back(tensor(t));
+  s.output = tensor(output);
+  s.self = self;
+  s.alpha = alpha;
+  s.adds_to_output = adds_to_output;
+  return kernels().make_contraction(s);
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
          uint32_t accumulate, int threads) {
@@ -153,6 +169,7 @@ NB_MODULE(_core, m) {
         "padding_wins"_a, "wide_indices"_a, "activation"_a);
   m.def("loss", &loss, "function"_a, "reduction"_a, "width"_a, "numbers"_a, "readings"_a, "yolo"_a, "yolo_scales"_a,
         "yolo_readings"_a);
+  m.def("contraction", &contraction, "left"_a, "output"_a, "self"_a, "alpha"_a, "adds_to_output"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);

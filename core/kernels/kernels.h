@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "runtime/plan.h"
 
@@ -97,6 +98,24 @@ struct LossShape {
   YoloShape yolo;
 };
 
+// A tensor of a contraction: for every axis of one sample, in C order, the number of its index and its size. An index
+// that occurs twice reads a diagonal; an axis of size 1 is repeated.
+struct ContractionTensor {
+  std::vector<int> index;
+  std::vector<int64_t> size;
+  bool batched = true;  // one sample per batch entry, or one copy for all
+};
+
+// y = alpha * sum over the indices that y lacks of x * w, plus what y held. Slots X, Y, DX, DY, and W and DW of the
+// second tensor, which may be batched as well.
+struct ContractionShape {
+  std::vector<ContractionTensor> left;  // x, and w or, with `self`, x once more under other indices
+  bool self = false;
+  ContractionTensor output;
+  float alpha = 1;
+  bool adds_to_output = false;
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -112,6 +131,7 @@ struct Kernels {
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
+  std::unique_ptr<Plan> (*make_contraction)(const ContractionShape&);
 };
 
 const Kernels& kernels_base();

@@ -22,9 +22,11 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .contraction import BNNSFilterCreateLayerTensorContraction
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
+from .gram import BNNSFilterCreateLayerGram
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
     BNNSFilterCreateFullyConnectedLayer,
@@ -32,6 +34,12 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .matmul import (
+    BNNSDirectApplyBroadcastMatMul,
+    BNNSFilterCreateLayerBroadcastMatMul,
+    BNNSMatMul,
+    BNNSMatMulWorkspaceSize,
+)
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -48,6 +56,7 @@ __all__ = [
     "BNNSArithmeticFilterApplyBatch",
     "BNNSDataLayoutGetRank",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyBroadcastMatMul",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
     "BNNSFilterApplyBackwardTwoInputBatch",
@@ -58,10 +67,13 @@ __all__ = [
     "BNNSFilterCreateFullyConnectedLayer",
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
+    "BNNSFilterCreateLayerBroadcastMatMul",
     "BNNSFilterCreateLayerConvolution",
     "BNNSFilterCreateLayerFullyConnected",
+    "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerLoss",
     "BNNSFilterCreateLayerPooling",
+    "BNNSFilterCreateLayerTensorContraction",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
     "BNNSFilterCreateVectorActivationLayer",
@@ -69,6 +81,8 @@ __all__ = [
     "BNNSGetPointer",
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
+    "BNNSMatMul",
+    "BNNSMatMulWorkspaceSize",
     "BNNSNDArrayGetDataSize",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
