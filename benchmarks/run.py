@@ -21,6 +21,7 @@ import arithmetic
 import convolution
 import fully_connected
 import loss
+import matmul
 import memory
 import openbnns
 import overhead
@@ -33,7 +34,9 @@ from openbnns import runtime
 def main() -> int:
     options = _options()
     cases = [
-        c for module in (convolution, fully_connected, activation, arithmetic, loss, pooling) for c in module.cases()
+        c
+        for module in (convolution, fully_connected, activation, arithmetic, loss, pooling, matmul)
+        for c in module.cases()
     ]
     cases = [c for c in cases if options.only in c.name]
     figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}

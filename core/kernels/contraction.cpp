@@ -6,8 +6,8 @@
 #include "gemm/gemm.h"
 #include "kernels/makers.h"
 #include "kernels/scratch_uses.h"
+#include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
-#include "runtime/thread_pool.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -15,6 +15,7 @@ namespace {
 
 constexpr int kMaxIndices = kMaxAxes - 1;  // and the batch
 constexpr int kBatchIndex = kMaxIndices;
+constexpr int64_t kCacheFloats = 1 << 16;  // of all tensors of the samples that are worked on together (256 KB)
 
 // How far each index moves in one tensor; the batch comes with the call.
 struct Steps {
@@ -66,6 +67,26 @@ class ContractionPlan : public Plan {
   // From y = alpha * sum x * w: dx = alpha * sum dy * w, dw = alpha * sum x * dy. Of a tensor contracted with itself
   // both are gradients of x; where one is the mirror image of the other, dy and its mirror image are added up first.
   void backward(const Call& call) override {
+    const int64_t samples = samples_in_cache();
+    if (!call.address[DX] || !call.address[DW] || !left_[1].batched || call.batch < 16 * samples)
+      return gradients(call);
+    // Both gradients of a few samples at a time: the second finds dy in the cache.
+    const int64_t parts = (call.batch + samples - 1) / samples;
+    const int threads = useful_threads(call.threads, 4.0 * static_cast<double>(call.batch * sample_floats()));
+    dynamic_items(threads, parts, [&](int64_t part) {
+      Call some = call;
+      some.threads = 1;
+      some.batch = std::min(samples, call.batch - part * samples);
+      for (int slot : {X, W, DX, DW, DY}) some.address[slot] += part * samples * call.stride[slot];
+      gradients(some);
+    });
+  }
+
+ private:
+  int64_t sample_floats() const { return output_.count + 2 * (left_[0].count + left_[1].count); }
+  int64_t samples_in_cache() const { return std::max<int64_t>(1, kCacheFloats / sample_floats()); }
+
+  void gradients(const Call& call) {
     const float* dy = call.address[DY];
     if (call.address[DX]) {
       if (self_ && mirrored_) {
@@ -78,7 +99,6 @@ class ContractionPlan : public Plan {
     if (call.address[DW]) gradient(call, left_[1], DW, dy, call.stride[DY], &left_[0], X, call.adds(DW));
   }
 
- private:
   void note_sizes(const ContractionTensor& tensor) {
     for (size_t i = 0; i < tensor.index.size(); i++)
       sizes_[tensor.index[i]] = std::max(sizes_[tensor.index[i]], tensor.size[i]);

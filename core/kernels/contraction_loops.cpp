@@ -10,7 +10,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int64_t kSpan = 256;   // outputs of one item, summed together
+constexpr int64_t kSpan = 512;   // outputs of one item, summed together
 constexpr int64_t kSteps = 128;  // summands added up before they join the total, which keeps long sums accurate
 
 const float kOne = 1.f;
@@ -26,42 +26,80 @@ struct Loops {
   bool accumulate;
 };
 
+// kWidth values, `step` (0, 1 or anything) apart.
+OPENBNNS_INLINE Vec load_steps(const float* p, int64_t step) {
+  if (step == 1) return load(p);
+  if (step == 0) return splat(*p);
+  float lane[kWidth];
+  for (int i = 0; i < kWidth; i++) lane[i] = p[i * step];
+  return load(lane);
+}
+
 // total[j] += a[j * a_step] * b[j * b_step]
 OPENBNNS_INLINE void add_products(const float* a, int64_t a_step, const float* b, int64_t b_step, int64_t count,
                                   float* total) {
   int64_t j = 0;
-  if (a_step == 1 && b_step == 1) {
-    for (; j + kWidth <= count; j += kWidth) store(total + j, load(total + j) + load(a + j) * load(b + j));
-  } else if (a_step == 1 && b_step == 0) {
-    for (; j + kWidth <= count; j += kWidth) store(total + j, load(total + j) + load(a + j) * splat(*b));
-  } else if (a_step == 0 && b_step == 1) {
-    for (; j + kWidth <= count; j += kWidth) store(total + j, load(total + j) + splat(*a) * load(b + j));
-  }
+  for (; j + kWidth <= count; j += kWidth)
+    store(total + j, load(total + j) + load_steps(a + j * a_step, a_step) * load_steps(b + j * b_step, b_step));
   for (; j < count; j++) total[j] += a[j * a_step] * b[j * b_step];
 }
+
+void add_vectors(const float* from, int64_t count, float* to) {
+  int64_t j = 0;
+  for (; j + kWidth <= count; j += kWidth) store(to + j, load(to + j) + load(from + j));
+  for (; j < count; j++) to[j] += from[j];
+}
+
+// c[j * step] = (or +=) alpha * value(j), value giving vectors and single numbers.
+template <class Value>
+OPENBNNS_INLINE void put(const Loops& p, float* c, int64_t count, Value value) {
+  int64_t j = 0;
+  if (p.span.c == 1)
+    for (; j + kWidth <= count; j += kWidth) {
+      Vec v = splat(p.alpha) * value.vector(j);
+      store(c + j, p.accumulate ? load(c + j) + v : v);
+    }
+  for (; j < count; j++) {
+    float v = p.alpha * value.number(j);
+    c[j * p.span.c] = p.accumulate ? c[j * p.span.c] + v : v;
+  }
+}
+
+struct Product {
+  const float *a, *b;
+  int64_t a_step, b_step;
+  OPENBNNS_INLINE Vec vector(int64_t j) const {
+    return load_steps(a + j * a_step, a_step) * load_steps(b + j * b_step, b_step);
+  }
+  OPENBNNS_INLINE float number(int64_t j) const { return a[j * a_step] * b[j * b_step]; }
+};
+
+struct Total {
+  const float* total;
+  OPENBNNS_INLINE Vec vector(int64_t j) const { return load(total + j); }
+  OPENBNNS_INLINE float number(int64_t j) const { return total[j]; }
+};
 
 // Up to kSpan outputs side by side: for every summand one product for each of them.
 void sum_span(const Loops& p, int64_t item, int64_t blocks) {
   const Offsets at = offsets_at(p.outer, item / blocks);
   const int64_t first = item % blocks * kSpan, count = std::min(kSpan, p.span.size - first);
   const int64_t turns = p.sums.product();
+  const float *a0 = p.a + at.a + first * p.span.a, *b0 = p.b + at.b + first * p.span.b;
+  float* c = p.c + at.c + first * p.span.c;
+  if (turns == 1 && p.along.size == 1) return put(p, c, count, Product{a0, b0, p.span.a, p.span.b});
   float total[kSpan] = {}, part[kSpan];
   for (int64_t turn = 0; turn < turns; turn++) {
     const Offsets o = offsets_at(p.sums, turn);
-    const float* a = p.a + at.a + o.a + first * p.span.a;
-    const float* b = p.b + at.b + o.b + first * p.span.b;
+    const float *a = a0 + o.a, *b = b0 + o.b;
     for (int64_t k = 0; k < p.along.size; k += kSteps) {
       std::fill_n(part, count, 0.f);
       for (int64_t end = std::min(p.along.size, k + kSteps), i = k; i < end; i++)
         add_products(a + i * p.along.a, p.span.a, b + i * p.along.b, p.span.b, count, part);
-      for (int64_t j = 0; j < count; j++) total[j] += part[j];
+      add_vectors(part, count, total);
     }
   }
-  float* c = p.c + at.c + first * p.span.c;
-  for (int64_t j = 0; j < count; j++) {
-    float value = p.alpha * total[j];
-    c[j * p.span.c] = p.accumulate ? c[j * p.span.c] + value : value;
-  }
+  put(p, c, count, Total{total});
 }
 
 // sum of a[i] * b[i], or of a[i] * b[0] with b_step 0; a has unit stride.

@@ -24,6 +24,10 @@ struct Way {
     v *= splat(scale);
     store(to + to_offset, add ? load(to + to_offset) + v : v);
   }
+  OPENBNNS_INLINE void put_partial(int64_t to_offset, Vec v, int64_t count) const {
+    v *= splat(scale);
+    store_partial(to + to_offset, add ? load_partial(to + to_offset, count) + v : v, count);
+  }
   void one(int64_t from_offset, int64_t to_offset) const {
     float v = scale * from[from_offset];
     to[to_offset] = add ? to[to_offset] + v : v;
@@ -48,20 +52,24 @@ void move_row(const Way& w, int64_t from, int64_t from_step, int64_t to, int64_t
 // rows x columns, unit stride along the columns in `to` and along the rows in `from`.
 void move_square(const Way& w, int64_t from, int64_t from_step, int64_t to, int64_t to_step, int64_t rows,
                  int64_t columns) {
-  int64_t r = 0;
-  for (; r + kWidth <= rows; r += kWidth) {
-    int64_t c = 0;
-    for (; c + kWidth <= columns; c += kWidth) {
+  for (int64_t r = 0; r < rows; r += kWidth)
+    for (int64_t c = 0; c < columns; c += kWidth) {
+      const int64_t have_rows = std::min<int64_t>(kWidth, rows - r),
+                    have_columns = std::min<int64_t>(kWidth, columns - c);
+      const float* source = w.from + from + r + c * from_step;
+      const int64_t target = to + r * to_step + c;
       Vec v[kWidth];
-      OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) v[i] = load(w.from + from + r + (c + i) * from_step);
+      if (have_rows == kWidth && have_columns == kWidth) {
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) v[i] = load(source + i * from_step);
+        transpose(v);
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) w.put(target + i * to_step, v[i]);
+        continue;
+      }
+      for (int i = 0; i < kWidth; i++)
+        v[i] = i < have_columns ? load_partial(source + i * from_step, have_rows) : Vec{};
       transpose(v);
-      OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) w.put(to + (r + i) * to_step + c, v[i]);
+      for (int i = 0; i < have_rows; i++) w.put_partial(target + i * to_step, v[i], have_columns);
     }
-    for (; c < columns; c++)
-      for (int64_t i = r; i < r + kWidth; i++) w.one(from + i + c * from_step, to + i * to_step + c);
-  }
-  for (; r < rows; r++)
-    for (int64_t c = 0; c < columns; c++) w.one(from + r + c * from_step, to + r * to_step + c);
 }
 
 int threads_for(int threads, int64_t elements) { return useful_threads(threads, 8.0 * static_cast<double>(elements)); }
