@@ -61,7 +61,9 @@ def BNNSDirectApplyBroadcastMatMul(
     _multiply("BNNSDirectApplyBroadcastMatMul", transA, transB, alpha, (inputA, inputB, output), filter_params)
 
 
-def _multiply(who: str, trans_a: Any, trans_b: Any, alpha: Any, descriptors: tuple[Any, ...], filter_params: Any) -> int:
+def _multiply(
+    who: str, trans_a: Any, trans_b: Any, alpha: Any, descriptors: tuple[Any, ...], filter_params: Any
+) -> int:
     check_filter_params(filter_params, who)
     _check_numbers(who, trans_a, trans_b, alpha)
     try:

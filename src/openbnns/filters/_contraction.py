@@ -53,12 +53,12 @@ def _in_memory_order(view: View, indices: Sequence[int]) -> list[int]:
 def _to_logical(view: View, array: NDArray[Any]) -> NDArray[Any]:
     """(N, axes in memory order) to (N, logical axes), a view."""
     place = {axis: 1 + k for k, axis in enumerate(view.memory_axes)}
-    return array.transpose(0, *(place[axis] for axis in logical_axes(view)))
+    return np.transpose(array, (0, *(place[axis] for axis in logical_axes(view))))
 
 
 def _from_logical(view: View, array: NDArray[Any]) -> NDArray[Any]:
     place = {axis: 1 + k for k, axis in enumerate(logical_axes(view))}
-    return array.transpose(0, *(place[axis] for axis in view.memory_axes))
+    return np.transpose(array, (0, *(place[axis] for axis in view.memory_axes)))
 
 
 def check_beta(beta: float, who: str) -> bool:
@@ -99,7 +99,12 @@ class Contraction(UnaryFilter):
                 f"{who}.data is NULL, but this operand is weights, which need values at creation. Give the descriptor memory."
             )
         return Parameter(
-            view, view.memory_axes, f"{who}.data", descriptor.data, client_pointer=self.client_pointer, memory=self.memory
+            view,
+            view.memory_axes,
+            f"{who}.data",
+            descriptor.data,
+            client_pointer=self.client_pointer,
+            memory=self.memory,
         )
 
     def set_up(self, indices: Sequence[Sequence[int]], output_indices: Sequence[int]) -> None:

@@ -70,9 +70,7 @@ class TensorContraction(Contraction):
     def backward64(
         self, tensors: list[NDArray[Any]], dy: NDArray[Any], wanted: list[bool]
     ) -> Sequence[NDArray[Any] | None]:
-        gradients = reference.backward(
-            self.expression, self._in_order(tensors), dy, self._in_order(wanted), self.alpha
-        )
+        gradients = reference.backward(self.expression, self._in_order(tensors), dy, self._in_order(wanted), self.alpha)
         return self._in_order(gradients)
 
 

@@ -53,13 +53,12 @@ class BroadcastMatMul(Contraction):
         if p.a_is_weights:  # the input comes first in `indices`
             self.input = self.operand(b)
             self.weights = self.parameter(a, p.iA_desc, f"{who}: iA_desc")
-            return self.set_up([b_indices, a_indices], y_indices)
+            self.set_up([b_indices, a_indices], y_indices)
+            return
         self.input = self.operand(a)
-        if p.quadratic:
-            return self.set_up([a_indices, b_indices], y_indices)
-        if p.b_is_weights:
+        if p.b_is_weights and not p.quadratic:
             self.weights = self.parameter(b, p.iB_desc, f"{who}: iB_desc")
-        else:
+        elif not p.quadratic:
             self.second = self.operand(b)
         self.set_up([a_indices, b_indices], y_indices)
 

@@ -7,9 +7,16 @@ from ._base import BinaryLayer, Gradients, InputGradient, InputGradients, Layer,
 from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
+from .contraction import TensorContractionLayer
 from .convolution import ConvolutionLayer
 from .fully_connected import FullyConnectedLayer
+from .gram import GramLayer
 from .loss import LossLayer, LossResult
+from .matmul import (
+    BroadcastMatrixMultiplyLayer,
+    apply_matrix_multiplication,
+    matrix_multiplication_workspace_size,
+)
 from .pooling import PoolingGradients, PoolingLayer
 
 __all__ = [
@@ -17,9 +24,11 @@ __all__ = [
     "ActivationLayer",
     "BinaryArithmeticLayer",
     "BinaryLayer",
+    "BroadcastMatrixMultiplyLayer",
     "ConvolutionLayer",
     "FullyConnectedLayer",
     "Gradients",
+    "GramLayer",
     "InputGradient",
     "InputGradients",
     "InputGradients3",
@@ -28,9 +37,12 @@ __all__ = [
     "LossResult",
     "PoolingGradients",
     "PoolingLayer",
+    "TensorContractionLayer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "apply_matrix_multiplication",
+    "matrix_multiplication_workspace_size",
     "skip",
 ]
