@@ -180,6 +180,13 @@ class Contraction(UnaryFilter):
         """One gradient per tensor; a tensor that no wanted gradient depends on may be zeros."""
         raise NotImplementedError
 
+    def reference_values(self, tensors: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The result in float64, without what the output held; tensors and result are (N, axes in memory order)."""
+        other = self.second or self.weights
+        views = [self.input.view, *([] if other is None else [other.view])]
+        logical = [_to_logical(view, tensor) for view, tensor in zip(views, tensors, strict=True)]
+        return _from_logical(self.output.view, self.forward64(logical, None))
+
     # Forward.
 
     def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:

@@ -65,8 +65,8 @@ class BroadcastMatMul(Contraction):
     def _check_roles(self, p: BNNSLayerParametersBroadcastMatMul, who: str) -> None:
         if p.quadratic and p.a_is_weights:
             raise Problem(
-                f"{who}: quadratic and a_is_weights are both set, so there is no input. Clear a_is_weights: a quadratic product "
-                "multiplies its input by itself."
+                f"{who}: quadratic and a_is_weights are both set, so there is no input. Clear one of them: quadratic multiplies "
+                "the input by itself."
             )
         if p.a_is_weights and p.b_is_weights:
             raise Problem(

@@ -75,7 +75,7 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
             if is_quadratic:
                 if input_b is not None:
                     raise Problem(
-                        f"{who}: input_b is given, but a quadratic product multiplies input_a by itself. Leave input_b out."
+                        f"{who}: input_b is given, but is_quadratic multiplies input_a by itself. Leave input_b out."
                     )
                 b = a
             elif input_b is None:
