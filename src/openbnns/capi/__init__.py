@@ -22,8 +22,17 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .clipping import (
+    BNNSClipByGlobalNorm,
+    BNNSClipByNorm,
+    BNNSClipByValue,
+    BNNSComputeNorm,
+    BNNSComputeNormBackward,
+)
 from .contraction import BNNSFilterCreateLayerTensorContraction
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .dropout import BNNSFilterCreateLayerDropout
+from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
 from .gram import BNNSFilterCreateLayerGram
@@ -40,12 +49,27 @@ from .matmul import (
     BNNSMatMul,
     BNNSMatMulWorkspaceSize,
 )
+from .optimizer import BNNSOptimizerStep
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
     BNNSPoolingFilterApplyBackwardBatchEx,
     BNNSPoolingFilterApplyBatch,
     BNNSPoolingFilterApplyBatchEx,
+)
+from .quantization import BNNSDirectApplyQuantizer
+from .random_numbers import (
+    BNNSCreateRandomGenerator,
+    BNNSCreateRandomGeneratorWithSeed,
+    BNNSDestroyRandomGenerator,
+    BNNSRandomFillCategoricalFloat,
+    BNNSRandomFillNormalFloat,
+    BNNSRandomFillUniformFloat,
+    BNNSRandomFillUniformInt,
+    BNNSRandomGenerator,
+    BNNSRandomGeneratorGetState,
+    BNNSRandomGeneratorSetState,
+    BNNSRandomGeneratorStateSize,
 )
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
@@ -54,8 +78,17 @@ __all__ = [
     "BNNSFilter",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSClipByGlobalNorm",
+    "BNNSClipByNorm",
+    "BNNSClipByValue",
+    "BNNSComputeNorm",
+    "BNNSComputeNormBackward",
+    "BNNSCreateRandomGenerator",
+    "BNNSCreateRandomGeneratorWithSeed",
     "BNNSDataLayoutGetRank",
+    "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyQuantizer",
     "BNNSDirectApplyBroadcastMatMul",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
@@ -69,6 +102,7 @@ __all__ = [
     "BNNSFilterCreateLayerArithmetic",
     "BNNSFilterCreateLayerBroadcastMatMul",
     "BNNSFilterCreateLayerConvolution",
+    "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerLoss",
@@ -84,10 +118,20 @@ __all__ = [
     "BNNSMatMul",
     "BNNSMatMulWorkspaceSize",
     "BNNSNDArrayGetDataSize",
+    "BNNSOptimizerStep",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
     "BNNSPoolingFilterApplyBatchEx",
+    "BNNSRandomFillCategoricalFloat",
+    "BNNSRandomFillNormalFloat",
+    "BNNSRandomFillUniformFloat",
+    "BNNSRandomFillUniformInt",
+    "BNNSRandomGenerator",
+    "BNNSRandomGeneratorGetState",
+    "BNNSRandomGeneratorSetState",
+    "BNNSRandomGeneratorStateSize",
+    "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
 ]
 __all__ += enums.__all__
