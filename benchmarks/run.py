@@ -23,6 +23,7 @@ import embedding
 import fully_connected
 import fused
 import loss
+import matmul
 import memory
 import normalization
 import openbnns
@@ -36,7 +37,9 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, normalization, fused)
+    modules = (
+        convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, matmul, normalization, fused,
+    )  # fmt: skip
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
     figures = {
