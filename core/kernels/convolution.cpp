@@ -11,11 +11,13 @@ namespace OPENBNNS_ISA {
 namespace {
 
 // Fastest first; the last takes every shape.
-constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_forward, make_direct_forward,
-                                               make_reference_forward};
+constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_forward, make_winograd_forward,
+                                               make_direct_forward, make_reference_forward};
 constexpr MakeImageKernel kBackwardDataKernels[] = {make_pointwise_backward_data, make_few_backward_data,
-                                                    make_direct_backward_data, make_reference_backward_data};
-constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_weights, make_direct_weights, make_reference_weights};
+                                                    make_winograd_backward_data, make_direct_backward_data,
+                                                    make_reference_backward_data};
+constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_weights, make_winograd_weights, make_direct_weights,
+                                                 make_reference_weights};
 
 template <class Make, size_t kCount>
 auto first_that_takes(const Make (&list)[kCount], const ConvolutionShape& shape) {
