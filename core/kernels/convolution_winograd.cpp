@@ -20,6 +20,21 @@ constexpr int64_t kChunk = 112;  // output channels whose products are in the ca
 // Tiles per call from which the transform of the kernels pays.
 constexpr int64_t kFewestTiles = 64;
 
+// taps: [9][16], lane i from w + i * stride, zero from `count` lanes on; turned: in reverse order.
+void gather_taps(const float* w, int64_t stride, int count, bool turned, float* taps) {
+  if (count < kBlock) std::fill_n(taps, 9 * kBlock, 0.f);
+#if defined(__AVX512F__)
+  const __m512i index = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                                           _mm512_set1_epi32(static_cast<int>(stride)));
+  if (count == kBlock) {
+    for (int j = 0; j < 9; j++) store(taps + (turned ? 8 - j : j) * kBlock, _mm512_i32gather_ps(index, w + j, 4));
+    return;
+  }
+#endif
+  for (int i = 0; i < count; i++)
+    for (int j = 0; j < 9; j++) taps[(turned ? 8 - j : j) * kBlock + i] = w[i * stride + j];
+}
+
 class Winograd : public ImageKernel {
  public:
   Winograd(const ConvolutionShape& s, bool backward, std::unique_ptr<ImageKernel> direct)
@@ -63,15 +78,13 @@ class Winograd : public ImageKernel {
 
   // Input channels [16 block, 16 block + 16) of u; w: [out][in][9] of the convolution, turned round for backward.
   void transform_kernels(const float* w, int64_t block, float* u) const {
-    float taps[9 * kBlock], turned[9 * kBlock], tile[kPlaces * kBlock];
+    float taps[9 * kBlock], tile[kPlaces * kBlock];
     int64_t c = block * kBlock;
     int have = static_cast<int>(std::min<int64_t>(kBlock, in_channels_ - c));
     for (int64_t k = 0; k < out_channels_; k++) {
       const float* from = w + (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * 9;
-      transpose_rows(from, backward_ ? w_inputs_ * 9 : 9, have, 9, [&](int64_t j) { return taps + j * kBlock; });
-      if (backward_)
-        for (int j = 0; j < 9; j++) std::copy_n(taps + (8 - j) * kBlock, kBlock, turned + j * kBlock);
-      transform_kernel(backward_ ? turned : taps, tile);
+      gather_taps(from, backward_ ? w_inputs_ * 9 : 9, have, backward_, taps);
+      transform_kernel(taps, tile);
       for (int p = 0; p < kPlaces; p++)
         std::copy_n(tile + p * kBlock, kBlock, u + p * kernel_place() + (block * out_channels_ + k) * kBlock);
     }
@@ -120,45 +133,43 @@ class Winograd : public ImageKernel {
 
   // y = A^T m A of all tiles of the group, one output channel; m: [place][tile]
   void write_channel(const ImageCall& call, int64_t k, int64_t first, int count, const float* m, int64_t place) const {
-    float bias = call.bias ? call.bias[k] : 0.f;
-    int64_t plane = int64_t{grid_.out_height} * grid_.out_width;
-    for (int i = 0; i < count; i++) {
-      int64_t n = (first + i) / grid_.lines;
-      int row = static_cast<int>((first + i) % grid_.lines) * 2, rows = std::min(2, grid_.out_height - row);
-      float* out = call.out + n * call.out_stride + k * plane + int64_t{row} * grid_.out_width;
-      write_line(m + int64_t{i} * grid_.line_tiles, place, bias, call.accumulate, rows, out);
-      if (call.activation)
-        activation_forward(*call.activation, out, out, int64_t{rows} * grid_.out_width, call.activation_row);
-    }
-  }
-
-  void write_line(const float* m, int64_t place, float bias, bool accumulate, int rows, float* out) const {
     constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
-    int width = grid_.out_width;
-    for (int j = 0; j < grid_.line_tiles; j += kWidth) {
+    int64_t tiles = int64_t{count} * grid_.line_tiles, row_floats = 2 * round_up(tiles, kWidth);
+    float* cells = scratch(kPatches, static_cast<size_t>(2 * row_floats));  // upper and lower rows of all lines
+    float bias = call.bias ? call.bias[k] : 0.f;
+    for (int64_t t = 0; t < tiles; t += kWidth) {
       Vec z[2][4];
       OPENBNNS_UNROLL for (int s = 0; s < 4; s++) {
-        const float* from = m + s * place + j;
+        const float* from = m + s * place + t;
         Vec m0 = load(from), m1 = load(from + 4 * place), m2 = load(from + 8 * place), m3 = load(from + 12 * place);
         z[0][s] = m0 + m1 + m2;
         z[1][s] = m1 - m2 - m3;
       }
       OPENBNNS_UNROLL for (int r = 0; r < 2; r++) {
-        if (r >= rows) break;
         Vec left = z[r][0] + z[r][1] + z[r][2] + bias, right = z[r][1] - z[r][2] - z[r][3] + bias;
-        float* to = out + r * width + 2 * j;
-        put(to, interleave_low(left, right, lanes), width - 2 * j, accumulate);
-        put(to + kWidth, interleave_high(left, right, lanes), width - 2 * j - kWidth, accumulate);
+        float* to = cells + r * row_floats + 2 * t;
+        store(to, interleave_low(left, right, lanes));
+        store(to + kWidth, interleave_high(left, right, lanes));
       }
+    }
+    int64_t width = grid_.out_width, plane = grid_.out_height * width;
+    for (int i = 0; i < count; i++) {
+      int64_t n = (first + i) / grid_.lines;
+      int row = static_cast<int>((first + i) % grid_.lines) * 2, rows = std::min(2, grid_.out_height - row);
+      float* out = call.out + n * call.out_stride + k * plane + row * width;
+      for (int r = 0; r < rows; r++)
+        put_row(cells + r * row_floats + 2 * int64_t{i} * grid_.line_tiles, width, call.accumulate, out + r * width);
+      if (call.activation) activation_forward(*call.activation, out, out, rows * width, call.activation_row);
     }
   }
 
-  // The first `left` lanes, at most all.
-  static OPENBNNS_INLINE void put(float* to, Vec v, int left, bool accumulate) {
-    if (left >= kWidth)
-      store(to, accumulate ? load(to) + v : v);
-    else if (left > 0)
-      store_partial(to, accumulate ? load_partial(to, left) + v : v, left);
+  static void put_row(const float* from, int64_t count, bool accumulate, float* to) {
+    int64_t j = 0;
+    for (; j + kWidth <= count; j += kWidth) store(to + j, accumulate ? load(to + j) + load(from + j) : load(from + j));
+    if (j < count) {
+      Vec v = load_partial(from + j, count - j);
+      store_partial(to + j, accumulate ? load_partial(to + j, count - j) + v : v, count - j);
+    }
   }
 
   const bool backward_;

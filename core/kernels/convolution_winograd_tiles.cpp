@@ -20,10 +20,10 @@ OPENBNNS_INLINE Vec every_other(Vec a, Vec b, std::integer_sequence<int, kLane..
   return __builtin_shufflevector(a, b, (2 * kLane + kFirst)...);
 }
 
-// r = one row of B^T d B before the columns are combined: cells 2 j .. 2 j + 3 for lanes j.
-OPENBNNS_INLINE void combine_columns(const float* cells, Vec (&r)[4]) {
+// r = one row of B^T d B before the rows are combined, for lanes t: cells 2 t, 2 t + 1 of `left` and of `right`.
+OPENBNNS_INLINE void combine_columns(const float* left, const float* right, Vec (&r)[4]) {
   constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
-  Vec a = load(cells), b = load(cells + kWidth), c = load(cells + 2), d = load(cells + 2 + kWidth);
+  Vec a = load(left), b = load(left + kWidth), c = load(right), d = load(right + kWidth);
   Vec d0 = every_other<0>(a, b, lanes), d1 = every_other<1>(a, b, lanes);
   Vec d2 = every_other<0>(c, d, lanes), d3 = every_other<1>(c, d, lanes);
   r[0] = d0 - d2;
@@ -32,37 +32,63 @@ OPENBNNS_INLINE void combine_columns(const float* cells, Vec (&r)[4]) {
   r[3] = d1 - d3;
 }
 
-// One line of tiles; cells: its first input cell, rows `row` apart. out[place * stride + tile].
-void transform_line(const float* cells, int64_t row, int tiles, float* out, int64_t stride) {
-  for (int j = 0; j < tiles; j += kWidth) {
-    Vec r[4][4];
-    OPENBNNS_UNROLL for (int i = 0; i < 4; i++) combine_columns(cells + i * row + 2 * j, r[i]);
-    OPENBNNS_UNROLL for (int s = 0; s < 4; s++) {
-      float* to = out + s * stride + j;
-      store(to, r[0][s] - r[2][s]);
-      store(to + 4 * stride, r[1][s] + r[2][s]);
-      store(to + 8 * stride, r[2][s] - r[1][s]);
-      store(to + 12 * stride, r[1][s] - r[3][s]);
-    }
-  }
-}
+// Cells of one channel of some lines of tiles, so arranged that those of tile t lie 2 t from the start, whatever line
+// it is in: rows by parity ([0]: rows 0, 2, 4, ..., [1]: rows 1, 3, 5, ...), each row as its columns 0 .. 2 tiles - 1
+// (left) and 2 .. 2 tiles + 1 (right).
+class Cells {
+ public:
+  Cells(const WinogradGrid& g, float* memory) : grid_(g), memory_(memory) {}
 
-// Rows [first, first + rows) of one plane with the columns that the tiles look at; zeros outside the image.
-void copy_with_border(const WinogradGrid& g, const float* plane, int first_held, int first, int rows, int64_t width,
-                      float* out) {
-  int left = std::max(0, -g.column_shift), from = std::max(0, g.column_shift);
-  int64_t count = std::max<int64_t>(0, std::min<int64_t>(width - left, g.in_width - from));
-  for (int r = 0; r < rows; r++, out += width) {
-    int y = first + r;
-    if (y < 0 || y >= g.in_height) {
-      std::fill_n(out, width, 0.f);
-      continue;
+  static int64_t floats(const WinogradGrid& g) { return 4 * side_floats(g); }
+
+  // Rows [top, top + 2 lines + 2) of the image; plane: from image row `held` on. Cells outside the image are zeros.
+  void fill(const float* plane, int held, int top, int lines) {
+    for (int r = 0; r < 2 * lines + 2; r++) {
+      int y = top + r;
+      const float* row = y >= 0 && y < grid_.in_height ? plane + int64_t{y - held} * grid_.in_width : nullptr;
+      copy_columns(row, grid_.column_shift, side(r % 2, 0) + r / 2 * pitch());
+      copy_columns(row, grid_.column_shift + 2, side(r % 2, 1) + r / 2 * pitch());
     }
-    std::fill_n(out, std::min<int64_t>(left, width), 0.f);
-    std::copy_n(plane + int64_t{y - first_held} * g.in_width + from, count, out + left);
-    std::fill(out + std::min<int64_t>(left + count, width), out + width, 0.f);
   }
-}
+
+  // B^T d B of `tiles` tiles in a row; out[place * stride + tile], up to kWidth - 1 values too many.
+  void transform(int64_t tiles, float* out, int64_t stride) const {
+    for (int64_t t = 0; t < tiles; t += kWidth) {
+      Vec r[4][4];
+      OPENBNNS_UNROLL for (int i = 0; i < 4; i++) {
+        int64_t from = i / 2 * pitch() + 2 * t;
+        combine_columns(side(i % 2, 0) + from, side(i % 2, 1) + from, r[i]);
+      }
+      OPENBNNS_UNROLL for (int s = 0; s < 4; s++) {
+        float* to = out + s * stride + t;
+        store(to, r[0][s] - r[2][s]);
+        store(to + 4 * stride, r[1][s] + r[2][s]);
+        store(to + 8 * stride, r[2][s] - r[1][s]);
+        store(to + 12 * stride, r[1][s] - r[3][s]);
+      }
+    }
+  }
+
+ private:
+  static int64_t side_floats(const WinogradGrid& g) {
+    return (int64_t{g.group_lines} + 1) * 2 * g.line_tiles + 2 * kWidth;
+  }
+  int64_t pitch() const { return 2 * int64_t{grid_.line_tiles}; }
+  float* side(int parity, int right) const { return memory_ + (2 * parity + right) * side_floats(grid_); }
+
+  // pitch() columns of an image row from `first` on; row: null for zeros.
+  void copy_columns(const float* row, int first, float* out) const {
+    int64_t left = row ? std::min<int64_t>(pitch(), std::max(0, -first)) : pitch();
+    int64_t from = std::max(0, first), count = std::min<int64_t>(pitch() - left, grid_.in_width - from);
+    std::fill_n(out, left, 0.f);
+    if (count > 0) std::copy_n(row + from, count, out + left);
+    int64_t done = left + std::max<int64_t>(0, count);
+    std::fill_n(out + done, pitch() - done, 0.f);
+  }
+
+  const WinogradGrid& grid_;
+  float* const memory_;
+};
 
 }  // namespace
 
@@ -102,26 +128,24 @@ bool suits_winograd(const ConvolutionShape& s) {
 
 void transform_input(const WinogradGrid& g, const ImageSource& image, int64_t channels, int64_t first, int count,
                      const WinogradInput& layout, float* v) {
-  const int64_t width = 2 * int64_t{g.line_tiles} + 2, slack = 2 * kWidth + 2;
-  const int most_rows = 2 * g.group_lines + 2;
   const int64_t tiles = int64_t{count} * g.line_tiles, blocks = blocks_of(tiles), stride = blocks * kBlock + kWidth;
-  // [rows][width] cells of one channel, then [place][tile] of it
-  float* cells = scratch(kPatches, static_cast<size_t>(most_rows * width + slack + kPlaces * stride));
-  float* line = cells + most_rows * width + slack;
-  std::fill_n(cells + most_rows * width, slack, 0.f);
+  float* memory = scratch(kPatches, static_cast<size_t>(Cells::floats(g) + kPlaces * stride));
+  std::fill_n(memory, Cells::floats(g), 0.f);  // the last vector of a side reads past what is filled in
+  Cells cells(g, memory);
+  float* line = memory + Cells::floats(g);  // [place][tile] of one channel
   for (int64_t c = 0; c < channels; c++) {
     for (int done = 0; done < count;) {
       int64_t n = (first + done) / g.lines;
       int row = static_cast<int>((first + done) % g.lines), rows = std::min(g.lines - row, count - done);
-      int top = 2 * row + g.row_shift, cell_rows = 2 * rows + 2;
-      int held = std::max(0, std::min(top, g.in_height)), end = std::max(held, std::min(top + cell_rows, g.in_height));
-      const float* plane = nullptr;
+      int top = 2 * row + g.row_shift;
+      int held = std::max(0, std::min(top, g.in_height)),
+          end = std::max(held, std::min(top + 2 * rows + 2, g.in_height));
       int64_t plane_stride;
-      if (end > held)
-        plane = image.pixels(n, c, 1, int64_t{held} * g.in_width, int64_t{end - held} * g.in_width, &plane_stride);
-      copy_with_border(g, plane, held, top, cell_rows, width, cells);
-      for (int i = 0; i < rows; i++)
-        transform_line(cells + 2 * i * width, width, g.line_tiles, line + int64_t{done + i} * g.line_tiles, stride);
+      const float* plane = end == held ? nullptr
+                                       : image.pixels(n, c, 1, int64_t{held} * g.in_width,
+                                                      int64_t{end - held} * g.in_width, &plane_stride);
+      cells.fill(plane, held, top, rows);
+      cells.transform(int64_t{rows} * g.line_tiles, line + int64_t{done} * g.line_tiles, stride);
       done += rows;
     }
     for (int p = 0; p < kPlaces; p++) {
