@@ -23,6 +23,8 @@ from .arithmetic import (
     BNNSFilterCreateLayerArithmetic,
 )
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .dropout import BNNSFilterCreateLayerDropout
+from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
 from .legacy import (
@@ -39,6 +41,7 @@ from .pooling import (
     BNNSPoolingFilterApplyBatch,
     BNNSPoolingFilterApplyBatchEx,
 )
+from .quantization import BNNSDirectApplyQuantizer
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
@@ -48,6 +51,7 @@ __all__ = [
     "BNNSArithmeticFilterApplyBatch",
     "BNNSDataLayoutGetRank",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyQuantizer",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
     "BNNSFilterApplyBackwardTwoInputBatch",
@@ -59,6 +63,7 @@ __all__ = [
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
     "BNNSFilterCreateLayerConvolution",
+    "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerLoss",
     "BNNSFilterCreateLayerPooling",
@@ -74,6 +79,7 @@ __all__ = [
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
     "BNNSPoolingFilterApplyBatchEx",
+    "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
 ]
 __all__ += enums.__all__
