@@ -105,7 +105,10 @@ class ConvolutionPlan : public Plan {
 }  // namespace
 
 std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
-  if (shape.groups > 1 && is_depthwise(shape)) return make_depthwise(shape, activation);
+  if (shape.groups > 1 && is_depthwise(shape)) {
+    auto lanes = make_depthwise_lanes(shape, activation);
+    return lanes ? std::move(lanes) : make_depthwise(shape, activation);
+  }
   return std::make_unique<ConvolutionPlan>(shape, activation, false);
 }
 
