@@ -22,11 +22,20 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .clipping import (
+    BNNSClipByGlobalNorm,
+    BNNSClipByNorm,
+    BNNSClipByValue,
+    BNNSComputeNorm,
+    BNNSComputeNormBackward,
+)
+from .contraction import BNNSFilterCreateLayerTensorContraction
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
 from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
+from .gram import BNNSFilterCreateLayerGram
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
     BNNSFilterCreateFullyConnectedLayer,
@@ -34,6 +43,13 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .matmul import (
+    BNNSDirectApplyBroadcastMatMul,
+    BNNSFilterCreateLayerBroadcastMatMul,
+    BNNSMatMul,
+    BNNSMatMulWorkspaceSize,
+)
+from .optimizer import BNNSOptimizerStep
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -42,6 +58,19 @@ from .pooling import (
     BNNSPoolingFilterApplyBatchEx,
 )
 from .quantization import BNNSDirectApplyQuantizer
+from .random_numbers import (
+    BNNSCreateRandomGenerator,
+    BNNSCreateRandomGeneratorWithSeed,
+    BNNSDestroyRandomGenerator,
+    BNNSRandomFillCategoricalFloat,
+    BNNSRandomFillNormalFloat,
+    BNNSRandomFillUniformFloat,
+    BNNSRandomFillUniformInt,
+    BNNSRandomGenerator,
+    BNNSRandomGeneratorGetState,
+    BNNSRandomGeneratorSetState,
+    BNNSRandomGeneratorStateSize,
+)
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
@@ -49,9 +78,18 @@ __all__ = [
     "BNNSFilter",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSClipByGlobalNorm",
+    "BNNSClipByNorm",
+    "BNNSClipByValue",
+    "BNNSComputeNorm",
+    "BNNSComputeNormBackward",
+    "BNNSCreateRandomGenerator",
+    "BNNSCreateRandomGeneratorWithSeed",
     "BNNSDataLayoutGetRank",
+    "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
     "BNNSDirectApplyQuantizer",
+    "BNNSDirectApplyBroadcastMatMul",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
     "BNNSFilterApplyBackwardTwoInputBatch",
@@ -62,11 +100,14 @@ __all__ = [
     "BNNSFilterCreateFullyConnectedLayer",
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
+    "BNNSFilterCreateLayerBroadcastMatMul",
     "BNNSFilterCreateLayerConvolution",
     "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
+    "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerLoss",
     "BNNSFilterCreateLayerPooling",
+    "BNNSFilterCreateLayerTensorContraction",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
     "BNNSFilterCreateVectorActivationLayer",
@@ -74,11 +115,22 @@ __all__ = [
     "BNNSGetPointer",
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
+    "BNNSMatMul",
+    "BNNSMatMulWorkspaceSize",
     "BNNSNDArrayGetDataSize",
+    "BNNSOptimizerStep",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
     "BNNSPoolingFilterApplyBatchEx",
+    "BNNSRandomFillCategoricalFloat",
+    "BNNSRandomFillNormalFloat",
+    "BNNSRandomFillUniformFloat",
+    "BNNSRandomFillUniformInt",
+    "BNNSRandomGenerator",
+    "BNNSRandomGeneratorGetState",
+    "BNNSRandomGeneratorSetState",
+    "BNNSRandomGeneratorStateSize",
     "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
 ]
