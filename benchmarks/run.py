@@ -26,6 +26,7 @@ import memory
 import openbnns
 import overhead
 import pooling
+import tensors
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
@@ -33,10 +34,12 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding)
+    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, tensors)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
-    figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
+    figures = {
+        n: f for n, f in (overhead.figures() | memory.figures() | tensors.figures()).items() if options.only in n
+    }
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0

@@ -15,6 +15,10 @@ std::unique_ptr<Plan> make_loss(const LossShape& shape);
 std::unique_ptr<Plan> make_embedding(const EmbeddingShape& shape);
 std::unique_ptr<Plan> make_quantization(const QuantizationShape& shape);
 std::unique_ptr<Plan> make_dropout(const DropoutShape& shape);
+std::unique_ptr<Plan> make_permute(const PermuteShape& shape);
+std::unique_ptr<Plan> make_padding(const PaddingShape& shape);
+std::unique_ptr<Plan> make_resize(const ResizeShape& shape);
+std::unique_ptr<Plan> make_crop_resize(const CropResizeShape& shape);
 double peak_gflop(int64_t iterations);
 
 }  // namespace OPENBNNS_ISA

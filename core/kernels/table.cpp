@@ -23,7 +23,11 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::make_loss,
                              isa::make_embedding,
                              isa::make_quantization,
-                             isa::make_dropout};
+                             isa::make_dropout,
+                             isa::make_permute,
+                             isa::make_padding,
+                             isa::make_resize,
+                             isa::make_crop_resize};
   return table;
 }
 

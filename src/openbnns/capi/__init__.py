@@ -23,6 +23,7 @@ from .arithmetic import (
     BNNSFilterCreateLayerArithmetic,
 )
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .crop_resize import BNNSCropResize, BNNSCropResizeBackward
 from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
@@ -34,6 +35,8 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .padding import BNNSFilterCreateLayerPadding
+from .permute import BNNSFilterCreateLayerPermute, BNNSPermuteFilterApplyBackwardBatch
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -42,6 +45,7 @@ from .pooling import (
     BNNSPoolingFilterApplyBatchEx,
 )
 from .quantization import BNNSDirectApplyQuantizer
+from .resize import BNNSFilterCreateLayerResize
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
@@ -80,6 +84,12 @@ __all__ = [
     "BNNSPoolingFilterApplyBatch",
     "BNNSPoolingFilterApplyBatchEx",
     "BNNSFilterCreateLayerDropout",
+    "BNNSFilterCreateLayerPermute",
+    "BNNSPermuteFilterApplyBackwardBatch",
+    "BNNSFilterCreateLayerPadding",
+    "BNNSFilterCreateLayerResize",
+    "BNNSCropResize",
+    "BNNSCropResizeBackward",
     "BNNSTensorGetAllocationSize",
 ]
 __all__ += enums.__all__

@@ -8,12 +8,16 @@ from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .convolution import ConvolutionLayer
+from .crop_resize import CropResizeLayer
 from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
+from .padding import PaddingLayer
+from .permute import PermuteLayer
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
+from .resize import ResizeLayer
 
 __all__ = [
     "ActivationGradients",
@@ -23,6 +27,10 @@ __all__ = [
     "ConvolutionLayer",
     "DropoutLayer",
     "EmbeddingLayer",
+    "PermuteLayer",
+    "PaddingLayer",
+    "ResizeLayer",
+    "CropResizeLayer",
     "FullyConnectedLayer",
     "Gradients",
     "InputGradient",
