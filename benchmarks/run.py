@@ -24,6 +24,7 @@ import fully_connected
 import loss
 import memory
 import openbnns
+import optimizer
 import overhead
 import pooling
 import tensors
@@ -37,9 +38,8 @@ def main() -> int:
     modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, tensors)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
-    figures = {
-        n: f for n, f in (overhead.figures() | memory.figures() | tensors.figures()).items() if options.only in n
-    }
+    measured = optimizer.figures() | overhead.figures() | memory.figures() | tensors.figures()
+    figures = {n: f for n, f in measured.items() if options.only in n}
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0

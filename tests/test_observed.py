@@ -52,6 +52,16 @@ HERE = {
     "crop_resize": ("direct.cropresize", "crop.sampling.OffsetCorners", "crop.box.CenterSizeWidthFirst"),
     "quantize": ("quant.Quantize", "fn.BNNSDirectApplyQuantizer"),
     "dequantize": ("quant.Dequantize", "fn.BNNSDirectApplyQuantizer"),
+    "sgd_plain": ("opt.SGDMomentum",),
+    "sgd_variant1_two_steps": ("opt.sgd.v1.plain",),
+    "clip_value": ("direct.clip.value",),
+    "clip_norm": ("direct.clip.norm",),
+    "clip_norm_inside": ("direct.clip.norm",),
+    "clip_global": ("direct.clip.global",),
+    "clip_global_use_norm": ("direct.clip.global",),
+    "compute_norm_axis0": ("direct.norm.l2",),
+    "compute_norm_axis1": ("direct.norm.l2",),
+    "compute_norm_backward": ("direct.norm.l2.bwd",),
 }
 
 # Families that are not built yet; each moves up when its family arrives.
@@ -70,18 +80,6 @@ LATER = {
     ],
     "reduction": ["reduction_sum", "reduction_max_width"],
     "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
-    "optimizer, clipping, norms": [
-        "sgd_plain",
-        "sgd_variant1_two_steps",
-        "clip_value",
-        "clip_norm",
-        "clip_norm_inside",
-        "clip_global",
-        "clip_global_use_norm",
-        "compute_norm_axis0",
-        "compute_norm_axis1",
-        "compute_norm_backward",
-    ],
     "direct functions": [
         "compare_greater",
         "tile_reversed_axes",
@@ -452,3 +450,72 @@ def test_crop_resize(case: dict[str, Any], engine: str) -> None:
     with openbnns.engine(engine):
         succeed(capi.BNNSCropResize(p, x, roi, tensor(setup["o"]).descriptor(y)))
     close(y, case, "y")
+
+
+@observed("sgd_plain", "sgd_variant1_two_steps")
+def test_optimizer(case: dict[str, Any], engine: str) -> None:
+    setup, i = setup_of(case), case["inputs"]
+    p = capi.BNNSOptimizerSGDMomentumFields(
+        learning_rate=setup["learning_rate"],
+        momentum=setup["momentum"],
+        gradient_scale=setup["gradient_scale"],
+        sgd_momentum_variant=setup["variant"],
+    )
+    w, g = floats(i["w"]), floats(i["g"])
+    v = None if "v" not in i else floats(i["v"])
+    states = None if v is None else [vector(v.size).descriptor(v)]
+    steps = [case["expected"]] if v is None else [case["expected"]["step1"], case["expected"]["step2"]]
+    for expected in steps:
+        with openbnns.engine(engine):
+            t = vector(w.size)
+            succeed(capi.BNNSOptimizerStep(1, p, 1, [t.descriptor(w)], [t.descriptor(g)], states))
+        np.testing.assert_allclose(w, expected["w"], rtol=0, atol=case["tol"])
+        if v is not None:
+            np.testing.assert_allclose(v, expected["v"], rtol=0, atol=case["tol"])
+
+
+@observed("clip_value", "clip_norm", "clip_norm_inside")
+def test_clip(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    x, y = floats(i["x"]), floats(np.full(len(i["x"]), np.nan))
+    d, s = vector(x.size).descriptor(y), vector(x.size).descriptor(x)
+    with openbnns.engine(engine):
+        if "min" in i:
+            succeed(capi.BNNSClipByValue(d, s, i["min"], i["max"]))
+        else:
+            succeed(capi.BNNSClipByNorm(d, s, i["max_norm"], i["axis_flags"]))
+    close(y, case, "y")
+
+
+@observed("clip_global", "clip_global_use_norm")
+def test_clip_global(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    xs = [floats(x) for x in i["x"]]
+    ys = [np.full_like(x, np.nan) for x in xs]
+    described = [[vector(a.size).descriptor(a) for a in group] for group in (ys, xs)]
+    with openbnns.engine(engine):
+        succeed(capi.BNNSClipByGlobalNorm(*described, len(xs), i["max_norm"], i["use_norm"]))
+    for y, expected in zip(ys, case["expected"]["y"], strict=True):
+        np.testing.assert_allclose(y, expected, rtol=0, atol=case["tol"])
+
+
+@observed("compute_norm_axis0", "compute_norm_axis1")
+def test_norm(case: dict[str, Any], engine: str) -> None:
+    i, y = case["inputs"], floats(np.full(2, np.nan))
+    src = tensor(setup_of(case)["src"]).descriptor(floats(i["x"]))
+    with openbnns.engine(engine):
+        succeed(capi.BNNSComputeNorm(vector(2).descriptor(y), src, capi.BNNSL2Norm, i["axis_flags"]))
+    close(y, case, "y")
+
+
+@observed("compute_norm_backward")
+def test_norm_backward(case: dict[str, Any], engine: str) -> None:
+    i, dx = case["inputs"], floats(np.full(2, np.nan))
+    with openbnns.engine(engine):
+        succeed(
+            capi.BNNSComputeNormBackward(
+                floats(i["x"]), vector(2).descriptor(dx), floats(i["y"]), vector(1).descriptor(floats(i["dy"])),
+                capi.BNNSL2Norm, 0,
+            )
+        )  # fmt: skip
+    close(dx, case, "dx")

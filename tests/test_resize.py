@@ -177,6 +177,24 @@ def test_bad_descriptions(changes: dict[str, Any], pattern: str, engine: str) ->
     assert message.startswith("BNNSFilterCreateLayerResize: ") and re.search(pattern, message), message
 
 
+def test_long_axes(engine: str) -> None:
+    """Positions of very long axes are not computed before there is memory for them."""
+    huge = capi.BNNSLayerParametersResize(
+        method=1, i_desc=vector(1 << 44).descriptor(), o_desc=vector(1 << 45).descriptor()
+    )
+    made = created(capi.BNNSFilterCreateLayerResize(huge))
+    assert capi.BNNSFilterApply(made, np.zeros(4, np.float32), np.zeros(8, np.float32)) == -1
+    n = (1 << 19) + 3
+    x = np.random.default_rng(0).standard_normal(n).astype(np.float32)
+    p = capi.BNNSLayerParametersResize(method=0, i_desc=vector(n).descriptor(), o_desc=vector(2 * n).descriptor())
+    made, y, dx = created(capi.BNNSFilterCreateLayerResize(p)), np.zeros(2 * n, np.float32), np.zeros(n, np.float32)
+    succeed(capi.BNNSFilterApply(made, x, y))
+    np.testing.assert_array_equal(y, np.repeat(x, 2))
+    d = [vector(n).descriptor(dx), vector(2 * n).descriptor(y)]
+    succeed(capi.BNNSFilterApplyBackwardBatch(made, 1, None, 0, d[0], 0, None, 0, d[1], 0))
+    np.testing.assert_array_equal(dx, 2 * x)
+
+
 def test_training_is_float32(engine: str) -> None:
     made = created(case("half", "Linear", vector(4, data_type=FLOAT16), (8,)).create(None, None, 0))
     d = [vector(n).descriptor(np.zeros(n, np.float32)) for n in (4, 8)]

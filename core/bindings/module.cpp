@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
@@ -203,6 +204,8 @@ NB_MODULE(_core, m) {
   m.def("crop_resize", &crop_resize, "sizes"_a, "extrapolation"_a, "top"_a, "down"_a, "row_inside"_a, "left"_a,
         "across"_a, "column_inside"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
+
+  bind_training(m);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/optimizer.h"
+#include "kernels/random_numbers.h"
 #include "runtime/plan.h"
 
 namespace openbnns {
@@ -98,6 +100,14 @@ struct LossShape {
   YoloShape yolo;
 };
 
+// The L2 norm over the axes `inside` of x, C order: y has the other axes.
+struct NormShape {
+  static constexpr int kMaxRank = 8;
+  int rank = 0;
+  int64_t size[kMaxRank] = {};
+  bool inside[kMaxRank] = {};
+};
+
 // Slots of one-input filters; x holds indices instead of floats: [positions], unsigned, all below `entries`.
 // w and dw: [entries][item], y and dy: [positions][item]; with item_major [item][entries] and [item][positions].
 struct EmbeddingShape {
@@ -187,6 +197,11 @@ struct Kernels {
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
+  std::unique_ptr<Plan> (*make_norm)(const NormShape&);                           // X -> Y; X, Y, DY -> DX
+  std::unique_ptr<Plan> (*make_clip_by_norm)(const NormShape&, double max_norm);  // X -> Y, also in place
+  void (*optimizer_step)(const OptimizerRule&, const OptimizerTensor*, int64_t count, int threads);
+  void (*clip_by_global_norm)(const ClippedTensor*, int64_t count, double max_norm, double use_norm, int threads);
+  void (*random_fill)(const RandomFill&, int threads);
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
   std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);

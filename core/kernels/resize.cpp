@@ -220,15 +220,16 @@ class ResizePlan : public Plan {
         for (Term& term : terms) term.x += j * axis.out_step;
         continue;
       }
-      const size_t before = terms.size();
       const auto begin = static_cast<size_t>(axis.first[static_cast<size_t>(j)]);
-      const auto end = static_cast<size_t>(axis.first[static_cast<size_t>(j) + 1]);
-      std::vector<Term> next;
-      next.reserve(before * (end - begin));
-      for (const Term& term : terms)
-        for (size_t k = begin; k < end; k++)
-          next.push_back({term.x + axis.touching[k] * axis.out_step, term.weight * axis.weight[k]});
-      terms.swap(next);
+      const size_t fan = static_cast<size_t>(axis.first[static_cast<size_t>(j) + 1]) - begin, before = terms.size();
+      terms.resize(std::max(before, before * fan));
+      for (size_t t = before; t-- > 0;) {  // from the back, so that nothing is overwritten before it is read
+        const Term term = terms[t];
+        for (size_t k = 0; k < fan; k++)
+          terms[t * fan + k] = {term.x + axis.touching[begin + k] * axis.out_step,
+                                term.weight * axis.weight[begin + k]};
+      }
+      terms.resize(before * fan);
     }
   }
 

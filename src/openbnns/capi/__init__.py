@@ -22,6 +22,13 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .clipping import (
+    BNNSClipByGlobalNorm,
+    BNNSClipByNorm,
+    BNNSClipByValue,
+    BNNSComputeNorm,
+    BNNSComputeNormBackward,
+)
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
 from .crop_resize import BNNSCropResize, BNNSCropResizeBackward
 from .dropout import BNNSFilterCreateLayerDropout
@@ -35,6 +42,7 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .optimizer import BNNSOptimizerStep
 from .padding import BNNSFilterCreateLayerPadding
 from .permute import BNNSFilterCreateLayerPermute, BNNSPermuteFilterApplyBackwardBatch
 from .pooling import (
@@ -45,6 +53,19 @@ from .pooling import (
     BNNSPoolingFilterApplyBatchEx,
 )
 from .quantization import BNNSDirectApplyQuantizer
+from .random_numbers import (
+    BNNSCreateRandomGenerator,
+    BNNSCreateRandomGeneratorWithSeed,
+    BNNSDestroyRandomGenerator,
+    BNNSRandomFillCategoricalFloat,
+    BNNSRandomFillNormalFloat,
+    BNNSRandomFillUniformFloat,
+    BNNSRandomFillUniformInt,
+    BNNSRandomGenerator,
+    BNNSRandomGeneratorGetState,
+    BNNSRandomGeneratorSetState,
+    BNNSRandomGeneratorStateSize,
+)
 from .resize import BNNSFilterCreateLayerResize
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
@@ -53,7 +74,15 @@ __all__ = [
     "BNNSFilter",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSClipByGlobalNorm",
+    "BNNSClipByNorm",
+    "BNNSClipByValue",
+    "BNNSComputeNorm",
+    "BNNSComputeNormBackward",
+    "BNNSCreateRandomGenerator",
+    "BNNSCreateRandomGeneratorWithSeed",
     "BNNSDataLayoutGetRank",
+    "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
     "BNNSDirectApplyQuantizer",
     "BNNSFilterApply",
@@ -79,10 +108,19 @@ __all__ = [
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
     "BNNSNDArrayGetDataSize",
+    "BNNSOptimizerStep",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
     "BNNSPoolingFilterApplyBatchEx",
+    "BNNSRandomFillCategoricalFloat",
+    "BNNSRandomFillNormalFloat",
+    "BNNSRandomFillUniformFloat",
+    "BNNSRandomFillUniformInt",
+    "BNNSRandomGenerator",
+    "BNNSRandomGeneratorGetState",
+    "BNNSRandomGeneratorSetState",
+    "BNNSRandomGeneratorStateSize",
     "BNNSFilterCreateLayerDropout",
     "BNNSFilterCreateLayerPermute",
     "BNNSPermuteFilterApplyBackwardBatch",

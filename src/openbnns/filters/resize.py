@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from .. import _core
 
 
+_PREPARED = 1 << 20  # output cells along all axes up to which positions are computed at creation
+
+
 class Resize(UnaryFilter):
     """A filter that enlarges or shrinks axes of a sample."""
 
@@ -71,6 +74,15 @@ class Resize(UnaryFilter):
                 unsupported=True,
             )
 
+    def prepare(self) -> None:
+        if sum(self.output.shape) <= _PREPARED:
+            super().prepare()
+
+    def _run_plan(self, plan: _core.Plan | None, *arguments: Any) -> None:
+        if plan is None:  # an axis so long that its positions wait for memory of that size to be there
+            plan = self.plan = self.make_plan(self.activation)
+        super()._run_plan(plan, *arguments)
+
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(self.method, self.input.shape, self.output.shape, *self.options)
 
@@ -99,12 +111,12 @@ class Resize(UnaryFilter):
     def _copy_native(self, stored: NDArray[Any]) -> NDArray[Any]:
         """Nearest on stored elements, through kernels that move four bytes at a time."""
         batch, width = len(stored), stored.itemsize
+        plan: _core.Plan | None
         if width == 8:  # two words each
             plan = native.plan(self.method, (*self.input.shape, 2), (*self.output.shape, 2), *self.options)
             words = np.ascontiguousarray(stored).view(np.uint32)
             shape = (batch, *self.output.shape[:-1], 2 * self.output.shape[-1])
         else:
-            assert self.plan is not None
             plan, shape = self.plan, (batch, *self.output.shape)
             words = stored if width == 4 else stored.view(f"u{width}").astype(np.uint32)
         result = np.empty(shape, np.uint32)

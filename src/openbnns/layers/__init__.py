@@ -7,21 +7,26 @@ from ._base import BinaryLayer, Gradients, InputGradient, InputGradients, Layer,
 from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
+from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
 from .convolution import ConvolutionLayer
 from .crop_resize import CropResizeLayer
 from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
+from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .padding import PaddingLayer
 from .permute import PermuteLayer
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
+from .random_numbers import RandomGenerator, RandomGeneratorState
 from .resize import ResizeLayer
 
 __all__ = [
     "ActivationGradients",
     "ActivationLayer",
+    "AdamOptimizer",
+    "AdamWOptimizer",
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
@@ -39,12 +44,22 @@ __all__ = [
     "Layer",
     "LossLayer",
     "LossResult",
+    "Optimizer",
     "PoolingGradients",
     "PoolingLayer",
+    "RMSPropOptimizer",
+    "RandomGenerator",
+    "RandomGeneratorState",
+    "SGDMomentumOptimizer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "clip",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "compute_norm",
+    "compute_norm_backward",
     "dequantize",
     "quantize",
     "skip",
