@@ -22,6 +22,7 @@ import convolution
 import embedding
 import fully_connected
 import loss
+import matmul
 import memory
 import openbnns
 import optimizer
@@ -35,7 +36,7 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, tensors)
+    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, matmul, tensors)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
     measured = optimizer.figures() | overhead.figures() | memory.figures() | tensors.figures()

@@ -135,6 +135,22 @@ std::shared_ptr<Plan> crop_resize(const Ints& sizes, float extrapolation, const 
                                      extrapolation, top, down, row_inside, left, across, column_inside});
 }
 
+// left: one or two tensors as (indices, sizes, batched); see ContractionShape.
+using IndexedTensor = std::tuple<std::vector<int>, Ints, bool>;
+std::shared_ptr<Plan> contraction(const std::vector<IndexedTensor>& left, const IndexedTensor& output, bool self,
+                                  float alpha, bool adds_to_output) {
+  auto tensor = [](const IndexedTensor& t) {
+    return ContractionTensor{std::get<0>(t), std::get<1>(t), std::get<2>(t)};
+  };
+  ContractionShape s;
+  for (const IndexedTensor& t : left) s.left.push_back(tensor(t));
+  s.output = tensor(output);
+  s.self = self;
+  s.alpha = alpha;
+  s.adds_to_output = adds_to_output;
+  return kernels().make_contraction(s);
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
          uint32_t accumulate, int threads) {
@@ -203,6 +219,7 @@ NB_MODULE(_core, m) {
   m.def("resize", &resize, "input"_a, "output"_a, "low"_a, "t"_a);
   m.def("crop_resize", &crop_resize, "sizes"_a, "extrapolation"_a, "top"_a, "down"_a, "row_inside"_a, "left"_a,
         "across"_a, "column_inside"_a);
+  m.def("contraction", &contraction, "left"_a, "output"_a, "self"_a, "alpha"_a, "adds_to_output"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 
   bind_training(m);

@@ -182,6 +182,24 @@ struct CropResizeShape {
   std::vector<bool> column_inside;
 };
 
+// A tensor of a contraction: for every axis of one sample, in C order, the number of its index and its size. An index
+// that occurs twice reads a diagonal; an axis of size 1 is repeated.
+struct ContractionTensor {
+  std::vector<int> index;
+  std::vector<int64_t> size;
+  bool batched = true;  // one sample per batch entry, or one copy for all
+};
+
+// y = alpha * sum over the indices that y lacks of x * w, plus what y held. Slots X, Y, DX, DY, and W and DW of the
+// second tensor, which may be batched as well.
+struct ContractionShape {
+  std::vector<ContractionTensor> left;  // x, and w or, with `self`, x once more under other indices
+  bool self = false;
+  ContractionTensor output;
+  float alpha = 1;
+  bool adds_to_output = false;
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -209,6 +227,7 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_padding)(const PaddingShape&);
   std::unique_ptr<Plan> (*make_resize)(const ResizeShape&);
   std::unique_ptr<Plan> (*make_crop_resize)(const CropResizeShape&);
+  std::unique_ptr<Plan> (*make_contraction)(const ContractionShape&);
 };
 
 const Kernels& kernels_base();

@@ -32,7 +32,8 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::make_permute,
                              isa::make_padding,
                              isa::make_resize,
-                             isa::make_crop_resize};
+                             isa::make_crop_resize,
+                             isa::make_contraction};
   return table;
 }
 

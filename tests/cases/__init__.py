@@ -3,6 +3,7 @@
 from . import (
     activation,
     arithmetic,
+    contraction,
     convolution,
     fully_connected,
     legacy,
@@ -15,6 +16,6 @@ from . import (
 
 ALL = [
     *fully_connected.CASES, *convolution.CASES, *transposed_convolution.CASES, *activation.CASES, *arithmetic.CASES,
-    *pooling.CASES, *legacy.CASES, *permute.CASES, *padding.CASES, *resize.CASES,
+    *pooling.CASES, *legacy.CASES, *contraction.CASES, *permute.CASES, *padding.CASES, *resize.CASES,
 ]  # fmt: skip
 """Every case of every family."""

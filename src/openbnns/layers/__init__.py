@@ -8,12 +8,19 @@ from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
+from .contraction import TensorContractionLayer
 from .convolution import ConvolutionLayer
 from .crop_resize import CropResizeLayer
 from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
+from .gram import GramLayer
 from .loss import LossLayer, LossResult
+from .matmul import (
+    BroadcastMatrixMultiplyLayer,
+    apply_matrix_multiplication,
+    matrix_multiplication_workspace_size,
+)
 from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .padding import PaddingLayer
 from .permute import PermuteLayer
@@ -29,6 +36,7 @@ __all__ = [
     "AdamWOptimizer",
     "BinaryArithmeticLayer",
     "BinaryLayer",
+    "BroadcastMatrixMultiplyLayer",
     "ConvolutionLayer",
     "DropoutLayer",
     "EmbeddingLayer",
@@ -38,6 +46,7 @@ __all__ = [
     "CropResizeLayer",
     "FullyConnectedLayer",
     "Gradients",
+    "GramLayer",
     "InputGradient",
     "InputGradients",
     "InputGradients3",
@@ -51,6 +60,7 @@ __all__ = [
     "RandomGenerator",
     "RandomGeneratorState",
     "SGDMomentumOptimizer",
+    "TensorContractionLayer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",
@@ -62,5 +72,7 @@ __all__ = [
     "compute_norm_backward",
     "dequantize",
     "quantize",
+    "apply_matrix_multiplication",
+    "matrix_multiplication_workspace_size",
     "skip",
 ]
