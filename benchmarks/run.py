@@ -30,21 +30,37 @@ import openbnns
 import optimizer
 import overhead
 import pooling
+import tensors
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
 
+# Comparisons with PyTorch, and single numbers.
+CASES = (
+    convolution,
+    fully_connected,
+    activation,
+    arithmetic,
+    loss,
+    pooling,
+    embedding,
+    matmul,
+    normalization,
+    fused,
+    tensors,
+)
+FIGURES = (
+    optimizer,
+    overhead,
+    memory,
+    tensors,
+)
+
 
 def main() -> int:
     options = _options()
-    modules = (
-        convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, matmul, normalization, fused,
-    )  # fmt: skip
-    cases = [c for module in modules for c in module.cases()]
-    cases = [c for c in cases if options.only in c.name]
-    figures = {
-        n: f for n, f in (optimizer.figures() | overhead.figures() | memory.figures()).items() if options.only in n
-    }
+    cases = [c for module in CASES for c in module.cases() if options.only in c.name]
+    figures = {n: f for module in FIGURES for n, f in module.figures().items() if options.only in n}
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0

@@ -62,6 +62,11 @@ HERE = {
     "embedding_first_major": ("embed.fwd", "fn.BNNSFilterCreateLayerEmbedding"),
     "embedding_last_major": ("embed.fwd", "embed.padding"),
     "embedding_inf_norm": ("embed.maxnorm",),
+    "permute_forward": ("permute.fwd", "fn.BNNSFilterCreateLayerPermute"),
+    "permute_backward": ("permute.bwd", "fn.BNNSPermuteFilterApplyBackwardBatch"),
+    "padding_constant": ("pad.Constant.fwd", "fn.BNNSFilterCreateLayerPadding"),
+    "resize_nearest_2x": ("resize.Nearest.fwd", "fn.BNNSFilterCreateLayerResize"),
+    "crop_resize": ("direct.cropresize", "crop.sampling.OffsetCorners", "crop.box.CenterSizeWidthFirst"),
     "quantize": ("quant.Quantize", "fn.BNNSDirectApplyQuantizer"),
     "dequantize": ("quant.Dequantize", "fn.BNNSDirectApplyQuantizer"),
     "sgd_plain": ("opt.SGDMomentum",),
@@ -79,12 +84,6 @@ HERE = {
 # Families that are not built yet; each moves up when its family arrives.
 LATER = {
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
-    "permute, padding, resize": [
-        "permute_forward",
-        "permute_backward",
-        "padding_constant",
-        "resize_nearest_2x",
-    ],
     "reduction": ["reduction_sum", "reduction_max_width"],
     "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
     "direct functions": [
@@ -102,7 +101,6 @@ LATER = {
         "band_part",
         "pixel_shuffle",
         "knn",
-        "crop_resize",
         "sparse_fc_coo",
     ],
 }
@@ -433,6 +431,56 @@ def test_quantizer(case: dict[str, Any], engine: str) -> None:
     )  # fmt: skip
     with openbnns.engine(engine):
         succeed(capi.BNNSDirectApplyQuantizer(p, None, 1, 0, 0))
+    close(y, case, "y")
+
+
+def moved(case: dict[str, Any]) -> Any:
+    """A permute, padding or resize filter."""
+    setup = setup_of(case)
+    fields: dict[str, Any] = {"i_desc": tensor(setup["i"]).descriptor(), "o_desc": tensor(setup["o"]).descriptor()}
+    if setup["layer"] == "Permute":
+        fields["permutation"] = setup["permutation"]
+    elif setup["layer"] == "Padding":
+        bits = floats([setup["padding_value_bits_of_float"]]).view(np.uint32)
+        fields |= {"padding_size": setup["padding_size"], "padding_value": int(bits[0])}
+        fields["padding_mode"] = capi.BNNSPaddingMode[f"BNNSPaddingMode{setup['mode']}"]
+    else:
+        fields["method"] = capi.BNNSInterpolationMethod[f"BNNSInterpolationMethod{setup['method']}"]
+    struct = getattr(capi, f"BNNSLayerParameters{setup['layer']}")
+    return created(getattr(capi, f"BNNSFilterCreateLayer{setup['layer']}")(struct(**fields)))
+
+
+@observed("permute_forward", "padding_constant", "resize_nearest_2x")
+def test_moved(case: dict[str, Any], engine: str) -> None:
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    with openbnns.engine(engine):
+        succeed(capi.BNNSFilterApply(moved(case), floats(case["inputs"]["x"]), y))
+    close(y, case, "y")
+
+
+@observed("permute_backward")
+def test_permute_backward(case: dict[str, Any], engine: str) -> None:
+    setup = setup_of(case)
+    dx = floats(np.full(len(case["expected"]["dx"]), np.nan))
+    deltas = [tensor(setup["i"]).descriptor(dx), tensor(setup["o"]).descriptor(floats(case["inputs"]["dy"]))]
+    with openbnns.engine(engine):
+        succeed(capi.BNNSPermuteFilterApplyBackwardBatch(moved(case), 1, deltas[0], 0, deltas[1], 0))
+    close(dx, case, "dx")
+
+
+@observed("crop_resize")
+def test_crop_resize(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    p = capi.BNNSLayerParametersCropResize(
+        normalized_coordinates=setup["normalized"], spatial_scale=setup["spatial_scale"],
+        extrapolation_value=setup["extrapolation"],
+        sampling_mode=capi.BNNSLinearSamplingMode[f"BNNSLinearSampling{setup['sampling']}"],
+        box_coordinate_mode=capi.BNNSBoxCoordinateMode[f"BNNS{setup['box']}"], method=capi.BNNSInterpolationMethodLinear,
+    )  # fmt: skip
+    x, roi = (tensor(setup[name]).descriptor(floats(i[key])) for name, key in (("i", "x"), ("roi", "roi")))
+    with openbnns.engine(engine):
+        succeed(capi.BNNSCropResize(p, x, roi, tensor(setup["o"]).descriptor(y)))
     close(y, case, "y")
 
 

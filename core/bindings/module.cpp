@@ -113,6 +113,28 @@ std::shared_ptr<Plan> dropout(float rate, uint64_t seed, const Ints& size, const
   return kernels().make_dropout({rate, seed, size, shared, batch_shared});
 }
 
+std::shared_ptr<Plan> permute(const Ints& size, const Ints& permutation, int item_bytes) {
+  return kernels().make_permute({size, permutation, item_bytes});
+}
+
+std::shared_ptr<Plan> padding(int mode, const Ints& size, const Ints& before, const Ints& after, int item_bytes,
+                              uint64_t value) {
+  return kernels().make_padding({mode, size, before, after, item_bytes, value});
+}
+
+std::shared_ptr<Plan> resize(const Ints& in, const Ints& out, const std::vector<Ints>& low,
+                             const std::vector<std::vector<float>>& t) {
+  return kernels().make_resize({in, out, low, t});
+}
+
+// sizes: boxes, planes, height and width of the images, rows and columns of the crops.
+std::shared_ptr<Plan> crop_resize(const Ints& sizes, float extrapolation, const Ints& top,
+                                  const std::vector<float>& down, const std::vector<bool>& row_inside, const Ints& left,
+                                  const std::vector<float>& across, const std::vector<bool>& column_inside) {
+  return kernels().make_crop_resize({sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), sizes.at(4), sizes.at(5),
+                                     extrapolation, top, down, row_inside, left, across, column_inside});
+}
+
 // left: one or two tensors as (indices, sizes, batched); see ContractionShape.
 using IndexedTensor = std::tuple<std::vector<int>, Ints, bool>;
 std::shared_ptr<Plan> contraction(const std::vector<IndexedTensor>& left, const IndexedTensor& output, bool self,
@@ -223,6 +245,11 @@ NB_MODULE(_core, m) {
   m.def("embedding", &embedding, "sizes"_a, "index_bytes"_a, "padding"_a, "max_norm"_a, "norm_type"_a, "readings"_a);
   m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
   m.def("dropout", &dropout, "rate"_a, "seed"_a, "size"_a, "shared"_a, "batch_shared"_a);
+  m.def("permute", &permute, "size"_a, "permutation"_a, "item_bytes"_a);
+  m.def("padding", &padding, "mode"_a, "size"_a, "before"_a, "after"_a, "item_bytes"_a, "value"_a);
+  m.def("resize", &resize, "input"_a, "output"_a, "low"_a, "t"_a);
+  m.def("crop_resize", &crop_resize, "sizes"_a, "extrapolation"_a, "top"_a, "down"_a, "row_inside"_a, "left"_a,
+        "across"_a, "column_inside"_a);
   m.def("contraction", &contraction, "left"_a, "output"_a, "self"_a, "alpha"_a, "adds_to_output"_a);
   m.def("normalization", &normalization, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
         "beta_size"_a, "gamma_size"_a, "activation"_a);

@@ -143,6 +143,45 @@ struct DropoutShape {
   bool batch_shared = false;
 };
 
+// Axis k of Y is axis permutation[k] of X, one sample of X having `size`, both in C order. Items of 1, 2, 4 or 8 bytes
+// are moved as they are; backward works on floats.
+struct PermuteShape {
+  std::vector<int64_t> size, permutation;
+  int item_bytes = 4;
+};
+
+// One sample of X has `size`, that of Y before + size + after along every axis, both in C order. Items of 1, 2, 4 or 8
+// bytes are moved as they are; backward works on floats.
+struct PaddingShape {
+  int mode = 0;  // BNNSPaddingMode
+  std::vector<int64_t> size, before, after;
+  int item_bytes = 4;
+  uint64_t value = 0;  // bits of the constant, in the lowest bytes
+};
+
+// From samples of size `in` to samples of size `out`, both in C order. Per axis: low[i] is the cell of output i, in
+// ascending order, and t[i] the weight of the next cell; t is empty for copies of one cell, low where the size stays.
+// At most two axes have weights.
+struct ResizeShape {
+  std::vector<int64_t> in, out;
+  std::vector<std::vector<int64_t>> low;
+  std::vector<std::vector<float>> t;
+};
+
+// X: [planes][height][width], Y: [boxes][planes][rows][columns], one run each. Output row r of box b mixes the image
+// rows top and top + 1 with the weights 1 - down and down, index b * rows + r; columns likewise. Where a position is
+// not inside the image, Y is the extrapolation value and no gradient flows.
+struct CropResizeShape {
+  int64_t boxes, planes, height, width, rows, columns;
+  float extrapolation;
+  std::vector<int64_t> top;
+  std::vector<float> down;
+  std::vector<bool> row_inside;
+  std::vector<int64_t> left;
+  std::vector<float> across;
+  std::vector<bool> column_inside;
+};
+
 // A tensor of a contraction: for every axis of one sample, in C order, the number of its index and its size. An index
 // that occurs twice reads a diagonal; an axis of size 1 is repeated.
 struct ContractionTensor {
@@ -216,6 +255,10 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
   std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);
+  std::unique_ptr<Plan> (*make_permute)(const PermuteShape&);
+  std::unique_ptr<Plan> (*make_padding)(const PaddingShape&);
+  std::unique_ptr<Plan> (*make_resize)(const ResizeShape&);
+  std::unique_ptr<Plan> (*make_crop_resize)(const CropResizeShape&);
   std::unique_ptr<Plan> (*make_contraction)(const ContractionShape&);
   std::unique_ptr<Plan> (*make_normalization)(const NormalizationShape&, const ActivationSpec&);
   // The first layer has the Identity activation in training; the activation is that of the normalization.

@@ -24,6 +24,10 @@ std::unique_ptr<Plan> make_quantization(const QuantizationShape& shape);
 std::unique_ptr<Plan> make_fused(std::shared_ptr<Plan> first, const FusedShape& shape,
                                  const ActivationSpec& activation);
 std::unique_ptr<Plan> make_dropout(const DropoutShape& shape);
+std::unique_ptr<Plan> make_permute(const PermuteShape& shape);
+std::unique_ptr<Plan> make_padding(const PaddingShape& shape);
+std::unique_ptr<Plan> make_resize(const ResizeShape& shape);
+std::unique_ptr<Plan> make_crop_resize(const CropResizeShape& shape);
 double peak_gflop(int64_t iterations);
 
 }  // namespace OPENBNNS_ISA

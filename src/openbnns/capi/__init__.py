@@ -31,6 +31,7 @@ from .clipping import (
 )
 from .contraction import BNNSFilterCreateLayerTensorContraction
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .crop_resize import BNNSCropResize, BNNSCropResizeBackward
 from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
@@ -62,6 +63,8 @@ from .normalization import (
     BNNSNormalizationFilterApplyBatch,
 )
 from .optimizer import BNNSOptimizerStep
+from .padding import BNNSFilterCreateLayerPadding
+from .permute import BNNSFilterCreateLayerPermute, BNNSPermuteFilterApplyBackwardBatch
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -83,6 +86,7 @@ from .random_numbers import (
     BNNSRandomGeneratorSetState,
     BNNSRandomGeneratorStateSize,
 )
+from .resize import BNNSFilterCreateLayerResize
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
@@ -152,6 +156,12 @@ __all__ = [
     "BNNSRandomGeneratorSetState",
     "BNNSRandomGeneratorStateSize",
     "BNNSFilterCreateLayerDropout",
+    "BNNSFilterCreateLayerPermute",
+    "BNNSPermuteFilterApplyBackwardBatch",
+    "BNNSFilterCreateLayerPadding",
+    "BNNSFilterCreateLayerResize",
+    "BNNSCropResize",
+    "BNNSCropResizeBackward",
     "BNNSTensorGetAllocationSize",
 ]
 __all__ += enums.__all__

@@ -131,6 +131,10 @@ class Filter:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.backward_call)
 
+    def apply_backward_permute_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
     def apply_loss_batch(self, caller: Caller, *arguments: Any) -> None:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.apply_call)

@@ -21,6 +21,7 @@ from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeti
 from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
 from .contraction import TensorContractionLayer
 from .convolution import ConvolutionLayer
+from .crop_resize import CropResizeLayer
 from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
@@ -42,9 +43,12 @@ from .matmul import (
 )
 from .normalization import NormalizationGradients, NormalizationLayer
 from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
+from .padding import PaddingLayer
+from .permute import PermuteLayer
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
 from .random_numbers import RandomGenerator, RandomGeneratorState
+from .resize import ResizeLayer
 
 __all__ = [
     "ActivationGradients",
@@ -57,6 +61,10 @@ __all__ = [
     "ConvolutionLayer",
     "DropoutLayer",
     "EmbeddingLayer",
+    "PermuteLayer",
+    "PaddingLayer",
+    "ResizeLayer",
+    "CropResizeLayer",
     "FullyConnectedLayer",
     "FusableLayerParameters",
     "FusedBinaryArithmeticParameters",
