@@ -20,7 +20,8 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::peak_gflop,
                              isa::integer_linear_saturate,
                              isa::make_pooling,
-                             isa::make_loss};
+                             isa::make_loss,
+                             isa::make_attention};
   return table;
 }
 
