@@ -34,6 +34,12 @@ OIHRWR = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHrWr
 IOHRWR = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr
 PACK32 = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW_Pack32
 
+FIRST_MAJOR_3D = BNNSDataLayout.BNNSDataLayout3DFirstMajor
+LAST_MAJOR_3D = BNNSDataLayout.BNNSDataLayout3DLastMajor
+MHA_DHK = BNNSDataLayout.BNNSDataLayoutMHA_DHK
+FIRST_MAJOR_4D = BNNSDataLayout.BNNSDataLayout4DFirstMajor
+LAST_MAJOR_4D = BNNSDataLayout.BNNSDataLayout4DLastMajor
+
 FLOAT32 = BNNSDataType.BNNSDataTypeFloat32
 FLOAT16 = BNNSDataType.BNNSDataTypeFloat16
 BFLOAT16 = BNNSDataType.BNNSDataTypeBFloat16
@@ -41,8 +47,9 @@ INT8 = BNNSDataType.BNNSDataTypeInt8
 UINT8 = BNNSDataType.BNNSDataTypeUInt8
 INT16 = BNNSDataType.BNNSDataTypeInt16
 INT32 = BNNSDataType.BNNSDataTypeInt32
+BOOLEAN = BNNSDataType.BNNSDataTypeBoolean
 
-_STORED_AS = {FLOAT32: "f4", FLOAT16: "f2", BFLOAT16: "u2", INT8: "i1", UINT8: "u1", INT16: "i2", INT32: "i4"}
+_STORED_AS = {FLOAT32: "f4", BOOLEAN: "u1", FLOAT16: "f2", BFLOAT16: "u2", INT8: "i1", UINT8: "u1", INT16: "i2", INT32: "i4"}
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ class Tensor:
     def stepped(self) -> tuple[int, ...]:
         """Axis of ``size[]`` that each entry of ``stride[]`` steps: FirstMajor layouts run backwards."""
         axes = tuple(range(len(self.size)))
+        if self.layout == MHA_DHK:
+            return (0, 2, 1)
         return axes[::-1] if self.layout.name.endswith("FirstMajor") else axes
 
     @cached_property

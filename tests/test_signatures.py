@@ -18,8 +18,6 @@ FUNCTIONS: dict[str, dict[str, Any]] = json.loads(
 
 # Functions that are still to be written. One that exists must leave this set.
 LATER: set[str] = {
-    "BNNSApplyMultiheadAttention",
-    "BNNSApplyMultiheadAttentionBackward",
     "BNNSBandPart",
     "BNNSClipByGlobalNorm",
     "BNNSClipByNorm",
@@ -48,7 +46,6 @@ LATER: set[str] = {
     "BNNSFilterCreateLayerDropout",
     "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerGram",
-    "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerNormalization",
     "BNNSFilterCreateLayerPadding",
     "BNNSFilterCreateLayerPermute",

@@ -268,7 +268,8 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
     if (spec.strided && (next >= given || !to_int64(arguments[next++], stride))) return kDeclined;
     if (!bind(spec, object, stride, binding)) return kDeclined;
   }
-  if (next != given || !consistent(binding) || !plan_->recognizes(call)) return kDeclined;
+  if (next != given || !consistent(binding)) return kDeclined;
+  if (backward_ && !plan_->recognizes(call)) return kDeclined;
 
   call.threads = threads_ > 0 ? threads_ : max_threads();
   try {

@@ -145,7 +145,7 @@ class Attention : public Plan {
   }
 
   bool recognizes(const Call& call) const override {
-    if (!call.address[kAttentionCache] || call.address[kOutput]) return true;  // none, or one to be written
+    if (!call.address[kAttentionCache]) return true;
     AttentionCacheHeader header;
     std::memcpy(&header, call.address[kAttentionCache], sizeof header);
     return header.mark == AttentionCacheHeader::kMark && header.token == s_.token &&

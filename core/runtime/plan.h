@@ -31,7 +31,7 @@ class Plan {
   virtual void forward(const Call& call) = 0;
   virtual void backward(const Call& call) = 0;
 
-  // Whether memory that an earlier call filled for this one (a cache) is what this plan left there.
+  // Of a backward call: whether memory that a forward call filled for it (a cache) is what this plan left there.
   virtual bool recognizes(const Call&) const { return true; }
   // Scratch that the caller may supply, in bytes; 0 where a plan takes none.
   virtual int64_t workspace_bytes(bool /*backward*/, int64_t /*batch*/, bool /*cached*/) const { return 0; }

@@ -22,6 +22,11 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .attention import (
+    BNNSApplyMultiheadAttention,
+    BNNSApplyMultiheadAttentionBackward,
+    BNNSFilterCreateLayerMultiheadAttention,
+)
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
@@ -44,6 +49,8 @@ from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGe
 
 __all__ = [
     "BNNSFilter",
+    "BNNSApplyMultiheadAttention",
+    "BNNSApplyMultiheadAttentionBackward",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
     "BNNSDataLayoutGetRank",
@@ -61,6 +68,7 @@ __all__ = [
     "BNNSFilterCreateLayerConvolution",
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerLoss",
+    "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerPooling",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
