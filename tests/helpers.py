@@ -49,7 +49,16 @@ INT16 = BNNSDataType.BNNSDataTypeInt16
 INT32 = BNNSDataType.BNNSDataTypeInt32
 BOOLEAN = BNNSDataType.BNNSDataTypeBoolean
 
-_STORED_AS = {FLOAT32: "f4", BOOLEAN: "u1", FLOAT16: "f2", BFLOAT16: "u2", INT8: "i1", UINT8: "u1", INT16: "i2", INT32: "i4"}
+_STORED_AS = {
+    FLOAT32: "f4",
+    BOOLEAN: "u1",
+    FLOAT16: "f2",
+    BFLOAT16: "u2",
+    INT8: "i1",
+    UINT8: "u1",
+    INT16: "i2",
+    INT32: "i4",
+}
 
 
 @dataclass(frozen=True)

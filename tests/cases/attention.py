@@ -10,8 +10,21 @@ from typing import Any
 import numpy as np
 
 from helpers import (
-    BOOLEAN, COLUMN_MAJOR, EPSILON, FIRST_MAJOR_2D, FIRST_MAJOR_3D, FIRST_MAJOR_4D, LAST_MAJOR_2D, LAST_MAJOR_3D,
-    LAST_MAJOR_4D, MHA_DHK, ROW_MAJOR, VECTOR, Array, Storage, Tensor,
+    BOOLEAN,
+    COLUMN_MAJOR,
+    EPSILON,
+    FIRST_MAJOR_2D,
+    FIRST_MAJOR_3D,
+    FIRST_MAJOR_4D,
+    LAST_MAJOR_2D,
+    LAST_MAJOR_3D,
+    LAST_MAJOR_4D,
+    MHA_DHK,
+    ROW_MAJOR,
+    VECTOR,
+    Array,
+    Storage,
+    Tensor,
 )  # fmt: skip
 from openbnns import capi
 from openbnns.engines.reference import attention as reference
@@ -136,7 +149,9 @@ class AttentionCase:
         if not self.dropout:
             return None
         shape = (self.batch, self.heads, self.target, self.rows)
-        return np.asarray(uniform(Stream(self.seed, draw), int(np.prod(shape))) >= np.float32(self.dropout)).reshape(shape)
+        return np.asarray(uniform(Stream(self.seed, draw), int(np.prod(shape))) >= np.float32(self.dropout)).reshape(
+            shape
+        )
 
     def expected(self, values: dict[str, Array], draw: int = 0) -> tuple[Array, dict[str, Array]]:
         """Output and gradients by the reference formulas, in logical order."""

@@ -19,6 +19,7 @@ from ._tensors import check_count
 
 HEADER_FLOATS = 16  # AttentionCacheHeader::kFloats in core/kernels/kernels.h
 NATIVE, REFERENCE = 1, 2
+NO_DRAW = 2**63 - 1  # noted in a cache: this forward call dropped nothing
 _HEADER = struct.Struct("=QQQQQ")
 _MARK = 0x6E6F69746E657474
 
@@ -36,9 +37,10 @@ def size_pointer(value: Any, who: str) -> Any:
     """The integer behind a ``size_t *``: a ``ctypes.c_size_t``, or what points to one; ``None`` for NULL."""
     if value is None or isinstance(value, _UNSIGNED):
         return value
-    target = getattr(value, "_obj", None) or getattr(value, "contents", None)  # byref(...) or pointer(...)
-    if isinstance(target, _UNSIGNED):
-        return target
+    for attribute in ("_obj", "contents"):  # of byref(...) and pointer(...)
+        target = getattr(value, attribute, None)
+        if isinstance(target, _UNSIGNED):
+            return target
     raise TypeError(f"{who} must be a ctypes.c_size_t or None, not {type(value).__name__}.")
 
 

@@ -7,6 +7,7 @@ from ._base import BinaryLayer, Gradients, InputGradient, InputGradients, Layer,
 from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
+from .attention import AttentionGradients, MultiheadAttentionLayer
 from .convolution import ConvolutionLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
@@ -15,6 +16,7 @@ from .pooling import PoolingGradients, PoolingLayer
 __all__ = [
     "ActivationGradients",
     "ActivationLayer",
+    "AttentionGradients",
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
@@ -26,6 +28,7 @@ __all__ = [
     "Layer",
     "LossLayer",
     "LossResult",
+    "MultiheadAttentionLayer",
     "PoolingGradients",
     "PoolingLayer",
     "TernaryArithmeticLayer",
