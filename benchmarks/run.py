@@ -18,6 +18,7 @@ from typing import Any
 
 import activation
 import arithmetic
+import attention
 import convolution
 import fully_connected
 import loss
@@ -33,7 +34,9 @@ from openbnns import runtime
 def main() -> int:
     options = _options()
     cases = [
-        c for module in (convolution, fully_connected, activation, arithmetic, loss, pooling) for c in module.cases()
+        c
+        for module in (convolution, fully_connected, activation, arithmetic, loss, pooling, attention)
+        for c in module.cases()
     ]
     cases = [c for c in cases if options.only in c.name]
     figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}

@@ -57,6 +57,14 @@ class Heads {
   void backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
   void softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows, int64_t column,
                     int64_t columns) const;
+  bool is_plain(const HeadsCall& call, int64_t column, int64_t columns) const;
+  Vec largest_of(const float* scores, int64_t columns) const;
+  Vec finish_scores(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, float* scores, int64_t column,
+                    int64_t columns) const;
+  Vec exponentials(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t i, int64_t column,
+                   int64_t columns, float scale) const;
+  void draw(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t column,
+            int64_t columns) const;
   void gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows, int64_t column,
                      int64_t columns, bool scores) const;
   void finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group) const;

@@ -22,12 +22,13 @@ constexpr int64_t kFewPairs = 8;       // fewer samples times heads than this: g
 constexpr int64_t kGroupRows = 256;    // at least as many positions in a group
 constexpr int64_t kPartialFloats = int64_t{1} << 23;  // of the sums that groups keep apart
 
-OPENBNNS_INLINE float max_lanes(Vec v) {
-  float lane[kWidth];
-  store(lane, v);
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++)
-      lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-  return lane[0];
+// Lane i of the result combines the lanes of r[i], for kWidth rows at once.
+template <class Combine>
+OPENBNNS_INLINE Vec across_lanes(Vec* r, Combine combine) {
+  transpose(r);
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++) r[i] =
+      combine(r[i], r[i + half]);
+  return r[0];
 }
 
 // Left operand, right operand and result of products over packed blocks.
@@ -295,8 +296,8 @@ void Heads::forward(const HeadsCall& call, int threads) const {
 void Heads::forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const {
   const int64_t strip_block = strip_ * kBlock;
   pack_columns(pair.q + row * heads_ * key_, heads_ * key_, rows, key_, t.q, strip_block);
-  std::fill_n(t.largest, rows, -math::kInfinity);
-  std::fill_n(t.total, rows, 0.f);
+  std::fill_n(t.largest, round_up(rows, kWidth), -math::kInfinity);
+  std::fill_n(t.total, round_up(rows, kWidth), 0.f);
   for (int64_t column = 0; column < rows_; column += block_) {
     int64_t columns = std::min(block_, padded_ - column);
     multiply({TileForm::Matrix, t.q, strip_entries_.data(), kBlock, t.keys_across + column * key_depth_,
@@ -307,56 +308,110 @@ void Heads::forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& 
               packed_entries_.data(), padded_ * kBlock, columns, t.sums, strip_block},
              rows, tile_, value_blocks_, column ? Write::Add : Write::Set);
   }
-  for (int64_t i = 0; i < rows; i++) {
-    bool masked = t.largest[i] == -math::kInfinity;
+  for (int64_t i = 0; i < rows; i += kWidth) {
+    const Vec largest = load(t.largest + i), total = load(t.total + i);
     // A row of nothing but -infinity: 0 / 0, or what reads nothing and passes nothing back.
-    t.factor[i] = masked && masked_rows_are_zero_ ? 0.f : 1.0f / t.total[i];
-    pair.lse[row + i] = masked && masked_rows_are_zero_ ? math::kInfinity : t.largest[i] + std::log(t.total[i]);
+    IntVec zero = masked_rows_are_zero_ ? IntVec(largest == splat(-math::kInfinity)) : IntVec{};
+    store(t.factor + i, select(zero, Vec{}, 1.0f / total));
+    store_partial(pair.lse + row + i, select(zero, splat(math::kInfinity), largest + math::log(total)),
+                  std::min<int64_t>(kWidth, rows - i));
   }
   unblock(t.sums, strip_block, rows, value_, t.factor, pair.o + row * heads_ * value_, heads_ * value_);
 }
 
 // Scores to exponentials relative to the largest score so far; what earlier blocks left is brought to the same measure.
+// Rows are taken kWidth at a time, so that their maxima and sums are found together.
 void Heads::softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows,
                          int64_t column, int64_t columns) const {
   const int64_t strip_block = strip_ * kBlock;
-  const Vec kept = splat(1.0f / (1.0f - dropout_)), rate = splat(dropout_), scale = splat(scale_);
-  for (int64_t i = 0; i < rows; i++) {
-    AddedRow added = pair.added_row(call, row + i, source_);
-    float* scores = t.scores + i * kBlock;
-    Vec most = splat(-math::kInfinity);
-    for (int64_t j = 0; j < columns; j += kWidth) {
-      float* p = scores + j / kBlock * strip_block + j % kBlock;
-      Vec x = score(p, scale, added, t.hidden, column + j);
-      store(p, x);
-      most = math::max(x, most);
+  const bool plain = is_plain(call, column, columns);
+  for (int64_t first = 0; first < rows; first += kWidth) {
+    const int count = static_cast<int>(std::min<int64_t>(kWidth, rows - first));
+    Vec each[kWidth];
+    for (int i = 0; i < count; i++) {
+      float* scores = t.scores + (first + i) * kBlock;
+      each[i] =
+          plain ? largest_of(scores, columns) : finish_scores(call, pair, t, row + first + i, scores, column, columns);
     }
-    float before = t.largest[i], largest = std::max(before, max_lanes(most));
-    float shift = largest == -math::kInfinity ? 0.f : largest;
-    if (call.drops)
-      fill_uniform(call.stream, pair.first_number + static_cast<uint64_t>((row + i) * rows_ + column), t.uniform,
-                   columns);
-    Vec sum{};
-    for (int64_t j = 0; j < columns; j += kWidth) {
-      float* p = scores + j / kBlock * strip_block + j % kBlock;
-      Vec e = math::exp_not_positive(load(p) - splat(shift));
-      sum += e;
-      if (call.drops) e = select(load(t.uniform + j) >= rate, e * kept, Vec{});
-      store(p, e);
-    }
-    t.largest[i] = largest;
-    if (column == 0) {
-      t.total[i] = sum_lanes(sum);
-      continue;
-    }
-    float rescale = std::exp(before - shift);
-    t.total[i] = t.total[i] * rescale + sum_lanes(sum);
-    if (rescale != 1.0f)
-      for (int64_t b = 0; b < value_blocks_; b++) OPENBNNS_UNROLL for (int part = 0; part < kBlock; part += kWidth) {
-          float* p = t.sums + b * strip_block + i * kBlock + part;
-          store(p, load(p) * splat(rescale));
+    for (int i = count; i < kWidth; i++) each[i] = splat(-math::kInfinity);
+    const Vec before = load(t.largest + first);
+    const Vec largest = math::max(before, across_lanes(each, [](Vec a, Vec b) { return math::max(a, b); }));
+    const Vec shift = select(largest == splat(-math::kInfinity), Vec{}, largest);
+    const Vec rescale = math::exp_not_positive(before - shift);
+    store(t.largest + first, largest);
+    store(t.factor + first, shift);
+    for (int i = 0; i < count; i++)
+      each[i] = exponentials(call, pair, t, row, first + i, column, columns, plain ? scale_ : 1.0f);
+    for (int i = count; i < kWidth; i++) each[i] = Vec{};
+    store(t.total + first, load(t.total + first) * rescale + across_lanes(each, [](Vec a, Vec b) { return a + b; }));
+    store(t.factor + first, rescale);
+    if (column == 0) continue;
+    for (int64_t b = 0; b < value_blocks_; b++)
+      for (int i = 0; i < count; i++) OPENBNNS_UNROLL for (int part = 0; part < kBlock; part += kWidth) {
+          float* p = t.sums + b * strip_block + (first + i) * kBlock + part;
+          store(p, load(p) * splat(t.factor[first + i]));
         }
   }
+}
+
+// Nothing is added, and nothing is hidden among these source rows.
+bool Heads::is_plain(const HeadsCall& call, int64_t column, int64_t columns) const {
+  return !call.added && !call.key_mask && column + columns <= rows_;
+}
+
+// The largest of raw scores, times the scale.
+Vec Heads::largest_of(const float* scores, int64_t columns) const {
+  constexpr int kParts = kBlock / kWidth;
+  Vec most[2] = {splat(-math::kInfinity), splat(-math::kInfinity)};
+  for (int64_t b = 0; b < columns / kBlock; b++) OPENBNNS_UNROLL for (int part = 0; part < kParts; part++) {
+      Vec& m = most[(b + part) % 2];
+      m = math::max(load(scores + b * strip_ * kBlock + part * kWidth), m);
+    }
+  return math::max(most[0], most[1]) * splat(scale_);
+}
+
+// Raw scores to scores in place; gives the largest of each lane.
+Vec Heads::finish_scores(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, float* scores,
+                         int64_t column, int64_t columns) const {
+  AddedRow added = pair.added_row(call, row, source_);
+  const Vec scale = splat(scale_);
+  Vec most = splat(-math::kInfinity);
+  for (int64_t j = 0; j < columns; j += kWidth) {
+    float* p = scores + j / kBlock * strip_ * kBlock + j % kBlock;
+    Vec x = score(p, scale, added, t.hidden, column + j);
+    store(p, x);
+    most = math::max(x, most);
+  }
+  return most;
+}
+
+// exp(scale * score - shift) in place, the shift of row i being t.factor[i]; gives the sum of each lane. What dropout
+// takes away still counts in the sum.
+Vec Heads::exponentials(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t i, int64_t column,
+                        int64_t columns, float scale) const {
+  const Vec shift = splat(t.factor[i]), factor = splat(scale);
+  Vec sum[2] = {};
+  for (int64_t b = 0; b < columns / kBlock; b++) OPENBNNS_UNROLL for (int part = 0; part < kBlock; part += kWidth) {
+      float* p = t.scores + b * strip_ * kBlock + i * kBlock + part;
+      Vec e = math::exp_not_positive(load(p) * factor - shift);
+      sum[(b + part / kWidth) % 2] += e;
+      store(p, e);
+    }
+  if (call.drops) {
+    const Vec kept = splat(1.0f / (1.0f - dropout_)), rate = splat(dropout_);
+    draw(call, pair, t, row + i, column, columns);
+    for (int64_t j = 0; j < columns; j += kWidth) {
+      float* p = t.scores + j / kBlock * strip_ * kBlock + i * kBlock + j % kBlock;
+      store(p, select(load(t.uniform + j) >= rate, load(p) * kept, Vec{}));
+    }
+  }
+  return sum[0] + sum[1];
+}
+
+// The random numbers of a row of scores, from `column` on.
+void Heads::draw(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t column,
+                 int64_t columns) const {
+  fill_uniform(call.stream, pair.first_number + static_cast<uint64_t>(row * rows_ + column), t.uniform, columns);
 }
 
 // ---- backward ----
@@ -440,12 +495,22 @@ void Heads::gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& 
                           int64_t column, int64_t columns, bool scores) const {
   const int64_t strip_block = strip_ * kBlock;
   const Vec kept = splat(1.0f / (1.0f - dropout_)), rate = splat(dropout_), scale = splat(scale_);
+  if (!call.drops && scores && is_plain(call, column, columns)) {
+    for (int64_t i = 0; i < rows; i++) {
+      const Vec lse = splat(pair.lse[row + i]), mean = splat(t.factor[i]);
+      for (int64_t place = i * kBlock; place < columns / kBlock * strip_block; place += strip_block)
+        OPENBNNS_UNROLL for (int part = 0; part < kBlock; part += kWidth) {
+          Vec p = math::exp_not_positive(load(t.scores + place + part) * scale - lse);
+          store(t.scores + place + part, p);
+          store(t.ds + place + part, p * (load(t.ds + place + part) - mean) * scale);
+        }
+    }
+    return;
+  }
   for (int64_t i = 0; i < rows; i++) {
     AddedRow added = pair.added_row(call, row + i, source_);
     const Vec lse = splat(pair.lse[row + i]), mean = splat(t.factor[i]);
-    if (call.drops)
-      fill_uniform(call.stream, pair.first_number + static_cast<uint64_t>((row + i) * rows_ + column), t.uniform,
-                   columns);
+    if (call.drops) draw(call, pair, t, row + i, column, columns);
     for (int64_t j = 0; j < columns; j += kWidth) {
       int64_t place = j / kBlock * strip_block + j % kBlock + i * kBlock;
       Vec x = score(t.scores + place, scale, added, t.hidden, column + j);
