@@ -20,10 +20,12 @@ import activation
 import arithmetic
 import attention
 import convolution
+import embedding
 import fully_connected
 import loss
 import memory
 import openbnns
+import optimizer
 import overhead
 import pooling
 from cases import Case
@@ -33,13 +35,12 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    cases = [
-        c
-        for module in (convolution, fully_connected, activation, arithmetic, loss, pooling, attention)
-        for c in module.cases()
-    ]
+    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, attention)
+    cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
-    figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
+    figures = {
+        n: f for n, f in (optimizer.figures() | overhead.figures() | memory.figures()).items() if options.only in n
+    }
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0

@@ -19,32 +19,21 @@ FUNCTIONS: dict[str, dict[str, Any]] = json.loads(
 # Functions that are still to be written. One that exists must leave this set.
 LATER: set[str] = {
     "BNNSBandPart",
-    "BNNSClipByGlobalNorm",
-    "BNNSClipByNorm",
-    "BNNSClipByValue",
     "BNNSCompareTensor",
     "BNNSComputeLSTMTrainingCacheCapacity",
-    "BNNSComputeNorm",
-    "BNNSComputeNormBackward",
     "BNNSCopy",
     "BNNSCreateNearestNeighbors",
-    "BNNSCreateRandomGenerator",
-    "BNNSCreateRandomGeneratorWithSeed",
     "BNNSCropResize",
     "BNNSCropResizeBackward",
     "BNNSDestroyNearestNeighbors",
-    "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyBroadcastMatMul",
     "BNNSDirectApplyInTopK",
     "BNNSDirectApplyLSTMBatchBackward",
     "BNNSDirectApplyLSTMBatchTrainingCaching",
-    "BNNSDirectApplyQuantizer",
     "BNNSDirectApplyReduction",
     "BNNSDirectApplyTopK",
     "BNNSFilterCreateFusedLayer",
     "BNNSFilterCreateLayerBroadcastMatMul",
-    "BNNSFilterCreateLayerDropout",
-    "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerNormalization",
     "BNNSFilterCreateLayerPadding",
@@ -66,15 +55,7 @@ LATER: set[str] = {
     "BNNSNearestNeighborsLoad",
     "BNNSNormalizationFilterApplyBackwardBatch",
     "BNNSNormalizationFilterApplyBatch",
-    "BNNSOptimizerStep",
     "BNNSPermuteFilterApplyBackwardBatch",
-    "BNNSRandomFillCategoricalFloat",
-    "BNNSRandomFillNormalFloat",
-    "BNNSRandomFillUniformFloat",
-    "BNNSRandomFillUniformInt",
-    "BNNSRandomGeneratorGetState",
-    "BNNSRandomGeneratorSetState",
-    "BNNSRandomGeneratorStateSize",
     "BNNSScatter",
     "BNNSScatterND",
     "BNNSShuffle",
@@ -150,6 +131,10 @@ def test_null_everywhere_by_position_and_by_name(name: str) -> None:
     by_name = getattr(capi, name)(
         **{python_name(fact["name"]): value for fact, value in zip(facts, values, strict=True)}
     )
+    if FUNCTIONS[name]["returns"]["type"] == "BNNSRandomGenerator":  # method 0 and seed 0 are as good as any
+        assert isinstance(by_position, capi.BNNSRandomGenerator)
+        assert isinstance(by_name, capi.BNNSRandomGenerator)
+        return
     assert by_position == by_name
     match FUNCTIONS[name]["returns"]["type"]:
         case "int":

@@ -38,6 +38,7 @@ struct ArgumentSpec {
   int index_bytes = 0;      // 1 (Boolean), 4 or 8: the elements are integers of that many bytes, not floats
   int64_t index_limit = 0;  // inputs: indices must be below, or have all bits set if that stands for "none"
   bool index_none = false;
+  bool index_signed = false;          // the buffer holds signed integers; none of them may be negative
   int64_t data_type = kFloat32;       // of a descriptor
   bool optional_data = false;         // a descriptor without data counts as absent
   bool stride_in_descriptor = false;  // the batch stride is stride[rank] of the descriptor, one past the used ones

@@ -5,7 +5,10 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "kernels/optimizer.h"
+#include "kernels/random_numbers.h"
 #include "runtime/plan.h"
 
 namespace openbnns {
@@ -97,6 +100,49 @@ struct LossShape {
   YoloShape yolo;
 };
 
+// The L2 norm over the axes `inside` of x, C order: y has the other axes.
+struct NormShape {
+  static constexpr int kMaxRank = 8;
+  int rank = 0;
+  int64_t size[kMaxRank] = {};
+  bool inside[kMaxRank] = {};
+};
+
+// Slots of one-input filters; x holds indices instead of floats: [positions], unsigned, all below `entries`.
+// w and dw: [entries][item], y and dy: [positions][item]; with item_major [item][entries] and [item][positions].
+struct EmbeddingShape {
+  int64_t positions, entries, item;
+  int index_bytes;  // 4 or 8
+  bool item_major = false;
+  int64_t padding = -1;                // entry that reads as zeros and has no gradient; -1: none
+  float max_norm = 0;                  // entries with a larger p-norm are scaled down to it; 0: none are
+  float norm_type = 2;                 // p, infinity included
+  bool by_frequency = false;           // the gradient of an entry is divided by the number of its lookups
+  bool renormalizes_in_place = false;  // max_norm scales the entries of w that are looked up, not what is read
+};
+
+enum class NumberType { kInt8, kUInt8, kInt16, kUInt16, kInt32, kUInt32, kInt64, kUInt64, kFloat32, kFloat64 };
+
+// One sample is [outer][length][inner]; slots W and B hold scale and bias as floats, each null, or one value (length
+// 1), one per index of `length` (both or none), or with `per_sample` (length 1) one per sample.
+struct QuantizationShape {
+  bool dequantizes = false;
+  NumberType from = NumberType::kFloat32, to = NumberType::kInt8;  // of X and Y; Y is no Float64
+  int64_t outer = 1, length = 1, inner = 1;
+  bool per_sample = false;
+  double low = 0, high = 0;  // bounds of an integer Y, which may be narrower than its type
+};
+
+// One sample has `size` in C order; along axes that are `shared`, and along the batch with `batch_shared`, one decision
+// holds for all elements. Slot W: two uint64, forward runs so far and the batch of the latest one.
+struct DropoutShape {
+  float rate = 0;
+  uint64_t seed = 0;
+  std::vector<int64_t> size;
+  std::vector<bool> shared;
+  bool batch_shared = false;
+};
+
 // Multihead attention: docs/filters/attention.md has the formulas. T target, S source, D model, K key, V value, H
 // heads. q, output and their gradients: [T][D]; k, v: [S][D]; canonical parameters: wq, wk [H][K][D], wv [H][V][D], wo
 // [H][V][D], biases without the last axis, the output's without the others. key mask: bytes [S], nonzero is masked.
@@ -162,6 +208,14 @@ struct Kernels {
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
+  std::unique_ptr<Plan> (*make_norm)(const NormShape&);                           // X -> Y; X, Y, DY -> DX
+  std::unique_ptr<Plan> (*make_clip_by_norm)(const NormShape&, double max_norm);  // X -> Y, also in place
+  void (*optimizer_step)(const OptimizerRule&, const OptimizerTensor*, int64_t count, int threads);
+  void (*clip_by_global_norm)(const ClippedTensor*, int64_t count, double max_norm, double use_norm, int threads);
+  void (*random_fill)(const RandomFill&, int threads);
+  std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
+  std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
+  std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);
   std::unique_ptr<Plan> (*make_attention)(const AttentionShape&);
 };
 

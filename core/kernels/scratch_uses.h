@@ -15,6 +15,10 @@ enum ScratchUse {
   kPatches,         // [tap][pixel] matrix of convolutions with few channels
   kActivated,       // dz = dy * f'(y) of the rows in hand
   kPlaneSums,       // bias gradients in the making
+  kChunkTable,      // where the chunks of each tensor of a list begin, shared
+  kFactors,         // what tensors or slices are multiplied by, shared
+  kLookups,         // positions of an embedding by entry, shared
+  kLookupBounds,    // where those of each entry begin, shared
   kAttentionTiles,  // packed keys and values of one head, and the scores in hand
   kAttentionHeads,  // projections of a chunk of samples, shared
 };

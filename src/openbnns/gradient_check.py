@@ -35,6 +35,8 @@ from .filters._tensors import Caller, Operand, Parameter
 from .filters.activation import ActivationFilter
 from .filters.arithmetic import Arithmetic
 from .filters.attention import MultiheadAttention
+from .filters.dropout import Dropout
+from .filters.embedding import Embedding
 from .filters.loss import Loss
 from .filters.pooling import Pooling
 from .layers._base import Layer
@@ -530,6 +532,59 @@ class _LossSubject(Subject):
         return {"input": dx.read()}
 
 
+class _DropoutSubject(_UnarySubject):
+    """Dropout with the mask of one forward call, which every evaluation repeats."""
+
+    filter: Dropout
+
+    def __init__(self, filter: Dropout) -> None:
+        super().__init__(filter)
+        self.draw_number = int(filter.state[0])
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        self.filter.state[0] = self.draw_number
+        return super().forward(values)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        self.filter.state[0] = self.draw_number
+        return super().backward(values, cotangent)
+
+
+class _EmbeddingSubject(Subject):
+    """Embeddings: the gradient of the dictionary; indices are given or drawn, and have none."""
+
+    inputs = ("indices",)
+
+    def __init__(self, filter: Embedding) -> None:
+        self.filter = filter
+        if filter.settings.scale_by_frequency:
+            raise Problem("gradcheck: a gradient divided by the number of lookups is not the derivative.")
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        shape = (BATCH, *self.filter.input.shape)
+        return {"indices": random.integers(0, self.filter.entries, shape).astype(np.float64)}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != 1:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but an embedding has one: the indices.")
+        return {"indices": _checked_input(inputs[0], self.filter.input.shape, "indices")}
+
+    def parameters(self) -> dict[str, Array]:
+        """The dictionary; scaled as it would be read, since the scale of a maximum norm is not differentiated."""
+        return {"dictionary": self.filter.weights.read(np.float64)}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        return self.filter.look_up(values["indices"].astype(np.int64), values["dictionary"], limited=False)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(values["indices"])
+        x, dy, dw = _Tensor(f.input, batch), _Tensor(f.output, batch), _Tensor(f.weights, 1)
+        f.input.bind("gradcheck", x.memory, batch, 0, output=True).write_integers(values["indices"].astype(np.int64))
+        dy.fill(cotangent)
+        f.apply_backward_batch(_CALLER, batch, x.memory, 0, None, 0, None, 0, dy.descriptor(), 0, dw.descriptor(), None)
+        return {"dictionary": dw.read()}
+
+
 class _AttentionSubject(Subject):
     """Multihead attention: gradients of the three inputs and of every parameter, with the cache of a forward call.
 
@@ -604,6 +659,8 @@ class _AttentionSubject(Subject):
 
 SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Arithmetic: _ArithmeticSubject,
+    Dropout: _DropoutSubject,
+    Embedding: _EmbeddingSubject,
     Loss: _LossSubject,
     MultiheadAttention: _AttentionSubject,
     ActivationFilter: _ActivationSubject,

@@ -8,18 +8,28 @@ from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .attention import AttentionGradients, MultiheadAttentionLayer
+from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
 from .convolution import ConvolutionLayer
+from .dropout import DropoutLayer
+from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
+from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .pooling import PoolingGradients, PoolingLayer
+from .quantization import dequantize, quantize
+from .random_numbers import RandomGenerator, RandomGeneratorState
 
 __all__ = [
     "ActivationGradients",
     "ActivationLayer",
+    "AdamOptimizer",
+    "AdamWOptimizer",
     "AttentionGradients",
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
+    "DropoutLayer",
+    "EmbeddingLayer",
     "FullyConnectedLayer",
     "Gradients",
     "InputGradient",
@@ -28,12 +38,24 @@ __all__ = [
     "Layer",
     "LossLayer",
     "LossResult",
+    "Optimizer",
     "MultiheadAttentionLayer",
     "PoolingGradients",
     "PoolingLayer",
+    "RMSPropOptimizer",
+    "RandomGenerator",
+    "RandomGeneratorState",
+    "SGDMomentumOptimizer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "clip",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "compute_norm",
+    "compute_norm_backward",
+    "dequantize",
+    "quantize",
     "skip",
 ]
