@@ -23,6 +23,7 @@ import convolution
 import embedding
 import fully_connected
 import loss
+import matmul
 import memory
 import openbnns
 import optimizer
@@ -35,7 +36,7 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, attention)
+    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, matmul, attention)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
     figures = {

@@ -34,11 +34,13 @@ from .clipping import (
     BNNSComputeNorm,
     BNNSComputeNormBackward,
 )
+from .contraction import BNNSFilterCreateLayerTensorContraction
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
 from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
+from .gram import BNNSFilterCreateLayerGram
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
     BNNSFilterCreateFullyConnectedLayer,
@@ -46,6 +48,12 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .matmul import (
+    BNNSDirectApplyBroadcastMatMul,
+    BNNSFilterCreateLayerBroadcastMatMul,
+    BNNSMatMul,
+    BNNSMatMulWorkspaceSize,
+)
 from .optimizer import BNNSOptimizerStep
 from .pooling import (
     BNNSFilterCreateLayerPooling,
@@ -88,6 +96,7 @@ __all__ = [
     "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
     "BNNSDirectApplyQuantizer",
+    "BNNSDirectApplyBroadcastMatMul",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
     "BNNSFilterApplyBackwardTwoInputBatch",
@@ -98,12 +107,15 @@ __all__ = [
     "BNNSFilterCreateFullyConnectedLayer",
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
+    "BNNSFilterCreateLayerBroadcastMatMul",
     "BNNSFilterCreateLayerConvolution",
     "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
+    "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerLoss",
     "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerPooling",
+    "BNNSFilterCreateLayerTensorContraction",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
     "BNNSFilterCreateVectorActivationLayer",
@@ -111,6 +123,8 @@ __all__ = [
     "BNNSGetPointer",
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
+    "BNNSMatMul",
+    "BNNSMatMulWorkspaceSize",
     "BNNSNDArrayGetDataSize",
     "BNNSOptimizerStep",
     "BNNSPoolingFilterApplyBackwardBatch",
