@@ -18,6 +18,7 @@ from typing import Any
 
 import activation
 import arithmetic
+import attention
 import convolution
 import embedding
 import fully_connected
@@ -45,6 +46,7 @@ CASES = (
     pooling,
     embedding,
     matmul,
+    attention,
     normalization,
     fused,
     tensors,

@@ -1,11 +1,13 @@
 // The Python module openbnns._core: plans, the fast call, threads. Knows addresses and sizes, not the rules of BNNS.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bindings/fast_call.h"
@@ -180,11 +182,32 @@ std::shared_ptr<Plan> fused(std::shared_ptr<Plan> first, bool arithmetic, int ki
   return kernels().make_fused(std::move(first), s, activation_spec(activation));
 }
 
+using Steps = std::vector<std::array<int64_t, 3>>;
+
+// sizes: target, source, model, key, value, heads; switches: attention_bias, zero_row, masked_rows_are_zero; stored and
+// gradient: steps of the ten parameters.
+std::shared_ptr<Plan> attention(const Ints& sizes, const std::vector<bool>& switches, float dropout, uint64_t seed,
+                                uint64_t token, const Steps& stored, const Steps& gradient) {
+  AttentionShape s{sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), sizes.at(4), sizes.at(5)};
+  s.attention_bias = switches.at(0);
+  s.zero_row = switches.at(1);
+  s.masked_rows_are_zero = switches.at(2);
+  s.dropout = dropout;
+  s.seed = seed;
+  s.token = token;
+  for (size_t i = 0; i < kAttentionParameters; i++) {
+    std::copy_n(stored.at(i).begin(), 3, s.stored[i].steps);
+    std::copy_n(gradient.at(i).begin(), 3, s.gradient[i].steps);
+  }
+  return kernels().make_attention(s);
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
-         uint32_t accumulate, int threads, bool training) {
+         uint32_t accumulate, int threads, bool training, const Ints& extra) {
   Call call;
   call.training = training;
+  for (size_t i = 0; i < extra.size(); i++) call.extra[i] = extra[i];
   call.batch = batch;
   call.accumulate = accumulate;
   call.threads = threads > 0 ? threads : max_threads();
@@ -201,15 +224,27 @@ void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
                       uint32_t unless, uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride,
-                      int index_bytes, int64_t index_limit, bool index_none, bool index_signed) {
-  return {slot,        static_cast<ArgumentKind>(kind),
-          strided,     batched,
-          output,      count,
-          needed_with, unless,
-          may_equal,   layout,
-          size,        stride,
-          index_bytes, index_limit,
-          index_none,  index_signed};
+                      int index_bytes, int64_t index_limit, bool index_none, bool index_signed, int64_t data_type,
+                      bool optional_data, bool stride_in_descriptor) {
+  return {slot,
+          static_cast<ArgumentKind>(kind),
+          strided,
+          batched,
+          output,
+          count,
+          needed_with,
+          unless,
+          may_equal,
+          layout,
+          size,
+          stride,
+          index_bytes,
+          index_limit,
+          index_none,
+          index_signed,
+          data_type,
+          optional_data,
+          stride_in_descriptor};
 }
 
 }  // namespace
@@ -219,11 +254,15 @@ NB_MODULE(_core, m) {
   using namespace openbnns;
   nb::set_leak_warnings(false);  // filters kept in module globals are alive at exit by design
 
-  nb::class_<Plan>(m, "Plan").def("trained_batch", &Plan::trained_batch).def("forget", &Plan::forget);
+  nb::class_<Plan>(m, "Plan")
+      .def("trained_batch", &Plan::trained_batch)
+      .def("forget", &Plan::forget)
+      .def("workspace_bytes", &Plan::workspace_bytes, "backward"_a, "batch"_a, "cached"_a);
   nb::class_<ArgumentSpec>(m, "ArgumentSpec");
   m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a,
         "unless"_a, "may_equal"_a, "layout"_a, "size"_a, "stride"_a, "index_bytes"_a = 0, "index_limit"_a = 0,
-        "index_none"_a = false, "index_signed"_a = false);
+        "index_none"_a = false, "index_signed"_a = false, "data_type"_a = kFloat32, "optional_data"_a = false,
+        "stride_in_descriptor"_a = false);
   nb::class_<FastCall>(m, "FastCall")
       .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int,
                     bool>(),
@@ -255,8 +294,9 @@ NB_MODULE(_core, m) {
         "beta_size"_a, "gamma_size"_a, "activation"_a);
   m.def("fused", &fused, "first"_a, "arithmetic"_a, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
         "beta_size"_a, "gamma_size"_a, "activation"_a);
+  m.def("attention", &attention, "sizes"_a, "switches"_a, "dropout"_a, "seed"_a, "token"_a, "stored"_a, "gradient"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,
-        "training"_a = false);
+        "training"_a = false, "extra"_a = Ints{});
 
   bind_training(m);
 

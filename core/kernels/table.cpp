@@ -38,6 +38,7 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
     t.make_padding = isa::make_padding;
     t.make_resize = isa::make_resize;
     t.make_crop_resize = isa::make_crop_resize;
+    t.make_attention = isa::make_attention;
     return t;
   }();
   return table;

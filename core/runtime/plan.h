@@ -7,11 +7,13 @@ namespace openbnns {
 // One run of a plan. Slots are numbered by the family (see the enums below); an absent tensor has a null
 // address. All data is float32 in canonical form: C order, one sample packed, samples `stride` elements apart.
 struct Call {
-  static constexpr int kMaxSlots = 16;
+  static constexpr int kMaxSlots = 32;
+  static constexpr int kMaxExtras = 4;
   int64_t batch = 1;
   float* address[kMaxSlots] = {};
   int64_t stride[kMaxSlots] = {};  // elements from one sample to the next; unused for parameters
   uint32_t accumulate = 0;         // bit s set: the gradient in slot s is added to what the buffer holds
+  int64_t extra[kMaxExtras] = {};  // numbers with a meaning of the family's own
   int threads = 1;
   bool training = false;  // filters that behave differently in training: keep what backward needs
 
@@ -39,6 +41,10 @@ class Plan {
   virtual const ArithmeticShape* plain_arithmetic() const { return nullptr; }
   // Drops what a training forward kept.
   virtual void forget() {}
+  // Of a backward call: whether memory that a forward call filled for it (a cache) is what this plan left there.
+  virtual bool recognizes(const Call&) const { return true; }
+  // Scratch that the caller may supply, in bytes; 0 where a plan takes none.
+  virtual int64_t workspace_bytes(bool /*backward*/, int64_t /*batch*/, bool /*cached*/) const { return 0; }
 };
 
 }  // namespace openbnns

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import engines
-from .capi.structs import BNNSNDArrayDescriptor
+from .capi.structs import BNNSMHAProjectionParameters, BNNSNDArrayDescriptor
 from .descriptors import View
 from .engines.reference import activation as reference_activation
 from .engines.reference import fused as reference_fused
@@ -30,12 +30,14 @@ from .engines.reference.activation import Function as ActivationKind
 from .engines.reference.arithmetic import Function as Operation
 from .engines.reference.loss import Function as LossKind
 from .errors import LayerApplyError, Problem, as_exception
+from .filters._attention_shapes import field as attention_field
 from .filters._base import Filter, UnaryFilter
 from .filters._contraction import Contraction
 from .filters._pooling_indices import resolve_index_type
 from .filters._tensors import Caller, Operand, Parameter
 from .filters.activation import ActivationFilter
 from .filters.arithmetic import Arithmetic
+from .filters.attention import MultiheadAttention
 from .filters.dropout import Dropout
 from .filters.embedding import Embedding
 from .filters.fused import Fused
@@ -166,6 +168,10 @@ class Subject(ABC):
     def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
         """The gradients that the engine in use computes in float32, by name."""
 
+    def cancelled(self, name: str, gradients: dict[str, Array]) -> float:
+        """Size of the terms of a gradient that cancel by nature, which leave rounding errors of that size."""
+        return 0.0
+
 
 class _Check:
     """One run of gradcheck."""
@@ -192,11 +198,12 @@ class _Check:
         v = _float32_numbers(self.random.standard_normal(y.shape))
         gradients = self.subject.backward(values, v)
         least = self.subject.floor * max((float(np.linalg.norm(g)) for g in gradients.values()), default=0.0)
-        return [self._row(name, values, y, v, gradient, least) for name, gradient in gradients.items()]
+        return [self._row(name, values, y, v, gradients, least) for name in gradients]
 
     def _row(
-        self, name: str, values: dict[str, Array], y: Array, v: Array, gradient: Array, least: float
+        self, name: str, values: dict[str, Array], y: Array, v: Array, gradients: dict[str, Array], least: float
     ) -> GradientRow:
+        gradient = gradients[name]
         u = self.random.standard_normal(values[name].shape)
         h = self.step
 
@@ -207,7 +214,8 @@ class _Check:
         numeric = float(np.vdot(v, after - before)) / (2 * h)
         analytic = float(np.vdot(gradient, u))
         # Rounding in float32 is relative to the terms of the sum, not to a result in which they may cancel.
-        scale = max(abs(numeric), abs(analytic), float(np.linalg.norm(gradient * u)), least)
+        terms = max(self.subject.cancelled(name, gradients), least)
+        scale = max(abs(numeric), abs(analytic), float(np.linalg.norm(gradient * u)), terms)
         error = abs(analytic - numeric) / scale if scale > 0 else abs(analytic - numeric)
         slopes = [float(np.vdot(v, after - y)) / h, float(np.vdot(v, y - before)) / h]
         bend = abs(slopes[0] - slopes[1])
@@ -755,6 +763,78 @@ class _FusedSubject(Subject):
         return {name: tensor.read() for name, tensor in gradients.items()}
 
 
+class _AttentionSubject(Subject):
+    """Multihead attention: gradients of the three inputs and of every parameter, with the cache of a forward call.
+
+    Dropout is the one that the filter's next forward call would apply, the same for every evaluation.
+    """
+
+    inputs = ("query", "key", "value")
+
+    def __init__(self, filter: MultiheadAttention) -> None:
+        self.filter, self.draw_number = filter, filter.draws
+        self._names = {name: attention_field(name) for name in filter.held}
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        shapes = zip(self.inputs, "qkv", strict=True)
+        return {name: _random_numbers(random, (BATCH, *self.filter.operands[key].shape)) for name, key in shapes}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != 3:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but attention takes query, key and value.")
+        values = {
+            name: _checked_input(value, self.filter.operands[key].shape, name)
+            for name, key, value in zip(self.inputs, "qkv", inputs, strict=True)
+        }
+        if len({len(value) for value in values.values()}) > 1:
+            raise Problem(
+                "gradcheck: query, key and value have different numbers of samples. Give each the same batch."
+            )
+        return values
+
+    def parameters(self) -> dict[str, Array]:
+        return {self._names[name]: held.read(np.float64) for name, held in self.filter.held.items()}
+
+    def cancelled(self, name: str, gradients: dict[str, Array]) -> float:
+        """A shift of all keys changes no softmax: without appended rows the gradient of their bias is 0."""
+        return float(np.linalg.norm(gradients["key.weights"])) if name == "key.bias" else 0.0
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        parameters = {name: values[shown] for name, shown in self._names.items()}
+        return self.filter.forward64([values[name] for name in self.inputs], parameters, self.draw_number)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(values["query"])
+        tensors = {name: _Tensor(f.operands[key], batch) for name, key in zip(self.inputs, "qkv", strict=True)}
+        data = {name: tensor.fill(values[name]) for name, tensor in tensors.items()}
+        y, dy = _Tensor(f.operands["o"], batch), _Tensor(f.operands["o"], batch)
+        dy.fill(cotangent)
+        gradients = {name: _Tensor(f.operands[key], batch) for name, key in zip(self.inputs, "qkv", strict=True)}
+        gradients |= {self._names[name]: _Tensor(held, 1) for name, held in f.held.items()}
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        cache = np.zeros(f.cache_bytes(batch), np.uint8)
+        f.draws = self.draw_number
+        f.apply_attention(
+            _CALLER, batch, data["query"], 0, data["key"], 0, None, 0, data["value"], 0, y.memory, 0, None, None, cache,
+            None, None,
+        )  # fmt: skip
+        f.draws = self.draw_number
+        structs = {
+            name: BNNSMHAProjectionParameters(
+                target_desc=deltas.get(name, dy.descriptor()),
+                weights=deltas[f"{name}.weights"],
+                bias=deltas.get(f"{name}.bias"),
+            )
+            for name in (*self.inputs, "output")
+        }
+        f.apply_backward_attention(
+            _CALLER, batch, data["query"], 0, structs["query"], data["key"], 0, None, 0, structs["key"], data["value"], 0,
+            structs["value"], None, deltas.get("key_attn_bias"), deltas.get("value_attn_bias"), None, 0,
+            structs["output"], cache.nbytes, cache, None, None,
+        )  # fmt: skip
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
 SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Arithmetic: _ArithmeticSubject,
     Fused: _FusedSubject,
@@ -762,6 +842,7 @@ SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Embedding: _EmbeddingSubject,
     Loss: _LossSubject,
     Normalization: _NormalizationSubject,
+    MultiheadAttention: _AttentionSubject,
     ActivationFilter: _ActivationSubject,
     Contraction: _ContractionSubject,
     Pooling: _pooling_subject,

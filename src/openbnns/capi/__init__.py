@@ -22,6 +22,11 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .attention import (
+    BNNSApplyMultiheadAttention,
+    BNNSApplyMultiheadAttentionBackward,
+    BNNSFilterCreateLayerMultiheadAttention,
+)
 from .clipping import (
     BNNSClipByGlobalNorm,
     BNNSClipByNorm,
@@ -92,6 +97,8 @@ from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGe
 
 __all__ = [
     "BNNSFilter",
+    "BNNSApplyMultiheadAttention",
+    "BNNSApplyMultiheadAttentionBackward",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
     "BNNSClipByGlobalNorm",
@@ -124,6 +131,7 @@ __all__ = [
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerLoss",
     "BNNSFilterCreateLayerNormalization",
+    "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerPooling",
     "BNNSFilterCreateLayerTensorContraction",
     "BNNSFilterCreateLayerTransposedConvolution",

@@ -167,6 +167,14 @@ class Filter:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.backward_call)
 
+    def apply_attention(self, caller: Caller, *arguments: Any, **options: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.apply_call)
+
+    def apply_backward_attention(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
     def apply_arithmetic_batch(self, caller: Caller, *arguments: Any) -> None:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.apply_call)
