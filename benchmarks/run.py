@@ -22,6 +22,7 @@ import convolution
 import embedding
 import fully_connected
 import loss
+import matmul
 import memory
 import normalization
 import openbnns
@@ -35,7 +36,7 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, normalization)
+    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, matmul, normalization)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
     figures = {

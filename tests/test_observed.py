@@ -40,6 +40,13 @@ HERE = {
     "arithmetic_square": ("arith.Square.fwd",),
     "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
+    "gram": ("gram.fwd", "fn.BNNSFilterCreateLayerGram"),
+    "matmul_layer": ("matmul.fwd", "fn.BNNSFilterApplyTwoInput"),
+    "matmul_backward": ("matmul.dA", "matmul.dB", "fn.BNNSFilterApplyBackwardTwoInputBatch"),
+    "matmul_direct": ("direct.matmul", "direct.matmul.old"),
+    "matmul_direct_transA": ("direct.matmul",),
+    "matmul_direct_broadcast": ("direct.matmul",),
+    "contraction_transpose": ("contract.permute",),
     "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
     "layernorm_forward": ("norm.layer.infer", "norm.layer.axis0", "fn.BNNSNormalizationFilterApplyBatch"),
     "layernorm_backward": ("norm.layer.dx", "norm.layer.train", "fn.BNNSNormalizationFilterApplyBackwardBatch"),
@@ -65,20 +72,11 @@ HERE = {
 LATER = {
     "fused": ["fused_fc_bn_forward", "fused_fc_bn_backward", "fused_add_bn", "fused_add_bn_backward"],
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
-    "permute, padding, resize, gram": [
+    "permute, padding, resize": [
         "permute_forward",
         "permute_backward",
         "padding_constant",
         "resize_nearest_2x",
-        "gram",
-    ],
-    "matrix product and contraction": [
-        "matmul_layer",
-        "matmul_backward",
-        "matmul_direct",
-        "matmul_direct_transA",
-        "matmul_direct_broadcast",
-        "contraction_transpose",
     ],
     "reduction": ["reduction_sum", "reduction_max_width"],
     "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
@@ -498,3 +496,60 @@ def test_norm_backward(case: dict[str, Any], engine: str) -> None:
             )
         )  # fmt: skip
     close(dx, case, "dx")
+
+
+def product_layer(case: dict[str, Any]) -> Any:
+    setup = setup_of(case)
+    tensors = {name: tensor(setup[name]).descriptor() for name in ("a", "b", "i", "o") if name in setup}
+    if setup["layer"] == "Gram":
+        p: Any = capi.BNNSLayerParametersGram(alpha=setup["alpha"], i_desc=tensors["i"], o_desc=tensors["o"])
+        return created(capi.BNNSFilterCreateLayerGram(p))
+    fields = {"alpha": setup.get("alpha", 1.0), "beta": setup.get("beta", 0.0), "iA_desc": tensors["a"]}
+    if setup["layer"] == "TensorContraction":
+        p = capi.BNNSLayerParametersTensorContraction(operation=setup["operation"], o_desc=tensors["o"], **fields)
+        return created(capi.BNNSFilterCreateLayerTensorContraction(p))
+    p = capi.BNNSLayerParametersBroadcastMatMul(iB_desc=tensors["b"], o_desc=tensors["o"], **fields)
+    return created(capi.BNNSFilterCreateLayerBroadcastMatMul(p))
+
+
+@observed("gram", "contraction_transpose", "matmul_layer")
+def test_products(case: dict[str, Any], engine: str) -> None:
+    i, y = case["inputs"], floats(np.full(len(case["expected"]["y"]), np.nan))
+    with openbnns.engine(engine):
+        if "x" in i:
+            succeed(capi.BNNSFilterApply(product_layer(case), floats(i["x"]), y))
+        else:
+            succeed(capi.BNNSFilterApplyTwoInput(product_layer(case), floats(i["a"]), floats(i["b"]), y))
+    close(y, case, "y")
+
+
+@observed("matmul_backward")
+def test_product_backward(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    memory = {name: floats(np.full(len(values), np.nan)) for name, values in case["expected"].items()}
+    da, db = (tensor(setup[key]).descriptor(memory[f"d{key}"]) for key in ("a", "b"))
+    dy = tensor(setup["o"]).descriptor(floats(i["dy"]))
+    with openbnns.engine(engine):
+        succeed(
+            capi.BNNSFilterApplyBackwardTwoInputBatch(
+                product_layer(case), 1, floats(i["a"]), 0, da, 0, floats(i["b"]), 0, db, 0, None, 0, dy, 0, None, None
+            )
+        )
+    for name, values in memory.items():
+        close(values, case, name)
+
+
+@observed("matmul_direct", "matmul_direct_transA", "matmul_direct_broadcast")
+def test_direct_products(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    a, b = (tensor(setup[key]).descriptor(floats(i[key])) for key in ("a", "b"))
+    o = tensor(setup["o"]).descriptor(y)
+    options = (setup.get("transA", False), setup.get("transB", False), setup["alpha"])
+    with openbnns.engine(engine):
+        assert capi.BNNSMatMulWorkspaceSize(*options, a, b, o, None) >= 0
+        succeed(capi.BNNSMatMul(*options, a, b, o, None, None))
+        close(y, case, "y")
+        y[:] = np.nan
+        capi.BNNSDirectApplyBroadcastMatMul(*options, a, b, o)
+    close(y, case, "y")

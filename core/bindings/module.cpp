@@ -113,6 +113,22 @@ std::shared_ptr<Plan> dropout(float rate, uint64_t seed, const Ints& size, const
   return kernels().make_dropout({rate, seed, size, shared, batch_shared});
 }
 
+// left: one or two tensors as (indices, sizes, batched); see ContractionShape.
+using IndexedTensor = std::tuple<std::vector<int>, Ints, bool>;
+std::shared_ptr<Plan> contraction(const std::vector<IndexedTensor>& left, const IndexedTensor& output, bool self,
+                                  float alpha, bool adds_to_output) {
+  auto tensor = [](const IndexedTensor& t) {
+    return ContractionTensor{std::get<0>(t), std::get<1>(t), std::get<2>(t)};
+  };
+  ContractionShape s;
+  for (const IndexedTensor& t : left) s.left.push_back(tensor(t));
+  s.output = tensor(output);
+  s.self = self;
+  s.alpha = alpha;
+  s.adds_to_output = adds_to_output;
+  return kernels().make_contraction(s);
+}
+
 // numbers: epsilon, momentum; readings: torch_moving, slope_from_input
 std::shared_ptr<Plan> normalization(int kind, const Ints& size, int axis, int64_t groups,
                                     const std::vector<float>& numbers, const std::vector<bool>& readings,
@@ -191,6 +207,7 @@ NB_MODULE(_core, m) {
   m.def("embedding", &embedding, "sizes"_a, "index_bytes"_a, "padding"_a, "max_norm"_a, "norm_type"_a, "readings"_a);
   m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
   m.def("dropout", &dropout, "rate"_a, "seed"_a, "size"_a, "shared"_a, "batch_shared"_a);
+  m.def("contraction", &contraction, "left"_a, "output"_a, "self"_a, "alpha"_a, "adds_to_output"_a);
   m.def("normalization", &normalization, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
         "beta_size"_a, "gamma_size"_a, "activation"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,

@@ -143,6 +143,24 @@ struct DropoutShape {
   bool batch_shared = false;
 };
 
+// A tensor of a contraction: for every axis of one sample, in C order, the number of its index and its size. An index
+// that occurs twice reads a diagonal; an axis of size 1 is repeated.
+struct ContractionTensor {
+  std::vector<int> index;
+  std::vector<int64_t> size;
+  bool batched = true;  // one sample per batch entry, or one copy for all
+};
+
+// y = alpha * sum over the indices that y lacks of x * w, plus what y held. Slots X, Y, DX, DY, and W and DW of the
+// second tensor, which may be batched as well.
+struct ContractionShape {
+  std::vector<ContractionTensor> left;  // x, and w or, with `self`, x once more under other indices
+  bool self = false;
+  ContractionTensor output;
+  float alpha = 1;
+  bool adds_to_output = false;
+};
+
 // x, y: [channels][height][width]; a vector has height and width 1. Slots X, Y, DX, DY, W and DW (gamma), B and DB
 // (beta), and the two below. Formulas and sets of statistics: kernels/normalization.h.
 enum NormalizationKind { kBatchNorm = 2, kInstanceNorm = 3, kLayerNorm = 4, kGroupNorm = 5 };  // as in BNNSFilterType
@@ -183,6 +201,7 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
   std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);
+  std::unique_ptr<Plan> (*make_contraction)(const ContractionShape&);
   std::unique_ptr<Plan> (*make_normalization)(const NormalizationShape&, const ActivationSpec&);
 };
 

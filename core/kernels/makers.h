@@ -13,6 +13,7 @@ std::unique_ptr<Plan> make_arithmetic(const ArithmeticShape& shape, const Activa
 std::unique_ptr<Plan> make_pooling(const PoolingShape& shape, const ActivationSpec& activation);
 std::unique_ptr<Plan> make_loss(const LossShape& shape);
 std::unique_ptr<Plan> make_normalization(const NormalizationShape& shape, const ActivationSpec& activation);
+std::unique_ptr<Plan> make_contraction(const ContractionShape& shape);
 std::unique_ptr<Plan> make_norm(const NormShape& shape);
 std::unique_ptr<Plan> make_clip_by_norm(const NormShape& shape, double max_norm);
 void optimizer_step(const OptimizerRule& rule, const OptimizerTensor* tensors, int64_t count, int threads);

@@ -6,19 +6,26 @@ namespace openbnns {
 enum ScratchUse {
   kMatrixA,  // packed operands of a matrix product
   kMatrixB,
-  kOutputTile,           // a tile of output in blocks of 16 channels, before it goes to planes
-  kWeights,              // packed weights, shared by all threads of a call
-  kBias,                 // bias padded to whole blocks, shared
-  kInputBand,            // packed rows of the input image
-  kGradientBand,         // packed rows of the output gradient
-  kPartialSums,          // weight gradients of parts of the batch, shared
-  kPatches,              // [tap][pixel] matrix of convolutions with few channels
-  kActivated,            // dz = dy * f'(y) of the rows in hand
-  kPlaneSums,            // bias gradients in the making
-  kChunkTable,           // where the chunks of each tensor of a list begin, shared
-  kFactors,              // what tensors or slices are multiplied by, shared
-  kLookups,              // positions of an embedding by entry, shared
-  kLookupBounds,         // where those of each entry begin, shared
+  kOutputTile,    // a tile of output in blocks of 16 channels, before it goes to planes
+  kWeights,       // packed weights, shared by all threads of a call
+  kBias,          // bias padded to whole blocks, shared
+  kInputBand,     // packed rows of the input image
+  kGradientBand,  // packed rows of the output gradient
+  kPartialSums,   // weight gradients of parts of the batch, shared
+  kPatches,       // [tap][pixel] matrix of convolutions with few channels
+  kActivated,     // dz = dy * f'(y) of the rows in hand
+  kPlaneSums,     // bias gradients in the making
+  kChunkTable,    // where the chunks of each tensor of a list begin, shared
+  kFactors,       // what tensors or slices are multiplied by, shared
+  kLookups,       // positions of an embedding by entry, shared
+  kLookupBounds,  // where those of each entry begin, shared
+  kContractionA,  // operands and result of a contraction, arranged for matrix products
+  kContractionB,
+  kContractionC,
+  kContractionSumA,  // operands summed over the axes that only they have
+  kContractionSumB,
+  kContractionOnce,      // a result that is repeated along some axes
+  kContractionMirror,    // the output gradient of a tensor contracted with itself, plus its mirror image
   kNormalizationSums,    // moments, then gradient sums, of parts of the data of a normalization; shared
   kNormalizationValues,  // numbers made of them, or gamma and beta spread over a sample; shared
 };

@@ -29,6 +29,7 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::make_embedding,
                              isa::make_quantization,
                              isa::make_dropout,
+                             isa::make_contraction,
                              isa::make_normalization};
   return table;
 }

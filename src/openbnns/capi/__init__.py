@@ -29,11 +29,13 @@ from .clipping import (
     BNNSComputeNorm,
     BNNSComputeNormBackward,
 )
+from .contraction import BNNSFilterCreateLayerTensorContraction
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
 from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
+from .gram import BNNSFilterCreateLayerGram
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
     BNNSFilterCreateFullyConnectedLayer,
@@ -41,6 +43,12 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .matmul import (
+    BNNSDirectApplyBroadcastMatMul,
+    BNNSFilterCreateLayerBroadcastMatMul,
+    BNNSMatMul,
+    BNNSMatMulWorkspaceSize,
+)
 from .normalization import (
     BNNSFilterCreateLayerNormalization,
     BNNSNormalizationFilterApplyBackwardBatch,
@@ -86,6 +94,7 @@ __all__ = [
     "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
     "BNNSDirectApplyQuantizer",
+    "BNNSDirectApplyBroadcastMatMul",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
     "BNNSFilterApplyBackwardTwoInputBatch",
@@ -96,12 +105,15 @@ __all__ = [
     "BNNSFilterCreateFullyConnectedLayer",
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
+    "BNNSFilterCreateLayerBroadcastMatMul",
     "BNNSFilterCreateLayerConvolution",
     "BNNSFilterCreateLayerEmbedding",
     "BNNSFilterCreateLayerFullyConnected",
+    "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerLoss",
     "BNNSFilterCreateLayerNormalization",
     "BNNSFilterCreateLayerPooling",
+    "BNNSFilterCreateLayerTensorContraction",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
     "BNNSFilterCreateVectorActivationLayer",
@@ -109,6 +121,8 @@ __all__ = [
     "BNNSGetPointer",
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
+    "BNNSMatMul",
+    "BNNSMatMulWorkspaceSize",
     "BNNSNDArrayGetDataSize",
     "BNNSOptimizerStep",
     "BNNSNormalizationFilterApplyBackwardBatch",

@@ -8,11 +8,18 @@ from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
+from .contraction import TensorContractionLayer
 from .convolution import ConvolutionLayer
 from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
+from .gram import GramLayer
 from .loss import LossLayer, LossResult
+from .matmul import (
+    BroadcastMatrixMultiplyLayer,
+    apply_matrix_multiplication,
+    matrix_multiplication_workspace_size,
+)
 from .normalization import NormalizationGradients, NormalizationLayer
 from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .pooling import PoolingGradients, PoolingLayer
@@ -26,11 +33,13 @@ __all__ = [
     "AdamWOptimizer",
     "BinaryArithmeticLayer",
     "BinaryLayer",
+    "BroadcastMatrixMultiplyLayer",
     "ConvolutionLayer",
     "DropoutLayer",
     "EmbeddingLayer",
     "FullyConnectedLayer",
     "Gradients",
+    "GramLayer",
     "InputGradient",
     "InputGradients",
     "InputGradients3",
@@ -46,6 +55,7 @@ __all__ = [
     "RandomGenerator",
     "RandomGeneratorState",
     "SGDMomentumOptimizer",
+    "TensorContractionLayer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",
@@ -57,5 +67,7 @@ __all__ = [
     "compute_norm_backward",
     "dequantize",
     "quantize",
+    "apply_matrix_multiplication",
+    "matrix_multiplication_workspace_size",
     "skip",
 ]
