@@ -22,6 +22,7 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::make_pooling,
                              isa::make_loss,
                              isa::make_embedding,
+                             isa::make_lstm,
                              isa::make_quantization};
   return table;
 }

@@ -33,6 +33,11 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .lstm import (
+    BNNSComputeLSTMTrainingCacheCapacity,
+    BNNSDirectApplyLSTMBatchBackward,
+    BNNSDirectApplyLSTMBatchTrainingCaching,
+)
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -48,8 +53,11 @@ __all__ = [
     "BNNSFilter",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSComputeLSTMTrainingCacheCapacity",
     "BNNSDataLayoutGetRank",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyLSTMBatchBackward",
+    "BNNSDirectApplyLSTMBatchTrainingCaching",
     "BNNSDirectApplyQuantizer",
     "BNNSFilterApply",
     "BNNSFilterApplyBackwardBatch",
