@@ -22,6 +22,7 @@ import convolution
 import embedding
 import fully_connected
 import loss
+import lstm
 import memory
 import openbnns
 import overhead
@@ -33,7 +34,7 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding)
+    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, lstm)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
     figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}

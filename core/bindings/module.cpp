@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/lstm_call.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
@@ -215,6 +216,11 @@ NB_MODULE(_core, m) {
   m.def("lstm", &lstm, "sizes"_a, "default_activations"_a, "activations"_a, "slopes"_a, "dropout"_a, "batch_sizes"_a,
         "signature"_a);
   m.def("run_lstm", &run_lstm, "plan"_a, "backward"_a, "tensors"_a, "gradients"_a, "accumulate"_a, "cache"_a, "seed"_a,
+        "draw"_a, "threads"_a);
+  m.def("lstm_key", &lstm_key, "params"_a, "delta"_a.none(), "variant"_a);
+  m.def("register_lstm", &register_lstm, "key"_a, "plan"_a, "bytes"_a);
+  m.def("forget_lstm", &forget_lstm);
+  m.def("fast_lstm", &fast_lstm, "params"_a, "delta"_a.none(), "cache"_a.none(), "capacity"_a, "variant"_a, "seed"_a,
         "draw"_a, "threads"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..errors import Problem, record
 from ..filters._tensors import Caller
-from ..filters.lstm import LSTM, SIZE_MAX
+from ..filters.lstm import LSTM, SIZE_MAX, run_fast
 from ._calls import check_filter_params, out_of_memory
 from .structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 
@@ -30,9 +30,13 @@ def BNNSDirectApplyLSTMBatchTrainingCaching(
     """Run an LSTM forward; intermediates go to ``training_cache_ptr``, unless it is NULL. Returns 0, or -1 on failure."""
     who = "BNNSDirectApplyLSTMBatchTrainingCaching"
     check_filter_params(filter_params, who)
+    if run_fast(layer_params, None, filter_params, training_cache_ptr, training_cache_capacity):
+        return 0
     try:
         p = _checked(layer_params, who, "layer_params")
-        LSTM(p, filter_params, who).forward(Caller(who), p, training_cache_ptr, training_cache_capacity, None)
+        filter = LSTM(p, filter_params, who)
+        filter.forward(Caller(who), p, training_cache_ptr, training_cache_capacity, None)
+        filter.register(p, None, who)
     except Problem as problem:
         return record(problem)
     except MemoryError:
@@ -51,11 +55,16 @@ def BNNSDirectApplyLSTMBatchBackward(
     """
     who = "BNNSDirectApplyLSTMBatchBackward"
     check_filter_params(filter_params, who)
+    if layer_delta_params is not None and run_fast(
+        layer_params, layer_delta_params, filter_params, training_cache_ptr, training_cache_capacity
+    ):
+        return 0
     try:
         p = _checked(layer_params, who, "layer_params")
         delta = _checked(layer_delta_params, who, "layer_delta_params")
         filter = LSTM(p, filter_params, f"{who}: layer_params")
         filter.backward(Caller(who), p, delta, training_cache_ptr, training_cache_capacity, None)
+        filter.register(p, delta, who)
     except Problem as problem:
         return record(problem)
     except MemoryError:

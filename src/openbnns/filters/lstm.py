@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import buffers, engines
+from .. import buffers, compat, engines
 from ..buffers import Buffer
 from ..capi.enums import BNNSLayerFlags
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersLSTM
@@ -271,6 +271,26 @@ class LSTM(Filter):
         first = self.first_layers[gate]
         return (gate_tensor(gate, W0), layer) if layer < first else (gate_tensor(gate, W1), layer - first)
 
+    # Fast calls.
+
+    def register(self, p: BNNSLayerParametersLSTM, delta: BNNSLayerParametersLSTM | None, who: str) -> None:
+        """Let later calls with structs that say the same skip the checks, if every tensor is used as it lies."""
+        core = engines._core
+        if core is None or not engines.is_native() or self.batch_sizes is not None:
+            return
+        nbytes = []
+        for struct_, ignored in ((p, () if delta is None else _ARRIVING), (delta, ())):
+            for index, descriptor in enumerate([] if struct_ is None else descriptors_of(struct_)):
+                if descriptor.data is None or 0 in self.shapes[index] or index in ignored:
+                    nbytes.append(0)
+                    continue
+                if not self._resolve(index, descriptor, who).plain:
+                    return
+                nbytes.append(4 * math.prod(self.shapes[index]))
+        key = core.lstm_key(p, delta, variant())
+        if key is not None:
+            core.register_lstm(key, self.plan, nbytes)
+
     # The cache.
 
     def _bind_cache(
@@ -420,6 +440,26 @@ class LSTM(Filter):
                     for tensor, key in ((U, "du"), (P, "dp"), (B, "db")):
                         found[gate_tensor(gate, tensor)][layer, r] = parts[key]
         return found
+
+
+def variant() -> int:
+    """What decides on the meaning of a struct but does not stand in it: the switch for kinks."""
+    return int(compat.switches.kink_derivative_from_right)
+
+
+def run_fast(p: Any, delta: Any, filter_params: BNNSFilterParameters | None, cache: Any, capacity: Any) -> bool:
+    """Run a call whose description has been seen before; ``False`` if it has to be checked first."""
+    if engines._core is None or not isinstance(p, BNNSLayerParametersLSTM):
+        return False
+    threads, draw = 0, 0
+    if filter_params is not None:
+        if filter_params.alloc_memory is not None or filter_params.free_memory is not None:
+            return False
+        threads = min(int(filter_params.n_threads), 256)
+    if delta is None and cache is not None and p.dropout:
+        draw = draws.next()
+    done: int = engines._core.fast_lstm(p, delta, cache, capacity, variant(), _SEED, draw, threads)
+    return done == 0
 
 
 def _sizes(p: BNNSLayerParametersLSTM, who: str) -> Sizes:

@@ -22,7 +22,8 @@ def plan(
     signature: int,
 ) -> _core.LstmPlan:
     """T, N, I, H, L, R; activations of the gates i, f, g, o and of the cell state, ``None`` for the usual ones."""
-    given = [Activation(Function.SIGMOID)] * 5 if activations is None else activations
+    gate, cell = Activation(Function.SIGMOID), Activation(Function.TANH)
+    given = (gate, gate, cell, gate, cell) if activations is None else activations
     # Slope 1 at 0 is that of LeakyRectifiedLinear with alpha 0.
     slopes = [Activation(Function.LEAKY_RECTIFIED_LINEAR) if f.right_slope else f for f in given]
     return core.lstm(
