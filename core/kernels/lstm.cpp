@@ -347,7 +347,11 @@ class Lstm : public LstmPlan {
       }
     }
     if (wants(kLstmB)) {
-      sum_rows(dz, s.wide, rows(), s.wide, sums, false);
+      constexpr int64_t kColumns = 64;
+      const int threads = rows() * s.wide < kSerialFloats ? 1 : call.threads;
+      parallel_items(threads, s.wide / kColumns, [&](int64_t i) {  // wide is a multiple of 64
+        sum_rows(dz + i * kColumns, s.wide, rows(), kColumns, sums + i * kColumns, false);
+      });
       scatter_all(call, s, kLstmB, layer, r, 1, sums);
     }
   }

@@ -11,6 +11,7 @@ from .convolution import ConvolutionLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
+from .lstm import LSTMGradients, LSTMLayer, LSTMResult
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
 
@@ -26,6 +27,9 @@ __all__ = [
     "InputGradient",
     "InputGradients",
     "InputGradients3",
+    "LSTMGradients",
+    "LSTMLayer",
+    "LSTMResult",
     "Layer",
     "LossLayer",
     "LossResult",
