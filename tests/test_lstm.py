@@ -16,11 +16,14 @@ from cases.lstm import (
     CN,
     H0,
     HN,
+    OUTPUTS,
     SHAPES,
     W0,
+    W1,
     LstmCase,
     LstmRun,
     Memory,
+    P,
     U,
     X,
     Y,
@@ -486,3 +489,163 @@ def test_first_piece_for_all_layers_or_for_the_first() -> None:
         gate.iw_desc[1].data = np.zeros(16, np.float32)
         gate.iw_desc[1].data_type = capi.BNNSDataTypeFloat32
     compare_outputs(every, run.forward(), run.values, None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The layer
+
+
+def layer_of(case: LstmCase, values: dict[int, Array], **options: Any) -> ob.LSTMLayer:
+    def weights(tensor: int, first: bool = False) -> Array | None:
+        if gate_tensor(0, tensor) not in values:
+            return None
+        joined = np.stack([np.float32(values[gate_tensor(g, tensor)]) for g in range(4)])
+        return joined[:, 0] if first else joined
+
+    return ob.LSTMLayer(
+        input_weights=weights(W0, True), deep_input_weights=weights(W1), hidden_weights=weights(U),
+        peephole_weights=weights(P), bias=weights(4), dropout=case.dropout, **options,
+    )  # fmt: skip
+
+
+LAYERS = [
+    c for c in SHAPES if c.activations is None and c.id not in ("some-bias", "peepholes-some") and not c.one_piece
+]
+
+
+@pytest.mark.parametrize("case", LAYERS, ids=lambda c: c.id)
+def test_layer(case: LstmCase, engine: str) -> None:
+    """The layer gives what the calls give."""
+    values = case.values()
+    layer = layer_of(case, values)
+    x, h, c = (None if values.get(i) is None else np.float32(values[i]) for i in (X, H0, C0))
+    result = layer.apply(x, h, c, phase=ob.LearningPhase.TRAINING, seed=7, batch_sizes=case.batch_sizes)
+    keep = None
+    if case.dropout:
+        shape = (case.layers - 1, case.steps, case.batch, case.directions * case.hidden)
+        keep = uniform(Stream(7), int(np.prod(shape))).reshape(shape) >= float(np.float32(case.dropout))
+    compare_outputs(case, {Y: result.output, HN: result.hidden, CN: result.cell}, values, keep)
+    dy, dh, dc = (np.float32(values[100 + i]) for i in OUTPUTS)
+    found = layer.apply_backward(
+        x, h, c, output_gradient=dy, final_hidden_gradient=dh, final_cell_gradient=dc, cache=result.cache,
+        batch_sizes=case.batch_sizes,
+    )  # fmt: skip
+    expected = case.expected_gradients(values, keep=keep)
+    named = {"input_weights": W0, "deep_input_weights": W1, "hidden_weights": U, "peephole_weights": P, "bias": 4}
+    pairs = [(found.input, expected[X]), (found.initial_hidden, expected[H0]), (found.initial_cell, expected[C0])]
+    for name, tensor in named.items():
+        gradient = getattr(found, name)
+        if gradient is not None:
+            pairs.append((gradient, np.stack([expected[gate_tensor(g, tensor)] for g in range(4)])))
+    for ours, theirs in pairs:
+        bound = tolerance(theirs, case.steps * (case.batch + case.hidden))
+        assert_within(np.float64(ours).reshape(theirs.shape), theirs, bound, case.id)
+    plain = layer.apply(x, h, c, batch_sizes=case.batch_sizes)
+    compare_outputs(case, {Y: plain.output, HN: plain.hidden, CN: plain.cell}, values, None)
+    assert plain.cache is None
+    cache = np.zeros(layer.cache_bytes(case.steps, case.batch, case.batch_sizes), np.uint8)
+    assert (
+        layer.apply(x, h, c, phase=ob.LearningPhase.TRAINING, cache=cache, batch_sizes=case.batch_sizes).cache is cache
+    )
+
+
+@pytest.mark.parametrize("case", [c for c in LAYERS if c.batch_sizes is None and c.hidden < 20], ids=lambda c: c.id)
+@pytest.mark.covers("lstm.dropout")
+def test_gradcheck(case: LstmCase, engine: str) -> None:
+    report = ob.gradcheck(layer_of(case, case.values()), verbose=False, directions=1)
+    assert report.passed, str(report)
+    assert {"input", "initial_hidden", "initial_cell", "input_weights"} <= {row.name for row in report.rows}
+
+
+def test_layer_options(engine: str) -> None:
+    case = LstmCase("options", 4, 3, 5, 6)
+    values = case.values()
+    functions = (
+        ob.ActivationFunction.hard_sigmoid(alpha=0.2, beta=0.5), ob.ActivationFunction.sigmoid(),
+        ob.ActivationFunction.tanh(), ob.ActivationFunction.softmax(), ob.ActivationFunction.softsign(),
+    )  # fmt: skip
+    layer = layer_of(case, values, activations=functions)
+    assert ob.gradcheck(layer, np.float32(values[X]), verbose=False).passed
+    x = np.float32(values[X])
+    dy = np.float32(values[100 + Y])
+    whole = layer.apply_backward(x, output_gradient=dy)
+    into = np.ones_like(whole.hidden_weights)
+    some = layer.apply_backward(
+        x,
+        output_gradient=dy,
+        accumulate=True,
+        generating_hidden_weights_gradient=into,
+        generating_bias_gradient=ob.skip,
+    )
+    assert some.hidden_weights is into and some.bias is None and some.peephole_weights is None
+    np.testing.assert_allclose(into, whole.hidden_weights + 1, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(some.input, whole.input, rtol=1e-6)
+    out = np.empty((4, 3, 1, 6), np.float32)
+    assert layer.apply(x, output=out).output is out
+    client = capi.BNNSFilterParameters(flags=capi.BNNSFlags.BNNSFlagsUseClientPtr)
+    w, u = np.zeros((4, 1, 2, 3), np.float32), np.zeros((4, 1, 1, 2, 2), np.float32)
+    followed, copied = (ob.LSTMLayer(input_weights=w, hidden_weights=u, filter_parameters=f) for f in (client, None))
+    w += 1.0
+    one = np.ones((1, 1, 3), np.float32)
+    assert followed.apply(one).output.any() and not copied.apply(one).output.any()
+
+
+def test_layers_that_are_wrong() -> None:
+    w, u = np.zeros((4, 1, 6, 5), np.float32), np.zeros((4, 2, 1, 6, 6), np.float32)
+    deep = np.zeros((4, 1, 1, 6, 6), np.float32)
+    make = ob.LSTMLayer
+    with pytest.raises(ob.LayerCreationError, match="deep_input_weights is None, but hidden_weights has 2 layers"):
+        make(input_weights=w, hidden_weights=u)
+    with pytest.raises(ob.LayerCreationError, match=r"hidden_weights has shape \(4, 2, 1, 6, 5\)"):
+        make(input_weights=w, hidden_weights=u[..., :5], deep_input_weights=deep)
+    with pytest.raises(ob.LayerCreationError, match="float64"):
+        make(input_weights=w.astype(np.float64), hidden_weights=u, deep_input_weights=deep)
+    with pytest.raises(ob.LayerCreationError, match="dropout is 1"):
+        make(input_weights=w, hidden_weights=u, deep_input_weights=deep, dropout=1.0)
+    with pytest.raises(ob.LayerCreationError, match="five ActivationFunctions"):
+        make(input_weights=w, hidden_weights=u, deep_input_weights=deep, activations=[ob.ActivationFunction.tanh()])
+    layer = make(input_weights=w, hidden_weights=u, deep_input_weights=deep)
+    x = np.zeros((4, 3, 5), np.float32)
+    with pytest.raises(ob.LayerApplyError, match=r"input has shape \(4, 3, 6\), but \(T, N, 5\)"):
+        layer.apply(np.zeros((4, 3, 6), np.float32))
+    with pytest.raises(ob.LayerApplyError, match=r"initial_hidden has shape \(1, 3, 6\), but \(2, 1, 3, 6\)"):
+        layer.apply(x, np.zeros((1, 3, 6), np.float32))
+    with pytest.raises(ob.LayerApplyError, match="no gradient arrives"):
+        layer.apply_backward(x)
+    with pytest.raises(ob.LayerApplyError, match=r"cache is 10 bytes, but this LSTM needs \d+"):
+        layer.apply(x, phase=ob.LearningPhase.TRAINING, cache=np.zeros(10, np.uint8))
+    with pytest.raises(ob.LayerApplyError, match="does not hold a training cache"):
+        empty = np.zeros(layer.cache_bytes(4, 3), np.uint8)
+        layer.apply_backward(x, output_gradient=np.zeros((4, 3, 1, 6), np.float32), cache=empty)
+    with pytest.raises(ob.LayerApplyError, match="this layer has no bias"):
+        layer.apply_backward(
+            x, output_gradient=np.zeros((4, 3, 1, 6), np.float32), generating_bias_gradient=np.zeros(3, np.float32)
+        )
+    layer.destroy()
+    with pytest.raises(ob.LayerApplyError, match="destroyed"):
+        layer.apply(x)
+
+
+def test_fast_calls_decline_what_is_not_simple() -> None:
+    """After a description has been registered: other memory, collisions and short buffers still get their checks."""
+    case = LstmCase("fast", 4, 3, 5, 6)
+    run = LstmRun(case)
+    run.forward()
+    expected = run.forward()  # now a fast call
+    p = run.params
+    assert filters.run_fast(p, None, None, None, 0)
+    p.input_descriptor.data_desc.data = run.memory[X].storage.elements[:-1]
+    assert not filters.run_fast(p, None, None, None, 0)
+    fails(forward(p), "holds 236 bytes")
+    p.input_descriptor.data_desc.data = run.memory[X].storage.elements.copy()
+    assert forward(p) == 0
+    np.testing.assert_array_equal(run.outputs[Y].read(), expected[Y])
+    p.output_descriptor.hidden_desc.data = run.memory[H0].storage.elements
+    assert not filters.run_fast(p, None, None, None, 0)
+    assert forward(p) == 0
+    np.testing.assert_array_equal(run.memory[H0].read(), expected[HN])
+    p.hidden_size = 7
+    assert not filters.run_fast(p, None, None, None, 0)
+    with ob.engine("reference"):
+        p.hidden_size = 6
+        assert not filters.run_fast(p, None, None, None, 0)

@@ -363,5 +363,5 @@ def _random(number: int) -> LstmCase:
     )  # fmt: skip
 
 
-RANDOM = [_random(number) for number in range(60)]
+RANDOM = [_random(number) for number in range(36)]
 CASES = SHAPES + LAYOUTS + RANDOM
