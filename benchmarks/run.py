@@ -23,8 +23,10 @@ import embedding
 import fully_connected
 import loss
 import lstm
+import matmul
 import memory
 import openbnns
+import optimizer
 import overhead
 import pooling
 from cases import Case
@@ -34,10 +36,12 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, lstm)
+    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, matmul, lstm)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
-    figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
+    figures = {
+        n: f for n, f in (optimizer.figures() | overhead.figures() | memory.figures()).items() if options.only in n
+    }
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0

@@ -40,7 +40,15 @@ HERE = {
     "arithmetic_square": ("arith.Square.fwd",),
     "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
+    "gram": ("gram.fwd", "fn.BNNSFilterCreateLayerGram"),
+    "matmul_layer": ("matmul.fwd", "fn.BNNSFilterApplyTwoInput"),
+    "matmul_backward": ("matmul.dA", "matmul.dB", "fn.BNNSFilterApplyBackwardTwoInputBatch"),
+    "matmul_direct": ("direct.matmul", "direct.matmul.old"),
+    "matmul_direct_transA": ("direct.matmul",),
+    "matmul_direct_broadcast": ("direct.matmul",),
+    "contraction_transpose": ("contract.permute",),
     "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
+    "dropout_half": ("dropout.fwd", "dropout.seed", "fn.BNNSFilterCreateLayerDropout"),
     "embedding_first_major": ("embed.fwd", "fn.BNNSFilterCreateLayerEmbedding"),
     "embedding_last_major": ("embed.fwd", "embed.padding"),
     "embedding_inf_norm": ("embed.maxnorm",),
@@ -48,6 +56,16 @@ HERE = {
     "lstm_scalar_backward": ("lstm.bwd.dx", "lstm.bwd.dW_input", "fn.BNNSDirectApplyLSTMBatchBackward"),
     "quantize": ("quant.Quantize", "fn.BNNSDirectApplyQuantizer"),
     "dequantize": ("quant.Dequantize", "fn.BNNSDirectApplyQuantizer"),
+    "sgd_plain": ("opt.SGDMomentum",),
+    "sgd_variant1_two_steps": ("opt.sgd.v1.plain",),
+    "clip_value": ("direct.clip.value",),
+    "clip_norm": ("direct.clip.norm",),
+    "clip_norm_inside": ("direct.clip.norm",),
+    "clip_global": ("direct.clip.global",),
+    "clip_global_use_norm": ("direct.clip.global",),
+    "compute_norm_axis0": ("direct.norm.l2",),
+    "compute_norm_axis1": ("direct.norm.l2",),
+    "compute_norm_backward": ("direct.norm.l2.bwd",),
 }
 
 # Families that are not built yet; each moves up when its family arrives.
@@ -55,35 +73,14 @@ LATER = {
     "normalization": ["layernorm_forward", "layernorm_backward"],
     "fused": ["fused_fc_bn_forward", "fused_fc_bn_backward", "fused_add_bn", "fused_add_bn_backward"],
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
-    "permute, padding, resize, gram": [
+    "permute, padding, resize": [
         "permute_forward",
         "permute_backward",
         "padding_constant",
         "resize_nearest_2x",
-        "gram",
     ],
-    "matrix product and contraction": [
-        "matmul_layer",
-        "matmul_backward",
-        "matmul_direct",
-        "matmul_direct_transA",
-        "matmul_direct_broadcast",
-        "contraction_transpose",
-    ],
-    "reduction, dropout": ["reduction_sum", "reduction_max_width", "dropout_half"],
+    "reduction": ["reduction_sum", "reduction_max_width"],
     "attention": ["mha_scalar", "mha_scalar_backward"],
-    "optimizer, clipping, norms": [
-        "sgd_plain",
-        "sgd_variant1_two_steps",
-        "clip_value",
-        "clip_norm",
-        "clip_norm_inside",
-        "clip_global",
-        "clip_global_use_norm",
-        "compute_norm_axis0",
-        "compute_norm_axis1",
-        "compute_norm_backward",
-    ],
     "direct functions": [
         "compare_greater",
         "tile_reversed_axes",
@@ -353,6 +350,25 @@ def test_pooling_backward(case: dict[str, Any], engine: str) -> None:
     close(dx, case, "dx")
 
 
+@observed("dropout_half")
+def test_dropout(case: dict[str, Any], engine: str) -> None:
+    """Each output is 0 or x / (1 - rate), and two applies differ."""
+    setup, x = setup_of(case), floats(case["inputs"]["x"])
+    described = tensor(setup["i"])
+    p = capi.BNNSLayerParametersDropout(
+        i_desc=described.descriptor(), o_desc=described.descriptor(), rate=setup["rate"], seed=setup["seed"],
+        control=setup["control"],
+    )  # fmt: skip
+    made = created(capi.BNNSFilterCreateLayerDropout(p))
+    results = [floats(np.full(x.size, np.nan)) for _ in range(2)]
+    with openbnns.engine(engine):
+        for y in results:
+            succeed(capi.BNNSFilterApply(made, x, y))
+    for y in results:
+        assert np.all((y == 0) | (np.abs(y - x / (1 - setup["rate"])) <= case["tol"]))
+    assert np.any(results[0] != results[1])
+
+
 @observed("embedding_first_major", "embedding_last_major", "embedding_inf_norm")
 def test_embedding(case: dict[str, Any], engine: str) -> None:
     i, setup = case["inputs"], setup_of(case)
@@ -437,3 +453,129 @@ def test_lstm_backward(case: dict[str, Any], engine: str) -> None:
         succeed(capi.BNNSDirectApplyLSTMBatchBackward(params, delta, None, None, 0))
     for name, values in results.items():
         np.testing.assert_allclose(values, [expected[f"d{name}"]], rtol=0, atol=case["tol"])
+
+
+@observed("sgd_plain", "sgd_variant1_two_steps")
+def test_optimizer(case: dict[str, Any], engine: str) -> None:
+    setup, i = setup_of(case), case["inputs"]
+    p = capi.BNNSOptimizerSGDMomentumFields(
+        learning_rate=setup["learning_rate"],
+        momentum=setup["momentum"],
+        gradient_scale=setup["gradient_scale"],
+        sgd_momentum_variant=setup["variant"],
+    )
+    w, g = floats(i["w"]), floats(i["g"])
+    v = None if "v" not in i else floats(i["v"])
+    states = None if v is None else [vector(v.size).descriptor(v)]
+    steps = [case["expected"]] if v is None else [case["expected"]["step1"], case["expected"]["step2"]]
+    for expected in steps:
+        with openbnns.engine(engine):
+            t = vector(w.size)
+            succeed(capi.BNNSOptimizerStep(1, p, 1, [t.descriptor(w)], [t.descriptor(g)], states))
+        np.testing.assert_allclose(w, expected["w"], rtol=0, atol=case["tol"])
+        if v is not None:
+            np.testing.assert_allclose(v, expected["v"], rtol=0, atol=case["tol"])
+
+
+@observed("clip_value", "clip_norm", "clip_norm_inside")
+def test_clip(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    x, y = floats(i["x"]), floats(np.full(len(i["x"]), np.nan))
+    d, s = vector(x.size).descriptor(y), vector(x.size).descriptor(x)
+    with openbnns.engine(engine):
+        if "min" in i:
+            succeed(capi.BNNSClipByValue(d, s, i["min"], i["max"]))
+        else:
+            succeed(capi.BNNSClipByNorm(d, s, i["max_norm"], i["axis_flags"]))
+    close(y, case, "y")
+
+
+@observed("clip_global", "clip_global_use_norm")
+def test_clip_global(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    xs = [floats(x) for x in i["x"]]
+    ys = [np.full_like(x, np.nan) for x in xs]
+    described = [[vector(a.size).descriptor(a) for a in group] for group in (ys, xs)]
+    with openbnns.engine(engine):
+        succeed(capi.BNNSClipByGlobalNorm(*described, len(xs), i["max_norm"], i["use_norm"]))
+    for y, expected in zip(ys, case["expected"]["y"], strict=True):
+        np.testing.assert_allclose(y, expected, rtol=0, atol=case["tol"])
+
+
+@observed("compute_norm_axis0", "compute_norm_axis1")
+def test_norm(case: dict[str, Any], engine: str) -> None:
+    i, y = case["inputs"], floats(np.full(2, np.nan))
+    src = tensor(setup_of(case)["src"]).descriptor(floats(i["x"]))
+    with openbnns.engine(engine):
+        succeed(capi.BNNSComputeNorm(vector(2).descriptor(y), src, capi.BNNSL2Norm, i["axis_flags"]))
+    close(y, case, "y")
+
+
+@observed("compute_norm_backward")
+def test_norm_backward(case: dict[str, Any], engine: str) -> None:
+    i, dx = case["inputs"], floats(np.full(2, np.nan))
+    with openbnns.engine(engine):
+        succeed(
+            capi.BNNSComputeNormBackward(
+                floats(i["x"]), vector(2).descriptor(dx), floats(i["y"]), vector(1).descriptor(floats(i["dy"])),
+                capi.BNNSL2Norm, 0,
+            )
+        )  # fmt: skip
+    close(dx, case, "dx")
+
+
+def product_layer(case: dict[str, Any]) -> Any:
+    setup = setup_of(case)
+    tensors = {name: tensor(setup[name]).descriptor() for name in ("a", "b", "i", "o") if name in setup}
+    if setup["layer"] == "Gram":
+        p: Any = capi.BNNSLayerParametersGram(alpha=setup["alpha"], i_desc=tensors["i"], o_desc=tensors["o"])
+        return created(capi.BNNSFilterCreateLayerGram(p))
+    fields = {"alpha": setup.get("alpha", 1.0), "beta": setup.get("beta", 0.0), "iA_desc": tensors["a"]}
+    if setup["layer"] == "TensorContraction":
+        p = capi.BNNSLayerParametersTensorContraction(operation=setup["operation"], o_desc=tensors["o"], **fields)
+        return created(capi.BNNSFilterCreateLayerTensorContraction(p))
+    p = capi.BNNSLayerParametersBroadcastMatMul(iB_desc=tensors["b"], o_desc=tensors["o"], **fields)
+    return created(capi.BNNSFilterCreateLayerBroadcastMatMul(p))
+
+
+@observed("gram", "contraction_transpose", "matmul_layer")
+def test_products(case: dict[str, Any], engine: str) -> None:
+    i, y = case["inputs"], floats(np.full(len(case["expected"]["y"]), np.nan))
+    with openbnns.engine(engine):
+        if "x" in i:
+            succeed(capi.BNNSFilterApply(product_layer(case), floats(i["x"]), y))
+        else:
+            succeed(capi.BNNSFilterApplyTwoInput(product_layer(case), floats(i["a"]), floats(i["b"]), y))
+    close(y, case, "y")
+
+
+@observed("matmul_backward")
+def test_product_backward(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    memory = {name: floats(np.full(len(values), np.nan)) for name, values in case["expected"].items()}
+    da, db = (tensor(setup[key]).descriptor(memory[f"d{key}"]) for key in ("a", "b"))
+    dy = tensor(setup["o"]).descriptor(floats(i["dy"]))
+    with openbnns.engine(engine):
+        succeed(
+            capi.BNNSFilterApplyBackwardTwoInputBatch(
+                product_layer(case), 1, floats(i["a"]), 0, da, 0, floats(i["b"]), 0, db, 0, None, 0, dy, 0, None, None
+            )
+        )
+    for name, values in memory.items():
+        close(values, case, name)
+
+
+@observed("matmul_direct", "matmul_direct_transA", "matmul_direct_broadcast")
+def test_direct_products(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    a, b = (tensor(setup[key]).descriptor(floats(i[key])) for key in ("a", "b"))
+    o = tensor(setup["o"]).descriptor(y)
+    options = (setup.get("transA", False), setup.get("transB", False), setup["alpha"])
+    with openbnns.engine(engine):
+        assert capi.BNNSMatMulWorkspaceSize(*options, a, b, o, None) >= 0
+        succeed(capi.BNNSMatMul(*options, a, b, o, None, None))
+        close(y, case, "y")
+        y[:] = np.nan
+        capi.BNNSDirectApplyBroadcastMatMul(*options, a, b, o)
+    close(y, case, "y")

@@ -10,6 +10,7 @@
 
 #include "bindings/fast_call.h"
 #include "bindings/lstm_call.h"
+#include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
@@ -150,6 +151,27 @@ void run_lstm(LstmPlan& plan, bool backward, const std::vector<uintptr_t>& tenso
     plan.forward(call);
 }
 
+std::shared_ptr<Plan> dropout(float rate, uint64_t seed, const Ints& size, const std::vector<bool>& shared,
+                              bool batch_shared) {
+  return kernels().make_dropout({rate, seed, size, shared, batch_shared});
+}
+
+// left: one or two tensors as (indices, sizes, batched); see ContractionShape.
+using IndexedTensor = std::tuple<std::vector<int>, Ints, bool>;
+std::shared_ptr<Plan> contraction(const std::vector<IndexedTensor>& left, const IndexedTensor& output, bool self,
+                                  float alpha, bool adds_to_output) {
+  auto tensor = [](const IndexedTensor& t) {
+    return ContractionTensor{std::get<0>(t), std::get<1>(t), std::get<2>(t)};
+  };
+  ContractionShape s;
+  for (const IndexedTensor& t : left) s.left.push_back(tensor(t));
+  s.output = tensor(output);
+  s.self = self;
+  s.alpha = alpha;
+  s.adds_to_output = adds_to_output;
+  return kernels().make_contraction(s);
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
          uint32_t accumulate, int threads) {
@@ -222,7 +244,11 @@ NB_MODULE(_core, m) {
   m.def("forget_lstm", &forget_lstm);
   m.def("fast_lstm", &fast_lstm, "params"_a, "delta"_a.none(), "cache"_a.none(), "capacity"_a, "variant"_a, "seed"_a,
         "draw"_a, "threads"_a);
+  m.def("dropout", &dropout, "rate"_a, "seed"_a, "size"_a, "shared"_a, "batch_shared"_a);
+  m.def("contraction", &contraction, "left"_a, "output"_a, "self"_a, "alpha"_a, "adds_to_output"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
+
+  bind_training(m);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/optimizer.h"
+#include "kernels/random_numbers.h"
 #include "runtime/plan.h"
 
 namespace openbnns {
@@ -98,6 +100,14 @@ struct LossShape {
   YoloShape yolo;
 };
 
+// The L2 norm over the axes `inside` of x, C order: y has the other axes.
+struct NormShape {
+  static constexpr int kMaxRank = 8;
+  int rank = 0;
+  int64_t size[kMaxRank] = {};
+  bool inside[kMaxRank] = {};
+};
+
 // Slots of one-input filters; x holds indices instead of floats: [positions], unsigned, all below `entries`.
 // w and dw: [entries][item], y and dy: [positions][item]; with item_major [item][entries] and [item][positions].
 struct EmbeddingShape {
@@ -171,6 +181,34 @@ class LstmPlan {
   virtual void backward(const LstmCall& call) = 0;
 };
 
+// One sample has `size` in C order; along axes that are `shared`, and along the batch with `batch_shared`, one decision
+// holds for all elements. Slot W: two uint64, forward runs so far and the batch of the latest one.
+struct DropoutShape {
+  float rate = 0;
+  uint64_t seed = 0;
+  std::vector<int64_t> size;
+  std::vector<bool> shared;
+  bool batch_shared = false;
+};
+
+// A tensor of a contraction: for every axis of one sample, in C order, the number of its index and its size. An index
+// that occurs twice reads a diagonal; an axis of size 1 is repeated.
+struct ContractionTensor {
+  std::vector<int> index;
+  std::vector<int64_t> size;
+  bool batched = true;  // one sample per batch entry, or one copy for all
+};
+
+// y = alpha * sum over the indices that y lacks of x * w, plus what y held. Slots X, Y, DX, DY, and W and DW of the
+// second tensor, which may be batched as well.
+struct ContractionShape {
+  std::vector<ContractionTensor> left;  // x, and w or, with `self`, x once more under other indices
+  bool self = false;
+  ContractionTensor output;
+  float alpha = 1;
+  bool adds_to_output = false;
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -186,9 +224,16 @@ struct Kernels {
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
+  std::unique_ptr<Plan> (*make_norm)(const NormShape&);                           // X -> Y; X, Y, DY -> DX
+  std::unique_ptr<Plan> (*make_clip_by_norm)(const NormShape&, double max_norm);  // X -> Y, also in place
+  void (*optimizer_step)(const OptimizerRule&, const OptimizerTensor*, int64_t count, int threads);
+  void (*clip_by_global_norm)(const ClippedTensor*, int64_t count, double max_norm, double use_norm, int threads);
+  void (*random_fill)(const RandomFill&, int threads);
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<LstmPlan> (*make_lstm)(const LstmShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
+  std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);
+  std::unique_ptr<Plan> (*make_contraction)(const ContractionShape&);
 };
 
 const Kernels& kernels_base();

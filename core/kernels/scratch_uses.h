@@ -15,8 +15,17 @@ enum ScratchUse {
   kPatches,       // [tap][pixel] matrix of convolutions with few channels
   kActivated,     // dz = dy * f'(y) of the rows in hand
   kPlaneSums,     // bias gradients in the making
+  kChunkTable,    // where the chunks of each tensor of a list begin, shared
+  kFactors,       // what tensors or slices are multiplied by, shared
   kLookups,       // positions of an embedding by entry, shared
   kLookupBounds,  // where those of each entry begin, shared
+  kContractionA,  // operands and result of a contraction, arranged for matrix products
+  kContractionB,
+  kContractionC,
+  kContractionSumA,  // operands summed over the axes that only they have
+  kContractionSumB,
+  kContractionOnce,    // a result that is repeated along some axes
+  kContractionMirror,  // the output gradient of a tensor contracted with itself, plus its mirror image
 };
 
 }  // namespace openbnns

@@ -21,9 +21,16 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::integer_linear_saturate,
                              isa::make_pooling,
                              isa::make_loss,
+                             isa::make_norm,
+                             isa::make_clip_by_norm,
+                             isa::optimizer_step,
+                             isa::clip_by_global_norm,
+                             isa::random_fill,
                              isa::make_embedding,
                              isa::make_lstm,
-                             isa::make_quantization};
+                             isa::make_quantization,
+                             isa::make_dropout,
+                             isa::make_contraction};
   return table;
 }
 

@@ -29,10 +29,12 @@ from .engines.reference.arithmetic import Function as Operation
 from .engines.reference.loss import Function as LossKind
 from .errors import LayerApplyError, Problem, as_exception
 from .filters._base import Filter, UnaryFilter
+from .filters._contraction import Contraction
 from .filters._pooling_indices import resolve_index_type
 from .filters._tensors import Caller, Operand, Parameter
 from .filters.activation import ActivationFilter
 from .filters.arithmetic import Arithmetic
+from .filters.dropout import Dropout
 from .filters.embedding import Embedding
 from .filters.loss import Loss
 from .filters.lstm import LSTM
@@ -457,6 +459,57 @@ class _ArithmeticSubject(Subject):
         return {name: g.read() for name, g in zip(self.inputs, gradients, strict=True) if g is not None}
 
 
+class _ContractionSubject(Subject):
+    """Matrix products, tensor contractions and Gram matrices, with one input, one and weights, or two."""
+
+    def __init__(self, filter: Contraction) -> None:
+        self.filter = filter
+        self.operands = [filter.input] if filter.second is None else [filter.input, filter.second]
+        self.inputs = ["input"] if filter.second is None else ["input_a", "input_b"]
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        return {
+            name: _random_numbers(random, (BATCH, *o.shape)) for name, o in zip(self.inputs, self.operands, strict=True)
+        }
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != len(self.inputs):
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but the filter has {len(self.inputs)}.")
+        return {
+            name: _checked_input(value, operand.shape, name)
+            for name, value, operand in zip(self.inputs, inputs, self.operands, strict=True)
+        }
+
+    def parameters(self) -> dict[str, Array]:
+        return {} if self.filter.weights is None else {"weights": self.filter.weights.read(np.float64)}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        tensors = [values[name] for name in self.inputs]
+        if "weights" in values:
+            tensors.append(values["weights"][None])
+        return self.filter.reference_values(tensors)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(cotangent)
+        data = [_Tensor(o, batch).fill(values[name]) for name, o in zip(self.inputs, self.operands, strict=True)]
+        dy = _Tensor(f.output, batch)
+        dy.fill(cotangent)
+        gradients = {name: _Tensor(o, batch) for name, o in zip(self.inputs, self.operands, strict=True)}
+        if f.weights is not None:
+            gradients["weights"] = _Tensor(f.weights, 1)
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        arriving = dy.descriptor()
+        if f.second is None:
+            weights = deltas.get("weights")
+            f.apply_backward_batch(_CALLER, batch, data[0], 0, deltas["input"], 0, None, 0, arriving, 0, weights, None)
+        else:
+            f.apply_backward_two_input_batch(
+                _CALLER, batch, data[0], 0, deltas["input_a"], 0, data[1], 0, deltas["input_b"], 0, None, 0, arriving, 0,
+                None, None,
+            )  # fmt: skip
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
 class _LossSubject(Subject):
     """Losses: the gradient of the predictions; labels are given or drawn, and have none."""
 
@@ -526,6 +579,24 @@ class _LossSubject(Subject):
             dy.descriptor(), 0,
         )  # fmt: skip
         return {"input": dx.read()}
+
+
+class _DropoutSubject(_UnarySubject):
+    """Dropout with the mask of one forward call, which every evaluation repeats."""
+
+    filter: Dropout
+
+    def __init__(self, filter: Dropout) -> None:
+        super().__init__(filter)
+        self.draw_number = int(filter.state[0])
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        self.filter.state[0] = self.draw_number
+        return super().forward(values)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        self.filter.state[0] = self.draw_number
+        return super().backward(values, cotangent)
 
 
 class _EmbeddingSubject(Subject):
@@ -616,9 +687,11 @@ class _LstmSubject(Subject):
 
 SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Arithmetic: _ArithmeticSubject,
+    Dropout: _DropoutSubject,
     Embedding: _EmbeddingSubject,
     Loss: _LossSubject,
     ActivationFilter: _ActivationSubject,
+    Contraction: _ContractionSubject,
     Pooling: _pooling_subject,
     UnaryFilter: _UnarySubject,
 }

@@ -62,3 +62,14 @@ def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
     except MemoryError:
         return record(out_of_memory(who))
     return 0
+
+
+def attempt_direct(work: Callable[..., None], caller: Caller, *arguments: Any) -> int:
+    """Run a function without a filter as a C call: 0, or a negative code with the reason kept."""
+    try:
+        work(caller, *arguments)
+    except Problem as problem:
+        return record(problem)
+    except MemoryError:
+        return record(out_of_memory(caller.function))
+    return 0

@@ -26,6 +26,8 @@ def BNNSFilterApplyBatch(
 
 def BNNSFilterApplyTwoInput(filter: BNNSFilter | None, inA: Any, inB: Any, out: Any) -> int:
     """Run a two-input filter (matrix product, contraction) on one pair."""
+    if isinstance(filter, UnaryFilter) and filter.fast_forward(1, inA, 0, inB, 0, out, 0) == 0:
+        return 0
     return attempt("BNNSFilterApplyTwoInput", filter, "apply_two_input_batch", 1, inA, 0, inB, 0, out, 0)
 
 
@@ -34,6 +36,11 @@ def BNNSFilterApplyTwoInputBatch(
     out_stride: int,
 ) -> int:  # fmt: skip
     """Run a two-input filter on a batch of pairs."""
+    if (
+        isinstance(filter, UnaryFilter)
+        and filter.fast_forward(batch_size, inA, inA_stride, inB, inB_stride, out, out_stride) == 0
+    ):
+        return 0
     return attempt(
         "BNNSFilterApplyTwoInputBatch", filter, "apply_two_input_batch",
         batch_size, inA, inA_stride, inB, inB_stride, out, out_stride,
@@ -68,7 +75,19 @@ def BNNSFilterApplyBackwardTwoInputBatch(
     inB_stride: int, inB_delta: Any, inB_delta_stride: int, out: Any, out_stride: int, out_delta: Any,
     out_delta_stride: int, weights_delta: Any = None, bias_delta: Any = None,
 ) -> int:  # fmt: skip
-    """Gradients of a two-input filter."""
+    """Gradients of a two-input filter.
+
+    ``inA_delta`` and ``inB_delta`` describe one sample and are written as their flags say; ``None`` skips one. ``inA`` is
+    needed for the gradient of B and the other way round; ``out``, ``weights_delta`` and ``bias_delta`` have no effect.
+    """
+    if (
+        isinstance(filter, UnaryFilter)
+        and filter.fast_backward(
+            batch_size, inA, inA_stride, inA_delta, inA_delta_stride, inB, inB_stride, inB_delta, inB_delta_stride, out,
+            out_stride, out_delta, out_delta_stride, weights_delta, bias_delta,
+        ) == 0
+    ):  # fmt: skip
+        return 0
     return attempt(
         "BNNSFilterApplyBackwardTwoInputBatch", filter, "apply_backward_two_input_batch", batch_size, inA, inA_stride,
         inA_delta, inA_delta_stride, inB, inB_stride, inB_delta, inB_delta_stride, out, out_stride, out_delta,

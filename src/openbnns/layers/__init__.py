@@ -7,23 +7,39 @@ from ._base import BinaryLayer, Gradients, InputGradient, InputGradients, Layer,
 from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
+from .clipping import clip, clip_by_global_norm, clip_by_norm, compute_norm, compute_norm_backward
+from .contraction import TensorContractionLayer
 from .convolution import ConvolutionLayer
+from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
+from .gram import GramLayer
 from .loss import LossLayer, LossResult
 from .lstm import LSTMGradients, LSTMLayer, LSTMResult
+from .matmul import (
+    BroadcastMatrixMultiplyLayer,
+    apply_matrix_multiplication,
+    matrix_multiplication_workspace_size,
+)
+from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
+from .random_numbers import RandomGenerator, RandomGeneratorState
 
 __all__ = [
     "ActivationGradients",
     "ActivationLayer",
+    "AdamOptimizer",
+    "AdamWOptimizer",
     "BinaryArithmeticLayer",
     "BinaryLayer",
+    "BroadcastMatrixMultiplyLayer",
     "ConvolutionLayer",
+    "DropoutLayer",
     "EmbeddingLayer",
     "FullyConnectedLayer",
     "Gradients",
+    "GramLayer",
     "InputGradient",
     "InputGradients",
     "InputGradients3",
@@ -33,13 +49,26 @@ __all__ = [
     "Layer",
     "LossLayer",
     "LossResult",
+    "Optimizer",
     "PoolingGradients",
     "PoolingLayer",
+    "RMSPropOptimizer",
+    "RandomGenerator",
+    "RandomGeneratorState",
+    "SGDMomentumOptimizer",
+    "TensorContractionLayer",
     "TernaryArithmeticLayer",
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "clip",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "compute_norm",
+    "compute_norm_backward",
     "dequantize",
     "quantize",
+    "apply_matrix_multiplication",
+    "matrix_multiplication_workspace_size",
     "skip",
 ]

@@ -118,6 +118,17 @@ def output_shape(e: Expression, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     return _Axes(e, shapes).output_shape
 
 
+def axis_numbers(
+    e: Expression, shapes: Sequence[tuple[int, ...]], out_shape: tuple[int, ...]
+) -> tuple[list[list[int]], list[int]]:
+    """For each operand on the left, and for the output, the number of every axis; equal numbers are one index.
+
+    Shapes are those of `e.tensors`, batch axes included. Raises ValueError if they do not fit the expression.
+    """
+    axes = _Axes(e, shapes, out_shape)
+    return axes.left, axes.output
+
+
 @np.errstate(all="ignore")
 def forward(
     e: Expression,

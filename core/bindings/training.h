@@ -1,0 +1,9 @@
+// What the module offers for training besides filters: optimizer steps, clipping and norms, random fills.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace openbnns {
+
+void bind_training(nanobind::module_& m);
+
+}  // namespace openbnns

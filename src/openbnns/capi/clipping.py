@@ -1,0 +1,54 @@
+"""Clipping and norms under their C names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..filters import clipping
+from ..filters._tensors import Caller
+from ._calls import attempt_direct
+from .enums import BNNSNormType
+from .structs import BNNSNDArrayDescriptor
+
+
+def BNNSClipByValue(
+    dest: BNNSNDArrayDescriptor | Any, src: BNNSNDArrayDescriptor | Any, min_val: float, max_val: float
+) -> int:
+    """Clamp every element; ``dest`` may be ``src``."""
+    caller = Caller("BNNSClipByValue")
+    return attempt_direct(clipping.clip_by_value, caller, dest, src, min_val, max_val)
+
+
+def BNNSClipByNorm(
+    dest: BNNSNDArrayDescriptor | Any, src: BNNSNDArrayDescriptor | Any, max_norm: float, axis_flags: int
+) -> int:
+    """Scale a tensor down to a largest L2 norm, or each of its slices: bit d of ``axis_flags`` puts size[d] inside."""
+    caller = Caller("BNNSClipByNorm")
+    return attempt_direct(clipping.clip_by_norm, caller, dest, src, max_norm, axis_flags)
+
+
+def BNNSClipByGlobalNorm(
+    dest: Sequence[BNNSNDArrayDescriptor] | Any, src: Sequence[BNNSNDArrayDescriptor] | Any, count: int, max_norm: float,
+    use_norm: float,
+) -> int:  # fmt: skip
+    """Scale a list of tensors by one factor so that their joint norm, or ``use_norm`` if not 0, is bounded."""
+    caller = Caller("BNNSClipByGlobalNorm")
+    return attempt_direct(clipping.clip_by_global_norm, caller, dest, src, count, max_norm, use_norm)
+
+
+def BNNSComputeNorm(
+    dest: BNNSNDArrayDescriptor | Any, src: BNNSNDArrayDescriptor | Any, norm_type: BNNSNormType | int, axis_flags: int
+) -> int:
+    """The L2 norm over the axes of ``axis_flags`` (0: all), which are removed from the shape of ``dest``."""
+    caller = Caller("BNNSComputeNorm")
+    return attempt_direct(clipping.compute_norm, caller, dest, src, norm_type, axis_flags)
+
+
+def BNNSComputeNormBackward(
+    in_: Any, in_delta: BNNSNDArrayDescriptor | Any, out: Any, out_delta: BNNSNDArrayDescriptor | Any,
+    norm_type: BNNSNormType | int, axis_flags: int,
+) -> int:  # fmt: skip
+    """Gradient of the norm: dy x / y, 0 where y = 0. ``in_`` and ``out`` are those of the forward call."""
+    caller = Caller("BNNSComputeNormBackward")
+    return attempt_direct(clipping.compute_norm_backward, caller, in_, in_delta, out, out_delta, norm_type, axis_flags)

@@ -1,0 +1,85 @@
+"""Matrix products under their C names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Problem, record
+from ..filters._tensors import Caller
+from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
+from ._calls import BNNSFilter, check_filter_params, create, out_of_memory
+from .structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
+
+
+def BNNSFilterCreateLayerBroadcastMatMul(
+    layer_params: BNNSLayerParametersBroadcastMatMul | Any, filter_params: BNNSFilterParameters | None = None
+) -> BNNSFilter | None:
+    """Build a broadcasting matrix-product filter: C = alpha op(A) op(B), plus the previous C if beta is 1.
+
+    Two inputs are applied with the two-input calls. With ``a_is_weights``, ``b_is_weights`` or ``quadratic`` there is one
+    input, and the single-input calls are used; the gradient of weights is ``weights_delta``.
+    """
+    return create(
+        BroadcastMatMul, "BNNSFilterCreateLayerBroadcastMatMul", layer_params, BNNSLayerParametersBroadcastMatMul, filter_params
+    )  # fmt: skip
+
+
+def BNNSMatMulWorkspaceSize(
+    transA: bool, transB: bool, alpha: float, inputA: BNNSNDArrayDescriptor | None, inputB: BNNSNDArrayDescriptor | None,
+    output: BNNSNDArrayDescriptor | None, filter_params: BNNSFilterParameters | None = None,
+) -> int:  # fmt: skip
+    """Bytes of workspace that ``BNNSMatMul`` needs for these descriptors, whose data is not looked at.
+
+    That is 0, as products need no memory beyond what each thread keeps; a negative number means an invalid description.
+    """
+    who = "BNNSMatMulWorkspaceSize"
+    check_filter_params(filter_params, who)
+    _check_numbers(who, transA, transB, alpha)
+    try:
+        direct_filter(Caller(who), transA, transB, alpha, (inputA, inputB, output), filter_params)
+    except Problem as problem:
+        return record(problem)
+    return 0
+
+
+def BNNSMatMul(
+    transA: bool, transB: bool, alpha: float, inputA: BNNSNDArrayDescriptor | None, inputB: BNNSNDArrayDescriptor | None,
+    output: BNNSNDArrayDescriptor | None, workspace: Any = None, filter_params: BNNSFilterParameters | None = None,
+) -> int:  # fmt: skip
+    """output = alpha op(A) op(B), on the data that the descriptors point to, without a filter.
+
+    Floating-point types only. ``workspace`` may be ``None``; no bytes of it are used.
+    """
+    return _multiply("BNNSMatMul", transA, transB, alpha, (inputA, inputB, output), filter_params)
+
+
+def BNNSDirectApplyBroadcastMatMul(
+    transA: bool, transB: bool, alpha: float, inputA: BNNSNDArrayDescriptor | None, inputB: BNNSNDArrayDescriptor | None,
+    output: BNNSNDArrayDescriptor | None, filter_params: BNNSFilterParameters | None = None,
+) -> None:  # fmt: skip
+    """The older form of ``BNNSMatMul``, without a status: a failure shows in ``openbnns.last_error()``."""
+    _multiply("BNNSDirectApplyBroadcastMatMul", transA, transB, alpha, (inputA, inputB, output), filter_params)
+
+
+def _multiply(
+    who: str, trans_a: Any, trans_b: Any, alpha: Any, descriptors: tuple[Any, ...], filter_params: Any
+) -> int:
+    check_filter_params(filter_params, who)
+    _check_numbers(who, trans_a, trans_b, alpha)
+    try:
+        multiply(Caller(who), trans_a, trans_b, alpha, descriptors, filter_params)
+    except Problem as problem:
+        return record(problem)
+    except MemoryError:
+        return record(out_of_memory(who))
+    return 0
+
+
+def _check_numbers(who: str, trans_a: Any, trans_b: Any, alpha: Any) -> None:
+    """Two booleans and a number, in whatever Python form."""
+    for name, value in (("transA", trans_a), ("transB", trans_b), ("alpha", alpha)):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            expected = "a number" if name == "alpha" else "a bool"
+            raise TypeError(f"{who}: {name} must be {expected}, not {type(value).__name__}.") from None

@@ -1,0 +1,51 @@
+"""Optimizers under their C name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Problem, record
+from ..filters import optimizer as rules
+from ..filters._tensors import Caller
+from ._calls import check_filter_params, out_of_memory
+from .enums import BNNSOptimizerFunction
+from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+
+_STRUCTS = tuple(set(rules.STRUCTS.values()))
+
+
+def BNNSOptimizerStep(
+    function: BNNSOptimizerFunction | int, OptimizerAlgFields: rules.Fields | Any, number_of_parameters: int,
+    parameters: Sequence[BNNSNDArrayDescriptor] | Any, gradients: Sequence[BNNSNDArrayDescriptor] | Any,
+    accumulators: Sequence[BNNSNDArrayDescriptor | None] | None = None,
+    filter_params: BNNSFilterParameters | None = None,
+) -> int:  # fmt: skip
+    """Update parameters in place by one step of an optimizer.
+
+    Accumulators have the shapes of the parameters, start at zero, and are listed by role, then by parameter: all first
+    moments, then all second moments. The struct is read at every call, so the learning rate may change freely; the
+    caller adds 1 to ``time_step`` after each step. On failure nothing has changed.
+    """
+    who = "BNNSOptimizerStep"
+    if isinstance(function, bool) or not isinstance(function, (int, np.integer)):
+        raise TypeError(f"{who}: function must be a BNNSOptimizerFunction, not {type(function).__name__}.")
+    if OptimizerAlgFields is not None and type(OptimizerAlgFields) not in _STRUCTS:
+        names = ", ".join(sorted(struct.__name__ for struct in _STRUCTS))
+        raise TypeError(f"{who}: OptimizerAlgFields must be one of {names}, not {type(OptimizerAlgFields).__name__}.")
+    if filter_params is not None:
+        check_filter_params(filter_params, who)
+    threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
+    try:
+        rules.check_function(int(function), OptimizerAlgFields, who)
+        rule = rules.read_rule(int(function), OptimizerAlgFields, who)
+        t = rules.time_step(OptimizerAlgFields, who)
+        if not rules.run_fast(rule, t, number_of_parameters, parameters, gradients, accumulators, threads):
+            rules.run_checked(Caller(who), rule, t, number_of_parameters, parameters, gradients, accumulators, threads)
+    except Problem as problem:
+        return record(problem)
+    except MemoryError:
+        return record(out_of_memory(who))
+    return 0

@@ -1,0 +1,123 @@
+"""The random generator under its C names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..engines.reference.random_numbers import STATE_SIZE
+from ..errors import Problem, record
+from ..filters._tensors import Caller
+from ..filters.random_numbers import RandomGenerator
+from ._calls import attempt_direct, check_filter_params
+from .enums import BNNSRandomGeneratorMethod
+from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+
+BNNSRandomGenerator = RandomGenerator
+
+
+def BNNSCreateRandomGenerator(
+    method: BNNSRandomGeneratorMethod | int, filter_params: BNNSFilterParameters | None = None
+) -> BNNSRandomGenerator | None:
+    """A generator whose seed differs from call to call."""
+    return _create("BNNSCreateRandomGenerator", method, None, filter_params)
+
+
+def BNNSCreateRandomGeneratorWithSeed(
+    method: BNNSRandomGeneratorMethod | int, seed: int, filter_params: BNNSFilterParameters | None = None
+) -> BNNSRandomGenerator | None:
+    """A generator from a 64-bit seed: the same numbers on every machine."""
+    who = "BNNSCreateRandomGeneratorWithSeed"
+    if seed is None:
+        raise TypeError(f"{who}: seed must be an integer, not None.")
+    return _create(who, method, seed, filter_params)
+
+
+def _create(
+    who: str, method: Any, seed: int | None, filter_params: BNNSFilterParameters | None
+) -> BNNSRandomGenerator | None:
+    check_filter_params(filter_params, who)
+    try:
+        return RandomGenerator(method, seed, filter_params, who)
+    except Problem as problem:
+        record(problem)
+    return None
+
+
+def BNNSDestroyRandomGenerator(generator: BNNSRandomGenerator | None = None) -> None:
+    """Release a generator; ``None`` and one already destroyed are left alone."""
+    if generator is not None:
+        _require_generator(generator, "BNNSDestroyRandomGenerator")
+        generator.destroy()
+
+
+def BNNSRandomGeneratorStateSize(generator: BNNSRandomGenerator | None = None) -> int:
+    """Bytes of a saved state; 0 on failure."""
+    who = "BNNSRandomGeneratorStateSize"
+    try:
+        _living(generator, who)
+    except Problem as problem:
+        record(problem)
+        return 0
+    return STATE_SIZE
+
+
+def BNNSRandomGeneratorGetState(generator: BNNSRandomGenerator | None, state_size: int, state: Any) -> int:
+    """Save the state into a buffer of at least ``BNNSRandomGeneratorStateSize`` bytes."""
+    return _call("BNNSRandomGeneratorGetState", generator, "get_state", state_size, state)
+
+
+def BNNSRandomGeneratorSetState(generator: BNNSRandomGenerator | None, state_size: int, state: Any) -> int:
+    """Restore a saved state: the numbers that followed it come again."""
+    return _call("BNNSRandomGeneratorSetState", generator, "set_state", state_size, state)
+
+
+def BNNSRandomFillUniformFloat(
+    generator: BNNSRandomGenerator | None, desc: BNNSNDArrayDescriptor | Any, a: float, b: float
+) -> int:
+    """Fill with floats uniform on [a, b]; both must be exact in the element type, and are capped to its range."""
+    return _call("BNNSRandomFillUniformFloat", generator, "uniform_float", desc, a, b)
+
+
+def BNNSRandomFillUniformInt(
+    generator: BNNSRandomGenerator | None, desc: BNNSNDArrayDescriptor | Any, a: int, b: int
+) -> int:
+    """Fill with integers uniform on [a, b], both included."""
+    return _call("BNNSRandomFillUniformInt", generator, "uniform_integer", desc, a, b)
+
+
+def BNNSRandomFillNormalFloat(
+    generator: BNNSRandomGenerator | None, desc: BNNSNDArrayDescriptor | Any, mean: float, stddev: float
+) -> int:
+    """Fill with normally distributed floats."""
+    return _call("BNNSRandomFillNormalFloat", generator, "normal_float", desc, mean, stddev)
+
+
+def BNNSRandomFillCategoricalFloat(
+    generator: BNNSRandomGenerator | None, desc: BNNSNDArrayDescriptor | Any,
+    probabilities: BNNSNDArrayDescriptor | Any, log_probabilities: bool,
+) -> int:  # fmt: skip
+    """Fill with category numbers 0 .. K-1, stored as floats.
+
+    ``probabilities`` has the leading axes of ``desc`` and K weights, or their logarithms, along its innermost axis.
+    """
+    return _call("BNNSRandomFillCategoricalFloat", generator, "categorical", desc, probabilities, log_probabilities)
+
+
+def _require_generator(generator: Any, who: str) -> None:
+    if not isinstance(generator, RandomGenerator):
+        raise TypeError(f"{who}: generator must be a BNNSRandomGenerator, not {type(generator).__name__}.")
+
+
+def _living(generator: Any, who: str) -> RandomGenerator:
+    if generator is None:
+        raise Problem(f"{who}: generator is NULL. Create one with BNNSCreateRandomGeneratorWithSeed.")
+    _require_generator(generator, who)
+    generator.require_alive(Caller(who))
+    return generator  # type: ignore[no-any-return]
+
+
+def _call(who: str, generator: Any, method: str, *arguments: Any) -> int:
+    def work(caller: Caller, *rest: Any) -> None:
+        getattr(_living(generator, who), method)(caller, *rest)
+
+    return attempt_direct(work, Caller(who), *arguments)

@@ -1,0 +1,271 @@
+"""Clipping by value, by norm and by global norm, and the L2 norm over some axes with its gradient.
+
+These are direct calls: descriptors bring their data, nothing is kept. Everything is checked before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import engines
+from ..capi.enums import BNNSActivationFunction, BNNSNormType
+from ..capi.structs import BNNSNDArrayDescriptor
+from ..descriptors import View, describe, resolve
+from ..engines.native import clipping as native
+from ..engines.reference import clipping as reference
+from ..errors import Problem
+from ._base import DX, DY, X, Y
+from ._tensors import Bound, Caller, bind, check_count, resolve_delta
+
+_CLAMP = int(BNNSActivationFunction.BNNSActivationFunctionClamp)
+
+
+def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: Any) -> None:
+    """y = min(max(x, minimum), maximum), elementwise; NaN stays."""
+    low, high = number(minimum, caller("min_val")), number(maximum, caller("max_val"))
+    if not low <= high:
+        raise Problem(
+            f"{caller('min_val')} is {low:g} and max_val {high:g}. The lower bound comes first, neither is NaN."
+        )
+    x, y = _pair(caller, dest, src)
+    if not engines.is_native():
+        y.write(reference.clip_by_value(x.read(np.float64), low, high))
+        return
+    plan = engines._core.activation(1, x.view.count, 1, 0, (_CLAMP, low, high), 0)
+    _run_elementwise(plan, x, y)
+
+
+def clip_by_norm(caller: Caller, dest: Any, src: Any, max_norm: Any, axis_flags: Any) -> None:
+    """y = x * min(1, max_norm / |x|), with one norm for every slice that the axes leave over."""
+    limit = _limit(caller, max_norm)
+    x, y = _pair(caller, dest, src)
+    inside = _inside(caller, x.view, axis_flags)
+    if not engines.is_native():
+        y.write(reference.clip_by_norm(x.read(np.float64)[0], limit, _axes(inside, x.view))[np.newaxis])
+        return
+    _run_elementwise(native.clip_plan(x.shape, [a in inside for a in x.order], limit), x, y)
+
+
+def clip_by_global_norm(caller: Caller, dest: Any, src: Any, count: Any, max_norm: Any, use_norm: Any) -> None:
+    """y_k = x_k * min(1, max_norm / G), G = use_norm, or if that is 0 the norm of all elements of all tensors."""
+    count = check_count(count, caller("count"))
+    limit = _limit(caller, max_norm)
+    known = number(use_norm, caller("use_norm"))
+    if not known >= 0.0:
+        raise Problem(f"{caller('use_norm')} is {known:g}. Pass the known norm of all tensors, or 0 to compute it.")
+    sources, targets = _entries(caller, "src", src, count), _entries(caller, "dest", dest, count)
+    pairs = [
+        _pair(caller, d, s, f"dest[{i}]", f"src[{i}]") for i, (d, s) in enumerate(zip(targets, sources, strict=True))
+    ]
+    _check_targets(caller, pairs)
+    if not pairs:
+        return
+    if not engines.is_native():
+        clipped = reference.clip_by_global_norm([x.read(np.float64) for x, _ in pairs], limit, known)
+        for (_, y), numbers in zip(pairs, clipped, strict=True):
+            y.write(numbers)
+        return
+    inputs = [x.read(np.float32) for x, _ in pairs]
+    crossing = any(
+        y.overlaps(x) and not (i == k and y.same_memory(x))
+        for i, (_, y) in enumerate(pairs)
+        for k, (x, _) in enumerate(pairs)
+    )
+    outputs = [None if crossing else y.direct() for _, y in pairs]
+    results = [np.empty(x.shape, np.float32) if y is None else y for x, y in zip(inputs, outputs, strict=True)]
+    tensors = [(a.ctypes.data, b.ctypes.data, a.size) for a, b in zip(inputs, results, strict=True)]
+    engines._core.clip_by_global_norm(tensors, limit, known, 0)
+    for (_, y), place, result in zip(pairs, outputs, results, strict=True):
+        if place is None:
+            y.write(result)
+
+
+def compute_norm(caller: Caller, dest: Any, src: Any, norm_type: Any, axis_flags: Any) -> None:
+    """y = sqrt(sum of x^2 over the axes), which y does not have."""
+    _check_type(caller, norm_type)
+    x = _bind(caller("src"), src)
+    inside = _inside(caller, x.view, axis_flags)
+    y = _bind_norm(caller, "dest", dest, x.view, inside, output=True)
+    if not engines.is_native():
+        y.write(reference.norm(x.read(np.float64)[0], _axes(inside, x.view)).reshape(1, *y.shape))
+        return
+    numbers, norms = x.read(np.float32), np.empty(y.shape, np.float32)
+    plan = native.norm_plan(x.shape, [a in inside for a in x.order])
+    engines._core.run(plan, False, 1, [(X, numbers.ctypes.data, 0), (Y, norms.ctypes.data, 0)], 0, 0)
+    y.write(norms[np.newaxis])
+
+
+def compute_norm_backward(
+    caller: Caller, in_: Any, in_delta: Any, out: Any, out_delta: Any, norm_type: Any, axis_flags: Any
+) -> None:
+    """dx = dy * x / y, 0 where y = 0; `in_` is described by in_delta and `out` by out_delta."""
+    _check_type(caller, norm_type)
+    if in_delta is None or out_delta is None:
+        missing = "in_delta" if in_delta is None else "out_delta"
+        raise Problem(f"{caller(missing)} is NULL. Pass the descriptor of the gradient.")
+    for name, descriptor in (("in_delta", in_delta), ("out_delta", out_delta)):
+        _require_descriptor(descriptor, caller(name))
+    view = resolve(in_delta, caller("in_delta"))
+    resolve_delta(in_delta, caller("in_delta"), view, output=True)
+    inside = _inside(caller, view, axis_flags)
+    order = view.memory_axes
+    dx = bind(
+        view, order, view.shape, f"{caller('in_delta')}.data", in_delta.data, 1, 0, output=True, flags=in_delta.flags
+    )
+    x = bind(view, order, view.shape, caller("in"), in_, 1, 0)
+    dy = _bind_norm(caller, "out_delta", out_delta, view, inside, output=False)
+    resolve_delta(out_delta, caller("out_delta"), dy.view, output=False)
+    y = bind(dy.view, dy.order, dy.shape, caller("out"), out, 1, 0)
+    if not engines.is_native():
+        wide = [t.read(np.float64)[0] for t in (x, y, dy)]
+        dx.write(reference.norm_backward(wide[0], wide[1], wide[2], _axes(inside, view))[np.newaxis])
+        return
+    tensors = {X: x.read(np.float32), Y: y.read(np.float32), DY: dy.read(np.float32)}
+    target = None if any(dx.overlaps(t) for t in (x, y, dy)) else dx.direct()
+    result = np.empty((1, *dx.shape), np.float32) if target is None else target
+    tensors[DX] = result
+    accumulate = 1 << DX if target is not None and dx.accumulate else 0
+    plan = native.norm_plan(view.shape, [a in inside for a in order])
+    engines._core.run(plan, True, 1, [(slot, a.ctypes.data, 0) for slot, a in tensors.items()], accumulate, 0)
+    if target is None:
+        dx.write(result)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+
+
+def number(value: Any, who: str) -> float:
+    """A ``float`` argument."""
+    if isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        raise TypeError(f"{who} must be a number, not {type(value).__name__}.")
+    return float(value)
+
+
+def integer(value: Any, who: str) -> int:
+    """An integer or enum argument."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{who} must be an integer, not {type(value).__name__}.")
+    return int(value)
+
+
+def _limit(caller: Caller, max_norm: Any) -> float:
+    limit = number(max_norm, caller("max_norm"))
+    if not limit >= 0.0:
+        raise Problem(f"{caller('max_norm')} is {limit:g}. A norm is limited to a number of at least 0.")
+    return limit
+
+
+def _check_type(caller: Caller, norm_type: Any) -> None:
+    if integer(norm_type, caller("norm_type")) != BNNSNormType.BNNSL2Norm:
+        raise Problem(f"{caller('norm_type')} is {int(norm_type)}, but there is only BNNSL2Norm (1).")
+
+
+def _require_descriptor(descriptor: Any, who: str) -> None:
+    if descriptor is None:
+        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+
+
+def _bind(who: str, descriptor: Any, *, output: bool = False) -> Bound:
+    """A whole tensor with its data, in the order of memory."""
+    _require_descriptor(descriptor, who)
+    view = resolve(descriptor, who)
+    if view.element.kind not in ("float", "bfloat"):
+        raise Problem(
+            f"{who}.data_type is {view.element.name}, but norms and clipping work on Float32, Float16 and BFloat16.",
+            kind=TypeError,
+        )
+    if descriptor.data is None:
+        raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
+    return bind(view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, 1, 0, output=output)
+
+
+def _pair(caller: Caller, dest: Any, src: Any, dest_name: str = "dest", src_name: str = "src") -> tuple[Bound, Bound]:
+    """Input and output of one size; the output in the order of the input's axes."""
+    x = _bind(caller(src_name), src)
+    y = _bind(caller(dest_name), dest, output=True)
+    if x.view.size == y.view.size:
+        order = x.order
+        return x, Bound(y.view, y.buffer, 1, y.stride, order, tuple(y.view.size[a] for a in order))
+    raise Problem(
+        f"{caller(dest_name)} is {describe(y.view)}, but {src_name} is {describe(x.view)}. Give both the same size."
+    )
+
+
+def _entries(caller: Caller, name: str, tensors: Any, count: int) -> Sequence[Any]:
+    if tensors is None:
+        raise Problem(f"{caller(name)} is NULL. Pass a list of {count} descriptors.")
+    if isinstance(tensors, (str, bytes, BNNSNDArrayDescriptor)) or not hasattr(tensors, "__getitem__"):
+        raise TypeError(f"{caller(name)} must be a list of BNNSNDArrayDescriptor, not {type(tensors).__name__}.")
+    if len(tensors) < count:
+        raise Problem(f"{caller(name)} has {len(tensors)} entries, but count is {count}.")
+    return [tensors[i] for i in range(count)]
+
+
+def _check_targets(caller: Caller, pairs: list[tuple[Bound, Bound]]) -> None:
+    """Refuse outputs that lie on top of each other."""
+    places = sorted((y.buffer.address, y.buffer.address + y.nbytes, i) for i, (_, y) in enumerate(pairs))
+    for (_, end, i), (begin, _, k) in pairwise(places):
+        if begin < end:
+            raise Problem(
+                f"{caller(f'dest[{min(i, k)}]')} and dest[{max(i, k)}] share memory, so one result would overwrite the "
+                "other. Give each its own."
+            )
+
+
+def _inside(caller: Caller, view: View, axis_flags: Any) -> set[int]:
+    """The axes of size[] inside the norm: bit d is size[d], 0 means all."""
+    flags = integer(axis_flags, caller("axis_flags"))
+    rank = len(view.size)
+    if not 0 <= flags < 1 << rank:
+        raise Problem(
+            f"{caller('axis_flags')} is {flags:#x}, but {describe(view)} has axes 0 to {rank - 1}: bit d stands for "
+            "size[d], and 0 for all axes."
+        )
+    return {d for d in range(rank) if flags >> d & 1} or set(range(rank))
+
+
+def _axes(inside: set[int], view: View) -> tuple[int, ...]:
+    """The same as axes of the C-order array."""
+    return tuple(position for position, axis in enumerate(view.memory_axes) if axis in inside)
+
+
+def _bind_norm(caller: Caller, name: str, descriptor: Any, x: View, inside: set[int], *, output: bool) -> Bound:
+    """The tensor of norms: the sizes of the axes that are left, or one element."""
+    who = caller(name)
+    bound = _bind(who, descriptor, output=output)
+    kept = [axis for axis in range(len(x.size)) if axis not in inside]
+    sizes = tuple(x.size[axis] for axis in kept)
+    if not kept:
+        if bound.view.count == 1:
+            return bound
+        raise Problem(f"{who} is {describe(bound.view)}, but the norm over all axes is one value: a Vector of size 1.")
+    if bound.view.size != sizes:
+        raise Problem(
+            f"{who} is {describe(bound.view)}, but the norm over axes {sorted(inside)} of {describe(x)} has size {sizes}. "
+            "Axes inside the norm are removed."
+        )
+    # The kept axes in the order in which they lie in x.
+    order = tuple(kept.index(axis) for axis in x.memory_axes if axis in kept)
+    return Bound(
+        bound.view, bound.buffer, 1, bound.stride, order, tuple(sizes[a] for a in order), accumulate=bound.accumulate
+    )
+
+
+def _run_elementwise(plan: Any, x: Bound, y: Bound) -> None:
+    """Run a plan X -> Y of equal shapes, in place where the caller asks for it."""
+    numbers = x.read(np.float32)
+    target: NDArray[Any] | None = y.direct()
+    if target is not None and x.overlaps(y) and not x.same_memory(y):
+        target = None
+    result = np.empty((1, *y.shape), np.float32) if target is None else target
+    engines._core.run(plan, False, 1, [(X, numbers.ctypes.data, 0), (Y, result.ctypes.data, 0)], 0, 0)
+    if target is None:
+        y.write(result)

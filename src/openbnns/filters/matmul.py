@@ -1,0 +1,227 @@
+"""Broadcast matrix products: C = alpha op(A) op(B), plus the previous C if beta is 1.
+
+op is the identity or the transpose of the last two logical axes. The axes in front of them are matched from the back; a
+missing one or one of size 1 is repeated, and its gradient is summed.
+
+    dA = alpha dC op(B)^T, transposed back if transA;  dB = alpha op(A)^T dC, likewise
+
+Shapes: A (..., m, k), or (..., k, m) if transposed; B (..., k, n) or (..., n, k); C (..., m, n). An operand that is weights
+is one copy for the whole batch, and its gradient is summed over the batch. A quadratic product multiplies op_a(A) by
+op_b(A): one input, whose gradient is the sum of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
+from ..descriptors import View, describe, resolve
+from ..engines.reference import matmul as reference
+from ..errors import Problem
+from ._contraction import Contraction, logical_shape
+from ._tensors import Caller
+
+# Indices of a product, as the native plan numbers them: rows, columns, the summed one, and the leading axes from the back.
+_ROW, _COLUMN, _SUM, _LEADING = 0, 1, 2, 3
+
+
+class BroadcastMatMul(Contraction):
+    """A matrix product with two inputs, with one input and weights, or of one input with itself."""
+
+    family = "broadcast matmul"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersBroadcastMatMul,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerBroadcastMatMul",
+    ) -> None:
+        super().__init__(filter_params, who, p.alpha, p.beta)
+        self._check_roles(p, who)
+        self.self_contraction = bool(p.quadratic)
+        self.a_is_weights = bool(p.a_is_weights)
+        a = self.resolve(p.iA_desc, f"{who}: iA_desc")
+        b = a if p.quadratic else self.resolve(p.iB_desc, f"{who}: iB_desc")
+        y = self.resolve(p.o_desc, f"{who}: o_desc")
+        self.product = reference.Product(bool(p.transA), bool(p.transB), self.alpha, bool(p.quadratic))
+        a_indices, b_indices, y_indices = product_indices(a, b, y, self.product, who)
+        self.output = self.operand(y)
+        if p.a_is_weights:  # the input comes first in `indices`
+            self.input = self.operand(b)
+            self.weights = self.parameter(a, p.iA_desc, f"{who}: iA_desc")
+            self.set_up([b_indices, a_indices], y_indices)
+            return
+        self.input = self.operand(a)
+        if p.b_is_weights and not p.quadratic:
+            self.weights = self.parameter(b, p.iB_desc, f"{who}: iB_desc")
+        elif not p.quadratic:
+            self.second = self.operand(b)
+        self.set_up([a_indices, b_indices], y_indices)
+
+    def _check_roles(self, p: BNNSLayerParametersBroadcastMatMul, who: str) -> None:
+        if p.quadratic and p.a_is_weights:
+            raise Problem(
+                f"{who}: quadratic and a_is_weights are both set, so there is no input. Clear one of them: quadratic multiplies "
+                "the input by itself."
+            )
+        if p.a_is_weights and p.b_is_weights:
+            raise Problem(
+                f"{who}: a_is_weights and b_is_weights are both set, so there is no input. Set at most one of them."
+            )
+
+    def _in_order(self, tensors: Sequence[Any]) -> tuple[Any, Any]:
+        """The operands as A and B."""
+        if self.product.quadratic:
+            return tensors[0], None
+        return (tensors[1], tensors[0]) if self.a_is_weights else (tensors[0], tensors[1])
+
+    def forward64(self, tensors: list[NDArray[Any]], previous: NDArray[Any] | None) -> NDArray[Any]:
+        a, b = self._in_order(tensors)
+        c = reference.forward(a, b, self.product)
+        c = c.reshape(c.shape[0], *logical_shape(self.output.view))
+        return c if previous is None else previous + c
+
+    def backward64(
+        self, tensors: list[NDArray[Any]], dy: NDArray[Any], wanted: list[bool]
+    ) -> Sequence[NDArray[Any] | None]:
+        a, b = self._in_order(tensors)
+        names = {name for name, want in zip(("da", "db"), self._in_order(wanted), strict=True) if want}
+        rank = max(a.ndim, a.ndim if b is None else b.ndim)
+        dy = dy.reshape(dy.shape[0], *(1,) * (rank - dy.ndim), *dy.shape[1 + max(0, dy.ndim - rank) :])
+        gradients = reference.backward(a, b, dy, self.product, names)
+        da, db = gradients.get("da"), gradients.get("db")
+        return [db, da] if self.a_is_weights else [da, db][: len(tensors)]
+
+
+def product_indices(
+    a: View, b: View, y: View, p: reference.Product, who: str
+) -> tuple[list[int], list[int], list[int]]:
+    """The number of every logical axis of A, B and C, once their sizes are known to fit."""
+    shapes = {}
+    for name, view in (("iA_desc", a), ("iB_desc", b), ("o_desc", y)):
+        shapes[name] = logical_shape(view)
+        if len(shapes[name]) < 2:
+            raise Problem(
+                f"{who}: {name} is {describe(view)}, but a matrix product needs rows and columns. Describe a matrix (a row "
+                "is (1, n), a column (n, 1))."
+            )
+    a_shape, b_shape, y_shape = shapes.values()
+    b_name = "iA_desc" if p.quadratic else "iB_desc"
+    rows, a_sum = a_shape[-2:][::-1] if p.transpose_a else a_shape[-2:]
+    b_sum, columns = b_shape[-2:][::-1] if p.transpose_b else b_shape[-2:]
+    if a_sum != b_sum:
+        raise Problem(
+            f"{who}: {_read(a_shape, p.transpose_a)} of iA_desc has {a_sum} columns, but {_read(b_shape, p.transpose_b)} of "
+            f"{b_name} has {b_sum} rows. Make them equal, or change transA or transB."
+        )
+    leading = _leading(a_shape[:-2], b_shape[:-2], b_name, who)
+    expected = (*leading, rows, columns)
+    if _without_leading_ones(y_shape) != _without_leading_ones(expected):
+        raise Problem(
+            f"{who}: o_desc has rows, columns and leading axes {y_shape}, but the product of {a_shape} and {b_shape}"
+            f"{_transposes(p)} has {expected}. Set o_desc.size accordingly."
+        )
+    a_matrix = [_SUM, _ROW] if p.transpose_a else [_ROW, _SUM]
+    b_matrix = [_COLUMN, _SUM] if p.transpose_b else [_SUM, _COLUMN]
+    return (
+        _leading_indices(a_shape) + a_matrix,
+        _leading_indices(b_shape) + b_matrix,
+        [*_leading_indices(y_shape), _ROW, _COLUMN],
+    )
+
+
+def _leading_indices(shape: tuple[int, ...]) -> list[int]:
+    return [_LEADING + k for k in reversed(range(len(shape) - 2))]
+
+
+def _leading(a: tuple[int, ...], b: tuple[int, ...], b_name: str, who: str) -> tuple[int, ...]:
+    """The leading axes of the output."""
+    rank = max(len(a), len(b))
+    full_a, full_b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    for k, (n, m) in enumerate(zip(full_a, full_b, strict=True)):
+        if n != m and 1 not in (n, m):
+            raise Problem(
+                f"{who}: the leading axes of iA_desc are {a} and those of {b_name} {b}: {n} and {m}, axis {rank - k} in front "
+                "of the matrix, do not fit. Matched from the back, sizes are equal, or one of them is 1 or missing."
+            )
+    return tuple(max(n, m) for n, m in zip(full_a, full_b, strict=True))
+
+
+def _without_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    while len(shape) > 2 and shape[0] == 1:
+        shape = shape[1:]
+    return shape
+
+
+def _read(shape: tuple[int, ...], transpose: bool) -> str:
+    matrix = f"the {shape[-2]} x {shape[-1]} matrix"
+    return f"the transpose of {matrix}" if transpose else matrix
+
+
+def _transposes(p: reference.Product) -> str:
+    named = [name for name, transpose in (("A", p.transpose_a), ("B", p.transpose_b)) if transpose]
+    return f" with {' and '.join(named)} transposed" if named else ""
+
+
+# Without a filter.
+
+
+@lru_cache(maxsize=64)
+def _direct_filter(who: str, a: View, b: View, y: View, p: reference.Product, threads: int) -> BroadcastMatMul:
+    """The filter behind a direct product; kept, because direct calls repeat."""
+    made = BroadcastMatMul.__new__(BroadcastMatMul)
+    Contraction.__init__(made, BNNSFilterParameters(n_threads=threads), who, p.alpha, 0.0)
+    made.product, made.a_is_weights = p, False
+    a_indices, b_indices, y_indices = product_indices(a, b, y, p, who)
+    made.input, made.second, made.output = made.operand(a), made.operand(b), made.operand(y)
+    made.set_up([a_indices, b_indices], y_indices)
+    return made
+
+
+def direct_filter(
+    caller: Caller, trans_a: bool, trans_b: bool, alpha: float, descriptors: Sequence[Any],
+    filter_params: BNNSFilterParameters | None,
+) -> BroadcastMatMul:  # fmt: skip
+    """Check the descriptors of a direct product, but not their data."""
+    views = []
+    for name, descriptor in zip(("inputA", "inputB", "output"), descriptors, strict=True):
+        if descriptor is None:
+            raise Problem(f"{caller(name)} is NULL. Pass a BNNSNDArrayDescriptor.")
+        if not isinstance(descriptor, BNNSNDArrayDescriptor):
+            raise TypeError(f"{caller(name)} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+        view = resolve(descriptor, caller(name))
+        if view.element.kind not in ("float", "bfloat"):
+            raise Problem(
+                f"{caller(name)}.data_type is {view.element.name}, but matrix products are floating point. Use "
+                "BNNSDataTypeFloat32, Float16 or BFloat16.",
+                kind=TypeError,
+            )
+        views.append(view)
+    threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
+    product = reference.Product(bool(trans_a), bool(trans_b), float(alpha))
+    try:
+        return _direct_filter(caller.function, *views, product, threads)
+    except Problem as problem:  # in the words of the direct call
+        for field, argument in (("iA_desc", "inputA"), ("iB_desc", "inputB"), ("o_desc", "output")):
+            problem.message = problem.message.replace(field, caller.names.get(argument, argument))
+        raise
+
+
+def multiply(
+    caller: Caller, trans_a: bool, trans_b: bool, alpha: float, descriptors: Sequence[Any],
+    filter_params: BNNSFilterParameters | None,
+) -> None:  # fmt: skip
+    """output = alpha op(A) op(B), on the memory that the descriptors point to."""
+    made = direct_filter(caller, trans_a, trans_b, alpha, descriptors, filter_params)
+    a, b, y = (descriptor.data for descriptor in descriptors)
+    if made.fast_forward(1, a, 0, b, 0, y, 0) == 0:
+        return
+    names = {
+        "inA": f"{caller.names.get('inputA', 'inputA')}.data", "inB": f"{caller.names.get('inputB', 'inputB')}.data",
+        "out": f"{caller.names.get('output', 'output')}.data",
+    }  # fmt: skip
+    made.apply_two_input_batch(Caller(caller.function, names), 1, a, 0, b, 0, y, 0)

@@ -1,0 +1,356 @@
+"""Optimizers: one step for a list of parameters, in place.
+
+The rule of a step is read from a BNNSOptimizer...Fields struct at every call, checked, and kept ready for the next call
+with the same values. Parameters, gradients and accumulators are packed Float32; everything is checked before anything
+is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import compat, engines
+from ..capi.enums import BNNSOptimizerFunction
+from ..capi.structs import (
+    BNNSNDArrayDescriptor,
+    BNNSOptimizerAdamFields,
+    BNNSOptimizerAdamWithClippingFields,
+    BNNSOptimizerRMSPropFields,
+    BNNSOptimizerRMSPropWithClippingFields,
+    BNNSOptimizerSGDMomentumFields,
+    BNNSOptimizerSGDMomentumWithClippingFields,
+)
+from ..descriptors import FLOAT32, View, describe, resolve
+from ..engines.native import optimizer as native
+from ..engines.reference import optimizer as reference
+from ..engines.reference.optimizer import Adam, Clipping, ClippingFunction, Preparation, RMSProp, SGDMomentum
+from ..errors import Problem
+from ._tensors import Bound, Caller, bind, check_count
+
+Fields = (
+    BNNSOptimizerSGDMomentumFields
+    | BNNSOptimizerSGDMomentumWithClippingFields
+    | BNNSOptimizerAdamFields
+    | BNNSOptimizerAdamWithClippingFields
+    | BNNSOptimizerRMSPropFields
+    | BNNSOptimizerRMSPropWithClippingFields
+)
+
+STRUCTS: dict[int, type[Any]] = {
+    1: BNNSOptimizerSGDMomentumFields,
+    2: BNNSOptimizerAdamFields,
+    3: BNNSOptimizerRMSPropFields,
+    4: BNNSOptimizerAdamFields,
+    5: BNNSOptimizerAdamFields,
+    6: BNNSOptimizerAdamFields,
+    7: BNNSOptimizerSGDMomentumWithClippingFields,
+    8: BNNSOptimizerAdamWithClippingFields,
+    9: BNNSOptimizerRMSPropWithClippingFields,
+    10: BNNSOptimizerAdamWithClippingFields,
+    11: BNNSOptimizerAdamWithClippingFields,
+    12: BNNSOptimizerAdamWithClippingFields,
+}
+"""The struct that belongs to each BNNSOptimizerFunction."""
+
+_DECOUPLED = (4, 6, 10, 12)  # AdamW
+_AMSGRAD = (5, 6, 11, 12)
+
+# The fields of each struct as one tuple; the time step of Adam is left out, as it changes with every step.
+_NAMES: dict[Any, tuple[str, ...]] = {
+    struct: tuple(name for name in struct._kinds if name != "time_step") for struct in set(STRUCTS.values())
+}
+_VALUES = {struct: attrgetter(*names) for struct, names in _NAMES.items()}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A checked rule, and the native step that carries it out."""
+
+    optimizer: reference.Optimizer
+    native: Any
+
+    @property
+    def roles(self) -> int:
+        """Accumulators of each parameter."""
+        return self.optimizer.roles
+
+
+def function_name(function: int) -> str:
+    """The C name of an optimizer."""
+    return BNNSOptimizerFunction(function).name
+
+
+def check_function(function: int, fields: Any, who: str) -> None:
+    """Refuse a function that does not exist, or one that another struct belongs to."""
+    if function not in STRUCTS:
+        raise Problem(
+            f"{who}: function is {function}, which is no BNNSOptimizerFunction. Use one from "
+            "BNNSOptimizerFunctionSGDMomentum (1) to BNNSOptimizerFunctionAdamWAMSGradWithClipping (12)."
+        )
+    if fields is None:
+        raise Problem(f"{who}: OptimizerAlgFields is NULL. Pass a {STRUCTS[function].__name__}.")
+    if type(fields) is not STRUCTS[function]:
+        raise Problem(
+            f"{who}: OptimizerAlgFields is a {type(fields).__name__}, but {function_name(function)} reads a "
+            f"{STRUCTS[function].__name__}. Pass that struct."
+        )
+
+
+def read_rule(function: int, fields: Any, who: str) -> Rule:
+    """The rule that a struct describes; the time step is read apart."""
+    switches = compat.switches
+    struct: Any = type(fields)
+    return _rule(
+        function,
+        struct,
+        _VALUES[struct](fields),
+        switches.optimizer_scale_before_clip,
+        switches.adam_epsilon_torch,
+        who,
+    )
+
+
+def time_step(fields: Any, who: str) -> float:
+    """t of Adam; 1 for other optimizers."""
+    t = getattr(fields, "time_step", 1.0)
+    if not (1.0 <= t < math.inf):
+        raise Problem(
+            f"{who}: time_step is {t:g}, but steps count from 1 (the correction divides by 1 - beta1^t). Start at 1 and "
+            "add 1 after each step of the whole network."
+        )
+    return float(t)
+
+
+@lru_cache(maxsize=256)
+def _rule(
+    function: int, struct: Any, values: tuple[Any, ...], scale_first: bool, torch_epsilon: bool, who: str
+) -> Rule:
+    p = dict(zip(_NAMES[struct], values, strict=True))
+    _check_numbers(p, function, who)
+    decoupled = function in _DECOUPLED
+    preparation = Preparation(
+        gradient_scale=p["gradient_scale"],
+        clipping=_clipping(p, who),
+        regularization=0 if decoupled else _choice(p, "regularization_func", 3, who),
+        regularization_scale=p["regularization_scale"],
+        scale_before_clip=scale_first,
+    )
+    optimizer: reference.Optimizer
+    if "beta1" in p:
+        optimizer = Adam(
+            p["learning_rate"], p["beta1"], p["beta2"], p["epsilon"], 1.0, function in _AMSGRAD, decoupled,
+            torch_epsilon, preparation,
+        )  # fmt: skip
+    elif "alpha" in p:
+        optimizer = RMSProp(p["learning_rate"], p["alpha"], p["epsilon"], p["centered"], p["momentum"], preparation)
+    else:
+        variant = _choice(p, "sgd_momentum_variant", 3, who)
+        optimizer = SGDMomentum(p["learning_rate"], p["momentum"], p["nesterov"], variant, preparation)
+    return Rule(optimizer, native.step(optimizer) if engines._core is not None else None)
+
+
+# Fields with the range they must be in: at least, less than (or at most), and how to say it.
+_RANGES: dict[str, tuple[float, float, str]] = {
+    "beta1": (0.0, math.nextafter(1.0, 0.0), "a number from 0 to below 1, such as 0.9"),
+    "beta2": (0.0, math.nextafter(1.0, 0.0), "a number from 0 to below 1, such as 0.999"),
+    "alpha": (0.0, 1.0, "a number from 0 to 1, such as 0.99"),
+    "epsilon": (0.0, 3.4e38, "not negative and finite, such as 1e-8"),
+    "momentum": (0.0, 3.4e38, "not negative and finite, such as 0.9 or 0 for none"),
+}
+_FINITE = (-3.4028235677973366e38, 3.4028235677973366e38, "finite")
+
+
+def _check_numbers(p: dict[str, Any], function: int, who: str) -> None:
+    for name, value in p.items():
+        if isinstance(value, bool) or not isinstance(value, float) or name.startswith("clip_"):
+            continue
+        low, high, wanted = _RANGES.get(name, _FINITE)
+        if not low <= value <= high:
+            raise Problem(f"{who}: {name} is {value:g}, but {function_name(function)} needs it {wanted}.")
+
+
+def _choice(p: dict[str, Any], name: str, count: int, who: str) -> int:
+    value = int(p[name])
+    if not 0 <= value < count:
+        raise Problem(f"{who}: {name} is {value}, but there are 0 to {count - 1}. Use the constants of its enum.")
+    return value
+
+
+def _clipping(p: dict[str, Any], who: str) -> Clipping:
+    if "clipping_func" in p:
+        function = _choice(p, "clipping_func", 4, who)
+    else:
+        function = int(ClippingFunction.BY_VALUE if p["clip_gradients"] else ClippingFunction.NONE)
+    if function == ClippingFunction.NONE:
+        return Clipping()
+    if function == ClippingFunction.BY_VALUE:
+        low, high = p["clip_gradients_min"], p["clip_gradients_max"]
+        if not low <= high:
+            raise Problem(
+                f"{who}: clip_gradients_min is {low:g} and clip_gradients_max {high:g}. The lower bound comes first."
+            )
+        return Clipping(function, low, high)
+    limit, known = p["clip_gradients_max_norm"], p["clip_gradients_use_norm"]
+    if not limit >= 0.0:
+        raise Problem(f"{who}: clip_gradients_max_norm is {limit:g}. A norm is limited to a number of at least 0.")
+    if function == ClippingFunction.BY_NORM:
+        return Clipping(function, max_norm=limit)
+    if not known >= 0.0:
+        raise Problem(
+            f"{who}: clip_gradients_use_norm is {known:g}. Pass the known norm of all gradients, or 0 to compute it."
+        )
+    return Clipping(function, max_norm=limit, use_norm=known)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Steps
+
+
+def run_fast(
+    rule: Rule, t: float, count: Any, parameters: Any, gradients: Any, accumulators: Any, threads: int,
+    arrays: bool = False,
+) -> bool:  # fmt: skip
+    """Carry out a step whose tensors are in the form that native code takes; False if something has to be looked at."""
+    if rule.native is None or type(count) is not int or not 0 <= count < 1 << 24:
+        return False
+    step, epsilon = native.step_size(rule.optimizer, t)
+    return bool(rule.native.run(step, epsilon, count, parameters, gradients, accumulators, threads, arrays) == 0)
+
+
+def run_checked(
+    caller: Caller, rule: Rule, t: float, count: Any, parameters: Any, gradients: Any, accumulators: Any, threads: int
+) -> None:
+    """Check every tensor, then carry out the step."""
+    count = check_count(count, caller("number_of_parameters"))
+    roles = rule.roles
+    w = _take(caller, "parameters", parameters, count, f"{count}", output=True)
+    g = _take(caller, "gradients", gradients, count, f"{count}", output=False)
+    each = f"{roles * count} ({roles} for each of {count} parameters, grouped by role)"
+    states = _take(caller, "accumulators", accumulators, roles * count, each, output=True) if roles else []
+    for i, own in enumerate(w):
+        for other in (g[i], *states[i::count]):
+            _check_alike(own, other)
+    _check_overlaps(caller, [*w, *states], g)
+    if not count:
+        return
+    optimizer = replace(rule.optimizer, time_step=t) if isinstance(rule.optimizer, Adam) else rule.optimizer
+    if engines.is_native():
+        numbers = [[tensor.read_flat(np.float32) for tensor in group] for group in (w, g, states)]
+        results = [[np.array(a) for a in numbers[0]], [np.array(a) for a in numbers[2]]]
+        step, epsilon = native.step_size(optimizer, t)
+        if rule.native.run(step, epsilon, count, results[0], numbers[1], results[1], threads, True):
+            raise MemoryError
+        new_w, new_states = results
+    else:
+        wide = [[tensor.read_flat(np.float64) for tensor in group] for group in (w, g, states)]
+        new_w, new_states = reference.step(optimizer, *wide)
+    for tensor, values in zip([*w, *states], [*new_w, *new_states], strict=True):
+        tensor.write_flat(values)
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """A packed tensor of a step: its elements in the order of memory."""
+
+    name: str
+    form: tuple[Any, ...]  # what tensors of one parameter have in common
+    count: int
+    bound: Bound
+    text: str  # for messages
+
+    def read_flat(self, dtype: type[np.floating[Any]]) -> NDArray[Any]:
+        return self.bound.read(dtype).reshape(-1)
+
+    def write_flat(self, values: NDArray[Any]) -> None:
+        self.bound.write(values.reshape(1, -1))
+
+
+def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, output: bool) -> list[_Tensor]:
+    if tensors is None:
+        if count == 0:
+            return []
+        raise Problem(f"{caller(name)} is NULL, but this step needs {wanted}. Pass a list of descriptors.")
+    if isinstance(tensors, (str, bytes, BNNSNDArrayDescriptor)) or not hasattr(tensors, "__getitem__"):
+        raise TypeError(f"{caller(name)} must be a list of BNNSNDArrayDescriptor, not {type(tensors).__name__}.")
+    if len(tensors) < count:
+        raise Problem(f"{caller(name)} has {len(tensors)} entries, but this step needs {wanted}.")
+    return [_tensor(f"{caller(name)}[{i}]", tensors[i], output=output) for i in range(count)]
+
+
+def _tensor(who: str, descriptor: Any, *, output: bool) -> _Tensor:
+    if descriptor is None:
+        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+    view = resolve(descriptor, who)
+    if view.element is not FLOAT32:
+        raise Problem(
+            f"{who}.data_type is {view.element.name}, but training works on Float32. Use BNNSDataTypeFloat32.",
+            kind=TypeError,
+        )
+    if view.span != view.count or view.extent != view.count:
+        raise Problem(
+            f"{who} is {describe(view)} with strides {tuple(descriptor.stride[: len(view.size)])}, but optimizers work on "
+            "packed tensors. Set stride to 0."
+        )
+    if descriptor.data is None:
+        raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
+    flat = flat_view(view.count)
+    bound = bind(flat, (0,), (view.count,), f"{who}.data", descriptor.data, 1, 0, output=output)
+    return _Tensor(who, (view.layout.code, view.size), view.count, bound, describe(view))
+
+
+def flat_view(count: int) -> View:
+    """The view of a packed Float32 vector."""
+    from ..capi.enums import BNNSDataLayout
+    from ..descriptors import LAYOUTS
+
+    return View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], FLOAT32, (count,), (1,))
+
+
+# Layouts whose elements lie in an order of their own.
+def _is_special(tensor: _Tensor) -> bool:
+    from ..descriptors import LAYOUTS
+
+    layout = LAYOUTS[tensor.form[0]]
+    return bool(layout.flipped) or layout.blocked32
+
+
+def _check_alike(parameter: _Tensor, other: _Tensor) -> None:
+    if other.form == parameter.form:
+        return
+    same_layout = other.form[0] == parameter.form[0]
+    if other.count == parameter.count and not same_layout and not (_is_special(other) or _is_special(parameter)):
+        return
+    raise Problem(
+        f"{other.name} is {other.text}, but {parameter.name.split(': ')[-1]} is {parameter.text}. Gradients and "
+        "accumulators have the layout and size of their parameter."
+    )
+
+
+def _check_overlaps(caller: Caller, written: Sequence[_Tensor], read: Sequence[_Tensor]) -> None:
+    """Refuse memory that is written and used for anything else."""
+    tagged = [(t.bound.buffer.address, t.bound.nbytes, True, t.name) for t in written]
+    tagged += [(t.bound.buffer.address, t.bound.nbytes, False, t.name) for t in read]
+    tagged.sort(key=lambda entry: entry[0])
+    end = written_end = 0
+    last = last_written = ""
+    for address, nbytes, is_written, name in tagged:
+        if address < (end if is_written else written_end):
+            other = last if is_written else last_written
+            raise Problem(
+                f"{name} and {other.removeprefix(caller.function + ': ')} share memory, so one result would overwrite the "
+                "other. Give every parameter, gradient and accumulator its own."
+            )
+        if address + nbytes > end:
+            end, last = address + nbytes, name
+        if is_written and address + nbytes > written_end:
+            written_end, last_written = address + nbytes, name

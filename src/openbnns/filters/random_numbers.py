@@ -1,0 +1,295 @@
+"""The random generator: a seed and the number of fills so far.
+
+Every fill takes the words of a draw of its own, so its numbers do not depend on threads, on the engine or on the machine;
+see engines/reference/random_numbers.py. Element i of the C-order array gets number i, whatever the strides.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import buffers, engines, staging
+from ..capi.enums import BNNSDataType, BNNSRandomGeneratorMethod
+from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from ..descriptors import ELEMENT_TYPES, ElementType, View, describe, resolve
+from ..engines.reference import random_numbers as reference
+from ..engines.reference.random_numbers import STATE_SIZE, Stream
+from ..errors import Problem
+from ._tensors import Bound, Caller, bind
+from .clipping import integer, number
+
+_BYTE = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt8)]
+
+# Largest finite value, digits of the significand, and least exponent of a unit in the last place.
+_FLOATS: dict[str, tuple[float, int, int]] = {
+    "Float16": (65504.0, 11, -24),
+    "BFloat16": (float(np.uint32(0x7F7F0000).view(np.float32)), 8, -133),
+    "Float32": (float(np.finfo(np.float32).max), 24, -149),
+}
+
+
+class RandomGenerator:
+    """A stream of random numbers, the same for the same seed on every machine."""
+
+    def __init__(self, method: Any, seed: Any, filter_params: BNNSFilterParameters | None, who: str) -> None:
+        """``seed`` ``None`` stands for one that differs from generator to generator."""
+        if integer(method, f"{who}: method") != BNNSRandomGeneratorMethod.BNNSRandomGeneratorMethodAES_CTR:
+            raise Problem(f"{who}: method is {int(method)}, but there is only BNNSRandomGeneratorMethodAES_CTR (0).")
+        if seed is None:
+            seed = secrets.randbits(64)
+        seed = integer(seed, f"{who}: seed")
+        if not 0 <= seed < 1 << 64:
+            raise Problem(f"{who}: seed is {seed}, but it is a 64-bit number without sign: 0 to 2^64 - 1.")
+        self.stream = Stream(seed)
+        self.threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
+        self.alive = True
+        self._lock = threading.Lock()
+
+    def destroy(self) -> None:
+        """Later calls fail cleanly."""
+        self.alive = False
+
+    def require_alive(self, caller: Caller) -> None:
+        if not self.alive:
+            raise Problem(
+                f"{caller.function}: the generator has been destroyed. Create a new one, or destroy it later."
+            )
+
+    # State.
+
+    def get_state(self, caller: Caller, state_size: Any, state: Any) -> None:
+        """Write STATE_SIZE bytes."""
+        memory = self._state_memory(caller, state_size, state)
+        buffers.require_writable(memory, caller("state"))
+        place = buffers.array_at(memory, 0, np.dtype("u1"), (STATE_SIZE,), (1,), writable=True)
+        place[...] = np.frombuffer(self.stream.to_bytes(), np.uint8)
+
+    def set_state(self, caller: Caller, state_size: Any, state: Any) -> None:
+        """Read the first STATE_SIZE bytes."""
+        memory = self._state_memory(caller, state_size, state)
+        self.restore(caller, buffers.array_at(memory, 0, np.dtype("u1"), (STATE_SIZE,), (1,)).tobytes())
+
+    def restore(self, caller: Caller, state: bytes) -> None:
+        """Continue where the generator that gave these bytes was."""
+        try:
+            stream = Stream.from_bytes(state)
+        except ValueError:
+            raise Problem(
+                f"{caller('state')} does not hold the state of a generator. Pass bytes that came from "
+                "BNNSRandomGeneratorGetState."
+            ) from None
+        with self._lock:
+            self.stream = stream
+
+    def _state_memory(self, caller: Caller, state_size: Any, state: Any) -> buffers.Buffer:
+        self.require_alive(caller)
+        size = integer(state_size, caller("state_size"))
+        if size < STATE_SIZE:
+            raise Problem(
+                f"{caller('state_size')} is {size}, but a state has {STATE_SIZE} bytes. Ask "
+                "BNNSRandomGeneratorStateSize for the size."
+            )
+        if state is None:
+            raise Problem(f"{caller('state')} is NULL. Pass a buffer of at least {STATE_SIZE} bytes.")
+        memory = buffers.resolve(state, _BYTE, caller("state"))
+        buffers.require_bytes(memory, STATE_SIZE, caller("state"), "a state")
+        return memory
+
+    # Fills.
+
+    def uniform_float(self, caller: Caller, desc: Any, a: Any, b: Any) -> None:
+        """Uniform on [a, b], bounds capped to the finite range of the element type."""
+        self.require_alive(caller)
+        low, high = (_single(value, caller(name)) for name, value in (("a", a), ("b", b)))
+        target = _bind_floats(caller, desc)
+        largest = _FLOATS[target.view.element.name][0]
+        low, high = (min(max(value, -largest), largest) for value in (low, high))
+        if not low <= high:
+            raise Problem(
+                f"{caller('a')} is {low:g}, which is above {caller.names.get('b', 'b')}, {high:g}. Swap them."
+            )
+        for name, value in (("a", low), ("b", high)):
+            if not _representable(value, target.view.element):
+                raise Problem(
+                    f"{caller(name)} is {value!r}, which {target.view.element.name} cannot hold exactly. Choose a bound "
+                    "that it can."
+                )
+        self._fill_floats(
+            target,
+            lambda stream, shape: reference.uniform_float(stream, shape, low, high),
+            lambda stream, out, wide: engines._core.random_floats(
+                False, stream.seed, stream.draw, out.ctypes.data, wide, out.size, low, high, self.threads
+            ),
+        )
+
+    def normal_float(self, caller: Caller, desc: Any, mean: Any, stddev: Any) -> None:
+        """mean + stddev z, z normally distributed."""
+        self.require_alive(caller)
+        centre, deviation = _single(mean, caller("mean")), _single(stddev, caller("stddev"))
+        if not math.isfinite(centre):
+            raise Problem(f"{caller('mean')} is {centre:g}. Pass a finite number.")
+        if not 0.0 <= deviation < math.inf:
+            raise Problem(f"{caller('stddev')} is {deviation:g}. Pass a finite number of at least 0.")
+        self._fill_floats(
+            _bind_floats(caller, desc),
+            lambda stream, shape: reference.normal(stream, shape, centre, deviation),
+            lambda stream, out, wide: engines._core.random_floats(
+                True, stream.seed, stream.draw, out.ctypes.data, wide, out.size, centre, deviation, self.threads
+            ),
+        )
+
+    def uniform_integer(self, caller: Caller, desc: Any, a: Any, b: Any) -> None:
+        """Integers uniform on [a, b], both included."""
+        self.require_alive(caller)
+        low, high = integer(a, caller("a")), integer(b, caller("b"))
+        target = _bind(caller("desc"), desc, output=True)
+        element = target.view.element
+        if not element.is_integer:
+            raise Problem(
+                f"{caller('desc')}.data_type is {element.name}, but this call fills Int and UInt types. Use "
+                "BNNSRandomFillUniformFloat for floats.",
+                kind=TypeError,
+            )
+        least, most = staging.integer_range(element)
+        least, most = max(least, -(1 << 63)), min(most, (1 << 63) - 1)  # a and b are int64_t
+        if not least <= low <= high <= most:
+            raise Problem(
+                f"{caller('a')} is {low} and {caller.names.get('b', 'b')} {high}, but {element.name} holds numbers from "
+                f"{least} to {most}, and the lower bound comes first."
+            )
+        if engines.is_native():
+            numbers = np.empty(target.view.count, np.int64)
+            stream = self._draw()
+            engines._core.random_integers(
+                stream.seed, stream.draw, numbers.ctypes.data, numbers.size, low, (high - low + 1) % (1 << 64),
+                self.threads,
+            )  # fmt: skip
+        else:
+            numbers = reference.uniform_integer(self._draw(), (target.view.count,), low, high)
+        target.write_integers(numbers)
+
+    def categorical(self, caller: Caller, desc: Any, probabilities: Any, log_probabilities: Any) -> None:
+        """Category numbers drawn from the distributions along the innermost axis of ``probabilities``."""
+        self.require_alive(caller)
+        if not isinstance(log_probabilities, (bool, np.bool_, int, np.integer)):
+            raise TypeError(f"{caller('log_probabilities')} must be a bool, not {type(log_probabilities).__name__}.")
+        logarithms = bool(log_probabilities)
+        target = _bind_floats(caller, desc)
+        p = _bind(caller("probabilities"), probabilities, output=False)
+        _check_distributions(caller, target.view, p.view)
+        values = np.ascontiguousarray(p.read(np.float64)[0])
+        _check_probabilities(caller, values, logarithms)
+        lead, categories = p.view.shape[:-1], p.view.shape[-1]
+        distributions = math.prod(lead)
+        draws = target.view.count // distributions
+        self._fill_floats(
+            target,
+            lambda stream, shape: reference.categorical(stream, shape, values, logarithms),
+            lambda stream, out, wide: engines._core.random_categories(
+                stream.seed, stream.draw, out.ctypes.data, wide, values.ctypes.data, distributions, categories, draws,
+                logarithms, self.threads,
+            ),
+        )  # fmt: skip
+
+    def _draw(self) -> Stream:
+        """The stream of this fill; the next fill has another."""
+        with self._lock:
+            stream = self.stream
+            self.stream = stream.next()
+        return stream
+
+    def _fill_floats(
+        self,
+        target: Bound,
+        make: Callable[[Stream, tuple[int, ...]], NDArray[Any]],
+        fill: Callable[[Stream, NDArray[Any], bool], None],
+    ) -> None:
+        """Draw with the engine in force: straight into the memory, or in double and then converted."""
+        if not engines.is_native():
+            target.write(make(self._draw(), target.shape)[np.newaxis])
+            return
+        place = target.direct()
+        numbers = np.empty((1, *target.shape), np.float64) if place is None else place
+        fill(self._draw(), numbers, place is None)
+        if place is None:
+            target.write(numbers)
+
+
+def _single(value: Any, who: str) -> float:
+    """A ``float`` argument as C passes it."""
+    with np.errstate(over="ignore"):
+        single = float(np.float32(number(value, who)))
+    if math.isnan(single):
+        raise Problem(f"{who} is NaN. Pass a number.")
+    return single
+
+
+def _representable(value: float, element: ElementType) -> bool:
+    _, digits, least = _FLOATS[element.name]
+    if value == 0.0:
+        return True
+    exponent = max(math.frexp(value)[1] - digits, least)
+    return math.ldexp(value, -exponent).is_integer()
+
+
+def _bind(who: str, descriptor: Any, *, output: bool) -> Bound:
+    if descriptor is None:
+        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+    view = resolve(descriptor, who)
+    if descriptor.data is None:
+        raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
+    return bind(view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, 1, 0, output=output)
+
+
+def _bind_floats(caller: Caller, desc: Any) -> Bound:
+    target = _bind(caller("desc"), desc, output=True)
+    if target.view.element.name not in _FLOATS:
+        raise Problem(
+            f"{caller('desc')}.data_type is {target.view.element.name}, but this call fills Float16, BFloat16 and Float32. "
+            "Use BNNSRandomFillUniformInt for integers.",
+            kind=TypeError,
+        )
+    return target
+
+
+def _check_distributions(caller: Caller, target: View, p: View) -> None:
+    if p.element is not target.element:
+        raise Problem(
+            f"{caller('probabilities')}.data_type is {p.element.name}, but desc is {target.element.name}. Both have one "
+            "type.",
+            kind=TypeError,
+        )
+    lead = p.shape[:-1]
+    if target.shape[: len(lead)] != lead:
+        raise Problem(
+            f"{caller('desc')} is {describe(target)}, but probabilities is {describe(p)}: without its innermost axis, the "
+            f"categories, its shape is {lead} in C order, and that of desc begins otherwise. Give each place of desc a "
+            "distribution."
+        )
+    most = 1 << _FLOATS[p.element.name][1]
+    if p.shape[-1] > most + 1:
+        raise Problem(
+            f"{caller('probabilities')} has {p.shape[-1]} categories, but {p.element.name} counts only to {most} exactly."
+        )
+
+
+@np.errstate(all="ignore")
+def _check_probabilities(caller: Caller, p: NDArray[np.float64], logarithms: bool) -> None:
+    if logarithms:
+        largest = p.max(axis=-1)
+        good = bool(np.all(np.isfinite(largest)))  # NaN and +inf show up in the maximum, as do rows of -inf
+        wanted = "logarithms below +inf, not NaN, and not all -inf"
+    else:
+        good = bool(np.all(p >= 0.0) and np.all(np.isfinite(p)) and np.all(p.sum(axis=-1) > 0.0))
+        wanted = "finite, not negative and not all 0"
+    if not good:
+        raise Problem(f"{caller('probabilities')}: the values of each distribution must be {wanted}.")

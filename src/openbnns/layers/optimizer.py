@@ -1,0 +1,568 @@
+"""Optimizers of the Python face: hyperparameters as attributes, arrays or descriptors in each step."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..capi.enums import BNNSOptimizerFunction
+from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from ..descriptors import resolve
+from ..errors import InvalidDescriptorError, OptimizerStepError, Problem, as_exception
+from ..filters import optimizer as rules
+from ..filters._tensors import Caller
+from ._base import reworded
+from ._ports import DataProblem, TensorLike, as_array, descriptor_for
+from .types import DataLayout, GradientClipping, RegularizationFunction, SGDMomentumVariant
+
+# How the C structs name what optimizers call otherwise.
+_WORDS = {
+    "NULL": "None",
+    "clip_gradients_min": "the lower bound of clipping",
+    "clip_gradients_max": "the upper bound",
+    "clip_gradients_max_norm": "the threshold of clipping",
+    "clip_gradients_use_norm": "the global norm of clipping",
+}
+
+
+class _Hyperparameter:
+    """An attribute that may change between steps; checked for its kind when written, for its range in a step."""
+
+    def __init__(self, convert: Callable[[Any, str], Any]) -> None:
+        self._convert = convert
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, optimizer: Any, owner: type) -> Any:
+        return self if optimizer is None else optimizer._values[self._name]
+
+    def __set__(self, optimizer: Any, value: Any) -> None:
+        if type(value) is not float or self._convert is not _number:
+            value = self._convert(value, f"{type(optimizer).__name__}: {self._name}")
+        optimizer._values[self._name] = value
+        if self._name != "time_step":  # which is written anew in every step
+            optimizer._fields = None
+
+
+def _number(value: Any, who: str) -> float:
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError):
+        raise _wrong_type(who, "a number", value) from None
+
+
+def _wrong_type(who: str, wanted: str, value: Any) -> Exception:
+    problem = Problem(f"{who} must be {wanted}, not {type(value).__name__}.", kind=TypeError)
+    return as_exception(problem, OptimizerStepError)
+
+
+def _truth(value: Any, who: str) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise _wrong_type(who, "True or False", value)
+    return bool(value)
+
+
+def _member(kind: type[enum.Enum]) -> Callable[[Any, str], Any]:
+    def convert(value: Any, who: str) -> Any:
+        if not isinstance(value, kind):
+            raise _wrong_type(who, f"a {kind.__name__} such as {kind.__name__}.{next(iter(kind)).name}", value)
+        return value
+
+    return convert
+
+
+def _bounds(value: Any, who: str) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    try:
+        low, high = value
+    except (TypeError, ValueError):
+        raise _wrong_type(who, "None or a pair (low, high)", value) from None
+    return _number(low, who), _number(high, who)
+
+
+def _clipping(value: Any, who: str) -> GradientClipping | None:
+    if value is not None and not isinstance(value, GradientClipping):
+        raise _wrong_type(who, "a GradientClipping such as GradientClipping.by_norm(threshold=1.0)", value)
+    return value
+
+
+class Optimizer:
+    """Base of the optimizers: ``step`` updates parameters in place from their gradients.
+
+    Every optimizer first prepares the gradients: g = gradient_scale · clip(dL/dW) + regularization_scale · R'(W), with
+    R' = sign(W) for L1 and W for L2. All hyperparameters are attributes and may change between steps.
+    """
+
+    _functions: ClassVar[dict[tuple[bool, bool], int]]  # (AMSGrad, with a choice of clipping) -> function
+    _values: dict[str, Any]
+    _fields: Any = None
+    _function: int
+    _who: ClassVar[str]
+
+    gradient_scale = _Hyperparameter(_number)
+    learning_rate = _Hyperparameter(_number)
+    gradient_clipping = _Hyperparameter(_clipping)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._who = f"{cls.__name__}.step"
+
+    def _start(self, **values: Any) -> None:
+        self._values = {}
+        for name, value in values.items():
+            setattr(self, name, value)
+        if values.get("clips_gradients_to") is not None and values.get("gradient_clipping") is not None:
+            raise as_exception(
+                Problem(
+                    f"{type(self).__name__}: clips_gradients_to and gradient_clipping are both given. Use one: "
+                    "GradientClipping.by_value(bounds=...) is the same as clips_gradients_to."
+                ),
+                OptimizerStepError,
+            )
+
+    @property
+    def accumulator_count_multiplier(self) -> int:
+        """Accumulators that each parameter needs."""
+        raise NotImplementedError
+
+    @property
+    def bnns_optimizer_function(self) -> BNNSOptimizerFunction:
+        """The function of ``BNNSOptimizerStep`` that a step calls."""
+        with_choice = self.gradient_clipping is not None
+        return BNNSOptimizerFunction(self._functions[bool(self._values.get("uses_ams_grad")), with_choice])
+
+    def _struct_values(self) -> dict[str, Any]:
+        """The fields of the C struct other than those of clipping."""
+        raise NotImplementedError
+
+    @property
+    def bnns_fields(self) -> Any:
+        """The C struct with the present hyperparameters."""
+        struct = rules.STRUCTS[int(self.bnns_optimizer_function)]
+        values = self._struct_values()
+        if self.gradient_clipping is not None:
+            return struct(**values, **self.gradient_clipping.bnns_fields)
+        bounds = self._values.get("clips_gradients_to")
+        low, high = bounds or (0.0, 0.0)
+        clips = bounds is not None
+        return struct(**values, clip_gradients=clips, clip_gradients_min=low, clip_gradients_max=high)
+
+    def zero_accumulators(self, parameters: Sequence[TensorLike]) -> list[NDArray[np.float32]]:
+        """New accumulators for these parameters, in the order that ``step`` takes."""
+        shapes = [
+            resolve(p, "zero_accumulators: parameters").shape if isinstance(p, BNNSNDArrayDescriptor) else np.shape(p)
+            for p in parameters
+        ]
+        return [np.zeros(shape, np.float32) for _ in range(self.accumulator_count_multiplier) for shape in shapes]
+
+    def step(
+        self,
+        parameters: Sequence[TensorLike],
+        gradients: Sequence[TensorLike],
+        accumulators: Sequence[TensorLike] = (),
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        """Update all parameters and accumulators in place.
+
+        ``accumulators`` are ``accumulator_count_multiplier`` times the parameters, grouped by role: all first moments,
+        then all second moments. They start at zero and have the shapes of the parameters. Tensors are float32 arrays or
+        descriptors. A failed step raises :class:`openbnns.OptimizerStepError` and changes nothing.
+        """
+        who = self._who
+        try:
+            self._step(who, parameters, gradients, accumulators, filter_parameters)
+        except Problem as problem:
+            family = InvalidDescriptorError if isinstance(problem, DataProblem) else OptimizerStepError
+            raise as_exception(reworded(problem, _WORDS), family) from None
+
+    def _step(self, who: str, parameters: Any, gradients: Any, accumulators: Any, filter_parameters: Any) -> None:
+        if self._fields is None:
+            self._fields, self._function = self.bnns_fields, int(self.bnns_optimizer_function)
+        elif "time_step" in self._values:
+            self._fields.time_step = self._values["time_step"]
+        rule = rules.read_rule(self._function, self._fields, who)
+        t = rules.time_step(self._fields, who)
+        if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
+            raise Problem(
+                f"{who}: filter_parameters must be a BNNSFilterParameters or None, not "
+                f"{type(filter_parameters).__name__}.",
+                kind=TypeError,
+            )
+        threads = 0 if filter_parameters is None else min(int(filter_parameters.n_threads), 256)
+        lists = [
+            _listed(who, "parameters", parameters),
+            _listed(who, "gradients", gradients),
+            _listed(who, "accumulators", accumulators),
+        ]
+        count = len(lists[0])
+        _check_lengths(who, lists, rule.roles)
+        if rules.run_fast(rule, t, count, lists[0], lists[1], lists[2], threads, arrays=True):
+            return
+        w, g, states = _described(who, lists, rule.roles)
+        rules.run_checked(Caller(who), rule, t, len(w), w, g, states, threads)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._values.items() if value is not None)
+        return f"{type(self).__name__}({shown})"
+
+
+class _RegularizedOptimizer(Optimizer):
+    """What all but AdamW share."""
+
+    regularization_scale = _Hyperparameter(_number)
+    clips_gradients_to = _Hyperparameter(_bounds)
+    regularization_function = _Hyperparameter(_member(RegularizationFunction))
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "learning_rate": self.learning_rate,
+            "gradient_scale": self.gradient_scale,
+            "regularization_scale": self.regularization_scale,
+            "regularization_func": self.regularization_function.value,
+        }
+
+
+class SGDMomentumOptimizer(_RegularizedOptimizer):
+    """Gradient descent with momentum; the velocity V becomes V'.
+
+    ======== ================================ =======================================
+    variant  plain                            Nesterov
+    ======== ================================ =======================================
+    0        V' = mV − lr·g;  W += V'         V' = mV − lr·g;  W += V' + m(V' − V)
+    1        V' = mV + g;  W −= lr·V'         V' = mV + g;  W −= lr(g + mV')
+    2        V' = mV + lr·g;  W −= V'         V' = mV + g;  W −= lr(g + mV')
+    ======== ================================ =======================================
+
+    Without momentum, W −= lr·g and no accumulators. PyTorch's ``SGD`` is variant 1.
+
+    >>> import numpy as np
+    >>> w = np.array([1, 2], np.float32)
+    >>> SGDMomentumOptimizer(learning_rate=0.5).step([w], [np.array([1, -1], np.float32)])
+    >>> w
+    array([0.5, 2.5], dtype=float32)
+    """
+
+    _functions: ClassVar[dict[tuple[bool, bool], int]] = {(False, False): 1, (False, True): 7}
+
+    momentum = _Hyperparameter(_number)
+    uses_nesterov_momentum = _Hyperparameter(_truth)
+    sgd_momentum_variant = _Hyperparameter(_member(SGDMomentumVariant))
+
+    def __init__(
+        self,
+        learning_rate: float,
+        momentum: float = 0.0,
+        gradient_scale: float = 1.0,
+        regularization_scale: float = 0.0,
+        clips_gradients_to: Sequence[float] | None = None,
+        gradient_clipping: GradientClipping | None = None,
+        uses_nesterov_momentum: bool = False,
+        regularization_function: RegularizationFunction = RegularizationFunction.NONE,
+        sgd_momentum_variant: SGDMomentumVariant = SGDMomentumVariant.VARIANT_0,
+        *,
+        uses_nestrov_momentum: bool | None = None,
+    ) -> None:
+        """``uses_nestrov_momentum`` is the older spelling."""
+        self._start(
+            learning_rate=learning_rate,
+            momentum=momentum,
+            gradient_scale=gradient_scale,
+            regularization_scale=regularization_scale,
+            clips_gradients_to=clips_gradients_to,
+            gradient_clipping=gradient_clipping,
+            uses_nesterov_momentum=uses_nesterov_momentum if uses_nestrov_momentum is None else uses_nestrov_momentum,
+            regularization_function=regularization_function,
+            sgd_momentum_variant=sgd_momentum_variant,
+        )
+
+    @property
+    def accumulator_count_multiplier(self) -> int:
+        """1, or 0 without momentum."""
+        return 0 if self.momentum == 0.0 else 1
+
+    def _struct_values(self) -> dict[str, Any]:
+        return self._common() | {
+            "momentum": self.momentum,
+            "nesterov": self.uses_nesterov_momentum,
+            "sgd_momentum_variant": self.sgd_momentum_variant.value,
+        }
+
+
+class AdamOptimizer(_RegularizedOptimizer):
+    """Adam: m = β1·m + (1−β1)·g, v = β2·v + (1−β2)·g², W −= lr·√(1−β2ᵗ)/(1−β1ᵗ) · m/(√v + ε).
+
+    t is ``time_step``: 1 in the first step; add 1 after each step. ``uses_ams_grad`` keeps the largest v so far and uses
+    it instead of v. Accumulators: m, v and, with AMSGrad, the largest v.
+
+    >>> import numpy as np
+    >>> optimizer = AdamOptimizer(learning_rate=0.1)
+    >>> w, g = np.zeros(3, np.float32), np.array([1, -2, 0], np.float32)
+    >>> accumulators = optimizer.zero_accumulators([w])
+    >>> optimizer.step([w], [g], accumulators)
+    >>> optimizer.time_step += 1
+    >>> w.round(4)
+    array([-0.1,  0.1,  0. ], dtype=float32)
+    """
+
+    _functions: ClassVar[dict[tuple[bool, bool], int]] = {
+        (False, False): 2,
+        (True, False): 5,
+        (False, True): 8,
+        (True, True): 11,
+    }
+
+    beta1 = _Hyperparameter(_number)
+    beta2 = _Hyperparameter(_number)
+    time_step = _Hyperparameter(_number)
+    epsilon = _Hyperparameter(_number)
+    uses_ams_grad = _Hyperparameter(_truth)
+
+    def __init__(
+        self,
+        learning_rate: float,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        time_step: float = 1.0,
+        epsilon: float = 1e-8,
+        gradient_scale: float = 1.0,
+        regularization_scale: float = 0.0,
+        clips_gradients_to: Sequence[float] | None = None,
+        gradient_clipping: GradientClipping | None = None,
+        regularization_function: RegularizationFunction = RegularizationFunction.NONE,
+        uses_ams_grad: bool = False,
+        *,
+        uses_amsgrad: bool | None = None,
+    ) -> None:
+        """``uses_amsgrad`` is another spelling of ``uses_ams_grad``."""
+        self._start(
+            learning_rate=learning_rate,
+            beta1=beta1,
+            beta2=beta2,
+            time_step=time_step,
+            epsilon=epsilon,
+            gradient_scale=gradient_scale,
+            regularization_scale=regularization_scale,
+            clips_gradients_to=clips_gradients_to,
+            gradient_clipping=gradient_clipping,
+            regularization_function=regularization_function,
+            uses_ams_grad=uses_ams_grad if uses_amsgrad is None else uses_amsgrad,
+        )
+
+    @property
+    def accumulator_count_multiplier(self) -> int:
+        """2, or 3 with AMSGrad."""
+        return 3 if self.uses_ams_grad else 2
+
+    def _struct_values(self) -> dict[str, Any]:
+        return self._common() | {
+            "beta1": self.beta1,
+            "beta2": self.beta2,
+            "time_step": self.time_step,
+            "epsilon": self.epsilon,
+        }
+
+
+class AdamWOptimizer(Optimizer):
+    """Adam with decoupled weight decay: the step of Adam without a penalty, and W −= lr · weight_decay · W."""
+
+    _functions: ClassVar[dict[tuple[bool, bool], int]] = {
+        (False, False): 4,
+        (True, False): 6,
+        (False, True): 10,
+        (True, True): 12,
+    }
+
+    beta1 = _Hyperparameter(_number)
+    beta2 = _Hyperparameter(_number)
+    time_step = _Hyperparameter(_number)
+    epsilon = _Hyperparameter(_number)
+    weight_decay = _Hyperparameter(_number)
+    uses_ams_grad = _Hyperparameter(_truth)
+
+    def __init__(
+        self,
+        learning_rate: float,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        time_step: float = 1.0,
+        epsilon: float = 1e-8,
+        gradient_scale: float = 1.0,
+        weight_decay: float = 0.01,
+        gradient_clipping: GradientClipping | None = None,
+        uses_ams_grad: bool = False,
+        *,
+        uses_amsgrad: bool | None = None,
+    ) -> None:
+        """``uses_amsgrad`` is another spelling of ``uses_ams_grad``."""
+        self._start(
+            learning_rate=learning_rate,
+            beta1=beta1,
+            beta2=beta2,
+            time_step=time_step,
+            epsilon=epsilon,
+            gradient_scale=gradient_scale,
+            weight_decay=weight_decay,
+            gradient_clipping=GradientClipping.none() if gradient_clipping is None else gradient_clipping,
+            uses_ams_grad=uses_ams_grad if uses_amsgrad is None else uses_amsgrad,
+        )
+
+    @property
+    def accumulator_count_multiplier(self) -> int:
+        """2, or 3 with AMSGrad."""
+        return 3 if self.uses_ams_grad else 2
+
+    def _struct_values(self) -> dict[str, Any]:
+        return {
+            "learning_rate": self.learning_rate,
+            "beta1": self.beta1,
+            "beta2": self.beta2,
+            "time_step": self.time_step,
+            "epsilon": self.epsilon,
+            "gradient_scale": self.gradient_scale,
+            "regularization_scale": self.weight_decay,
+        }
+
+
+class RMSPropOptimizer(_RegularizedOptimizer):
+    """RMSProp: n = α·n + (1−α)·g², step = q·step − lr·g/(√s + ε), W += step.
+
+    s = n, or if ``centered`` n − u² with the mean gradient u = α·u + (1−α)·g; q is ``momentum``. Accumulators: n, then u
+    if centered, then step if there is momentum.
+    """
+
+    _functions: ClassVar[dict[tuple[bool, bool], int]] = {(False, False): 3, (False, True): 9}
+
+    alpha = _Hyperparameter(_number)
+    epsilon = _Hyperparameter(_number)
+    centered = _Hyperparameter(_truth)
+    momentum = _Hyperparameter(_number)
+
+    def __init__(
+        self,
+        learning_rate: float,
+        alpha: float = 0.99,
+        epsilon: float = 1e-8,
+        centered: bool = False,
+        momentum: float = 0.0,
+        gradient_scale: float = 1.0,
+        regularization_scale: float = 0.0,
+        clips_gradients_to: Sequence[float] | None = None,
+        gradient_clipping: GradientClipping | None = None,
+        regularization_function: RegularizationFunction = RegularizationFunction.NONE,
+    ) -> None:
+        self._start(
+            learning_rate=learning_rate,
+            alpha=alpha,
+            epsilon=epsilon,
+            centered=centered,
+            momentum=momentum,
+            gradient_scale=gradient_scale,
+            regularization_scale=regularization_scale,
+            clips_gradients_to=clips_gradients_to,
+            gradient_clipping=gradient_clipping,
+            regularization_function=regularization_function,
+        )
+
+    @property
+    def accumulator_count_multiplier(self) -> int:
+        """1, and 1 more each for ``centered`` and for momentum."""
+        return 1 + int(self.centered) + int(self.momentum != 0.0)
+
+    def _struct_values(self) -> dict[str, Any]:
+        return self._common() | {
+            "alpha": self.alpha,
+            "epsilon": self.epsilon,
+            "centered": self.centered,
+            "momentum": self.momentum,
+        }
+
+
+# Arguments of a step.
+
+
+def _listed(who: str, name: str, value: Any) -> list[Any] | tuple[Any, ...]:
+    if type(value) in (list, tuple):
+        return value  # type: ignore[no-any-return]
+    if value is None:
+        return []
+    if isinstance(value, (np.ndarray, BNNSNDArrayDescriptor, str, bytes)) or not hasattr(value, "__iter__"):
+        raise Problem(
+            f"{who}: {name} must be a list of arrays or descriptors, not {type(value).__name__}.", kind=TypeError
+        )
+    return list(value)
+
+
+def _check_lengths(who: str, lists: list[Any], roles: int) -> None:
+    count = len(lists[0])
+    if len(lists[1]) != count:
+        raise Problem(f"{who}: there are {count} parameters, but {len(lists[1])} gradients. Pass one for each.")
+    if len(lists[2]) != roles * count:
+        raise Problem(
+            f"{who}: accumulators has {len(lists[2])} entries, but {count} parameters need {roles * count} "
+            f"({roles} for each, grouped by role). zero_accumulators(parameters) makes them."
+        )
+
+
+def _described(who: str, lists: list[Any], roles: int) -> list[list[BNNSNDArrayDescriptor]]:
+    """Descriptors of the tensors of every parameter that has elements."""
+    count = len(lists[0])
+    names = ("parameters", "gradients", "accumulators")
+    groups: list[list[BNNSNDArrayDescriptor]] = [[], [], []]
+    kept: list[tuple[BNNSNDArrayDescriptor, ...]] = []
+    for i in range(count):
+        places = [(0, i), (1, i), *((2, role * count + i) for role in range(roles))]
+        shape: tuple[int, ...] | None = None
+        made = []
+        for which, index in places:
+            text = f"{who}: {names[which]}[{index}]"
+            descriptor, own = _one(text, lists[which][index], shape, f"parameters[{i}]", output=which != 1)
+            shape = own if shape is None else shape
+            made.append(descriptor)
+        if 0 not in (shape or ()):
+            kept.append(tuple(made))
+    groups[0] = [made[0] for made in kept]
+    groups[1] = [made[1] for made in kept]
+    groups[2] = [made[2 + role] for role in range(roles) for made in kept]
+    return groups
+
+
+def _one(
+    who: str, value: Any, wanted: tuple[int, ...] | None, like: str, *, output: bool
+) -> tuple[BNNSNDArrayDescriptor, tuple[int, ...]]:
+    """The descriptor and C-order shape of one tensor."""
+    if isinstance(value, BNNSNDArrayDescriptor):
+        shape = resolve(value, who).shape
+        if value.data is None:
+            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+        _check_shape(who, shape, wanted, like)
+        return value, shape
+    array = as_array(value, who)
+    if array.dtype != np.float32:
+        raise Problem(
+            f"{who} is {array.dtype}, but optimizers work on float32. Pass .astype(np.float32).", kind=TypeError
+        )
+    _check_shape(who, array.shape, wanted, like)
+    if not array.flags.c_contiguous:
+        if output:
+            raise Problem(
+                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so the step would be lost in "
+                "a copy. Pass a C-contiguous array."
+            )
+        array = np.ascontiguousarray(array)
+    return descriptor_for((max(array.size, 1),), DataLayout.VECTOR, data=array if array.size else 1), array.shape
+
+
+def _check_shape(who: str, shape: tuple[int, ...], wanted: tuple[int, ...] | None, like: str) -> None:
+    if wanted is not None and shape != wanted:
+        raise Problem(
+            f"{who} has shape {shape}, but {like} has {wanted}. Gradients and accumulators have the shape of their "
+            "parameter."
+        )

@@ -1,0 +1,633 @@
+"""BNNSOptimizerStep and the optimizer classes: both engines against formulas written out, shapes, memory, mistakes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns as bn
+from helpers import EPSILON, FLOAT16, IMAGE, OIHRWR, OIHW, PACK32, ROW_MAJOR, VECTOR, Storage, Tensor, vector
+from openbnns import capi, compat
+
+FUNCTIONS = list(capi.BNNSOptimizerFunction)
+SGD = [f for f in FUNCTIONS if "SGD" in f.name]
+ADAM = [f for f in FUNCTIONS if "Adam" in f.name]
+RMS = [f for f in FUNCTIONS if "RMS" in f.name]
+
+
+def struct_of(function: int) -> Any:
+    base = "SGDMomentum" if function in SGD else "Adam" if function in ADAM else "RMSProp"
+    clipping = "WithClipping" if capi.BNNSOptimizerFunction(function).name.endswith("WithClipping") else ""
+    return getattr(capi, f"BNNSOptimizer{base}{clipping}Fields")
+
+
+def roles_of(function: int, p: Any) -> int:
+    if function in SGD:
+        return 0 if p.momentum == 0 else 1
+    if function in ADAM:
+        return 3 if "AMSGrad" in capi.BNNSOptimizerFunction(function).name else 2
+    return 1 + bool(p.centered) + (p.momentum != 0)
+
+
+def written_out(function: int, p: Any, w: list[Any], gradients: list[Any], states: list[Any]) -> None:
+    """One step in float64, in place, element by element from the formulas."""
+    name = capi.BNNSOptimizerFunction(function).name
+    count, roles = len(w), roles_of(function, p)
+    scale_first = compat.switches.optimizer_scale_before_clip
+    scaled = [p.gradient_scale * g for g in gradients] if scale_first else [g.copy() for g in gradients]
+    kind = int(p.clipping_func) if hasattr(p, "clipping_func") else int(p.clip_gradients)
+    if kind == 1:
+        scaled = [np.minimum(np.maximum(g, p.clip_gradients_min), p.clip_gradients_max) for g in scaled]
+    elif kind == 2:
+        scaled = [g * min(1.0, p.clip_gradients_max_norm / math.sqrt(float((g * g).sum()))) for g in scaled]
+    elif kind == 3:
+        norm = p.clip_gradients_use_norm or math.sqrt(sum(float((g * g).sum()) for g in scaled))
+        scaled = [g * min(1.0, p.clip_gradients_max_norm / norm) for g in scaled]
+    for i in range(count):
+        g = scaled[i] if scale_first else p.gradient_scale * scaled[i]
+        decoupled = "AdamW" in name and not name.startswith("BNNSOptimizerFunctionAdamWith")
+        if not decoupled and p.regularization_func == 1:
+            g = g + p.regularization_scale * np.sign(w[i])
+        if not decoupled and p.regularization_func == 2:
+            g = g + p.regularization_scale * w[i]
+        own = [states[role * count + i] for role in range(roles)]
+        if function in SGD:
+            sgd(p, w[i], g, own)
+        elif function in ADAM:
+            m, v = own[:2]
+            m[:] = p.beta1 * m + (1 - p.beta1) * g
+            v[:] = p.beta2 * v + (1 - p.beta2) * g**2
+            used = v
+            if roles == 3:
+                own[2][:] = used = np.maximum(own[2], v)
+            correction = math.sqrt(1 - p.beta2**p.time_step)
+            epsilon = p.epsilon * (correction if compat.switches.adam_epsilon_torch else 1.0)
+            move = p.learning_rate * correction / (1 - p.beta1**p.time_step) * m / (np.sqrt(used) + epsilon)
+            w[i][:] = w[i] - (p.learning_rate * p.regularization_scale * w[i] if decoupled else 0.0) - move
+        else:
+            n = own.pop(0)
+            n[:] = p.alpha * n + (1 - p.alpha) * g**2
+            s = n
+            if p.centered:
+                u = own.pop(0)
+                u[:] = p.alpha * u + (1 - p.alpha) * g
+                s = n - u**2
+            move = -p.learning_rate * g / (np.sqrt(s) + p.epsilon)
+            if p.momentum:
+                own[0][:] = move = p.momentum * own[0] + move
+            w[i][:] = w[i] + move
+
+
+def sgd(p: Any, w: Any, g: Any, own: list[Any]) -> None:
+    lr, m = p.learning_rate, p.momentum
+    if not own:
+        w[:] = w - lr * g
+        return
+    (v,) = own
+    old = v.copy()
+    variant, nesterov = int(p.sgd_momentum_variant), bool(p.nesterov)
+    if variant == 0:
+        v[:] = m * old - lr * g
+        w[:] = w + v + (m * (v - old) if nesterov else 0.0)
+    elif nesterov:
+        v[:] = m * old + g
+        w[:] = w - lr * (m * v + g)
+    elif variant == 1:
+        v[:] = m * old + g
+        w[:] = w - lr * v
+    else:
+        v[:] = m * old + lr * g
+        w[:] = w - v
+
+
+def random_fields(function: int, rng: np.random.Generator, **fixed: Any) -> Any:
+    """Every field drawn at random."""
+    struct = struct_of(function)
+    values: dict[str, Any] = {
+        "learning_rate": rng.uniform(0.001, 0.2),
+        "gradient_scale": rng.choice([1.0, rng.uniform(-2, 2)]),
+        "regularization_scale": rng.uniform(-0.1, 0.3),
+        "regularization_func": int(rng.integers(3)),
+        "clip_gradients": bool(rng.integers(2)),
+        "clipping_func": int(rng.integers(4)),
+        "clip_gradients_min": -rng.uniform(0, 1),
+        "clip_gradients_max": rng.uniform(0, 1),
+        "clip_gradients_max_norm": rng.uniform(0.1, 8),
+        "clip_gradients_use_norm": rng.choice([0.0, rng.uniform(0.5, 9)]),
+        "momentum": rng.choice([0.0, rng.uniform(0.1, 0.99)]),
+        "nesterov": bool(rng.integers(2)),
+        "sgd_momentum_variant": int(rng.integers(3)),
+        "beta1": rng.uniform(0, 0.95),
+        "beta2": rng.uniform(0.5, 0.999),
+        "time_step": float(rng.integers(1, 50)),
+        "epsilon": 10.0 ** rng.uniform(-6, -1),
+        "alpha": rng.uniform(0.1, 0.99),
+        "centered": bool(rng.integers(2)),
+    } | fixed
+    return struct(**{name: value for name, value in values.items() if name in struct._kinds})
+
+
+TENSORS = [
+    vector(7),
+    Tensor(ROW_MAJOR, (5, 3)),
+    Tensor(IMAGE, (4, 3, 2)),
+    vector(1),
+    Tensor(OIHW, (3, 3, 2, 5)),
+    vector(133),
+]
+
+
+def arrays(rng: np.random.Generator, roles: int, tensors: list[Tensor]) -> tuple[list[Any], list[Any], list[Any]]:
+    w = [rng.standard_normal(t.size).astype(np.float32) for t in tensors]
+    g = [(2 * rng.standard_normal(t.size)).astype(np.float32) for t in tensors]
+    states = [np.zeros(t.size, np.float32) for _ in range(roles) for t in tensors]
+    return w, g, states
+
+
+def step(function: int, p: Any, w: list[Storage], g: list[Storage], states: list[Storage], **options: Any) -> int:
+    return capi.BNNSOptimizerStep(
+        function, p, len(w), [s.descriptor() for s in w], [s.descriptor() for s in g],
+        [s.descriptor() for s in states] or None, **options,
+    )  # fmt: skip
+
+
+def run_steps(function: int, p: Any, seed: int, steps: int = 10, tensors: list[Tensor] = TENSORS) -> None:
+    """Some steps against the formulas, with fresh gradients in each; memory beside the tensors stays untouched."""
+    rng = np.random.default_rng(seed)
+    roles = roles_of(function, p)
+    w, _, states = arrays(rng, roles, tensors)
+    ours = [Storage(t, values=a[None]) for t, a in zip(tensors, w, strict=True)]
+    kept = [Storage(tensors[i % len(tensors)], values=a[None]) for i, a in enumerate(states)]
+    exact, exact_states = [a.astype(np.float64) for a in w], [a.astype(np.float64) for a in states]
+    for number in range(steps):
+        _, g, _ = arrays(rng, 0, tensors)
+        theirs = [Storage(t, values=a[None]) for t, a in zip(tensors, g, strict=True)]
+        assert step(function, p, ours, theirs, kept) == 0, bn.last_error()
+        written_out(function, p, exact, [a.astype(np.float64) for a in g], exact_states)
+        for name, group in (("w", ours), ("state", kept)):
+            for i, s in enumerate(group):
+                s.assert_guards_intact(f"{name} {i}")
+        for s in theirs:
+            s.assert_unchanged("gradient")
+        if hasattr(p, "time_step"):
+            p.time_step += 1
+        # Rounding adds up; where a root is close to 0 it is magnified by 1 / epsilon.
+        slack = 100 * EPSILON * (number + 1)
+        for actual, wanted in zip([*ours, *kept], [*exact, *exact_states], strict=True):
+            np.testing.assert_allclose(
+                actual.read()[0], wanted, rtol=slack, atol=slack * max(1.0, np.abs(wanted).max())
+            )
+
+
+ENGINES = ["native", "reference"]
+
+
+def rows(function: int) -> Any:
+    name = capi.BNNSOptimizerFunction(function).name.removeprefix("BNNSOptimizerFunction")
+    marks = pytest.mark.covers(f"opt.{name}", "opt.accum_order", "fn.BNNSOptimizerStep")
+    return pytest.param(function, id=name, marks=marks)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("function", [rows(f) for f in FUNCTIONS])
+def test_random_settings(function: int, seed: int, engine: str) -> None:
+    rng = np.random.default_rng([int(function), seed])
+    p = random_fields(function, rng)
+    if function in RMS and p.centered:
+        p.epsilon, p.alpha = 0.1, 0.5  # the difference of two float32 numbers under the root
+    with bn.engine(engine):
+        run_steps(function, p, seed, steps=4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("variant", "nesterov"),
+    [
+        pytest.param(v, n, marks=pytest.mark.covers(f"opt.sgd.v{v}.{'nesterov' if n else 'plain'}"))
+        for v, n in itertools.product(range(3), [False, True])
+    ],
+)
+def test_momentum_variants(variant: int, nesterov: bool, engine: str) -> None:
+    for function in SGD:
+        p = struct_of(function)(
+            learning_rate=0.1, momentum=0.8, gradient_scale=1.0, nesterov=nesterov, sgd_momentum_variant=variant
+        )
+        with bn.engine(engine):
+            run_steps(function, p, variant)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("centered", "momentum"),
+    [
+        (False, 0.0),
+        pytest.param(True, 0.0, marks=pytest.mark.covers("opt.rms.centered")),
+        pytest.param(False, 0.6, marks=pytest.mark.covers("opt.rms.momentum")),
+        pytest.param(True, 0.6, marks=pytest.mark.covers("opt.rms.centered", "opt.rms.momentum")),
+    ],
+)
+def test_rmsprop_forms(centered: bool, momentum: float, engine: str) -> None:
+    p = capi.BNNSOptimizerRMSPropFields(
+        learning_rate=0.01, alpha=0.7, epsilon=0.05, centered=centered, momentum=momentum, gradient_scale=1.0
+    )
+    with bn.engine(engine):
+        run_steps(capi.BNNSOptimizerFunctionRMSProp, p, 3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("scale_first", [False, True])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(i, marks=pytest.mark.covers(f"opt.clip.{n}", "opt.gradscale"), id=n)
+        for i, n in enumerate(["None", "ByValue", "ByNorm", "ByGlobalNorm"])
+    ],
+)
+def test_clipping(kind: int, scale_first: bool, engine: str) -> None:
+    for function, use_norm in itertools.product([7, 8, 9, 10, 11, 12], [0.0, 7.0]):
+        rng = np.random.default_rng(function)
+        p = random_fields(
+            function, rng, clipping_func=kind, clip_gradients_max_norm=1.5, clip_gradients_use_norm=use_norm,
+            gradient_scale=-2.5, epsilon=0.01, centered=False,
+        )  # fmt: skip
+        with bn.engine(engine), compat.using(optimizer_scale_before_clip=scale_first):
+            run_steps(function, p, function, steps=3)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(i, marks=pytest.mark.covers(f"opt.reg.{n}"), id=n) for i, n in enumerate(["None", "L1", "L2"])],
+)
+def test_regularization(kind: int, engine: str) -> None:
+    for function in FUNCTIONS:
+        p = random_fields(
+            function, np.random.default_rng(function), regularization_func=kind, regularization_scale=0.4, epsilon=0.1,
+            centered=False,
+        )  # fmt: skip
+        with bn.engine(engine):
+            run_steps(function, p, function, steps=2)
+
+
+def test_penalty_at_zero_and_special_values() -> None:
+    w = np.array([0.0, -0.0, 2.0, -3.0, np.nan], np.float32)
+    p = capi.BNNSOptimizerSGDMomentumFields(
+        learning_rate=1.0, gradient_scale=1.0, regularization_scale=0.5, regularization_func=1
+    )
+    g = np.zeros(5, np.float32)
+    assert capi.BNNSOptimizerStep(1, p, 1, [described(w)], [described(g)]) == 0
+    np.testing.assert_array_equal(w, [0.0, 0.0, 1.5, -2.5, np.nan])
+    w = np.ones(4, np.float32)
+    p = capi.BNNSOptimizerAdamFields(
+        learning_rate=0.1, beta1=0.9, beta2=0.99, time_step=1, epsilon=0.0, gradient_scale=1
+    )
+    states = [np.zeros(4, np.float32) for _ in range(2)]
+    g = np.array([np.nan, 1e25, 1e-25, 3.0], np.float32)
+    assert capi.BNNSOptimizerStep(2, p, 1, [described(w)], [described(g)], [described(s) for s in states]) == 0
+    assert np.isnan(w[0])
+    assert w[1] == 1.0  # v overflows: m / inf
+    np.testing.assert_allclose(w[3], 0.9, rtol=1e-6)
+
+
+def test_epsilon_of_pytorch() -> None:
+    p = capi.BNNSOptimizerAdamFields(
+        learning_rate=0.1, beta1=0.9, beta2=0.99, time_step=1, epsilon=1.0, gradient_scale=1.0
+    )
+    for engine in ENGINES:
+        for torch_form, expected in [
+            (False, -0.1 * math.sqrt(0.01) / 0.1 * 0.2 / (math.sqrt(0.04) + 1)),
+            (True, -0.2 / 3),
+        ]:
+            w, g, states = np.zeros(1, np.float32), np.full(1, 2.0, np.float32), np.zeros((2, 1), np.float32)
+            with bn.engine(engine), compat.using(adam_epsilon_torch=torch_form):
+                assert (
+                    capi.BNNSOptimizerStep(2, p, 1, [described(w)], [described(g)], [described(s) for s in states]) == 0
+                )
+            np.testing.assert_allclose(w, [expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_same_bits_for_any_number_of_threads(function: int) -> None:
+    tensors = [vector(50_000), vector(3), vector(16_385), vector(16_384)]
+    p = random_fields(
+        function, np.random.default_rng(5), clipping_func=3, clip_gradients_use_norm=0.0, clip_gradients=True
+    )
+    results = []
+    for threads in (1, 2, 3, 8):
+        rng = np.random.default_rng(6)
+        w, g, states = arrays(rng, roles_of(function, p), tensors)
+        parameters = capi.BNNSFilterParameters(n_threads=threads)
+        assert capi.BNNSOptimizerStep(
+            function, p, 4, *[[described(a) for a in group] for group in (w, g, states)], parameters
+        ) == 0  # fmt: skip
+        results.append(np.concatenate([*w, *states]))
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+def described(a: Any, **changes: Any) -> capi.BNNSNDArrayDescriptor:
+    fields = {"layout": VECTOR, "size": (a.size,), "data": a, "data_type": capi.BNNSDataTypeFloat32} | changes
+    return capi.BNNSNDArrayDescriptor(**fields)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Memory
+
+
+def test_forms_of_memory() -> None:
+    """Addresses, raw bytes, memory off its alignment, other layouts: all the same numbers."""
+    p = capi.BNNSOptimizerSGDMomentumFields(learning_rate=0.5, momentum=0.5, gradient_scale=1.0)
+    start, gradient = np.arange(6, dtype=np.float32), np.array([1, -1, 2, -2, 3, -3], np.float32)
+    expected = start - 0.5 * gradient
+    for change in ("address", "bytes", "unaligned", "layout", "reversed", "packed"):
+        w, g, v = start.copy(), gradient.copy(), np.zeros(6, np.float32)
+        d = [described(a) for a in (w, g, v)]
+        if change == "address":
+            d[0].data, d[2].data = int(w.ctypes.data), int(v.ctypes.data)
+        elif change == "bytes":
+            d[0].data = w.view(np.uint8)
+        elif change == "unaligned":
+            raw = np.zeros(25, np.uint8)
+            raw[1:] = w.view(np.uint8)
+            d[0].data = raw[1:]
+        elif change == "layout":
+            d[1].layout, d[1].size = ROW_MAJOR, (3, 2)
+        elif change == "reversed":
+            for each in d:
+                each.layout, each.size = OIHRWR, (3, 2, 1, 1)
+        else:
+            d[0].stride = (1,)
+        assert capi.BNNSOptimizerStep(1, p, 1, [d[0]], (d[1],), [d[2]]) == 0, bn.last_error()
+        result = raw[1:].copy().view(np.float32) if change == "unaligned" else w
+        np.testing.assert_array_equal(result, expected, err_msg=change)
+        np.testing.assert_array_equal(v, -0.5 * gradient, err_msg=change)
+
+
+def test_longer_lists_and_nothing_to_do() -> None:
+    w, g = np.ones((2, 3), np.float32), np.ones((2, 3), np.float32)
+    p = capi.BNNSOptimizerSGDMomentumFields(learning_rate=1.0, gradient_scale=1.0)
+    assert capi.BNNSOptimizerStep(1, p, 1, [described(a) for a in w], [described(a) for a in g]) == 0
+    np.testing.assert_array_equal(w, [[0, 0, 0], [1, 1, 1]])
+    assert capi.BNNSOptimizerStep(1, p, 0, [], [], None) == 0
+
+
+BAD_FIELDS = [
+    (2, {"time_step": 0.0}, "time_step is 0, but steps count from 1"),
+    (2, {"time_step": math.nan}, "time_step is nan"),
+    (2, {"beta1": 1.0}, "beta1 is 1, but BNNSOptimizerFunctionAdam needs it a number from 0 to below 1"),
+    (4, {"beta2": -0.1}, "beta2 is -0.1"),
+    (2, {"epsilon": -1.0}, "epsilon is -1"),
+    (2, {"learning_rate": math.nan}, "learning_rate is nan"),
+    (1, {"learning_rate": math.inf}, "learning_rate is inf"),
+    (1, {"momentum": -0.5}, "momentum is -0.5"),
+    (1, {"sgd_momentum_variant": 3}, "sgd_momentum_variant is 3"),
+    (1, {"regularization_func": 7}, "regularization_func is 7"),
+    (1, {"gradient_scale": math.nan}, "gradient_scale is nan"),
+    (1, {"clip_gradients": True, "clip_gradients_min": 1.0, "clip_gradients_max": -1.0}, "clip_gradients_min is 1"),
+    (1, {"clip_gradients": True, "clip_gradients_min": math.nan}, "clip_gradients_min is nan"),
+    (3, {"alpha": 1.5}, "alpha is 1.5"),
+    (7, {"clipping_func": 4}, "clipping_func is 4"),
+    (8, {"clipping_func": 2, "clip_gradients_max_norm": -1.0}, "clip_gradients_max_norm is -1"),
+    (9, {"clipping_func": 3, "clip_gradients_use_norm": math.nan}, "clip_gradients_use_norm is nan"),
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("function", "changes", "message"), BAD_FIELDS)
+def test_bad_fields_change_nothing(function: int, changes: dict[str, Any], message: str, engine: str) -> None:
+    good = {
+        "learning_rate": 0.1, "beta1": 0.9, "beta2": 0.9, "time_step": 1.0, "epsilon": 0.1, "alpha": 0.9, "momentum": 0.9,
+        "gradient_scale": 1.0, "clip_gradients_max_norm": 1.0,
+    }  # fmt: skip
+    struct = struct_of(function)
+    p = struct(**{k: v for k, v in (good | changes).items() if k in struct._kinds})
+    rng = np.random.default_rng(0)
+    w, g, states = arrays(rng, 2, TENSORS[:2])
+    before = [a.copy() for a in (*w, *states)]
+    groups = [[described(a) for a in group] for group in (w, g, states)]
+    with bn.engine(engine):
+        assert capi.BNNSOptimizerStep(function, p, 2, *groups) == -1
+    assert message in str(bn.last_error())
+    for a, b in zip((*w, *states), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_ignored_fields_are_not_judged() -> None:
+    w, g, states = arrays(np.random.default_rng(0), 2, TENSORS[:1])
+    groups = [[described(a) for a in group] for group in (w, g, states)]
+    p = capi.BNNSOptimizerAdamFields(
+        learning_rate=0.1, beta1=0.9, beta2=0.9, time_step=1, gradient_scale=1.0, regularization_func=9,
+        clip_gradients_min=5.0, clip_gradients_max=-5.0,
+    )  # fmt: skip
+    assert capi.BNNSOptimizerStep(capi.BNNSOptimizerFunctionAdamW, p, 1, *groups) == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bad_tensors_change_nothing(engine: str) -> None:
+    p = capi.BNNSOptimizerAdamFields(
+        learning_rate=0.1, beta1=0.9, beta2=0.9, time_step=1, epsilon=0.1, gradient_scale=1
+    )
+    memory = np.random.default_rng(0).standard_normal(100).astype(np.float32)
+    before = memory.copy()
+    locked = np.zeros(4, np.float32)
+    locked.flags.writeable = False
+
+    def good() -> dict[str, list[Any]]:
+        cells = [memory[4 * i : 4 * i + 4] for i in range(8)]
+        d = [described(c) for c in cells]
+        return {"parameters": d[:2], "gradients": d[2:4], "accumulators": d[4:]}
+
+    def case(name: str, index: int, **changes: Any) -> Any:
+        lists = good()
+        for key, value in changes.items():
+            setattr(lists[name][index], key, value)
+        return lists
+
+    cases: list[tuple[Any, str]] = [
+        (case("parameters", 1, data=None), r"parameters\[1\].data is NULL"),
+        (case("gradients", 0, data=None), r"gradients\[0\].data is NULL"),
+        (case("gradients", 1, size=(3,)), r"gradients\[1\] is Vector size \(3,\).*parameters\[1\] is Vector size \(4,\)"),
+        (case("accumulators", 3, size=(5,)), r"accumulators\[3\]"),
+        (case("accumulators", 0, size=(500,), data=memory[:4]), "holds 16 bytes"),
+        (case("parameters", 0, data_type=FLOAT16), "Float16, but training works on Float32"),
+        (case("parameters", 0, layout=0), "layout is 0x0"),
+        (case("parameters", 0, layout=PACK32, size=(1, 1, 1, 4)), "packed tensors"),
+        (case("parameters", 0, size=(0,)), r"size\[0\] is 0"),
+        (case("parameters", 0, size=(2,), stride=(2,)), "optimizers work on packed tensors"),
+        (case("parameters", 0, data=locked), "read-only"),
+        (case("accumulators", 2, data=locked), "read-only"),
+        (case("parameters", 1, data=memory[2:6]), "share memory"),
+        (case("gradients", 1, data=memory[4:8]), "share memory"),
+        (case("accumulators", 1, data=memory[16:20]), "share memory"),
+        (case("gradients", 0, data=np.zeros(4)), "holds float64 items"),
+        (good() | {"accumulators": None}, r"accumulators is NULL, but this step needs 4 \(2 for each of 2 parameters"),
+        (good() | {"gradients": None}, "gradients is NULL"),
+        (good() | {"accumulators": good()["accumulators"][:3]}, "accumulators has 3 entries, but this step needs 4"),
+        (good() | {"gradients": [None, None]}, r"gradients\[0\] is NULL"),
+    ]  # fmt: skip
+    with bn.engine(engine):
+        for lists, message in cases:
+            assert capi.BNNSOptimizerStep(2, p, 2, **lists) == -1, message
+            assert bn.last_error() is not None
+            import re
+
+            assert re.search(message, str(bn.last_error())), bn.last_error()
+            np.testing.assert_array_equal(memory, before)
+        assert capi.BNNSOptimizerStep(2, p, -1, **good()) == -1
+        assert capi.BNNSOptimizerStep(13, p, 2, **good()) == -1
+        assert "function is 13" in str(bn.last_error())
+        assert capi.BNNSOptimizerStep(1, p, 2, **good()) == -1
+        assert "reads a BNNSOptimizerSGDMomentumFields" in str(bn.last_error())
+        assert capi.BNNSOptimizerStep(2, None, 2, **good()) == -1
+        np.testing.assert_array_equal(memory, before)
+        for bad in (
+            good() | {"parameters": [memory[:4]] * 2},
+            good() | {"parameters": 3},
+            good() | {"gradients": "ab"},
+        ):
+            with pytest.raises(TypeError):
+                capi.BNNSOptimizerStep(2, p, 2, **bad)
+        with pytest.raises(TypeError):
+            capi.BNNSOptimizerStep(2, capi.BNNSFilterParameters(), 2, **good())
+        with pytest.raises(TypeError):
+            capi.BNNSOptimizerStep(2, p, 2.0, **good())  # type: ignore[arg-type]
+        np.testing.assert_array_equal(memory, before)
+        assert capi.BNNSOptimizerStep(2, p, 2, **good()) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Classes
+
+SETTINGS: list[tuple[Any, dict[str, Any]]] = [
+    (bn.SGDMomentumOptimizer, {}),
+    (bn.SGDMomentumOptimizer, {"momentum": 0.8, "uses_nesterov_momentum": True}),
+    (bn.SGDMomentumOptimizer, {"momentum": 0.8, "uses_nestrov_momentum": True,
+                               "sgd_momentum_variant": bn.SGDMomentumVariant.VARIANT_2}),
+    (bn.SGDMomentumOptimizer, {"clips_gradients_to": (-0.5, 0.25)}),
+    (bn.SGDMomentumOptimizer, {"momentum": 0.5, "gradient_clipping": bn.GradientClipping.by_norm(threshold=0.5)}),
+    (bn.AdamOptimizer, {"clips_gradients_to": (-0.5, 0.5), "regularization_scale": 0.01,
+                        "regularization_function": bn.RegularizationFunction.L2}),
+    (bn.AdamOptimizer, {"uses_ams_grad": True, "beta1": 0.5}),
+    (bn.AdamOptimizer, {"gradient_clipping": bn.GradientClipping.by_global_norm(threshold=0.7)}),
+    (bn.AdamOptimizer, {"gradient_clipping": bn.GradientClipping.by_global_norm(threshold=0.7, global_norm=3.0),
+                        "uses_amsgrad": True}),
+    (bn.AdamWOptimizer, {"weight_decay": 0.2}),
+    (bn.AdamWOptimizer, {"weight_decay": 0.2, "uses_ams_grad": True,
+                         "gradient_clipping": bn.GradientClipping.by_value(bounds=(-1, 1))}),
+    (bn.RMSPropOptimizer, {"epsilon": 0.1}),
+    (bn.RMSPropOptimizer, {"epsilon": 0.1, "centered": True, "momentum": 0.5, "gradient_scale": 2.0}),
+    (bn.RMSPropOptimizer, {"regularization_function": bn.RegularizationFunction.L1, "regularization_scale": 0.1,
+                           "gradient_clipping": bn.GradientClipping.none()}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("described_tensors", [False, True])
+@pytest.mark.parametrize("which", range(len(SETTINGS)))
+def test_classes(which: int, described_tensors: bool, engine: str) -> None:
+    kind, settings = SETTINGS[which]
+    optimizer = kind(learning_rate=0.05, **settings)
+    function = int(optimizer.bnns_optimizer_function)
+    shapes = [(3, 4), (5,), (2, 3, 1, 2), ()] if not described_tensors else [(3, 4), (5,)]
+    rng = np.random.default_rng(which)
+    w = [np.asarray(rng.standard_normal(s), np.float32) for s in shapes]
+    states = optimizer.zero_accumulators(w)
+    assert len(states) == len(w) * optimizer.accumulator_count_multiplier
+    exact, exact_states = [a.astype(np.float64) for a in w], [a.astype(np.float64) for a in states]
+    for _ in range(4):
+        g = [np.asarray(rng.standard_normal(s), np.float32) for s in shapes]
+        p = optimizer.bnns_fields
+        tensors = [[flat(a) for a in group] if described_tensors else group for group in (w, g, states)]
+        with bn.engine(engine):
+            optimizer.step(*tensors)
+        exact = [np.atleast_1d(a) for a in exact]
+        exact_states = [np.atleast_1d(a) for a in exact_states]
+        written_out(function, p, exact, [np.atleast_1d(a.astype(np.float64)) for a in g], exact_states)
+        if hasattr(optimizer, "time_step"):
+            optimizer.time_step += 1
+        optimizer.learning_rate *= 0.9
+    for a, b in zip((*w, *states), (*exact, *exact_states), strict=True):
+        np.testing.assert_allclose(np.atleast_1d(a), b, rtol=1e-4, atol=1e-5)
+
+
+def flat(a: Any) -> capi.BNNSNDArrayDescriptor:
+    layout = {1: VECTOR, 2: capi.BNNSDataLayout2DFirstMajor}[a.ndim]
+    return capi.BNNSNDArrayDescriptor(layout=layout, size=a.shape, data=a, data_type=capi.BNNSDataTypeFloat32)
+
+
+def test_functions_and_attributes_of_classes() -> None:
+    f = capi.BNNSOptimizerFunction
+    norm = bn.GradientClipping.by_norm(threshold=1.0)
+    assert bn.AdamOptimizer(0.1).bnns_optimizer_function == f.BNNSOptimizerFunctionAdam
+    assert bn.AdamOptimizer(0.1, uses_ams_grad=True).bnns_optimizer_function == f.BNNSOptimizerFunctionAdamAMSGrad
+    assert bn.AdamWOptimizer(0.1).bnns_optimizer_function == f.BNNSOptimizerFunctionAdamWWithClipping
+    rms = bn.RMSPropOptimizer(0.1, centered=True, momentum=0.1, gradient_clipping=norm)
+    assert rms.bnns_optimizer_function == f.BNNSOptimizerFunctionRMSPropWithClipping
+    assert rms.accumulator_count_multiplier == 3
+    rms.centered = False
+    assert rms.accumulator_count_multiplier == 2
+    assert "centered=False" in repr(rms)
+    assert bn.SGDMomentumOptimizer(0.1).accumulator_count_multiplier == 0
+    with pytest.raises(bn.OptimizerStepError, match="both given"):
+        bn.AdamOptimizer(0.1, clips_gradients_to=(-1, 1), gradient_clipping=norm)
+    for name, value in [("learning_rate", "fast"), ("beta1", None), ("uses_ams_grad", 1), ("gradient_clipping", 3),
+                        ("clips_gradients_to", 1.0), ("regularization_function", 2)]:  # fmt: skip
+        with pytest.raises(bn.OptimizerStepError, match=f"AdamOptimizer: {name} must be") as caught:
+            bn.AdamOptimizer(**({"learning_rate": 0.1} | {name: value}))
+        assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_bad_steps_of_classes(engine: str) -> None:
+    optimizer = bn.AdamOptimizer(0.1)
+    w = [np.ones((2, 3), np.float32), np.ones(4, np.float32)]
+    g, states = [np.ones_like(a) for a in w], optimizer.zero_accumulators(w)
+    locked = np.zeros(4, np.float32)
+    locked.flags.writeable = False
+    cases = [
+        ((w, g[:1], states), "2 parameters, but 1 gradients", ValueError),
+        ((w, g, states[:3]), r"accumulators has 3 entries, but 2 parameters need 4 \(2 for each", ValueError),
+        ((w, g, ()), "accumulators has 0 entries", ValueError),
+        ((w, [g[0].T, g[1]], states), r"gradients\[0\] has shape \(3, 2\), but parameters\[0\] has \(2, 3\)", ValueError),
+        ((w, [g[0], g[1].astype(np.float64)], states), r"gradients\[1\] is float64", TypeError),
+        (([w[0], np.ones(8, np.float32)[::2]], g, states), r"parameters\[1\] of shape \(4,\) is not C-contiguous", ValueError),
+        (([w[0], locked], g, states), "read-only", ValueError),
+        (([w[0], w[1]], g, [*states[:3], states[1]]), "share memory", ValueError),
+        (([w[0], None], g, states), r"parameters\[1\] is None", ValueError),
+        ((w[0], g, states), "must be a list", TypeError),
+        ((w, g, states, 3), "filter_parameters must be", TypeError),
+    ]  # fmt: skip
+    with bn.engine(engine):
+        for arguments, message, kind in cases:
+            with pytest.raises(bn.OptimizerStepError, match=message) as caught:
+                optimizer.step(*arguments)
+            assert isinstance(caught.value, kind)
+        for name, value in [("time_step", 0), ("beta1", 1.0), ("epsilon", math.nan)]:
+            broken = bn.AdamOptimizer(0.1)
+            setattr(broken, name, value)
+            with pytest.raises(bn.OptimizerStepError, match=name):
+                broken.step(w, g, states)
+        with pytest.raises(bn.InvalidDescriptorError, match="data is None"):
+            optimizer.step([bn.Shape.vector(4).descriptor()], [g[1]], states[1::2])
+        for a in (*w, *g):
+            assert np.all(a == 1.0)
+        for a in states:
+            assert not a.any()
+        optimizer.step(w, [g[0].T.copy().T, g[1]], states)  # a gradient that is not contiguous is copied
+        assert np.all(w[0] < 1.0)
+
+
+def test_empty_arrays() -> None:
+    optimizer = bn.AdamOptimizer(0.1)
+    w = [np.ones(2, np.float32), np.ones((0, 3), np.float32)]
+    states = optimizer.zero_accumulators(w)
+    for engine in ENGINES:
+        with bn.engine(engine):
+            optimizer.step(w, [np.ones_like(a) for a in w], states)
+            optimizer.step([], [], [])
+    assert np.all(w[0] < 1.0)
