@@ -24,6 +24,7 @@ import embedding
 import fully_connected
 import fused
 import loss
+import lstm
 import matmul
 import memory
 import normalization
@@ -46,6 +47,7 @@ CASES = (
     pooling,
     embedding,
     matmul,
+    lstm,
     attention,
     normalization,
     fused,

@@ -67,6 +67,8 @@ HERE = {
     "padding_constant": ("pad.Constant.fwd", "fn.BNNSFilterCreateLayerPadding"),
     "resize_nearest_2x": ("resize.Nearest.fwd", "fn.BNNSFilterCreateLayerResize"),
     "crop_resize": ("direct.cropresize", "crop.sampling.OffsetCorners", "crop.box.CenterSizeWidthFirst"),
+    "lstm_scalar": ("lstm.cell", "fn.BNNSDirectApplyLSTMBatchTrainingCaching"),
+    "lstm_scalar_backward": ("lstm.bwd.dx", "lstm.bwd.dW_input", "fn.BNNSDirectApplyLSTMBatchBackward"),
     "quantize": ("quant.Quantize", "fn.BNNSDirectApplyQuantizer"),
     "dequantize": ("quant.Dequantize", "fn.BNNSDirectApplyQuantizer"),
     "sgd_plain": ("opt.SGDMomentum",),
@@ -85,7 +87,7 @@ HERE = {
 LATER = {
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
     "reduction": ["reduction_sum", "reduction_max_width"],
-    "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
+    "attention": ["mha_scalar", "mha_scalar_backward"],
     "direct functions": [
         "compare_greater",
         "tile_reversed_axes",
@@ -482,6 +484,57 @@ def test_crop_resize(case: dict[str, Any], engine: str) -> None:
     with openbnns.engine(engine):
         succeed(capi.BNNSCropResize(p, x, roi, tensor(setup["o"]).descriptor(y)))
     close(y, case, "y")
+
+
+def scalar_lstm(case: dict[str, Any], memory: dict[str, np.ndarray[Any, Any]]) -> capi.BNNSLayerParametersLSTM:
+    """An LSTM of one unit; ``memory`` has the data of x, y, h1, c1 and of a weight per gate."""
+
+    def at(name: str) -> capi.BNNSNDArrayDescriptor:
+        return capi.BNNSNDArrayDescriptor(data=memory.get(name), data_type=FLOAT32)
+
+    gates = {
+        f"{gate}_gate": capi.BNNSLSTMGateDescriptor(iw_desc=(at(f"w_{gate}"),), hw_desc=at(f"u_{gate}"))
+        for gate in ("input", "forget", "candidate", "output")
+    }
+    setup = setup_of(case)
+    return capi.BNNSLayerParametersLSTM(
+        input_size=setup["input_size"], hidden_size=setup["hidden_size"], batch_size=setup["batch"],
+        num_layers=setup["layers"], seq_len=setup["seq"], lstm_flags=capi.BNNSLayerFlagsLSTMDefaultActivations,
+        input_descriptor=capi.BNNSLSTMDataDescriptor(data_desc=at("x")),
+        output_descriptor=capi.BNNSLSTMDataDescriptor(data_desc=at("y"), hidden_desc=at("h1"), cell_state_desc=at("c1")),
+        **gates,
+    )  # fmt: skip
+
+
+def scalar_lstm_inputs() -> dict[str, np.ndarray[Any, Any]]:
+    gates = ("input", "forget", "candidate", "output")
+    inputs = OBSERVED["lstm_scalar"]["inputs"]
+    memory = {name: floats([inputs[name]]) for name in ("x", *(f"w_{gate}" for gate in gates))}
+    return memory | {f"u_{gate}": floats([0.0]) for gate in gates}
+
+
+@observed("lstm_scalar")
+def test_lstm(case: dict[str, Any], engine: str) -> None:
+    memory = scalar_lstm_inputs() | {name: floats([np.nan]) for name in ("y", "h1", "c1")}
+    with openbnns.engine(engine):
+        succeed(capi.BNNSDirectApplyLSTMBatchTrainingCaching(scalar_lstm(case, memory), None, None, 0))
+    close(memory["h1"], case, "h1")
+    close(memory["y"], case, "h1")
+    close(memory["c1"], case, "c1")
+
+
+@observed("lstm_scalar_backward")
+def test_lstm_backward(case: dict[str, Any], engine: str) -> None:
+    i = case["inputs"]
+    params = scalar_lstm(case, scalar_lstm_inputs())
+    expected = case["expected"]
+    results = {name: floats([np.nan]) for name in ("x", "w_input", "w_forget", "w_candidate", "w_output")}
+    arriving = {"y": floats([i["dy"]]), "h1": floats([i["dh"]]), "c1": floats([i["dc"]])}
+    with openbnns.engine(engine):
+        delta = scalar_lstm(case, results | arriving)
+        succeed(capi.BNNSDirectApplyLSTMBatchBackward(params, delta, None, None, 0))
+    for name, values in results.items():
+        np.testing.assert_allclose(values, [expected[f"d{name}"]], rtol=0, atol=case["tol"])
 
 
 @observed("sgd_plain", "sgd_variant1_two_steps")

@@ -20,13 +20,10 @@ FUNCTIONS: dict[str, dict[str, Any]] = json.loads(
 LATER: set[str] = {
     "BNNSBandPart",
     "BNNSCompareTensor",
-    "BNNSComputeLSTMTrainingCacheCapacity",
     "BNNSCopy",
     "BNNSCreateNearestNeighbors",
     "BNNSDestroyNearestNeighbors",
     "BNNSDirectApplyInTopK",
-    "BNNSDirectApplyLSTMBatchBackward",
-    "BNNSDirectApplyLSTMBatchTrainingCaching",
     "BNNSDirectApplyReduction",
     "BNNSDirectApplyTopK",
     "BNNSFilterCreateLayerReduction",

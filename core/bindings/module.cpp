@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/lstm_call.h"
 #include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
@@ -108,6 +109,48 @@ std::shared_ptr<Plan> quantization(bool dequantizes, int from, int to, const Int
                                    const std::vector<double>& bounds) {
   return kernels().make_quantization({dequantizes, static_cast<NumberType>(from), static_cast<NumberType>(to),
                                       sizes.at(0), sizes.at(1), sizes.at(2), per_sample, bounds.at(0), bounds.at(1)});
+}
+
+using Activations = std::vector<Activation>;
+
+// sizes: steps, batch, inputs, hidden, layers, directions, then for each gate the layers of its first piece of input
+// weights.
+std::shared_ptr<LstmPlan> lstm(const Ints& sizes, bool default_activations, const Activations& activations,
+                               const Activations& slopes, float dropout, const Ints& batch_sizes, uint64_t signature) {
+  LstmShape s{};
+  s.steps = sizes.at(0), s.batch = sizes.at(1), s.inputs = sizes.at(2);
+  s.hidden = sizes.at(3), s.layers = sizes.at(4), s.directions = sizes.at(5);
+  for (size_t gate = 0; gate < 4; gate++) s.first_layers[gate] = sizes.at(6 + gate);
+  s.default_activations = default_activations;
+  for (size_t k = 0; k < 5; k++) {
+    s.activation[k] = activation_spec(activations.at(k));
+    s.slope[k] = activation_spec(slopes.at(k));
+  }
+  s.dropout = dropout;
+  s.batch_sizes = batch_sizes;
+  s.signature = signature;
+  return kernels().make_lstm(s);
+}
+
+// Runs an LSTM on addresses that the caller has checked, 0 for absent tensors.
+void run_lstm(LstmPlan& plan, bool backward, const std::vector<uintptr_t>& tensors,
+              const std::vector<uintptr_t>& gradients, uint32_t accumulate, uintptr_t cache, uint64_t seed,
+              uint64_t draw, int threads) {
+  LstmCall call;
+  for (size_t i = 0; i < kLstmTensors; i++) {
+    call.tensor[i] = reinterpret_cast<float*>(tensors.at(i));
+    if (backward) call.gradient[i] = reinterpret_cast<float*>(gradients.at(i));
+  }
+  call.accumulate = accumulate;
+  call.cache = reinterpret_cast<float*>(cache);
+  call.seed = seed;
+  call.draw = draw;
+  call.threads = threads > 0 ? threads : max_threads();
+  nb::gil_scoped_release unlocked;
+  if (backward)
+    plan.backward(call);
+  else
+    plan.forward(call);
 }
 
 std::shared_ptr<Plan> dropout(float rate, uint64_t seed, const Ints& size, const std::vector<bool>& shared,
@@ -283,6 +326,16 @@ NB_MODULE(_core, m) {
         "yolo_readings"_a);
   m.def("embedding", &embedding, "sizes"_a, "index_bytes"_a, "padding"_a, "max_norm"_a, "norm_type"_a, "readings"_a);
   m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
+  nb::class_<LstmPlan>(m, "LstmPlan").def("cache_bytes", &LstmPlan::cache_bytes);
+  m.def("lstm", &lstm, "sizes"_a, "default_activations"_a, "activations"_a, "slopes"_a, "dropout"_a, "batch_sizes"_a,
+        "signature"_a);
+  m.def("run_lstm", &run_lstm, "plan"_a, "backward"_a, "tensors"_a, "gradients"_a, "accumulate"_a, "cache"_a, "seed"_a,
+        "draw"_a, "threads"_a);
+  m.def("lstm_key", &lstm_key, "params"_a, "delta"_a.none(), "variant"_a);
+  m.def("register_lstm", &register_lstm, "key"_a, "plan"_a, "bytes"_a);
+  m.def("forget_lstm", &forget_lstm);
+  m.def("fast_lstm", &fast_lstm, "params"_a, "delta"_a.none(), "cache"_a.none(), "capacity"_a, "variant"_a, "seed"_a,
+        "draw"_a, "threads"_a);
   m.def("dropout", &dropout, "rate"_a, "seed"_a, "size"_a, "shared"_a, "batch_shared"_a);
   m.def("permute", &permute, "size"_a, "permutation"_a, "item_bytes"_a);
   m.def("padding", &padding, "mode"_a, "size"_a, "before"_a, "after"_a, "item_bytes"_a, "value"_a);

@@ -21,6 +21,7 @@ void optimizer_step(const OptimizerRule& rule, const OptimizerTensor* tensors, i
 void clip_by_global_norm(const ClippedTensor* tensors, int64_t count, double max_norm, double use_norm, int threads);
 void random_fill(const RandomFill& fill, int threads);
 std::unique_ptr<Plan> make_embedding(const EmbeddingShape& shape);
+std::unique_ptr<LstmPlan> make_lstm(const LstmShape& shape);
 std::unique_ptr<Plan> make_quantization(const QuantizationShape& shape);
 std::unique_ptr<Plan> make_fused(std::shared_ptr<Plan> first, const FusedShape& shape,
                                  const ActivationSpec& activation);

@@ -39,6 +39,7 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
     t.make_resize = isa::make_resize;
     t.make_crop_resize = isa::make_crop_resize;
     t.make_attention = isa::make_attention;
+    t.make_lstm = isa::make_lstm;
     return t;
   }();
   return table;

@@ -56,6 +56,11 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .lstm import (
+    BNNSComputeLSTMTrainingCacheCapacity,
+    BNNSDirectApplyLSTMBatchBackward,
+    BNNSDirectApplyLSTMBatchTrainingCaching,
+)
 from .matmul import (
     BNNSDirectApplyBroadcastMatMul,
     BNNSFilterCreateLayerBroadcastMatMul,
@@ -101,6 +106,7 @@ __all__ = [
     "BNNSApplyMultiheadAttentionBackward",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSComputeLSTMTrainingCacheCapacity",
     "BNNSClipByGlobalNorm",
     "BNNSClipByNorm",
     "BNNSClipByValue",
@@ -111,6 +117,8 @@ __all__ = [
     "BNNSDataLayoutGetRank",
     "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyLSTMBatchBackward",
+    "BNNSDirectApplyLSTMBatchTrainingCaching",
     "BNNSDirectApplyQuantizer",
     "BNNSDirectApplyBroadcastMatMul",
     "BNNSFilterApply",

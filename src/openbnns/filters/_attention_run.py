@@ -72,7 +72,7 @@ class NativeCall:
     def run(self, *, backward: bool) -> None:
         places = [(slot, address, stride) for slot, (address, stride) in self._places.items()]
         engines._core.run(
-            self.filter.plan, backward, self.batch, places, self.accumulate, self.filter.threads, self._extra
+            self.filter.plan, backward, self.batch, places, self.accumulate, self.filter.threads, extra=self._extra
         )
 
 

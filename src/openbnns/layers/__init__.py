@@ -37,6 +37,7 @@ from .fused import (
 )
 from .gram import GramLayer
 from .loss import LossLayer, LossResult
+from .lstm import LSTMGradients, LSTMLayer, LSTMResult
 from .matmul import (
     BroadcastMatrixMultiplyLayer,
     apply_matrix_multiplication,
@@ -89,6 +90,9 @@ __all__ = [
     "InputGradient",
     "InputGradients",
     "InputGradients3",
+    "LSTMGradients",
+    "LSTMLayer",
+    "LSTMResult",
     "Layer",
     "LossLayer",
     "LossResult",
