@@ -78,6 +78,7 @@ class Operation:
 
     keeps_inputs = True
     keeps_output = False
+    random = False  # draws random numbers in training
 
     def __init__(self, inputs: Sequence[Value], output: Value, parameters: Sequence[Parameter] = ()) -> None:
         self.inputs = list(inputs)
@@ -87,6 +88,9 @@ class Operation:
 
     def prepare(self) -> None:
         """Make what does not depend on the batch size, once all fusing is done."""
+
+    def reseed(self, seed: int, step: int, index: int) -> None:
+        """Make the next forward pass draw what follows from these numbers, if the operation draws at all."""
 
     def fuse(self, following: Operation) -> bool:
         """Take over the work of the operation that alone reads this one's output; False if that cannot be."""

@@ -40,6 +40,7 @@ class Program:
             step.forward([self._array(v) for v in step.inputs], self._array(step.output), training)
             for step in self._steps
         ]
+        self._random = [step for step in self._steps if step.random]
         self._backward: list[Call] = []
         self.output_gradient: Array | None = None
         self.input_gradients: list[Array | None] = []
@@ -156,6 +157,20 @@ class Program:
         for call in self._forward:
             call()
         return self.output
+
+    def seed(self, seed: int, step: int) -> None:
+        """Make the random choices of the next forward pass a function of these two numbers alone."""
+        for index, operation in enumerate(self._random):
+            operation.reseed(seed, step, index)
+
+    def first_not_finite(self, network: Any) -> str:
+        """Path and kind of the first layer that gives NaN or infinity for the present inputs; "" if none does."""
+        paths = {id(module): path for path, module in network.named_modules()}
+        for step, call in zip(self._steps, self._forward, strict=True):
+            call()
+            if not np.isfinite(self._array(step.output)).all():
+                return ", ".join(f"{paths.get(id(m), '')} ({type(m).__name__})" for m in step.modules)
+        return ""
 
     def backward(self) -> None:
         """Compute all gradients from ``output_gradient``."""

@@ -22,6 +22,7 @@ class BoundLoss:
         self._rows = output.reshape(-1, width)
         self._gradient: Any = None if gradient is None else gradient.reshape(-1, width)
         self.labels = np.zeros_like(self._rows)
+        self.program: Any = None  # whose output this is
         self._value = np.empty(1, np.float32)
         layer = LossLayer(
             input=Shape.vector(width), loss_function=loss.function(), loss_reduction=LossReduction.REDUCTION_MEAN
