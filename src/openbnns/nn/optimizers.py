@@ -123,7 +123,7 @@ class SGD(Optimizer):
                 regularization_scale=weight_decay,
                 regularization_function=_decay(weight_decay),
                 sgd_momentum_variant=SGDMomentumVariant.VARIANT_1,
-                gradient_clipping=clipping or GradientClipping.none(),
+                gradient_clipping=clipping,
             )
         )
 
@@ -155,7 +155,7 @@ class Adam(Optimizer):
                 epsilon=eps,
                 regularization_scale=weight_decay,
                 regularization_function=_decay(weight_decay),
-                gradient_clipping=clipping or GradientClipping.none(),
+                gradient_clipping=clipping,
                 uses_ams_grad=amsgrad,
             )
         )
@@ -184,7 +184,7 @@ class AdamW(Optimizer):
                 time_step=1,
                 epsilon=eps,
                 weight_decay=weight_decay,
-                gradient_clipping=clipping or GradientClipping.none(),
+                gradient_clipping=clipping,
                 uses_ams_grad=amsgrad,
             )
         )
@@ -214,7 +214,7 @@ class RMSprop(Optimizer):
                 momentum=momentum,
                 regularization_scale=weight_decay,
                 regularization_function=_decay(weight_decay),
-                gradient_clipping=clipping or GradientClipping.none(),
+                gradient_clipping=clipping,
             )
         )
 
