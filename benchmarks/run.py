@@ -19,6 +19,7 @@ from typing import Any
 import activation
 import arithmetic
 import convolution
+import embedding
 import fully_connected
 import loss
 import memory
@@ -32,9 +33,8 @@ from openbnns import runtime
 
 def main() -> int:
     options = _options()
-    cases = [
-        c for module in (convolution, fully_connected, activation, arithmetic, loss, pooling) for c in module.cases()
-    ]
+    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding)
+    cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
     figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
     if options.list:

@@ -41,8 +41,15 @@ INT8 = BNNSDataType.BNNSDataTypeInt8
 UINT8 = BNNSDataType.BNNSDataTypeUInt8
 INT16 = BNNSDataType.BNNSDataTypeInt16
 INT32 = BNNSDataType.BNNSDataTypeInt32
+INT64 = BNNSDataType.BNNSDataTypeInt64
+UINT16 = BNNSDataType.BNNSDataTypeUInt16
+UINT32 = BNNSDataType.BNNSDataTypeUInt32
+UINT64 = BNNSDataType.BNNSDataTypeUInt64
 
-_STORED_AS = {FLOAT32: "f4", FLOAT16: "f2", BFLOAT16: "u2", INT8: "i1", UINT8: "u1", INT16: "i2", INT32: "i4"}
+_STORED_AS = {
+    FLOAT32: "f4", FLOAT16: "f2", BFLOAT16: "u2", INT8: "i1", UINT8: "u1", INT16: "i2", INT32: "i4", INT64: "i8",
+    UINT16: "u2", UINT32: "u4", UINT64: "u8",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

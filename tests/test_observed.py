@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import openbnns
 from cases._base import Act, created, succeed
-from helpers import FLOAT32, VECTOR, Tensor, vector
+from helpers import FLOAT32, INT32, VECTOR, Tensor, vector
 from openbnns import capi
 
 OBSERVED = {
@@ -40,6 +41,11 @@ HERE = {
     "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
     "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
+    "embedding_first_major": ("embed.fwd", "fn.BNNSFilterCreateLayerEmbedding"),
+    "embedding_last_major": ("embed.fwd", "embed.padding"),
+    "embedding_inf_norm": ("embed.maxnorm",),
+    "quantize": ("quant.Quantize", "fn.BNNSDirectApplyQuantizer"),
+    "dequantize": ("quant.Dequantize", "fn.BNNSDirectApplyQuantizer"),
 }
 
 # Families that are not built yet; each moves up when its family arrives.
@@ -62,14 +68,7 @@ LATER = {
         "matmul_direct_broadcast",
         "contraction_transpose",
     ],
-    "reduction, dropout, embedding": [
-        "reduction_sum",
-        "reduction_max_width",
-        "dropout_half",
-        "embedding_first_major",
-        "embedding_last_major",
-        "embedding_inf_norm",
-    ],
+    "reduction, dropout": ["reduction_sum", "reduction_max_width", "dropout_half"],
     "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
     "optimizer, clipping, norms": [
         "sgd_plain",
@@ -84,8 +83,6 @@ LATER = {
         "compute_norm_backward",
     ],
     "direct functions": [
-        "quantize",
-        "dequantize",
         "compare_greater",
         "tile_reversed_axes",
         "tile_workaround",
@@ -352,3 +349,38 @@ def test_pooling_backward(case: dict[str, Any], engine: str) -> None:
             )
         )  # fmt: skip
     close(dx, case, "dx")
+
+
+@observed("embedding_first_major", "embedding_last_major", "embedding_inf_norm")
+def test_embedding(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    y = floats(np.full(len(case["expected"]["y"]), np.nan))
+    p = capi.BNNSLayerParametersEmbedding(
+        i_desc=replace(tensor(setup["i"]), data_type=INT32).descriptor(),
+        o_desc=tensor(setup["o"]).descriptor(),
+        dictionary=tensor(setup["dictionary"]).descriptor(floats(i["dictionary"])),
+        padding_idx=2**64 - 1 if setup["padding_idx"] == "SIZE_MAX" else setup["padding_idx"],
+        max_norm=setup["max_norm"],
+        norm_type=np.inf if setup.get("norm") == "infinity" else 0.0,
+    )
+    with openbnns.engine(engine):
+        made = created(capi.BNNSFilterCreateLayerEmbedding(p))
+        succeed(capi.BNNSFilterApply(made, np.array(i["indices"], np.int32), y))
+    close(y, case, "y")
+
+
+@observed("quantize", "dequantize")
+def test_quantizer(case: dict[str, Any], engine: str) -> None:
+    i, setup = case["inputs"], setup_of(case)
+    kinds = [capi.BNNSDataType[f"BNNSDataType{setup[name]}"] for name in ("i_type", "o_type")]
+    tensors = [vector(len(i["x"]), data_type=kind) for kind in kinds]
+    x, y = (np.zeros(t.count, t.dtype) for t in tensors)
+    x[:] = i["x"]
+    p = capi.BNNSLayerParametersQuantization(
+        axis_mask=setup["axis_mask"], function=capi.BNNSQuantizerFunction[f"BNNSQuantizerFunction{setup['function']}"],
+        i_desc=tensors[0].descriptor(x), o_desc=tensors[1].descriptor(y),
+        scale=vector(1).descriptor(floats(i["scale"])), bias=vector(1).descriptor(floats(i["bias"])),
+    )  # fmt: skip
+    with openbnns.engine(engine):
+        succeed(capi.BNNSDirectApplyQuantizer(p, None, 1, 0, 0))
+    close(y, case, "y")

@@ -41,18 +41,18 @@ struct Held {
   }
 };
 
-// Raw bytes, or items of the wanted type: float32, or unsigned integers of `index_bytes`.
-bool has_items(const Py_buffer& view, int index_bytes) {
+// Raw bytes, or items of the wanted type: float32, or integers of `index_bytes`.
+bool has_items(const Py_buffer& view, const ArgumentSpec& spec) {
   const char* f = view.format ? view.format : "B";
   if (*f == '<' || *f == '=' || *f == '@') f++;
   if (f[0] == '\0' || f[1] != '\0') return false;
   if (*f == 'B' || *f == 'c') return true;
-  if (index_bytes == 0) return *f == 'f' && view.itemsize == 4;
-  return std::strchr("ILQN", *f) && view.itemsize == index_bytes;
+  if (spec.index_bytes == 0) return *f == 'f' && view.itemsize == 4;
+  return std::strchr(spec.index_signed ? "ilqn" : "ILQN", *f) && view.itemsize == spec.index_bytes;
 }
 
 // Address and room of a buffer or a plain address; false when the argument is neither in the simple form.
-bool memory_of(PyObject* object, bool writable, int index_bytes, Held& held, float*& address, int64_t& bytes) {
+bool memory_of(PyObject* object, const ArgumentSpec& spec, Held& held, float*& address, int64_t& bytes) {
   if (PyLong_Check(object)) {
     if (PyBool_Check(object)) return false;
     long long number = PyLong_AsLongLong(object);  // addresses fill the positive half: NULL and the rest are mistakes
@@ -63,10 +63,10 @@ bool memory_of(PyObject* object, bool writable, int index_bytes, Held& held, flo
   }
   if (!PyObject_CheckBuffer(object)) return false;
   Py_buffer& view = held.view[held.count];
-  int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+  int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (spec.output ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(object, &view, flags) != 0) return PyErr_Clear(), false;
   held.count++;
-  if (!has_items(view, index_bytes)) return false;
+  if (!has_items(view, spec)) return false;
   address = static_cast<float*>(view.buf);
   bytes = view.len;
   return true;
@@ -190,7 +190,7 @@ bool FastCall::bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, 
   }
   float* address;
   int64_t bytes;
-  if (!memory_of(object, spec.output, spec.index_bytes, binding.held, address, bytes)) return false;
+  if (!memory_of(object, spec, binding.held, address, bytes)) return false;
 
   const int64_t samples = spec.batched ? batch : 1, width = spec.index_bytes ? spec.index_bytes : 4;
   if (stride == 0 || !spec.batched) stride = spec.count;

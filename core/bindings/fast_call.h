@@ -36,6 +36,7 @@ struct ArgumentSpec {
   int index_bytes = 0;      // 4 or 8: the elements are unsigned integers of that many bytes, not floats
   int64_t index_limit = 0;  // inputs: indices must be below, or have all bits set if that stands for "none"
   bool index_none = false;
+  bool index_signed = false;  // the buffer holds signed integers; none of them may be negative
 };
 
 // A tensor that is the same at every call (weights, bias): slot, address, number of elements.

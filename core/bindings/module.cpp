@@ -93,6 +93,20 @@ std::shared_ptr<Plan> loss(int function, int reduction, int64_t width, const std
   return kernels().make_loss(s);
 }
 
+// sizes: positions, entries, item; readings: item_major, by_frequency, renormalizes_in_place.
+std::shared_ptr<Plan> embedding(const Ints& sizes, int index_bytes, int64_t padding, float max_norm, float norm_type,
+                                const std::vector<bool>& readings) {
+  return kernels().make_embedding({sizes.at(0), sizes.at(1), sizes.at(2), index_bytes, readings.at(0), padding,
+                                   max_norm, norm_type, readings.at(1), readings.at(2)});
+}
+
+// sizes: outer, length, inner of one sample; bounds: smallest and largest integer.
+std::shared_ptr<Plan> quantization(bool dequantizes, int from, int to, const Ints& sizes, bool per_sample,
+                                   const std::vector<double>& bounds) {
+  return kernels().make_quantization({dequantizes, static_cast<NumberType>(from), static_cast<NumberType>(to),
+                                      sizes.at(0), sizes.at(1), sizes.at(2), per_sample, bounds.at(0), bounds.at(1)});
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
          uint32_t accumulate, int threads) {
@@ -113,7 +127,7 @@ void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
                       uint32_t unless, uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride,
-                      int index_bytes, int64_t index_limit, bool index_none) {
+                      int index_bytes, int64_t index_limit, bool index_none, bool index_signed) {
   return {slot,        static_cast<ArgumentKind>(kind),
           strided,     batched,
           output,      count,
@@ -121,7 +135,7 @@ ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool outpu
           may_equal,   layout,
           size,        stride,
           index_bytes, index_limit,
-          index_none};
+          index_none,  index_signed};
 }
 
 }  // namespace
@@ -135,7 +149,7 @@ NB_MODULE(_core, m) {
   nb::class_<ArgumentSpec>(m, "ArgumentSpec");
   m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a,
         "unless"_a, "may_equal"_a, "layout"_a, "size"_a, "stride"_a, "index_bytes"_a = 0, "index_limit"_a = 0,
-        "index_none"_a = false);
+        "index_none"_a = false, "index_signed"_a = false);
   nb::class_<FastCall>(m, "FastCall")
       .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int>(),
            "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a)
@@ -153,6 +167,8 @@ NB_MODULE(_core, m) {
         "padding_wins"_a, "wide_indices"_a, "activation"_a);
   m.def("loss", &loss, "function"_a, "reduction"_a, "width"_a, "numbers"_a, "readings"_a, "yolo"_a, "yolo_scales"_a,
         "yolo_readings"_a);
+  m.def("embedding", &embedding, "sizes"_a, "index_bytes"_a, "padding"_a, "max_norm"_a, "norm_type"_a, "readings"_a);
+  m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);

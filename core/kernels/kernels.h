@@ -97,6 +97,31 @@ struct LossShape {
   YoloShape yolo;
 };
 
+// Slots of one-input filters; x holds indices instead of floats: [positions], unsigned, all below `entries`.
+// w and dw: [entries][item], y and dy: [positions][item]; with item_major [item][entries] and [item][positions].
+struct EmbeddingShape {
+  int64_t positions, entries, item;
+  int index_bytes;  // 4 or 8
+  bool item_major = false;
+  int64_t padding = -1;                // entry that reads as zeros and has no gradient; -1: none
+  float max_norm = 0;                  // entries with a larger p-norm are scaled down to it; 0: none are
+  float norm_type = 2;                 // p, infinity included
+  bool by_frequency = false;           // the gradient of an entry is divided by the number of its lookups
+  bool renormalizes_in_place = false;  // max_norm scales the entries of w that are looked up, not what is read
+};
+
+enum class NumberType { kInt8, kUInt8, kInt16, kUInt16, kInt32, kUInt32, kInt64, kUInt64, kFloat32, kFloat64 };
+
+// One sample is [outer][length][inner]; slots W and B hold scale and bias as floats, each null, or one value (length
+// 1), one per index of `length` (both or none), or with `per_sample` (length 1) one per sample.
+struct QuantizationShape {
+  bool dequantizes = false;
+  NumberType from = NumberType::kFloat32, to = NumberType::kInt8;  // of X and Y; Y is no Float64
+  int64_t outer = 1, length = 1, inner = 1;
+  bool per_sample = false;
+  double low = 0, high = 0;  // bounds of an integer Y, which may be narrower than its type
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -112,6 +137,8 @@ struct Kernels {
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
+  std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
+  std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
 };
 
 const Kernels& kernels_base();

@@ -12,6 +12,8 @@ std::unique_ptr<Plan> make_activation(const ActivationShape& shape, const Activa
 std::unique_ptr<Plan> make_arithmetic(const ArithmeticShape& shape, const ActivationSpec& activation);
 std::unique_ptr<Plan> make_pooling(const PoolingShape& shape, const ActivationSpec& activation);
 std::unique_ptr<Plan> make_loss(const LossShape& shape);
+std::unique_ptr<Plan> make_embedding(const EmbeddingShape& shape);
+std::unique_ptr<Plan> make_quantization(const QuantizationShape& shape);
 double peak_gflop(int64_t iterations);
 
 }  // namespace OPENBNNS_ISA

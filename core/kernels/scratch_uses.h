@@ -15,6 +15,8 @@ enum ScratchUse {
   kPatches,       // [tap][pixel] matrix of convolutions with few channels
   kActivated,     // dz = dy * f'(y) of the rows in hand
   kPlaneSums,     // bias gradients in the making
+  kLookups,       // positions of an embedding by entry, shared
+  kLookupBounds,  // where those of each entry begin, shared
 };
 
 }  // namespace openbnns

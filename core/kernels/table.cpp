@@ -20,7 +20,9 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::peak_gflop,
                              isa::integer_linear_saturate,
                              isa::make_pooling,
-                             isa::make_loss};
+                             isa::make_loss,
+                             isa::make_embedding,
+                             isa::make_quantization};
   return table;
 }
 

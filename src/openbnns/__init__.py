@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         BinaryArithmeticLayer,
         BinaryLayer,
         ConvolutionLayer,
+        EmbeddingLayer,
         FullyConnectedLayer,
         Gradients,
         InputGradient,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
         UnaryArithmeticLayer,
         UnaryLayer,
         apply_activation,
+        dequantize,
+        quantize,
         skip,
     )
     from .layers.types import (
@@ -104,6 +107,7 @@ __all__ = [
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
+    "EmbeddingLayer",
     "FullyConnectedLayer",
     "Gradients",
     "InputGradient",
@@ -118,6 +122,8 @@ __all__ = [
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "dequantize",
+    "quantize",
     "skip",
     "ActivationFunction",
     "ArithmeticBinaryFunction",

@@ -33,6 +33,7 @@ from .filters._pooling_indices import resolve_index_type
 from .filters._tensors import Caller, Operand, Parameter
 from .filters.activation import ActivationFilter
 from .filters.arithmetic import Arithmetic
+from .filters.embedding import Embedding
 from .filters.loss import Loss
 from .filters.pooling import Pooling
 from .layers._base import Layer
@@ -522,8 +523,44 @@ class _LossSubject(Subject):
         return {"input": dx.read()}
 
 
+class _EmbeddingSubject(Subject):
+    """Embeddings: the gradient of the dictionary; indices are given or drawn, and have none."""
+
+    inputs = ("indices",)
+
+    def __init__(self, filter: Embedding) -> None:
+        self.filter = filter
+        if filter.settings.scale_by_frequency:
+            raise Problem("gradcheck: a gradient divided by the number of lookups is not the derivative.")
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        shape = (BATCH, *self.filter.input.shape)
+        return {"indices": random.integers(0, self.filter.entries, shape).astype(np.float64)}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != 1:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but an embedding has one: the indices.")
+        return {"indices": _checked_input(inputs[0], self.filter.input.shape, "indices")}
+
+    def parameters(self) -> dict[str, Array]:
+        """The dictionary; scaled as it would be read, since the scale of a maximum norm is not differentiated."""
+        return {"dictionary": self.filter.weights.read(np.float64)}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        return self.filter.look_up(values["indices"].astype(np.int64), values["dictionary"], limited=False)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(values["indices"])
+        x, dy, dw = _Tensor(f.input, batch), _Tensor(f.output, batch), _Tensor(f.weights, 1)
+        f.input.bind("gradcheck", x.memory, batch, 0, output=True).write_integers(values["indices"].astype(np.int64))
+        dy.fill(cotangent)
+        f.apply_backward_batch(_CALLER, batch, x.memory, 0, None, 0, None, 0, dy.descriptor(), 0, dw.descriptor(), None)
+        return {"dictionary": dw.read()}
+
+
 SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Arithmetic: _ArithmeticSubject,
+    Embedding: _EmbeddingSubject,
     Loss: _LossSubject,
     ActivationFilter: _ActivationSubject,
     Pooling: _pooling_subject,

@@ -202,9 +202,26 @@ def read(
     return np.array(numbers, order="C")
 
 
+def read_raw(view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...]) -> NDArray[Any]:
+    """The stored elements themselves as ``(batch, *axes in order)``, each sample C-contiguous; sub-byte ones in bytes.
+
+    A view of the caller's memory when nothing needs moving.
+    """
+    if _is_strided(view):
+        raw = _strided(view, buffer, batch, stride, order, writable=False)
+    else:
+        raw = _elements(view, buffer, (batch - 1) * stride + view.span)[_places(view, batch, stride, order)]
+    return raw if raw[0].flags.c_contiguous and raw.flags.aligned else np.array(raw, order="C")
+
+
 def direct(view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...]) -> NDArray[Any] | None:
     """The output memory itself as a canonical array, or ``None`` when results must be staged."""
-    if view.element is not FLOAT32 or view.layout.blocked32 or batch == 0:
+    return direct_raw(view, buffer, batch, stride, order) if view.element is FLOAT32 else None
+
+
+def direct_raw(view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...]) -> NDArray[Any] | None:
+    """The same for stored elements of any type; ``None`` as well when they share bytes."""
+    if not _is_strided(view) or batch == 0:
         return None
     array = _strided(view, buffer, batch, stride, order, writable=True)
     return array if array[0].flags.c_contiguous and array.flags.aligned else None

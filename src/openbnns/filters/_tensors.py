@@ -94,6 +94,21 @@ class Bound:
             plain, self.buffer, self.batch, self.stride, self.order, numbers.astype(self.view.element.numpy)
         )
 
+    def read_raw(self) -> NDArray[Any]:
+        """The stored elements as ``(batch, *shape)``, whatever they mean; those narrower than a byte one per byte."""
+        raw = staging.read_raw(self.view, self.buffer, self.batch, self.stride, self.order)
+        return raw if raw.shape[1:] == self.shape else raw.reshape(self.batch, *self.shape)
+
+    def direct_raw(self) -> NDArray[Any] | None:
+        """The output memory as a canonical array of stored elements that kernels may write, or ``None``."""
+        array = staging.direct_raw(self.view, self.buffer, self.batch, self.stride, self.order)
+        return array if array is not None and array.shape[1:] == self.shape else None
+
+    def write_raw(self, stored: NDArray[Any]) -> None:
+        """Store elements as they are."""
+        shape = (self.batch, *(self.view.size[a] for a in self.order))
+        staging.write_raw(self.view, self.buffer, self.batch, self.stride, self.order, stored.reshape(shape))
+
     def direct(self) -> NDArray[Any] | None:
         """The output memory as a canonical array that kernels may write, or ``None``."""
         array = staging.direct(self.view, self.buffer, self.batch, self.stride, self.order)
@@ -294,6 +309,13 @@ class Parameter:
         if self.fixed is not None:
             return self.fixed.astype(dtype, copy=False)
         return np.asarray(self._bound.read(dtype)[0])
+
+    def write(self, values: NDArray[Any]) -> None:
+        """Replace the values, in the filter's copy or in the caller's memory, which must be writable."""
+        if self.fixed is not None:
+            self.fixed[...] = values
+        else:
+            self._bound.write(values[None])
 
     def bind_delta(self, who: str, descriptor: Any) -> Bound:
         """Check the descriptor of this parameter's gradient."""

@@ -8,9 +8,11 @@ from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .convolution import ConvolutionLayer
+from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
 from .pooling import PoolingGradients, PoolingLayer
+from .quantization import dequantize, quantize
 
 __all__ = [
     "ActivationGradients",
@@ -18,6 +20,7 @@ __all__ = [
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
+    "EmbeddingLayer",
     "FullyConnectedLayer",
     "Gradients",
     "InputGradient",
@@ -32,5 +35,7 @@ __all__ = [
     "UnaryArithmeticLayer",
     "UnaryLayer",
     "apply_activation",
+    "dequantize",
+    "quantize",
     "skip",
 ]

@@ -83,7 +83,7 @@ def _norm(rows: Array, p: float) -> Array:
         return largest
     unit = np.where(largest > 0.0, largest, 1.0)
     norm: Array = unit * np.sum((np.abs(rows) / unit[:, np.newaxis]) ** p, axis=1) ** (1.0 / p)
-    return norm
+    return np.where(np.isinf(largest), largest, norm)
 
 
 def _per_entry(values: Array, like: Array) -> Array:

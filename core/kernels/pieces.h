@@ -1,0 +1,36 @@
+// Rows of elements cut into pieces of work that are large enough for a thread and depend on the shape alone.
+#pragma once
+#include <algorithm>
+
+#include "runtime/dynamic_items.h"
+#include "runtime/plan.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// Elements of one piece, and how many a call needs before a second thread pays.
+constexpr int64_t kPiece = 16384, kManyElements = 32768;
+
+inline int workers_for(const Call& call, int64_t elements) { return elements < kManyElements ? 1 : call.threads; }
+
+// body(row, first, count) for elements first .. first + count - 1 of every row 0 .. rows - 1 of `length` elements.
+template <class Body>
+void for_each_piece(const Call& call, int64_t rows, int64_t length, Body body) {
+  const int workers = workers_for(call, rows * length);
+  if (length >= kPiece) {
+    const int64_t pieces = (length + kPiece - 1) / kPiece;
+    dynamic_items(workers, rows * pieces, [&](int64_t item) {
+      int64_t first = item % pieces * kPiece;
+      body(item / pieces, first, std::min(kPiece, length - first));
+    });
+    return;
+  }
+  const int64_t together = kPiece / length;  // short rows share a piece
+  dynamic_items(workers, (rows + together - 1) / together, [&](int64_t item) {
+    for (int64_t row = item * together, end = std::min(rows, row + together); row < end; row++)
+      body(row, int64_t{0}, length);
+  });
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

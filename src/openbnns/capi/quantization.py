@@ -1,0 +1,48 @@
+"""Quantization under its C name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Problem, record
+from ..filters._tensors import Caller
+from ..filters.quantization import Quantization
+from ._calls import check_filter_params, out_of_memory
+from .structs import BNNSFilterParameters, BNNSLayerParametersQuantization
+
+
+def BNNSDirectApplyQuantizer(
+    layer_params: BNNSLayerParametersQuantization | Any,
+    filter_params: BNNSFilterParameters | None,
+    batch_size: int,
+    input_stride: int,
+    output_stride: int,
+) -> int:
+    """Quantize or dequantize a batch in one call; data pointers come from the descriptors.
+
+    Quantize is y = saturate(round(scale * x + bias)), Dequantize y = (x - bias) / scale.
+    """
+    who = "BNNSDirectApplyQuantizer"
+    if layer_params is None:
+        return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersQuantization."))
+    if not isinstance(layer_params, BNNSLayerParametersQuantization):
+        raise TypeError(
+            f"{who}: layer_params must be a BNNSLayerParametersQuantization, not {type(layer_params).__name__}."
+        )
+    check_filter_params(filter_params, who)
+    try:
+        made = Quantization(layer_params, filter_params, who)
+        names = {"in": "i_desc.data", "out": "o_desc.data"}
+        made.apply_batch(
+            Caller(who, names),
+            batch_size,
+            layer_params.i_desc.data,
+            input_stride,
+            layer_params.o_desc.data,
+            output_stride,
+        )
+    except Problem as problem:
+        return record(problem)
+    except MemoryError:
+        return record(out_of_memory(who))
+    return 0

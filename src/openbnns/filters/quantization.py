@@ -1,0 +1,193 @@
+"""Quantization: y = saturate(round(scale*x + bias)) to integers, and back: y = (x - bias) / scale.
+
+The scale multiplies on the way to integers. Scale and bias are one value each, or vectors along one axis, which a single
+bit of ``axis_mask`` names: bit d is the axis of ``size[d]``, bit ``rank`` the batch; 0 means one value. NULL data stands
+for scale 1 or bias 0. ``data_scale`` and ``data_bias`` of input and output are ignored. There is no gradient.
+
+Shapes: x and y (N, *shape) in C order; scale and bias (1), or as long as their axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import descriptors, engines, staging
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
+from ..descriptors import FLOAT32, View, describe
+from ..engines.native import quantization as native
+from ..engines.reference import quantization as reference
+from ..engines.reference.quantization import Function
+from ..errors import Problem
+from ._base import Filter
+from ._tensors import Bound, Caller, Operand, Parameter, check_count
+
+BATCH = 0  # axis of (N, *shape)
+
+
+class Quantization(Filter):
+    """Quantizes or dequantizes; made for one direct call, or as the last layer of a fused filter."""
+
+    family = "quantization"
+    apply_call = "BNNSDirectApplyQuantizer"
+    backward_call = "BNNSDirectApplyQuantizer, which has no gradient"
+
+    scale: Parameter | None = None
+    bias: Parameter | None = None
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersQuantization,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSDirectApplyQuantizer",
+    ) -> None:
+        super().__init__(filter_params, who)
+        self.function = int(p.function)
+        if self.function not in set(Function):
+            raise Problem(
+                f"{who}: function is {self.function}, which is no BNNSQuantizerFunction. Use "
+                "BNNSQuantizerFunctionQuantize (0) or BNNSQuantizerFunctionDequantize (1)."
+            )
+        x, y = _plain(p.i_desc, f"{who}: i_desc"), _plain(p.o_desc, f"{who}: o_desc")
+        self._check_types(x, y, who)
+        self.axis = _resolve_axis(x, int(p.axis_mask), who)
+        self._set_operands(x, y, who)
+        self.scale = self._vector(p.scale, f"{who}: scale")
+        self.bias = self._vector(p.bias, f"{who}: bias")
+
+    @property
+    def quantizes(self) -> bool:
+        return self.function == Function.QUANTIZE
+
+    def parameters(self) -> list[Parameter]:
+        return [p for p in (self.scale, self.bias) if p is not None]
+
+    # Creation.
+
+    def _check_types(self, x: View, y: View, who: str) -> None:
+        if self.quantizes and not y.element.is_integer:
+            raise Problem(
+                f"{who}: o_desc.data_type is {y.element.name}, but Quantize gives integers. Use an Int or UInt type.",
+                kind=TypeError,
+            )
+        if not self.quantizes and y.element.kind not in ("float", "bfloat"):
+            raise Problem(
+                f"{who}: o_desc.data_type is {y.element.name}, but Dequantize gives real numbers. Use Float32, Float16 or "
+                "BFloat16.",
+                kind=TypeError,
+            )
+
+    def _set_operands(self, x: View, y: View, who: str) -> None:
+        same = x.layout.code == y.layout.code and x.size == y.size
+        varies_inside = self.axis is not None and self.axis != BATCH
+        if not same and (varies_inside or x.count != y.count):
+            need = "the same layout and size" if varies_inside else "the same number of elements"
+            raise Problem(f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. Both sides need {need}.")
+        self.input = Operand(x, x.memory_axes, flat=not same)
+        self.output = Operand(y, y.memory_axes, flat=not same)
+
+    def _vector(self, descriptor: Any, who: str) -> Parameter | None:
+        """scale or bias; ``None`` when its data is NULL."""
+        if descriptor.data is None:
+            return None
+        view = descriptors.resolve(descriptor, who)
+        if len(view.size) != 1:
+            raise Problem(f"{who} is {describe(view)}. Describe a Vector: one value, or one per index of the axis.")
+        if self.axis != BATCH:  # the length of the batch is known when it is applied
+            self._check_length(view, who, 1 if self.axis is None else self.input.shape[self.axis - 1])
+        return Parameter(
+            view, (0,), f"{who}.data", descriptor.data, client_pointer=self.client_pointer, memory=self.memory
+        )
+
+    def _check_length(self, view: View, who: str, length: int) -> None:
+        if view.size[0] != length:
+            where = {None: "no axis is named", BATCH: "they vary along the batch"}.get(
+                self.axis, "they vary along an axis"
+            )
+            raise Problem(f"{who} has {view.size[0]} values, but {where}: {length} expected. Set its size to {length}.")
+
+    # Calls.
+
+    def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
+        self.require_alive(caller)
+        batch = check_count(batch, caller("batch_size"))
+        x = self.input.bind(caller("in"), in_, batch, in_stride)
+        y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
+        self.check_batch(caller, batch)
+        if batch:
+            self.run(x, y)
+
+    def check_batch(self, caller: Caller, batch: int) -> None:
+        """Refuse a batch that scale or bias, which vary along it, do not fit."""
+        if self.axis == BATCH:
+            for name, parameter in (("scale", self.scale), ("bias", self.bias)):
+                if parameter is not None:
+                    self._check_length(parameter.view, caller(name), batch)
+
+    def run(self, x: Bound, y: Bound) -> None:
+        """Convert checked memory."""
+        if not x.view.element.is_integer:
+            numbers = x.read(np.float32)
+        elif x.view.element.numpy is None:
+            numbers = x.read_integers().reshape(x.batch, *x.shape)
+        else:
+            numbers = x.read_raw()
+        self.run_array(numbers.copy() if y.overlaps(x) else numbers, y)
+
+    def run_array(self, x: NDArray[Any], y: Bound) -> None:
+        """Convert x (N, *shape), float32, float64 or integers, each sample C-contiguous, into checked memory."""
+        x = x.reshape(len(x), *y.shape)
+        if not engines.is_native():
+            self._run_reference(x, y)
+            return
+        scale, bias = self._vectors(x.shape, np.float32)
+        bounds = staging.integer_range(y.view.element) if self.quantizes else None
+        target = None if any(y.touches(p.memory) for p in self.parameters()) else y.direct_raw()
+        if target is not None and (self.quantizes or y.view.element is FLOAT32):
+            native.run(x, target, scale, bias, self.axis, bounds, self.threads)
+            return
+        stored = y.view.element.numpy or np.dtype(np.int16)
+        result = np.empty(x.shape, stored if self.quantizes else np.float32)
+        native.run(x, result, scale, bias, self.axis, bounds, self.threads)
+        y.write(result)
+
+    def _vectors(self, shape: tuple[int, ...], dtype: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Scale and bias; both along the axis, or none, where there is one."""
+        scale = self.scale.read(dtype) if self.scale is not None else None
+        bias = self.bias.read(dtype) if self.bias is not None else None
+        if self.axis is not None and (scale is None) != (bias is None):
+            length = shape[self.axis]
+            scale = np.ones(length, dtype) if scale is None else scale
+            bias = np.zeros(length, dtype) if bias is None else bias
+        return scale, bias
+
+    def _run_reference(self, x: NDArray[Any], y: Bound) -> None:
+        scale, bias = self._vectors(x.shape, np.float64)
+        q = reference.Quantizer(scale, bias, self.axis)
+        if self.quantizes:
+            low, high = staging.integer_range(y.view.element)
+            y.write(reference.quantize(q, x.astype(np.float64), low, high))
+        else:
+            y.write(reference.dequantize(q, x))
+
+
+def _plain(descriptor: Any, who: str) -> View:
+    """A tensor whose integers are meant as they are stored."""
+    return replace(descriptors.resolve(descriptor, who), scale=1.0, bias=0.0, bias_before_scale=False)
+
+
+def _resolve_axis(x: View, mask: int, who: str) -> int | None:
+    """The axis of (N, *shape) that scale and bias vary along, or ``None``."""
+    if mask == 0:
+        return None
+    rank = x.layout.rank
+    bit = mask.bit_length() - 1
+    if mask != 1 << bit or bit > rank:
+        raise Problem(
+            f"{who}: axis_mask is {mask:#x}. Set one bit: 0 to {rank - 1} for an axis of {x.layout.name}, {rank} for the "
+            "batch, or none for one scale and bias."
+        )
+    return BATCH if bit == rank else 1 + x.memory_axes.index(bit)
