@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from ... import ConvolutionLayer, ConvolutionType, Shape
-from .._graph import Array, Call, Graph, Value
+from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, Shape
+from .._graph import Graph, Value
 from ..module import Parameter
-from ._base import IN_PLACE, ActivatedOperation, wanted
+from ._base import IN_PLACE
+from .fused import NormalizedOperation
 
 
-class Convolution(ActivatedOperation):
+class Convolution(NormalizedOperation):
     """``options`` are those of ConvolutionLayer: stride, dilation_stride, padding, group_count."""
 
     def __init__(
         self, graph: Graph, x: Value, weight: Parameter, bias: Parameter | None, output_shape: tuple[int, ...],
         transposed: bool, options: dict[str, Any],
     ) -> None:  # fmt: skip
-        self.weight, self.bias, self.transposed, self.options = weight, bias, transposed, options
+        self.weight, self.bias, self.options = weight, bias, options
+        self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
         parameters = [weight] if bias is None else [weight, bias]
         super().__init__([x], Value(graph, output_shape), parameters)
 
     def prepare(self) -> None:
-        channels, height, width = self.inputs[0].shape
-        out_channels, out_height, out_width = self.output.shape
+        input, output = (Shape.image_chw(*shape[::-1]) for shape in (self.inputs[0].shape, self.output.shape))
+        if self.normalization is not None:
+            self.prepare_fused(input, output)
+            return
         self.layer = ConvolutionLayer(
-            type=ConvolutionType.TRANSPOSED if self.transposed else ConvolutionType.STANDARD,
-            input=Shape.image_chw(width, height, channels),
-            output=Shape.image_chw(out_width, out_height, out_channels),
+            type=self.type,
+            input=input,
+            output=output,
             weights=self.weight.data,
             bias=None if self.bias is None else self.bias.data,
             activation=self.activation,
@@ -36,8 +39,8 @@ class Convolution(ActivatedOperation):
             **self.options,
         )
 
-    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self.layer.apply, x[0], y)
-
-    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        return partial(self.layer.apply_backward, x[0], y, dy, wanted(dx[0]), *map(wanted, dp))
+    def fused_parameters(self) -> FusedConvolutionParameters:
+        options = dict(self.options)
+        options["group_size"] = options.pop("group_count")
+        bias = None if self.bias is None else self.bias.data
+        return FusedConvolutionParameters(type=self.type, weights=self.weight.data, bias=bias, **options)

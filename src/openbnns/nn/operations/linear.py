@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from ... import FullyConnectedLayer
+from ... import FullyConnectedLayer, FusedFullyConnectedParameters, Shape
 from .._graph import Array, Call, Graph, Value
 from ..module import Parameter
-from ._base import IN_PLACE, ActivatedOperation, rows, wanted
+from ._base import IN_PLACE
+from .fused import NormalizedOperation
 
 
-class Linear(ActivatedOperation):
+class Linear(NormalizedOperation):
     def __init__(self, graph: Graph, x: Value, weight: Parameter, bias: Parameter | None) -> None:
         self.weight, self.bias = weight, bias
-        outputs = weight.shape[0]
         parameters = [weight] if bias is None else [weight, bias]
-        super().__init__([x], Value(graph, (*x.shape[:-1], outputs)), parameters)
+        super().__init__([x], Value(graph, (*x.shape[:-1], weight.shape[0])), parameters)
 
     def prepare(self) -> None:
         bias = None if self.bias is None else self.bias.data
+        outputs, inputs = self.weight.shape
+        if self.normalization is not None:
+            self.prepare_fused(Shape.vector(inputs), Shape.vector(outputs))
+            return
         self.layer = FullyConnectedLayer(
             weights=self.weight.data, bias=bias, activation=self.activation, filter_parameters=IN_PLACE
         )
 
+    def fused_parameters(self) -> FusedFullyConnectedParameters:
+        return FusedFullyConnectedParameters(
+            weights=self.weight.data, bias=None if self.bias is None else self.bias.data
+        )
+
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         outputs, inputs = self.weight.shape
-        return partial(self.layer.apply, rows(x[0], inputs), rows(y, outputs))
+        return super().forward([x[0].reshape(-1, inputs)], y.reshape(-1, outputs), training)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         outputs, inputs = self.weight.shape
-        gradients = [rows(dx[0], inputs), *map(wanted, dp)]
-        return partial(self.layer.apply_backward, rows(x[0], inputs), rows(y, outputs), rows(dy, outputs), *gradients)
+        given = None if dx[0] is None else dx[0].reshape(-1, inputs)
+        return super().backward(
+            [x[0].reshape(-1, inputs)], y.reshape(-1, outputs), dy.reshape(-1, outputs), [given], dp
+        )
