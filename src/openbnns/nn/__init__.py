@@ -7,6 +7,7 @@
 (32, 10)
 """
 
+from . import checkpoints, data, initialisers, losses, models, schedules, weights
 from ._graph import Value
 from .layers import (
     ELU,
@@ -17,6 +18,8 @@ from .layers import (
     Concatenate,
     Conv2d,
     ConvTranspose2d,
+    Dropout,
+    Embedding,
     Flatten,
     GlobalAvgPool2d,
     Hardsigmoid,
@@ -37,11 +40,19 @@ from .layers import (
     Softsign,
     Tanh,
 )
+from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, Loss, MSELoss
 from .module import Add, Mismatch, Module, ModuleList, Parameter, Residual, Sequential
+from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, LayerNorm
+from .optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
+from .trainer import Diverged, Interrupted, Trainer
 
 __all__ = [
     "Module", "Sequential", "ModuleList", "Residual", "Add", "Concatenate", "Parameter", "Value", "Mismatch",
     "Linear", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "Flatten", "Reshape", "Identity",
     "Activation", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "LogSigmoid", "Tanh",
-    "Softplus", "Softsign", "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax",
+    "Softplus", "Softsign", "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax", "Dropout", "Embedding",
+    "BatchNorm1d", "BatchNorm2d", "InstanceNorm2d", "LayerNorm", "GroupNorm",
+    "Loss", "CrossEntropyLoss", "MSELoss", "L1Loss", "HuberLoss", "BCEWithLogitsLoss",
+    "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer", "Diverged", "Interrupted",
+    "checkpoints", "data", "initialisers", "losses", "models", "schedules", "weights",
 ]  # fmt: skip

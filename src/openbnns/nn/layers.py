@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import ActivationFunction, ConvolutionPadding, PoolingType
 from . import initialisers, operations
 from ._graph import Value
@@ -288,6 +290,66 @@ class GlobalAvgPool2d(Module):
         _check_rank("GlobalAvgPool2d", x, 3, "(channels, height, width)")
         pooled: Value = AvgPool2d(x.shape[1:])(x)
         return pooled.reshape(x.shape[0])
+
+
+class Dropout(Module):
+    """In training every element is 0 with probability p, else x / (1 - p); at inference y = x."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        if not 0 <= p < 1:
+            raise ValueError(f"Dropout: p is {p}. It is the probability to drop: at least 0 and less than 1.")
+        self.p = float(p)
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        return x.graph.append(operations.Dropout(x.graph, x, self.p)) if self.p else x
+
+    def extra_repr(self) -> str:
+        return f"p={self.p:g}"
+
+
+class Embedding(Module):
+    """Rows of ``weight`` (num_embeddings, embedding_dim) by number: integers (...) -> (..., embedding_dim).
+
+    The row ``padding_idx`` reads as zeros and gets no gradient.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        *,
+        weight_init: str | Initialiser | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = _positive(num_embeddings, "Embedding: num_embeddings")
+        self.embedding_dim = _positive(embedding_dim, "Embedding: embedding_dim")
+        if padding_idx is not None and not 0 <= padding_idx < num_embeddings:
+            raise ValueError(f"Embedding: padding_idx is {padding_idx}, but rows are 0 to {num_embeddings - 1}.")
+        self.padding_idx, self.weight_init = padding_idx, weight_init
+        self.weight: Parameter | None = None
+
+    def _lazy(self) -> bool:
+        return self.weight is None
+
+    def input_dtypes(self, count: int) -> list[np.dtype[Any]]:
+        return [np.dtype(np.int64)] * count
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        if x.dtype.kind != "i":
+            raise ValueError("Embedding: looks up integers, so it must be the first layer of a network, on its input.")
+        if self.weight is None:
+            make = initialisers.find(self.weight_init, initialisers.normal())
+            self.weight = Parameter(make((self.num_embeddings, self.embedding_dim), x.graph.generator))
+            if self.padding_idx is not None:
+                self.weight.data[self.padding_idx] = 0
+        return x.graph.append(operations.Embedding(x.graph, x, self.weight, self.padding_idx))
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
 class Flatten(Module):

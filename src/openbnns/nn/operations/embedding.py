@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from ... import EmbeddingLayer, Shape
-from ...layers import skip
 from .._graph import Array, Call, Graph, Operation, Value
 from ..module import Parameter
 from ._base import IN_PLACE, wanted
@@ -39,6 +38,5 @@ class Embedding(Operation):
             self.layer.apply_backward,
             x[0].reshape(-1, count),
             output_gradient=gradient,
-            generating_input_gradient=skip,
             generating_weights_gradient=wanted(dp[0]),
         )

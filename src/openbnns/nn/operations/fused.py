@@ -6,8 +6,7 @@ from functools import partial
 from typing import Any
 
 from ... import FusedParametersLayer, Shape
-from ...layers import FusedNormalizationParameters
-from ...layers import skip
+from ...layers import FusedNormalizationParameters, skip
 from .._graph import Array, Call, Operation
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from .normalization import Normalization, phase
@@ -47,8 +46,8 @@ class NormalizedOperation(ActivatedOperation):
                 self.fused_parameters(),
                 FusedNormalizationParameters(
                     type=n.type,
-                    beta=None if n.beta is None else n.beta.data,
-                    gamma=None if n.gamma is None else n.gamma.data,
+                    beta=None if n.beta is None else n.beta.data.reshape(-1),
+                    gamma=None if n.gamma is None else n.gamma.data.reshape(-1),
                     momentum=n.momentum,
                     epsilon=n.epsilon,
                     activation=self.activation,

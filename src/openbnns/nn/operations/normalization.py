@@ -14,6 +14,10 @@ def phase(training: bool) -> LearningPhase:
     return LearningPhase.TRAINING if training else LearningPhase.INFERENCE
 
 
+def _flat(gradient: Array | None) -> Array | None:
+    return None if gradient is None else gradient.reshape(-1)
+
+
 class Normalization(ActivatedOperation):
     """``sample`` is the shape that the layer sees: (C, H, W), or (n,) with the axes before it counted as samples.
 
@@ -41,8 +45,8 @@ class Normalization(ActivatedOperation):
             type=self.type,
             input=shape,
             output=shape,
-            beta=None if self.beta is None else self.beta.data,
-            gamma=None if self.gamma is None else self.gamma.data,
+            beta=None if self.beta is None else self.beta.data.reshape(-1),
+            gamma=None if self.gamma is None else self.gamma.data.reshape(-1),
             momentum=self.momentum,
             epsilon=self.epsilon,
             activation=self.activation,
@@ -57,8 +61,7 @@ class Normalization(ActivatedOperation):
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         given = iter(dp)
-        beta = None if self.beta is None else next(given)
-        gamma = None if self.gamma is None else next(given)
+        beta, gamma = (None if p is None else _flat(next(given)) for p in (self.beta, self.gamma))
         return partial(
             self.layer.apply_backward,
             output=self._shaped(y),
