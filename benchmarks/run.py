@@ -26,6 +26,7 @@ import memory
 import openbnns
 import overhead
 import pooling
+import training
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
@@ -36,7 +37,7 @@ def main() -> int:
     modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
-    figures = {n: f for n, f in (overhead.figures() | memory.figures()).items() if options.only in n}
+    figures = {n: f for n, f in (overhead.figures() | memory.figures() | training.figures()).items() if options.only in n}
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0
