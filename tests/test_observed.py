@@ -41,6 +41,7 @@ HERE = {
     "maxpool_indices": ("pool.Max.fwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBatch"),
     "maxpool_backward": ("pool.Max.bwd", "pool.idx_size_t", "fn.BNNSPoolingFilterApplyBackwardBatch"),
     "avgpool_include_padding": ("pool.AverageCountIncludePadding.fwd", "pool.generic_apply", "pool.padding"),
+    "dropout_half": ("dropout.fwd", "dropout.seed", "fn.BNNSFilterCreateLayerDropout"),
     "embedding_first_major": ("embed.fwd", "fn.BNNSFilterCreateLayerEmbedding"),
     "embedding_last_major": ("embed.fwd", "embed.padding"),
     "embedding_inf_norm": ("embed.maxnorm",),
@@ -68,7 +69,7 @@ LATER = {
         "matmul_direct_broadcast",
         "contraction_transpose",
     ],
-    "reduction, dropout": ["reduction_sum", "reduction_max_width", "dropout_half"],
+    "reduction": ["reduction_sum", "reduction_max_width"],
     "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
     "optimizer, clipping, norms": [
         "sgd_plain",
@@ -349,6 +350,25 @@ def test_pooling_backward(case: dict[str, Any], engine: str) -> None:
             )
         )  # fmt: skip
     close(dx, case, "dx")
+
+
+@observed("dropout_half")
+def test_dropout(case: dict[str, Any], engine: str) -> None:
+    """Each output is 0 or x / (1 - rate), and two applies differ."""
+    setup, x = setup_of(case), floats(case["inputs"]["x"])
+    described = tensor(setup["i"])
+    p = capi.BNNSLayerParametersDropout(
+        i_desc=described.descriptor(), o_desc=described.descriptor(), rate=setup["rate"], seed=setup["seed"],
+        control=setup["control"],
+    )  # fmt: skip
+    made = created(capi.BNNSFilterCreateLayerDropout(p))
+    results = [floats(np.full(x.size, np.nan)) for _ in range(2)]
+    with openbnns.engine(engine):
+        for y in results:
+            succeed(capi.BNNSFilterApply(made, x, y))
+    for y in results:
+        assert np.all((y == 0) | (np.abs(y - x / (1 - setup["rate"])) <= case["tol"]))
+    assert np.any(results[0] != results[1])
 
 
 @observed("embedding_first_major", "embedding_last_major", "embedding_inf_norm")

@@ -44,7 +44,6 @@ LATER: set[str] = {
     "BNNSDirectApplyTopK",
     "BNNSFilterCreateFusedLayer",
     "BNNSFilterCreateLayerBroadcastMatMul",
-    "BNNSFilterCreateLayerDropout",
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerNormalization",

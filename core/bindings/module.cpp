@@ -107,6 +107,11 @@ std::shared_ptr<Plan> quantization(bool dequantizes, int from, int to, const Int
                                       sizes.at(0), sizes.at(1), sizes.at(2), per_sample, bounds.at(0), bounds.at(1)});
 }
 
+std::shared_ptr<Plan> dropout(float rate, uint64_t seed, const Ints& size, const std::vector<bool>& shared,
+                              bool batch_shared) {
+  return kernels().make_dropout({rate, seed, size, shared, batch_shared});
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
          uint32_t accumulate, int threads) {
@@ -169,6 +174,7 @@ NB_MODULE(_core, m) {
         "yolo_readings"_a);
   m.def("embedding", &embedding, "sizes"_a, "index_bytes"_a, "padding"_a, "max_norm"_a, "norm_type"_a, "readings"_a);
   m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
+  m.def("dropout", &dropout, "rate"_a, "seed"_a, "size"_a, "shared"_a, "batch_shared"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);

@@ -5,6 +5,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "runtime/plan.h"
 
@@ -122,6 +123,16 @@ struct QuantizationShape {
   double low = 0, high = 0;  // bounds of an integer Y, which may be narrower than its type
 };
 
+// One sample has `size` in C order; along axes that are `shared`, and along the batch with `batch_shared`, one decision
+// holds for all elements. Slot W: two uint64, forward runs so far and the batch of the latest one.
+struct DropoutShape {
+  float rate = 0;
+  uint64_t seed = 0;
+  std::vector<int64_t> size;
+  std::vector<bool> shared;
+  bool batch_shared = false;
+};
+
 struct Kernels {
   const char* name;
   std::unique_ptr<Plan> (*make_fully_connected)(const FullyConnectedShape&, const ActivationSpec&);
@@ -139,6 +150,7 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_loss)(const LossShape&);
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
+  std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);
 };
 
 const Kernels& kernels_base();

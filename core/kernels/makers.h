@@ -14,6 +14,7 @@ std::unique_ptr<Plan> make_pooling(const PoolingShape& shape, const ActivationSp
 std::unique_ptr<Plan> make_loss(const LossShape& shape);
 std::unique_ptr<Plan> make_embedding(const EmbeddingShape& shape);
 std::unique_ptr<Plan> make_quantization(const QuantizationShape& shape);
+std::unique_ptr<Plan> make_dropout(const DropoutShape& shape);
 double peak_gflop(int64_t iterations);
 
 }  // namespace OPENBNNS_ISA

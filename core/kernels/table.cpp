@@ -22,7 +22,8 @@ const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
                              isa::make_pooling,
                              isa::make_loss,
                              isa::make_embedding,
-                             isa::make_quantization};
+                             isa::make_quantization,
+                             isa::make_dropout};
   return table;
 }
 

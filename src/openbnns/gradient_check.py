@@ -33,6 +33,7 @@ from .filters._pooling_indices import resolve_index_type
 from .filters._tensors import Caller, Operand, Parameter
 from .filters.activation import ActivationFilter
 from .filters.arithmetic import Arithmetic
+from .filters.dropout import Dropout
 from .filters.embedding import Embedding
 from .filters.loss import Loss
 from .filters.pooling import Pooling
@@ -523,6 +524,24 @@ class _LossSubject(Subject):
         return {"input": dx.read()}
 
 
+class _DropoutSubject(_UnarySubject):
+    """Dropout with the mask of one forward call, which every evaluation repeats."""
+
+    filter: Dropout
+
+    def __init__(self, filter: Dropout) -> None:
+        super().__init__(filter)
+        self.draw_number = int(filter.state[0])
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        self.filter.state[0] = self.draw_number
+        return super().forward(values)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        self.filter.state[0] = self.draw_number
+        return super().backward(values, cotangent)
+
+
 class _EmbeddingSubject(Subject):
     """Embeddings: the gradient of the dictionary; indices are given or drawn, and have none."""
 
@@ -560,6 +579,7 @@ class _EmbeddingSubject(Subject):
 
 SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Arithmetic: _ArithmeticSubject,
+    Dropout: _DropoutSubject,
     Embedding: _EmbeddingSubject,
     Loss: _LossSubject,
     ActivationFilter: _ActivationSubject,

@@ -23,6 +23,7 @@ from .arithmetic import (
     BNNSFilterCreateLayerArithmetic,
 )
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
@@ -78,6 +79,7 @@ __all__ = [
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
     "BNNSPoolingFilterApplyBatchEx",
+    "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
 ]
 __all__ += enums.__all__

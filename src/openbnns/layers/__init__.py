@@ -8,6 +8,7 @@ from ._ports import skip
 from .activation import ActivationGradients, ActivationLayer, apply_activation
 from .arithmetic import BinaryArithmeticLayer, InputGradients3, TernaryArithmeticLayer, UnaryArithmeticLayer
 from .convolution import ConvolutionLayer
+from .dropout import DropoutLayer
 from .embedding import EmbeddingLayer
 from .fully_connected import FullyConnectedLayer
 from .loss import LossLayer, LossResult
@@ -20,6 +21,7 @@ __all__ = [
     "BinaryArithmeticLayer",
     "BinaryLayer",
     "ConvolutionLayer",
+    "DropoutLayer",
     "EmbeddingLayer",
     "FullyConnectedLayer",
     "Gradients",

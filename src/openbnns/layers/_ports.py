@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from .types import DataLayout, DataType
 
 TensorLike: TypeAlias = Any
 """A NumPy array (or anything with a buffer, ``__array_interface__`` or DLPack on the CPU) or a descriptor with data."""
+
+
+_S = TypeVar("_S")
 
 
 class Skip(enum.Enum):
@@ -317,6 +320,14 @@ def data_type(array: NDArray[Any], who: str) -> DataType:
             f"{who} is {array.dtype}, but layers compute in float32. Pass the array's .astype(np.float32).",
             kind=TypeError,
         ) from None
+
+
+def struct_of(kind: type[_S], who: str, **fields: Any) -> _S:
+    """A parameter struct; a value that its field cannot hold is the caller's mistake."""
+    try:
+        return kind(**fields)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Problem(f"{who}: {error}", kind=TypeError if isinstance(error, TypeError) else ValueError) from None
 
 
 def layout_like(shape: tuple[int, ...]) -> DataLayout:

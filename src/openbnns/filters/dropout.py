@@ -1,0 +1,146 @@
+"""Dropout: y = x * mask / (1 - rate), dx = dy * mask / (1 - rate) with the mask of the latest forward call.
+
+The mask is 1 with probability 1 - rate. Along the axes that the bits of ``control`` name, one decision holds for all
+elements: bit d = 0, 1, 2 is the axis of ``size[d]``, bit 3 the batch. A decision is a function of the seed, the number of
+the forward call and its index among the decisions, hence the same on both engines, every machine and any number of
+threads; a seed of 0 stands for one that nobody knows.
+
+Shapes: x, y, dx, dy (N, *shape) in C order.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import compat, descriptors
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
+from ..descriptors import describe
+from ..engines.native import dropout as native
+from ..engines.reference import dropout as reference
+from ..engines.reference import random_numbers
+from ..engines.reference.activation import IDENTITY, Activation
+from ..errors import Problem
+from ._base import DX, DY, UnaryFilter, W, X, Y, declined
+from ._tensors import Bound, Caller, Operand, check_count
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+class Dropout(UnaryFilter):
+    """A dropout filter; every forward call draws a new mask."""
+
+    family = "dropout"
+    works_in_place = True
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersDropout,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerDropout",
+    ) -> None:
+        super().__init__(filter_params, who)
+        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        if x.layout.code != y.layout.code or x.size != y.size:
+            raise Problem(
+                f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. Dropout keeps the shape: make them equal."
+            )
+        self.rate = float(np.float32(p.rate))
+        if not 0.0 <= self.rate < 1.0:
+            raise Problem(f"{who}: rate is {self.rate:g}. It is the probability to drop: at least 0 and less than 1.")
+        self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
+        self.activation, self.fused_function = IDENTITY, 0
+        self.seed = int(p.seed) or int.from_bytes(os.urandom(8), "little")
+        size_axes = [1 + x.memory_axes.index(d) for d in range(x.layout.rank)]
+        self.shared = reference.shared_axes(int(p.control), size_axes, compat.switches.dropout_control_reversed)
+        # Forward calls so far, and the batch of the latest one; native calls count here too.
+        self.state = np.zeros(2, np.uint64)
+        self.prepare()
+
+    # Native set-up.
+
+    def make_plan(self, f: Activation) -> _core.Plan:
+        return native.plan(self.rate, self.seed, self.input.shape, self.shared)
+
+    def prepare(self) -> None:
+        super().prepare()
+        run, state = self.fast_backward, self.state
+        if run is not declined:  # only with the batch whose mask there is
+
+            def guarded(batch: Any, *arguments: Any) -> Any:
+                return run(batch, *arguments) if type(batch) is int and batch == state[1] else 1
+
+            self.fast_backward = guarded
+
+    def _parameters(self, dtype: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        return self.state, None
+
+    def _fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        return [(W, int(self.state.ctypes.data), 4)]
+
+    def _backward_arguments(self) -> list[Any]:
+        return [
+            self._argument(X, None),
+            self._argument(DX, self.input, output=True, descriptor=True),
+            self._argument(Y, None),
+            self._argument(DY, self.output, descriptor=True, needed_with=1 << DX),
+            self._argument(W, None, batched=False),
+            self._argument(W, None, batched=False),
+        ]
+
+    # Reference engine.
+
+    def mask(self, batch: int, draw: int) -> NDArray[np.bool_]:
+        """The decisions of forward call number ``draw``, in a shape that broadcasts against (batch, *shape)."""
+        shape = reference.mask_shape((batch, *self.input.shape), self.shared)
+        words = random_numbers.words(random_numbers.Stream(self.seed, draw), math.prod(shape))
+        return reference.mask_from_uniform(words.astype(np.float64).reshape(shape) * 2.0**-32, self.rate)
+
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
+        draw = int(self.state[0])
+        self.state[:] = draw + 1, len(x)
+        return reference.forward(x, self.mask(len(x), draw), self.rate)
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        return {"dx": reference.backward(dy, self.mask(len(dy), int(self.state[0]) - 1), self.rate)}
+
+    # Backward.
+
+    def apply_backward_batch(
+        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any,
+        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any, context: Any = None,
+    ) -> None:  # fmt: skip
+        """``in_`` and ``out`` play no part."""
+        self.require_alive(caller)
+        count = check_count(batch, caller("batch_size"))
+        super().apply_backward_batch(
+            caller, count, None, 0, in_delta, in_delta_stride, None, 0, out_delta, out_delta_stride, None, None, count
+        )
+
+    def check_backward(
+        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
+    ) -> None:
+        """``context`` is the batch size."""
+        draws, latest = (int(v) for v in self.state)
+        if not context:
+            return
+        if draws == 0:
+            raise Problem(
+                f"{caller.function}: there is no mask, because the filter has not run forward. Apply it first; the gradient "
+                "passes the mask of the latest forward call."
+            )
+        if context != latest:
+            raise Problem(
+                f"{caller('batch_size')} is {context}, but the latest forward call, whose mask is used, had {latest} "
+                f"sample(s). Pass batch_size {latest}, or apply the filter to {context} sample(s) first."
+            )
