@@ -33,9 +33,11 @@ import optimizer
 import overhead
 import pooling
 import tensors
+import training
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
+
 
 # Comparisons with PyTorch, and single numbers.
 CASES = (
@@ -54,9 +56,10 @@ CASES = (
     tensors,
 )
 FIGURES = (
-    optimizer,
     overhead,
     memory,
+    training,
+    optimizer,
     tensors,
 )
 
