@@ -96,7 +96,9 @@ def _our_step(network: Any, x: Any, y: Any) -> Step:
     return step
 
 
-def _torch_step(torch: Any, network: Any, x: Any, y: Any, *, channels_last: bool = False, compiled: bool = False) -> Step:
+def _torch_step(
+    torch: Any, network: Any, x: Any, y: Any, *, channels_last: bool = False, compiled: bool = False
+) -> Step:
     x, y = torch.from_numpy(x), torch.from_numpy(y)
     if channels_last:
         network, x = network.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)

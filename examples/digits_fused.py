@@ -61,9 +61,7 @@ class Network:
                     padding=bn.ConvolutionPadding.symmetric(x=1, y=1),
                 ),
                 bn.FusedNormalizationParameters(
-                    type=bn.NormalizationType.batch(
-                        moving_mean=self.moving_mean, moving_variance=self.moving_variance
-                    ),
+                    type=bn.NormalizationType.batch(moving_mean=self.moving_mean, moving_variance=self.moving_variance),
                     beta=parameters["beta"],
                     gamma=parameters["gamma"],
                     momentum=0.9,
@@ -77,7 +75,10 @@ class Network:
             type=bn.PoolingType.max(), input=image, output=half, kernel_size=(2, 2), stride=(2, 2)
         )
         self.fully_connected = bn.FullyConnectedLayer(
-            input=half, output=Shape.vector(10), weights=parameters["fully_connected_weights"], filter_parameters=in_place
+            input=half,
+            output=Shape.vector(10),
+            weights=parameters["fully_connected_weights"],
+            filter_parameters=in_place,
         )
         self.loss = bn.LossLayer(
             input=Shape.vector(10),

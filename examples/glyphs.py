@@ -19,7 +19,10 @@ _DRAWN = """
 """
 
 GLYPHS: NDArray[np.float32] = np.array(
-    [[[cell == "#" for cell in row] for row in rows] for rows in zip(*(line.split() for line in _DRAWN.split("\n")[1:-1]))],
+    [
+        [[cell == "#" for cell in row] for row in rows]
+        for rows in zip(*(line.split() for line in _DRAWN.split("\n")[1:-1]))
+    ],
     np.float32,
 )
 """(10, 6, 6), 1 where there is ink."""

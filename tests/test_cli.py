@@ -72,7 +72,9 @@ def test_bad_arguments_of_train(arguments: list[str], message: str, capsys: pyte
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["train", "--epochs", "0"], ["train", "--lr", "-1"], ["train", "--nonsense"], ["tran"]])
+@pytest.mark.parametrize(
+    "arguments", [["train", "--epochs", "0"], ["train", "--lr", "-1"], ["train", "--nonsense"], ["tran"]]
+)
 def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run(*arguments)
@@ -81,7 +83,18 @@ def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) 
 
 
 def test_divergence_fails(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--data", str(points), "--model", "mlp", "--optimizer", "sgd", "--lr", "1e30", "--out", str(tmp_path / "d")]
+    arguments = [
+        "--data",
+        str(points),
+        "--model",
+        "mlp",
+        "--optimizer",
+        "sgd",
+        "--lr",
+        "1e30",
+        "--out",
+        str(tmp_path / "d"),
+    ]
     assert run("train", *arguments) == 1
     assert "The loss became" in capsys.readouterr().err
 
@@ -118,8 +131,21 @@ def test_sigint_gives_130(tmp_path: Path) -> None:
     import signal
     import time
 
-    command = [sys.executable, "-m", "openbnns", "train", "--model", "mlp", "--epochs", "100000", "--out", str(tmp_path)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    command = [
+        sys.executable,
+        "-m",
+        "openbnns",
+        "train",
+        "--model",
+        "mlp",
+        "--epochs",
+        "100000",
+        "--out",
+        str(tmp_path),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("checkpoint-*")):
         assert time.monotonic() < deadline and process.poll() is None

@@ -242,7 +242,12 @@ def test_bad_use() -> None:
     for make in (lambda: nn.Linear(), lambda: nn.Conv2d(3), lambda: nn.Conv2d(1, 2, 3, 4)):
         with pytest.raises(TypeError):
             make()
-    for make in (lambda: nn.Linear(0), lambda: nn.Conv2d(4, (1, 2, 3)), lambda: nn.GELU("erf"), lambda: nn.MaxPool2d(2, padding=2)):
+    for make in (
+        lambda: nn.Linear(0),
+        lambda: nn.Conv2d(4, (1, 2, 3)),
+        lambda: nn.GELU("erf"),
+        lambda: nn.MaxPool2d(2, padding=2),
+    ):
         with pytest.raises(ValueError):
             make()
 

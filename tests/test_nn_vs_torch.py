@@ -120,4 +120,3 @@ def test_ten_steps_of_training(name: str, optimizer: str) -> None:
             curves[1].append(float(theirs_loss.detach()))
     np.testing.assert_allclose(curves[0], curves[1], rtol=2e-3, atol=2e-4)
     assert curves[0][-1] < curves[0][0]
-

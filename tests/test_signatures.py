@@ -95,7 +95,7 @@ def test_wrong_number_of_arguments(name: str) -> None:
 
 def first_argument(fact: dict[str, Any]) -> Any:
     """NULL for a pointer or handle, 0 for a number."""
-    is_pointer = "*" in fact["type"] or fact["type"].startswith("BNNSFilter")
+    is_pointer = "*" in fact["type"] or fact["type"] == "BNNSFilter"
     return None if is_pointer or fact["nullable"] else 0
 
 

@@ -40,7 +40,9 @@ def weights_of(net: nn.Module) -> Array:
 # Learning.
 
 
-@pytest.mark.parametrize("optimizer", [nn.Adam(0.02), nn.AdamW(0.02), nn.SGD(0.3, 0.9, nesterov=True), nn.RMSprop(0.01)])
+@pytest.mark.parametrize(
+    "optimizer", [nn.Adam(0.02), nn.AdamW(0.02), nn.SGD(0.3, 0.9, nesterov=True), nn.RMSprop(0.01)]
+)
 def test_it_learns(optimizer: nn.Optimizer) -> None:
     x, y = problem(256)
     net = nn.Sequential(nn.Linear(16), nn.Tanh(), nn.Linear(2))
@@ -218,7 +220,10 @@ def test_divergence_names_step_and_place(tmp_path: Path) -> None:
     x, y = problem()
     net = nn.Sequential(nn.Linear(16), nn.ReLU(), nn.Linear(2))
     trainer = nn.Trainer(net, optimizer=nn.SGD(1e30), batch_size=16, out=tmp_path, quiet=True)
-    with pytest.raises(Diverged, match=r"became (nan|inf|-inf) in epoch 1, step \d+\. .*(first layer|no longer finite).*smaller learning"):
+    with pytest.raises(
+        Diverged,
+        match=r"became (nan|inf|-inf) in epoch 1, step \d+\. .*(first layer|no longer finite).*smaller learning",
+    ):
         trainer.fit(x, y, epochs=3)
     good = nn.Trainer(network(), batch_size=16, out=tmp_path, quiet=True)
     good.fit(x, y, epochs=1)

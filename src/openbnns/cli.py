@@ -55,10 +55,14 @@ def _parser() -> _Parser:
     train.add_argument("--schedule", default="cosine", help="constant, step, cosine, warmup or warmup_cosine")
     train.add_argument("--weight-decay", type=float, default=0.0)
     train.add_argument("--clip-norm", type=_rate, default=None, help="limit for the norm of all gradients together")
-    train.add_argument("--early-stopping", type=_count, default=None, metavar="EPOCHS", help="stop after so many without gain")
+    train.add_argument(
+        "--early-stopping", type=_count, default=None, metavar="EPOCHS", help="stop after so many without gain"
+    )
     train.add_argument("--seed", type=int, default=0)
     train.add_argument("--threads", type=_count, default=None)
-    train.add_argument("--out", type=Path, default=Path("out"), help="folder for everything that is written (default: out)")
+    train.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for everything that is written (default: out)"
+    )
     train.add_argument("--resume", action="store_true", help="go on from the latest checkpoint in that folder")
     train.add_argument("--no-report", action="store_true", help="leave the report out")
     train.add_argument("--quiet", action="store_true", help="print nothing but errors")
@@ -130,7 +134,9 @@ def _train(options: argparse.Namespace) -> int:
     )  # fmt: skip
     network.build(data.sample_shape, seed=options.seed)
     count = sum(p.size for p in network.parameters())
-    say(f"Training {options.model} ({count:,} parameters) on {data.name}: {len(data.train_x):,} samples, {data.classes} classes")
+    say(
+        f"Training {options.model} ({count:,} parameters) on {data.name}: {len(data.train_x):,} samples, {data.classes} classes"
+    )
     began = time.perf_counter()
     tested = (data.test_x, data.test_y) if len(data.test_x) else None
     try:
@@ -160,7 +166,9 @@ def _network(model: str, classes: int) -> Any:
         return models.NAMED[model](classes)
     if model.endswith(".toml"):
         return models.from_file(model, classes)
-    raise ValueError(f"--model {model!r} is not known.{nearest(model, models.NAMED)} Use mlp, cnn, transformer or a .toml file.")
+    raise ValueError(
+        f"--model {model!r} is not known.{nearest(model, models.NAMED)} Use mlp, cnn, transformer or a .toml file."
+    )
 
 
 def _optimizer(options: argparse.Namespace) -> Any:
@@ -183,7 +191,10 @@ def _write_results(
 
     model = options.out / "model.safetensors"
     trainer.network.save(model)
-    written = [(model, "weights, for nn.Module.load or any safetensors reader"), (options.out / "history.json", "one record per epoch")]
+    written = [
+        (model, "weights, for nn.Module.load or any safetensors reader"),
+        (options.out / "history.json", "one record per epoch"),
+    ]
     if not options.no_report:
         report = options.out / "report.html"
         try:
@@ -226,7 +237,9 @@ def _check(options: argparse.Namespace) -> int:
 
     for family in options.families:
         if family not in FAMILIES:
-            raise ValueError(f"there is no family {family!r}.{nearest(family, FAMILIES)} Families: {', '.join(FAMILIES)}.")
+            raise ValueError(
+                f"there is no family {family!r}.{nearest(family, FAMILIES)} Families: {', '.join(FAMILIES)}."
+            )
     chosen = options.families or list(FAMILIES)
     width = max(len(name) for name in chosen)
     failures = 0
@@ -238,7 +251,8 @@ def _check(options: argparse.Namespace) -> int:
         if not (options.quiet and outcome.passed):
             verdict = "ok" if outcome.passed else f"FAILED: {outcome.message}"
             print(
-                f"{family.ljust(width)}  {options.cases:5d}  {outcome.gradients:9d}  {outcome.error:13.1e}  {verdict}", flush=True
+                f"{family.ljust(width)}  {options.cases:5d}  {outcome.gradients:9d}  {outcome.error:13.1e}  {verdict}",
+                flush=True,
             )
     if not options.quiet:
         print(f"{len(chosen) - failures} passed, {failures} failed")

@@ -137,7 +137,12 @@ def arithmetic(random: Random) -> BinaryArithmeticLayer:
 
 
 def pooling(random: Random) -> PoolingLayer:
-    kinds = [PoolingType.max(), PoolingType.average(), PoolingType.average(count_includes_padding=False), PoolingType.l2_norm()]
+    kinds = [
+        PoolingType.max(),
+        PoolingType.average(),
+        PoolingType.average(count_includes_padding=False),
+        PoolingType.l2_norm(),
+    ]
     kind = kinds[int(random.integers(len(kinds)))]
     kernel = _size(random, 1, 3), _size(random, 1, 3)
     return PoolingLayer(

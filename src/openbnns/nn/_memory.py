@@ -26,7 +26,9 @@ def plan(blocks: list[Block]) -> int:
     total = 0
     for block in sorted(blocks, key=lambda b: (-b.size, b.start)):
         size = _aligned(block.size)
-        neighbours = sorted((b for b in placed if b.start <= block.end and block.start <= b.end), key=lambda b: b.offset)
+        neighbours = sorted(
+            (b for b in placed if b.start <= block.end and block.start <= b.end), key=lambda b: b.offset
+        )
         block.offset = _tightest_gap(neighbours, size)
         placed.append(block)
         total = max(total, block.offset + size)

@@ -45,7 +45,9 @@ def check(x: Any, y: Any, who: str) -> tuple[Array, Array]:
     if samples.ndim < 1 or len(samples) == 0:
         raise DataError(f"{who}: there are no samples (x has shape {samples.shape}).")
     if targets.ndim < 1 or len(samples) != len(targets):
-        raise DataError(f"{who}: x has {len(samples)} samples, but y has shape {targets.shape}. Pass one target per sample.")
+        raise DataError(
+            f"{who}: x has {len(samples)} samples, but y has shape {targets.shape}. Pass one target per sample."
+        )
     for name, array in (("x", samples), ("y", targets)):
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
@@ -120,7 +122,9 @@ def _load_npz(path: Path, test_share: float, seed: int) -> Data:
         return Data(train_x, train_y, test_x, test_y, path.name)
     if {"x", "y"} <= set(arrays):
         return _split(*check(_pixels(arrays["x"]), arrays["y"], str(path)), test_share, seed, path.name)
-    raise DataError(f"{path}: has arrays {', '.join(arrays) or '(none)'}, but x and y, or x_train and y_train, are needed.")
+    raise DataError(
+        f"{path}: has arrays {', '.join(arrays) or '(none)'}, but x and y, or x_train and y_train, are needed."
+    )
 
 
 def _open(path: Path) -> bytes:
@@ -182,7 +186,9 @@ def _load_idx(folder: Path) -> Data:
         for kind in ("images-idx3", "labels-idx1"):
             found = sorted(p for p in folder.iterdir() if p.name.replace(".", "-").startswith(f"{part}-{kind}-ubyte"))
             if not found:
-                raise DataError(f"{folder}: has no {part}-{kind}-ubyte (or .gz). Put the four files of MNIST's form there.")
+                raise DataError(
+                    f"{folder}: has no {part}-{kind}-ubyte (or .gz). Put the four files of MNIST's form there."
+                )
             parts.append(read_idx(found[0]))
     images = [p if p.ndim == 4 else p[:, None] for p in parts[::2]]
     train_x, train_y = check(_pixels(images[0]), parts[1].astype(np.int64), f"{folder} (train)")

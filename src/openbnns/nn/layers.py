@@ -36,7 +36,9 @@ def _positive(value: Any, who: str) -> int:
 
 def _check_size(who: str, what: str, expected: int | None, got: int) -> None:
     if expected is not None and expected != got:
-        raise ValueError(f"{who}: made for {expected} {what}, but its input has {got}. Leave the number out to infer it.")
+        raise ValueError(
+            f"{who}: made for {expected} {what}, but its input has {got}. Leave the number out to infer it."
+        )
 
 
 def _check_rank(who: str, x: Value, rank: int, axes: str) -> None:
@@ -418,7 +420,9 @@ class Activation(_Activation):
     def __init__(self, function: ActivationFunction) -> None:
         super().__init__()
         if not isinstance(function, ActivationFunction):
-            raise TypeError(f"Activation takes an ActivationFunction such as ActivationFunction.tanh(), not {function!r}.")
+            raise TypeError(
+                f"Activation takes an ActivationFunction such as ActivationFunction.tanh(), not {function!r}."
+            )
         self.function = function
 
     def _function(self) -> ActivationFunction:

@@ -74,7 +74,9 @@ class Loss:
         """Refuse targets that do not fit the output of the network; both with a batch axis."""
         who = type(self).__name__
         if targets.shape != output_shape:
-            raise ValueError(f"{who}: targets have shape {targets.shape}, but the network gives {output_shape}. They must agree.")
+            raise ValueError(
+                f"{who}: targets have shape {targets.shape}, but the network gives {output_shape}. They must agree."
+            )
         if not np.isfinite(targets).all():
             where = np.argwhere(~np.isfinite(targets))[0]
             raise ValueError(f"{who}: targets contain {targets[tuple(where)]} at {tuple(map(int, where))}.")
@@ -91,7 +93,9 @@ class CrossEntropyLoss(Loss):
 
     def __init__(self, label_smoothing: float = 0.0) -> None:
         if not 0.0 <= label_smoothing < 1.0:
-            raise ValueError(f"CrossEntropyLoss: label_smoothing is {label_smoothing}. It must be at least 0 and below 1.")
+            raise ValueError(
+                f"CrossEntropyLoss: label_smoothing is {label_smoothing}. It must be at least 0 and below 1."
+            )
         self.label_smoothing = float(label_smoothing)
 
     def function(self) -> LossFunction:

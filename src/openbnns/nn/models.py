@@ -42,7 +42,9 @@ class _Rows(Module):
         if len(x.shape) == 3 and x.shape[0] == 1:
             return x.reshape(*x.shape[1:])
         if len(x.shape) != 2:
-            raise ValueError(f"transformer: needs samples (length, features) or images of one channel, but gets {x.shape}.")
+            raise ValueError(
+                f"transformer: needs samples (length, features) or images of one channel, but gets {x.shape}."
+            )
         return x
 
 
@@ -149,7 +151,9 @@ def _allowed(kind: type[Module], sizes: tuple[str, ...]) -> list[str]:
         if "__init__" not in base.__dict__:
             continue
         parameters = inspect.signature(base.__init__).parameters.values()
-        names += [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"]
+        names += [
+            p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"
+        ]
         if not any(p.kind is p.VAR_KEYWORD for p in parameters):
             break
     return names

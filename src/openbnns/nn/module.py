@@ -322,7 +322,9 @@ class Module:
         return self.load_state_dict(load(path), strict=strict)
 
     def __repr__(self) -> str:
-        lines = [f"  ({name}): {repr(child).replace(chr(10), chr(10) + '  ')}" for name, child in self._children.items()]
+        lines = [
+            f"  ({name}): {repr(child).replace(chr(10), chr(10) + '  ')}" for name, child in self._children.items()
+        ]
         inside = self.extra_repr()
         if not lines:
             return f"{type(self).__name__}({inside})"

@@ -47,9 +47,7 @@ class _Normalization(Module):
 
     def _record(self, x: Value, kind: NormalizationType, sample: tuple[int, ...]) -> Value:
         return x.graph.append(
-            operations.Normalization(
-                x.graph, x, kind, sample, self.weight, self.bias, 1 - self.momentum, self.eps
-            )
+            operations.Normalization(x.graph, x, kind, sample, self.weight, self.bias, 1 - self.momentum, self.eps)
         )
 
     def extra_repr(self) -> str:
@@ -167,7 +165,9 @@ class LayerNorm(_Normalization):
     ) -> None:
         super().__init__(eps, 0.0, elementwise_affine, bias)
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
-        self.normalized_shape = None if shape is None else tuple(_positive(n, "LayerNorm: normalized_shape") for n in shape)
+        self.normalized_shape = (
+            None if shape is None else tuple(_positive(n, "LayerNorm: normalized_shape") for n in shape)
+        )
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs

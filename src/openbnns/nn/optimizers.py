@@ -114,7 +114,12 @@ class SGD(Optimizer):
         weight_decay: float = 0.0,
         clipping: GradientClipping | None = None,
     ) -> None:
-        _check("SGD", learning_rate=(learning_rate, 0, np.inf), momentum=(momentum, 0, 1), weight_decay=(weight_decay, 0, np.inf))
+        _check(
+            "SGD",
+            learning_rate=(learning_rate, 0, np.inf),
+            momentum=(momentum, 0, 1),
+            weight_decay=(weight_decay, 0, np.inf),
+        )
         super().__init__(
             SGDMomentumOptimizer(
                 learning_rate=learning_rate,
@@ -145,7 +150,12 @@ class Adam(Optimizer):
         clipping: GradientClipping | None = None,
     ) -> None:
         beta1, beta2 = _betas("Adam", betas)
-        _check("Adam", learning_rate=(learning_rate, 0, np.inf), eps=(eps, 0, np.inf), weight_decay=(weight_decay, 0, np.inf))
+        _check(
+            "Adam",
+            learning_rate=(learning_rate, 0, np.inf),
+            eps=(eps, 0, np.inf),
+            weight_decay=(weight_decay, 0, np.inf),
+        )
         super().__init__(
             AdamOptimizer(
                 learning_rate=learning_rate,
@@ -175,7 +185,12 @@ class AdamW(Optimizer):
         clipping: GradientClipping | None = None,
     ) -> None:
         beta1, beta2 = _betas("AdamW", betas)
-        _check("AdamW", learning_rate=(learning_rate, 0, np.inf), eps=(eps, 0, np.inf), weight_decay=(weight_decay, 0, np.inf))
+        _check(
+            "AdamW",
+            learning_rate=(learning_rate, 0, np.inf),
+            eps=(eps, 0, np.inf),
+            weight_decay=(weight_decay, 0, np.inf),
+        )
         super().__init__(
             AdamWOptimizer(
                 learning_rate=learning_rate,
@@ -204,7 +219,13 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         clipping: GradientClipping | None = None,
     ) -> None:
-        _check("RMSprop", learning_rate=(learning_rate, 0, np.inf), alpha=(alpha, 0, 1), eps=(eps, 0, np.inf), momentum=(momentum, 0, 1))
+        _check(
+            "RMSprop",
+            learning_rate=(learning_rate, 0, np.inf),
+            alpha=(alpha, 0, 1),
+            eps=(eps, 0, np.inf),
+            momentum=(momentum, 0, 1),
+        )
         super().__init__(
             RMSPropOptimizer(
                 learning_rate=learning_rate,

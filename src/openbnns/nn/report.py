@@ -55,13 +55,17 @@ def write(
     pieces.append(_numbers(history, network, test))
     pieces.append(_pair(("Loss", plots.curves(history, "loss")), ("Accuracy", plots.curves(history, "accuracy"))))
     pieces.append(
-        _pair(("Learning rate", plots.learning_rate(history)), ("Gradient norm per parameter", plots.gradients(history)))
+        _pair(
+            ("Learning rate", plots.learning_rate(history)), ("Gradient norm per parameter", plots.gradients(history))
+        )
     )
     if classify:
         assert outputs is not None and targets is not None
         predicted = outputs.argmax(axis=1)
         wrong = plots.wrong(samples, predicted, targets)
-        pieces.append(_pair(("Confusion", plots.confusion(predicted, targets)), (_wrong_title(predicted, targets), wrong)))
+        pieces.append(
+            _pair(("Confusion", plots.confusion(predicted, targets)), (_wrong_title(predicted, targets), wrong))
+        )
     pieces.append(_section("Network", f"<pre>{html.escape(network.summary())}</pre>", wide=True))
     pieces.append(_section("How to reproduce", f"<pre>{html.escape(_reproduce(command, settings))}</pre>", wide=True))
     body = "\n".join(pieces)

@@ -142,7 +142,9 @@ class Trainer:
         self.loss.check((len(y), *output), y)
         if tested is not None:
             if tested[0].shape[1:] != x.shape[1:]:
-                raise ValueError(f"Trainer.fit: validation samples are {tested[0].shape[1:]}, training samples {x.shape[1:]}.")
+                raise ValueError(
+                    f"Trainer.fit: validation samples are {tested[0].shape[1:]}, training samples {x.shape[1:]}."
+                )
             self.loss.check((len(tested[1]), *output), tested[1])
         if self.optimizer.parameters != list(self.network.parameters()):
             self.optimizer.attach(self.network.parameters())
@@ -242,9 +244,9 @@ class _Run:
         program, bound = trainer._parts(len(chosen), training=True)
         trainer.optimizer.learning_rate = trainer._base_rate * trainer.schedule(self.step, self.epochs * self.batches)
         program.seed(trainer.seed, self.step)
-        np.take(self.x, chosen, axis=0, out=program.inputs[0]) if self.x.dtype == program.inputs[0].dtype else np.copyto(
-            program.inputs[0], self.x[chosen], casting="unsafe"
-        )
+        np.take(self.x, chosen, axis=0, out=program.inputs[0]) if self.x.dtype == program.inputs[
+            0
+        ].dtype else np.copyto(program.inputs[0], self.x[chosen], casting="unsafe")
         targets = self.y[chosen]
         program.forward()
         bound.take(targets)
@@ -281,7 +283,11 @@ class _Run:
     def _end_epoch(self, seconds: float, progress: Progress) -> None:
         trainer = self.trainer
         self._require_finite()
-        record: dict[str, Any] = {"epoch": self.epoch + 1, "step": self.step, "learning_rate": trainer.optimizer.learning_rate}
+        record: dict[str, Any] = {
+            "epoch": self.epoch + 1,
+            "step": self.step,
+            "learning_rate": trainer.optimizer.learning_rate,
+        }
         record |= {name: total / len(self.x) for name, total in self.sums.items()}
         if self.tested is not None:
             record |= {f"validation_{name}": value for name, value in trainer.evaluate(*self.tested).items()}
@@ -348,7 +354,9 @@ class _Run:
     def load(self) -> None:
         trainer = self.trainer
         if trainer.out is None:
-            raise CheckpointError("Trainer.fit: resume needs the folder of the checkpoints. Give the Trainer out=FOLDER.")
+            raise CheckpointError(
+                "Trainer.fit: resume needs the folder of the checkpoints. Give the Trainer out=FOLDER."
+            )
         found = checkpoints.latest(trainer.out, trainer._say)
         if found is None:
             trainer._say(f"{trainer.out}: no checkpoint yet, starting from the beginning.")
@@ -381,13 +389,17 @@ class _Run:
         ]
         if different:
             raise CheckpointError(
-                f"{self.trainer.out}: the checkpoint belongs to another run:\n" + "\n".join(different) + "\nUse the same "
+                f"{self.trainer.out}: the checkpoint belongs to another run:\n"
+                + "\n".join(different)
+                + "\nUse the same "
                 "settings, or another folder."
             )
 
     def _interrupt(self, name: str) -> None:
         if self.trainer.out is None:
-            raise Interrupted(f"Stopped by {name} in epoch {self.epoch + 1}. Nothing was saved, as there is no out folder.")
+            raise Interrupted(
+                f"Stopped by {name} in epoch {self.epoch + 1}. Nothing was saved, as there is no out folder."
+            )
         path = self.save()
         raise Interrupted(f"Stopped by {name} in epoch {self.epoch + 1}. Go on from {path} with resume.")
 

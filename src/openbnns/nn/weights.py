@@ -67,11 +67,15 @@ def _split(data: bytes, who: str) -> tuple[dict[str, Any], memoryview]:
         raise DamagedFile(f"{who}: the file has {len(data)} bytes, too few for a safetensors file.")
     (length,) = struct.unpack("<Q", data[:8])
     if length > min(len(data) - 8, _LARGEST_HEADER):
-        raise DamagedFile(f"{who}: the header should have {length} bytes, but the file ends before. It is cut or no safetensors file.")
+        raise DamagedFile(
+            f"{who}: the header should have {length} bytes, but the file ends before. It is cut or no safetensors file."
+        )
     try:
         header = json.loads(bytes(data[8 : 8 + length]))
     except ValueError as error:
-        raise DamagedFile(f"{who}: the header cannot be read ({error}). It is damaged or no safetensors file.") from None
+        raise DamagedFile(
+            f"{who}: the header cannot be read ({error}). It is damaged or no safetensors file."
+        ) from None
     if not isinstance(header, dict):
         raise DamagedFile(f"{who}: the header is no table of arrays.")
     return header, memoryview(data)[8 + length :]

@@ -183,7 +183,9 @@ def _first_backward(
     }
     x = inputs[0]
     if isinstance(first, FullyConnected):
-        gradients = fully_connected.backward(x, None, dh.reshape(len(dh), -1), first.weights, IDENTITY, wanted)
+        gradients = fully_connected.backward(
+            x, None, dh.reshape(len(dh), len(first.weights)), first.weights, IDENTITY, wanted
+        )
     else:
         backward = convolution.transposed_backward if first.transposed else convolution.backward
         size = _image_size(x, shapes)
