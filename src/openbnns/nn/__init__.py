@@ -44,6 +44,7 @@ from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, Loss
 from .module import Add, Mismatch, Module, ModuleList, Parameter, Residual, Sequential
 from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, LayerNorm
 from .optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
+from .sequences import LSTM, MultiheadAttention, TransformerEncoderLayer
 from .trainer import Diverged, Interrupted, Trainer
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Activation", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "LogSigmoid", "Tanh",
     "Softplus", "Softsign", "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax", "Dropout", "Embedding",
     "BatchNorm1d", "BatchNorm2d", "InstanceNorm2d", "LayerNorm", "GroupNorm",
+    "LSTM", "MultiheadAttention", "TransformerEncoderLayer",
     "Loss", "CrossEntropyLoss", "MSELoss", "L1Loss", "HuberLoss", "BCEWithLogitsLoss",
     "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer", "Diverged", "Interrupted",
     "checkpoints", "data", "initialisers", "losses", "models", "schedules", "weights",

@@ -66,7 +66,7 @@ class Module:
         self.training = True
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(value, Module):
+        if isinstance(value, Module) and not name.startswith("_"):
             self.__dict__.setdefault("_children", {})[name] = value
         elif isinstance(value, Parameter):
             self.__dict__.setdefault("_parameters", {})[name] = value

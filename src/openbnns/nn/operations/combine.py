@@ -64,3 +64,26 @@ class Concatenate(Operation):
                 np.copyto(target, part)
 
         return call
+
+
+class Slice(Operation):
+    """One entry of the first axis of the sample; its gradient is dy there and zero elsewhere."""
+
+    keeps_inputs = False
+
+    def __init__(self, graph: Graph, x: Value, index: int) -> None:
+        self.index = index
+        super().__init__([x], Value(graph, x.shape[1:]))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return lambda: np.copyto(y, x[0][:, self.index])
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        target = dx[0]
+
+        def call() -> None:
+            if target is not None:
+                target.fill(0)
+                target[:, self.index] = dy
+
+        return call

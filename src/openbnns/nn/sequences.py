@@ -1,0 +1,194 @@
+"""Layers for sequences (length, features), the batch in front: LSTM, attention, transformers.
+
+Parameters have the names and the memory order of PyTorch's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import initialisers, operations
+from ._graph import Value
+from .layers import GELU, Dropout, Linear, ReLU, _check_rank, _check_size, _positive
+from .module import Module, Parameter, Sequential
+from .normalization import LayerNorm
+
+
+class LSTM(Module):
+    """Layers of LSTM cells, one direction: (T, I) -> (T, H), or with ``last_only`` the last output, (H,).
+
+    Gates stand in the order input, forget, cell, output. Parameters are ``weight_ih_l0`` (4 H, I), ``weight_hh_l0``
+    (4 H, H), ``bias_ih_l0`` and ``bias_hh_l0`` (4 H,), and so on for further layers. Initial states are zero.
+    """
+
+    def __init__(
+        self,
+        *sizes: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        dropout: float = 0.0,
+        last_only: bool = False,
+    ) -> None:
+        super().__init__()
+        if not 1 <= len(sizes) <= 2:
+            raise TypeError("LSTM takes the hidden size, or the input size and the hidden size.")
+        self.hidden_size = _positive(sizes[-1], "LSTM: hidden_size")
+        self.input_size = _positive(sizes[0], "LSTM: input_size") if len(sizes) == 2 else None
+        self.num_layers = _positive(num_layers, "LSTM: num_layers")
+        self.use_bias, self.last_only, self.dropout = bool(bias), bool(last_only), float(dropout)
+        self._between = Dropout(dropout)
+
+    def _lazy(self) -> bool:
+        return not self._parameters
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        _check_rank("LSTM", x, 2, "(length, features)")
+        _check_size("LSTM", "features", self.input_size, x.shape[1])
+        self.input_size = x.shape[1]
+        for layer in range(self.num_layers):
+            if layer:
+                x = self._between(x)
+            x = self._layer(x, layer)
+        return x if not self.last_only else x.graph.append(operations.Slice(x.graph, x, x.shape[0] - 1))
+
+    def _layer(self, x: Value, layer: int) -> Value:
+        h = self.hidden_size
+        shapes = {f"weight_ih_l{layer}": (4 * h, x.shape[1]), f"weight_hh_l{layer}": (4 * h, h)}
+        if self.use_bias:
+            shapes |= {f"bias_ih_l{layer}": (4 * h,), f"bias_hh_l{layer}": (4 * h,)}
+        make = initialisers.fan_in_uniform(h)
+        for name, shape in shapes.items():
+            if name not in self._parameters:
+                setattr(self, name, Parameter(make(shape, x.graph.generator)))
+        found = [self._parameters[name] for name in shapes]
+        weights = [p for p in found if p is not None]
+        return x.graph.append(operations.Lstm(x.graph, x, (weights[0], weights[1]), weights[2:]))
+
+    def extra_repr(self) -> str:
+        layers = f", num_layers={self.num_layers}" if self.num_layers > 1 else ""
+        return f"{self.input_size or '?'}, {self.hidden_size}{layers}"
+
+
+class MultiheadAttention(Module):
+    """Attention of every position over all positions, or with three inputs of query over key and value.
+
+    query (T, D), key and value (S, D) -> (T, D). ``causal`` keeps positions from looking ahead. Parameters:
+    ``in_proj_weight`` (3 D, D), ``in_proj_bias`` (3 D,), ``out_proj.weight`` (D, D), ``out_proj.bias`` (D,).
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+        causal: bool = False,
+    ) -> None:
+        super().__init__()
+        self.embed_dim = _positive(embed_dim, "MultiheadAttention: embed_dim")
+        self.num_heads = _positive(num_heads, "MultiheadAttention: num_heads")
+        if embed_dim % num_heads:
+            raise ValueError(f"MultiheadAttention: {num_heads} heads do not divide embed_dim {embed_dim}.")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"MultiheadAttention: dropout is {dropout}. It must be at least 0 and below 1.")
+        self.dropout, self.use_bias, self.causal = float(dropout), bool(bias), bool(causal)
+        self.in_proj_weight: Parameter | None = None
+        self.in_proj_bias: Parameter | None = None
+        self.out_proj = _Projection()
+
+    def _lazy(self) -> bool:
+        return self.in_proj_weight is None
+
+    def _make(self, generator: np.random.RandomState) -> None:
+        d = self.embed_dim
+        bound = np.sqrt(6.0 / (4 * d))  # as PyTorch: the three projections as one matrix
+        self.in_proj_weight = Parameter(initialisers.uniform(-bound, bound)((3 * d, d), generator))
+        self.out_proj.weight = Parameter(initialisers.fan_in_uniform(d)((d, d), generator))
+        if self.use_bias:
+            self.in_proj_bias = Parameter(np.zeros(3 * d, np.float32))
+            self.out_proj.bias = Parameter(np.zeros(d, np.float32))
+
+    def forward(self, *inputs: Value) -> Value:
+        if len(inputs) not in (1, 3):
+            raise ValueError("MultiheadAttention: takes one input, or query, key and value.")
+        for x in inputs:
+            _check_rank("MultiheadAttention", x, 2, "(length, features)")
+            _check_size("MultiheadAttention", "features", self.embed_dim, x.shape[1])
+        graph = inputs[0].graph
+        if self.in_proj_weight is None:
+            self._make(graph.generator)
+        assert self.in_proj_weight is not None and self.out_proj.weight is not None
+        pieces = [
+            (self.in_proj_weight, ("query_weights", "key_weights", "value_weights")),
+            (self.out_proj.weight, ("output_weights",)),
+        ]
+        if self.in_proj_bias is not None and self.out_proj.bias is not None:
+            pieces += [
+                (self.in_proj_bias, ("query_bias", "key_bias", "value_bias")),
+                (self.out_proj.bias, ("output_bias",)),
+            ]
+        three = list(inputs) if len(inputs) == 3 else [inputs[0]] * 3
+        return graph.append(
+            operations.Attention(graph, three, self.num_heads, pieces, self.dropout, self.causal)
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.embed_dim}, {self.num_heads}" + (", causal=True" if self.causal else "")
+
+
+class _Projection(Module):
+    """Holds the output projection under PyTorch's name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight: Parameter | None = None
+        self.bias: Parameter | None = None
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and a network of two layers, each with a residual connection and a layer normalization.
+
+    (T, D) -> (T, D). ``norm_first`` normalizes before each part instead of after the sum.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str = "relu",
+        *,
+        layer_norm_eps: float = 1e-5,
+        norm_first: bool = False,
+        causal: bool = False,
+    ) -> None:
+        super().__init__()
+        if activation not in ("relu", "gelu"):
+            raise ValueError(f"TransformerEncoderLayer: activation is {activation!r}. Use 'relu' or 'gelu'.")
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, causal=causal)
+        self.linear1, self.linear2 = Linear(dim_feedforward), Linear(d_model)
+        self.norm1, self.norm2 = LayerNorm(eps=layer_norm_eps), LayerNorm(eps=layer_norm_eps)
+        self.norm_first = bool(norm_first)
+        self._activation = ReLU() if activation == "relu" else GELU()
+        self._drops = Sequential(*(Dropout(dropout) for _ in range(3)))
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        if self.norm_first:
+            x = x + self._attend(self.norm1(x))
+            return x + self._feed(self.norm2(x))
+        x = self.norm1(x + self._attend(x))
+        y: Value = self.norm2(x + self._feed(x))
+        return y
+
+    def _attend(self, x: Value) -> Value:
+        y: Value = self._drops[0](self.self_attn(x))
+        return y
+
+    def _feed(self, x: Value) -> Value:
+        hidden = self._drops[1](self._activation(self.linear1(x)))
+        y: Value = self._drops[2](self.linear2(hidden))
+        return y
