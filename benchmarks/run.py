@@ -38,7 +38,6 @@ from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
 
-
 # Comparisons with PyTorch, and single numbers.
 CASES = (
     convolution,

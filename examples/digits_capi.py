@@ -9,12 +9,12 @@ import sys
 from typing import Any
 
 import numpy as np
-from digits_fused import BATCH, CHANNELS, FEATURES, initial_parameters
-from glyphs import IMAGE, draw, one_hot
 from numpy.typing import NDArray
 
 import openbnns
-from openbnns.capi import *  # noqa: F403
+from digits_fused import BATCH, CHANNELS, FEATURES, initial_parameters
+from glyphs import IMAGE, draw, one_hot
+from openbnns.capi import *
 
 Array = NDArray[Any]
 HALF = IMAGE // 2

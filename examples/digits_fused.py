@@ -17,10 +17,10 @@ import time
 from typing import Any
 
 import numpy as np
-from glyphs import IMAGE, draw, one_hot
 from numpy.typing import NDArray
 
 import openbnns as bn
+from glyphs import IMAGE, draw, one_hot
 from openbnns import LearningPhase, Shape, skip
 
 BATCH, STEPS, CHANNELS = 32, 850, 32

@@ -21,7 +21,7 @@ _DRAWN = """
 GLYPHS: NDArray[np.float32] = np.array(
     [
         [[cell == "#" for cell in row] for row in rows]
-        for rows in zip(*(line.split() for line in _DRAWN.split("\n")[1:-1]))
+        for rows in zip(*(line.split() for line in _DRAWN.split("\n")[1:-1]), strict=True)
     ],
     np.float32,
 )

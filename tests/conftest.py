@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -19,6 +20,10 @@ import openbnns
 import scoreboard
 
 HERE = Path(__file__).resolve().parent
+
+# The time of one example says nothing on a machine that others use too.
+hypothesis.settings.register_profile("shared machine", deadline=None)
+hypothesis.settings.load_profile("shared machine")
 
 
 def wants_peers(config: pytest.Config) -> bool:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -51,3 +52,36 @@ def test_example_runs_as_a_program() -> None:
     )
     assert run.returncode == 0, run.stderr
     assert "Test accuracy" in run.stdout
+
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture
+def examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_fused_example_learns_as_published(examples: None, seed: int) -> None:
+    """The known behaviour of this network, whatever the seed."""
+    import digits_fused
+    import glyphs
+
+    network, losses = digits_fused.train(seed=seed)
+    means = np.convolve(losses, np.ones(20) / 20, "valid")  # means[i] ends at step i + 20
+    assert 18 <= losses[0] <= 50
+    assert 1 <= np.mean(losses[90:110]) <= 3
+    assert means[550 - 20 : 850 - 20 + 1].min() < 0.125
+    images, digits_ = glyphs.draw(np.random.RandomState(1000 + seed), 320)
+    assert np.mean(network.read(images) == digits_) >= 0.97
+
+
+def test_c_names_give_bitwise_the_weights_of_the_layers(examples: None) -> None:
+    import digits_capi
+    import digits_fused
+
+    weights, _ = digits_capi.train(seed=3, steps=50)
+    network, _ = digits_fused.train(seed=3, steps=50)
+    for name, array in network.parameters.items():
+        np.testing.assert_array_equal(weights[name], array)

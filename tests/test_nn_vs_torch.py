@@ -23,7 +23,44 @@ class TorchResidual(T.Module):
         return x + self.body(x)
 
 
+class TorchLstm(T.Module):
+    """The outputs of an LSTM, without its states."""
+
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__()
+        self.cells = T.LSTM(*sizes, batch_first=True, **options)
+
+    def forward(self, x: Any) -> Any:
+        return self.cells(x)[0]
+
+
+class Lstm(nn.Module):
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__()
+        self.cells = nn.LSTM(*sizes, **options)
+
+    def forward(self, x: Any) -> Any:
+        return self.cells(x)
+
+
 PAIRS: dict[str, Any] = {
+    "lstm": lambda: (
+        nn.Sequential(Lstm(6, num_layers=2), nn.Flatten(), nn.Linear(3)),
+        T.Sequential(TorchLstm(5, 6, num_layers=2), T.Flatten(), T.Linear(42, 3)),
+        (7, 5),
+    ),
+    "transformer": lambda: (
+        nn.Sequential(
+            nn.Linear(8), nn.TransformerEncoderLayer(8, 2, 16, 0.0),
+            nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", norm_first=True),
+            nn.Flatten(), nn.Linear(3),
+        ),
+        T.Sequential(
+            T.Linear(4, 8), T.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True),
+            T.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True, norm_first=True), T.Flatten(), T.Linear(56, 3),
+        ),
+        (7, 4),
+    ),
     "mlp": lambda: (
         nn.Sequential(nn.Linear(32), nn.ReLU(), nn.LayerNorm(), nn.Linear(10)),
         T.Sequential(T.Linear(20, 32), T.ReLU(), T.LayerNorm(32), T.Linear(32, 10)),

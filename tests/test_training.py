@@ -257,9 +257,9 @@ def test_bad_data_is_refused_before_the_first_step(x, y, message: str) -> None:
 
 def test_bad_settings() -> None:
     net = network()
-    with pytest.raises(ValueError, match="optimizer 'adm' is not known. Did you mean 'adam'"):
+    with pytest.raises(ValueError, match=r"optimizer 'adm' is not known\. Did you mean 'adam'"):
         nn.Trainer(net, optimizer="adm")
-    with pytest.raises(ValueError, match="loss 'cross_entopy' is not known. Did you mean 'cross_entropy'"):
+    with pytest.raises(ValueError, match=r"loss 'cross_entopy' is not known\. Did you mean 'cross_entropy'"):
         nn.Trainer(net, loss="cross_entopy")
     with pytest.raises(TypeError, match="network must be"):
         nn.Trainer(lambda x: x)
@@ -286,7 +286,7 @@ def test_npz(tmp_path: Path) -> None:
     with pytest.raises(data.DataError, match="has arrays z, but x and y"):
         data.load(tmp_path / "c.npz")
     (tmp_path / "d.npz").write_bytes(b"nonsense")
-    with pytest.raises(data.DataError, match="cannot be read as .npz"):
+    with pytest.raises(data.DataError, match=r"cannot be read as \.npz"):
         data.load(tmp_path / "d.npz")
 
 

@@ -113,7 +113,7 @@ class CrossEntropyLoss(Loss):
             )
         if targets.dtype.kind not in "iu":
             raise TypeError(f"CrossEntropyLoss: targets are {targets.dtype}. Pass class numbers as integers.")
-        if targets.size and not (0 <= targets.min() and targets.max() < output_shape[-1]):
+        if targets.size and not (targets.min() >= 0 and targets.max() < output_shape[-1]):
             worst = targets.min() if targets.min() < 0 else targets.max()
             raise ValueError(
                 f"CrossEntropyLoss: class number {int(worst)} is out of range, because the network gives scores of classes 0 "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +72,9 @@ _SIZES = {
 
 def _known() -> dict[str, type[Module]]:
     """Layers that a file may use, by name."""
-    from . import __all__ as names
-    from . import __dict__ as members
+    from .. import nn
 
-    found = {name: members[name] for name in names if isinstance(members[name], type)}
+    found = {name: getattr(nn, name) for name in nn.__all__ if isinstance(getattr(nn, name), type)}
     usable = {name: kind for name, kind in found.items() if issubclass(kind, Module)}
     for name in ("Module", "ModuleList", "Activation"):
         usable.pop(name, None)
@@ -97,18 +97,12 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
 
     ``out_features = "classes"`` stands for the number of classes of the data.
     """
+    toml = _toml_reader(path)
     try:
-        import tomllib
-    except ModuleNotFoundError:  # Python 3.10
-        try:
-            import tomli as tomllib  # type: ignore[import-not-found, no-redef]
-        except ModuleNotFoundError:
-            raise ModelError(f"{path}: Python 3.10 reads TOML with the package tomli. Run: pip install tomli") from None
-    try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        table = toml.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}).") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: is no valid TOML: {error}.") from None
     for name in table:
         if name not in ("name", "layers"):
@@ -117,6 +111,16 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
     if not isinstance(parts, list) or not parts:
         raise ModelError(f"{path}: has no [[layers]].")
     return Sequential(*(_layer(part, f"{path}: layers[{i}]", outputs) for i, part in enumerate(parts)))
+
+
+def _toml_reader(path: Any) -> Any:
+    """The standard library's from Python 3.11 on, else the package it came from."""
+    for name in ("tomllib", "tomli"):
+        try:
+            return import_module(name)
+        except ModuleNotFoundError:
+            continue
+    raise ModelError(f"{path}: Python 3.10 reads TOML with the package tomli. Run: pip install tomli")
 
 
 def _layer(fields: Any, where: str, outputs: int) -> Module:
@@ -150,7 +154,7 @@ def _allowed(kind: type[Module], sizes: tuple[str, ...]) -> list[str]:
     for base in kind.__mro__:
         if "__init__" not in base.__dict__:
             continue
-        parameters = inspect.signature(base.__init__).parameters.values()
+        parameters = inspect.signature(base.__dict__["__init__"]).parameters.values()
         names += [
             p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name != "self"
         ]

@@ -425,7 +425,7 @@ class Add(Module):
 
     def forward(self, *inputs: Value) -> Value:
         parts = [branch(*inputs) for branch in self.children()] or list(inputs)
-        total = parts[0]
+        total: Value = parts[0]
         for part in parts[1:]:
             total = total + part
         return total

@@ -127,7 +127,7 @@ class _Plots:
         from matplotlib import pyplot
 
         self._pyplot = pyplot
-        self._style = {
+        self._style: Any = {
             "font.family": "sans-serif", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
             "axes.edgecolor": "#94a3b8", "xtick.color": _GREY, "ytick.color": _GREY, "axes.labelcolor": _GREY,
             "axes.grid": True, "grid.color": "#e2e8f0", "axes.axisbelow": True, "svg.hashsalt": "openbnns",

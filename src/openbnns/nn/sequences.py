@@ -54,7 +54,10 @@ class LSTM(Module):
 
     def _layer(self, x: Value, layer: int) -> Value:
         h = self.hidden_size
-        shapes = {f"weight_ih_l{layer}": (4 * h, x.shape[1]), f"weight_hh_l{layer}": (4 * h, h)}
+        shapes: dict[str, tuple[int, ...]] = {
+            f"weight_ih_l{layer}": (4 * h, x.shape[1]),
+            f"weight_hh_l{layer}": (4 * h, h),
+        }
         if self.use_bias:
             shapes |= {f"bias_ih_l{layer}": (4 * h,), f"bias_hh_l{layer}": (4 * h,)}
         make = initialisers.fan_in_uniform(h)
@@ -130,9 +133,7 @@ class MultiheadAttention(Module):
                 (self.out_proj.bias, ("output_bias",)),
             ]
         three = list(inputs) if len(inputs) == 3 else [inputs[0]] * 3
-        return graph.append(
-            operations.Attention(graph, three, self.num_heads, pieces, self.dropout, self.causal)
-        )
+        return graph.append(operations.Attention(graph, three, self.num_heads, pieces, self.dropout, self.causal))
 
     def extra_repr(self) -> str:
         return f"{self.embed_dim}, {self.num_heads}" + (", causal=True" if self.causal else "")

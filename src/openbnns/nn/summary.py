@@ -9,7 +9,7 @@ def summary(network: Module) -> str:
     """One line per step as it runs: its layers (several where they are fused), output shape and parameters."""
     graph = network._graph
     paths = {id(module): path for path, module in network.named_modules()}
-    rows: list[tuple[str, str, str, str]] = []
+    rows: list[tuple[str, ...]] = []
     if graph is not None:
         for operation in graph.operations:
             modules = operation.modules

@@ -305,7 +305,7 @@ class _Run:
         progress.end_epoch(record, self.epochs)
 
     def _require_finite(self) -> None:
-        for name, parameter in self.trainer.network.named_parameters():
+        for parameter in self.trainer.network.parameters():
             if not np.isfinite(parameter.data).all():
                 program, _ = self.trainer._parts(min(self.trainer.batch_size, len(self.x)), training=True)
                 self.batch -= 1

@@ -93,10 +93,12 @@ def _array(entry: Any, body: memoryview, who: str) -> Array:
     count = int(np.prod(shape, dtype=object)) if shape else 1
     if min(shape, default=0) < 0 or not 0 <= start <= end <= len(body) or end - start != count * dtype.itemsize:
         raise DamagedFile(f"{who}: {end - start} bytes from {start} on do not hold {kind} of shape {tuple(shape)}.")
-    array = np.frombuffer(body, dtype, count, start).reshape(shape)
+    array: Array = np.frombuffer(body, dtype, count, start).reshape(shape)
     if kind == "BF16":
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return array.copy()
+        widened: Array = (array.astype(np.uint32) << 16).view(np.float32)
+        return widened
+    copied: Array = array.copy()
+    return copied
 
 
 def write_atomically(path: Any, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
+from typing import Any
 
 from ... import LearningPhase, MultiheadAttentionLayer
 from .._graph import Array, Call, Graph, Operation, Value
@@ -29,8 +30,10 @@ class Attention(Operation):
         self.places = [unique.index(v) for v in inputs]
         super().__init__(unique, Value(graph, query.shape), [parameter for parameter, _ in pieces])
 
+    layer: Any
+
     def prepare(self) -> None:
-        given = {}
+        given: dict[str, Array] = {}
         for parameter, names in self.pieces:
             given |= _parts(parameter.data, names)
         self.layer = MultiheadAttentionLayer(
@@ -53,7 +56,7 @@ class Attention(Operation):
         return partial(self.layer.apply, query, key, value, y, attn_mask=self.mask, phase=phase)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        gradients = {}
+        gradients: dict[str, Array] = {}
         for (_, names), gradient in zip(self.pieces, dp, strict=True):
             if gradient is not None:
                 gradients |= _parts(gradient, names)

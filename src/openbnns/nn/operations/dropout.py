@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,8 @@ class Dropout(Operation):
         self.rate = rate
         self._start = int(graph.generator.randint(2**31))
         super().__init__([x], Value(graph, x.shape))
+
+    layer: Any
 
     def prepare(self) -> None:
         self.layer = DropoutLayer(input=Shape.vector(self.output.count), rate=self.rate, seed=1)

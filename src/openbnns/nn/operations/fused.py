@@ -18,6 +18,7 @@ class NormalizedOperation(ActivatedOperation):
     normalization: Normalization | None = None
     weight: Any
     bias: Any
+    layer: Any
 
     def fuse(self, following: Operation) -> bool:
         if (
