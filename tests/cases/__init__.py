@@ -6,6 +6,7 @@ from . import (
     contraction,
     convolution,
     fully_connected,
+    fused,
     legacy,
     padding,
     permute,
@@ -14,8 +15,19 @@ from . import (
     transposed_convolution,
 )
 
-ALL = [
-    *fully_connected.CASES, *convolution.CASES, *transposed_convolution.CASES, *activation.CASES, *arithmetic.CASES,
-    *pooling.CASES, *legacy.CASES, *contraction.CASES, *permute.CASES, *padding.CASES, *resize.CASES,
-]  # fmt: skip
+FAMILIES = (
+    fully_connected,
+    convolution,
+    transposed_convolution,
+    activation,
+    arithmetic,
+    pooling,
+    fused,
+    legacy,
+    contraction,
+    permute,
+    padding,
+    resize,
+)
+ALL = [case for family in FAMILIES for case in family.CASES]
 """Every case of every family."""

@@ -22,6 +22,11 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .attention import (
+    BNNSApplyMultiheadAttention,
+    BNNSApplyMultiheadAttentionBackward,
+    BNNSFilterCreateLayerMultiheadAttention,
+)
 from .clipping import (
     BNNSClipByGlobalNorm,
     BNNSClipByNorm,
@@ -36,6 +41,13 @@ from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
+from .fused import (
+    BNNSFilterCreateFusedLayer,
+    BNNSFusedFilterApplyBackwardBatch,
+    BNNSFusedFilterApplyBackwardMultiInputBatch,
+    BNNSFusedFilterApplyBatch,
+    BNNSFusedFilterApplyMultiInputBatch,
+)
 from .gram import BNNSFilterCreateLayerGram
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
@@ -44,11 +56,21 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .lstm import (
+    BNNSComputeLSTMTrainingCacheCapacity,
+    BNNSDirectApplyLSTMBatchBackward,
+    BNNSDirectApplyLSTMBatchTrainingCaching,
+)
 from .matmul import (
     BNNSDirectApplyBroadcastMatMul,
     BNNSFilterCreateLayerBroadcastMatMul,
     BNNSMatMul,
     BNNSMatMulWorkspaceSize,
+)
+from .normalization import (
+    BNNSFilterCreateLayerNormalization,
+    BNNSNormalizationFilterApplyBackwardBatch,
+    BNNSNormalizationFilterApplyBatch,
 )
 from .optimizer import BNNSOptimizerStep
 from .padding import BNNSFilterCreateLayerPadding
@@ -80,8 +102,11 @@ from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGe
 
 __all__ = [
     "BNNSFilter",
+    "BNNSApplyMultiheadAttention",
+    "BNNSApplyMultiheadAttentionBackward",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSComputeLSTMTrainingCacheCapacity",
     "BNNSClipByGlobalNorm",
     "BNNSClipByNorm",
     "BNNSClipByValue",
@@ -92,6 +117,8 @@ __all__ = [
     "BNNSDataLayoutGetRank",
     "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyLSTMBatchBackward",
+    "BNNSDirectApplyLSTMBatchTrainingCaching",
     "BNNSDirectApplyQuantizer",
     "BNNSDirectApplyBroadcastMatMul",
     "BNNSFilterApply",
@@ -102,6 +129,7 @@ __all__ = [
     "BNNSFilterApplyTwoInputBatch",
     "BNNSFilterCreateConvolutionLayer",
     "BNNSFilterCreateFullyConnectedLayer",
+    "BNNSFilterCreateFusedLayer",
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
     "BNNSFilterCreateLayerBroadcastMatMul",
@@ -110,12 +138,18 @@ __all__ = [
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerLoss",
+    "BNNSFilterCreateLayerNormalization",
+    "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerPooling",
     "BNNSFilterCreateLayerTensorContraction",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
     "BNNSFilterCreateVectorActivationLayer",
     "BNNSFilterDestroy",
+    "BNNSFusedFilterApplyBackwardBatch",
+    "BNNSFusedFilterApplyBackwardMultiInputBatch",
+    "BNNSFusedFilterApplyBatch",
+    "BNNSFusedFilterApplyMultiInputBatch",
     "BNNSGetPointer",
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
@@ -123,6 +157,8 @@ __all__ = [
     "BNNSMatMulWorkspaceSize",
     "BNNSNDArrayGetDataSize",
     "BNNSOptimizerStep",
+    "BNNSNormalizationFilterApplyBackwardBatch",
+    "BNNSNormalizationFilterApplyBatch",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
