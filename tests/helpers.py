@@ -45,10 +45,11 @@ INT64 = BNNSDataType.BNNSDataTypeInt64
 UINT16 = BNNSDataType.BNNSDataTypeUInt16
 UINT32 = BNNSDataType.BNNSDataTypeUInt32
 UINT64 = BNNSDataType.BNNSDataTypeUInt64
+BOOLEAN = BNNSDataType.BNNSDataTypeBoolean
 
 _STORED_AS = {
     FLOAT32: "f4", FLOAT16: "f2", BFLOAT16: "u2", INT8: "i1", UINT8: "u1", INT16: "i2", INT32: "i4", INT64: "i8",
-    UINT16: "u2", UINT32: "u4", UINT64: "u8",
+    UINT16: "u2", UINT32: "u4", UINT64: "u8", BOOLEAN: "u1",
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/tensor.h"
 #include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
@@ -179,6 +180,7 @@ NB_MODULE(_core, m) {
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
 
   bind_training(m);
+  bind_tensor(m);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

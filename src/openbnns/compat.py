@@ -68,6 +68,8 @@ class Switches:
     """21: BNNSTile applies repeat factors to the axes in reverse, as seen on macOS 15."""
     crop_resize_plain_extent: bool = False
     """22: crop-resize takes L instead of L + 1 as the extent of a box."""
+    band_part_refuses_matrices: bool = False
+    """23: BNNSBandPart fails for RowMajorMatrix and ColumnMajorMatrix, which give garbage on macOS 15."""
 
 
 switches = Switches()

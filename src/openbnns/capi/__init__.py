@@ -64,6 +64,21 @@ from .random_numbers import (
     BNNSRandomGeneratorStateSize,
 )
 from .structs import *  # noqa: F403
+from .tensor import (
+    BNNSBandPart,
+    BNNSCompareTensor,
+    BNNSCopy,
+    BNNSDirectApplyInTopK,
+    BNNSDirectApplyTopK,
+    BNNSGather,
+    BNNSGatherND,
+    BNNSScatter,
+    BNNSScatterND,
+    BNNSShuffle,
+    BNNSTile,
+    BNNSTileBackward,
+    BNNSTranspose,
+)
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
 __all__ = [
@@ -119,6 +134,19 @@ __all__ = [
     "BNNSRandomGeneratorStateSize",
     "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
+    "BNNSBandPart",
+    "BNNSCompareTensor",
+    "BNNSCopy",
+    "BNNSDirectApplyInTopK",
+    "BNNSDirectApplyTopK",
+    "BNNSGather",
+    "BNNSGatherND",
+    "BNNSScatter",
+    "BNNSScatterND",
+    "BNNSShuffle",
+    "BNNSTile",
+    "BNNSTileBackward",
+    "BNNSTranspose",
 ]
 __all__ += enums.__all__
 __all__ += structs.__all__

@@ -17,6 +17,22 @@ from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimize
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
 from .random_numbers import RandomGenerator, RandomGeneratorState
+from .tensor import (
+    TopK,
+    apply_in_top_k,
+    apply_top_k,
+    compare,
+    copy,
+    copy_band_part,
+    gather,
+    gather_nd,
+    scatter,
+    scatter_nd,
+    shuffle,
+    tile,
+    tile_backward,
+    transpose,
+)
 
 __all__ = [
     "ActivationGradients",
@@ -55,4 +71,18 @@ __all__ = [
     "dequantize",
     "quantize",
     "skip",
+    "TopK",
+    "apply_in_top_k",
+    "apply_top_k",
+    "compare",
+    "copy",
+    "copy_band_part",
+    "gather",
+    "gather_nd",
+    "scatter",
+    "scatter_nd",
+    "shuffle",
+    "tile",
+    "tile_backward",
+    "transpose",
 ]
