@@ -63,6 +63,7 @@ from .random_numbers import (
     BNNSRandomGeneratorSetState,
     BNNSRandomGeneratorStateSize,
 )
+from .reduction import BNNSDirectApplyReduction, BNNSFilterCreateLayerReduction
 from .structs import *  # noqa: F403
 from .tensor import (
     BNNSBandPart,
@@ -134,6 +135,8 @@ __all__ = [
     "BNNSRandomGeneratorStateSize",
     "BNNSFilterCreateLayerDropout",
     "BNNSTensorGetAllocationSize",
+    "BNNSDirectApplyReduction",
+    "BNNSFilterCreateLayerReduction",
     "BNNSBandPart",
     "BNNSCompareTensor",
     "BNNSCopy",

@@ -184,8 +184,9 @@ def shuffle(caller: Caller, kind: Any, input: Any, output: Any, filter_params: A
             target[0] = reference.shuffle(kind, source, block)
             return
         pictures = (source, target[0]) if enlarges else (target[0], source)
-        parts = [_channel_blocks(pictures[0], kind, block), _pixel_blocks(pictures[1], block)]
-        copy_elements(*(parts[::-1] if enlarges else parts), threads)
+        small_part, large_part = _channel_blocks(pictures[0], kind, block), _pixel_blocks(pictures[1], block)
+        to, start = (large_part, small_part) if enlarges else (small_part, large_part)
+        copy_elements(to, start, threads)
 
     store(y, work, (x,))
 

@@ -17,6 +17,7 @@ from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimize
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
 from .random_numbers import RandomGenerator, RandomGeneratorState
+from .reduction import ReductionLayer, apply_reduction
 from .tensor import (
     TopK,
     apply_in_top_k,
@@ -71,6 +72,8 @@ __all__ = [
     "dequantize",
     "quantize",
     "skip",
+    "ReductionLayer",
+    "apply_reduction",
     "TopK",
     "apply_in_top_k",
     "apply_top_k",

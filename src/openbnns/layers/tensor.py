@@ -538,6 +538,7 @@ def _shuffled_sizes(caller: Caller, kind: ShuffleType, size: tuple[int, ...], bl
         raise Problem(f"{caller('output')} is left out, so block_size must be the width of a block, not {block!r}.")
     if len(size) != 4:
         raise Problem(f"{caller('input')} has {len(size)} axes, but images (N, C, H, W) have 4.")
+    block = int(block)
     n, c, h, w = size
     if kind in (ShuffleType.PIXEL_SHUFFLE_NCHW, ShuffleType.DEPTH_TO_SPACE_NCHW):
         return n, max(1, c // (block * block)), h * block, w * block
