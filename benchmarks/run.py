@@ -27,6 +27,7 @@ import openbnns
 import optimizer
 import overhead
 import pooling
+import tensor
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
@@ -37,9 +38,8 @@ def main() -> int:
     modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding)
     cases = [c for module in modules for c in module.cases()]
     cases = [c for c in cases if options.only in c.name]
-    figures = {
-        n: f for n, f in (optimizer.figures() | overhead.figures() | memory.figures()).items() if options.only in n
-    }
+    measurements = optimizer.figures() | tensor.figures() | overhead.figures() | memory.figures()
+    figures = {n: f for n, f in measurements.items() if options.only in n}
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0
