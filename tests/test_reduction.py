@@ -318,7 +318,7 @@ def test_same_bits_for_any_number_of_threads() -> None:
     x = rng.standard_normal((60, 50, 301)).astype(np.float32)
     results = []
     before = bn.get_num_threads()
-    for threads in (1, 2, 3, 7):
+    for threads in (1, 2, 3):
         bn.set_num_threads(threads)
         found = []
         for axes in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
@@ -342,15 +342,16 @@ def test_element_types(engine: str) -> None:
             p = capi.BNNSLayerParametersReduction(i_desc=x.descriptor(), o_desc=y.descriptor(), reduce_func=F[name])
             succeed(capi.BNNSDirectApplyReduction(p))
             np.testing.assert_array_equal(y.read(), value(name, x.read(), (2,)))
-    x = Storage(vector(20_000_000 if engine == "native" else 10), values=None)
-    x.elements[:] = 0
-    x.elements[-1] = 1
+    many = np.zeros(20_000_000 if engine == "native" else 10, np.float32)
+    many[-1] = 1
     out = np.zeros(1, np.int64)
     p = capi.BNNSLayerParametersReduction(
-        i_desc=x.descriptor(), o_desc=vector(1, data_type=INT64).descriptor(out), reduce_func=F["ArgMax"]
+        i_desc=vector(many.size).descriptor(many),
+        o_desc=vector(1, data_type=INT64).descriptor(out),
+        reduce_func=F["ArgMax"],
     )
     succeed(capi.BNNSDirectApplyReduction(p))
-    assert out[0] == x.count - 1  # float32 does not hold it
+    assert out[0] == many.size - 1  # float32 does not hold it
     truth = np.zeros((1, 3), np.uint8)
     p = capi.BNNSLayerParametersReduction(
         i_desc=Tensor(FIRST_MAJOR[2], (2, 3)).descriptor(np.array([[0, 1, 1], [0, 0, 1]], np.float32)),

@@ -184,6 +184,11 @@ class ReductionPlan : public Plan {
     const Vec moved = splat(shift ? shift[o] : 0.0f);
     for (int64_t r = first_row; r < end_row; r++) {
       const int64_t place = base + rows.offset(r) + first;
+      if constexpr (is_plain<kTerm, kCombine>())
+        if (!w) {
+          add_plain_run(totals, x + place, end - first);
+          continue;
+        }
       add_run<kTerm>(totals, x + place, w ? w + place : nullptr, end - first, moved, s_.epsilon);
     }
     to[o] = totals.value();
@@ -198,8 +203,15 @@ class ReductionPlan : public Plan {
     const int64_t output = outer * run_ + first;
     double total[kColumns + kWidth];
     std::fill_n(total, count, start<kCombine>());
-    for (int64_t r = reduced_.count * segment / segments_, end = reduced_.count * (segment + 1) / segments_; r < end;
-         r++) {
+    int64_t r = reduced_.count * segment / segments_;
+    const int64_t end = reduced_.count * (segment + 1) / segments_;
+    if constexpr (is_plain<kTerm, kCombine>())
+      for (; !w && r + kRows <= end; r += kRows) {
+        const float* row[kRows];
+        for (int k = 0; k < kRows; k++) row[k] = x + base + reduced_.offset(r + k);
+        add_plain_columns<kCombine>(total, row, count);
+      }
+    for (; r < end; r++) {
       const int64_t place = base + reduced_.offset(r);
       add_columns<kTerm, kCombine>(total, x + place, w ? w + place : nullptr, shift ? shift + output : nullptr, count,
                                    s_.epsilon);

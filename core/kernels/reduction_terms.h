@@ -154,6 +154,84 @@ void add_columns(double* total, const float* x, const float* w, const float* shi
   for (int64_t c = 0; i + c < count; c++) total[i + c] = combine<kCombine>(total[i + c], lane[c]);
 }
 
+// ---- plain sums and extremes: in float where that loses nothing that counts ----
+
+// Elements themselves, without weights, summed or compared.
+template <Term kTerm, Combine kCombine>
+constexpr bool is_plain() {
+  return kTerm == kValue && kCombine != kMultiply;
+}
+
+constexpr int32_t kInfinityBits = 0x7f800000;
+
+template <Combine kCombine>
+OPENBNNS_INLINE Vec start_vector() {
+  return splat(kCombine == kMaximum ? -math::kInfinity : kCombine == kMinimum ? math::kInfinity : 0.0f);
+}
+// An extreme that passes over NaN.
+template <Combine kCombine>
+OPENBNNS_INLINE Vec merge(Vec total, Vec x) {
+  return kCombine == kMaximum ? math::max(x, total) : kCombine == kMinimum ? math::min(x, total) : total + x;
+}
+// The largest magnitude as bits: beyond those of infinity if there was a NaN.
+OPENBNNS_INLINE IntVec watch(IntVec seen, Vec x) {
+  const IntVec magnitude = bits(math::abs(x));
+  return magnitude > seen ? magnitude : seen;
+}
+template <Combine kCombine>
+OPENBNNS_INLINE Vec with_nan(Vec total, IntVec seen) {
+  return kCombine == kSum ? total : select(seen > kInfinityBits, splat(math::kNaN), total);
+}
+
+// The same as add_run for plain terms. Sums: eight vectors of partial sums over 16 vectors each, closed in double.
+template <Combine kCombine>
+void add_plain_run(Totals<kCombine>& totals, const float* x, int64_t count) {
+  constexpr int kParts = 8;
+  constexpr int64_t kStep = kParts * kWidth, kClosed = 16 * kStep;
+  Totals<kCombine> t = totals;
+  int64_t i = 0;
+  while (i + kStep <= count) {
+    const int64_t end = count - i > kClosed ? i + kClosed : count;
+    Vec part[kParts];
+    IntVec seen[kParts] = {};
+    OPENBNNS_UNROLL for (int p = 0; p < kParts; p++) part[p] = start_vector<kCombine>();
+    for (; i + kStep <= end; i += kStep) OPENBNNS_UNROLL for (int p = 0; p < kParts; p++) {
+        const Vec v = load(x + i + p * kWidth);
+        part[p] = merge<kCombine>(part[p], v);
+        if (kCombine != kSum) seen[p] = watch(seen[p], v);
+      }
+    OPENBNNS_UNROLL for (int half = kParts / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int p = 0; p < half; p++) {
+      part[p] = merge<kCombine>(part[p], part[p + half]);
+      if (kCombine != kSum) seen[p] = seen[p] > seen[p + half] ? seen[p] : seen[p + half];
+    }
+    t.add(0, widen(with_nan<kCombine>(part[0], seen[0])));
+  }
+  totals = t;
+  if (i < count) add_run<kValue>(totals, x + i, nullptr, count - i, Vec{}, 0.0f);
+}
+
+constexpr int kRows = 8;
+
+// The same as add_columns for kRows rows of plain terms at a time.
+template <Combine kCombine>
+void add_plain_columns(double* total, const float* const* row, int64_t count) {
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    Vec part[kRows];
+    IntVec seen{};
+    OPENBNNS_UNROLL for (int r = 0; r < kRows; r++) {
+      part[r] = load(row[r] + i);
+      if (kCombine != kSum) seen = watch(seen, part[r]);
+    }
+    OPENBNNS_UNROLL for (int half = kRows / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int r = 0; r < half; r++)
+        part[r] = merge<kCombine>(part[r], part[r + half]);
+    const WideVec rows = widen(with_nan<kCombine>(part[0], seen));
+    store_wide(total + i, combine_wide<kCombine>(load_wide(total + i), rows));
+  }
+  for (; i < count; i++)
+    for (int r = 0; r < kRows; r++) total[i] = combine<kCombine>(total[i], static_cast<double>(row[r][i]));
+}
+
 // run(slope) with slope(x, w, shift, epsilon) = dy/dx without what all elements of an output share
 template <class Run>
 void with_input_slope(int function, Run run) {

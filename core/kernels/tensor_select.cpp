@@ -31,16 +31,28 @@ OPENBNNS_INLINE void fetch(const char* row, int64_t bytes) {
   for (int64_t at = 0; at < std::min(bytes, kFetchedBytes); at += 64) __builtin_prefetch(row + at, kWrites);
 }
 
+// 64 bytes at a time; the last ones may overlap those before.
+OPENBNNS_INLINE void copy_row(char* to, const char* from, int64_t bytes) {
+  if (bytes < 64) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
+  int64_t at = 0;
+  for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
+  if (at < bytes) std::memcpy(to + bytes - 64, from + bytes - 64, 64);
+}
+
 void gather_rows(const Selection& s, int threads) {
-  const int64_t row = s.inner * s.bytes, rows = s.outer * s.count;
-  const int64_t group = std::max<int64_t>(1, kTaskBytes / row);
-  dynamic_items(workers(threads, rows * row), (rows + group - 1) / group, [&](int64_t task) {
-    const int64_t end = std::min(rows, (task + 1) * group);
-    for (int64_t n = task * group; n < end; n++) {
-      const char* block = s.whole + n / s.count * s.length * row;
-      const int64_t j = n % s.count;
-      if (j + kAhead < s.count) fetch<0>(block + s.indices[j + kAhead] * row, row);
-      std::memcpy(s.selected + n * row, block + s.indices[j] * row, static_cast<size_t>(row));
+  const int64_t row = s.inner * s.bytes;
+  const int64_t group = std::min(s.count, std::max<int64_t>(1, kTaskBytes / row));
+  const int64_t groups = (s.count + group - 1) / group;
+  dynamic_items(workers(threads, s.outer * s.count * row), s.outer * groups, [&](int64_t task) {
+    const int64_t o = task / groups, first = task % groups * group, last = std::min(s.count, first + group);
+    const char* block = s.whole + o * s.length * row;
+    char* to = s.selected + (o * s.count + first) * row;
+    for (int64_t j = first; j < last; j++, to += row) {
+      if (j + kAhead < last) fetch<0>(block + s.indices[j + kAhead] * row, row);
+      copy_row(to, block + s.indices[j] * row, row);
     }
   });
 }
@@ -64,11 +76,16 @@ void gather_elements(const Selection& s, int threads) {
   const int64_t rows = s.outer * s.count;
   const int64_t group = std::max<int64_t>(1, kTaskBytes / (s.inner * s.bytes));
   dynamic_items(workers(threads, rows * s.inner * s.bytes), (rows + group - 1) / group, [&](int64_t task) {
-    for (int64_t n = task * group, end = std::min(rows, (task + 1) * group); n < end; n++) {
-      const Item* from = reinterpret_cast<const Item*>(s.whole) + n / s.count * s.length * s.inner;
+    int64_t n = task * group, o = n / s.count, left = s.count - n % s.count;
+    for (const int64_t end = std::min(rows, n + group); n < end; n++) {
+      const Item* from = reinterpret_cast<const Item*>(s.whole) + o * s.length * s.inner;
       Item* to = reinterpret_cast<Item*>(s.selected) + n * s.inner;
       const int64_t* index = s.indices + n * s.inner;
       for (int64_t i = 0; i < s.inner; i++) to[i] = from[index[i] * s.inner + i];
+      if (--left == 0) {
+        o++;
+        left = s.count;
+      }
     }
   });
 }
@@ -265,8 +282,8 @@ void scatter(const Selection& s, Scattering kind, int threads) {
     });
   }
   if (!s.per_element) {
-    const auto row = static_cast<size_t>(s.inner * s.bytes);
-    return scatter_rows(s, threads, [&](char* to, const char* from) { std::memcpy(to, from, row); });
+    const int64_t row = s.inner * s.bytes;
+    return scatter_rows(s, threads, [&](char* to, const char* from) { copy_row(to, from, row); });
   }
   switch (s.bytes) {
     case 1:
