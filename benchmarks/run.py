@@ -34,9 +34,11 @@ import overhead
 import pooling
 import tensors
 import training
+import tensor
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
+
 
 # Comparisons with PyTorch, and single numbers.
 CASES = (
@@ -55,10 +57,11 @@ CASES = (
     tensors,
 )
 FIGURES = (
+    optimizer,
+    tensor,
     overhead,
     memory,
     training,
-    optimizer,
     tensors,
 )
 

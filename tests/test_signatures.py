@@ -18,27 +18,12 @@ FUNCTIONS: dict[str, dict[str, Any]] = json.loads(
 
 # Functions that are still to be written. One that exists must leave this set.
 LATER: set[str] = {
-    "BNNSBandPart",
-    "BNNSCompareTensor",
-    "BNNSCopy",
     "BNNSCreateNearestNeighbors",
     "BNNSDestroyNearestNeighbors",
-    "BNNSDirectApplyInTopK",
-    "BNNSDirectApplyReduction",
-    "BNNSDirectApplyTopK",
-    "BNNSFilterCreateLayerReduction",
-    "BNNSGather",
-    "BNNSGatherND",
     "BNNSNDArrayFullyConnectedSparsifySparseCOO",
     "BNNSNDArrayFullyConnectedSparsifySparseCSR",
     "BNNSNearestNeighborsGetInfo",
     "BNNSNearestNeighborsLoad",
-    "BNNSScatter",
-    "BNNSScatterND",
-    "BNNSShuffle",
-    "BNNSTile",
-    "BNNSTileBackward",
-    "BNNSTranspose",
 }
 
 HERE = sorted(set(FUNCTIONS) - LATER)

@@ -11,7 +11,11 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+<<<<<<< HEAD
 #include "bindings/lstm_call.h"
+=======
+#include "bindings/tensor.h"
+>>>>>>> direct
 #include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
@@ -352,6 +356,7 @@ NB_MODULE(_core, m) {
         "training"_a = false, "extra"_a = Ints{});
 
   bind_training(m);
+  bind_tensor(m);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

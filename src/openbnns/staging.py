@@ -158,6 +158,13 @@ def _strided(
     return buffers.array_at(buffer, first * width, view.element.numpy, shape, strides, writable=writable)
 
 
+def strided(
+    view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...], *, writable: bool = False
+) -> NDArray[Any] | None:
+    """The stored elements in the caller's memory as ``(batch, *axes in order)``; ``None`` when NumPy cannot view them."""
+    return _strided(view, buffer, batch, stride, order, writable) if _is_strided(view) else None
+
+
 def _is_strided(view: View) -> bool:
     """Whether NumPy can view the stored elements in place."""
     return view.element.numpy is not None and not view.layout.blocked32

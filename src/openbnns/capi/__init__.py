@@ -96,8 +96,27 @@ from .random_numbers import (
     BNNSRandomGeneratorSetState,
     BNNSRandomGeneratorStateSize,
 )
+<<<<<<< HEAD
 from .resize import BNNSFilterCreateLayerResize
+=======
+from .reduction import BNNSDirectApplyReduction, BNNSFilterCreateLayerReduction
+>>>>>>> direct
 from .structs import *  # noqa: F403
+from .tensor import (
+    BNNSBandPart,
+    BNNSCompareTensor,
+    BNNSCopy,
+    BNNSDirectApplyInTopK,
+    BNNSDirectApplyTopK,
+    BNNSGather,
+    BNNSGatherND,
+    BNNSScatter,
+    BNNSScatterND,
+    BNNSShuffle,
+    BNNSTile,
+    BNNSTileBackward,
+    BNNSTranspose,
+)
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
 __all__ = [
@@ -179,6 +198,21 @@ __all__ = [
     "BNNSCropResize",
     "BNNSCropResizeBackward",
     "BNNSTensorGetAllocationSize",
+    "BNNSDirectApplyReduction",
+    "BNNSFilterCreateLayerReduction",
+    "BNNSBandPart",
+    "BNNSCompareTensor",
+    "BNNSCopy",
+    "BNNSDirectApplyInTopK",
+    "BNNSDirectApplyTopK",
+    "BNNSGather",
+    "BNNSGatherND",
+    "BNNSScatter",
+    "BNNSScatterND",
+    "BNNSShuffle",
+    "BNNSTile",
+    "BNNSTileBackward",
+    "BNNSTranspose",
 ]
 __all__ += enums.__all__
 __all__ += structs.__all__

@@ -51,6 +51,23 @@ from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
 from .random_numbers import RandomGenerator, RandomGeneratorState
 from .resize import ResizeLayer
+from .reduction import ReductionLayer, apply_reduction
+from .tensor import (
+    TopK,
+    apply_in_top_k,
+    apply_top_k,
+    compare,
+    copy,
+    copy_band_part,
+    gather,
+    gather_nd,
+    scatter,
+    scatter_nd,
+    shuffle,
+    tile,
+    tile_backward,
+    transpose,
+)
 
 __all__ = [
     "ActivationGradients",
@@ -121,4 +138,20 @@ __all__ = [
     "apply_matrix_multiplication",
     "matrix_multiplication_workspace_size",
     "skip",
+    "ReductionLayer",
+    "apply_reduction",
+    "TopK",
+    "apply_in_top_k",
+    "apply_top_k",
+    "compare",
+    "copy",
+    "copy_band_part",
+    "gather",
+    "gather_nd",
+    "scatter",
+    "scatter_nd",
+    "shuffle",
+    "tile",
+    "tile_backward",
+    "transpose",
 ]

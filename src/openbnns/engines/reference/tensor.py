@@ -123,8 +123,9 @@ def top_k(x: Tensor, k: int, axis: int) -> tuple[Tensor, Indices]:
     Of equal values the one with the lower index comes first. NaN is larger than every number.
     """
     _check_k(x, k, axis)
-    is_number = ~np.isnan(x)
-    rank = np.lexsort((-np.asarray(x, dtype=np.float64), is_number), axis=axis)  # stable; NaN first, then descending
+    # Stable, NaN first, then descending; ~x reverses the order of integers without an overflow.
+    descending = ~x if x.dtype.kind in "iu" else -np.asarray(x, dtype=np.float64)
+    rank = np.lexsort((descending, ~np.isnan(x)), axis=axis)
     best = np.take(rank, np.arange(k), axis=axis)
     return np.take_along_axis(x, best, axis=axis), best.astype(np.int64)
 

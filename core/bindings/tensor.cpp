@@ -1,0 +1,132 @@
+#include "bindings/tensor.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "kernels/tensor.h"
+#include "runtime/thread_pool.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace openbnns {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+int workers(int threads) { return threads > 0 ? threads : max_threads(); }
+
+// Addresses have been checked by the caller; steps in bytes.
+void strided_copy(uintptr_t to, uintptr_t from, int bytes, const Ints& size, const Ints& to_step, const Ints& from_step,
+                  int threads) {
+  StridedCopy copy;
+  copy.bytes = bytes;
+  copy.rank = static_cast<int>(size.size());
+  if (copy.rank > StridedCopy::kMaxRank) throw std::out_of_range("too many axes");
+  for (int a = 0; a < copy.rank; a++) {
+    copy.size[a] = size.at(a);
+    copy.to_step[a] = to_step.at(a);
+    copy.from_step[a] = from_step.at(a);
+  }
+  copy.from = reinterpret_cast<const char*>(from);
+  copy.to = reinterpret_cast<char*>(to);
+  nb::gil_scoped_release unlocked;
+  tensor_kernels().strided_copy(copy, workers(threads));
+}
+
+// sizes: outer, length, inner, count.
+Selection selection(int bytes, const Ints& sizes, bool per_element, uintptr_t indices, uintptr_t whole,
+                    uintptr_t selected) {
+  return {bytes,
+          sizes.at(0),
+          sizes.at(1),
+          sizes.at(2),
+          sizes.at(3),
+          per_element,
+          reinterpret_cast<const int64_t*>(indices),
+          reinterpret_cast<char*>(whole),
+          reinterpret_cast<char*>(selected)};
+}
+
+void gather(int bytes, const Ints& sizes, bool per_element, uintptr_t indices, uintptr_t whole, uintptr_t selected,
+            int threads) {
+  const Selection s = selection(bytes, sizes, per_element, indices, whole, selected);
+  nb::gil_scoped_release unlocked;
+  tensor_kernels().gather(s, workers(threads));
+}
+
+// kind: 0 writes, 1 adds floats, 2 adds 64-bit integers.
+void scatter(int kind, int bytes, const Ints& sizes, bool per_element, uintptr_t indices, uintptr_t whole,
+             uintptr_t selected, int threads) {
+  const Selection s = selection(bytes, sizes, per_element, indices, whole, selected);
+  nb::gil_scoped_release unlocked;
+  tensor_kernels().scatter(s, static_cast<Scattering>(kind), workers(threads));
+}
+
+int64_t first_outside(uintptr_t indices, int64_t count, int64_t limit) {
+  return tensor_kernels().first_outside(reinterpret_cast<const int64_t*>(indices), count, limit);
+}
+
+// sizes: outer, length, inner.
+void top_k(bool integers, const Ints& sizes, int64_t k, uintptr_t x, uintptr_t indices, int threads) {
+  nb::gil_scoped_release unlocked;
+  tensor_kernels().top_k({integers, sizes.at(0), sizes.at(1), sizes.at(2), k}, reinterpret_cast<const void*>(x),
+                         reinterpret_cast<int64_t*>(indices), workers(threads));
+}
+
+void in_top_k(bool integers, const Ints& sizes, int64_t k, uintptr_t x, uintptr_t tested, uintptr_t y, int threads) {
+  nb::gil_scoped_release unlocked;
+  tensor_kernels().in_top_k({integers, sizes.at(0), sizes.at(1), sizes.at(2), k}, reinterpret_cast<const void*>(x),
+                            reinterpret_cast<const int64_t*>(tested), reinterpret_cast<uint8_t*>(y), workers(threads));
+}
+
+void compare(int type, int operation, bool inverted, uintptr_t a, uintptr_t b, uintptr_t y, int64_t count,
+             int threads) {
+  nb::gil_scoped_release unlocked;
+  tensor_kernels().compare(static_cast<ComparedType>(type), static_cast<Comparison>(operation), inverted,
+                           reinterpret_cast<const void*>(a), reinterpret_cast<const void*>(b),
+                           reinterpret_cast<uint8_t*>(y), count, workers(threads));
+}
+
+// sizes: matrices, rows, columns.
+void band_part(int bytes, const Ints& sizes, int64_t lower, int64_t upper, uintptr_t x, uintptr_t y, int threads) {
+  nb::gil_scoped_release unlocked;
+  tensor_kernels().band_part({bytes, sizes.at(0), sizes.at(1), sizes.at(2), lower, upper},
+                             reinterpret_cast<const char*>(x), reinterpret_cast<char*>(y), workers(threads));
+}
+
+std::shared_ptr<Plan> reduction(int function, const Ints& size, const std::vector<bool>& inside, float epsilon,
+                                bool wide_positions, int64_t position_modulus) {
+  ReductionShape s;
+  s.function = function;
+  s.rank = static_cast<int>(size.size());
+  if (s.rank > ReductionShape::kMaxRank) throw std::out_of_range("too many axes");
+  for (int a = 0; a < s.rank; a++) {
+    s.size[a] = size.at(a);
+    s.inside[a] = inside.at(a);
+  }
+  s.epsilon = epsilon;
+  s.wide_positions = wide_positions;
+  s.position_modulus = position_modulus;
+  return tensor_kernels().make_reduction(s);
+}
+
+}  // namespace
+
+void bind_tensor(nb::module_& m) {
+  m.def("strided_copy", &strided_copy, "to"_a, "from_"_a, "bytes"_a, "size"_a, "to_step"_a, "from_step"_a, "threads"_a);
+  m.def("gather", &gather, "bytes"_a, "sizes"_a, "per_element"_a, "indices"_a, "whole"_a, "selected"_a, "threads"_a);
+  m.def("scatter", &scatter, "kind"_a, "bytes"_a, "sizes"_a, "per_element"_a, "indices"_a, "whole"_a, "selected"_a,
+        "threads"_a);
+  m.def("first_outside", &first_outside, "indices"_a, "count"_a, "limit"_a);
+  m.def("top_k", &top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "indices"_a, "threads"_a);
+  m.def("in_top_k", &in_top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "tested"_a, "y"_a, "threads"_a);
+  m.def("compare", &compare, "type"_a, "operation"_a, "inverted"_a, "a"_a, "b"_a, "y"_a, "count"_a, "threads"_a);
+  m.def("band_part", &band_part, "bytes"_a, "sizes"_a, "lower"_a, "upper"_a, "x"_a, "y"_a, "threads"_a);
+  m.def("reduction", &reduction, "function"_a, "size"_a, "inside"_a, "epsilon"_a, "wide_positions"_a,
+        "position_modulus"_a);
+}
+
+}  // namespace openbnns

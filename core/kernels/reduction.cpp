@@ -1,0 +1,492 @@
+// Reductions over some axes, with optional weights, and their gradients. Formulas: docs/filters/reduction.md.
+//
+// Neighbouring axes of one kind are merged, so kept and reduced axes alternate, and the last one is a run of memory:
+// reduced (a row becomes one value) or kept (rows are combined column by column). Everything is combined in double.
+// Work is cut by the shape alone, so results do not depend on the number of threads.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/pieces.h"
+#include "kernels/reduction_terms.h"
+#include "kernels/scratch_uses.h"
+#include "kernels/tensor.h"
+#include "runtime/scratch.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+using namespace reduction;
+
+constexpr int64_t kColumns = 2048;   // combined together: their totals stay in a near cache
+constexpr int64_t kSegment = 65536;  // elements of a part of a reduction that is worth a task
+constexpr int64_t kManyTasks = 64;   // so many need not be cut further
+
+struct Axis {
+  int64_t size, step;
+};
+
+// Kept or reduced axes, from the slowest to the fastest.
+struct Axes {
+  int rank = 0;
+  int64_t count = 1;
+  Axis axis[ReductionShape::kMaxRank + 1];
+
+  void add(int64_t size, int64_t step) {
+    axis[rank++] = {size, step};
+    count *= size;
+  }
+  // Where element number `index` of these axes lies.
+  int64_t offset(int64_t index) const {
+    int64_t place = 0;
+    for (int a = rank - 1; a >= 0; a--) {
+      place += index % axis[a].size * axis[a].step;
+      index /= axis[a].size;
+    }
+    return place;
+  }
+  // Without the fastest.
+  Axes outer() const {
+    Axes o = *this;
+    o.rank--;
+    o.count /= axis[o.rank].size;
+    return o;
+  }
+};
+
+bool is_logarithm_of_sum(int f) { return f == kLogSumExp || f == kLogSum; }
+
+class ReductionPlan : public Plan {
+ public:
+  explicit ReductionPlan(const ReductionShape& shape) : s_(shape) {
+    merge();
+    cut();
+  }
+
+  // X, W -> Y
+  void forward(const Call& call) override {
+    float* shift = nullptr;
+    double* value = values(call, &shift);
+    if (s_.function == kArgMax || s_.function == kArgMin) return write_positions(call, value);
+    const double* count = s_.function == kMeanNonZero && call.address[W] ? counted(call) : nullptr;
+    const auto all = static_cast<double>(reduced_.count);
+    for_outputs(call, [&](int64_t n, int64_t o) {
+      const int64_t i = n * outputs() + o;
+      const auto y = static_cast<float>(finish(value[i], count ? count[i] : all, shift, i));
+      float& place = call.address[Y][n * call.stride[Y] + o];
+      place = call.adds(Y) ? place + y : y;
+    });
+  }
+
+  // X, W, DY -> DX, DW
+  void backward(const Call& call) override {
+    if (s_.function == kMax || s_.function == kMin) return spread_to_extremes(call);
+    if (s_.function == kProduct) return spread_products(call);
+    float* shift = nullptr;
+    const float* factor = factors(call, &shift);
+    if (call.address[DX]) input_gradient(call, factor, shift);
+    if (call.address[DW]) weights_gradient(call, factor, shift);
+  }
+
+ private:
+  // ---- shape ----
+
+  void merge() {
+    int64_t size[ReductionShape::kMaxRank + 1];
+    bool inside[ReductionShape::kMaxRank + 1];
+    int rank = 0;
+    for (int a = 0; a < s_.rank; a++) {
+      if (s_.size[a] == 1) continue;
+      const bool same = rank > 0 && inside[rank - 1] == s_.inside[a];
+      if (same) rank--;
+      size[rank] = same ? size[rank] * s_.size[a] : s_.size[a];
+      inside[rank++] = s_.inside[a];
+    }
+    if (rank == 0) {
+      size[rank] = 1;
+      inside[rank++] = true;
+    }
+    int64_t step[ReductionShape::kMaxRank + 1];
+    for (int a = rank - 1; a >= 0; a--) {
+      step[a] = elements_;
+      elements_ *= size[a];
+    }
+    for (int a = 0; a < rank; a++) (inside[a] ? reduced_ : kept_).add(size[a], step[a]);
+    run_reduced_ = inside[rank - 1];
+    run_ = size[rank - 1];
+  }
+
+  // Tasks of one sample: blocks of outputs, each in `segments_` parts of the reduced elements.
+  void cut() {
+    const Axes rows = run_reduced_ ? reduced_.outer() : reduced_;
+    blocks_ = run_reduced_ ? kept_.count : kept_.outer().count * ((run_ + kColumns - 1) / kColumns);
+    const int64_t block = elements_ / blocks_;
+    segments_ = blocks_ >= kManyTasks ? 1 : std::min(kManyTasks / blocks_ + 1, std::max<int64_t>(1, block / kSegment));
+    cut_run_ = run_reduced_ && rows.count < segments_;
+    segments_ = std::min(segments_, cut_run_ ? run_ : rows.count);
+  }
+
+  int64_t outputs() const { return kept_.count; }
+  int workers(const Call& call) const { return workers_for(call, call.batch * elements_); }
+
+  template <class Body>
+  void for_outputs(const Call& call, Body body) const {
+    for_each_piece(call, call.batch, outputs(), [&](int64_t n, int64_t first, int64_t count) {
+      for (int64_t o = first; o < first + count; o++) body(n, o);
+    });
+  }
+
+  // ---- totals ----
+
+  // [batch][outputs]: all terms of each output combined.
+  template <Term kTerm, Combine kCombine>
+  double* combined(const Call& call, const float* shift, int slot) const {
+    const int64_t all = call.batch * outputs();
+    auto* totals = reinterpret_cast<double*>(scratch(slot, static_cast<size_t>(2 * all)));
+    double* part = totals;
+    if (segments_ > 1)
+      part = reinterpret_cast<double*>(scratch(kPartialSums, static_cast<size_t>(2 * all * segments_)));
+    const int64_t tasks = blocks_ * segments_;
+    const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, elements_ / tasks));
+    dynamic_items(workers(call), (call.batch * tasks + together - 1) / together, [&](int64_t group) {
+      for (int64_t t = group * together, end = std::min(call.batch * tasks, t + together); t < end; t++) {
+        const int64_t n = t / tasks, block = t % tasks / segments_, segment = t % segments_;
+        double* to = part + (n * segments_ + segment) * outputs();
+        const float* x = call.address[X] ? call.address[X] + n * call.stride[X] : nullptr;
+        const float* moved = shift ? shift + n * outputs() : nullptr;
+        if (run_reduced_)
+          combine_row<kTerm, kCombine>(x, call.address[W], moved, block, segment, to);
+        else
+          combine_columns<kTerm, kCombine>(x, call.address[W], moved, block, segment, to);
+      }
+    });
+    if (segments_ > 1)
+      for (int64_t n = 0; n < call.batch; n++)
+        for (int64_t o = 0; o < outputs(); o++) {
+          const double* p = part + n * segments_ * outputs() + o;
+          double total = p[0];
+          for (int64_t i = 1; i < segments_; i++) total = combine<kCombine>(total, p[i * outputs()]);
+          totals[n * outputs() + o] = total;
+        }
+    return totals;
+  }
+
+  template <Term kTerm, Combine kCombine>
+  void combine_row(const float* x, const float* w, const float* shift, int64_t o, int64_t segment, double* to) const {
+    const Axes rows = reduced_.outer();
+    const int64_t base = kept_.offset(o);
+    int64_t first_row = 0, end_row = rows.count, first = 0, end = run_;
+    (cut_run_ ? first : first_row) = (cut_run_ ? run_ : rows.count) * segment / segments_;
+    (cut_run_ ? end : end_row) = (cut_run_ ? run_ : rows.count) * (segment + 1) / segments_;
+    Totals<kCombine> totals;
+    const Vec moved = splat(shift ? shift[o] : 0.0f);
+    for (int64_t r = first_row; r < end_row; r++) {
+      const int64_t place = base + rows.offset(r) + first;
+      if constexpr (is_plain<kTerm, kCombine>())
+        if (!w) {
+          add_plain_run(totals, x + place, end - first);
+          continue;
+        }
+      add_run<kTerm>(totals, x + place, w ? w + place : nullptr, end - first, moved, s_.epsilon);
+    }
+    to[o] = totals.value();
+  }
+
+  template <Term kTerm, Combine kCombine>
+  void combine_columns(const float* x, const float* w, const float* shift, int64_t block, int64_t segment,
+                       double* to) const {
+    const int64_t strips = (run_ + kColumns - 1) / kColumns;
+    const int64_t outer = block / strips, first = block % strips * kColumns, count = std::min(kColumns, run_ - first);
+    const int64_t base = kept_.outer().offset(outer) + first;
+    const int64_t output = outer * run_ + first;
+    double total[kColumns + kWidth];
+    std::fill_n(total, count, start<kCombine>());
+    int64_t r = reduced_.count * segment / segments_;
+    const int64_t end = reduced_.count * (segment + 1) / segments_;
+    if constexpr (is_plain<kTerm, kCombine>())
+      for (; !w && r + kRows <= end; r += kRows) {
+        const float* row[kRows];
+        for (int k = 0; k < kRows; k++) row[k] = x + base + reduced_.offset(r + k);
+        add_plain_columns<kCombine>(total, row, count);
+      }
+    for (; r < end; r++) {
+      const int64_t place = base + reduced_.offset(r);
+      add_columns<kTerm, kCombine>(total, x + place, w ? w + place : nullptr, shift ? shift + output : nullptr, count,
+                                   s_.epsilon);
+    }
+    std::copy_n(total, count, to + output);
+  }
+
+  // The totals that the value follows from; LogSumExp sets *shift to what is taken from the exponents of each output.
+  double* values(const Call& call, float** shift) const {
+    switch (s_.function) {
+      case kMax:
+      case kArgMax:
+        return combined<kValue, kMaximum>(call, nullptr, kFactors);
+      case kMin:
+      case kArgMin:
+        return combined<kValue, kMinimum>(call, nullptr, kFactors);
+      case kSumSquare:
+      case kL2Norm:
+        return combined<kSquare, kSum>(call, nullptr, kFactors);
+      case kSumLog:
+        return combined<kLog, kSum>(call, nullptr, kFactors);
+      case kL1Norm:
+        return combined<kAbs, kSum>(call, nullptr, kFactors);
+      case kLogicalOr:
+        return combined<kNonZero, kMaximum>(call, nullptr, kFactors);
+      case kLogicalAnd:
+        return combined<kNonZero, kMinimum>(call, nullptr, kFactors);
+      case kProduct:
+        return combined<kValue, kMultiply>(call, nullptr, kFactors);
+      case kMeanNonZero:
+        return combined<kMasked, kSum>(call, nullptr, kFactors);
+      case kLogSumExp: {
+        const double* largest = combined<kValue, kMaximum>(Unweighted(call), nullptr, kFactors);
+        *shift = scratch(kBias, static_cast<size_t>(call.batch * outputs()));
+        for (int64_t i = 0; i < call.batch * outputs(); i++)
+          (*shift)[i] = std::isinf(largest[i]) ? 0.0f : static_cast<float>(largest[i]);
+        return combined<kExp, kSum>(call, *shift, kFactors);
+      }
+      default:
+        return combined<kValue, kSum>(call, nullptr, kFactors);
+    }
+  }
+
+  static Call Unweighted(Call call) {
+    call.address[W] = nullptr;
+    return call;
+  }
+
+  // How many weights are not 0.
+  double* counted(const Call& call) const { return combined<kCount, kSum>(call, nullptr, kPlaneSums); }
+
+  double finish(double total, double count, const float* shift, int64_t i) const {
+    switch (s_.function) {
+      case kMean:
+        return total / count;
+      case kMeanNonZero:
+        return count == 0 ? 0.0 : total / count;
+      case kL2Norm:
+        return std::sqrt(total);
+      case kLogSum:
+        return std::log(total);
+      case kLogSumExp:
+        return std::log(total) + shift[i];
+      default:
+        return total;
+    }
+  }
+
+  // ---- positions ----
+
+  // Number of the first reduced element of output o that equals `best`, in C order.
+  int64_t position(const float* x, int64_t o, double best) const {
+    const int64_t base = kept_.offset(o);
+    const Axes rows = reduced_.outer();
+    const Axis last = reduced_.axis[reduced_.rank - 1];
+    for (int64_t r = 0; r < rows.count; r++) {
+      const float* row = x + base + rows.offset(r);
+      for (int64_t i = 0; i < last.size; i++) {
+        const double v = row[i * last.step];
+        if (v == best || (v != v && best != best)) return r * last.size + i;
+      }
+    }
+    return 0;
+  }
+
+  void write_positions(const Call& call, const double* best) const {
+    for_positions(call, best, [&](int64_t n, int64_t o, int64_t position) {
+      if (s_.position_modulus > 0) position %= s_.position_modulus;
+      const int64_t at = n * call.stride[Y] + o;
+      if (s_.wide_positions)
+        reinterpret_cast<int64_t*>(call.address[Y])[at] = position;
+      else
+        call.address[Y][at] = static_cast<float>(position);
+    });
+  }
+
+  // body(n, o, position) for every output. Outputs side by side in memory are searched together, row by row.
+  template <class Body>
+  void for_positions(const Call& call, const double* best, Body body) const {
+    const int64_t together = run_reduced_ ? 1 : std::min<int64_t>(run_, 64);
+    const int64_t strips = run_reduced_ ? outputs() : kept_.outer().count * ((run_ + together - 1) / together);
+    dynamic_items(workers(call), call.batch * strips, [&](int64_t task) {
+      const int64_t n = task / strips, strip = task % strips;
+      const float* x = call.address[X] + n * call.stride[X];
+      if (run_reduced_) return body(n, strip, position(x, strip, best[n * outputs() + strip]));
+      const int64_t across = (run_ + together - 1) / together;
+      const int64_t first = strip % across * together, count = std::min(together, run_ - first);
+      const int64_t output = strip / across * run_ + first;
+      search_columns(x + kept_.outer().offset(strip / across) + first, best + n * outputs() + output, count,
+                     [&](int64_t c, int64_t position) { body(n, output + c, position); });
+    });
+  }
+
+  template <class Body>
+  void search_columns(const float* x, const double* best, int64_t count, Body body) const {
+    bool found[64] = {};
+    int64_t open = count;
+    for (int64_t r = 0; r < reduced_.count && open > 0; r++) {
+      const float* row = x + reduced_.offset(r);
+      for (int64_t c = 0; c < count; c++) {
+        const double v = row[c];
+        if (found[c] || !(v == best[c] || (v != v && best[c] != best[c]))) continue;
+        found[c] = true;
+        open--;
+        body(c, r);
+      }
+    }
+  }
+
+  // ---- gradients ----
+
+  static float* sample(const Call& call, int slot, int64_t n) { return call.address[slot] + n * call.stride[slot]; }
+
+  // body(n, place, output, count) for runs of consecutive elements of every sample; `output` is that of the first
+  // element, and of all if the run is reduced.
+  template <class Body>
+  void for_runs(const Call& call, int64_t batch, Body body) const {
+    const int64_t rows = elements_ / run_;
+    for_each_piece(call, batch * rows, run_, [&](int64_t row, int64_t first, int64_t count) {
+      const int64_t n = row / rows, place = row % rows * run_;
+      body(n, place + first, output_of(place) + (run_reduced_ ? 0 : first), count);
+    });
+  }
+
+  // The output that element number `place` belongs to.
+  int64_t output_of(int64_t place) const {
+    int64_t output = 0;
+    for (int a = 0; a < kept_.rank; a++)
+      output = output * kept_.axis[a].size + place / kept_.axis[a].step % kept_.axis[a].size;
+    return output;
+  }
+
+  // What a slope is multiplied by, [batch][outputs]: dy times the part that all elements of an output share.
+  const float* factors(const Call& call, float** shift) const {
+    const int f = s_.function;
+    const bool needs_total = f == kL2Norm || is_logarithm_of_sum(f);
+    const double* total = needs_total ? values(call, shift) : nullptr;
+    const double* count = f == kMeanNonZero && call.address[W] ? counted(call) : nullptr;
+    float* factor = scratch(kActivated, static_cast<size_t>(call.batch * outputs()));
+    for_outputs(call, [&](int64_t n, int64_t o) {
+      const int64_t i = n * outputs() + o;
+      double dy = sample(call, DY, n)[o];
+      if (f == kMean || (f == kMeanNonZero && !count)) dy /= static_cast<double>(reduced_.count);
+      if (count) dy = count[i] == 0 ? 0.0 : dy / count[i];
+      if (f == kL2Norm) dy = total[i] == 0 ? 0.0 : dy / std::sqrt(total[i]);  // y = sqrt(total)
+      if (f == kSumSquare) dy *= 2;
+      if (is_logarithm_of_sum(f)) dy /= total[i];  // y = log(total)
+      factor[i] = static_cast<float>(dy);
+    });
+    return factor;
+  }
+
+  void input_gradient(const Call& call, const float* factor, const float* shift) const {
+    with_input_slope(s_.function, [&](auto slope) {
+      const bool adds = call.adds(DX);
+      const float* w = call.address[W];
+      for_runs(call, call.batch, [&](int64_t n, int64_t place, int64_t output, int64_t count) {
+        const float* x = call.address[X] ? sample(call, X, n) + place : nullptr;
+        float* dx = sample(call, DX, n) + place;
+        const int64_t o = n * outputs() + output;
+        for (int64_t i = 0; i < count; i += kWidth) {
+          const int64_t lanes = std::min<int64_t>(kWidth, count - i);
+          const Vec g =
+              slope(x ? load_partial(x + i, lanes) : Vec{}, w ? load_partial(w + place + i, lanes) : splat(1.0f),
+                    per_output(shift, o, i, lanes), s_.epsilon);
+          const Vec gradient = per_output(factor, o, i, lanes) * g;
+          store_partial(dx + i, adds ? gradient + load_partial(dx + i, lanes) : gradient, lanes);
+        }
+      });
+    });
+  }
+
+  // Sums over the batch.
+  void weights_gradient(const Call& call, const float* factor, const float* shift) const {
+    // SumSquare and L2Norm: the factor of the input's slope has a 2 that that of the weights' does not.
+    const Vec share = splat(s_.function == kSumSquare || s_.function == kL2Norm ? 0.5f : 1.0f);
+    const bool masked = s_.function == kMeanNonZero, adds = call.adds(DW);
+    with_weights_slope(s_.function, [&](auto slope) {
+      for_runs(call, 1, [&](int64_t, int64_t place, int64_t output, int64_t count) {
+        float* dw = call.address[DW] + place;
+        for (int64_t i = 0; i < count; i += kWidth) {
+          const int64_t lanes = std::min<int64_t>(kWidth, count - i);
+          WideVec sum{};
+          for (int64_t n = 0; n < call.batch; n++) {
+            const int64_t o = n * outputs() + output;
+            const Vec g = slope(load_partial(sample(call, X, n) + place + i, lanes), Vec{},
+                                per_output(shift, o, i, lanes), s_.epsilon);
+            sum = sum + widen(share * per_output(factor, o, i, lanes) * g);
+          }
+          Vec gradient = narrow(sum);
+          if (masked) gradient = select(load_partial(call.address[W] + place + i, lanes) != 0.0f, gradient, Vec{});
+          store_partial(dw + i, adds ? gradient + load_partial(dw + i, lanes) : gradient, lanes);
+        }
+      });
+    });
+  }
+
+  OPENBNNS_INLINE Vec per_output(const float* values, int64_t o, int64_t i, int64_t lanes) const {
+    if (!values) return Vec{};
+    return run_reduced_ ? splat(values[o]) : load_partial(values + o + i, lanes);
+  }
+
+  void clear_unless_added(const Call& call) const {
+    if (call.adds(DX)) return;
+    for_each_piece(call, call.batch, elements_, [&](int64_t n, int64_t first, int64_t count) {
+      std::fill_n(sample(call, DX, n) + first, count, 0.0f);
+    });
+  }
+
+  // y = x[first extreme]: the whole gradient goes there.
+  void spread_to_extremes(const Call& call) const {
+    if (!call.address[DX]) return;
+    const double* best = s_.function == kMax ? combined<kValue, kMaximum>(Unweighted(call), nullptr, kFactors)
+                                             : combined<kValue, kMinimum>(Unweighted(call), nullptr, kFactors);
+    clear_unless_added(call);
+    for_positions(call, best, [&](int64_t n, int64_t o, int64_t position) {
+      sample(call, DX, n)[kept_.offset(o) + reduced_.offset(position)] += sample(call, DY, n)[o];
+    });
+  }
+
+  // y = product of x: dy/dx[p] = product of those before p times those behind it, which holds for zeros too.
+  void spread_products(const Call& call) const {
+    if (!call.address[DX]) return;
+    const bool adds = call.adds(DX);
+    const int64_t count = reduced_.count;
+    dynamic_items(workers(call), call.batch * outputs(), [&](int64_t i) {
+      const int64_t n = i / outputs(), o = i % outputs(), base = kept_.offset(o);
+      const float* x = sample(call, X, n) + base;
+      float* dx = sample(call, DX, n) + base;
+      const double dy = sample(call, DY, n)[o];
+      auto* before = reinterpret_cast<double*>(scratch(kOutputTile, static_cast<size_t>(2 * count)));
+      double product = 1;
+      for (int64_t p = 0; p < count; p++) {
+        before[p] = product;
+        product *= x[reduced_.offset(p)];
+      }
+      double behind = 1;
+      for (int64_t p = count - 1; p >= 0; p--) {
+        const int64_t at = reduced_.offset(p);
+        const auto gradient = static_cast<float>(dy * (before[p] * behind));
+        behind *= x[at];
+        dx[at] = adds ? dx[at] + gradient : gradient;
+      }
+    });
+  }
+
+  ReductionShape s_;
+  Axes kept_, reduced_;
+  int64_t elements_ = 1, run_ = 1, blocks_ = 1, segments_ = 1;
+  bool run_reduced_ = true, cut_run_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_reduction(const ReductionShape& shape) { return std::make_unique<ReductionPlan>(shape); }
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,325 @@
+// Gather and scatter along an axis, and the largest values along an axis.
+//
+//   gather    selected[o][j][i] = whole[o][indices[j]][i]          scatter   whole[o][indices[j]][i] (+)=
+//   selected[o][j][i]
+//
+// A place that is scattered to belongs to one task, which goes through the indices in order: the last write stays, and
+// sums have one order, whatever the number of threads.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/scratch_uses.h"
+#include "kernels/tensor.h"
+#include "runtime/dynamic_items.h"
+#include "runtime/scratch.h"
+#include "simd/math.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+constexpr int64_t kSerialBytes = 1 << 16, kTaskBytes = 1 << 17;
+
+int workers(int threads, int64_t bytes) { return bytes < kSerialBytes ? 1 : threads; }
+
+constexpr int64_t kAhead = 6;            // rows fetched ahead of their use
+constexpr int64_t kFetchedBytes = 1024;  // of a row, at most: beyond, the processor goes on by itself
+
+template <int kWrites>
+OPENBNNS_INLINE void fetch(const char* row, int64_t bytes) {
+  for (int64_t at = 0; at < std::min(bytes, kFetchedBytes); at += 64) __builtin_prefetch(row + at, kWrites);
+}
+
+// 64 bytes at a time; the last ones may overlap those before.
+OPENBNNS_INLINE void copy_row(char* to, const char* from, int64_t bytes) {
+  if (bytes < 64) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return;
+  }
+  int64_t at = 0;
+  for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
+  if (at < bytes) std::memcpy(to + bytes - 64, from + bytes - 64, 64);
+}
+
+void gather_rows(const Selection& s, int threads) {
+  const int64_t row = s.inner * s.bytes;
+  const int64_t group = std::min(s.count, std::max<int64_t>(1, kTaskBytes / row));
+  const int64_t groups = (s.count + group - 1) / group;
+  dynamic_items(workers(threads, s.outer * s.count * row), s.outer * groups, [&](int64_t task) {
+    const int64_t o = task / groups, first = task % groups * group, last = std::min(s.count, first + group);
+    const char* block = s.whole + o * s.length * row;
+    char* to = s.selected + (o * s.count + first) * row;
+    for (int64_t j = first; j < last; j++, to += row) {
+      if (j + kAhead < last) fetch<0>(block + s.indices[j + kAhead] * row, row);
+      copy_row(to, block + s.indices[j] * row, row);
+    }
+  });
+}
+
+// Items of one element: whole[o][indices[j]].
+template <class Item>
+void gather_items(const Selection& s, int threads) {
+  constexpr int64_t kGroup = 16384;
+  const int64_t groups = (s.count + kGroup - 1) / kGroup;
+  dynamic_items(workers(threads, s.outer * s.count * s.bytes), s.outer * groups, [&](int64_t task) {
+    const int64_t o = task / groups, first = task % groups * kGroup, last = std::min(s.count, first + kGroup);
+    const Item* from = reinterpret_cast<const Item*>(s.whole) + o * s.length;
+    Item* to = reinterpret_cast<Item*>(s.selected) + o * s.count;
+    for (int64_t j = first; j < last; j++) to[j] = from[s.indices[j]];
+  });
+}
+
+// Every element has an index of its own.
+template <class Item>
+void gather_elements(const Selection& s, int threads) {
+  const int64_t rows = s.outer * s.count;
+  const int64_t group = std::max<int64_t>(1, kTaskBytes / (s.inner * s.bytes));
+  dynamic_items(workers(threads, rows * s.inner * s.bytes), (rows + group - 1) / group, [&](int64_t task) {
+    int64_t n = task * group, o = n / s.count, left = s.count - n % s.count;
+    for (const int64_t end = std::min(rows, n + group); n < end; n++) {
+      const Item* from = reinterpret_cast<const Item*>(s.whole) + o * s.length * s.inner;
+      Item* to = reinterpret_cast<Item*>(s.selected) + n * s.inner;
+      const int64_t* index = s.indices + n * s.inner;
+      for (int64_t i = 0; i < s.inner; i++) to[i] = from[index[i] * s.inner + i];
+      if (--left == 0) {
+        o++;
+        left = s.count;
+      }
+    }
+  });
+}
+
+// ---- scatter ----
+
+void add_row(float* to, const float* from, int64_t count) {
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) store(to + i, load(to + i) + load(from + i));
+  for (; i < count; i++) to[i] += from[i];
+}
+
+void add_row(uint64_t* to, const uint64_t* from, int64_t count) {
+  for (int64_t i = 0; i < count; i++) to[i] += from[i];
+}
+
+// Tasks own parts of `length` (and blocks of `outer`): each looks at all indices and takes those that fall in its part.
+template <class Row>
+void scatter_rows(const Selection& s, int threads, Row put) {
+  const int64_t row = s.inner * s.bytes, bytes = s.outer * s.count * row;
+  // Few parts, as each reads all indices; they depend on the shape alone, as does what they do.
+  int64_t parts =
+      s.outer >= 16 ? 1 : std::min<int64_t>({s.length, 8, std::max<int64_t>(1, s.count * row / kTaskBytes)});
+  dynamic_items(workers(threads, bytes), s.outer * parts, [&](int64_t task) {
+    const int64_t o = task / parts, part = task % parts;
+    const int64_t first = s.length * part / parts, end = s.length * (part + 1) / parts;
+    char* block = s.whole + o * s.length * row;
+    const char* from = s.selected + o * s.count * row;
+    for (int64_t j = 0; j < s.count; j++) {
+      if (j + kAhead < s.count) {
+        const int64_t next = s.indices[j + kAhead];
+        if (next >= first && next < end) fetch<1>(block + next * row, row);
+      }
+      const int64_t at = s.indices[j];
+      if (at >= first && at < end) put(block + at * row, from + j * row);
+    }
+  });
+}
+
+// Tasks own blocks of `outer` and columns of `inner`.
+template <class Item, bool kAdds>
+void scatter_elements(const Selection& s, int threads) {
+  constexpr int64_t kColumns = 256;
+  const int64_t blocks = (s.inner + kColumns - 1) / kColumns;
+  dynamic_items(workers(threads, s.outer * s.count * s.inner * s.bytes), s.outer * blocks, [&](int64_t task) {
+    const int64_t o = task / blocks, first = task % blocks * kColumns, end = std::min(s.inner, first + kColumns);
+    Item* to = reinterpret_cast<Item*>(s.whole) + o * s.length * s.inner;
+    const int64_t start = o * s.count * s.inner;
+    const Item* from = reinterpret_cast<const Item*>(s.selected) + start;
+    for (int64_t j = 0; j < s.count; j++)
+      for (int64_t i = first; i < end; i++) {
+        Item& place = to[s.indices[start + j * s.inner + i] * s.inner + i];
+        place = kAdds ? static_cast<Item>(place + from[j * s.inner + i]) : from[j * s.inner + i];
+      }
+  });
+}
+
+// ---- the largest values ----
+
+template <class Value>
+struct Entry {
+  Value value;
+  int64_t index;
+};
+
+OPENBNNS_INLINE bool is_nan(float v) { return v != v; }
+OPENBNNS_INLINE bool is_nan(int64_t) { return false; }
+
+// NaN is larger than every number; of equal values the first one is better.
+template <class Value>
+OPENBNNS_INLINE bool better(const Entry<Value>& a, const Entry<Value>& b) {
+  if (is_nan(a.value) || is_nan(b.value)) {
+    if (is_nan(a.value) && is_nan(b.value)) return a.index < b.index;
+    return is_nan(a.value);
+  }
+  return a.value > b.value || (a.value == b.value && a.index < b.index);
+}
+
+// Next index from i on of a value that may beat `limit`, which is not NaN.
+OPENBNNS_INLINE int64_t next_larger(const float* x, int64_t i, int64_t length, float limit) {
+  const Vec bound = splat(limit);
+  for (; i + 4 * kWidth <= length; i += 4 * kWidth) {
+    const IntVec small = (load(x + i) <= bound) & (load(x + i + kWidth) <= bound) &
+                         (load(x + i + 2 * kWidth) <= bound) & (load(x + i + 3 * kWidth) <= bound);
+    if (__builtin_expect(math::any(~small), 0)) break;
+  }
+  while (i < length && x[i] <= limit) i++;
+  return i;
+}
+OPENBNNS_INLINE int64_t next_larger(const int64_t* x, int64_t i, int64_t length, int64_t limit) {
+  while (i < length && x[i] <= limit) i++;
+  return i;
+}
+
+// The k best of x, best first. Candidates gather in a buffer of more than k entries; whenever it is full, the k best
+// stay, and the worst of those is the limit that later values have to exceed.
+template <class Value>
+void best_of_row(const Value* x, int64_t length, int64_t k, Entry<Value>* buffer, int64_t capacity, int64_t* indices,
+                 int64_t step) {
+  int64_t found = 0, i = 0;
+  for (; i < length && found < capacity; i++) buffer[found++] = {x[i], i};
+  while (i < length) {
+    std::nth_element(buffer, buffer + k - 1, buffer + found, better<Value>);
+    found = k;
+    const Value limit = buffer[k - 1].value;
+    if (is_nan(limit)) break;  // nothing that follows is better
+    while (found < capacity && (i = next_larger(x, i, length, limit)) < length) {
+      buffer[found++] = {x[i], i};
+      i++;
+    }
+  }
+  std::partial_sort(buffer, buffer + k, buffer + found, better<Value>);
+  for (int64_t n = 0; n < k; n++) indices[n * step] = buffer[n].index;
+}
+
+template <class Value>
+void best_of_all(const TopKShape& s, const Value* x, int64_t* indices, int threads) {
+  const int64_t capacity = std::min(s.length, 2 * s.k + 64);
+  const int64_t columns = std::min<int64_t>(s.inner, 16), strips = (s.inner + columns - 1) / columns;
+  const int64_t elements = s.outer * s.length * s.inner;
+  dynamic_items(workers(threads, elements * 4), s.outer * strips, [&](int64_t task) {
+    const int64_t o = task / strips, first = task % strips * columns, count = std::min(columns, s.inner - first);
+    auto* buffer = reinterpret_cast<Entry<Value>*>(
+        scratch(kOutputTile, static_cast<size_t>(capacity) * (sizeof(Entry<Value>) / sizeof(float))));
+    const Value* from = x + o * s.length * s.inner + first;
+    int64_t* to = indices + o * s.k * s.inner + first;
+    if (s.inner == 1) return best_of_row(from, s.length, s.k, buffer, capacity, to, 1);
+    auto* rows = reinterpret_cast<Value*>(
+        scratch(kInputBand, static_cast<size_t>(count * s.length) * (sizeof(Value) / sizeof(float))));
+    for (int64_t l = 0; l < s.length; l++)
+      for (int64_t c = 0; c < count; c++) rows[c * s.length + l] = from[l * s.inner + c];
+    for (int64_t c = 0; c < count; c++)
+      best_of_row(rows + c * s.length, s.length, s.k, buffer, capacity, to + c, s.inner);
+  });
+}
+
+// Whether fewer than k values along the axis are larger than the tested one.
+template <class Value>
+void among_best(const TopKShape& s, const Value* x, const int64_t* tested, uint8_t* y, int threads) {
+  const int64_t elements = s.outer * s.length * s.inner;
+  constexpr int64_t kColumns = 64;
+  const int64_t strips = (s.inner + kColumns - 1) / kColumns;
+  dynamic_items(workers(threads, elements * 4), s.outer * strips, [&](int64_t task) {
+    const int64_t o = task / strips, first = task % strips * kColumns, count = std::min(kColumns, s.inner - first);
+    const Value* from = x + o * s.length * s.inner + first;
+    const int64_t* index = tested + o * s.inner + first;
+    if (s.inner == 1) {
+      const Value value = from[*index];
+      int64_t larger = 0;
+      for (int64_t l = 0; l < s.length; l++) larger += (from[l] > value) | (is_nan(from[l]) & !is_nan(value));
+      y[o] = larger < s.k;
+      return;
+    }
+    Value value[kColumns];
+    int64_t larger[kColumns] = {};
+    for (int64_t c = 0; c < count; c++) value[c] = from[index[c] * s.inner + c];
+    for (int64_t l = 0; l < s.length; l++)
+      for (int64_t c = 0; c < count; c++) {
+        const Value v = from[l * s.inner + c];
+        larger[c] += v > value[c] || (is_nan(v) && !is_nan(value[c]));
+      }
+    for (int64_t c = 0; c < count; c++) y[o * s.inner + first + c] = larger[c] < s.k;
+  });
+}
+
+}  // namespace
+
+void gather(const Selection& s, int threads) {
+  if (!s.per_element && s.inner > 1) return gather_rows(s, threads);
+  const bool items = !s.per_element;
+  switch (s.bytes) {
+    case 1:
+      return items ? gather_items<uint8_t>(s, threads) : gather_elements<uint8_t>(s, threads);
+    case 2:
+      return items ? gather_items<uint16_t>(s, threads) : gather_elements<uint16_t>(s, threads);
+    case 4:
+      return items ? gather_items<uint32_t>(s, threads) : gather_elements<uint32_t>(s, threads);
+    default:
+      return items ? gather_items<uint64_t>(s, threads) : gather_elements<uint64_t>(s, threads);
+  }
+}
+
+void scatter(const Selection& s, Scattering kind, int threads) {
+  if (kind == Scattering::kAddFloats) {
+    if (s.per_element) return scatter_elements<float, true>(s, threads);
+    return scatter_rows(s, threads, [&](char* to, const char* from) {
+      add_row(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), s.inner);
+    });
+  }
+  if (kind == Scattering::kAddIntegers) {
+    if (s.per_element) return scatter_elements<uint64_t, true>(s, threads);
+    return scatter_rows(s, threads, [&](char* to, const char* from) {
+      add_row(reinterpret_cast<uint64_t*>(to), reinterpret_cast<const uint64_t*>(from), s.inner);
+    });
+  }
+  if (!s.per_element) {
+    const int64_t row = s.inner * s.bytes;
+    return scatter_rows(s, threads, [&](char* to, const char* from) { copy_row(to, from, row); });
+  }
+  switch (s.bytes) {
+    case 1:
+      return scatter_elements<uint8_t, false>(s, threads);
+    case 2:
+      return scatter_elements<uint16_t, false>(s, threads);
+    case 4:
+      return scatter_elements<uint32_t, false>(s, threads);
+    default:
+      return scatter_elements<uint64_t, false>(s, threads);
+  }
+}
+
+int64_t first_outside(const int64_t* indices, int64_t count, int64_t limit) {
+  constexpr int64_t kBlock = 1024;  // looked at as a whole first
+  const auto bound = static_cast<uint64_t>(limit);
+  for (int64_t first = 0; first < count; first += kBlock) {
+    const int64_t last = std::min(count, first + kBlock);
+    bool outside = false;
+    for (int64_t i = first; i < last; i++) outside |= static_cast<uint64_t>(indices[i]) >= bound;
+    if (!outside) continue;
+    for (int64_t i = first; i < last; i++)
+      if (static_cast<uint64_t>(indices[i]) >= bound) return i;
+  }
+  return -1;
+}
+
+void top_k(const TopKShape& s, const void* x, int64_t* indices, int threads) {
+  if (s.integers) return best_of_all(s, static_cast<const int64_t*>(x), indices, threads);
+  best_of_all(s, static_cast<const float*>(x), indices, threads);
+}
+
+void in_top_k(const TopKShape& s, const void* x, const int64_t* tested, uint8_t* y, int threads) {
+  if (s.integers) return among_best(s, static_cast<const int64_t*>(x), tested, y, threads);
+  among_best(s, static_cast<const float*>(x), tested, y, threads);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,44 @@
+"""Reduction under its C names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Problem, record
+from ..filters._tensors import Caller
+from ..filters.reduction import Reduction
+from ._calls import BNNSFilter, check_filter_params, create, out_of_memory
+from .structs import BNNSFilterParameters, BNNSLayerParametersReduction
+
+
+def BNNSFilterCreateLayerReduction(
+    layer_params: BNNSLayerParametersReduction | Any, filter_params: BNNSFilterParameters | None = None
+) -> BNNSFilter | None:
+    """Build a reduction filter: axes whose output size is 1 are reduced."""
+    return create(
+        Reduction, "BNNSFilterCreateLayerReduction", layer_params, BNNSLayerParametersReduction, filter_params
+    )
+
+
+def BNNSDirectApplyReduction(
+    layer_params: BNNSLayerParametersReduction | Any, filter_params: BNNSFilterParameters | None = None
+) -> int:
+    """Reduce one tensor in one call; data pointers come from the descriptors."""
+    who = "BNNSDirectApplyReduction"
+    if layer_params is None:
+        return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersReduction."))
+    if not isinstance(layer_params, BNNSLayerParametersReduction):
+        raise TypeError(
+            f"{who}: layer_params must be a BNNSLayerParametersReduction, not {type(layer_params).__name__}."
+        )
+    check_filter_params(filter_params, who)
+    try:
+        made = Reduction(layer_params, filter_params, who)
+        caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
+        made.apply_batch(caller, 1, layer_params.i_desc.data, 0, layer_params.o_desc.data, 0)
+        made.destroy()
+    except Problem as problem:
+        return record(problem)
+    except MemoryError:
+        return record(out_of_memory(who))
+    return 0

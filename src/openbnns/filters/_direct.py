@@ -1,0 +1,165 @@
+"""What the direct tensor functions share: whole tensors with their data, paired axes, conversion, and where results go.
+
+Each function counts axes either in the order of ``size[]`` or in logical order. The two differ for RowMajorMatrix alone:
+``size[]`` is (columns, rows) there, the logical order (row, column).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import engines, staging
+from ..capi.enums import BNNSDataLayout
+from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from ..descriptors import View, describe, resolve
+from ..errors import Problem
+from ._tensors import Bound, Caller, OwnedMemory, bind, check_count
+
+SHAPE_CODE = -1003
+"""Status of selections whose shapes do not fit."""
+
+INDEX_CODE = -1005
+"""Status of an index outside its axis."""
+
+_ROW_MAJOR = int(BNNSDataLayout.BNNSDataLayoutRowMajorMatrix)
+
+
+def threads_of(caller: Caller, filter_params: Any) -> int:
+    """The number of threads that a call asks for; 0 leaves it open."""
+    if filter_params is None:
+        return 0
+    if not isinstance(filter_params, BNNSFilterParameters):
+        raise TypeError(
+            f"{caller('filter_params')} must be a BNNSFilterParameters or None, not {type(filter_params).__name__}."
+        )
+    OwnedMemory(filter_params.alloc_memory, filter_params.free_memory, caller.function).release()
+    return min(int(filter_params.n_threads), 256)
+
+
+def tensor(
+    caller: Caller, name: str, descriptor: Any, *, output: bool = False, batch: int = 1, stride: Any = 0
+) -> Bound:
+    """A descriptor with its data, axes in the order of memory."""
+    who = caller(name)
+    if descriptor is None:
+        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+    view = resolve(descriptor, who)
+    if descriptor.data is None:
+        raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
+    return bind(
+        view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, batch, stride, output=output,
+        flags=int(descriptor.flags) if output else 0,
+    )  # fmt: skip
+
+
+def ordered(bound: Bound, order: tuple[int, ...], shape: tuple[int, ...] | None = None) -> Bound:
+    """The same tensor with the axes of ``size[]`` in another order, or seen in another shape."""
+    return replace(bound, order=order, shape=tuple(bound.view.size[a] for a in order) if shape is None else shape)
+
+
+def logical_axes(view: View) -> tuple[int, ...]:
+    """Axes of ``size[]`` in logical order."""
+    return (1, 0) if view.layout.code == _ROW_MAJOR else tuple(range(len(view.size)))
+
+
+def logical_shape(view: View) -> tuple[int, ...]:
+    """Sizes in logical order."""
+    return tuple(view.size[a] for a in logical_axes(view))
+
+
+def axis_of(caller: Caller, name: str, axis: Any, view: View) -> int:
+    """A checked axis: a position in ``size[]``."""
+    number = check_count(axis, caller(name))
+    if number >= len(view.size):
+        raise Problem(
+            f"{caller(name)} is {number}, but {describe(view)} has axes 0 to {len(view.size) - 1}, in the order of size[]."
+        )
+    return number
+
+
+def refuse_overlap(caller: Caller, result: Bound, name: str, source: Bound, source_name: str) -> None:
+    if result.overlaps(source):
+        raise Problem(
+            f"{caller(name)} and {caller.names.get(source_name, source_name)} share memory, but this function reads one "
+            "while it writes the other. Give the result memory of its own."
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Elements
+
+
+def is_plain_integer(view: View) -> bool:
+    """Integers that stand for themselves."""
+    return view.element.is_integer and view.scale == 1.0 and view.bias == 0.0
+
+
+def same_elements(a: View, b: View) -> bool:
+    """Whether stored elements mean the same on both sides."""
+    tables = (a.table is None and b.table is None) or (
+        a.table is not None and b.table is not None and np.array_equal(a.table, b.table, equal_nan=True)
+    )
+    return a.element is b.element and (a.scale, a.bias) == (b.scale, b.bias) and tables
+
+
+def stored_as(x: Bound, target: View) -> NDArray[Any]:
+    """The elements of x as the type of ``target`` stores them, ``(batch, *shape)``, with any strides."""
+    if same_elements(x.view, target):
+        raw = strided(x)
+        return x.read_raw() if raw is None else raw
+    if is_plain_integer(x.view) and is_plain_integer(target):
+        return staging.encode(x.read_integers(), target)
+    return staging.encode(x.read(np.float64), target)
+
+
+def strided(bound: Bound, *, writable: bool = False) -> NDArray[Any] | None:
+    """The stored elements in the caller's memory, or ``None`` when NumPy cannot view them."""
+    if bound.batch == 0:
+        return None
+    array = staging.strided(bound.view, bound.buffer, bound.batch, bound.stride, bound.order, writable=writable)
+    return array if array is None or array.shape[1:] == bound.shape else None
+
+
+def storage(view: View) -> np.dtype[Any]:
+    """What holds one stored element outside the caller's memory."""
+    return view.element.numpy if view.element.numpy is not None else np.dtype("u1")
+
+
+def contiguous(array: NDArray[Any], threads: int) -> NDArray[Any]:
+    """The array itself if it is aligned and C-contiguous, else a copy that is."""
+    if array.flags.c_contiguous and array.flags.aligned:
+        return array
+    result = np.empty(array.shape, array.dtype)
+    copy_elements(result, array, threads)
+    return result
+
+
+def copy_elements(target: NDArray[Any], source: NDArray[Any], threads: int) -> None:
+    """target[...] = source, elements of one size, any strides."""
+    if not engines.is_native():
+        target[...] = source
+        return
+    engines._core.strided_copy(
+        target.ctypes.data, source.ctypes.data, target.itemsize, target.shape, target.strides, source.strides, threads
+    )
+
+
+def store(y: Bound, work: Callable[[NDArray[Any]], None], sources: tuple[Bound, ...], *, packed: bool = False) -> None:
+    """Let ``work`` fill the elements of y: in place, or in an array that is then stored.
+
+    Staged when NumPy cannot view the memory, when it overlaps a source, and with ``packed`` when it has gaps.
+    """
+    target = None if any(y.overlaps(s) for s in sources) else strided(y, writable=True)
+    if target is not None and packed and not (target.flags.c_contiguous and target.flags.aligned):
+        target = None
+    array = np.empty((y.batch, *y.shape), storage(y.view)) if target is None else target
+    work(array)
+    if target is None:
+        y.write_raw(array)

@@ -1,0 +1,175 @@
+"""Reductions over the axes whose output size is 1, with optional weights in the shape of the input.
+
+Formulas: see :mod:`openbnns.engines.reference.reduction`. Shapes: x and w (N, *shape), w without N, y (N, *shape with
+some 1). Sums are kept in double precision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import compat, descriptors, engines
+from ..capi.enums import BNNSReduceFunction
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
+from ..descriptors import FLOAT32, View, describe
+from ..engines.native import reduction as native
+from ..engines.reference import reduction as reference
+from ..engines.reference.activation import IDENTITY, Activation
+from ..engines.reference.reduction import DIFFERENTIABLE, WEIGHTED, Function
+from ..errors import Problem
+from ._base import DB, DW, DX, DY, UnaryFilter, W, X, Y
+from ._direct import is_plain_integer
+from ._tensors import Bound, Caller, Operand, Parameter
+
+if TYPE_CHECKING:
+    from .. import _core
+
+_POSITIONS = (Function.ARG_MAX, Function.ARG_MIN)
+_LINEAR = (Function.SUM, Function.MEAN, Function.MEAN_NON_ZERO)  # dy/dx does not depend on x
+
+
+def function_name(function: int) -> str:
+    """``SumLog`` for 8."""
+    return BNNSReduceFunction(function).name.removeprefix("BNNSReduceFunction")
+
+
+class Reduction(UnaryFilter):
+    """A reduction filter; the weights tensor plays the part of the weights."""
+
+    family = "reduction"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersReduction,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerReduction",
+    ) -> None:
+        super().__init__(filter_params, who)
+        self.function = _checked_function(int(p.reduce_func), who)
+        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        _check_shapes(x, y, who)
+        self.input, self.output = Operand(x, x.memory_axes), Operand(y, x.memory_axes)
+        self.activation, self.fused_function = IDENTITY, 0
+        with np.errstate(over="ignore"):
+            self.epsilon = float(np.float32(p.epsilon))
+        if not math.isfinite(self.epsilon):
+            raise Problem(
+                f"{who}: epsilon is {self.epsilon:g}. It is added inside each logarithm: pass a finite number."
+            )
+        self.inside = [y.size[a] == 1 for a in x.memory_axes]
+        self.axes = tuple(1 + d for d, reduced in enumerate(self.inside) if reduced)
+        self.last_axis = compat.switches.argmax_last_axis
+        self.weights = self._resolve_weights(p.w_desc, who)
+        self.prepare()
+
+    def _resolve_weights(self, descriptor: Any, who: str) -> Parameter | None:
+        if descriptor.data is None:
+            return None
+        if self.function not in WEIGHTED:
+            raise Problem(
+                f"{who}: w_desc has data, but {function_name(self.function)} has no summands to weigh. Leave w_desc.data "
+                "NULL."
+            )
+        view = descriptors.resolve(descriptor, f"{who}: w_desc")
+        if view.size != self.input.view.size:
+            raise Problem(
+                f"{who}: w_desc is {describe(view)}, but weights have the size of the input: {self.input.view.size}."
+            )
+        return Parameter(
+            view, self.input.order, f"{who}: w_desc.data", descriptor.data, client_pointer=self.client_pointer,
+            memory=self.memory,
+        )  # fmt: skip
+
+    # Native set-up.
+
+    @property
+    def wide_positions(self) -> bool:
+        """Positions go to an element type that may hold more of them than float32."""
+        return self.function in _POSITIONS and self.output.view.element is not FLOAT32
+
+    def make_plan(self, f: Activation) -> _core.Plan:
+        sizes = [n for n, reduced in zip(self.input.shape, self.inside, strict=True) if reduced and n != 1]
+        return native.plan(
+            self.function, self.input.shape, self.inside, self.epsilon, wide_positions=self.wide_positions,
+            position_modulus=sizes[-1] if self.last_axis and sizes else 0,
+        )  # fmt: skip
+
+    def trains_fast(self) -> bool:
+        return self.function in DIFFERENTIABLE and super().trains_fast()
+
+    def _backward_arguments(self) -> list[Any]:
+        gradients = 1 << DX | 1 << DW
+        return [
+            self._argument(X, self.input, needed_with=1 << DW if self.function in _LINEAR else gradients),
+            self._argument(DX, self.input, output=True, descriptor=True),
+            self._argument(Y, None),
+            self._argument(DY, self.output, descriptor=True, needed_with=gradients),
+            self._argument(DW, self.weights, output=True, descriptor=True, batched=False),
+            self._argument(DB, None, batched=False),
+        ]
+
+    def run_forward(self, x: Bound, y: Bound) -> None:
+        if not (engines.is_native() and self.wide_positions):
+            super().run_forward(x, y)
+            return
+        numbers = x.read(np.float32)
+        positions = np.empty((x.batch, *self.output.shape), np.int64)
+        self._run_plan(self.plan, False, x.batch, {X: numbers, W: None, Y: positions})
+        if is_plain_integer(y.view):
+            y.write_integers(positions)
+        else:
+            y.write(positions.astype(np.float64))
+
+    # Reference engine.
+
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
+        weights = None if w is None else w[np.newaxis]
+        return reference.forward(self.function, x, self.axes, weights, self.epsilon, self.last_axis)
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        if x is None:  # the slope does not depend on it
+            x = np.zeros((len(dy), *self.input.shape))
+        weights = None if w is None else w[np.newaxis]
+        gradients = reference.backward(self.function, x, dy, self.axes, wanted, weights, self.epsilon)
+        return {name: g[0] if name == "dw" else g for name, g in gradients.items()}
+
+    # Backward.
+
+    def check_backward(
+        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
+    ) -> None:
+        if self.function not in DIFFERENTIABLE:
+            raise Problem(f"{caller.function}: {function_name(self.function)} has no gradient.")
+        if x is None and ("dw" in wanted or ("dx" in wanted and self.function not in _LINEAR)):
+            raise Problem(
+                f"{caller('in')} is NULL, but the gradient of {function_name(self.function)} needs the forward input. Pass "
+                "it."
+            )
+
+
+def _checked_function(function: int, who: str) -> int:
+    if function == Function.NONE:
+        raise Problem(f"{who}: reduce_func is None, which reduces nothing; it is a mode of BNNSScatter.")
+    if function not in set(Function):
+        raise Problem(
+            f"{who}: reduce_func is {function}, which is no BNNSReduceFunction. Use 0 to 16, but for None (15)."
+        )
+    return function
+
+
+def _check_shapes(x: View, y: View, who: str) -> None:
+    fits = len(x.size) == len(y.size) and all(b in (1, a) for a, b in zip(x.size, y.size, strict=True))
+    if not fits:
+        raise Problem(
+            f"{who}: o_desc is {describe(y)}, but i_desc is {describe(x)}. Sizes of the output are 1 along the reduced axes "
+            "of size[], and those of the input along all others."
+        )

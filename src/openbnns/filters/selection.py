@@ -1,0 +1,428 @@
+"""Gather and scatter, along an axis and by index vectors, and the largest values along an axis.
+
+Descriptors bring their data, nothing is kept, and everything is checked before anything is written. Indices are stored
+integers of any type; one that lies outside its axis is an error, negative ones too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import engines
+from ..descriptors import View, describe
+from ..engines.reference import tensor as reference
+from ..engines.reference.reduction import Function as Reduction
+from ..errors import Problem
+from ..staging import integer_range
+from ._direct import (
+    INDEX_CODE,
+    SHAPE_CODE,
+    axis_of,
+    contiguous,
+    is_plain_integer,
+    logical_axes,
+    logical_shape,
+    ordered,
+    storage,
+    store,
+    stored_as,
+    tensor,
+    threads_of,
+)
+from ._tensors import Bound, Caller, check_count
+from .clipping import integer
+
+_WRITE, _ADD_FLOATS, _ADD_INTEGERS = range(3)  # as Scattering in core/kernels/tensor.h
+
+
+@dataclass(frozen=True)
+class _Along:
+    """A tensor [outer][length][inner] around one of its axes, and indices along it: [count], or one per element."""
+
+    outer: int
+    length: int
+    inner: int
+    count: int
+    axis: int  # of the C-order array
+    indices: NDArray[np.int64]
+
+    @property
+    def per_element(self) -> bool:
+        return self.indices.ndim > 1
+
+    @property
+    def sizes(self) -> list[int]:
+        return [self.outer, self.length, self.inner, self.count]
+
+
+def gather(caller: Caller, axis: Any, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
+    """y[.., j, ..] = x[.., indices[j], ..] along one axis of size[]; or indices as large as y, one per element."""
+    threads = threads_of(caller, filter_params)
+    x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
+    y = tensor(caller, "output", output, output=True)
+    number = axis_of(caller, "axis", axis, x.view)
+    along = _along(caller, number, x, "input", y, "output", idx)
+    y = ordered(y, x.order)
+    _gather_into(y, stored_as(x, y.view), along, (x, idx), threads)
+
+
+def scatter(caller: Caller, axis: Any, op: Any, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
+    """y[.., indices[j], ..] = x[.., j, ..], or += with Sum, along one axis of size[]; other places keep their values."""
+    threads = threads_of(caller, filter_params)
+    function = _scatter_function(caller, op)
+    x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
+    y = tensor(caller, "output", output, output=True)
+    number = axis_of(caller, "axis", axis, y.view)
+    along = _along(caller, number, y, "output", x, "input", idx)
+    _scatter_into(function, ordered(x, y.order), y, along, idx, threads)
+
+
+def gather_nd(caller: Caller, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
+    """y[i...] = x[indices[i..., 0], ..., indices[i..., L-1]], all axes in logical order."""
+    threads = threads_of(caller, filter_params)
+    x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
+    y = tensor(caller, "output", output, output=True)
+    x, y, along = _by_vectors(caller, x, "input", y, "output", idx)
+    _gather_into(y, stored_as(x, y.view), along, (x, idx), threads)
+
+
+def scatter_nd(caller: Caller, op: Any, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
+    """y[indices[i..., 0], ..., indices[i..., L-1]] = x[i...], or += with Sum, all axes in logical order."""
+    threads = threads_of(caller, filter_params)
+    function = _scatter_function(caller, op)
+    x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
+    y = tensor(caller, "output", output, output=True)
+    y, x, along = _by_vectors(caller, y, "output", x, "input", idx)
+    _scatter_into(function, x, y, along, idx, threads)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Shapes and indices
+
+
+def _along(caller: Caller, axis: int, whole: Bound, whole_name: str, part: Bound, part_name: str, idx: Bound) -> _Along:
+    """Check that `part` is `whole` but for one axis of size[], and that the indices fit both."""
+    size, other = whole.view.size, part.view.size
+    if len(size) != len(other) or any(a != b for d, (a, b) in enumerate(zip(size, other, strict=True)) if d != axis):
+        raise Problem(
+            f"{caller(part_name)} is {describe(part.view)}, but {caller.names.get(whole_name, whole_name)} is "
+            f"{describe(whole.view)}. Their sizes may differ in axis {axis} of size[] only.",
+            code=SHAPE_CODE,
+        )
+    flat = len(idx.view.size) == 1 and idx.view.size[0] == other[axis]
+    if not flat and idx.view.size != other:
+        raise Problem(
+            f"{caller('indices')} is {describe(idx.view)}. Pass {other[axis]} indices, one per entry along axis {axis} of "
+            f"the {caller.names.get(part_name, part_name)}, or one per element: size {other}.",
+            code=SHAPE_CODE,
+        )
+    place = whole.order.index(axis)
+    numbers = _indices(caller, idx if flat else ordered(idx, whole.order), size[axis], axis)
+    outer, inner = math.prod(whole.shape[:place]), math.prod(whole.shape[place + 1 :])
+    return _Along(outer, size[axis], inner, other[axis], place, numbers)
+
+
+def _by_vectors(
+    caller: Caller, whole: Bound, whole_name: str, part: Bound, part_name: str, idx: Bound
+) -> tuple[Bound, Bound, _Along]:
+    """Selection by index vectors as a selection along one axis: the first L logical axes of `whole` made one."""
+    shape, vectors = logical_shape(whole.view), logical_shape(idx.view)
+    length = vectors[-1]
+    if length > len(shape):
+        raise Problem(
+            f"{caller('indices')} is {describe(idx.view)}: index vectors of {length} entries, but "
+            f"{caller.names.get(whole_name, whole_name)} is {describe(whole.view)} with {len(shape)} axes. The last logical "
+            "axis holds one index per axis, from the first on.",
+            code=SHAPE_CODE,
+        )
+    expected = vectors[:-1] + shape[length:]
+    if logical_shape(part.view) != expected and not (expected == () and part.view.count == 1):
+        raise Problem(
+            f"{caller(part_name)} is {describe(part.view)}, but its logical shape follows from indices "
+            f"{vectors} and {caller.names.get(whole_name, whole_name)} {shape}: {expected or (1,)}.",
+            code=SHAPE_CODE,
+        )
+    places = ordered(idx, logical_axes(idx.view))
+    flat = np.zeros(math.prod(vectors[:-1]), np.int64)
+    for axis in range(length):
+        column = np.ascontiguousarray(_integers(caller, places)[..., axis]).reshape(-1)
+        _check_range(caller, column, shape[axis], axis)
+        flat = flat * shape[axis] + column
+    rows, inner = math.prod(shape[:length]), math.prod(shape[length:])
+    along = _Along(1, rows, inner, len(flat), 0, flat)
+    whole = ordered(whole, logical_axes(whole.view))
+    return whole, ordered(part, logical_axes(part.view)), along
+
+
+def _integers(caller: Caller, idx: Bound) -> NDArray[np.int64]:
+    """Stored indices as int64; those beyond its range become negative, which no axis has."""
+    if not idx.view.element.is_integer:
+        raise Problem(
+            f"{caller('indices')}.data_type is {idx.view.element.name}, but indices are integers. Use an Int or UInt type.",
+            kind=TypeError,
+        )
+    return np.ascontiguousarray(idx.read_integers()[0]).view(np.int64)
+
+
+def _indices(caller: Caller, idx: Bound, limit: int, axis: int) -> NDArray[np.int64]:
+    numbers = _integers(caller, idx)
+    _check_range(caller, numbers, limit, axis)
+    return numbers
+
+
+def _check_range(caller: Caller, numbers: NDArray[np.int64], limit: int, axis: int, name: str = "indices") -> None:
+    if engines._core is not None:
+        bad = int(engines._core.first_outside(numbers.ctypes.data, numbers.size, limit))
+    else:
+        outside = np.flatnonzero((numbers < 0) | (numbers >= limit))
+        bad = int(outside[0]) if outside.size else -1
+    if bad >= 0:
+        raise Problem(
+            f"{caller(name)} holds {int(numbers.reshape(-1)[bad])}, but axis {axis} has {limit} entries: indices are 0 to "
+            f"{limit - 1}, and none is counted from the end or clamped.",
+            code=INDEX_CODE,
+        )
+
+
+def _scatter_function(caller: Caller, op: Any) -> int:
+    function = integer(op, caller("op"))
+    if function not in (Reduction.NONE, Reduction.SUM):
+        raise Problem(
+            f"{caller('op')} is {function}. Scatter overwrites with BNNSReduceFunctionNone (15) and adds with "
+            "BNNSReduceFunctionSum (6); there are no others."
+        )
+    return function
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Running
+
+
+def _gather_into(y: Bound, stored: NDArray[Any], along: _Along, sources: tuple[Bound, ...], threads: int) -> None:
+    source = contiguous(stored, threads)
+
+    def work(target: NDArray[Any]) -> None:
+        if not engines.is_native():
+            whole = source.reshape(along.outer, along.length, along.inner)
+            indices = (
+                along.indices.reshape(along.outer, along.count, along.inner) if along.per_element else along.indices
+            )
+            target[...] = reference.gather(whole, indices, 1).reshape(target.shape)
+            return
+        engines._core.gather(
+            source.itemsize, along.sizes, along.per_element, along.indices.ctypes.data, source.ctypes.data,
+            target.ctypes.data, threads,
+        )  # fmt: skip
+
+    store(y, work, sources, packed=True)
+
+
+def _scatter_into(function: int, x: Bound, y: Bound, along: _Along, idx: Bound, threads: int) -> None:
+    """Combine x into y: elements as they are, or sums in float32, in int64 for integers that stand for themselves."""
+    if function == Reduction.NONE:
+        kind, source = _WRITE, contiguous(stored_as(x, y.view), threads)
+        old = y.direct_raw()
+    elif is_plain_integer(x.view) and is_plain_integer(y.view):
+        kind, source, old = _ADD_INTEGERS, contiguous(x.read_integers().view(np.int64), threads), None
+    else:
+        dtype = np.float32 if engines.is_native() else np.float64
+        kind, source = _ADD_FLOATS, contiguous(x.read(dtype), threads)
+        old = y.direct() if engines.is_native() else None
+    in_place = old is not None and not y.overlaps(x) and not y.overlaps(idx)
+    if old is None or not in_place:
+        old = _old_values(kind, y, source.dtype)
+    _combine(kind, function, old, source, along, threads)
+    if in_place:
+        return
+    if kind == _WRITE:
+        y.write_raw(old)
+    elif kind == _ADD_INTEGERS:
+        unsigned = y.view.element.name == "UInt64"
+        y.write_integers(old.view(np.uint64) if unsigned else old)
+    else:
+        y.write(old)
+
+
+def _old_values(kind: int, y: Bound, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """What y holds, in an array of its own that kernels may change."""
+    if kind == _WRITE:
+        return np.array(y.read_raw(), storage(y.view), order="C")
+    if kind == _ADD_INTEGERS:
+        return np.array(y.read_integers(), order="C").view(np.int64)
+    return np.array(y.read(dtype), order="C")
+
+
+def _combine(kind: int, function: int, old: NDArray[Any], source: NDArray[Any], along: _Along, threads: int) -> None:
+    if not engines.is_native():
+        whole = old.reshape(along.outer, along.length, along.inner)
+        part = source.reshape(along.outer, along.count, along.inner)
+        indices = along.indices.reshape(part.shape) if along.per_element else along.indices
+        old[...] = reference.scatter(function, part, indices, whole, 1).reshape(old.shape)
+        return
+    engines._core.scatter(
+        kind, old.itemsize, along.sizes, along.per_element, along.indices.ctypes.data, old.ctypes.data,
+        source.ctypes.data, threads,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The largest values
+
+
+def top_k(
+    caller: Caller, count: Any, axis: Any, batch_size: Any, input: Any, input_stride: Any, best_values: Any,
+    best_values_stride: Any, best_indices: Any, best_indices_stride: Any, filter_params: Any,
+) -> None:  # fmt: skip
+    """The K largest values along an axis of size[] and where they are, best first; of equal ones the first is better."""
+    threads = threads_of(caller, filter_params)
+    batch = check_count(batch_size, caller("batch_size"))
+    x = tensor(caller, "input", input, batch=batch, stride=input_stride)
+    number, k = _axis_and_k(caller, axis, count, x.view)
+    size = tuple(k if a == number else n for a, n in enumerate(x.view.size))
+    values = _result(caller, "best_values", best_values, x, size, batch, best_values_stride)
+    results = [values]
+    if best_indices is not None:
+        results.append(_result(caller, "best_indices", best_indices, x, size, batch, best_indices_stride))
+        _check_holds_indices(caller, results[1].view, x.view.size[number])
+        if results[1].overlaps(values):
+            raise Problem(
+                f"{caller('best_indices')} and {caller.names.get('best_values', 'best_values')} share memory, so one would "
+                "overwrite the other. Give each its own."
+            )
+    if batch == 0:
+        return
+    place = 1 + x.order.index(number)
+    stored = stored_as(x, values.view)
+    best = _best(_ranked(x, threads), k, place, threads)
+    outer, inner = math.prod(stored.shape[:place]), math.prod(stored.shape[place + 1 :])
+    along = _Along(outer, x.view.size[number], inner, k, place, best)
+    if any(r.overlaps(x) for r in results):
+        stored = stored.copy()
+    _gather_into(values, stored, along, (x,), threads)
+    if best_indices is not None:
+        results[1].write_integers(best)
+
+
+def in_top_k(
+    caller: Caller, count: Any, axis: Any, batch_size: Any, input: Any, input_stride: Any, test_indices: Any,
+    test_indices_stride: Any, output: Any, output_stride: Any, filter_params: Any,
+) -> None:  # fmt: skip
+    """Whether fewer than K values along the axis are larger than the one at the test index."""
+    threads = threads_of(caller, filter_params)
+    batch = check_count(batch_size, caller("batch_size"))
+    x = tensor(caller, "input", input, batch=batch, stride=input_stride)
+    number, k = _axis_and_k(caller, axis, count, x.view)
+    tested = tensor(caller, "test_indices", test_indices, batch=batch, stride=test_indices_stride)
+    y = tensor(caller, "output", output, output=True, batch=batch, stride=output_stride)
+    if not tested.view.element.is_integer:
+        raise Problem(
+            f"{caller('test_indices')}.data_type is {tested.view.element.name}, but indices are integers. Use an Int or "
+            "UInt type.",
+            kind=TypeError,
+        )
+    if y.view.element.kind != "boolean":
+        raise Problem(
+            f"{caller('output')}.data_type is {y.view.element.name}, but the answer is a truth value. Use "
+            "BNNSDataTypeBoolean.",
+            kind=TypeError,
+        )
+    tested = _without_axis(caller, "test_indices", tested, x, number)
+    y = _without_axis(caller, "output", y, x, number)
+    if batch == 0:
+        return
+    indices = np.ascontiguousarray(tested.read_integers()).view(np.int64)
+    _check_range(caller, indices, x.view.size[number], number, "test_indices")
+    place = 1 + x.order.index(number)
+    ranked = _ranked(x, threads)
+
+    def work(target: NDArray[Any]) -> None:
+        if not engines.is_native():
+            shape = ranked.shape[:place] + ranked.shape[place + 1 :]
+            target[...] = reference.in_top_k(ranked, indices.reshape(shape), k, place).reshape(target.shape)
+            return
+        engines._core.in_top_k(
+            ranked.dtype == np.int64, _around(ranked, place), k, ranked.ctypes.data, indices.ctypes.data,
+            target.ctypes.data, threads,
+        )  # fmt: skip
+
+    store(y, work, (x, tested), packed=True)
+
+
+def _axis_and_k(caller: Caller, axis: Any, count: Any, view: View) -> tuple[int, int]:
+    number = axis_of(caller, "axis", axis, view)
+    k = check_count(count, caller("K"))
+    if not 1 <= k <= view.size[number]:
+        raise Problem(
+            f"{caller('K')} is {k}, but axis {number} of {describe(view)} has {view.size[number]} entries: choose 1 to "
+            "that many."
+        )
+    return number, k
+
+
+def _result(
+    caller: Caller, name: str, descriptor: Any, x: Bound, size: tuple[int, ...], batch: int, stride: Any
+) -> Bound:
+    y = tensor(caller, name, descriptor, output=True, batch=batch, stride=stride)
+    if y.view.size != size:
+        raise Problem(
+            f"{caller(name)} is {describe(y.view)}, but the K largest of {describe(x.view)} have size {size}: K entries "
+            "along the axis of size[], and all others as they are."
+        )
+    return ordered(y, x.order)
+
+
+def _check_holds_indices(caller: Caller, view: View, length: int) -> None:
+    element = view.element
+    if not element.is_integer:
+        raise Problem(
+            f"{caller('best_indices')}.data_type is {element.name}, but indices are integers. Use an Int or UInt type.",
+            kind=TypeError,
+        )
+    if integer_range(element)[1] < length - 1:
+        raise Problem(
+            f"{caller('best_indices')}.data_type is {element.name}, which ends at {integer_range(element)[1]}, but indices "
+            f"go up to {length - 1}. Use a wider type.",
+            kind=TypeError,
+        )
+
+
+def _without_axis(caller: Caller, name: str, bound: Bound, x: Bound, axis: int) -> Bound:
+    """A tensor of the other axes of x, in their order in memory; one element if there are none."""
+    kept = [a for a in range(len(x.view.size)) if a != axis]
+    size = tuple(x.view.size[a] for a in kept)
+    if bound.view.size == size:
+        return ordered(bound, tuple(kept.index(a) for a in x.order if a != axis))
+    if not kept and bound.view.count == 1:
+        return bound
+    raise Problem(
+        f"{caller(name)} is {describe(bound.view)}, but {describe(x.view)} without axis {axis} has size {size or (1,)}."
+    )
+
+
+def _ranked(x: Bound, threads: int) -> NDArray[Any]:
+    """Numbers in the order of the values, (N, *shape): float32 (float64 for the reference), or int64 for integers."""
+    if not x.view.element.is_integer:
+        return contiguous(x.read(np.float32 if engines.is_native() else np.float64), threads)
+    numbers = x.read_integers()
+    if numbers.dtype == np.uint64:
+        numbers = (numbers ^ np.uint64(1 << 63)).view(np.int64)
+    return contiguous(~numbers if x.view.scale < 0 else numbers, threads)
+
+
+def _around(array: NDArray[Any], axis: int) -> list[int]:
+    return [math.prod(array.shape[:axis]), array.shape[axis], math.prod(array.shape[axis + 1 :])]
+
+
+def _best(ranked: NDArray[Any], k: int, axis: int, threads: int) -> NDArray[np.int64]:
+    if not engines.is_native():
+        return reference.top_k(ranked, k, axis)[1]
+    best = np.empty((*ranked.shape[:axis], k, *ranked.shape[axis + 1 :]), np.int64)
+    engines._core.top_k(
+        ranked.dtype == np.int64, _around(ranked, axis), k, ranked.ctypes.data, best.ctypes.data, threads
+    )
+    return best

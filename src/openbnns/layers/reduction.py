@@ -1,0 +1,213 @@
+"""Reductions as a layer and as a function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, BNNSNDArrayDescriptor
+from ..descriptors import resolve
+from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
+from ..filters._tensors import Caller
+from ..filters.reduction import Reduction
+from ._base import Gradients, Layer, UnaryLayer, client_pointer, port_of, reworded
+from ._ports import (
+    DataProblem,
+    Port,
+    TensorLike,
+    as_array,
+    describe_sample,
+    descriptor_for,
+    first_major,
+    skip,
+    struct_of,
+)
+from .types import DataType, ReductionFunction
+
+
+class ReductionLayer(UnaryLayer):
+    """y = the values along some axes made one: sums, means, norms, extremes, positions, products, logical and / or.
+
+    The reduced axes are those whose size is 1 in ``output``; ``output`` left out, ``axes`` names them (NumPy axes of one
+    sample, all of them if left out too). ``weights``, an array in the shape of one sample, multiply the summands. With
+    ``BNNSFlagsUseClientPtr`` the layer reads them from the caller's array at each call.
+
+    Backward gives the gradients of input and weights; the weights' is summed over the batch. Positions and logical
+    functions have none.
+
+    >>> import numpy as np
+    >>> layer = ReductionLayer(function=ReductionFunction.sum(), input=np.zeros((1, 2, 3, 4), np.float32), axes=(1, 2))
+    >>> layer.apply(np.ones((5, 2, 3, 4), np.float32)).shape
+    (5, 2, 1, 1)
+    """
+
+    _filter: Reduction
+    _words = Layer._words | {"reduce_func": "function"}
+
+    def __init__(
+        self,
+        *,
+        function: ReductionFunction,
+        input: Any,
+        output: Any = None,
+        weights: Any = None,
+        axes: Sequence[int] | int | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        def make(who: str) -> Reduction:
+            _check_function(function, who)
+            x = describe_sample(input, f"{who}: input")
+            rank = len(resolve(x, who).size)
+            y = _reduced_like(x, axes, who, function) if output is None else describe_sample(
+                output, f"{who}: output", rank=rank
+            )  # fmt: skip
+            w = _weights(weights, x, f"{who}: weights", client_pointer(filter_parameters))
+            parameters = struct_of(
+                BNNSLayerParametersReduction, who, i_desc=x, o_desc=y, w_desc=w,
+                reduce_func=function.bnns_reduce_function, epsilon=function.epsilon,
+            )  # fmt: skip
+            made = Reduction(parameters, filter_parameters, who)
+            self._input, self._output, self._weights = Port(x), Port(y), port_of(w)
+            return made
+
+        self._create(make, filter_parameters)
+        self._summary = {
+            "function": function, "input": self._input, "output": self._output, "weights": self._weights,
+        }  # fmt: skip
+
+    def apply_backward(
+        self,
+        input: TensorLike | None = None,
+        output: TensorLike | None = None,
+        output_gradient: TensorLike | None = None,
+        generating_input_gradient: Any = None,
+        generating_weights_gradient: Any = None,
+        *,
+        batch_size: int | None = None,
+        accumulate: bool = False,
+    ) -> Gradients:
+        """Run the layer backward: the gradients with respect to input and weights.
+
+        ``input`` is that of the forward call, needed by all functions but sums and means; ``output`` plays no part.
+        """
+        return Gradients(
+            *self._backward(
+                input, output, output_gradient, batch_size, accumulate, generating_input_gradient,
+                generating_weights_gradient, skip,
+            )
+        )  # fmt: skip
+
+
+def apply_reduction(
+    function: ReductionFunction, input: TensorLike, output: TensorLike | None = None, weights: TensorLike | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, *, axes: Sequence[int] | int | None = None,
+) -> TensorLike:  # fmt: skip
+    """Reduce one tensor over the axes that have size 1 in the output; left out, those of ``axes`` (all, if left out too).
+
+    Axes are NumPy axes of an array, positions in ``size[]`` of a descriptor. A new output holds float32, positions int64,
+    logical functions truth values.
+
+    >>> import numpy as np
+    >>> apply_reduction(ReductionFunction.max(), np.array([[3, 9], [7, 1]], np.float32), axes=-1)
+    array([[9.],
+           [7.]], dtype=float32)
+    """
+    caller = Caller("apply_reduction", {"in": "input", "out": "output"})
+    try:
+        _check_function(function, caller.function)
+        x = _whole(input, caller("input"))
+        if output is None:
+            y = _reduced_like(x, axes, caller.function, function, isinstance(input, BNNSNDArrayDescriptor))
+        else:
+            y = _whole(output, caller("output"), int(x.layout))
+        if output is None:
+            view = resolve(y, caller("output"))
+            kind = DataType(y.data_type)
+            output = np.empty(view.shape, np.bool_ if kind is DataType.BOOLEAN else kind.dtype)
+            y.data = output
+        w = _weights(weights, x, caller("weights"), True)
+        parameters = struct_of(
+            BNNSLayerParametersReduction, caller.function, i_desc=x, o_desc=y, w_desc=w,
+            reduce_func=function.bnns_reduce_function, epsilon=function.epsilon,
+        )  # fmt: skip
+        made = Reduction(parameters, filter_parameters, caller.function)
+        made.apply_batch(caller, 1, x.data, 0, y.data, 0)
+        made.destroy()
+    except Problem as problem:
+        family = InvalidDescriptorError if isinstance(problem, DataProblem) else LayerApplyError
+        raise as_exception(reworded(problem, ReductionLayer._words), family) from None
+    return output
+
+
+def _check_function(function: Any, who: str) -> None:
+    if not isinstance(function, ReductionFunction):
+        raise Problem(
+            f"{who}: function must be a ReductionFunction such as ReductionFunction.sum(), not {type(function).__name__}.",
+            kind=TypeError,
+        )
+
+
+def _whole(value: Any, who: str, layout: int | None = None) -> BNNSNDArrayDescriptor:
+    """A whole tensor with data; an array lists its axes in NumPy's order, or lies like a described input."""
+    if isinstance(value, BNNSNDArrayDescriptor):
+        if value.data is None:
+            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+        return value
+    array = as_array(value, who)
+    if not 1 <= array.ndim <= 8 or array.size == 0:
+        raise Problem(f"{who} has shape {array.shape}. Pass an array of 1 to 8 axes with at least one element.")
+    if layout is not None and not array.flags.c_contiguous:
+        raise Problem(f"{who} is not C-contiguous, so results would be lost in a copy. Pass a C-contiguous array.")
+    try:
+        kind = DataType.from_dtype(array.dtype)
+    except TypeError as error:
+        raise Problem(f"{who} is {array.dtype}. {error}", kind=TypeError) from None
+    if layout is None or layout >> 16 != array.ndim:
+        layout = int(first_major(array.shape).value)
+    return descriptor_for(array.shape, layout, kind, np.ascontiguousarray(array))
+
+
+def _weights(value: Any, x: BNNSNDArrayDescriptor, who: str, in_place: bool) -> BNNSNDArrayDescriptor | None:
+    """The weights tensor; an array has the C-order shape of one sample of the input."""
+    if value is None or isinstance(value, BNNSNDArrayDescriptor):
+        return value
+    array = as_array(value, who)
+    shape = resolve(x, who).shape
+    if array.shape != shape:
+        raise Problem(f"{who} has shape {array.shape}, but weights have that of one sample of the input: {shape}.")
+    if in_place and not array.flags.c_contiguous:
+        raise Problem(f"{who} is not C-contiguous, so it cannot be used in place. Pass a C-contiguous array.")
+    try:
+        kind = DataType.from_dtype(array.dtype)
+    except TypeError as error:
+        raise Problem(f"{who} is {array.dtype}. {error}", kind=TypeError) from None
+    return descriptor_for(array.shape, int(x.layout), kind, np.ascontiguousarray(array))
+
+
+def _reduced_like(
+    x: BNNSNDArrayDescriptor, axes: Any, who: str, function: ReductionFunction, in_size_order: bool = False
+) -> BNNSNDArrayDescriptor:
+    """The output that is left out: size 1 along NumPy axes of the sample, or axes of size[]."""
+    view = resolve(x, who)
+    shape = view.shape
+    rank = len(shape)
+    chosen = range(rank) if axes is None else list(axes) if hasattr(axes, "__iter__") else [axes]
+    size = list(view.size if in_size_order else shape)
+    for axis in chosen:
+        if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+            raise Problem(f"{who}: axes must be integers, not {type(axis).__name__}.", kind=TypeError)
+        low = 0 if in_size_order else -rank
+        if not low <= axis < rank:
+            raise Problem(f"{who}: axes has {axis}, but there are axes {low} to {rank - 1}.")
+        size[axis] = 1
+    name = function.bnns_reduce_function.name
+    kind = DataType.FLOAT32
+    if "Arg" in name:
+        kind = DataType.INT64
+    elif "Logical" in name:
+        kind = DataType.BOOLEAN
+    if in_size_order:
+        return BNNSNDArrayDescriptor(layout=x.layout, size=size, data_type=kind.value)
+    return descriptor_for(tuple(size), int(x.layout), kind)
