@@ -36,10 +36,14 @@ $(VENV)/.peers: $(VENV)/.created
 	$(BIN)/python -m pip install --quiet torch==2.13.0
 	@touch $@
 
-train: install
-	$(BIN)/python -m openbnns.examples.digits
+$(VENV)/.train-tools: $(VENV)/.created pyproject.toml
+	$(BIN)/python -m pip install --quiet "rich>=13" "matplotlib>=3.7" "tomli>=2; python_version < '3.11'"
+	@touch $@
 
-test: install $(VENV)/.test-tools
+train: install $(VENV)/.train-tools
+	$(BIN)/openbnns train --out out
+
+test: install $(VENV)/.test-tools $(VENV)/.train-tools
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
 	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_values.py
 	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_values.py

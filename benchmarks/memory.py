@@ -15,16 +15,19 @@ from pathlib import Path
 
 import activation
 import arithmetic
+import attention
 import convolution
 import fully_connected
 from cases import Case
 from harness import Figure, Settings
 
 LIMIT = 64.0  # MB
+LONG_LIMIT = 300.0  # MB, for attention over thousands of positions
 
 
 def all_cases() -> list[Case]:
-    return [case for module in (convolution, fully_connected, activation, arithmetic) for case in module.cases()]
+    cases = [case for module in (convolution, fully_connected, activation, arithmetic) for case in module.cases()]
+    return [*cases, attention.long_case()]
 
 
 def figures() -> dict[str, Callable[[Settings], Figure]]:
@@ -33,13 +36,14 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
 
 
 def _figure(settings: Settings, *, case: Case) -> Figure:
+    limit = LONG_LIMIT if case.name == attention.long_case().name else LIMIT
     command = [sys.executable, __file__, case.name, str(settings.threads)]
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:
         reason = (run.stderr.strip().splitlines() or ["no message"])[-1]
-        return Figure(f"memory/{case.name}", float("inf"), "MB", LIMIT, at_most=True, note=reason)
+        return Figure(f"memory/{case.name}", float("inf"), "MB", limit, at_most=True, note=reason)
     extra, buffers = (float(v) / 1e6 for v in run.stdout.split())
-    return Figure(f"memory/{case.name}", extra, "MB", LIMIT, at_most=True, note=f"buffers {buffers:.1f} MB")
+    return Figure(f"memory/{case.name}", extra, "MB", limit, at_most=True, note=f"buffers {buffers:.1f} MB")
 
 
 def measure(case: Case) -> tuple[int, int]:

@@ -18,29 +18,56 @@ from typing import Any
 
 import activation
 import arithmetic
+import attention
 import convolution
 import embedding
 import fully_connected
+import fused
 import loss
+import lstm
 import matmul
 import memory
+import normalization
 import openbnns
 import optimizer
 import overhead
 import pooling
+import tensors
+import training
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
 
 
+# Comparisons with PyTorch, and single numbers.
+CASES = (
+    convolution,
+    fully_connected,
+    activation,
+    arithmetic,
+    loss,
+    pooling,
+    embedding,
+    matmul,
+    lstm,
+    attention,
+    normalization,
+    fused,
+    tensors,
+)
+FIGURES = (
+    overhead,
+    memory,
+    training,
+    optimizer,
+    tensors,
+)
+
+
 def main() -> int:
     options = _options()
-    modules = (convolution, fully_connected, activation, arithmetic, loss, pooling, embedding, matmul)
-    cases = [c for module in modules for c in module.cases()]
-    cases = [c for c in cases if options.only in c.name]
-    figures = {
-        n: f for n, f in (optimizer.figures() | overhead.figures() | memory.figures()).items() if options.only in n
-    }
+    cases = [c for module in CASES for c in module.cases() if options.only in c.name]
+    figures = {n: f for module in FIGURES for n, f in module.figures().items() if options.only in n}
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0

@@ -34,6 +34,12 @@ OIHRWR = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHrWr
 IOHRWR = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr
 PACK32 = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW_Pack32
 
+FIRST_MAJOR_3D = BNNSDataLayout.BNNSDataLayout3DFirstMajor
+LAST_MAJOR_3D = BNNSDataLayout.BNNSDataLayout3DLastMajor
+MHA_DHK = BNNSDataLayout.BNNSDataLayoutMHA_DHK
+FIRST_MAJOR_4D = BNNSDataLayout.BNNSDataLayout4DFirstMajor
+LAST_MAJOR_4D = BNNSDataLayout.BNNSDataLayout4DLastMajor
+
 FLOAT32 = BNNSDataType.BNNSDataTypeFloat32
 FLOAT16 = BNNSDataType.BNNSDataTypeFloat16
 BFLOAT16 = BNNSDataType.BNNSDataTypeBFloat16
@@ -45,10 +51,11 @@ INT64 = BNNSDataType.BNNSDataTypeInt64
 UINT16 = BNNSDataType.BNNSDataTypeUInt16
 UINT32 = BNNSDataType.BNNSDataTypeUInt32
 UINT64 = BNNSDataType.BNNSDataTypeUInt64
+BOOLEAN = BNNSDataType.BNNSDataTypeBoolean
 
 _STORED_AS = {
     FLOAT32: "f4", FLOAT16: "f2", BFLOAT16: "u2", INT8: "i1", UINT8: "u1", INT16: "i2", INT32: "i4", INT64: "i8",
-    UINT16: "u2", UINT32: "u4", UINT64: "u8",
+    UINT16: "u2", UINT32: "u4", UINT64: "u8", BOOLEAN: "u1",
 }  # fmt: skip
 
 
@@ -85,6 +92,8 @@ class Tensor:
     def stepped(self) -> tuple[int, ...]:
         """Axis of ``size[]`` that each entry of ``stride[]`` steps: FirstMajor layouts run backwards."""
         axes = tuple(range(len(self.size)))
+        if self.layout == MHA_DHK:
+            return (0, 2, 1)
         return axes[::-1] if self.layout.name.endswith("FirstMajor") else axes
 
     @cached_property

@@ -15,7 +15,18 @@ import numpy as np
 import pytest
 
 import openbnns
-from cases import ALL, activation, arithmetic, convolution, fully_connected, pooling, transposed_convolution
+from cases import (
+    ALL,
+    activation,
+    arithmetic,
+    convolution,
+    fully_connected,
+    padding,
+    permute,
+    pooling,
+    resize,
+    transposed_convolution,
+)
 from cases._base import Act, native, parameters, succeed
 from helpers import EPSILON, Storage, assert_bitwise, assert_within, image, vector
 from openbnns import capi, engines
@@ -182,6 +193,9 @@ FAMILIES = [
     activation.case("contract", Act("LeakyRectifiedLinear", 0.2), vector(17), batch=3, given="xy"),
     activation.case("contract-softmax", Act("Softmax"), image(3, 4, 5), batch=3, axis_flags=0b0101),
     pooling.case("contract", "Max", 4, (7, 9), (3, 3), step=(2, 2), batch=3, bias=True, generic=True),
+    permute.case("contract", image(4, 3, 5), (2, 0, 1), batch=3),
+    padding.case("contract", "Reflect", image(4, 3, 5), ((1, 2), (2, 0), (0, 1)), batch=3),
+    resize.case("contract", "Linear", image(4, 3, 5), (10, 7, 4), batch=3),
     arithmetic.case("contract", "Multiply", vector(17), vector(17), batch=3, roles=(arithmetic.S, arithmetic.P)),
 ]
 

@@ -18,41 +18,21 @@ FUNCTIONS: dict[str, dict[str, Any]] = json.loads(
 
 # Functions that are still to be written. One that exists must leave this set.
 LATER: set[str] = {
-    "BNNSApplyMultiheadAttention",
-    "BNNSApplyMultiheadAttentionBackward",
     "BNNSBandPart",
     "BNNSCompareTensor",
-    "BNNSComputeLSTMTrainingCacheCapacity",
     "BNNSCopy",
     "BNNSCreateNearestNeighbors",
-    "BNNSCropResize",
-    "BNNSCropResizeBackward",
     "BNNSDestroyNearestNeighbors",
     "BNNSDirectApplyInTopK",
-    "BNNSDirectApplyLSTMBatchBackward",
-    "BNNSDirectApplyLSTMBatchTrainingCaching",
     "BNNSDirectApplyReduction",
     "BNNSDirectApplyTopK",
-    "BNNSFilterCreateFusedLayer",
-    "BNNSFilterCreateLayerMultiheadAttention",
-    "BNNSFilterCreateLayerNormalization",
-    "BNNSFilterCreateLayerPadding",
-    "BNNSFilterCreateLayerPermute",
     "BNNSFilterCreateLayerReduction",
-    "BNNSFilterCreateLayerResize",
-    "BNNSFusedFilterApplyBackwardBatch",
-    "BNNSFusedFilterApplyBackwardMultiInputBatch",
-    "BNNSFusedFilterApplyBatch",
-    "BNNSFusedFilterApplyMultiInputBatch",
     "BNNSGather",
     "BNNSGatherND",
     "BNNSNDArrayFullyConnectedSparsifySparseCOO",
     "BNNSNDArrayFullyConnectedSparsifySparseCSR",
     "BNNSNearestNeighborsGetInfo",
     "BNNSNearestNeighborsLoad",
-    "BNNSNormalizationFilterApplyBackwardBatch",
-    "BNNSNormalizationFilterApplyBatch",
-    "BNNSPermuteFilterApplyBackwardBatch",
     "BNNSScatter",
     "BNNSScatterND",
     "BNNSShuffle",
@@ -115,7 +95,7 @@ def test_wrong_number_of_arguments(name: str) -> None:
 
 def first_argument(fact: dict[str, Any]) -> Any:
     """NULL for a pointer or handle, 0 for a number."""
-    is_pointer = "*" in fact["type"] or fact["type"].startswith("BNNSFilter")
+    is_pointer = "*" in fact["type"] or fact["type"] == "BNNSFilter"
     return None if is_pointer or fact["nullable"] else 0
 
 

@@ -13,7 +13,6 @@ bool fast_calls_enabled = true;
 
 namespace {
 
-constexpr int64_t kFloat32 = 0x10020;  // BNNSDataTypeFloat32
 constexpr int64_t kTrusted = INT64_MAX;
 constexpr int kDone = 0, kDeclined = 1;
 constexpr size_t kMaxArguments = 32;
@@ -48,6 +47,7 @@ bool has_items(const Py_buffer& view, const ArgumentSpec& spec) {
   if (f[0] == '\0' || f[1] != '\0') return false;
   if (*f == 'B' || *f == 'c') return true;
   if (spec.index_bytes == 0) return *f == 'f' && view.itemsize == 4;
+  if (spec.index_bytes == 1) return *f == '?' || *f == 'b';
   return std::strchr(spec.index_signed ? "ilqn" : "ILQN", *f) && view.itemsize == spec.index_bytes;
 }
 
@@ -110,10 +110,26 @@ bool fills_batch(int64_t number, int64_t batch, int64_t count) {
   return count > 0 && number > 0 && number % count == 0 && number / count == batch;
 }
 
+// Entry `position` of the strides of a descriptor.
+bool read_stride(PyObject* descriptor, size_t position, int64_t& value) {
+  nb::object field = nb::steal(PyObject_GetAttr(descriptor, names().stride));
+  if (!field.is_valid()) return PyErr_Clear(), false;
+  Py_ssize_t index = static_cast<Py_ssize_t>(position);
+  if (!PyList_Check(field.ptr()) || PyList_Size(field.ptr()) <= index) return false;
+  return to_int64(PyList_GetItem(field.ptr(), index), value);
+}
+
+// Whether a descriptor has no data; false also for what is no descriptor.
+bool lacks_data(PyObject* descriptor) {
+  nb::object data = nb::steal(PyObject_GetAttr(descriptor, names().data));
+  if (!data.is_valid()) return PyErr_Clear(), false;
+  return data.is_none();
+}
+
 // A descriptor of exactly the expected form; gives its data and its accumulate flag.
 bool read_descriptor(PyObject* descriptor, const ArgumentSpec& spec, nb::object& data, bool& accumulate) {
   const Names& n = names();
-  if (!field_equals(descriptor, n.layout, spec.layout) || !field_equals(descriptor, n.data_type, kFloat32) ||
+  if (!field_equals(descriptor, n.layout, spec.layout) || !field_equals(descriptor, n.data_type, spec.data_type) ||
       !list_equals(descriptor, n.size, spec.size, false) || !list_equals(descriptor, n.stride, spec.stride, true))
     return false;
   if (spec.output) {
@@ -152,8 +168,9 @@ bool batch_below(const void* data, int64_t samples, int64_t stride, const Argume
 }  // namespace
 
 FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
-                   const std::vector<FixedTensor>& fixed, int threads)
+                   const std::vector<FixedTensor>& fixed, int threads, bool training)
     : plan_(std::move(plan)), backward_(backward), specs_(std::move(arguments)), threads_(threads) {
+  base_.training = training;
   for (auto [slot, address, count] : fixed) {
     base_.address[slot] = reinterpret_cast<float*>(address);
     fixed_.push_back({reinterpret_cast<const char*>(address), reinterpret_cast<const char*>(address) + count * 4});
@@ -180,12 +197,14 @@ bool FastCall::bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, 
     if (object == Py_None || !(number == 1 || fills_batch(number, batch, spec.count))) return false;
   }
   if (object == Py_None || spec.kind == ArgumentKind::kIgnored) return true;
+  if (spec.optional_data && lacks_data(object)) return true;
   if (spec.kind == ArgumentKind::kRefused) return false;
 
   nb::object data;
   bool accumulate = false;
   if (spec.kind == ArgumentKind::kDescriptor) {
     if (!read_descriptor(object, spec, data, accumulate)) return false;
+    if (spec.stride_in_descriptor && !read_stride(object, spec.size.size(), stride)) return false;
     object = data.ptr();
   }
   float* address;
@@ -251,6 +270,8 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
     if (!bind(spec, object, stride, binding)) return kDeclined;
   }
   if (next != given || !consistent(binding)) return kDeclined;
+  if (backward_ && plan_->trained_batch() >= 0 && plan_->trained_batch() != call.batch) return kDeclined;
+  if (backward_ && !plan_->recognizes(call)) return kDeclined;
 
   call.threads = threads_ > 0 ? threads_ : max_threads();
   try {

@@ -20,6 +20,8 @@ namespace nb = nanobind;
 // number of elements, 0 (absent), 1 (for everything; its stride in the call is 0) or `count` per sample.
 enum class ArgumentKind { kBuffer = 0, kDescriptor = 1, kIgnored = 2, kRefused = 3, kCounted = 4 };
 
+constexpr int64_t kFloat32 = 0x10020;  // BNNSDataTypeFloat32
+
 // What one argument of the call must look like to be taken as it is.
 struct ArgumentSpec {
   int slot = 0;
@@ -33,10 +35,13 @@ struct ArgumentSpec {
   uint32_t may_equal = 0;    // slots that may have the very same address (in-place use)
   int64_t layout = 0;        // of a descriptor
   std::vector<int64_t> size, stride;
-  int index_bytes = 0;      // 4 or 8: the elements are unsigned integers of that many bytes, not floats
+  int index_bytes = 0;      // 1 (Boolean), 4 or 8: the elements are integers of that many bytes, not floats
   int64_t index_limit = 0;  // inputs: indices must be below, or have all bits set if that stands for "none"
   bool index_none = false;
-  bool index_signed = false;  // the buffer holds signed integers; none of them may be negative
+  bool index_signed = false;          // the buffer holds signed integers; none of them may be negative
+  int64_t data_type = kFloat32;       // of a descriptor
+  bool optional_data = false;         // a descriptor without data counts as absent
+  bool stride_in_descriptor = false;  // the batch stride is stride[rank] of the descriptor, one past the used ones
 };
 
 // A tensor that is the same at every call (weights, bias): slot, address, number of elements.
@@ -48,7 +53,7 @@ extern bool fast_calls_enabled;
 class FastCall {
  public:
   FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
-           const std::vector<FixedTensor>& fixed, int threads);
+           const std::vector<FixedTensor>& fixed, int threads, bool training = false);
 
   // arguments: batch, then each argument of the specification (a batched one followed by its stride).
   // Returns 0 when done, 1 when declined; nothing has been written then.

@@ -1,14 +1,17 @@
 // The Python module openbnns._core: plans, the fast call, threads. Knows addresses and sizes, not the rules of BNNS.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/lstm_call.h"
 #include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"
@@ -108,9 +111,73 @@ std::shared_ptr<Plan> quantization(bool dequantizes, int from, int to, const Int
                                       sizes.at(0), sizes.at(1), sizes.at(2), per_sample, bounds.at(0), bounds.at(1)});
 }
 
+using Activations = std::vector<Activation>;
+
+// sizes: steps, batch, inputs, hidden, layers, directions, then for each gate the layers of its first piece of input
+// weights.
+std::shared_ptr<LstmPlan> lstm(const Ints& sizes, bool default_activations, const Activations& activations,
+                               const Activations& slopes, float dropout, const Ints& batch_sizes, uint64_t signature) {
+  LstmShape s{};
+  s.steps = sizes.at(0), s.batch = sizes.at(1), s.inputs = sizes.at(2);
+  s.hidden = sizes.at(3), s.layers = sizes.at(4), s.directions = sizes.at(5);
+  for (size_t gate = 0; gate < 4; gate++) s.first_layers[gate] = sizes.at(6 + gate);
+  s.default_activations = default_activations;
+  for (size_t k = 0; k < 5; k++) {
+    s.activation[k] = activation_spec(activations.at(k));
+    s.slope[k] = activation_spec(slopes.at(k));
+  }
+  s.dropout = dropout;
+  s.batch_sizes = batch_sizes;
+  s.signature = signature;
+  return kernels().make_lstm(s);
+}
+
+// Runs an LSTM on addresses that the caller has checked, 0 for absent tensors.
+void run_lstm(LstmPlan& plan, bool backward, const std::vector<uintptr_t>& tensors,
+              const std::vector<uintptr_t>& gradients, uint32_t accumulate, uintptr_t cache, uint64_t seed,
+              uint64_t draw, int threads) {
+  LstmCall call;
+  for (size_t i = 0; i < kLstmTensors; i++) {
+    call.tensor[i] = reinterpret_cast<float*>(tensors.at(i));
+    if (backward) call.gradient[i] = reinterpret_cast<float*>(gradients.at(i));
+  }
+  call.accumulate = accumulate;
+  call.cache = reinterpret_cast<float*>(cache);
+  call.seed = seed;
+  call.draw = draw;
+  call.threads = threads > 0 ? threads : max_threads();
+  nb::gil_scoped_release unlocked;
+  if (backward)
+    plan.backward(call);
+  else
+    plan.forward(call);
+}
+
 std::shared_ptr<Plan> dropout(float rate, uint64_t seed, const Ints& size, const std::vector<bool>& shared,
                               bool batch_shared) {
   return kernels().make_dropout({rate, seed, size, shared, batch_shared});
+}
+
+std::shared_ptr<Plan> permute(const Ints& size, const Ints& permutation, int item_bytes) {
+  return kernels().make_permute({size, permutation, item_bytes});
+}
+
+std::shared_ptr<Plan> padding(int mode, const Ints& size, const Ints& before, const Ints& after, int item_bytes,
+                              uint64_t value) {
+  return kernels().make_padding({mode, size, before, after, item_bytes, value});
+}
+
+std::shared_ptr<Plan> resize(const Ints& in, const Ints& out, const std::vector<Ints>& low,
+                             const std::vector<std::vector<float>>& t) {
+  return kernels().make_resize({in, out, low, t});
+}
+
+// sizes: boxes, planes, height and width of the images, rows and columns of the crops.
+std::shared_ptr<Plan> crop_resize(const Ints& sizes, float extrapolation, const Ints& top,
+                                  const std::vector<float>& down, const std::vector<bool>& row_inside, const Ints& left,
+                                  const std::vector<float>& across, const std::vector<bool>& column_inside) {
+  return kernels().make_crop_resize({sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), sizes.at(4), sizes.at(5),
+                                     extrapolation, top, down, row_inside, left, across, column_inside});
 }
 
 // left: one or two tensors as (indices, sizes, batched); see ContractionShape.
@@ -129,10 +196,61 @@ std::shared_ptr<Plan> contraction(const std::vector<IndexedTensor>& left, const 
   return kernels().make_contraction(s);
 }
 
+// numbers: epsilon, momentum; readings: torch_moving, slope_from_input
+NormalizationShape normalization_shape(int kind, const Ints& size, int axis, int64_t groups,
+                                       const std::vector<float>& numbers, const std::vector<bool>& readings,
+                                       const Ints& beta_size, const Ints& gamma_size) {
+  NormalizationShape s{kind,          size.at(0),    size.at(1),     size.at(2),     axis, groups,
+                       numbers.at(0), numbers.at(1), readings.at(0), readings.at(1), {},   {}};
+  for (size_t i = 0; i < 3; i++) {
+    s.beta_size[i] = beta_size.at(i);
+    s.gamma_size[i] = gamma_size.at(i);
+  }
+  return s;
+}
+
+std::shared_ptr<Plan> normalization(int kind, const Ints& size, int axis, int64_t groups,
+                                    const std::vector<float>& numbers, const std::vector<bool>& readings,
+                                    const Ints& beta_size, const Ints& gamma_size, const Activation& activation) {
+  return kernels().make_normalization(
+      normalization_shape(kind, size, axis, groups, numbers, readings, beta_size, gamma_size),
+      activation_spec(activation));
+}
+
+// first: the plan of the first layer; the others as for a normalization
+std::shared_ptr<Plan> fused(std::shared_ptr<Plan> first, bool arithmetic, int kind, const Ints& size, int axis,
+                            int64_t groups, const std::vector<float>& numbers, const std::vector<bool>& readings,
+                            const Ints& beta_size, const Ints& gamma_size, const Activation& activation) {
+  FusedShape s{arithmetic, normalization_shape(kind, size, axis, groups, numbers, readings, beta_size, gamma_size)};
+  return kernels().make_fused(std::move(first), s, activation_spec(activation));
+}
+
+using Steps = std::vector<std::array<int64_t, 3>>;
+
+// sizes: target, source, model, key, value, heads; switches: attention_bias, zero_row, masked_rows_are_zero; stored and
+// gradient: steps of the ten parameters.
+std::shared_ptr<Plan> attention(const Ints& sizes, const std::vector<bool>& switches, float dropout, uint64_t seed,
+                                uint64_t token, const Steps& stored, const Steps& gradient) {
+  AttentionShape s{sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), sizes.at(4), sizes.at(5)};
+  s.attention_bias = switches.at(0);
+  s.zero_row = switches.at(1);
+  s.masked_rows_are_zero = switches.at(2);
+  s.dropout = dropout;
+  s.seed = seed;
+  s.token = token;
+  for (size_t i = 0; i < kAttentionParameters; i++) {
+    std::copy_n(stored.at(i).begin(), 3, s.stored[i].steps);
+    std::copy_n(gradient.at(i).begin(), 3, s.gradient[i].steps);
+  }
+  return kernels().make_attention(s);
+}
+
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
 void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
-         uint32_t accumulate, int threads) {
+         uint32_t accumulate, int threads, bool training, const Ints& extra) {
   Call call;
+  call.training = training;
+  for (size_t i = 0; i < extra.size(); i++) call.extra[i] = extra[i];
   call.batch = batch;
   call.accumulate = accumulate;
   call.threads = threads > 0 ? threads : max_threads();
@@ -149,15 +267,27 @@ void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
                       uint32_t unless, uint32_t may_equal, int64_t layout, const Ints& size, const Ints& stride,
-                      int index_bytes, int64_t index_limit, bool index_none, bool index_signed) {
-  return {slot,        static_cast<ArgumentKind>(kind),
-          strided,     batched,
-          output,      count,
-          needed_with, unless,
-          may_equal,   layout,
-          size,        stride,
-          index_bytes, index_limit,
-          index_none,  index_signed};
+                      int index_bytes, int64_t index_limit, bool index_none, bool index_signed, int64_t data_type,
+                      bool optional_data, bool stride_in_descriptor) {
+  return {slot,
+          static_cast<ArgumentKind>(kind),
+          strided,
+          batched,
+          output,
+          count,
+          needed_with,
+          unless,
+          may_equal,
+          layout,
+          size,
+          stride,
+          index_bytes,
+          index_limit,
+          index_none,
+          index_signed,
+          data_type,
+          optional_data,
+          stride_in_descriptor};
 }
 
 }  // namespace
@@ -167,14 +297,19 @@ NB_MODULE(_core, m) {
   using namespace openbnns;
   nb::set_leak_warnings(false);  // filters kept in module globals are alive at exit by design
 
-  nb::class_<Plan>(m, "Plan");
+  nb::class_<Plan>(m, "Plan")
+      .def("trained_batch", &Plan::trained_batch)
+      .def("forget", &Plan::forget)
+      .def("workspace_bytes", &Plan::workspace_bytes, "backward"_a, "batch"_a, "cached"_a);
   nb::class_<ArgumentSpec>(m, "ArgumentSpec");
   m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a,
         "unless"_a, "may_equal"_a, "layout"_a, "size"_a, "stride"_a, "index_bytes"_a = 0, "index_limit"_a = 0,
-        "index_none"_a = false, "index_signed"_a = false);
+        "index_none"_a = false, "index_signed"_a = false, "data_type"_a = kFloat32, "optional_data"_a = false,
+        "stride_in_descriptor"_a = false);
   nb::class_<FastCall>(m, "FastCall")
-      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int>(),
-           "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a)
+      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int,
+                    bool>(),
+           "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a, "training"_a = false)
       .def("run", &FastCall::run)
       .def("run_lists", &FastCall::run_lists);
 
@@ -191,9 +326,30 @@ NB_MODULE(_core, m) {
         "yolo_readings"_a);
   m.def("embedding", &embedding, "sizes"_a, "index_bytes"_a, "padding"_a, "max_norm"_a, "norm_type"_a, "readings"_a);
   m.def("quantization", &quantization, "dequantizes"_a, "from"_a, "to"_a, "sizes"_a, "per_sample"_a, "bounds"_a);
+  nb::class_<LstmPlan>(m, "LstmPlan").def("cache_bytes", &LstmPlan::cache_bytes);
+  m.def("lstm", &lstm, "sizes"_a, "default_activations"_a, "activations"_a, "slopes"_a, "dropout"_a, "batch_sizes"_a,
+        "signature"_a);
+  m.def("run_lstm", &run_lstm, "plan"_a, "backward"_a, "tensors"_a, "gradients"_a, "accumulate"_a, "cache"_a, "seed"_a,
+        "draw"_a, "threads"_a);
+  m.def("lstm_key", &lstm_key, "params"_a, "delta"_a.none(), "variant"_a);
+  m.def("register_lstm", &register_lstm, "key"_a, "plan"_a, "bytes"_a);
+  m.def("forget_lstm", &forget_lstm);
+  m.def("fast_lstm", &fast_lstm, "params"_a, "delta"_a.none(), "cache"_a.none(), "capacity"_a, "variant"_a, "seed"_a,
+        "draw"_a, "threads"_a);
   m.def("dropout", &dropout, "rate"_a, "seed"_a, "size"_a, "shared"_a, "batch_shared"_a);
+  m.def("permute", &permute, "size"_a, "permutation"_a, "item_bytes"_a);
+  m.def("padding", &padding, "mode"_a, "size"_a, "before"_a, "after"_a, "item_bytes"_a, "value"_a);
+  m.def("resize", &resize, "input"_a, "output"_a, "low"_a, "t"_a);
+  m.def("crop_resize", &crop_resize, "sizes"_a, "extrapolation"_a, "top"_a, "down"_a, "row_inside"_a, "left"_a,
+        "across"_a, "column_inside"_a);
   m.def("contraction", &contraction, "left"_a, "output"_a, "self"_a, "alpha"_a, "adds_to_output"_a);
-  m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0);
+  m.def("normalization", &normalization, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
+        "beta_size"_a, "gamma_size"_a, "activation"_a);
+  m.def("fused", &fused, "first"_a, "arithmetic"_a, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
+        "beta_size"_a, "gamma_size"_a, "activation"_a);
+  m.def("attention", &attention, "sizes"_a, "switches"_a, "dropout"_a, "seed"_a, "token"_a, "stored"_a, "gradient"_a);
+  m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,
+        "training"_a = false, "extra"_a = Ints{});
 
   bind_training(m);
 

@@ -202,6 +202,8 @@ class Arithmetic final : public Plan {
         write_sums(run, task_box_of_all(run.space), i, run.partials[i], run.partition.tasks);
   }
 
+  const ArithmeticShape* plain_arithmetic() const override { return is_identity(activation_) ? &shape_ : nullptr; }
+
  private:
   struct Axis {
     int64_t size;

@@ -133,6 +133,54 @@ struct QuantizationShape {
   double low = 0, high = 0;  // bounds of an integer Y, which may be narrower than its type
 };
 
+// T steps, N samples, I inputs, H hidden, L layers, R directions. Packed float32 tensors in C order: x [T][N][I],
+// y [T][N][R][H], states [L][R][N][H]; for every gate (input, forget, candidate, output) the weights of the input
+// [layers][R][H][in], in two pieces (in is I in layer 0, R * H above), of the hidden state and of the cell (peepholes)
+// [L][R][H][H], and the bias [L][R][H].
+enum LstmTensor { kLstmX, kLstmH0, kLstmC0, kLstmY, kLstmHn, kLstmCn, kLstmGates };
+enum LstmGateTensor { kLstmW0, kLstmW1, kLstmU, kLstmP, kLstmB, kLstmGateTensors };
+constexpr int kLstmTensors = kLstmGates + 4 * kLstmGateTensors;
+inline int lstm_gate_tensor(int gate, int tensor) { return kLstmGates + gate * kLstmGateTensors + tensor; }
+
+struct LstmShape {
+  int64_t steps, batch, inputs, hidden, layers, directions;
+  int64_t first_layers[4];           // of each gate: how many layers have their input weights in the first piece
+  bool default_activations = true;   // sigmoid, sigmoid, tanh, sigmoid for the gates, tanh for the cell state
+  ActivationSpec activation[5];      // else these
+  ActivationSpec slope[5];           // whose derivatives count
+  float dropout = 0;                 // between layers
+  std::vector<int64_t> batch_sizes;  // samples at every step, the first ones; empty: all
+  uint64_t signature = 0;            // tells the cache of one description from that of another
+};
+
+// Absent tensors are null. In a backward call gradient[kLstmY], [kLstmHn], [kLstmCn] arrive, the others are results.
+struct LstmCall {
+  float* tensor[kLstmTensors] = {};
+  float* gradient[kLstmTensors] = {};
+  uint32_t accumulate = 0;      // bit i: gradient[i] is added to what is there
+  float* cache = nullptr;       // cache_bytes() of memory, written forward, read backward; null: none
+  uint64_t seed = 0, draw = 0;  // of the dropout, where the cache does not tell
+  int threads = 1;
+  bool adds(int tensor) const { return accumulate >> tensor & 1; }
+};
+
+// The beginning of a cache.
+struct LstmCacheHeader {
+  static constexpr uint64_t kMagic = 0x31656863614d5453;
+  static constexpr int64_t kFloats = 16;
+  uint64_t magic, signature, seed, draw;
+  uint64_t filled;  // 0: whoever wrote it kept no intermediates, and the forward pass is to be repeated
+};
+
+class LstmPlan {
+ public:
+  virtual ~LstmPlan() = default;
+  virtual int64_t cache_bytes() const = 0;
+  virtual uint64_t signature() const = 0;
+  virtual void forward(const LstmCall& call) = 0;
+  virtual void backward(const LstmCall& call) = 0;
+};
+
 // One sample has `size` in C order; along axes that are `shared`, and along the batch with `batch_shared`, one decision
 // holds for all elements. Slot W: two uint64, forward runs so far and the batch of the latest one.
 struct DropoutShape {
@@ -141,6 +189,45 @@ struct DropoutShape {
   std::vector<int64_t> size;
   std::vector<bool> shared;
   bool batch_shared = false;
+};
+
+// Axis k of Y is axis permutation[k] of X, one sample of X having `size`, both in C order. Items of 1, 2, 4 or 8 bytes
+// are moved as they are; backward works on floats.
+struct PermuteShape {
+  std::vector<int64_t> size, permutation;
+  int item_bytes = 4;
+};
+
+// One sample of X has `size`, that of Y before + size + after along every axis, both in C order. Items of 1, 2, 4 or 8
+// bytes are moved as they are; backward works on floats.
+struct PaddingShape {
+  int mode = 0;  // BNNSPaddingMode
+  std::vector<int64_t> size, before, after;
+  int item_bytes = 4;
+  uint64_t value = 0;  // bits of the constant, in the lowest bytes
+};
+
+// From samples of size `in` to samples of size `out`, both in C order. Per axis: low[i] is the cell of output i, in
+// ascending order, and t[i] the weight of the next cell; t is empty for copies of one cell, low where the size stays.
+// At most two axes have weights.
+struct ResizeShape {
+  std::vector<int64_t> in, out;
+  std::vector<std::vector<int64_t>> low;
+  std::vector<std::vector<float>> t;
+};
+
+// X: [planes][height][width], Y: [boxes][planes][rows][columns], one run each. Output row r of box b mixes the image
+// rows top and top + 1 with the weights 1 - down and down, index b * rows + r; columns likewise. Where a position is
+// not inside the image, Y is the extrapolation value and no gradient flows.
+struct CropResizeShape {
+  int64_t boxes, planes, height, width, rows, columns;
+  float extrapolation;
+  std::vector<int64_t> top;
+  std::vector<float> down;
+  std::vector<bool> row_inside;
+  std::vector<int64_t> left;
+  std::vector<float> across;
+  std::vector<bool> column_inside;
 };
 
 // A tensor of a contraction: for every axis of one sample, in C order, the number of its index and its size. An index
@@ -160,6 +247,88 @@ struct ContractionShape {
   float alpha = 1;
   bool adds_to_output = false;
 };
+
+// x, y: [channels][height][width]; a vector has height and width 1. Slots X, Y, DX, DY, W and DW (gamma), B and DB
+// (beta), and the two below. Formulas and sets of statistics: kernels/normalization.h.
+enum NormalizationKind { kBatchNorm = 2, kInstanceNorm = 3, kLayerNorm = 4, kGroupNorm = 5 };  // as in BNNSFilterType
+constexpr int kMovingMean = 8, kMovingVariance = 9;                                            // [channels]
+
+struct NormalizationShape {
+  int kind = kBatchNorm;
+  int64_t channels = 0, height = 1, width = 1;
+  int axis = 0;        // layer: the first of the axes C, H, W that share their statistics
+  int64_t groups = 1;  // group: how many groups the channels form
+  float epsilon = 0, momentum = 0;
+  bool torch_moving = false;      // momentum weighs the current statistics, the moving variance is the unbiased one
+  bool slope_from_input = false;  // the activation is differentiated from z instead of from y
+  // layer: channels, height, width of beta and gamma, each that of x or 1; the others have one value per channel
+  int64_t beta_size[3] = {}, gamma_size[3] = {};
+};
+
+// A chain: the plan of a first layer, whose output is the input of a normalization. Slots 0 to 7 are those of the first
+// layer (Slot or ArithmeticSlot), Y or OUT being the output of the chain and DY or DOUT its gradient.
+enum FusedSlot {
+  kFusedBeta = 8,
+  kFusedGamma,
+  kFusedBetaGradient,
+  kFusedGammaGradient,
+  kFusedMovingMean,
+  kFusedMovingVariance
+};
+struct FusedShape {
+  bool arithmetic = false;  // the slots of the first layer are those of arithmetic
+  NormalizationShape normalization;
+};
+
+// Multihead attention: docs/filters/attention.md has the formulas. T target, S source, D model, K key, V value, H
+// heads. q, output and their gradients: [T][D]; k, v: [S][D]; canonical parameters: wq, wk [H][K][D], wv [H][V][D], wo
+// [H][V][D], biases without the last axis, the output's without the others. key mask: bytes [S], nonzero is masked.
+// Added scores: [T][S] of floats or bytes (nonzero adds -infinity), heads extra[kAddedHeadStride] elements apart.
+// The thirteen gradients come in the order of their tensors.
+enum AttentionSlot {
+  kQuery,
+  kKey,
+  kValue,
+  kFirstParameter,  // wq, wk, wv, wo, pq, pk, pv, po, bk, bv
+  kOutput = kFirstParameter + 10,
+  kOutputGradient,
+  kQueryGradient,
+  kKeyGradient,
+  kValueGradient,
+  kFirstParameterGradient,
+  kKeyMask = kFirstParameterGradient + 10,
+  kAdded,
+  kAttentionCache,
+  kAttentionWorkspace
+};
+constexpr int kAttentionParameters = 10;
+// Numbers of a Call. A cache notes its draw; without one, the call names it.
+enum AttentionExtra { kAttentionOptions, kAddedHeadStride, kDropoutDraw };
+enum AttentionOption { kCanonicalParameters = 1, kAddedIsBoolean = 2, kNoDropout = 4 };
+
+// Where element (h, i, d) of a parameter lies: h * steps[0] + i * steps[1] + d * steps[2].
+struct ParameterSteps {
+  int64_t steps[3];
+};
+
+struct AttentionShape {
+  int64_t target, source, model, key, value, heads;
+  bool attention_bias = false, zero_row = false;
+  bool masked_rows_are_zero = false;  // instead of NaN
+  float dropout = 0;                  // 0: none
+  uint64_t seed = 0;
+  uint64_t token = 0;  // tells the caches of one filter from those of others
+  // As the caller stores them, unless the option kCanonicalParameters says otherwise.
+  ParameterSteps stored[kAttentionParameters] = {}, gradient[kAttentionParameters] = {};
+};
+
+// The first bytes of a cache; the rest is a matter of the engine that wrote it.
+struct AttentionCacheHeader {
+  static constexpr uint64_t kMark = 0x6e6f69746e657474;
+  static constexpr int64_t kFloats = 16;  // of the cache, per sample
+  uint64_t mark, token, batch, draw, engine;
+};
+constexpr uint64_t kNativeEngine = 1;
 
 struct Kernels {
   const char* name;
@@ -182,9 +351,18 @@ struct Kernels {
   void (*clip_by_global_norm)(const ClippedTensor*, int64_t count, double max_norm, double use_norm, int threads);
   void (*random_fill)(const RandomFill&, int threads);
   std::unique_ptr<Plan> (*make_embedding)(const EmbeddingShape&);
+  std::unique_ptr<LstmPlan> (*make_lstm)(const LstmShape&);
   std::unique_ptr<Plan> (*make_quantization)(const QuantizationShape&);
   std::unique_ptr<Plan> (*make_dropout)(const DropoutShape&);
+  std::unique_ptr<Plan> (*make_permute)(const PermuteShape&);
+  std::unique_ptr<Plan> (*make_padding)(const PaddingShape&);
+  std::unique_ptr<Plan> (*make_resize)(const ResizeShape&);
+  std::unique_ptr<Plan> (*make_crop_resize)(const CropResizeShape&);
   std::unique_ptr<Plan> (*make_contraction)(const ContractionShape&);
+  std::unique_ptr<Plan> (*make_normalization)(const NormalizationShape&, const ActivationSpec&);
+  // The first layer has the Identity activation in training; the activation is that of the normalization.
+  std::unique_ptr<Plan> (*make_fused)(std::shared_ptr<Plan> first, const FusedShape&, const ActivationSpec&);
+  std::unique_ptr<Plan> (*make_attention)(const AttentionShape&);
 };
 
 const Kernels& kernels_base();

@@ -4,6 +4,7 @@
 
 #include "runtime/dynamic_items.h"
 #include "runtime/plan.h"
+#include "simd/vec.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -12,6 +13,13 @@ namespace OPENBNNS_ISA {
 constexpr int64_t kPiece = 16384, kManyElements = 32768;
 
 inline int workers_for(const Call& call, int64_t elements) { return elements < kManyElements ? 1 : call.threads; }
+
+// to[i] += from[i]
+inline void add_to(float* to, const float* from, int64_t count) {
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) store(to + i, load(to + i) + load(from + i));
+  for (; i < count; i++) to[i] += from[i];
+}
 
 // body(row, first, count) for elements first .. first + count - 1 of every row 0 .. rows - 1 of `length` elements.
 template <class Body>

@@ -24,8 +24,13 @@ enum ScratchUse {
   kContractionC,
   kContractionSumA,  // operands summed over the axes that only they have
   kContractionSumB,
-  kContractionOnce,    // a result that is repeated along some axes
-  kContractionMirror,  // the output gradient of a tensor contracted with itself, plus its mirror image
+  kContractionOnce,      // a result that is repeated along some axes
+  kContractionMirror,    // the output gradient of a tensor contracted with itself, plus its mirror image
+  kNormalizationSums,    // moments, then gradient sums, of parts of the data of a normalization; shared
+  kNormalizationValues,  // numbers made of them, or gamma and beta spread over a sample; shared
+  kBoundaryGradient,     // gradient at the boundary of a fused chain: all of it, shared, or the piece in hand
+  kAttentionTiles,       // packed keys and values of one head, and the scores in hand
+  kAttentionHeads,       // projections of a chunk of samples, shared
 };
 
 }  // namespace openbnns

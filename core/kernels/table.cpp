@@ -11,25 +11,37 @@ namespace openbnns {
 
 const Kernels& OPENBNNS_JOIN(kernels_, OPENBNNS_ISA)() {
   namespace isa = OPENBNNS_ISA;
-  static const Kernels table{OPENBNNS_TEXT(OPENBNNS_ISA),
-                             isa::make_fully_connected,
-                             isa::make_convolution,
-                             isa::make_transposed_convolution,
-                             isa::make_activation,
-                             isa::make_arithmetic,
-                             isa::peak_gflop,
-                             isa::integer_linear_saturate,
-                             isa::make_pooling,
-                             isa::make_loss,
-                             isa::make_norm,
-                             isa::make_clip_by_norm,
-                             isa::optimizer_step,
-                             isa::clip_by_global_norm,
-                             isa::random_fill,
-                             isa::make_embedding,
-                             isa::make_quantization,
-                             isa::make_dropout,
-                             isa::make_contraction};
+  static const Kernels table = [] {
+    Kernels t{};
+    t.name = OPENBNNS_TEXT(OPENBNNS_ISA);
+    t.make_fully_connected = isa::make_fully_connected;
+    t.make_convolution = isa::make_convolution;
+    t.make_transposed_convolution = isa::make_transposed_convolution;
+    t.make_activation = isa::make_activation;
+    t.make_arithmetic = isa::make_arithmetic;
+    t.peak_gflop = isa::peak_gflop;
+    t.integer_linear_saturate = isa::integer_linear_saturate;
+    t.make_pooling = isa::make_pooling;
+    t.make_loss = isa::make_loss;
+    t.make_norm = isa::make_norm;
+    t.make_clip_by_norm = isa::make_clip_by_norm;
+    t.optimizer_step = isa::optimizer_step;
+    t.clip_by_global_norm = isa::clip_by_global_norm;
+    t.random_fill = isa::random_fill;
+    t.make_embedding = isa::make_embedding;
+    t.make_quantization = isa::make_quantization;
+    t.make_dropout = isa::make_dropout;
+    t.make_contraction = isa::make_contraction;
+    t.make_normalization = isa::make_normalization;
+    t.make_fused = isa::make_fused;
+    t.make_permute = isa::make_permute;
+    t.make_padding = isa::make_padding;
+    t.make_resize = isa::make_resize;
+    t.make_crop_resize = isa::make_crop_resize;
+    t.make_attention = isa::make_attention;
+    t.make_lstm = isa::make_lstm;
+    return t;
+  }();
   return table;
 }
 

@@ -7,12 +7,15 @@ namespace openbnns {
 // One run of a plan. Slots are numbered by the family (see the enums below); an absent tensor has a null
 // address. All data is float32 in canonical form: C order, one sample packed, samples `stride` elements apart.
 struct Call {
-  static constexpr int kMaxSlots = 12;
+  static constexpr int kMaxSlots = 32;
+  static constexpr int kMaxExtras = 4;
   int64_t batch = 1;
   float* address[kMaxSlots] = {};
   int64_t stride[kMaxSlots] = {};  // elements from one sample to the next; unused for parameters
   uint32_t accumulate = 0;         // bit s set: the gradient in slot s is added to what the buffer holds
+  int64_t extra[kMaxExtras] = {};  // numbers with a meaning of the family's own
   int threads = 1;
+  bool training = false;  // filters that behave differently in training: keep what backward needs
 
   bool adds(int slot) const { return accumulate >> slot & 1; }
 };
@@ -23,11 +26,25 @@ enum Slot { X, W, B, Y, DX, DY, DW, DB };
 // Slots of arithmetic filters: up to three operands.
 enum ArithmeticSlot { A0, A1, A2, OUT, DA0, DA1, DA2, DOUT };
 
+struct ArithmeticShape;
+
 class Plan {
  public:
   virtual ~Plan() = default;
   virtual void forward(const Call& call) = 0;
   virtual void backward(const Call& call) = 0;
+
+  // Samples of the training forward that backward would differentiate, 0 if there was none; -1 for plans whose backward
+  // needs no forward before it.
+  virtual int64_t trained_batch() const { return -1; }
+  // What an arithmetic plan computes, if it has no activation: for those that do the same piece by piece.
+  virtual const ArithmeticShape* plain_arithmetic() const { return nullptr; }
+  // Drops what a training forward kept.
+  virtual void forget() {}
+  // Of a backward call: whether memory that a forward call filled for it (a cache) is what this plan left there.
+  virtual bool recognizes(const Call&) const { return true; }
+  // Scratch that the caller may supply, in bytes; 0 where a plan takes none.
+  virtual int64_t workspace_bytes(bool /*backward*/, int64_t /*batch*/, bool /*cached*/) const { return 0; }
 };
 
 }  // namespace openbnns

@@ -25,6 +25,10 @@ namespace OPENBNNS_ISA {
 OPENBNNS_INLINE Vec evens(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_EVENS); }
 OPENBNNS_INLINE Vec odds(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_ODDS); }
 
+// a0 b0 a1 b1 ...: the first and the second half of the lanes of both.
+OPENBNNS_INLINE Vec interleave_low(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_LOW); }
+OPENBNNS_INLINE Vec interleave_high(Vec a, Vec b) { return __builtin_shufflevector(a, b, OPENBNNS_HIGH); }
+
 struct VecPair {
   Vec even, odd;
 };
@@ -43,8 +47,7 @@ OPENBNNS_INLINE VecPair load_pairs(const float* p, int64_t pairs) {
   return {evens(a, b), odds(a, b)};
 }
 OPENBNNS_INLINE void store_pairs(float* p, VecPair v, int64_t pairs) {
-  Vec a = __builtin_shufflevector(v.even, v.odd, OPENBNNS_LOW),
-      b = __builtin_shufflevector(v.even, v.odd, OPENBNNS_HIGH);
+  Vec a = interleave_low(v.even, v.odd), b = interleave_high(v.even, v.odd);
   if (pairs >= kWidth) {
     store(p, a);
     store(p + kWidth, b);

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <cstring>
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
@@ -66,7 +66,24 @@ OPENBNNS_INLINE void store_partial(float* p, Vec v, int64_t count) {
 }
 #endif
 
-// Sum of the lanes in a fixed tree order.
+// Sum of the lanes in a fixed tree order: halves are added until one lane is left. In registers: through memory, every
+// step would wait for the store of the one before.
+#if defined(__SSE2__)
+OPENBNNS_INLINE float sum_four_lanes(__m128 v) {
+  v = _mm_add_ps(v, _mm_movehl_ps(v, v));
+  return _mm_cvtss_f32(_mm_add_ss(v, _mm_shuffle_ps(v, v, 1)));
+}
+OPENBNNS_INLINE float sum_lanes(Vec v) {
+#if defined(__AVX512F__)
+  __m256 half = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  return sum_four_lanes(_mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
+#elif defined(__AVX2__)
+  return sum_four_lanes(_mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1)));
+#else
+  return sum_four_lanes(v);
+#endif
+}
+#else
 OPENBNNS_INLINE float sum_lanes(Vec v) {
   float lane[kWidth];
   store(lane, v);
@@ -74,6 +91,7 @@ OPENBNNS_INLINE float sum_lanes(Vec v) {
       lane[i] += lane[i + half];
   return lane[0];
 }
+#endif
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

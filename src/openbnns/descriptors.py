@@ -62,6 +62,7 @@ def _element_types() -> dict[int, ElementType]:
 
 ELEMENT_TYPES = _element_types()
 FLOAT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeFloat32)]
+BFLOAT16 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeBFloat16)]
 
 
 @dataclass(frozen=True)

@@ -19,26 +19,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import engines
-from .capi.structs import BNNSNDArrayDescriptor
+from .capi.structs import BNNSMHAProjectionParameters, BNNSNDArrayDescriptor
 from .descriptors import View
 from .engines.reference import activation as reference_activation
+from .engines.reference import fused as reference_fused
 from .engines.reference import loss as reference_loss
+from .engines.reference import normalization as reference_normalization
 from .engines.reference import pooling as reference_pooling
 from .engines.reference.activation import Function as ActivationKind
 from .engines.reference.arithmetic import Function as Operation
 from .engines.reference.loss import Function as LossKind
 from .errors import LayerApplyError, Problem, as_exception
+from .filters._attention_shapes import field as attention_field
 from .filters._base import Filter, UnaryFilter
 from .filters._contraction import Contraction
 from .filters._pooling_indices import resolve_index_type
 from .filters._tensors import Caller, Operand, Parameter
 from .filters.activation import ActivationFilter
 from .filters.arithmetic import Arithmetic
+from .filters.attention import MultiheadAttention
 from .filters.dropout import Dropout
 from .filters.embedding import Embedding
+from .filters.fused import Fused
 from .filters.loss import Loss
+from .filters.lstm import LSTM
+from .filters.normalization import Normalization
 from .filters.pooling import Pooling
 from .layers._base import Layer
+from .layers.lstm import LSTMLayer
+from .layers.types import LearningPhase
 
 Array = NDArray[np.float64]
 
@@ -120,7 +129,9 @@ def gradcheck(
         try:
             filter.require_alive(Caller("gradcheck"))
             check = _Check(
-                subject_of(filter),
+                _LstmSubject(filter, layer_or_filter)
+                if isinstance(layer_or_filter, LSTMLayer) and isinstance(filter, LSTM)
+                else subject_of(filter),
                 np.random.default_rng(seed),
                 step or STEP,
                 TOLERANCE if tolerance is None else tolerance,
@@ -138,6 +149,9 @@ class Subject(ABC):
     """What gradcheck needs to know about a family of filters. Values are float64 arrays by name, batch axis first."""
 
     inputs: Sequence[str]
+    floor: float = 0.0
+    """Share of the largest gradient below which one counts as zero: a bias before a normalization has no effect, and
+    what float32 makes of its gradient is rounding."""
 
     @abstractmethod
     def draw(self, random: np.random.Generator) -> dict[str, Array]:
@@ -158,6 +172,10 @@ class Subject(ABC):
     @abstractmethod
     def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
         """The gradients that the engine in use computes in float32, by name."""
+
+    def cancelled(self, name: str, gradients: dict[str, Array]) -> float:
+        """Size of the terms of a gradient that cancel by nature, which leave rounding errors of that size."""
+        return 0.0
 
 
 class _Check:
@@ -184,9 +202,13 @@ class _Check:
         y = self.subject.forward(values)
         v = _float32_numbers(self.random.standard_normal(y.shape))
         gradients = self.subject.backward(values, v)
-        return [self._row(name, values, y, v, gradient) for name, gradient in gradients.items()]
+        least = self.subject.floor * max((float(np.linalg.norm(g)) for g in gradients.values()), default=0.0)
+        return [self._row(name, values, y, v, gradients, least) for name in gradients]
 
-    def _row(self, name: str, values: dict[str, Array], y: Array, v: Array, gradient: Array) -> GradientRow:
+    def _row(
+        self, name: str, values: dict[str, Array], y: Array, v: Array, gradients: dict[str, Array], least: float
+    ) -> GradientRow:
+        gradient = gradients[name]
         u = self.random.standard_normal(values[name].shape)
         h = self.step
 
@@ -197,7 +219,8 @@ class _Check:
         numeric = float(np.vdot(v, after - before)) / (2 * h)
         analytic = float(np.vdot(gradient, u))
         # Rounding in float32 is relative to the terms of the sum, not to a result in which they may cancel.
-        scale = max(abs(numeric), abs(analytic), float(np.linalg.norm(gradient * u)))
+        terms = max(self.subject.cancelled(name, gradients), least)
+        scale = max(abs(numeric), abs(analytic), float(np.linalg.norm(gradient * u)), terms)
         error = abs(analytic - numeric) / scale if scale > 0 else abs(analytic - numeric)
         slopes = [float(np.vdot(v, after - y)) / h, float(np.vdot(v, y - before)) / h]
         bend = abs(slopes[0] - slopes[1])
@@ -629,11 +652,253 @@ class _EmbeddingSubject(Subject):
         return {"dictionary": dw.read()}
 
 
+class _NormalizationSubject(Subject):
+    """Normalizations in training. The moving statistics, which a training forward updates, are put back afterwards."""
+
+    inputs = ("input",)
+
+    def __init__(self, filter: Normalization) -> None:
+        self.filter = filter
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        # Statistics bend the function on the scale of the deviation within a set, here 1: steps of 1e-5 are far below.
+        return {"input": _random_numbers(random, (BATCH, *self.filter.input.shape))}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != 1:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but a normalization has one.")
+        return {"input": _checked_input(inputs[0], self.filter.input.shape, "input")}
+
+    def parameters(self) -> dict[str, Array]:
+        tensors = {"beta": self.filter.beta, "gamma": self.filter.gamma}
+        return {name: tensor.read(np.float64) for name, tensor in tensors.items() if tensor is not None}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        f = self.filter
+        beta, gamma = (None if values.get(name) is None else f.as_reference(values[name]) for name in ("beta", "gamma"))
+        return reference_normalization.training_forward(f.settings, values["input"], beta, gamma, f.activation)[0]
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(values["input"])
+        x, y, dy = _Tensor(f.input, batch), _Tensor(f.output, batch), _Tensor(f.output, batch)
+        x.fill(values["input"])
+        dy.fill(cotangent)
+        gradients = {"input": _Tensor(f.input, batch)}
+        for name, parameter in (("beta", f.beta), ("gamma", f.gamma)):
+            if parameter is not None:
+                gradients[name] = _Tensor(parameter, 1)
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        with f.moving_kept():
+            f.apply_normalization_batch(_CALLER, batch, x.memory, 0, y.memory, 0, True)
+        f.apply_backward_normalization_batch(
+            _CALLER, batch, deltas["input"], 0, y.memory, 0, dy.descriptor(), 0, deltas.get("beta"), deltas.get("gamma")
+        )
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
+class _FusedSubject(Subject):
+    """Fused chains in training: statistics of the batch, so that samples depend on each other."""
+
+    floor = 1e-3
+
+    def __init__(self, filter: Fused) -> None:
+        if filter.normalization is None:
+            raise Problem("gradcheck: a chain that ends in a quantization has no gradient.")
+        self.filter, self.norm = filter, filter.normalization
+        count = len(filter.inputs)
+        self.inputs = ["input"] if count == 1 else [f"input_{'abc'[i]}" for i in range(count)]
+        self.first = _ArithmeticSubject(filter.first) if isinstance(filter.first, Arithmetic) else None
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        if self.first is not None:
+            return self.first.draw(random)
+        return {"input": _random_numbers(random, (BATCH, *self.filter.inputs[0].shape))}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if self.first is not None:
+            return self.first.given(inputs)
+        if len(inputs) != 1:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but the first layer has one.")
+        return {"input": _checked_input(inputs[0], self.filter.inputs[0].shape, "input")}
+
+    def parameters(self) -> dict[str, Array]:
+        return {name: p.read(np.float64) for name, p in self.filter.slots.items() if p is not None}
+
+    def _batch(self, values: dict[str, Array]) -> int:
+        return max(len(values[name]) for name in self.inputs)
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        first, batch = self.filter.reference_first(), self._batch(values)
+        if not isinstance(first, reference_fused.Arithmetic):
+            first = replace(first, weights=values["weights"], bias=values.get("bias"))
+        h = reference_fused.first_forward(first, [values[name] for name in self.inputs], batch)
+        return reference_normalization.training_forward(
+            self.norm.settings, h.reshape(batch, *self.norm.input.shape), self._affine(values, "beta"),
+            self._affine(values, "gamma"), self.norm.activation,
+        )[0]  # fmt: skip
+
+    def _affine(self, values: dict[str, Array], name: str) -> Array | None:
+        return self.norm.as_reference(values[name]) if name in values else None
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, self._batch(values)
+        operands = [_Tensor(o, len(values[name])) for name, o in zip(self.inputs, f.inputs, strict=True)]
+        data = [tensor.fill(values[name]) for name, tensor in zip(self.inputs, operands, strict=True)]
+        y, dy = _Tensor(f.output, batch), _Tensor(f.output, batch)
+        dy.fill(cotangent)
+        constant = [role == 0 for role in f.first.roles] if isinstance(f.first, Arithmetic) else [False]
+        gradients = {
+            name: _Tensor(o, tensor.batch)
+            for name, o, tensor, skipped in zip(self.inputs, f.inputs, operands, constant, strict=True)
+            if not skipped
+        }
+        gradients |= {name: _Tensor(p, 1) for name, p in f.slots.items() if p is not None}
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        slots, of_inputs = [deltas.get(name) for name in f.slots], [deltas.get(name) for name in self.inputs]
+        rest = (y.memory, 0, dy.descriptor(), 0, slots)
+        if self.first is not None:
+            count, zeros = len(data), [0] * len(data)
+            with self.norm.moving_kept():
+                f.apply_fused_multi_input_batch(_CALLER, batch, count, data, zeros, y.memory, 0, True)
+            f.apply_backward_fused_multi_input_batch(_CALLER, batch, count, data, zeros, of_inputs, zeros, *rest)
+        else:
+            with self.norm.moving_kept():
+                f.apply_fused_batch(_CALLER, batch, data[0], 0, y.memory, 0, True)
+            f.apply_backward_fused_batch(_CALLER, batch, data[0], 0, of_inputs[0], 0, *rest)
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
+class _AttentionSubject(Subject):
+    """Multihead attention: gradients of the three inputs and of every parameter, with the cache of a forward call.
+
+    Dropout is the one that the filter's next forward call would apply, the same for every evaluation.
+    """
+
+    inputs = ("query", "key", "value")
+
+    def __init__(self, filter: MultiheadAttention) -> None:
+        self.filter, self.draw_number = filter, filter.draws
+        self._names = {name: attention_field(name) for name in filter.held}
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        shapes = zip(self.inputs, "qkv", strict=True)
+        return {name: _random_numbers(random, (BATCH, *self.filter.operands[key].shape)) for name, key in shapes}
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        if len(inputs) != 3:
+            raise Problem(f"gradcheck: {len(inputs)} inputs are given, but attention takes query, key and value.")
+        values = {
+            name: _checked_input(value, self.filter.operands[key].shape, name)
+            for name, key, value in zip(self.inputs, "qkv", inputs, strict=True)
+        }
+        if len({len(value) for value in values.values()}) > 1:
+            raise Problem(
+                "gradcheck: query, key and value have different numbers of samples. Give each the same batch."
+            )
+        return values
+
+    def parameters(self) -> dict[str, Array]:
+        return {self._names[name]: held.read(np.float64) for name, held in self.filter.held.items()}
+
+    def cancelled(self, name: str, gradients: dict[str, Array]) -> float:
+        """A shift of all keys changes no softmax: without appended rows the gradient of their bias is 0."""
+        return float(np.linalg.norm(gradients["key.weights"])) if name == "key.bias" else 0.0
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        parameters = {name: values[shown] for name, shown in self._names.items()}
+        return self.filter.forward64([values[name] for name in self.inputs], parameters, self.draw_number)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        f, batch = self.filter, len(values["query"])
+        tensors = {name: _Tensor(f.operands[key], batch) for name, key in zip(self.inputs, "qkv", strict=True)}
+        data = {name: tensor.fill(values[name]) for name, tensor in tensors.items()}
+        y, dy = _Tensor(f.operands["o"], batch), _Tensor(f.operands["o"], batch)
+        dy.fill(cotangent)
+        gradients = {name: _Tensor(f.operands[key], batch) for name, key in zip(self.inputs, "qkv", strict=True)}
+        gradients |= {self._names[name]: _Tensor(held, 1) for name, held in f.held.items()}
+        deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
+        cache = np.zeros(f.cache_bytes(batch), np.uint8)
+        f.draws = self.draw_number
+        f.apply_attention(
+            _CALLER, batch, data["query"], 0, data["key"], 0, None, 0, data["value"], 0, y.memory, 0, None, None, cache,
+            None, None,
+        )  # fmt: skip
+        f.draws = self.draw_number
+        structs = {
+            name: BNNSMHAProjectionParameters(
+                target_desc=deltas.get(name, dy.descriptor()),
+                weights=deltas[f"{name}.weights"],
+                bias=deltas.get(f"{name}.bias"),
+            )
+            for name in (*self.inputs, "output")
+        }
+        f.apply_backward_attention(
+            _CALLER, batch, data["query"], 0, structs["query"], data["key"], 0, None, 0, structs["key"], data["value"], 0,
+            structs["value"], None, deltas.get("key_attn_bias"), deltas.get("value_attn_bias"), None, 0,
+            structs["output"], cache.nbytes, cache, None, None,
+        )  # fmt: skip
+        return {name: tensor.read() for name, tensor in gradients.items()}
+
+
+class _LstmSubject(Subject):
+    """LSTMs: sequence, initial states and weights; what arrives is the gradient of outputs and final states.
+
+    Dropout has a mask of its own for every check, the same in both passes.
+    """
+
+    inputs = ("input",)
+
+    def __init__(self, filter: LSTM, layer: LSTMLayer) -> None:
+        self.filter, self.layer = filter, layer
+        self._seed = 0
+
+    def _shape(self) -> tuple[int, ...]:
+        return (4, BATCH, self.layer.input_size)
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        self._seed += 1
+        return self._with_states(_random_numbers(random, self._shape()), random)
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        x = np.asarray(inputs[0], np.float64)
+        if len(inputs) != 1 or x.ndim != 3 or x.shape[2] != self.layer.input_size:
+            raise Problem(f"gradcheck: pass one array (T, N, {self.layer.input_size}), the input of the LSTM.")
+        return self._with_states(_float32_numbers(x), np.random.default_rng(0))
+
+    def _with_states(self, x: Array, random: np.random.Generator) -> dict[str, Array]:
+        states = (self.layer.num_layers, self.layer.directions, x.shape[1], self.layer.hidden_size)
+        return {
+            "input": x,
+            "initial_hidden": _random_numbers(random, states),
+            "initial_cell": _random_numbers(random, states),
+        }
+
+    def parameters(self) -> dict[str, Array]:
+        return {name: array.astype(np.float64) for name, array in self.layer._weights.items()}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        return self.layer.reference_outputs(values, self._seed)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        x, h, c = (values[name].astype(np.float32) for name in ("input", "initial_hidden", "initial_cell"))
+        cache = self.layer.apply(x, h, c, phase=LearningPhase.TRAINING, seed=self._seed).cache
+        outputs = (*x.shape[:2], self.layer.directions, self.layer.hidden_size)
+        dy, dh, dc = np.split(cotangent.astype(np.float32), np.cumsum([int(np.prod(outputs)), h.size]))
+        gradients = self.layer.apply_backward(
+            x, h, c, output_gradient=dy.reshape(outputs), final_hidden_gradient=dh.reshape(h.shape),
+            final_cell_gradient=dc.reshape(h.shape), cache=cache,
+        )  # fmt: skip
+        return {name: np.asarray(g, np.float64) for name, g in gradients._asdict().items() if g is not None}
+
+
 SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
     Arithmetic: _ArithmeticSubject,
+    Fused: _FusedSubject,
     Dropout: _DropoutSubject,
     Embedding: _EmbeddingSubject,
     Loss: _LossSubject,
+    Normalization: _NormalizationSubject,
+    MultiheadAttention: _AttentionSubject,
     ActivationFilter: _ActivationSubject,
     Contraction: _ContractionSubject,
     Pooling: _pooling_subject,

@@ -116,19 +116,19 @@ class ArithmeticCase(Case):
         numbers = 1.5 * rng.standard_normal(shape)
         return np.where(rng.random(shape) < 0.2, 0.0, numbers) if self.function == "MultiplyNoNaN" else numbers
 
-    def create(self, storages: list[Storage], threads: int) -> Any:
+    def parameters(self, storages: list[Storage]) -> capi.BNNSLayerParametersArithmetic:
         names = ["in_"] if self.count == 1 else [f"in{i + 1}" for i in range(self.count)]
         fields: dict[str, Any] = {"out": self.y.descriptor(), "out_type": self.y_role}
         for name, storage, role in zip(names, storages, self.roles, strict=True):
             fields[name] = storage.tensor.descriptor(storage.elements)
             fields[f"{name.rstrip('_')}_type"] = role
-        return capi.BNNSFilterCreateLayerArithmetic(
-            capi.BNNSLayerParametersArithmetic(
-                arithmetic_function=capi.BNNSArithmeticFunction[f"BNNSArithmetic{self.function}"],
-                arithmetic_function_fields=_BLOCKS[self.count](**fields), activation=self.activation.struct,
-            ),
-            self.filter_parameters(threads),
+        return capi.BNNSLayerParametersArithmetic(
+            arithmetic_function=capi.BNNSArithmeticFunction[f"BNNSArithmetic{self.function}"],
+            arithmetic_function_fields=_BLOCKS[self.count](**fields), activation=self.activation.struct,
         )  # fmt: skip
+
+    def create(self, storages: list[Storage], threads: int) -> Any:
+        return capi.BNNSFilterCreateLayerArithmetic(self.parameters(storages), self.filter_parameters(threads))
 
     def run(self, values: Values | None = None, threads: int = 0, batch: int | None = None) -> ArithmeticRun:
         case = self if batch is None else replace(self, batch=batch)

@@ -60,18 +60,18 @@ class FullyConnectedCase(UnaryCase):
             *self.rows,
         )
 
-    def create(self, w: Any, b: Any, threads: int) -> Any:
+    def parameters(self, w: Any, b: Any) -> capi.BNNSLayerParametersFullyConnected:
         assert self.w is not None
-        return capi.BNNSFilterCreateLayerFullyConnected(
-            capi.BNNSLayerParametersFullyConnected(
-                i_desc=self.x.descriptor(),
-                w_desc=self.w.descriptor(w),
-                o_desc=self.y.descriptor(),
-                bias=self.b.descriptor(b) if self.b else capi.BNNSNDArrayDescriptor(),
-                activation=self.activation.struct,
-            ),
-            self.filter_parameters(threads),
+        return capi.BNNSLayerParametersFullyConnected(
+            i_desc=self.x.descriptor(),
+            w_desc=self.w.descriptor(w),
+            o_desc=self.y.descriptor(),
+            bias=self.b.descriptor(b) if self.b else capi.BNNSNDArrayDescriptor(),
+            activation=self.activation.struct,
         )
+
+    def create(self, w: Any, b: Any, threads: int) -> Any:
+        return capi.BNNSFilterCreateLayerFullyConnected(self.parameters(w, b), self.filter_parameters(threads))
 
 
 def weights(layout: Any, inputs: int, outputs: int, **options: Any) -> Tensor:

@@ -22,6 +22,11 @@ from .arithmetic import (
     BNNSArithmeticFilterApplyBatch,
     BNNSFilterCreateLayerArithmetic,
 )
+from .attention import (
+    BNNSApplyMultiheadAttention,
+    BNNSApplyMultiheadAttentionBackward,
+    BNNSFilterCreateLayerMultiheadAttention,
+)
 from .clipping import (
     BNNSClipByGlobalNorm,
     BNNSClipByNorm,
@@ -31,10 +36,18 @@ from .clipping import (
 )
 from .contraction import BNNSFilterCreateLayerTensorContraction
 from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
+from .crop_resize import BNNSCropResize, BNNSCropResizeBackward
 from .dropout import BNNSFilterCreateLayerDropout
 from .embedding import BNNSFilterCreateLayerEmbedding
 from .enums import *  # noqa: F403
 from .fully_connected import BNNSFilterCreateLayerFullyConnected
+from .fused import (
+    BNNSFilterCreateFusedLayer,
+    BNNSFusedFilterApplyBackwardBatch,
+    BNNSFusedFilterApplyBackwardMultiInputBatch,
+    BNNSFusedFilterApplyBatch,
+    BNNSFusedFilterApplyMultiInputBatch,
+)
 from .gram import BNNSFilterCreateLayerGram
 from .legacy import (
     BNNSFilterCreateConvolutionLayer,
@@ -43,13 +56,25 @@ from .legacy import (
     BNNSFilterCreateVectorActivationLayer,
 )
 from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
+from .lstm import (
+    BNNSComputeLSTMTrainingCacheCapacity,
+    BNNSDirectApplyLSTMBatchBackward,
+    BNNSDirectApplyLSTMBatchTrainingCaching,
+)
 from .matmul import (
     BNNSDirectApplyBroadcastMatMul,
     BNNSFilterCreateLayerBroadcastMatMul,
     BNNSMatMul,
     BNNSMatMulWorkspaceSize,
 )
+from .normalization import (
+    BNNSFilterCreateLayerNormalization,
+    BNNSNormalizationFilterApplyBackwardBatch,
+    BNNSNormalizationFilterApplyBatch,
+)
 from .optimizer import BNNSOptimizerStep
+from .padding import BNNSFilterCreateLayerPadding
+from .permute import BNNSFilterCreateLayerPermute, BNNSPermuteFilterApplyBackwardBatch
 from .pooling import (
     BNNSFilterCreateLayerPooling,
     BNNSPoolingFilterApplyBackwardBatch,
@@ -71,13 +96,17 @@ from .random_numbers import (
     BNNSRandomGeneratorSetState,
     BNNSRandomGeneratorStateSize,
 )
+from .resize import BNNSFilterCreateLayerResize
 from .structs import *  # noqa: F403
 from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
 
 __all__ = [
     "BNNSFilter",
+    "BNNSApplyMultiheadAttention",
+    "BNNSApplyMultiheadAttentionBackward",
     "BNNSArithmeticFilterApplyBackwardBatch",
     "BNNSArithmeticFilterApplyBatch",
+    "BNNSComputeLSTMTrainingCacheCapacity",
     "BNNSClipByGlobalNorm",
     "BNNSClipByNorm",
     "BNNSClipByValue",
@@ -88,6 +117,8 @@ __all__ = [
     "BNNSDataLayoutGetRank",
     "BNNSDestroyRandomGenerator",
     "BNNSDirectApplyActivationBatch",
+    "BNNSDirectApplyLSTMBatchBackward",
+    "BNNSDirectApplyLSTMBatchTrainingCaching",
     "BNNSDirectApplyQuantizer",
     "BNNSDirectApplyBroadcastMatMul",
     "BNNSFilterApply",
@@ -98,6 +129,7 @@ __all__ = [
     "BNNSFilterApplyTwoInputBatch",
     "BNNSFilterCreateConvolutionLayer",
     "BNNSFilterCreateFullyConnectedLayer",
+    "BNNSFilterCreateFusedLayer",
     "BNNSFilterCreateLayerActivation",
     "BNNSFilterCreateLayerArithmetic",
     "BNNSFilterCreateLayerBroadcastMatMul",
@@ -106,12 +138,18 @@ __all__ = [
     "BNNSFilterCreateLayerFullyConnected",
     "BNNSFilterCreateLayerGram",
     "BNNSFilterCreateLayerLoss",
+    "BNNSFilterCreateLayerNormalization",
+    "BNNSFilterCreateLayerMultiheadAttention",
     "BNNSFilterCreateLayerPooling",
     "BNNSFilterCreateLayerTensorContraction",
     "BNNSFilterCreateLayerTransposedConvolution",
     "BNNSFilterCreatePoolingLayer",
     "BNNSFilterCreateVectorActivationLayer",
     "BNNSFilterDestroy",
+    "BNNSFusedFilterApplyBackwardBatch",
+    "BNNSFusedFilterApplyBackwardMultiInputBatch",
+    "BNNSFusedFilterApplyBatch",
+    "BNNSFusedFilterApplyMultiInputBatch",
     "BNNSGetPointer",
     "BNNSLossFilterApplyBackwardBatch",
     "BNNSLossFilterApplyBatch",
@@ -119,6 +157,8 @@ __all__ = [
     "BNNSMatMulWorkspaceSize",
     "BNNSNDArrayGetDataSize",
     "BNNSOptimizerStep",
+    "BNNSNormalizationFilterApplyBackwardBatch",
+    "BNNSNormalizationFilterApplyBatch",
     "BNNSPoolingFilterApplyBackwardBatch",
     "BNNSPoolingFilterApplyBackwardBatchEx",
     "BNNSPoolingFilterApplyBatch",
@@ -132,6 +172,12 @@ __all__ = [
     "BNNSRandomGeneratorSetState",
     "BNNSRandomGeneratorStateSize",
     "BNNSFilterCreateLayerDropout",
+    "BNNSFilterCreateLayerPermute",
+    "BNNSPermuteFilterApplyBackwardBatch",
+    "BNNSFilterCreateLayerPadding",
+    "BNNSFilterCreateLayerResize",
+    "BNNSCropResize",
+    "BNNSCropResizeBackward",
     "BNNSTensorGetAllocationSize",
 ]
 __all__ += enums.__all__

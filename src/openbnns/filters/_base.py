@@ -131,11 +131,47 @@ class Filter:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.backward_call)
 
+    def apply_backward_permute_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
     def apply_loss_batch(self, caller: Caller, *arguments: Any) -> None:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.apply_call)
 
     def apply_backward_loss_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
+    def apply_fused_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.apply_call)
+
+    def apply_fused_multi_input_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.apply_call)
+
+    def apply_backward_fused_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
+    def apply_backward_fused_multi_input_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
+    def apply_normalization_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.apply_call)
+
+    def apply_backward_normalization_batch(self, caller: Caller, *arguments: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.backward_call)
+
+    def apply_attention(self, caller: Caller, *arguments: Any, **options: Any) -> None:
+        self.require_alive(caller)
+        raise self._wrong_call(caller, self.apply_call)
+
+    def apply_backward_attention(self, caller: Caller, *arguments: Any) -> None:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.backward_call)
 
@@ -347,7 +383,7 @@ class UnaryFilter(Filter):
         if bias_delta is not None and self.bias is not None:
             results["db"] = self.bias.bind_delta(caller("bias_delta"), bias_delta)
         self.check_backward(caller, x, y, set(results), context)
-        _refuse_colliding_outputs(caller, results)
+        refuse_colliding_outputs(caller, results)
         if results:
             self.run_backward(batch, x, y, dy, results, context)
 
@@ -431,8 +467,11 @@ class UnaryFilter(Filter):
             result.write(numbers if name == "dx" else np.asarray(numbers)[None])
 
 
-def _refuse_colliding_outputs(caller: Caller, results: dict[str, Bound]) -> None:
-    arguments = {"dx": "in_delta", "dw": "weights_delta", "db": "bias_delta"}
+def refuse_colliding_outputs(caller: Caller, results: dict[str, Bound]) -> None:
+    """Two results in one place would overwrite each other."""
+    arguments = {
+        "dx": "in_delta", "dw": "weights_delta", "db": "bias_delta", "dbeta": "beta_delta", "dgamma": "gamma_delta",
+    }  # fmt: skip
     names = list(results)
     for i, first in enumerate(names):
         for second in names[i + 1 :]:

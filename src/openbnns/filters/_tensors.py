@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 from .. import buffers, descriptors, staging
 from ..buffers import Buffer
 from ..capi.structs import BNNSNDArrayDescriptor
-from ..descriptors import FLOAT32, View, describe
+from ..descriptors import FLOAT32, ElementType, View, describe
 from ..errors import Problem
 
 
@@ -157,10 +157,11 @@ class Operand:
         return bind(self.view, self.order, self.shape, who, data, batch, stride, output=output)
 
     def bind_delta(
-        self, who: str, descriptor: BNNSNDArrayDescriptor, batch: int, stride: int, *, output: bool = False
-    ) -> Bound:
-        """Check a gradient descriptor against this operand, and its memory."""
-        view = resolve_delta(descriptor, who, self.view, output=output)
+        self, who: str, descriptor: BNNSNDArrayDescriptor, batch: int, stride: int, *, output: bool = False,
+        elements: tuple[ElementType, ...] = (FLOAT32,),
+    ) -> Bound:  # fmt: skip
+        """Check a gradient descriptor against this operand, and its memory; ``elements`` lists the types it may have."""
+        view = resolve_delta(descriptor, who, self.view, output=output, elements=elements)
         order = self._delta_order(view, who)
         return bind(
             view,
@@ -186,14 +187,17 @@ class Operand:
         )
 
 
-def resolve_delta(descriptor: Any, who: str, like: View, *, output: bool) -> View:
+def resolve_delta(
+    descriptor: Any, who: str, like: View, *, output: bool, elements: tuple[ElementType, ...] = (FLOAT32,)
+) -> View:
     """A gradient descriptor of the tensor ``like`` as a view: Float32; flags matter on those that are produced."""
     if not isinstance(descriptor, BNNSNDArrayDescriptor):
         raise TypeError(f"{who} must be a BNNSNDArrayDescriptor or None, not {type(descriptor).__name__}.")
     view = descriptors.resolve(descriptor, who, like=like)
-    if view.element is not FLOAT32:
+    if view.element not in elements:
+        names = " or ".join(element.name for element in elements)
         raise Problem(
-            f"{who}.data_type is {view.element.name}, but training works on Float32. Use BNNSDataTypeFloat32.",
+            f"{who}.data_type is {view.element.name}, but training works on {names}. Use BNNSDataTypeFloat32.",
             kind=TypeError,
         )
     if descriptor.data is None:
@@ -317,9 +321,9 @@ class Parameter:
         else:
             self._bound.write(values[None])
 
-    def bind_delta(self, who: str, descriptor: Any) -> Bound:
+    def bind_delta(self, who: str, descriptor: Any, elements: tuple[ElementType, ...] = (FLOAT32,)) -> Bound:
         """Check the descriptor of this parameter's gradient."""
-        view = resolve_delta(descriptor, who, self.view, output=True)
+        view = resolve_delta(descriptor, who, self.view, output=True, elements=elements)
         if view.layout.code != self.view.layout.code or view.size != self.view.size:
             raise Problem(
                 f"{who} is {view.layout.name} size {view.size}, but the parameter was created as "

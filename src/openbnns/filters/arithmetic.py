@@ -234,9 +234,9 @@ class Arithmetic(Filter):
     ) -> None:
         self.require_alive(caller)
         batch = check_count(batch, caller("batch_size"))
-        data, strides = self._sequences(caller, number_of_inputs, in_, in_stride)
+        data, strides = self.operand_lists(caller, number_of_inputs, in_, in_stride)
         operands = [self._bind(caller, i, data[i], batch, strides[i]) for i in range(self.count)]
-        self._check_same_tensors(caller, operands)
+        self.check_same_tensors(caller, operands)
         samples = batch if self.out_batched else 1
         y = self.output.bind(caller("out"), out, samples, out_stride if self.out_batched else 0, output=True)
         for i, operand in enumerate(operands):
@@ -249,17 +249,17 @@ class Arithmetic(Filter):
         if batch:
             self._run_forward(samples, operands, y)
 
-    def _sequences(self, caller: Caller, number: Any, in_: Any, in_stride: Any) -> tuple[list[Any], list[Any]]:
+    def operand_lists(self, caller: Caller, number: Any, in_: Any, in_stride: Any) -> tuple[list[Any], list[Any]]:
         if check_count(number, caller("number_of_inputs")) != self.count:
             raise Problem(
                 f"{caller('number_of_inputs')} is {number}, but {function_name(self.function)} has {self.count} operand(s). "
                 f"Pass {self.count}."
             )
-        data = [None] * self.count if in_ is None else self._sequence(in_, caller("in"))
-        strides = [0] * self.count if in_stride is None else self._sequence(in_stride, caller("in_stride"))
+        data = [None] * self.count if in_ is None else self.operand_list(in_, caller("in"))
+        strides = [0] * self.count if in_stride is None else self.operand_list(in_stride, caller("in_stride"))
         return data, strides
 
-    def _sequence(self, values: Any, who: str) -> list[Any]:
+    def operand_list(self, values: Any, who: str) -> list[Any]:
         if not isinstance(values, Sequence) and not isinstance(values, np.ndarray):
             raise TypeError(f"{who} must be a sequence of {self.count}, not {type(values).__name__}.")
         if len(values) != self.count:
@@ -274,7 +274,7 @@ class Arithmetic(Filter):
         data = self.defaults[i] if data is None else data
         return self.operands[i].bind(who, data, batch if self.batched[i] else 1, stride if self.batched[i] else 0)
 
-    def _check_same_tensors(self, caller: Caller, operands: list[Bound]) -> None:
+    def check_same_tensors(self, caller: Caller, operands: list[Bound]) -> None:
         for i in range(self.count):
             for j in range(i):
                 if operands[i].buffer.address != operands[j].buffer.address:
@@ -314,7 +314,7 @@ class Arithmetic(Filter):
         self.require_alive(caller)
         batch = check_count(batch, caller("batch_size"))
         self._check_training_types(caller)
-        data, strides = self._sequences(caller, number_of_inputs, in_, in_stride)
+        data, strides = self.operand_lists(caller, number_of_inputs, in_, in_stride)
         operands = [
             None if data[i] is None and self.defaults[i] is None else self._bind(caller, i, data[i], batch, strides[i])
             for i in range(self.count)
@@ -327,7 +327,7 @@ class Arithmetic(Filter):
             )
         dy = self.output.bind_delta(caller("out_delta"), out_delta, samples, out_delta_stride)
         y = None if out is None else self.output.bind(caller("out"), out, samples, out_stride)
-        results = self._bind_gradients(caller, batch, in_delta, in_delta_stride)
+        results = self.bind_gradients(caller, batch, in_delta, in_delta_stride)
         self._check_backward(caller, operands, y)
         self._check_overlaps(caller, operands, results, dy)
         if results:
@@ -342,14 +342,16 @@ class Arithmetic(Filter):
                     kind=TypeError,
                 )
 
-    def _bind_gradients(self, caller: Caller, batch: int, in_delta: Any, in_delta_stride: Any) -> dict[int, Bound]:
+    def bind_gradients(self, caller: Caller, batch: int, in_delta: Any, in_delta_stride: Any) -> dict[int, Bound]:
         if in_delta is None:
             raise Problem(
                 f"{caller('in_delta')} is NULL. Pass {self.count} descriptors; one with NULL data is skipped."
             )
-        deltas = self._sequence(in_delta, caller("in_delta"))
+        deltas = self.operand_list(in_delta, caller("in_delta"))
         strides = (
-            [0] * self.count if in_delta_stride is None else self._sequence(in_delta_stride, caller("in_delta_stride"))
+            [0] * self.count
+            if in_delta_stride is None
+            else self.operand_list(in_delta_stride, caller("in_delta_stride"))
         )
         results = {}
         for i, delta in enumerate(deltas):

@@ -186,6 +186,7 @@ class UnaryLayer(Layer):
     _weights: Port | None = None
     _bias: Port | None = None
     _weights_argument: ClassVar[str] = "generating_weights_gradient"
+    _bias_argument: ClassVar[str] = "generating_bias_gradient"
 
     def apply(
         self, input: TensorLike, output: TensorLike | None = None, *, batch_size: int | None = None
@@ -290,7 +291,7 @@ class UnaryLayer(Layer):
         gradients = GradientArguments(arguments, accumulate)
         gradients.take("generating_input_gradient", self._input, input_gradient)
         gradients.take(self._weights_argument, self._weights, weights_gradient)
-        gradients.take("generating_bias_gradient", self._bias, bias_gradient)
+        gradients.take(self._bias_argument, self._bias, bias_gradient)
         arguments.settle()
         dx, dw, db = gradients.descriptors()
         self._run_backward(caller, arguments.batch, memory(x), dx, memory(y), self._output.delta(dy, False), dw, db)

@@ -382,6 +382,20 @@ def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDA
     return descriptor_for(shape, layout_like(shape), data_type(array, who))
 
 
+def describe_c_order(value: Any, who: str, rank: int) -> BNNSNDArrayDescriptor:
+    """The same, but axes of an array are listed in C order: ``size[]`` of its descriptor is the NumPy shape."""
+    if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
+        return describe_sample(value, who)
+    array = as_array(value, who)
+    if not 1 <= rank <= 8 or array.ndim not in (rank, rank + 1):
+        raise Problem(
+            f"{who} has shape {array.shape}, but one sample has {rank} axes here, and a batch one more in front. Pass such "
+            "an array, a Shape or a descriptor."
+        )
+    shape = array.shape[array.ndim - rank :]
+    return descriptor_for(shape, first_major(shape), data_type(array, who))
+
+
 def describe_parameter(
     value: Any, who: str, layout: DataLayout | int, axes: str, *, client_pointer: bool
 ) -> BNNSNDArrayDescriptor:

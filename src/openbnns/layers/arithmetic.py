@@ -96,18 +96,18 @@ class _ArithmeticLayer(Layer):
 
         def make(who: str) -> Arithmetic:
             self._check_kinds(who, roles, output_role, function)
-            rank, layout = _common_form(operands, roles, output, self._inputs, who)
+            rank, layout = common_form(operands, roles, output, self._inputs, who)
             described = [
-                _describe_operand(value, f"{who}: {name}", rank, layout, role)
+                describe_operand(value, f"{who}: {name}", rank, layout, role)
                 for value, name, role in zip(operands, self._inputs, roles, strict=True)
             ]
             if output is None:
-                y = _broadcast_output([d for d, _ in described], who)
+                y = broadcast_output([d for d, _ in described], who)
             else:
-                y, _ = _describe_operand(output, f"{who}: output", rank, layout, output_role)
+                y, _ = describe_operand(output, f"{who}: output", rank, layout, output_role)
                 y = y.copy()
                 y.data = None
-            block = _block([d for d, _ in described], roles, y, output_role)
+            block = operand_block([d for d, _ in described], roles, y, output_role)
             parameters = BNNSLayerParametersArithmetic(
                 arithmetic_function=function.value,
                 arithmetic_function_fields=block,
@@ -431,7 +431,7 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
 # Descriptions at creation.
 
 
-def _common_form(
+def common_form(
     operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: str
 ) -> tuple[int, int]:
     """Axes and layout that all operands share."""
@@ -454,7 +454,7 @@ def _common_form(
     return rank, int(first_major((1,) * rank).value)
 
 
-def _describe_operand(
+def describe_operand(
     value: Any, who: str, rank: int, layout: int, role: DescriptorType
 ) -> tuple[BNNSNDArrayDescriptor, tuple[int, ...]]:
     """Descriptor of an operand, and the shape that its arrays have without a batch axis."""
@@ -482,7 +482,7 @@ def _describe_operand(
     return descriptor_for((1,) * (rank - array.ndim) + array.shape, layout, kind, array), array.shape
 
 
-def _broadcast_output(operands: list[BNNSNDArrayDescriptor], who: str) -> BNNSNDArrayDescriptor:
+def broadcast_output(operands: list[BNNSNDArrayDescriptor], who: str) -> BNNSNDArrayDescriptor:
     """The output of operands that broadcast against each other."""
     views = [Port(d).view for d in operands]
     if len({len(v.size) for v in views}) > 1:
@@ -497,7 +497,7 @@ def _broadcast_output(operands: list[BNNSNDArrayDescriptor], who: str) -> BNNSND
     return BNNSNDArrayDescriptor(layout=operands[0].layout, size=size, data_type=operands[0].data_type)
 
 
-def _block(
+def operand_block(
     operands: list[BNNSNDArrayDescriptor],
     roles: list[DescriptorType],
     y: BNNSNDArrayDescriptor,

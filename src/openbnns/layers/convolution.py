@@ -67,24 +67,24 @@ class ConvolutionLayer(UnaryLayer):
         def make(who: str) -> Convolution | TransposedConvolution:
             in_place = client_pointer(filter_parameters)
             x = describe_sample(input, f"{who}: input", rank=3)
-            layout, axes = _array_kernels(transposed)
+            layout, axes = array_kernels(transposed)
             w = describe_parameter(weights, f"{who}: weights", layout, axes, client_pointer=in_place)
             b = None
             if bias is not None:
                 b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(out,)", client_pointer=in_place)
-            x_stride, y_stride = _pair(stride, f"{who}: stride")
-            x_dilation, y_dilation = _pair(dilation_stride, f"{who}: dilation_stride")
+            x_stride, y_stride = pair(stride, f"{who}: stride")
+            x_dilation, y_dilation = pair(dilation_stride, f"{who}: dilation_stride")
             parameters = BNNSLayerParametersConvolution(
                 i_desc=x, w_desc=w, bias=b, activation=activation.bnns_activation, x_stride=x_stride, y_stride=y_stride,
                 x_dilation_stride=x_dilation, y_dilation_stride=y_dilation,
-                groups=_positive(group_count, f"{who}: group_count"), **padding.bnns_fields,
+                groups=positive(group_count, f"{who}: group_count"), **padding.bnns_fields,
             )  # fmt: skip
             if output is None:
-                y = _largest_output(parameters, who, transposed).descriptor()
+                y = largest_output(parameters, who, transposed).descriptor()
             else:
                 y = describe_sample(output, f"{who}: output", rank=3)
             if w is not weights:
-                _check_channels(who, Port(w).shape, Port(x).shape, Port(y).shape, group_count, transposed)
+                check_channels(who, Port(w).shape, Port(x).shape, Port(y).shape, group_count, transposed)
             parameters.o_desc = y
             made = (TransposedConvolution if transposed else Convolution)(parameters, filter_parameters, who)
             self._set_ports(x, y, w, b)
@@ -146,21 +146,21 @@ class ConvolutionLayer(UnaryLayer):
         )  # fmt: skip
 
 
-def _array_kernels(transposed: bool) -> tuple[int, str]:
+def array_kernels(transposed: bool) -> tuple[int, str]:
     """How kernels in an array are described."""
     if transposed:
         return int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr), "(in, out, kh, kw)"
     return int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW), "(out, in / group_count, kh, kw)"
 
 
-def _pair(value: Sequence[int] | int, who: str) -> tuple[int, int]:
+def pair(value: Sequence[int] | int, who: str) -> tuple[int, int]:
     numbers = tuple(value) if isinstance(value, Sequence) else (value, value)
     if len(numbers) != 2:
         raise Problem(f"{who} is {value!r}. Pass (x, y), horizontal first.")
-    return _positive(numbers[0], who), _positive(numbers[1], who)
+    return positive(numbers[0], who), positive(numbers[1], who)
 
 
-def _positive(value: Any, who: str) -> int:
+def positive(value: Any, who: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise Problem(f"{who} must be an integer, not {type(value).__name__}.", kind=TypeError)
     number = int(value)
@@ -169,7 +169,7 @@ def _positive(value: Any, who: str) -> int:
     return number
 
 
-def _largest_output(p: BNNSLayerParametersConvolution, who: str, transposed: bool) -> Shape:
+def largest_output(p: BNNSLayerParametersConvolution, who: str, transposed: bool) -> Shape:
     """The output image that the windows fill."""
     image, kernels = Port(p.i_desc).view, Port(p.w_desc, batched=False).view
     out_axis, _, row_axis, column_axis = kernel_axes(kernels, who)
@@ -192,7 +192,7 @@ def _largest_output(p: BNNSLayerParametersConvolution, who: str, transposed: boo
     return Shape.image_chw(sizes[0], sizes[1], kernels.size[out_axis])
 
 
-def _check_channels(
+def check_channels(
     who: str, w: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...], groups: int, transposed: bool
 ) -> None:
     """Refuse a weights array whose first two axes do not fit the images."""

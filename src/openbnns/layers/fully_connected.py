@@ -53,10 +53,10 @@ class FullyConnectedLayer(ConvolutionLayer):
             if bias is not None:
                 b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(out,)", client_pointer=in_place)
             outputs, inputs = Port(w, batched=False).shape if w is not weights else (0, 0)
-            x = _flat_sample(input, f"{who}: input", inputs)
-            y = _flat_sample(output, f"{who}: output", outputs)
+            x = flat_sample(input, f"{who}: input", inputs)
+            y = flat_sample(output, f"{who}: output", outputs)
             if w is not weights:
-                _check_weights(who, x, y, outputs, inputs)
+                check_weights(who, x, y, outputs, inputs)
             parameters = BNNSLayerParametersFullyConnected(
                 i_desc=x, w_desc=w, o_desc=y, bias=b, activation=activation.bnns_activation
             )
@@ -68,7 +68,7 @@ class FullyConnectedLayer(ConvolutionLayer):
         self._summarize(activation)
 
 
-def _flat_sample(value: Any, who: str, count: int) -> BNNSNDArrayDescriptor:
+def flat_sample(value: Any, who: str, count: int) -> BNNSNDArrayDescriptor:
     """The descriptor of an input or output of ``count`` elements, as the weights array has it; 0 if not known."""
     if value is None:
         if count == 0:
@@ -81,7 +81,7 @@ def _flat_sample(value: Any, who: str, count: int) -> BNNSNDArrayDescriptor:
     return describe_sample(array, who, rank=array.ndim - batch)
 
 
-def _check_weights(who: str, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, outputs: int, inputs: int) -> None:
+def check_weights(who: str, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, outputs: int, inputs: int) -> None:
     expected = (Port(y).view.count, Port(x).view.count)
     if (outputs, inputs) != expected:
         raise Problem(

@@ -18,7 +18,7 @@ from ..filters.pooling import Pooling
 from ._base import UnaryLayer, _is_count, client_pointer, port_of
 from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, skip
 from ._shape import Shape
-from .convolution import _pair
+from .convolution import pair
 from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingType
 
 
@@ -97,9 +97,9 @@ class PoolingLayer(UnaryLayer):
             in_place, b = client_pointer(filter_parameters), None
             if bias is not None:
                 b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(channels,)", client_pointer=in_place)
-            width, height = _pair(kernel_size, f"{who}: kernel_size")
-            x_stride, y_stride = _pair(stride, f"{who}: stride")
-            x_dilation, y_dilation = _pair(
+            width, height = pair(kernel_size, f"{who}: kernel_size")
+            x_stride, y_stride = pair(stride, f"{who}: stride")
+            x_dilation, y_dilation = pair(
                 (type.x_dilation_stride, type.y_dilation_stride), f"{who}: dilation stride of type"
             )
             parameters = BNNSLayerParametersPooling(

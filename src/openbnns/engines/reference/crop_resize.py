@@ -89,9 +89,8 @@ def _taps(
     settings: Settings, image: tuple[int, int], boxes: Array, out_size: tuple[int, int]
 ) -> tuple[list[Tap], Booleans]:
     """The four pixels of every output, and which outputs (B, h, w) lie inside the image."""
-    starts, ends = _corners(settings, boxes, image)
-    y = _positions(settings, starts[:, 0], ends[:, 0], out_size[0])[:, :, np.newaxis]
-    x = _positions(settings, starts[:, 1], ends[:, 1], out_size[1])[:, np.newaxis, :]
+    rows, columns = positions(settings, boxes, image, out_size)
+    y, x = rows[:, :, np.newaxis], columns[:, np.newaxis, :]
     inside = (y >= 0.0) & (y <= image[0] - 1.0) & (x >= 0.0) & (x <= image[1] - 1.0)
 
     top, bottom, v = cells_around(np.where(inside, y, 0.0), image[0])
@@ -103,6 +102,15 @@ def _taps(
         (bottom, right, v * h),
     ]
     return taps, inside
+
+
+def positions(
+    settings: Settings, boxes: Array, image: tuple[int, int], out_size: tuple[int, int]
+) -> tuple[Array, Array]:
+    """Where the boxes are sampled: rows (B, h) and columns (B, w), in pixels of an image of this height and width."""
+    starts, ends = _corners(settings, boxes, image)
+    rows = _positions(settings, starts[:, 0], ends[:, 0], out_size[0])
+    return rows, _positions(settings, starts[:, 1], ends[:, 1], out_size[1])
 
 
 def _corners(settings: Settings, boxes: Array, image: tuple[int, int]) -> tuple[Array, Array]:

@@ -115,6 +115,7 @@ def backward(
     wanted_inputs: Sequence[bool],
     wanted_parameters: Sequence[bool],
     shapes: Sequence[tuple[int, ...]] | None = None,
+    h: Array | None = None,
 ) -> tuple[Gradients, Gradients]:
     """The gradients of the inputs, and those of the parameters in the order of `parameter_slots`; None if not wanted.
 
@@ -122,7 +123,8 @@ def backward(
         dx..., dw, db               backward of h = first(inputs) with dh for its output gradient
 
     An input is read for the gradient of the weights and for arithmetic whose derivative needs it. One that is None has
-    the shape `shapes` gives.
+    the shape `shapes` gives. `h`, the forward result of the first layer, serves arithmetic whose derivative can be
+    taken from it.
     """
     _refuse_activation(first)
     slots = parameter_slots(first)
@@ -139,7 +141,7 @@ def backward(
     input_gradients: Gradients = [None] * len(inputs)
     parameter_gradients = {"beta": last.get("dbeta"), "gamma": last.get("dgamma")}
     if reaches_first:
-        input_gradients, of_first = _first_backward(first, inputs, last["dx"], wanted_inputs, asked, shapes)
+        input_gradients, of_first = _first_backward(first, inputs, last["dx"], wanted_inputs, asked, shapes, h)
         parameter_gradients |= of_first
     return input_gradients, [parameter_gradients.get(slot) for slot in slots]
 
@@ -168,11 +170,12 @@ def _first_backward(
     wanted_inputs: Sequence[bool],
     asked: Set[str],
     shapes: Sequence[tuple[int, ...]] | None,
+    h: Array | None,
 ) -> tuple[Gradients, dict[str, Array | None]]:
     """The gradients of the inputs, and those of weights and bias as far as they are asked for."""
     if isinstance(first, Arithmetic):
         split = first.split_ties
-        return arithmetic.backward(first.function, inputs, None, dh, IDENTITY, wanted_inputs, shapes, split), {}
+        return arithmetic.backward(first.function, inputs, h, dh, IDENTITY, wanted_inputs, shapes, split), {}
     wanted = {
         name
         for name, is_wanted in (("dx", wanted_inputs[0]), ("dw", "weights" in asked), ("db", "bias" in asked))
@@ -180,7 +183,9 @@ def _first_backward(
     }
     x = inputs[0]
     if isinstance(first, FullyConnected):
-        gradients = fully_connected.backward(x, None, dh, first.weights, IDENTITY, wanted)
+        gradients = fully_connected.backward(
+            x, None, dh.reshape(len(dh), len(first.weights)), first.weights, IDENTITY, wanted
+        )
     else:
         backward = convolution.transposed_backward if first.transposed else convolution.backward
         size = _image_size(x, shapes)

@@ -42,8 +42,8 @@ def forward(
     y = x
     for axis, size in enumerate(out_shape):
         if x.shape[axis] != size:
-            taps = _taps(method, x.shape[axis], size, align_corners, asymmetric)
-            y = np.add.reduce([_along(weight, axis, x.ndim) * tensor.gather(y, cell, axis) for cell, weight in taps])
+            mixed = taps(method, x.shape[axis], size, align_corners, asymmetric)
+            y = np.add.reduce([_along(weight, axis, x.ndim) * tensor.gather(y, cell, axis) for cell, weight in mixed])
     return y
 
 
@@ -57,7 +57,7 @@ def backward(
     for axis, size in enumerate(in_shape):
         if dy.shape[axis] != size:
             spread = np.zeros((*dx.shape[:axis], size, *dx.shape[axis + 1 :]))
-            for cell, weight in _taps(method, size, dy.shape[axis], align_corners, asymmetric):
+            for cell, weight in taps(method, size, dy.shape[axis], align_corners, asymmetric):
                 spread = tensor.scatter(Reduction.SUM, _along(weight, axis, dy.ndim) * dx, cell, spread, axis)
             dx = spread
     return dx
@@ -69,7 +69,7 @@ def cells_around(position: Array, size: int) -> tuple[Indices, Indices, Array]:
     return low, np.minimum(low + 1, size - 1), position - low
 
 
-def _taps(
+def taps(
     method: int, in_size: int, out_size: int, align_corners: bool, asymmetric: bool
 ) -> list[tuple[Indices, Array]]:
     """The cells that make up every output index of one axis, as (input indices, weights) of out_size elements each."""

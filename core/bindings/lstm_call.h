@@ -1,0 +1,28 @@
+// The fast way into an LSTM: the two structs of a call are read in native code, and a description that has been seen
+// before, with all tensors packed float32, runs at once. Anything else is declined; the Python path then checks, words
+// messages, and registers what it found to be simple.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <vector>
+
+#include "kernels/kernels.h"
+
+namespace openbnns {
+
+namespace nb = nanobind;
+
+// Everything in the structs that decides what a call does, but for the addresses; delta is None in forward calls.
+// `variant` stands for what else decides. None if something in the structs is not simple.
+nb::object lstm_key(nb::handle params, nb::handle delta, int variant);
+
+// Keeps the plan for a key. bytes: those of every tensor, and in backward calls then those of every gradient.
+void register_lstm(nb::bytes key, std::shared_ptr<LstmPlan> plan, const std::vector<int64_t>& bytes);
+void forget_lstm();
+
+// 0 when done, 1 when declined; nothing has been written then.
+int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle capacity, int variant, uint64_t seed,
+              uint64_t draw, int threads);
+
+}  // namespace openbnns

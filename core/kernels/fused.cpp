@@ -1,0 +1,169 @@
+// Fused chains: h = first(inputs), y = f(normalize(h)), and their gradients.
+//
+// In training h goes to memory of the plan, where backward finds it; nothing else between the layers outlives a call.
+// In inference h goes to y, which is normalized in place. Arithmetic of planes is computed inside the sweeps of the
+// normalization: h is measured while it is in the cache, and its gradient is never in memory.
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "kernels/fused_arithmetic.h"
+#include "kernels/kept_memory.h"
+#include "kernels/makers.h"
+#include "kernels/normalization.h"
+#include "kernels/scratch_uses.h"
+#include "runtime/scratch.h"
+#include "simd/stream.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+class ArithmeticMaker final : public PlaneMaker {
+ public:
+  ArithmeticMaker(const PlaneArithmetic& arithmetic, const Call& call, Samples h, int64_t plane)
+      : arithmetic_(arithmetic), call_(call), h_(h), plane_(plane) {}
+  void make(int64_t n, int64_t channel, int64_t first, int64_t count) const override {
+    arithmetic_.forward(call_, n, channel, first, count, h_.sample(n) + channel * plane_ + first);
+  }
+
+ private:
+  const PlaneArithmetic& arithmetic_;
+  const Call& call_;
+  const Samples h_;
+  const int64_t plane_;
+};
+
+class ArithmeticTaker final : public PlaneTaker {
+ public:
+  ArithmeticTaker(const PlaneArithmetic& arithmetic, const Call& call, bool stream)
+      : arithmetic_(arithmetic), call_(call), stream_(stream) {}
+  void take(int64_t n, int64_t channel, int64_t first, int64_t count, const float* h, const float* dh) const override {
+    arithmetic_.backward(call_, n, channel, first, count, h, dh, stream_);
+  }
+
+ private:
+  const PlaneArithmetic& arithmetic_;
+  const Call& call_;
+  const bool stream_;
+};
+
+class Fused final : public Plan {
+ public:
+  Fused(std::shared_ptr<Plan> first, const FusedShape& shape, const ActivationSpec& activation)
+      : first_(std::move(first)),
+        shape_(shape),
+        normalizer_(shape.normalization, activation),
+        plane_(shape.normalization.height * shape.normalization.width),
+        sample_(shape.normalization.channels * plane_) {
+    const ArithmeticShape* arithmetic = first_->plain_arithmetic();
+    if (arithmetic && normalizer_.plane_wise() && PlaneArithmetic::takes(*arithmetic))
+      arithmetic_ = std::make_unique<PlaneArithmetic>(*arithmetic);
+  }
+
+  void forward(const Call& call) override {
+    NormalizationForward last;
+    last.batch = call.batch;
+    last.threads = call.threads;
+    last.training = call.training;
+    last.y = {call.address[OUT], call.stride[OUT]};
+    last.beta = call.address[kFusedBeta];
+    last.gamma = call.address[kFusedGamma];
+    last.moving_mean = call.address[kFusedMovingMean];
+    last.moving_variance = call.address[kFusedMovingVariance];
+    if (!call.training) {
+      last.x = last.y;
+      return normalize(call, last.y, last);
+    }
+    std::lock_guard<std::mutex> alone(state_);
+    normalizer_.forget();
+    boundary_ = {memory_.room(call.batch * sample_, last.y.data), sample_};
+    last.x = last.keep = boundary_;
+    normalize(call, boundary_, last);
+  }
+
+  // y = f(normalize(h)): dbeta, dgamma and dh; h = first(inputs): the rest, with dh arriving.
+  void backward(const Call& call) override {
+    std::lock_guard<std::mutex> alone(state_);
+    if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
+    const int dy = shape_.arithmetic ? static_cast<int>(DOUT) : static_cast<int>(DY);
+    NormalizationBackward last;
+    last.batch = call.batch;
+    last.threads = call.threads;
+    last.x = boundary_;
+    last.y = {call.address[OUT], call.stride[OUT]};
+    last.dy = {call.address[dy], call.stride[dy]};
+    last.beta = call.address[kFusedBeta];
+    last.gamma = call.address[kFusedGamma];
+    last.dbeta = call.address[kFusedBetaGradient];
+    last.dgamma = call.address[kFusedGammaGradient];
+    last.add_dbeta = call.adds(kFusedBetaGradient);
+    last.add_dgamma = call.adds(kFusedGammaGradient);
+    if (!reaches_first(call)) return normalizer_.backward(last);
+
+    if (arithmetic_ && arithmetic_->gives_gradients(call)) {
+      ArithmeticTaker taker(*arithmetic_, call, call.batch * sample_ >= kStreamFrom);
+      last.taker = &taker;
+      return normalizer_.backward(last);
+    }
+    float* dh = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
+    last.dx = {dh, sample_};
+    normalizer_.backward(last);
+    Call from = inner(call);
+    from.address[OUT] = boundary_.data;
+    from.stride[OUT] = boundary_.stride;
+    from.address[dy] = dh;
+    from.stride[dy] = sample_;
+    first_->backward(from);
+  }
+
+  int64_t trained_batch() const override { return normalizer_.trained_batch(); }
+  void forget() override { normalizer_.forget(); }
+
+ private:
+  // h = first(inputs), then y from h
+  void normalize(const Call& call, Samples h, NormalizationForward& last) {
+    if (arithmetic_) {
+      ArithmeticMaker maker(*arithmetic_, call, h, plane_);
+      last.maker = &maker;
+      return normalizer_.forward(last);
+    }
+    Call into = inner(call);
+    into.address[OUT] = h.data;
+    into.stride[OUT] = h.stride;
+    first_->forward(into);
+    normalizer_.forward(last);
+  }
+
+  // The slots of the first layer alone.
+  static Call inner(const Call& call) {
+    Call own = call;
+    std::fill(own.address + kFusedBeta, own.address + Call::kMaxSlots, nullptr);
+    own.training = false;
+    return own;
+  }
+
+  bool reaches_first(const Call& call) const {
+    if (shape_.arithmetic) return call.address[DA0] || call.address[DA1] || call.address[DA2];
+    return call.address[DX] || call.address[DW] || call.address[DB];
+  }
+
+  const std::shared_ptr<Plan> first_;
+  const FusedShape shape_;
+  std::mutex state_;  // two threads on one filter in training are a mistake, but must not crash
+  Normalizer normalizer_;
+  KeptMemory memory_;
+  Samples boundary_;  // h of the latest training forward
+  const int64_t plane_, sample_;
+  std::unique_ptr<PlaneArithmetic> arithmetic_;  // if the first layer is computed piece by piece
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_fused(std::shared_ptr<Plan> first, const FusedShape& shape,
+                                 const ActivationSpec& activation) {
+  return std::make_unique<Fused>(std::move(first), shape, activation);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,48 @@
+// Memory that a plan keeps from a training forward to the backward calls for it; grows to the largest batch.
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace openbnns {
+
+class KeptMemory {
+ public:
+  KeptMemory() = default;
+  KeptMemory(const KeptMemory&) = delete;
+  KeptMemory& operator=(const KeptMemory&) = delete;
+  ~KeptMemory() { std::free(data_); }
+
+  // Room for `count` floats at the same distance from a 64-byte line as `like`, so that both can be streamed. What was
+  // kept before is lost.
+  float* room(int64_t count, const float* like) {
+    if (count > count_) grow(count);
+    return data_ + reinterpret_cast<uintptr_t>(like) % kLine / sizeof(float);
+  }
+
+ private:
+  static constexpr size_t kLine = 64, kHugePage = size_t{1} << 21;
+
+  void grow(int64_t count) {
+    std::free(data_);
+    data_ = nullptr;
+    count_ = 0;
+    size_t bytes = static_cast<size_t>(count) * sizeof(float) + 2 * kLine;
+    size_t alignment = bytes >= kHugePage ? kHugePage : kLine;
+    bytes = (bytes + alignment - 1) / alignment * alignment;
+    data_ = static_cast<float*>(std::aligned_alloc(alignment, bytes));
+    if (!data_) throw std::bad_alloc();
+#if defined(__linux__)
+    if (alignment == kHugePage) madvise(data_, bytes, MADV_HUGEPAGE);
+#endif
+    count_ = count;
+  }
+
+  float* data_ = nullptr;
+  int64_t count_ = 0;
+};
+
+}  // namespace openbnns

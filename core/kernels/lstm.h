@@ -1,0 +1,89 @@
+// Pieces of the LSTM kernels, below the plan in lstm.cpp.
+//
+// A layer first multiplies its input at all steps with the input weights of all gates, into z [T][N][4 * padded]; the
+// steps of each direction then add the recurrent part. Hidden units are padded to whole blocks of 16, with zeros.
+#pragma once
+#include <algorithm>
+#include <memory>
+
+#include "gemm/micro_kernel.h"
+#include "kernels/kernels.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace lstm {
+
+enum Gate { kInput, kForget, kCandidate, kOutput, kGates };
+
+struct Sizes {
+  int64_t T, N, H, joined;  // joined: R * H, a row of outputs
+  int64_t padded, wide;     // H in whole blocks, and four of them
+  bool interleaved;         // columns of z: blocks of 16 units, the four gates of a block side by side
+  int tile;                 // rows of a register tile
+  const int64_t* batch_sizes;
+
+  // Column of a gate's unit in z.
+  int64_t column(int gate, int64_t unit) const {
+    return interleaved ? (unit / kBlock * kGates + gate) * kBlock + unit % kBlock : gate * padded + unit;
+  }
+  int64_t active(int64_t t) const { return batch_sizes ? batch_sizes[t] : N; }
+  int64_t tiles() const { return (N + tile - 1) / tile; }
+};
+
+// One direction of one layer.
+struct Cell {
+  bool reverse;
+  const float *u[kGates], *p[kGates];  // [H][H]; p: null without peepholes
+  const float *h0, *c0;                // [N][H], or null for zeros
+  float* z;                            // [T][N][wide]: the input part; afterwards what backward needs
+  float* c;                            // [T][N][padded]: cell states after the step
+  float* h;                            // hidden states after the step: rows (t, n), `joined` apart
+  int threads;
+
+  int64_t step(int64_t k, int64_t steps) const { return reverse ? steps - 1 - k : k; }
+};
+
+// What arrives at and leaves one direction of one layer in backward.
+struct CellGradients {
+  const float* dy;         // rows (t, n), `joined` apart, or null
+  const float *dhn, *dcn;  // [N][H], or null
+  float* dz;               // [T][N][wide], 0 where a sample is absent
+  float *dh0, *dc0;        // [N][H], or null
+  bool dh0_adds, dc0_adds;
+};
+
+// to[row][0 .. padded) = from[row][0 .. H), 0 beyond; zeros everywhere for a null `from`.
+inline void pad_rows(const Sizes& s, const float* from, float* to) {
+  for (int64_t n = 0; n < s.N; n++) {
+    if (from) std::copy_n(from + n * s.H, s.H, to + n * s.padded);
+    std::fill_n(to + n * s.padded + (from ? s.H : 0), s.padded - (from ? s.H : 0), 0.0f);
+  }
+}
+// The way back: to[row][j] (+)= from[row][j].
+inline void unpad_rows(const Sizes& s, const float* from, float* to, bool adds) {
+  for (int64_t n = 0; n < s.N; n++)
+    for (int64_t j = 0; j < s.H; j++)
+      to[n * s.H + j] = adds ? to[n * s.H + j] + from[n * s.padded + j] : from[n * s.padded + j];
+}
+
+// Sigmoid and tanh, no peepholes: interleaved columns. z is left holding i, f, g, o.
+int64_t plain_forward_floats(const Sizes& s);
+int64_t plain_backward_floats(const Sizes& s);
+void plain_forward(const Sizes& s, const Cell& cell, float* work);
+void plain_backward(const Sizes& s, const Cell& cell, const CellGradients& d, float* work);
+
+// Any activations and peepholes: one gate after the other in z, which is left holding W x + U h + P c + b.
+class General {
+ public:
+  General(const LstmShape& shape);
+  static int64_t floats(const Sizes& s) { return 8 * s.N * s.padded; }
+  void forward(const Sizes& s, const Cell& cell, float* work) const;
+  void backward(const Sizes& s, const Cell& cell, const CellGradients& d, float* work) const;
+
+ private:
+  std::unique_ptr<Plan> value_[5], slope_[5];
+};
+
+}  // namespace lstm
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

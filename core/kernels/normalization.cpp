@@ -1,0 +1,128 @@
+#include "kernels/normalization.h"
+
+#include <mutex>
+
+#include "kernels/kept_memory.h"
+#include "kernels/makers.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace normalization {
+
+Statistics choose_statistics(const NormalizationShape& s, const NormalizationForward& call, const Moments& m,
+                             int64_t channel) {
+  double mean = uses_moving_mean(s, call) ? static_cast<double>(call.moving_mean[channel]) : m.mean;
+  double variance = uses_moving_variance(s, call) ? static_cast<double>(call.moving_variance[channel]) : m.variance();
+  return make_statistics(mean, variance, s.epsilon);
+}
+
+void update_moving(const NormalizationShape& s, const NormalizationForward& call, const Moments* sets) {
+  if (!call.training || !has_moving(s) || !(call.moving_mean || call.moving_variance)) return;
+  const int64_t samples = s.kind == kBatchNorm ? 1 : call.batch;
+  const double keep = s.torch_moving ? 1.0 - static_cast<double>(s.momentum) : static_cast<double>(s.momentum);
+  auto blend = [&](float& moving, double current) {
+    moving = static_cast<float>(keep * static_cast<double>(moving) + (1.0 - keep) * current);
+  };
+  for (int64_t c = 0; c < s.channels; c++) {
+    double mean = 0, variance = 0;
+    for (int64_t n = 0; n < samples; n++) {
+      const Moments& m = sets[n * s.channels + c];
+      double divisor = static_cast<double>(s.torch_moving && m.count > 1 ? m.count - 1 : m.count);
+      mean += m.mean;
+      variance += m.squares / divisor;
+    }
+    if (call.moving_mean) blend(call.moving_mean[c], mean / static_cast<double>(samples));
+    if (call.moving_variance) blend(call.moving_variance[c], variance / static_cast<double>(samples));
+  }
+}
+
+namespace {
+
+// Planes of fewer pixels than this are not worth a loop of their own.
+constexpr int64_t kSmallPlane = 16;
+
+std::unique_ptr<NormalizationForm> make_form(const NormalizationShape& s, const ActivationSpec& activation) {
+  if (s.kind == kLayerNorm) return make_rows(s, activation);
+  if (s.height * s.width >= kSmallPlane) return make_planes(s, activation);
+  return s.kind == kBatchNorm ? make_columns(s, activation) : make_rows(s, activation);
+}
+
+}  // namespace
+}  // namespace normalization
+
+Normalizer::Normalizer(const NormalizationShape& shape, const ActivationSpec& activation)
+    : form_(normalization::make_form(shape, activation)),
+      needs_output_(!is_identity(activation) && !shape.slope_from_input),
+      uses_plane_moments_(!(shape.kind == kLayerNorm && shape.axis == 2)) {}
+
+void Normalizer::forward(const NormalizationForward& call) {
+  if (call.training) trained_batch_ = 0;
+  form_->forward(call);
+  if (call.training) trained_batch_ = call.batch;
+}
+
+namespace {
+
+class NormalizationPlan final : public Plan {
+ public:
+  NormalizationPlan(const NormalizationShape& shape, const ActivationSpec& activation)
+      : normalizer_(shape, activation), sample_(shape.channels * shape.height * shape.width) {}
+
+  void forward(const Call& call) override {
+    NormalizationForward f;
+    f.batch = call.batch;
+    f.threads = call.threads;
+    f.training = call.training;
+    f.x = {call.address[X], call.stride[X]};
+    f.y = {call.address[Y], call.stride[Y]};
+    f.beta = call.address[B];
+    f.gamma = call.address[W];
+    f.moving_mean = call.address[kMovingMean];
+    f.moving_variance = call.address[kMovingVariance];
+    if (!call.training) return normalizer_.forward(f);
+    std::lock_guard<std::mutex> alone(state_);
+    normalizer_.forget();
+    kept_ = {memory_.room(call.batch * sample_, f.y.data), sample_};
+    f.keep = kept_;
+    normalizer_.forward(f);
+  }
+
+  void backward(const Call& call) override {
+    std::lock_guard<std::mutex> alone(state_);
+    if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
+    NormalizationBackward b;
+    b.batch = call.batch;
+    b.threads = call.threads;
+    b.x = kept_;
+    b.y = {call.address[Y], call.stride[Y]};
+    b.dy = {call.address[DY], call.stride[DY]};
+    b.dx = {call.address[DX], call.stride[DX]};
+    b.beta = call.address[B];
+    b.gamma = call.address[W];
+    b.dbeta = call.address[DB];
+    b.dgamma = call.address[DW];
+    b.add_dx = call.adds(DX);
+    b.add_dbeta = call.adds(DB);
+    b.add_dgamma = call.adds(DW);
+    normalizer_.backward(b);
+  }
+
+  int64_t trained_batch() const override { return normalizer_.trained_batch(); }
+  void forget() override { normalizer_.forget(); }
+
+ private:
+  std::mutex state_;  // two threads on one filter in training are a mistake, but must not crash
+  Normalizer normalizer_;
+  KeptMemory memory_;
+  Samples kept_;
+  const int64_t sample_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_normalization(const NormalizationShape& shape, const ActivationSpec& activation) {
+  return std::make_unique<NormalizationPlan>(shape, activation);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

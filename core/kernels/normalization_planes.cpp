@@ -1,0 +1,228 @@
+// Batch, instance and group normalization of planes of pixels: gamma and beta are constant within a plane.
+//
+// A set of statistics is a list of planes. Usually one worker takes a set through both of its sweeps, the second of
+// which then finds the data in the cache; with too few sets for that, the workers share the units of all planes
+// instead, sweep by sweep. Both orders add up the same numbers in the same sequence.
+#include <algorithm>
+
+#include "kernels/normalization.h"
+#include "kernels/scratch_uses.h"
+#include "runtime/dynamic_items.h"
+#include "runtime/scratch.h"
+#include "simd/stream.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace normalization {
+namespace {
+
+constexpr int64_t kUnit = 16384;  // pixels of a plane that one worker takes at a time
+
+class Planes final : public NormalizationForm {
+ public:
+  Planes(const NormalizationShape& s, const ActivationSpec& activation)
+      : shape_(s),
+        activation_(activation, s.slope_from_input),
+        pixels_(s.height * s.width),
+        units_((pixels_ + kUnit - 1) / kUnit),
+        groups_(s.kind == kInstanceNorm ? s.channels : s.groups) {}
+
+  void forward(const NormalizationForward& call) override {
+    const Sets sets = sets_of(call.batch);
+    std::vector<Statistics> passing;  // of an inference, which must not disturb what training kept
+    std::vector<Statistics>& statistics = call.training ? statistics_ : passing;
+    statistics.resize(static_cast<size_t>(sets.count));
+    Moments* moments =
+        scratch_of<Moments>(kNormalizationSums, std::max(sets.count, call.batch * shape_.channels * units_));
+    const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
+    const bool sweeps_twice = measures && !call.plane_moments;
+    const bool stream = call.batch * shape_.channels * pixels_ >= kStreamFrom;
+
+    // moments[(n * channels + c) * units + u]; the total of a set replaces its first one
+    auto make = [&](const Place& p, int64_t u) {
+      if (call.maker) call.maker->make(p.n, p.channel, u * kUnit, unit_size(u));
+    };
+    auto measure = [&](const Place& p, int64_t u) {
+      make(p, u);
+      moments[index(p) * units_ + u] = moments_of(plane(call.x, p) + u * kUnit, unit_size(u));
+    };
+    auto settle = [&](int64_t s) {
+      Moments total;
+      for (int64_t j = 0; measures && j < sets.planes; j++) {
+        Place p = place(s, j);
+        if (call.plane_moments) {
+          total.add(call.plane_moments[index(p)]);
+          continue;
+        }
+        for (int64_t u = 0; u < units_; u++) total.add(moments[index(p) * units_ + u]);
+      }
+      Place first = place(s, 0);
+      statistics[static_cast<size_t>(s)] = choose_statistics(shape_, call, total, first.channel);
+      moments[index(first) * units_] = total;
+    };
+    auto write = [&](int64_t s, const Place& p, int64_t u) {
+      float gamma = call.gamma ? call.gamma[p.channel] : 1, beta = call.beta ? call.beta[p.channel] : 0;
+      int64_t from = u * kUnit;
+      if (!sweeps_twice) make(p, u);
+      normalize(activation_, make_affine(statistics[static_cast<size_t>(s)], gamma, beta), plane(call.x, p) + from,
+                plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), stream);
+    };
+    sweep(call.batch, call.threads, sweeps_twice, measure, settle, write);
+    if (call.training && has_moving(shape_)) {
+      // the totals, gathered at the front; a set's first plane is never before the set
+      for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[index(place(s, 0)) * units_];
+      update_moving(shape_, call, moments);
+    }
+  }
+
+  // y = f(z), z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat; with g = gamma * dz,
+  // xhat = (x - mean) * inverse: dx = (g - mean(g) - xhat * mean(g * xhat)) * inverse, means over the set.
+  void backward(const NormalizationBackward& call) const override {
+    const Sets sets = sets_of(call.batch);
+    const int64_t planes = call.batch * shape_.channels;
+    GradientSums* sums = scratch_of<GradientSums>(kNormalizationSums, planes * units_);
+    InputGradient* gradients = scratch_of<InputGradient>(kNormalizationValues, planes);
+    const bool stream = !call.add_dx && planes * pixels_ >= kStreamFrom;
+    auto affine = [&](int64_t s, const Place& p) {
+      return make_affine(statistics_[static_cast<size_t>(s)], call.gamma ? call.gamma[p.channel] : 1,
+                         call.beta ? call.beta[p.channel] : 0);
+    };
+    auto run = [&](const Place& p, int64_t u) {
+      BackwardRun whole{plane(call.x, p), activation_.needs_output() ? plane(call.y, p) : nullptr, plane(call.dy, p),
+                        pixels_};
+      return whole.from(u * kUnit, unit_size(u));
+    };
+
+    auto measure = [&](const Place& p, int64_t u) {
+      sums[index(p) * units_ + u] = gradient_sums(activation_, affine(set_of(p), p), run(p, u));
+    };
+    auto settle = [&](int64_t s) {
+      const Statistics& statistics = statistics_[static_cast<size_t>(s)];
+      double g = 0, g_xhat = 0;
+      for (int64_t j = 0; j < sets.planes; j++) {
+        Place p = place(s, j);
+        GradientSums& total = sums[index(p) * units_];
+        for (int64_t u = 1; u < units_; u++) total.add(sums[index(p) * units_ + u]);
+        total.dz_distance = total.dz_distance * static_cast<double>(statistics.inverse) +
+                            total.dz * static_cast<double>(statistics.offset);  // now the sum of dz * xhat
+        double gamma = call.gamma ? static_cast<double>(call.gamma[p.channel]) : 1;
+        g += gamma * total.dz;
+        g_xhat += gamma * total.dz_distance;
+      }
+      double count = static_cast<double>(sets.planes * pixels_);
+      for (int64_t j = 0; j < sets.planes; j++) {
+        Place p = place(s, j);
+        double gamma = call.gamma ? static_cast<double>(call.gamma[p.channel]) : 1;
+        gradients[index(p)] = make_input_gradient(statistics, gamma, g / count, g_xhat / count);
+      }
+    };
+    auto write = [&](int64_t s, const Place& p, int64_t u) {
+      if (call.taker) {
+        const int64_t from = u * kUnit, count = unit_size(u);
+        float* dx = scratch(kBoundaryGradient, static_cast<size_t>(std::min(kUnit, pixels_)));
+        input_gradient(activation_, affine(s, p), gradients[index(p)], run(p, u), dx, false, false);
+        return call.taker->take(p.n, p.channel, from, count, plane(call.x, p) + from, dx);
+      }
+      if (!call.dx.data) return;
+      input_gradient(activation_, affine(s, p), gradients[index(p)], run(p, u), plane(call.dx, p) + u * kUnit,
+                     call.add_dx, stream);
+    };
+    sweep(call.batch, call.threads, true, measure, settle, write);
+    write_parameter_gradients(call, sums);
+  }
+
+  bool plane_wise() const override { return true; }
+
+ private:
+  struct Sets {
+    int64_t count, planes;  // planes of each
+  };
+  struct Place {
+    int64_t n, channel;
+  };
+
+  Sets sets_of(int64_t batch) const {
+    if (shape_.kind == kBatchNorm) return {shape_.channels, batch};
+    return {batch * groups_, shape_.channels / groups_};
+  }
+  // Plane j of set s.
+  Place place(int64_t s, int64_t j) const {
+    if (shape_.kind == kBatchNorm) return {j, s};
+    return {s / groups_, s % groups_ * (shape_.channels / groups_) + j};
+  }
+  int64_t set_of(const Place& p) const {
+    return shape_.kind == kBatchNorm ? p.channel : p.n * groups_ + p.channel / (shape_.channels / groups_);
+  }
+  int64_t index(const Place& p) const { return p.n * shape_.channels + p.channel; }
+  int64_t unit_size(int64_t u) const { return std::min(kUnit, pixels_ - u * kUnit); }
+
+  const float* plane(const ConstSamples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
+  float* plane(const Samples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
+
+  // Channels of a batch normalization that go through memory together: small planes of one channel lie far apart, those
+  // of neighbouring channels side by side. Their data should fit the second-level cache.
+  int64_t sets_at_once(int64_t batch, int workers) const {
+    constexpr int64_t kRun = 4096, kCached = 65536;  // floats: side by side; of one tensor in the cache
+    if (shape_.kind != kBatchNorm) return 1;
+    int64_t wished = std::min((kRun + pixels_ - 1) / pixels_, kCached / std::max<int64_t>(1, batch * pixels_));
+    return std::max<int64_t>(1, std::min(wished, shape_.channels / (2 * workers)));
+  }
+
+  // measure every unit (if asked to), settle every set, write every unit
+  template <class Measure, class Settle, class Write>
+  void sweep(int64_t batch, int threads, bool measures, Measure measure, Settle settle, Write write) const {
+    const Sets sets = sets_of(batch);
+    const int64_t planes = batch * shape_.channels;
+    const int workers = workers_for(planes * pixels_, threads);
+    const bool whole_sets = workers == 1 || sets.count % workers == 0 || sets.count >= 4 * workers;
+    if (whole_sets) {
+      const int64_t width = sets_at_once(batch, workers);
+      dynamic_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
+        const int64_t first = item * width, last = std::min(sets.count, first + width);
+        for (int64_t j = 0; measures && j < sets.planes; j++)
+          for (int64_t s = first; s < last; s++)
+            for (int64_t u = 0; u < units_; u++) measure(place(s, j), u);
+        for (int64_t s = first; s < last; s++) settle(s);
+        for (int64_t j = 0; j < sets.planes; j++)
+          for (int64_t s = first; s < last; s++)
+            for (int64_t u = 0; u < units_; u++) write(s, place(s, j), u);
+      });
+      return;
+    }
+    auto each = [&](auto body) {
+      dynamic_items(workers, planes * units_, [&](int64_t i) {
+        int64_t p = i / units_;
+        body(Place{p / shape_.channels, p % shape_.channels}, i % units_);
+      });
+    };
+    if (measures) each(measure);
+    for (int64_t s = 0; s < sets.count; s++) settle(s);
+    each([&](const Place& p, int64_t u) { write(set_of(p), p, u); });
+  }
+
+  // sums[(n * channels + c) * units]: of dz and of dz * xhat
+  void write_parameter_gradients(const NormalizationBackward& call, const GradientSums* sums) const {
+    if (!call.dbeta && !call.dgamma) return;
+    for (int64_t c = 0; c < shape_.channels; c++) {
+      GradientSums total;
+      for (int64_t n = 0; n < call.batch; n++) total.add(sums[(n * shape_.channels + c) * units_]);
+      if (call.dbeta) call.dbeta[c] = static_cast<float>(total.dz) + (call.add_dbeta ? call.dbeta[c] : 0);
+      if (call.dgamma) call.dgamma[c] = static_cast<float>(total.dz_distance) + (call.add_dgamma ? call.dgamma[c] : 0);
+    }
+  }
+
+  const NormalizationShape shape_;
+  const FusedActivation activation_;
+  const int64_t pixels_, units_, groups_;
+  std::vector<Statistics> statistics_;  // of the sets of the latest training forward
+};
+
+}  // namespace
+
+std::unique_ptr<NormalizationForm> make_planes(const NormalizationShape& shape, const ActivationSpec& activation) {
+  return std::make_unique<Planes>(shape, activation);
+}
+
+}  // namespace normalization
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

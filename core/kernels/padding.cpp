@@ -1,0 +1,240 @@
+// Padding: elements before and behind every axis, a constant or mirrored; backward adds up the copies of each element.
+//
+// Axes without padding are merged with their neighbours; what lies behind the last padded axis is one unit that moves
+// as a whole. Items of 1, 2, 4 and 8 bytes are moved as they are.
+#include <cstring>
+#include <vector>
+
+#include "kernels/makers.h"
+#include "kernels/pieces.h"
+#include "runtime/scratch.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+enum Mode : int { kConstant, kReflect, kSymmetric };
+constexpr int64_t kBorder = -1;
+constexpr int kSumSlot = 0;  // of scratch memory
+
+struct Axis {
+  int64_t in, before, after;
+  int64_t in_step = 0, out_step = 0;  // elements between neighbours
+
+  int64_t out() const { return before + in + after; }
+  bool padded() const { return before > 0 || after > 0; }
+
+  // Which input index output index i is a copy of, or kBorder.
+  int64_t source(int mode, int64_t i) const {
+    const int64_t p = i - before;
+    if (p >= 0 && p < in) return p;
+    if (mode == kConstant) return kBorder;
+    const int64_t edge = mode == kReflect ? 0 : 1;  // Symmetric repeats it
+    return p < 0 ? -p - edge : 2 * (in - 1) + edge - p;
+  }
+
+  // The output indices that are copies of input index p; returns how many of the three there are.
+  int copies(int mode, int64_t p, int64_t indices[3]) const {
+    int count = 0;
+    indices[count++] = before + p;
+    if (mode == kConstant) return count;
+    const int64_t edge = mode == kReflect ? 0 : 1;
+    const int64_t left = -p - edge, right = 2 * (in - 1) + edge - p;
+    if (left < 0 && left >= -before) indices[count++] = before + left;
+    if (right >= in && right < in + after) indices[count++] = before + right;
+    return count;
+  }
+};
+
+struct Geometry {
+  std::vector<Axis> outer;  // from slowest to fastest
+  Axis last;
+  int64_t unit = 1;  // elements of one index of `last`
+
+  explicit Geometry(const PaddingShape& s) {
+    std::vector<Axis> axes;
+    for (size_t a = 0; a < s.size.size(); a++) {
+      Axis axis{s.size[a], s.before[a], s.after[a]};
+      if (axis.out() == 1) continue;
+      if (!axes.empty() && !axes.back().padded() && !axis.padded())
+        axes.back().in *= axis.in;
+      else
+        axes.push_back(axis);
+    }
+    if (axes.size() > 1 && !axes.back().padded()) {
+      unit = axes.back().in;
+      axes.pop_back();
+    }
+    if (axes.empty()) axes.push_back({1, 0, 0});
+    int64_t in_step = unit, out_step = unit;
+    for (size_t a = axes.size(); a-- > 0;) {
+      axes[a].in_step = in_step;
+      axes[a].out_step = out_step;
+      in_step *= axes[a].in;
+      out_step *= axes[a].out();
+    }
+    last = axes.back();
+    axes.pop_back();
+    outer = axes;
+  }
+
+  int64_t in_rows() const {
+    return product([](const Axis& a) { return a.in; });
+  }
+  int64_t out_rows() const {
+    return product([](const Axis& a) { return a.out(); });
+  }
+
+  // Where the source of output row `row` begins, or kBorder.
+  int64_t source_of(int mode, int64_t row) const {
+    int64_t place = 0;
+    for (size_t a = outer.size(); a-- > 0;) {
+      const int64_t p = outer[a].source(mode, row % outer[a].out());
+      if (p == kBorder) return kBorder;
+      place += p * outer[a].in_step;
+      row /= outer[a].out();
+    }
+    return place;
+  }
+
+ private:
+  template <class Extent>
+  int64_t product(Extent extent) const {
+    int64_t n = 1;
+    for (const Axis& a : outer) n *= extent(a);
+    return n;
+  }
+};
+
+// body(row) for all rows, several together where they are short.
+template <class Body>
+void for_each_row(const Call& call, int64_t rows, int64_t length, Body body) {
+  const int64_t together = std::max<int64_t>(1, kPiece / length);
+  dynamic_items(workers_for(call, rows * length), (rows + together - 1) / together, [&](int64_t item) {
+    for (int64_t row = item * together, end = std::min(rows, row + together); row < end; row++) body(row);
+  });
+}
+
+template <class Item>
+class PaddingPlan : public Plan {
+ public:
+  explicit PaddingPlan(const PaddingShape& s) : mode_(s.mode), g_(s) { std::memcpy(&value_, &s.value, sizeof(Item)); }
+
+  void forward(const Call& call) override {
+    const auto* x = reinterpret_cast<const Item*>(call.address[X]);
+    auto* y = reinterpret_cast<Item*>(call.address[Y]);
+    const int64_t rows = g_.out_rows(), length = g_.last.out() * g_.unit;
+    for_each_row(call, call.batch * rows, length, [&](int64_t item) {
+      const int64_t n = item / rows, row = item % rows, source = g_.source_of(mode_, row);
+      Item* to = y + n * call.stride[Y] + row * length;
+      if (source == kBorder)
+        std::fill_n(to, length, value_);
+      else
+        pad_row(x + n * call.stride[X] + source, to);
+    });
+  }
+
+  void backward(const Call& call) override {
+    if constexpr (std::is_same_v<Item, float>) {
+      if (!call.address[DX]) return;
+      const int64_t rows = g_.in_rows(), length = g_.last.in * g_.unit;
+      for_each_row(call, call.batch * rows, std::max(length, g_.last.out() * g_.unit), [&](int64_t item) {
+        const int64_t n = item / rows, row = item % rows;
+        const float* sum = copies_of(row, call.address[DY] + n * call.stride[DY]);
+        fold_row(sum, call.address[DX] + n * call.stride[DX] + row * length, call.adds(DX));
+      });
+    }
+  }
+
+ private:
+  // y[i] = x[source(i)] along the last axis
+  void pad_row(const Item* x, Item* y) const {
+    const Axis& last = g_.last;
+    const size_t bytes = static_cast<size_t>(g_.unit) * sizeof(Item);
+    auto border = [&](int64_t i) {
+      const int64_t p = last.source(mode_, i);
+      if (p == kBorder)
+        std::fill_n(y + i * g_.unit, g_.unit, value_);
+      else if (g_.unit == 1)
+        y[i] = x[p];
+      else
+        std::memcpy(y + i * g_.unit, x + p * g_.unit, bytes);
+    };
+    for (int64_t i = 0; i < last.before; i++) border(i);
+    std::memcpy(y + last.before * g_.unit, x, static_cast<size_t>(last.in) * bytes);
+    for (int64_t i = last.before + last.in; i < last.out(); i++) border(i);
+  }
+
+  // The sum of the rows of dy that are copies of input row `row`; a row of dy itself if there is but one.
+  const float* copies_of(int64_t row, const float* dy) const {
+    const size_t rank = g_.outer.size();
+    std::vector<int64_t> choice(rank, 0), count(rank), index(3 * rank);
+    for (size_t a = rank; a-- > 0;) {
+      count[a] = g_.outer[a].copies(mode_, row % g_.outer[a].in, &index[3 * a]);
+      row /= g_.outer[a].in;
+    }
+    const int64_t length = g_.last.out() * g_.unit;
+    const float *first = nullptr, *result = nullptr;
+    float* sum = nullptr;
+    for (bool more = true; more;) {
+      const float* from = dy;
+      for (size_t a = 0; a < rank; a++) from += index[3 * a + static_cast<size_t>(choice[a])] * g_.outer[a].out_step;
+      if (!first) {
+        result = first = from;
+      } else {
+        if (!sum) {
+          sum = scratch(kSumSlot, static_cast<size_t>(length));
+          std::memcpy(sum, first, static_cast<size_t>(length) * sizeof(float));
+          result = sum;
+        }
+        add_to(sum, from, length);
+      }
+      more = false;
+      for (size_t a = rank; a-- > 0 && !more;) {  // the next combination
+        more = ++choice[a] < count[a];
+        if (!more) choice[a] = 0;
+      }
+    }
+    return result;
+  }
+
+  // dx[source(i)] += dy[i] along the last axis: the inner window first, then the borders in order
+  void fold_row(const float* dy, float* dx, bool adds) const {
+    const Axis& last = g_.last;
+    const int64_t unit = g_.unit, length = last.in * unit;
+    const float* inner = dy + last.before * unit;
+    if (adds)
+      add_to(dx, inner, length);
+    else
+      std::memcpy(dx, inner, static_cast<size_t>(length) * sizeof(float));
+    if (mode_ == kConstant) return;
+    auto border = [&](int64_t i) {
+      float* to = dx + last.source(mode_, i) * unit;
+      for (int64_t u = 0; u < unit; u++) to[u] += dy[i * unit + u];
+    };
+    for (int64_t i = 0; i < last.before; i++) border(i);
+    for (int64_t i = last.before + last.in; i < last.out(); i++) border(i);
+  }
+
+  const int mode_;
+  const Geometry g_;
+  Item value_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_padding(const PaddingShape& shape) {
+  switch (shape.item_bytes) {
+    case 1:
+      return std::make_unique<PaddingPlan<uint8_t>>(shape);
+    case 2:
+      return std::make_unique<PaddingPlan<uint16_t>>(shape);
+    case 8:
+      return std::make_unique<PaddingPlan<uint64_t>>(shape);
+    default:
+      return std::make_unique<PaddingPlan<float>>(shape);
+  }
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

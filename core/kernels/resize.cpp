@@ -1,0 +1,339 @@
+// Resize: every output index of an axis mixes one or two input cells, y(i) = (1 - t) x(low) + t x(low + 1).
+//
+// Slower axes mix whole rows; the last resampled axis is then mixed within the row, where what lies behind it is one
+// unit. Backward is the exact adjoint in gather form: dx(j) = sum of weight(i, j) dy(i) over the run of outputs i that
+// touch cell j, so that nothing is written twice and threads share no results.
+#include <cstring>
+#include <vector>
+
+#include "kernels/makers.h"
+#include "kernels/pieces.h"
+#include "runtime/scratch.h"
+#include "simd/stream.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+constexpr int kRowSlot = 0, kSumSlot = 1;  // of scratch memory
+
+// A row of `count` floats: y (+)= sum of weight[k] * x[k], for k < terms.
+struct Term {
+  const float* x;
+  float weight;
+};
+
+template <bool kAdd>
+void mix_terms(const Term* terms, size_t count, float* y, int64_t length) {
+  auto term = [&](size_t k, int64_t i) { return terms[k].weight * load(terms[k].x + i); };
+  int64_t i = 0;
+  for (; i + kWidth <= length; i += kWidth) {
+    Vec sum = kAdd ? load(y + i) : Vec{};
+    if (!kAdd) sum = term(0, i);
+    for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += term(k, i);
+    store(y + i, sum);
+  }
+  for (; i < length; i++) {
+    float sum = kAdd ? y[i] : terms[0].weight * terms[0].x[i];
+    for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += terms[k].weight * terms[k].x[i];
+    y[i] = sum;
+  }
+}
+
+// One axis: which cells make up output i, and which outputs touch cell j.
+struct Axis {
+  int64_t in, out;
+  bool linear;               // two cells with weights 1 - t and t; else a copy of one
+  std::vector<int64_t> low;  // of output i; empty where the axis keeps its size
+  std::vector<float> t;
+  std::vector<int64_t> first;  // of cell j: the outputs first[j] .. first[j + 1] - 1 of `touching`
+  std::vector<int64_t> touching;
+  std::vector<float> weight;
+  int64_t in_step = 1, out_step = 1;
+
+  bool resampled() const { return !low.empty(); }
+
+  void index_backward() {
+    std::vector<std::vector<std::pair<int64_t, float>>> cells(static_cast<size_t>(in));
+    for (int64_t i = 0; i < out; i++) {
+      const auto at = static_cast<size_t>(i);
+      const int64_t cell = low[at], next = std::min(cell + 1, in - 1);
+      if (!linear) {
+        cells[static_cast<size_t>(cell)].push_back({i, 1.0f});
+        continue;
+      }
+      cells[static_cast<size_t>(cell)].push_back({i, 1.0f - t[at]});
+      cells[static_cast<size_t>(next)].push_back({i, t[at]});
+    }
+    first.push_back(0);
+    for (const auto& cell : cells) {
+      for (auto [i, w] : cell) {
+        touching.push_back(i);
+        weight.push_back(w);
+      }
+      first.push_back(static_cast<int64_t>(touching.size()));
+    }
+  }
+};
+
+// Blocks of kWidth outputs of the last axis whose cells lie in one vector: two permutations instead of two gathers.
+struct Block {
+  int64_t base;
+  IntVec low, high;
+  Vec t;
+};
+
+// result[i] = v[index[i]]; one instruction from AVX2 on, which is when blocks are used.
+#if defined(__AVX2__)
+constexpr bool kPermutes = true;
+#else
+constexpr bool kPermutes = false;
+#endif
+OPENBNNS_INLINE Vec permuted(Vec v, IntVec index) {
+#if defined(__clang__) && defined(__AVX512F__)
+  return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(index), v);
+#elif defined(__clang__) && defined(__AVX2__)
+  return _mm256_permutevar8x32_ps(v, reinterpret_cast<__m256i>(index));
+#elif defined(__clang__)
+  Vec result;
+  for (int i = 0; i < kWidth; i++) result[i] = v[index[i]];
+  return result;
+#else
+  return __builtin_shuffle(v, index);
+#endif
+}
+
+class ResizePlan : public Plan {
+ public:
+  explicit ResizePlan(const ResizeShape& s) {
+    std::vector<Axis> axes;
+    for (size_t a = 0; a < s.in.size(); a++) {
+      Axis axis{s.in[a], s.out[a], !s.t[a].empty(), s.low[a], s.t[a], {}, {}, {}};
+      if (!axis.resampled() && axis.in == 1) continue;
+      if (!axes.empty() && !axes.back().resampled() && !axis.resampled()) {
+        axes.back().in *= axis.in;
+        axes.back().out *= axis.out;
+      } else {
+        axes.push_back(axis);
+      }
+    }
+    if (axes.size() > 1 && !axes.back().resampled()) {
+      unit_ = axes.back().in;
+      axes.pop_back();
+    }
+    if (axes.empty()) axes.push_back({1, 1, false, {}, {}, {}, {}, {}});
+    int64_t in_step = unit_, out_step = unit_;
+    for (size_t a = axes.size(); a-- > 0;) {
+      if (axes[a].resampled()) axes[a].index_backward();
+      axes[a].in_step = in_step;
+      axes[a].out_step = out_step;
+      in_step *= axes[a].in;
+      out_step *= axes[a].out;
+    }
+    last_ = axes.back();
+    axes.pop_back();
+    outer_ = axes;
+    make_blocks();
+  }
+
+  void forward(const Call& call) override {
+    int64_t rows = 1;
+    for (const Axis& a : outer_) rows *= a.out;
+    const int64_t length = last_.out * unit_, in_length = last_.in * unit_;
+    const int64_t together = std::max<int64_t>(1, kPiece / length), total = call.batch * rows;
+    dynamic_items(workers_for(call, total * length), (total + together - 1) / together, [&](int64_t item) {
+      float* row = scratch(kRowSlot, static_cast<size_t>(in_length + kWidth));
+      std::memset(row + in_length, 0, kWidth * sizeof(float));
+      for (int64_t r = item * together, end = std::min(total, r + together); r < end; r++) {
+        const int64_t n = r / rows;
+        Term terms[2];
+        const size_t count = sources(r % rows, call.address[X] + n * call.stride[X], terms);
+        float* y = call.address[Y] + n * call.stride[Y] + r % rows * length;
+        resample(terms, count, row, y);
+      }
+    });
+  }
+
+  void backward(const Call& call) override {
+    if (!call.address[DX]) return;
+    int64_t rows = 1;
+    for (const Axis& a : outer_) rows *= a.in;
+    const int64_t length = last_.in * unit_, out_length = last_.out * unit_;
+    const int64_t together = std::max<int64_t>(1, kPiece / std::max(length, out_length)), total = call.batch * rows;
+    dynamic_items(workers_for(call, total * out_length), (total + together - 1) / together, [&](int64_t item) {
+      std::vector<Term> terms;
+      float* sum = scratch(kSumSlot, static_cast<size_t>(out_length));
+      for (int64_t r = item * together, end = std::min(total, r + together); r < end; r++) {
+        const int64_t n = r / rows;
+        terms.clear();
+        targets(r % rows, call.address[DY] + n * call.stride[DY], terms);
+        float* dx = call.address[DX] + n * call.stride[DX] + r % rows * length;
+        if (!last_.resampled() && !terms.empty()) {
+          (call.adds(DX) ? mix_terms<true> : mix_terms<false>)(terms.data(), terms.size(), dx, length);
+          continue;
+        }
+        const float* arriving = sum;
+        if (terms.size() == 1 && terms[0].weight == 1.0f)
+          arriving = terms[0].x;
+        else if (!terms.empty())
+          mix_terms<false>(terms.data(), terms.size(), sum, out_length);
+        gather_row(terms.empty() ? nullptr : arriving, dx, call.adds(DX));
+      }
+    });
+  }
+
+ private:
+  // The input rows that make up an output row: one, or the two of the one linear axis among the outer ones.
+  size_t sources(int64_t row, const float* x, Term terms[2]) const {
+    terms[0] = {x, 1.0f};
+    size_t count = 1;
+    for (size_t a = outer_.size(); a-- > 0;) {
+      const Axis& axis = outer_[a];
+      const int64_t i = row % axis.out;
+      row /= axis.out;
+      if (!axis.resampled()) {
+        for (size_t k = 0; k < count; k++) terms[k].x += i * axis.in_step;
+        continue;
+      }
+      const auto at = static_cast<size_t>(i);
+      const int64_t cell = axis.low[at];
+      if (axis.linear) {
+        terms[1] = {terms[0].x + std::min(cell + 1, axis.in - 1) * axis.in_step, axis.t[at]};
+        terms[0].weight = 1.0f - axis.t[at];
+        count = 2;
+      } else if (count == 2) {
+        terms[1].x += cell * axis.in_step;
+      }
+      terms[0].x += cell * axis.in_step;
+    }
+    return count;
+  }
+
+  // The rows of dy that touch an input row, with their weights.
+  void targets(int64_t row, const float* dy, std::vector<Term>& terms) const {
+    terms.push_back({dy, 1.0f});
+    for (size_t a = outer_.size(); a-- > 0 && !terms.empty();) {
+      const Axis& axis = outer_[a];
+      const int64_t j = row % axis.in;
+      row /= axis.in;
+      if (!axis.resampled()) {
+        for (Term& term : terms) term.x += j * axis.out_step;
+        continue;
+      }
+      const auto begin = static_cast<size_t>(axis.first[static_cast<size_t>(j)]);
+      const size_t fan = static_cast<size_t>(axis.first[static_cast<size_t>(j) + 1]) - begin, before = terms.size();
+      terms.resize(std::max(before, before * fan));
+      for (size_t t = before; t-- > 0;) {  // from the back, so that nothing is overwritten before it is read
+        const Term term = terms[t];
+        for (size_t k = 0; k < fan; k++)
+          terms[t * fan + k] = {term.x + axis.touching[begin + k] * axis.out_step,
+                                term.weight * axis.weight[begin + k]};
+      }
+      terms.resize(before * fan);
+    }
+  }
+
+  // One output row from its input rows; `row` has room for an input row and kWidth more, which are zero.
+  void resample(const Term* terms, size_t count, float* row, float* y) const {
+    const int64_t in_length = last_.in * unit_;
+    if (!last_.resampled()) {
+      if (count == 1)
+        std::memcpy(y, terms[0].x, static_cast<size_t>(in_length) * sizeof(float));
+      else
+        mix_terms<false>(terms, count, y, in_length);
+      return;
+    }
+    const float* x = terms[0].x;
+    if (count == 2) {
+      mix_terms<false>(terms, count, row, in_length);
+      x = row;
+    } else if (!blocks_.empty()) {  // vectors may reach past the end of the row
+      std::memcpy(row, x, static_cast<size_t>(in_length) * sizeof(float));
+      x = row;
+    }
+    if (unit_ > 1)
+      mix_units(x, y);
+    else
+      mix_cells(x, y);
+  }
+
+  void mix_units(const float* x, float* y) const {
+    for (int64_t i = 0; i < last_.out; i++) {
+      const auto at = static_cast<size_t>(i);
+      const int64_t cell = last_.low[at];
+      const float* near = x + cell * unit_;
+      if (!last_.linear) {
+        std::memcpy(y + i * unit_, near, static_cast<size_t>(unit_) * sizeof(float));
+        continue;
+      }
+      const Term terms[2] = {{near, 1.0f - last_.t[at]}, {x + std::min(cell + 1, last_.in - 1) * unit_, last_.t[at]}};
+      mix_terms<false>(terms, 2, y + i * unit_, unit_);
+    }
+  }
+
+  void mix_cells(const float* x, float* y) const {
+    int64_t i = 0;
+    for (const Block& block : blocks_) {
+      const Vec v = load(x + block.base);
+      Vec result = permuted(v, block.low);
+      if (last_.linear) result = (1.0f - block.t) * result + block.t * permuted(v, block.high);
+      store(y + i, result);
+      i += kWidth;
+    }
+    for (; i < last_.out; i++) {
+      const auto at = static_cast<size_t>(i);
+      const int64_t cell = last_.low[at];
+      y[i] =
+          last_.linear ? (1.0f - last_.t[at]) * x[cell] + last_.t[at] * x[std::min(cell + 1, last_.in - 1)] : x[cell];
+    }
+  }
+
+  // dx(j) (+)= sum of weight * dy(i) over the outputs that touch cell j, along the last axis; dy null means zeros.
+  void gather_row(const float* dy, float* dx, bool adds) const {
+    for (int64_t j = 0; j < last_.in; j++) {
+      const auto begin = static_cast<size_t>(last_.first[static_cast<size_t>(j)]);
+      const auto end = static_cast<size_t>(last_.first[static_cast<size_t>(j) + 1]);
+      if (unit_ == 1) {
+        float sum = 0;
+        if (dy)
+          for (size_t k = begin; k < end; k++) sum += last_.weight[k] * dy[last_.touching[k]];
+        dx[j] = adds ? dx[j] + sum : sum;
+        continue;
+      }
+      float* to = dx + j * unit_;
+      if (!adds) std::memset(to, 0, static_cast<size_t>(unit_) * sizeof(float));
+      for (size_t k = begin; dy && k < end; k++) {
+        const Term term{dy + last_.touching[k] * unit_, last_.weight[k]};
+        mix_terms<true>(&term, 1, to, unit_);
+      }
+    }
+  }
+
+  void make_blocks() {
+    if (!kPermutes || unit_ > 1 || !last_.resampled()) return;
+    for (int64_t i = 0; i + kWidth <= last_.out; i += kWidth) {
+      Block block{last_.low[static_cast<size_t>(i)], {}, {}, {}};
+      for (int lane = 0; lane < kWidth; lane++) {
+        const auto at = static_cast<size_t>(i + lane);
+        const int64_t cell = last_.low[at], next = std::min(cell + 1, last_.in - 1);
+        if (next - block.base >= kWidth) return blocks_.clear();
+        block.low[lane] = static_cast<int32_t>(cell - block.base);
+        block.high[lane] = static_cast<int32_t>(next - block.base);
+        block.t[lane] = last_.linear ? last_.t[at] : 0.0f;
+      }
+      blocks_.push_back(block);
+    }
+  }
+
+  std::vector<Axis> outer_;
+  Axis last_;
+  int64_t unit_ = 1;
+  std::vector<Block> blocks_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_resize(const ResizeShape& shape) { return std::make_unique<ResizePlan>(shape); }
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

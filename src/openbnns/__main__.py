@@ -1,0 +1,5 @@
+"""``python -m openbnns``."""
+
+from .cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,48 @@
+"""Crop-resize under its C names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Problem, record
+from ..filters._tensors import Caller
+from ..filters.crop_resize import CropResize
+from ._calls import check_filter_params, out_of_memory
+from .structs import BNNSFilterParameters, BNNSLayerParametersCropResize
+
+
+def BNNSCropResize(
+    layer_params: BNNSLayerParametersCropResize | Any, input: Any, roi: Any, output: Any,
+    filter_params: BNNSFilterParameters | None = None,
+) -> int:  # fmt: skip
+    """Cut boxes out of images and sample them bilinearly.
+
+    ``input`` is 4DLastMajor (width, height, channels, images), ``roi`` 2DLastMajor (4, boxes), ``output`` 5DLastMajor
+    (width, height, channels, images, boxes).
+    """
+    return _attempt("BNNSCropResize", layer_params, filter_params, "apply", input, roi, output)
+
+
+def BNNSCropResizeBackward(
+    layer_params: BNNSLayerParametersCropResize | Any, in_delta: Any, roi: Any, out_delta: Any,
+    filter_params: BNNSFilterParameters | None = None,
+) -> int:  # fmt: skip
+    """The gradient of crop-resize with respect to the images, written as the flags of ``in_delta`` say."""
+    return _attempt("BNNSCropResizeBackward", layer_params, filter_params, "apply_backward", in_delta, roi, out_delta)
+
+
+def _attempt(who: str, layer_params: Any, filter_params: Any, method: str, *tensors: Any) -> int:
+    if layer_params is None:
+        return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersCropResize."))
+    if not isinstance(layer_params, BNNSLayerParametersCropResize):
+        raise TypeError(
+            f"{who}: layer_params must be a BNNSLayerParametersCropResize, not {type(layer_params).__name__}."
+        )
+    check_filter_params(filter_params, who)
+    try:
+        getattr(CropResize(layer_params, filter_params, Caller(who)), method)(*tensors)
+    except Problem as problem:
+        return record(problem)
+    except MemoryError:
+        return record(out_of_memory(who))
+    return 0

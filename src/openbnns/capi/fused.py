@@ -1,0 +1,123 @@
+"""Fused filters under their C names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Problem, record
+from ..filters._tensors import check_count
+from ..filters.fused import Fused
+from ._calls import BNNSFilter, attempt, check_filter_params, out_of_memory
+from .structs import BNNSFilterParameters
+
+
+def BNNSFilterCreateFusedLayer(
+    number_of_fused_filters: int, filter_type: Any, layer_params: Any, filter_params: BNNSFilterParameters | None = None
+) -> BNNSFilter | None:
+    """Build one filter out of a chain of two layers.
+
+    ``filter_type`` and ``layer_params`` hold one BNNSFilterType and one BNNSLayerParameters... struct per layer.
+    """
+    who = "BNNSFilterCreateFusedLayer"
+    check_filter_params(filter_params, who)
+    try:
+        number = check_count(number_of_fused_filters, f"{who}: number_of_fused_filters")
+        kinds = _entries(filter_type, number, f"{who}: filter_type")
+        for i, kind in enumerate(kinds):
+            if isinstance(kind, (bool, np.bool_)) or not isinstance(kind, (int, np.integer)):
+                raise TypeError(f"{who}: filter_type[{i}] must be a BNNSFilterType, not {type(kind).__name__}.")
+        layers = _entries(layer_params, number, f"{who}: layer_params")
+        return Fused([int(kind) for kind in kinds], layers, filter_params, who)
+    except Problem as problem:
+        record(problem)
+    except MemoryError:
+        record(out_of_memory(who))
+    return None
+
+
+def _entries(values: Any, number: int, who: str) -> list[Any]:
+    """The first ``number`` entries of a C array."""
+    if values is None:
+        raise Problem(f"{who} is NULL. Pass one entry per layer.")
+    if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
+        raise TypeError(f"{who} must be a sequence with one entry per layer, not {type(values).__name__}.")
+    if len(values) < number:
+        raise Problem(f"{who} has {len(values)} entries, but number_of_fused_filters is {number}. Pass one per layer.")
+    return list(values[:number])
+
+
+def BNNSFusedFilterApplyBatch(
+    filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, out: Any, out_stride: int, training: bool
+) -> int:
+    """Run a fused filter with one input. ``training`` matters where the chain has a normalization: it then uses the
+    statistics of this batch, updates the moving ones, and keeps what the backward call needs."""
+    if isinstance(filter, Fused) and filter.forward_fast(training, batch_size, in_, in_stride, out, out_stride):
+        return 0
+    return attempt(
+        "BNNSFusedFilterApplyBatch", filter, "apply_fused_batch", batch_size, in_, in_stride, out, out_stride, training
+    )
+
+
+def BNNSFusedFilterApplyMultiInputBatch(
+    filter: BNNSFilter | None, batch_size: int, number_of_inputs: int, in_: Any, in_stride: Any, out: Any,
+    out_stride: int, training: bool,
+) -> int:  # fmt: skip
+    """Run a fused filter that starts with arithmetic; ``in_`` and ``in_stride`` hold one entry per operand."""
+    if (
+        isinstance(filter, Fused)
+        and filter.takes_inputs(number_of_inputs)
+        and filter.forward_fast(training, batch_size, in_, in_stride, out, out_stride)
+    ):
+        return 0
+    return attempt(
+        "BNNSFusedFilterApplyMultiInputBatch", filter, "apply_fused_multi_input_batch", batch_size, number_of_inputs, in_,
+        in_stride, out, out_stride, training,
+    )  # fmt: skip
+
+
+def BNNSFusedFilterApplyBackwardBatch(
+    filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int, out: Any,
+    out_stride: int, out_delta: Any, out_delta_stride: int, delta_parameters: Any = None,
+) -> int:  # fmt: skip
+    """Gradients of a fused filter with one input, after a training forward with the same batch.
+
+    ``delta_parameters`` holds descriptors for weights, bias, beta, gamma (beta, gamma after arithmetic), ``None`` where
+    a gradient is not wanted. ``in_`` is needed for the weights, ``out`` with an activation.
+    """
+    if isinstance(filter, Fused) and filter.backward_fast(
+        batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
+        delta_parameters,
+    ):  # fmt: skip
+        return 0
+    return attempt(
+        "BNNSFusedFilterApplyBackwardBatch", filter, "apply_backward_fused_batch", batch_size, in_, in_stride, in_delta,
+        in_delta_stride, out, out_stride, out_delta, out_delta_stride, delta_parameters,
+    )  # fmt: skip
+
+
+def BNNSFusedFilterApplyBackwardMultiInputBatch(
+    filter: BNNSFilter | None, batch_size: int, number_of_inputs: int, in_: Any, in_stride: Any, in_delta: Any,
+    in_delta_stride: Any, out: Any, out_stride: int, out_delta: Any, out_delta_stride: int, delta_parameters: Any = None,
+) -> int:  # fmt: skip
+    """Gradients of a fused filter that starts with arithmetic: of every operand, and of beta and gamma.
+
+    ``in_delta`` holds one descriptor per operand, with data ``None`` for one to be skipped; ``in_`` may be ``None``
+    where the derivative does not need the operands.
+    """
+    if (
+        isinstance(filter, Fused)
+        and filter.takes_inputs(number_of_inputs)
+        and filter.backward_fast(
+            batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
+            delta_parameters,
+        )
+    ):  # fmt: skip
+        return 0
+    return attempt(
+        "BNNSFusedFilterApplyBackwardMultiInputBatch", filter, "apply_backward_fused_multi_input_batch", batch_size,
+        number_of_inputs, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
+        delta_parameters,
+    )  # fmt: skip

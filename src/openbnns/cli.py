@@ -1,0 +1,263 @@
+"""The command line: ``openbnns train``, ``openbnns check``, ``openbnns info``.
+
+Exit codes: 0 done; 1 it ran, and the result is a failure (a gradient that is wrong, a loss that is no number); 2 it could
+not start (bad arguments, data, files); 130 stopped by a signal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import __version__
+
+OK, FAILED, UNUSABLE, STOPPED = 0, 1, 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Suggests the nearest word for one that is not known."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(UNUSABLE, f"{self.prog}: {message}\n")
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
+
+
+def _rate(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return value
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="openbnns", description="Neural-network filters of classic BNNS, on any machine.")
+    parser.add_argument("--version", action="version", version=f"openbnns {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+
+    train = commands.add_parser("train", help="train a network; writes model, history and report")
+    train.add_argument("--data", default="digits", help="digits (built in), or a .npz, .csv or a folder of IDX files")
+    train.add_argument("--model", default="cnn", help="mlp, cnn, transformer, or a .toml file (default: cnn)")
+    train.add_argument("--epochs", type=_count, default=20)
+    train.add_argument("--batch-size", type=_count, default=32)
+    train.add_argument("--optimizer", default="adam", help="adam, adamw, sgd or rmsprop (default: adam)")
+    train.add_argument("--lr", type=_rate, default=0.002, help="learning rate (default: 0.002)")
+    train.add_argument("--schedule", default="cosine", help="constant, step, cosine, warmup or warmup_cosine")
+    train.add_argument("--weight-decay", type=float, default=0.0)
+    train.add_argument("--clip-norm", type=_rate, default=None, help="limit for the norm of all gradients together")
+    train.add_argument(
+        "--early-stopping", type=_count, default=None, metavar="EPOCHS", help="stop after so many without gain"
+    )
+    train.add_argument("--seed", type=int, default=0)
+    train.add_argument("--threads", type=_count, default=None)
+    train.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for everything that is written (default: out)"
+    )
+    train.add_argument("--resume", action="store_true", help="go on from the latest checkpoint in that folder")
+    train.add_argument("--no-report", action="store_true", help="leave the report out")
+    train.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    train.set_defaults(run=_train)
+
+    check = commands.add_parser("check", help="compare every gradient with finite differences")
+    check.add_argument("families", nargs="*", metavar="FAMILY", help="all of them if left out")
+    check.add_argument("--cases", type=_count, default=3, help="random shapes per family (default: 3)")
+    check.add_argument("--seed", type=int, default=0)
+    check.add_argument("--quiet", action="store_true", help="print failures only")
+    check.set_defaults(run=_check)
+
+    info = commands.add_parser("info", help="version, engine, instruction set, threads")
+    info.add_argument("--quiet", action="store_true", help="print the version only")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; gives its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return UNUSABLE
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        return run(options)
+    except BrokenPipeError:
+        return STOPPED
+    except (ValueError, TypeError, RuntimeError, OSError) as error:
+        print(f"openbnns {options.command}: {error}", file=sys.stderr)
+        return UNUSABLE
+
+
+def _info(options: argparse.Namespace) -> int:
+    from . import show_config
+
+    if options.quiet:
+        print(__version__)
+    else:
+        show_config()
+    return OK
+
+
+# Training.
+
+
+def _train(options: argparse.Namespace) -> int:
+    from . import nn, set_num_threads
+    from .nn import data as datasets
+    from .nn.trainer import Diverged, Interrupted
+
+    if options.threads is not None:
+        set_num_threads(options.threads)
+
+    def say(text: str) -> None:
+        if not options.quiet:
+            print(text, flush=True)
+
+    data = datasets.load(options.data, seed=options.seed)
+    if not data.classes:
+        raise ValueError(f"{options.data}: targets are {data.train_y.dtype}, but this command trains on class numbers.")
+    network = _network(options.model, data.classes)
+    trainer = nn.Trainer(
+        network, "cross_entropy", _optimizer(options), schedule=options.schedule, batch_size=options.batch_size,
+        clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
+        quiet=options.quiet, say=say,
+    )  # fmt: skip
+    network.build(data.sample_shape, seed=options.seed)
+    count = sum(p.size for p in network.parameters())
+    say(
+        f"Training {options.model} ({count:,} parameters) on {data.name}: {len(data.train_x):,} samples, {data.classes} classes"
+    )
+    began = time.perf_counter()
+    tested = (data.test_x, data.test_y) if len(data.test_x) else None
+    try:
+        trainer.fit(data.train_x, data.train_y, epochs=options.epochs, validation=tested, resume=options.resume)
+    except Diverged as error:
+        print(f"openbnns train: {error}", file=sys.stderr)
+        return FAILED
+    except Interrupted as error:
+        print(f"openbnns train: {error}", file=sys.stderr)
+        return STOPPED
+    say(f"Trained in {time.perf_counter() - began:.1f} s.")
+    result = trainer.evaluate(*tested) if tested else None
+    if result is not None:
+        say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x)} samples that the network had not seen.")
+    written = _write_results(options, trainer, data, result, say)
+    say("Written:")
+    for path, what in written:
+        say(f"  {path}  {what}")
+    return OK
+
+
+def _network(model: str, classes: int) -> Any:
+    from .nn import models
+    from .nn._choose import nearest
+
+    if model in models.NAMED:
+        return models.NAMED[model](classes)
+    if model.endswith(".toml"):
+        return models.from_file(model, classes)
+    raise ValueError(
+        f"--model {model!r} is not known.{nearest(model, models.NAMED)} Use mlp, cnn, transformer or a .toml file."
+    )
+
+
+def _optimizer(options: argparse.Namespace) -> Any:
+    from .nn import optimizers
+    from .nn._choose import nearest
+
+    if options.optimizer not in optimizers.NAMED:
+        known = optimizers.NAMED
+        raise ValueError(
+            f"--optimizer {options.optimizer!r} is not known.{nearest(options.optimizer, known)} Use {', '.join(known)}."
+        )
+    make: Any = optimizers.NAMED[options.optimizer]
+    return make(options.lr, weight_decay=options.weight_decay)
+
+
+def _write_results(
+    options: argparse.Namespace, trainer: Any, data: Any, result: Any, say: Callable[[str], None]
+) -> list[tuple[Path, str]]:
+    from .nn import checkpoints
+
+    model = options.out / "model.safetensors"
+    trainer.network.save(model)
+    written = [
+        (model, "weights, for nn.Module.load or any safetensors reader"),
+        (options.out / "history.json", "one record per epoch"),
+    ]
+    if not options.no_report:
+        report = options.out / "report.html"
+        try:
+            _write_report(report, options, trainer, data, result)
+            written.append((report, "curves, confusion, wrong predictions"))
+        except ImportError:
+            say('The report needs matplotlib. Run: pip install "openbnns[train]"')
+    latest = checkpoints.list_files(options.out)
+    if latest:
+        written.append((latest[0], "checkpoint, for --resume"))
+    return written
+
+
+def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: Any, result: Any) -> None:
+    from .nn import report
+
+    settings = {
+        "data": data.name, "model": options.model, "epochs": options.epochs, "batch size": options.batch_size,
+        "optimizer": options.optimizer, "learning rate": options.lr, "schedule": options.schedule, "seed": options.seed,
+        "openbnns": __version__,
+    }  # fmt: skip
+    command = (
+        f"openbnns train --data {options.data} --model {options.model} --epochs {options.epochs} --batch-size "
+        f"{options.batch_size} --optimizer {options.optimizer} --lr {options.lr:g} --schedule {options.schedule} --seed "
+        f"{options.seed}"
+    )
+    report.write(
+        path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
+        command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,
+        targets=data.test_y,
+    )  # fmt: skip
+
+
+# Gradients.
+
+
+def _check(options: argparse.Namespace) -> int:
+    from .gradient_cases import FAMILIES, run
+    from .nn._choose import nearest
+
+    for family in options.families:
+        if family not in FAMILIES:
+            raise ValueError(
+                f"there is no family {family!r}.{nearest(family, FAMILIES)} Families: {', '.join(FAMILIES)}."
+            )
+    chosen = options.families or list(FAMILIES)
+    width = max(len(name) for name in chosen)
+    failures = 0
+    if not options.quiet:
+        print(f"{'family'.ljust(width)}  cases  gradients  largest error  result")
+    for family in chosen:
+        outcome = run(family, options.cases, options.seed)
+        failures += not outcome.passed
+        if not (options.quiet and outcome.passed):
+            verdict = "ok" if outcome.passed else f"FAILED: {outcome.message}"
+            print(
+                f"{family.ljust(width)}  {options.cases:5d}  {outcome.gradients:9d}  {outcome.error:13.1e}  {verdict}",
+                flush=True,
+            )
+    if not options.quiet:
+        print(f"{len(chosen) - failures} passed, {failures} failed")
+    return FAILED if failures else OK
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

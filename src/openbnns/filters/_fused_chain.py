@@ -1,0 +1,110 @@
+"""Which layers may follow each other in a fused filter, and what their boundary must look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..capi.enums import BNNSFilterType
+from ..capi.structs import (
+    BNNSFilterParameters,
+    BNNSLayerParametersArithmetic,
+    BNNSLayerParametersConvolution,
+    BNNSLayerParametersFullyConnected,
+    BNNSLayerParametersNormalization,
+    BNNSLayerParametersQuantization,
+)
+from ..descriptors import View, describe
+from ..errors import Problem
+from .arithmetic import Arithmetic
+from .convolution import Convolution
+from .fully_connected import FullyConnected
+from .normalization import Normalization
+from .quantization import Quantization
+from .transposed_convolution import TransposedConvolution
+
+FirstLayer = Convolution | TransposedConvolution | FullyConnected | Arithmetic
+LastLayer = Normalization | Quantization
+
+_FIRST: dict[int, tuple[type[Any], type[Any]]] = {
+    BNNSFilterType.BNNSConvolution: (Convolution, BNNSLayerParametersConvolution),
+    BNNSFilterType.BNNSTransposedConvolution: (TransposedConvolution, BNNSLayerParametersConvolution),
+    BNNSFilterType.BNNSFullyConnected: (FullyConnected, BNNSLayerParametersFullyConnected),
+    BNNSFilterType.BNNSArithmetic: (Arithmetic, BNNSLayerParametersArithmetic),
+}
+_NORMALIZATIONS: tuple[int, ...] = (
+    BNNSFilterType.BNNSBatchNorm,
+    BNNSFilterType.BNNSInstanceNorm,
+    BNNSFilterType.BNNSLayerNorm,
+    BNNSFilterType.BNNSGroupNorm,
+)
+
+SUPPORTED = (
+    "BNNSConvolution, BNNSTransposedConvolution or BNNSFullyConnected followed by a normalization (BNNSBatchNorm, "
+    "BNNSInstanceNorm, BNNSLayerNorm, BNNSGroupNorm) or by BNNSQuantization, and BNNSArithmetic followed by a normalization"
+)
+
+
+def make_layers(
+    kinds: list[int], layers: list[Any], filter_params: BNNSFilterParameters | None, who: str
+) -> tuple[FirstLayer, LastLayer]:
+    """The filters of the two layers, each checked by its own rules, and the boundary between them."""
+    _check_chain(kinds, who)
+    structs = (_FIRST[kinds[0]][1], _last_struct(kinds[1]))
+    for i, (layer, struct) in enumerate(zip(layers, structs, strict=True)):
+        _check_struct(layer, struct, kinds[i], f"{who}: layer_params[{i}]")
+    first = _FIRST[kinds[0]][0](layers[0], filter_params, f"{who}: layer_params[0]")
+    last: LastLayer
+    if kinds[1] in _NORMALIZATIONS:
+        last = Normalization(layers[1], filter_params, f"{who}: layer_params[1]", kinds[1])
+    else:
+        last = Quantization(layers[1], filter_params, f"{who}: layer_params[1]")
+    _check_boundary(first, last, who)
+    return first, last
+
+
+def _name(kind: int) -> str:
+    return BNNSFilterType(kind).name
+
+
+def _check_chain(kinds: list[int], who: str) -> None:
+    for i, kind in enumerate(kinds):
+        if kind not in set(BNNSFilterType):
+            raise Problem(f"{who}: filter_type[{i}] is {kind}, which is no BNNSFilterType. Supported are {SUPPORTED}.")
+    lasts = _NORMALIZATIONS
+    if kinds and kinds[0] != BNNSFilterType.BNNSArithmetic:
+        lasts += (BNNSFilterType.BNNSQuantization,)
+    if len(kinds) != 2 or kinds[0] not in _FIRST or kinds[1] not in lasts:
+        chain = " -> ".join(_name(kind) for kind in kinds) or "of no layers"
+        raise Problem(f"{who}: the chain {chain} is not supported. Supported are {SUPPORTED}.", unsupported=True)
+
+
+def _last_struct(kind: int) -> type[Any]:
+    return BNNSLayerParametersNormalization if kind in _NORMALIZATIONS else BNNSLayerParametersQuantization
+
+
+def _check_struct(layer: Any, struct: type[Any], kind: int, who: str) -> None:
+    if layer is None:
+        raise Problem(f"{who} is NULL. Pass the {struct.__name__} that belongs to {_name(kind)}.")
+    if not isinstance(layer, struct):
+        raise TypeError(f"{who} must be a {struct.__name__}, not {type(layer).__name__}.")
+
+
+def _check_boundary(first: FirstLayer, last: LastLayer, who: str) -> None:
+    """What the first layer writes must be what the second reads: sizes, strides and type."""
+    out, into = first.output.view, last.input.view
+    if _memory_form(out) != _memory_form(into):
+        name = "arithmetic_function_fields.out" if isinstance(first, Arithmetic) else "o_desc"
+        raise Problem(
+            f"{who}: layer_params[0].{name} is {describe(out)} with steps {out.steps}, but layer_params[1].i_desc is "
+            f"{describe(into)} with steps {into.steps}. What one layer writes is what the next reads: make both "
+            "descriptors equal in size, stride and data_type."
+        )
+    if isinstance(first, Arithmetic) and not first.out_batched:
+        raise Problem(
+            f"{who}: layer_params[0].arithmetic_function_fields.out_type is not BNNSSample, but a normalization works on a "
+            "batch of samples. Use BNNSSample."
+        )
+
+
+def _memory_form(view: View) -> tuple[Any, ...]:
+    return view.element.code, view.size, view.steps, view.memory_axes

@@ -1,0 +1,63 @@
+"""Filters that move elements without computing: forward they work on what is stored, whatever its type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import engines
+from ..descriptors import View, describe
+from ..engines.reference.activation import IDENTITY, Activation
+from ..errors import Problem
+from ._base import UnaryFilter, X, Y
+from ._tensors import Bound
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+def require_same_type(x: View, y: View, who: str, verb: str) -> None:
+    """Elements that are moved keep their type."""
+    if (x.element, x.scale, x.bias) != (y.element, y.scale, y.bias):
+        raise Problem(
+            f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. {verb} moves elements as they are stored: give both "
+            "the same data_type, data_scale and data_bias.",
+            kind=TypeError,
+        )
+
+
+class MovingFilter(UnaryFilter):
+    """Every output element is a copy of an input element, or a constant."""
+
+    activation = IDENTITY
+    fused_function = 0
+
+    def make_item_plan(self, item_bytes: int) -> _core.Plan:
+        """The plan for elements of this many bytes; those of 4 bytes are floats."""
+        raise NotImplementedError
+
+    def make_plan(self, f: Activation) -> _core.Plan:
+        return self.make_item_plan(4)
+
+    def move(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """The forward pass of the reference engine on stored elements of any type."""
+        raise NotImplementedError
+
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
+        return self.move(x)
+
+    def run_forward(self, x: Bound, y: Bound) -> None:
+        stored = x.read_raw()
+        if not engines.is_native():
+            y.write_raw(self.move(stored))
+            return
+        target = None if y.overlaps(x) else y.direct_raw()
+        result = np.empty((x.batch, *self.output.shape), stored.dtype) if target is None else target
+        plan = self.plan if stored.itemsize == 4 else self.make_item_plan(stored.itemsize)
+        self._run_plan(plan, False, x.batch, {X: stored, Y: result})
+        if target is None:
+            y.write_raw(result)

@@ -1,0 +1,460 @@
+"""Multihead attention: every target position reads a weighted mean of the source positions, once per head.
+
+    Qh = Q Wq[:,:,h] + pq[:,h]
+    Kt = [K Wk[:,:,h] + pk[:,h]; bk[:,h]; 0]      Vt = [V Wv[:,:,h] + pv[:,h]; bv[:,h]; 0]
+    R  = Qh Kt^T / sqrt(K) + X,  -infinity where the key is masked
+    P  = softmax of the rows of R,  Pd = dropout(P)
+    output = concat_h(Pd Vt) Wo + po
+
+The gradients are on the docs page and in engines/reference/attention.py.
+
+Shapes of one sample: Q, output (T, D); K, V (S, D); Wq, Wk (D, K, H); Wv (D, V, H); Wo (H*V, D); pq, pk, bk (K, H); pv,
+bv (V, H); po (D); key mask (S); X (T, S), (H, T, S) or (N, H, T, S). Inside, parameters are (H, K, D), (H*V, D), (H, K).
+
+The cache holds Qh, Kt, Vt, the concatenated heads and one log-sum per row; it grows with T and S, not with T*S.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import compat, engines
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention
+from ..descriptors import FLOAT32, View
+from ..engines.native import attention as native
+from ..engines.reference import attention as reference
+from ..engines.reference.random_numbers import Stream, uniform
+from ..errors import Problem
+from ._attention_fast import prepare
+from ._attention_gradients import ARGUMENTS, TARGETS, bind_output_gradient, bind_results, leaders_of, result_name
+from ._attention_masks import Masks, bind_masks
+from ._attention_memory import (
+    NATIVE,
+    NO_DRAW,
+    REFERENCE,
+    Cache,
+    block,
+    cache_floats,
+    opened,
+    size_pointer,
+    stated_size,
+)
+from ._attention_run import NativeCall, slot_of
+from ._attention_shapes import FIELDS, PARAMETERS, describe_tensors, field, letter_sizes
+from ._base import Filter
+from ._tensors import Bound, Caller, Operand, Parameter, check_count
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+_tokens = itertools.count(int.from_bytes(os.urandom(7), "little") | 1)
+
+# What the gradients of a call need beyond the cache.
+_NEEDS_INPUT = {"dwq": "q", "dwk": "k", "dwv": "v"}
+
+
+class MultiheadAttention(Filter):
+    """A multihead attention filter."""
+
+    family = "multihead attention"
+    apply_call = "BNNSApplyMultiheadAttention"
+    backward_call = "BNNSApplyMultiheadAttentionBackward"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersMultiheadAttention,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerMultiheadAttention",
+    ) -> None:
+        super().__init__(filter_params, who)
+        self.held: dict[str, Parameter] = {}
+        self.fast_backward_cached: Any = self.fast_backward
+        tensors, self.sizes = describe_tensors(p, who)
+        self.operands = {name: Operand(tensors[name].view, tensors[name].order) for name in ("q", "k", "v", "o")}
+        with np.errstate(over="ignore"):
+            rate = float(np.float32(p.dropout))
+        self.options = reference.Options(
+            zero_row=self.sizes.zero_row,
+            dropout=rate if 0.0 < rate < 1.0 else 0.0,
+            masked_rows_are_zero=compat.switches.attention_masked_rows_are_zero,
+        )
+        self.seed = int(p.seed)
+        self.strict = compat.switches.attention_strict_cache
+        for name in PARAMETERS:
+            if name in tensors:
+                self.held[name] = self._hold(p, name, tensors[name].view, tensors[name].order, who)
+        self.token = next(_tokens) % 2**63
+        self.draws = 0  # forward calls with dropout so far
+        self.cache_floats = cache_floats(self.sizes)
+        self.plan: _core.Plan | None = None
+        self.letters = letter_sizes(self.sizes)
+        prepare(self)
+
+    def _hold(
+        self, p: BNNSLayerParametersMultiheadAttention, name: str, view: View, order: tuple[int, ...], who: str
+    ) -> Parameter:
+        projection, member = FIELDS[name]
+        holder = getattr(p, projection)
+        descriptor = getattr(holder, member) if member else holder
+        return Parameter(
+            view, order, f"{who}: {field(name)}.data", descriptor.data, client_pointer=self.client_pointer,
+            memory=self.memory,
+        )  # fmt: skip
+
+    def parameters(self) -> list[Parameter]:
+        return list(self.held.values())
+
+    def destroy(self) -> None:
+        super().destroy()
+        self.fast_backward_cached = self.fast_backward
+
+    # Sizes of cache and workspace.
+
+    def cache_bytes(self, batch: int) -> int:
+        """Bytes of a cache for this many samples."""
+        return max(1, batch) * self.cache_floats * 4
+
+    def workspace_bytes(self, batch: int, *, backward: bool, cached: bool) -> int:
+        """Bytes of a workspace for this many samples, with or without a cache."""
+        if self.plan is not None:
+            return int(self.plan.workspace_bytes(backward, max(1, batch), cached))
+        kept = 0 if cached else self.sizes.linear_cache_elements(max(1, batch))
+        return 64 + 4 * (kept + (self.sizes.projection_elements(max(1, batch)) if backward else 0))
+
+    # Arguments of both calls.
+
+    def _bind_workspace(
+        self, caller: Caller, size: Any, workspace: Any, batch: int, *, backward: bool, cached: bool
+    ) -> Any:
+        if workspace is None:
+            return None
+        needed = self.workspace_bytes(batch, backward=backward, cached=cached)
+        stated = None if size is None else int(size.value)
+        work = block(workspace, stated, needed, caller("workspace"), "workspace_size", written=True)
+        return work if work.nbytes is not None else replace(work, nbytes=needed)
+
+    def _random_factor(self, batch: int, draw: int) -> NDArray[np.bool_] | None:
+        """The mask `keep` of the reference engine; ``None`` without dropout."""
+        if not self.options.dropout or draw == NO_DRAW:
+            return None
+        shape = (batch, self.sizes.heads, self.sizes.target, self.sizes.source_rows)
+        numbers = uniform(Stream(self.seed, draw), self.sizes.probability_elements(batch))
+        return np.asarray(numbers >= self.options.dropout).reshape(shape)
+
+    def _options(self, draw: int) -> reference.Options:
+        if draw == NO_DRAW:
+            return reference.Options(self.options.zero_row, 0.0, self.options.masked_rows_are_zero)
+        return self.options
+
+    def parameters64(self) -> reference.Parameters:
+        """The parameters as the reference engine takes them."""
+        return reference.Parameters(**{name: _logical(name, held.read(np.float64)) for name, held in self.held.items()})
+
+    def forward64(self, inputs: Sequence[NDArray[Any]], parameters: dict[str, NDArray[Any]], draw: int) -> NDArray[Any]:
+        """The output for canonical parameters in float64, with the dropout of one draw and no masks."""
+        q, k, v = inputs
+        logical = reference.Parameters(**{name: _logical(name, values) for name, values in parameters.items()})
+        keep = self._random_factor(len(q), draw)
+        return reference.forward(q, k, v, logical, self._options(draw), keep=keep)[0]
+
+    # Forward.
+
+    def apply_attention(
+        self, caller: Caller, batch: Any, query: Any, query_stride: Any, key: Any, key_stride: Any, key_mask: Any,
+        key_mask_stride: Any, value: Any, value_stride: Any, output: Any, output_stride: Any, add_to_attention: Any,
+        backprop_cache_size: Any, backprop_cache: Any, workspace_size: Any, workspace: Any, *, drops: bool = True,
+    ) -> None:  # fmt: skip
+        """Run forward, or answer a question for sizes. With ``drops`` off, dropout is left out."""
+        self.require_alive(caller)
+        batch = check_count(batch, caller("batch_size"))
+        cache_size = size_pointer(backprop_cache_size, caller("backprop_cache_size"))
+        work_size = size_pointer(workspace_size, caller("workspace_size"))
+        asks_cache = cache_size is not None and backprop_cache is None
+        asks_work = work_size is not None and workspace is None
+        if asks_cache or asks_work:
+            if asks_cache:
+                cache_size.value = self.cache_bytes(batch)
+            if asks_work:
+                cached = asks_cache or backprop_cache is not None
+                work_size.value = self.workspace_bytes(batch, backward=False, cached=cached)
+            return
+        q = self.operands["q"].bind(caller("query"), query, batch, query_stride)
+        k = self.operands["k"].bind(caller("key"), key, batch, key_stride)
+        v = self.operands["v"].bind(caller("value"), value, batch, value_stride)
+        y = self.operands["o"].bind(caller("output"), output, batch, output_stride, output=True)
+        masks = bind_masks(caller, self.letters, batch, key_mask, key_mask_stride, add_to_attention)
+        cache = None
+        if backprop_cache is not None:
+            stated = None if cache_size is None else int(cache_size.value)
+            memory = block(
+                backprop_cache, stated, self.cache_bytes(batch), caller("backprop_cache"), "backprop_cache_size",
+                written=True,
+            )  # fmt: skip
+            cache = Cache(memory, batch, self.cache_floats)
+        work = self._bind_workspace(caller, work_size, workspace, batch, backward=False, cached=cache is not None)
+        self._refuse_shared_memory(caller, cache, work, {"output": y}, {"query": q, "key": k, "value": v}, masks)
+        draw = NO_DRAW
+        if self.options.dropout and drops:
+            draw = self.draws
+            self.draws += 1
+        if cache is not None:
+            cache = Cache(cache.buffer, batch, cache.floats, NATIVE if engines.is_native() else REFERENCE, draw)
+        if batch == 0:
+            if cache is not None:
+                cache.write_header(self.token)
+        elif engines.is_native():
+            self._forward_native(batch, {"q": q, "k": k, "v": v}, y, masks, cache, work, draw)
+        else:
+            self._forward_reference(batch, {"q": q, "k": k, "v": v}, y, masks, cache, draw)
+
+    def _forward_native(
+        self, batch: int, inputs: dict[str, Bound], y: Bound, masks: Masks, cache: Cache | None, work: Any, draw: int
+    ) -> None:
+        call = NativeCall(self, batch, masks, draw)
+        for slot, name in enumerate("qkv"):
+            call.tensor(slot, inputs[name].read(np.float32))
+        call.parameters()
+        unsafe = any(y.overlaps(x) for x in (*inputs.values(), *masks.bounds)) or self._touches_parameters(y)
+        result = None if unsafe else y.direct()
+        target = np.empty((batch, *y.shape), np.float32) if result is None else result
+        call.tensor(native.OUTPUT, target)
+        call.workspace(work)
+        staged = call.cache(cache)
+        call.run(backward=False)
+        if result is None:
+            y.write(target)
+        if cache is not None:
+            if staged is not None:
+                cache.bytes(writable=True)[...] = staged.view(np.uint8)
+            cache.write_header(self.token)
+
+    def _forward_reference(
+        self, batch: int, inputs: dict[str, Bound], y: Bound, masks: Masks, cache: Cache | None, draw: int
+    ) -> None:
+        q, k, v = (inputs[name].read(np.float64) for name in "qkv")
+        if cache is not None:  # before the output is written, which may lie where an input does
+            copies = np.concatenate([x.reshape(-1) for x in (q, k, v)])
+            cache.floats_at(copies.size, writable=True)[...] = copies
+            cache.write_header(self.token)
+        key_mask = None if masks.key_mask is None else masks.key_mask != 0
+        result, _ = reference.forward(
+            q, k, v, self.parameters64(), self._options(draw), key_mask, masks.added64(),
+            self._random_factor(batch, draw),
+        )  # fmt: skip
+        y.write(result)
+
+    # Backward.
+
+    def apply_backward_attention(
+        self, caller: Caller, batch: Any, query: Any, query_stride: Any, query_param_delta: Any, key: Any,
+        key_stride: Any, key_mask: Any, key_mask_stride: Any, key_param_delta: Any, value: Any, value_stride: Any,
+        value_param_delta: Any, add_to_attention: Any, key_attn_bias_delta: Any, value_attn_bias_delta: Any,
+        output: Any, output_stride: Any, output_param_delta: Any, backprop_cache_size: Any, backprop_cache: Any,
+        workspace_size: Any, workspace: Any,
+    ) -> None:  # fmt: skip
+        self.require_alive(caller)
+        batch = check_count(batch, caller("batch_size"))
+        cache_size = stated_size(backprop_cache_size, caller("backprop_cache_size"))
+        work_size = size_pointer(workspace_size, caller("workspace_size"))
+        has_cache = backprop_cache is not None and cache_size > 0
+        if work_size is not None and workspace is None:
+            work_size.value = self.workspace_bytes(batch, backward=True, cached=has_cache)
+            return
+        self._check_training(caller)
+        self._check_strict(caller, has_cache, workspace)
+        dout = bind_output_gradient(self, caller, output_param_delta, batch)
+        results = bind_results(
+            self, caller, batch,
+            {"q": query_param_delta, "k": key_param_delta, "v": value_param_delta, "o": output_param_delta},
+            {"bk": key_attn_bias_delta, "bv": value_attn_bias_delta},
+        )  # fmt: skip
+        inputs: dict[str, Bound] = {}
+        for name, data, stride in (("q", query, query_stride), ("k", key, key_stride), ("v", value, value_stride)):
+            check_count(stride, caller(f"{ARGUMENTS[name]}_stride"))
+            if data is not None:
+                inputs[name] = self.operands[name].bind(caller(ARGUMENTS[name]), data, batch, stride)
+        check_count(output_stride, caller("output_stride"))
+        if output is not None:
+            self.operands["o"].bind(caller("output"), output, batch, output_stride)
+        masks = bind_masks(caller, self.letters, batch, key_mask, key_mask_stride, add_to_attention)
+        cache = None
+        if has_cache:
+            who = caller("backprop_cache")
+            memory = block(
+                backprop_cache, cache_size, self.cache_bytes(batch), who, "backprop_cache_size", written=False
+            )
+            cache = opened(memory, self.token, batch, self.cache_floats, who)
+        work = self._bind_workspace(caller, work_size, workspace, batch, backward=True, cached=has_cache)
+        self._check_inputs(caller, inputs, cache, set(results))
+        named = {result_name(name): bound for name, bound in results.items()}
+        sources = {ARGUMENTS[name]: bound for name, bound in inputs.items()} | {"output_param_delta.target_desc": dout}
+        self._refuse_shared_memory(caller, cache, work, named, sources, masks)
+        leaders = leaders_of(caller, results)
+        if batch == 0:
+            for name in results.keys() - set(TARGETS):
+                results[name].write(np.zeros((1, *results[name].shape), np.float32))
+        elif results and engines.is_native():
+            self._backward_native(batch, inputs, dout, results, leaders, masks, cache, work)
+        elif results:
+            self._backward_reference(batch, inputs, dout, results, leaders, masks, cache)
+
+    def _check_training(self, caller: Caller) -> None:
+        views = {f"{name} target": operand.view for name, operand in self.operands.items()}
+        views |= {field(name): held.view for name, held in self.held.items()}
+        for name, view in views.items():
+            if view.element is not FLOAT32:
+                raise Problem(
+                    f"{caller.function}: the filter's {name} is {view.element.name}, but training works on Float32 only. "
+                    "Create the filter with Float32 descriptors.",
+                    kind=TypeError,
+                )
+
+    def _check_strict(self, caller: Caller, has_cache: bool, workspace: Any) -> None:
+        if self.strict and not has_cache:
+            raise Problem(
+                f"{caller('backprop_cache')} is NULL or its size 0, which fails on macOS 15, and the filter was created "
+                "with compat.switches.attention_strict_cache. Pass the cache of the forward call."
+            )
+        if self.strict and workspace is not None:
+            raise Problem(
+                f"{caller('workspace')} is given, which fails on macOS 15, and the filter was created with "
+                "compat.switches.attention_strict_cache. Pass NULL."
+            )
+
+    def _check_inputs(self, caller: Caller, inputs: dict[str, Bound], cache: Cache | None, wanted: set[str]) -> None:
+        """Refuse a call that lacks what its gradients are computed from."""
+        for gradient, name in _NEEDS_INPUT.items():
+            if gradient in wanted and name not in inputs and (cache is None or cache.engine == NATIVE):
+                raise Problem(
+                    f"{caller(ARGUMENTS[name])} is NULL, but {result_name(gradient)} needs it. Pass the input of "
+                    "the forward call, or NULL for that gradient."
+                )
+        missing = [ARGUMENTS[name] for name in "qkv" if name not in inputs]
+        if not wanted - {"dpo"} or (cache is not None and (cache.engine == REFERENCE or engines.is_native())):
+            return
+        if cache is not None and missing:
+            raise Problem(
+                f"{caller('backprop_cache')} was filled by the native engine, and the reference engine computes from the "
+                f"inputs, but {' and '.join(missing)} is NULL. Pass the inputs of the forward call."
+            )
+        if cache is None and missing:
+            raise Problem(
+                f"{caller(missing[0])} is NULL, and without a cache the forward pass has to be computed again. Pass query, "
+                "key and value, or the cache of the forward call."
+            )
+        if cache is None and self.options.dropout:
+            raise Problem(
+                f"{caller('backprop_cache')} is NULL, but the filter has dropout {self.options.dropout:g}, and which "
+                "probabilities the forward call dropped is noted in its cache. Pass that cache."
+            )
+
+    def _refuse_shared_memory(
+        self, caller: Caller, cache: Cache | None, work: Any, results: dict[str, Bound], sources: dict[str, Bound],
+        masks: Masks,
+    ) -> None:  # fmt: skip
+        """Cache and workspace are the call's own: nothing else may lie in them."""
+        blocks = {}
+        if cache is not None:
+            blocks["backprop_cache"] = cache.memory
+        if work is not None:
+            blocks["workspace"] = (work.address, work.nbytes)
+        tensors = results | sources | masks.named
+        for name, memory in blocks.items():
+            for other, bound in tensors.items():
+                if bound.touches(memory):
+                    raise Problem(f"{caller(name)} and {other} share memory. Give each its own buffer.")
+            for held_name, held in self.held.items():
+                address, nbytes = held.memory
+                if memory[0] < address + nbytes and address < memory[0] + memory[1]:
+                    raise Problem(f"{caller(name)} and {field(held_name)} share memory. Give each its own buffer.")
+        if len(blocks) == 2:
+            (a, a_bytes), (b, b_bytes) = blocks.values()
+            if a < b + b_bytes and b < a + a_bytes:
+                raise Problem(f"{caller('backprop_cache')} and workspace share memory. Give each its own buffer.")
+
+    def _touches_parameters(self, result: Bound) -> bool:
+        return any(result.touches(held.memory) for held in self.held.values())
+
+    def _inputs_of(self, inputs: dict[str, Bound], cache: Cache | None, dtype: Any) -> dict[str, NDArray[Any]]:
+        """Q, K and V from the arguments, else from the copies that the reference engine leaves in a cache."""
+        arrays = {name: bound.read(dtype) for name, bound in inputs.items()}
+        if cache is None or cache.engine != REFERENCE:
+            return arrays
+        shapes = {name: (cache.batch, *self.operands[name].shape) for name in "qkv"}
+        counts = [int(np.prod(shape)) for shape in shapes.values()]
+        copies = np.split(cache.floats_at(sum(counts)), np.cumsum(counts)[:-1])
+        for (name, shape), copy in zip(shapes.items(), copies, strict=True):
+            arrays.setdefault(name, np.array(copy, dtype).reshape(shape))
+        return arrays
+
+    def _backward_native(
+        self, batch: int, inputs: dict[str, Bound], dout: Bound, results: dict[str, Bound], leaders: dict[str, str],
+        masks: Masks, cache: Cache | None, work: Any,
+    ) -> None:  # fmt: skip
+        call = NativeCall(self, batch, masks, NO_DRAW if cache is None else cache.draw)
+        for name, array in self._inputs_of(inputs, cache, np.float32).items():
+            call.tensor("qkv".index(name), array)
+        call.parameters()
+        call.tensor(native.OUTPUT_GRADIENT, dout.read(np.float32))
+        call.cache(cache if cache is not None and cache.engine == NATIVE else None)
+        needed = self.workspace_bytes(batch, backward=True, cached=cache is not None and cache.engine == NATIVE)
+        if work is not None and work.nbytes >= needed:
+            call.workspace(work)
+        sources = (*inputs.values(), dout, *masks.bounds)
+        staged: dict[str, NDArray[Any]] = {}
+        for name, result in results.items():
+            slot = slot_of(name)
+            if leaders[name] != name:
+                call.same(slot, slot_of(leaders[name]))
+                continue
+            unsafe = any(result.overlaps(source) for source in sources) or self._touches_parameters(result)
+            target = None if unsafe else result.direct()
+            if target is None:
+                staged[name] = target = np.empty((result.batch, *result.shape), np.float32)
+            elif result.accumulate:
+                call.accumulate |= 1 << slot
+            call.tensor(slot, target)
+        call.run(backward=True)
+        for name, numbers in staged.items():
+            results[name].write(numbers)
+
+    def _backward_reference(
+        self, batch: int, inputs: dict[str, Bound], dout: Bound, results: dict[str, Bound], leaders: dict[str, str],
+        masks: Masks, cache: Cache | None,
+    ) -> None:  # fmt: skip
+        arrays = self._inputs_of(inputs, cache, np.float64)
+        do, wanted = dout.read(np.float64), set(results)
+        if wanted == {"dpo"}:
+            gradients = {"dpo": do.sum(axis=(0, 1))}
+        else:
+            draw = NO_DRAW if cache is None else cache.draw
+            q, k, v = (arrays[name] for name in "qkv")
+            parameters = self.parameters64()
+            key_mask = None if masks.key_mask is None else masks.key_mask != 0
+            _, kept = reference.forward(
+                q, k, v, parameters, self._options(draw), key_mask, masks.added64(), self._random_factor(batch, draw)
+            )
+            gradients = reference.backward(q, k, v, parameters, kept, do, wanted)
+        sums: dict[str, NDArray[Any]] = {}
+        for name in results:
+            numbers = gradients[name] if name in TARGETS else _canonical(name[1:], gradients[name])[None]
+            leader = leaders[name]
+            sums[leader] = sums[leader] + numbers if leader in sums else numbers
+        for name, numbers in sums.items():
+            results[name].write(numbers)
+
+
+def _logical(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Canonical (H, K, D) or (H, K) to the reference engine's (D, K, H) or (K, H), and back."""
+    return values if name in ("wo", "po") else values.T
+
+
+_canonical = _logical  # transposing twice changes nothing

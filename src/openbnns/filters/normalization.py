@@ -1,0 +1,536 @@
+"""Normalization: xhat = (x - mean) / sqrt(variance + epsilon), z = gamma*xhat + beta, y = f(z).
+
+    batch     statistics of all samples and pixels of a channel               beta, gamma (C)
+    instance  of all pixels of a channel of one sample                        beta, gamma (C)
+    layer     of C, H, W (axis 0), H, W (axis 1) or W (axis 2) of one sample  beta, gamma like a sample, or 1 on some axes
+    group     of all pixels of C / groups channels of one sample              beta, gamma (C)
+
+    moving = momentum*moving + (1 - momentum)*current          batch and instance, in training
+
+    dz = dy f'(y)        dbeta = sum dz        dgamma = sum dz*xhat        g = gamma*dz
+    dx = (g - mean(g) - xhat*mean(g*xhat)) / sqrt(variance + epsilon),  means over the set of the statistics
+
+Shapes: x, y (N, C, H, W) or (N, C). The backward call has no x: a training forward keeps a copy of it (N*C*H*W floats)
+and its statistics, until the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import buffers, compat, descriptors, engines
+from ..capi.enums import BNNSDataLayout, BNNSFilterType
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
+from ..descriptors import BFLOAT16, FLOAT32, LAYOUTS, View, describe
+from ..engines.native import normalization as native
+from ..engines.reference import normalization as reference
+from ..engines.reference.activation import ELEMENTWISE, Function
+from ..engines.reference.normalization import Kind, Moving
+from ..errors import Problem
+from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
+from ._base import DB, DW, DX, DY, B, Filter, W, X, Y, declined, fast_argument, refuse_colliding_outputs
+from ._tensors import Bound, Caller, Operand, Parameter, check_count
+
+if TYPE_CHECKING:
+    from .. import _core
+
+# Slots of a plan beyond those of one-input filters: core/kernels/kernels.h.
+MOVING_MEAN, MOVING_VARIANCE = 8, 9
+
+_DELTAS = (FLOAT32, BFLOAT16)
+"""Element types that normalizations train on."""
+
+
+class Normalization(Filter):
+    """A normalization filter; `settings` are its kind and numbers."""
+
+    family = "normalization"
+    apply_call = "BNNSNormalizationFilterApplyBatch"
+    backward_call = "BNNSNormalizationFilterApplyBackwardBatch"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersNormalization,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerNormalization",
+        kind: Any = BNNSFilterType.BNNSBatchNorm,
+    ) -> None:
+        self.beta: Parameter | None = None
+        self.gamma: Parameter | None = None
+        self.moving_mean: Parameter | None = None
+        self.moving_variance: Parameter | None = None
+        self.fast_training: Any = declined
+        self.fast_inference: Any = declined
+        self._state: reference.State | None = None  # of a training forward on the reference engine
+        self.plan: _core.Plan | None = None
+        super().__init__(filter_params, who)
+        self.kind = _check_kind(kind, who)
+        x, y = _resolve_sample(p.i_desc, f"{who}: i_desc"), _resolve_sample(p.o_desc, f"{who}: o_desc")
+        if x.layout.rank != y.layout.rank or x.size != y.size:
+            raise Problem(
+                f"{who}: i_desc is {describe(x)} and o_desc {describe(y)}. Normalization keeps the dimensions: make them equal."
+            )
+        self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
+        self.settings = self._resolve_settings(p, who)
+        self.fused_function = int(p.activation.function)
+        self.activation = resolve_fused(p.activation, who)
+        if self.activation.function not in ELEMENTWISE:
+            raise Problem(
+                f"{who}: activation.function is {function_name(self.fused_function)}, but the activation of a normalization "
+                "is elementwise. Use a separate activation filter, or an elementwise function.",
+                unsupported=True,
+            )
+        self.beta = self._resolve_parameter(p.beta_desc, f"{who}: beta_desc")
+        self.gamma = self._resolve_parameter(p.gamma_desc, f"{who}: gamma_desc")
+        if self.has_moving:
+            self.moving_mean = self._resolve_moving(p.moving_mean_desc, f"{who}: moving_mean_desc")
+            self.moving_variance = self._resolve_moving(p.moving_variance_desc, f"{who}: moving_variance_desc")
+            self._refuse_shared_moving(who)
+        self._prepare()
+
+    # Creation.
+
+    @property
+    def channels(self) -> int:
+        return self.input.shape[0]
+
+    @property
+    def image(self) -> tuple[int, int, int]:
+        """The sample as (C, H, W); a vector is channels of one pixel."""
+        shape = self.input.shape
+        return (shape[0], shape[1], shape[2]) if len(shape) == 3 else (shape[0], 1, 1)
+
+    @property
+    def has_moving(self) -> bool:
+        return self.kind in (Kind.BATCH, Kind.INSTANCE)
+
+    def _resolve_settings(self, p: BNNSLayerParametersNormalization, who: str) -> reference.Normalization:
+        epsilon, momentum = as_float32(p.epsilon), as_float32(p.momentum)
+        if not (epsilon >= 0.0 and math.isfinite(epsilon)):
+            raise Problem(
+                f"{who}: epsilon is {epsilon:g}. It is added to the variance: use 0 or a small positive number."
+            )
+        if self.has_moving and not 0.0 <= momentum <= 1.0:
+            raise Problem(
+                f"{who}: momentum is {momentum:g}. It weighs the moving statistics: use a number from 0 to 1."
+            )
+        axis, groups = 0, 1
+        if self.kind == Kind.LAYER:
+            if p.normalization_axis not in (0, 1, 2):
+                raise Problem(
+                    f"{who}: normalization_axis is {p.normalization_axis}. Use 0 (statistics over C, H and W), 1 (over H "
+                    "and W) or 2 (over W)."
+                )
+            axis = int(p.normalization_axis) if len(self.input.shape) == 3 else 0
+        if self.kind == Kind.GROUP:
+            groups = int(p.num_groups)
+            if groups < 1 or self.channels % groups:
+                raise Problem(
+                    f"{who}: num_groups is {groups}, but the {self.channels} channels have to form groups of equal size. "
+                    f"Use a divisor of {self.channels}."
+                )
+        return reference.Normalization(
+            self.kind, epsilon, momentum, axis, groups, torch_moving=compat.switches.moving_statistics_torch
+        )
+
+    def _resolve_parameter(self, descriptor: Any, who: str) -> Parameter | None:
+        """beta or gamma; ``None`` if its data is NULL."""
+        if descriptor.data is None:
+            return None
+        view = descriptors.resolve(descriptor, who)
+        if self.kind == Kind.LAYER:
+            self._check_spread(view, who)
+        else:
+            self._check_per_channel(view, who)
+        return Parameter(
+            view,
+            view.memory_axes,
+            f"{who}.data",
+            descriptor.data,
+            client_pointer=self.client_pointer,
+            memory=self.memory,
+        )
+
+    def _check_spread(self, view: View, who: str) -> None:
+        """beta and gamma of a layer normalization have the dimensions of a sample, or 1 on some axes."""
+        sample = self.input.shape
+        given = (1,) * (len(sample) - len(view.shape)) + view.shape
+        if len(given) != len(sample) or any(g not in (1, s) for g, s in zip(given, sample, strict=True)):
+            raise Problem(
+                f"{who} is {describe(view)}, but one sample is {describe(self.input.view)}. beta and gamma of a layer "
+                "normalization have the dimensions of a sample, or 1 on the axes along which they are constant."
+            )
+
+    def _check_per_channel(self, view: View, who: str) -> None:
+        one_each = view.layout.rank == 1 or (view.layout.name == "ImageCHW" and view.size[:2] == (1, 1))
+        if not one_each or view.count != self.channels:
+            raise Problem(
+                f"{who} is {describe(view)}, but there is one value for each of the {self.channels} channels. Describe a "
+                f"Vector of size {self.channels}."
+            )
+
+    def _resolve_moving(self, descriptor: Any, who: str) -> Parameter | None:
+        """Moving statistics stay in the caller's memory, with or without BNNSFlagsUseClientPtr: they are results too."""
+        if descriptor.data is None:
+            return None
+        view = descriptors.resolve(descriptor, who)
+        self._check_per_channel(view, who)
+        if view.element is not FLOAT32:
+            raise Problem(
+                f"{who}.data_type is {view.element.name}, but moving statistics are Float32. Use BNNSDataTypeFloat32.",
+                kind=TypeError,
+            )
+        if view.overlapping:
+            raise Problem(
+                f"{who}: strides {view.steps} make elements share memory. Use larger strides, or 0 for packed."
+            )
+        return Parameter(
+            view, view.memory_axes, f"{who}.data", descriptor.data, client_pointer=True, memory=self.memory
+        )
+
+    def _refuse_shared_moving(self, who: str) -> None:
+        if self.moving_mean is None or self.moving_variance is None:
+            return
+        address, nbytes = self.moving_variance.memory
+        mean = self.moving_mean.bound
+        if mean is not None and mean.touches((address, nbytes)):
+            raise Problem(
+                f"{who}: moving_mean_desc and moving_variance_desc share memory, so one would overwrite the other. Give "
+                "each its own array."
+            )
+
+    def parameters(self) -> list[Parameter]:
+        held = (self.beta, self.gamma, self.moving_mean, self.moving_variance)
+        return [parameter for parameter in held if parameter is not None]
+
+    def destroy(self) -> None:
+        super().destroy()
+        self.fast_training = self.fast_inference = declined
+        self._state = None
+
+    # Native set-up.
+
+    @property
+    def slope_from_input(self) -> bool:
+        """Whether the derivative of the activation has to come from z."""
+        return not output_determines_slope(self.activation)
+
+    def gradient_form(self, parameter: Parameter | None) -> Operand | Parameter:
+        """What the gradient of beta or gamma looks like; that of an absent one has the usual shape."""
+        if parameter is not None:
+            return parameter
+        if self.kind == Kind.LAYER:
+            view = self.input.view
+            return Operand(View(view.layout, FLOAT32, view.size, _packed(view)), self.input.order)
+        vector = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
+        return Operand(View(vector, FLOAT32, (self.channels,), (1,)), (0,))
+
+    def _spread_shape(self, parameter: Parameter | None) -> tuple[int, ...]:
+        if parameter is None or self.kind != Kind.LAYER:
+            return self.image
+        if len(self.input.shape) == 1:
+            return (parameter.view.count, 1, 1)
+        return (1,) * (3 - len(parameter.shape)) + parameter.shape
+
+    def _prepare(self) -> None:
+        core = engines._core
+        if core is None:
+            return
+        self.plan = native.plan(
+            self.settings, self.image, self._spread_shape(self.beta), self._spread_shape(self.gamma), self.activation,
+            self.slope_from_input,
+        )  # fmt: skip
+        fixed = []
+        for slot, parameter in self._slots().items():
+            if parameter.address is None:
+                return
+            fixed.append((slot, parameter.address, parameter.view.count))
+        if not (self.input.fast and self.output.fast):
+            return
+        x = fast_argument(X, self.input, needed_with=1 << Y)
+        y = fast_argument(Y, self.output, output=True, may_equal=1 << X)
+        self.fast_inference = core.FastCall(self.plan, False, [x, y], fixed, self.threads).run
+        if self._moving_is_writable():
+            self.fast_training = core.FastCall(self.plan, False, [x, y], fixed, self.threads, training=True).run
+        if self._trains_fast():
+            self.fast_backward = core.FastCall(self.plan, True, self._backward_arguments(), fixed, self.threads).run
+
+    def _slots(self) -> dict[int, Parameter]:
+        slots = {W: self.gamma, B: self.beta, MOVING_MEAN: self.moving_mean, MOVING_VARIANCE: self.moving_variance}
+        return {slot: parameter for slot, parameter in slots.items() if parameter is not None}
+
+    def _moving_is_writable(self) -> bool:
+        held = (self.moving_mean, self.moving_variance)
+        return all(m is None or (m.bound is not None and m.bound.buffer.writable) for m in held)
+
+    def _trains_fast(self) -> bool:
+        if any(p is not None and p.view.element is not FLOAT32 for p in (self.beta, self.gamma)):
+            return False
+        try:
+            check_trainable(self.activation, "", self.fused_function)
+        except Problem:
+            return False
+        return True
+
+    def _backward_arguments(self) -> list[Any]:
+        gradients = 1 << DX | 1 << DB | 1 << DW
+        needs_output = gradients if self.activation.function != Function.IDENTITY else 0
+        return [
+            fast_argument(DX, self.input, output=True, descriptor=True, may_equal=1 << DY | 1 << Y),
+            fast_argument(Y, self.output, needed_with=needs_output),
+            fast_argument(DY, self.output, descriptor=True, needed_with=gradients),
+            *(
+                fast_argument(slot, self.gradient_form(p), output=True, descriptor=True, strided=False, batched=False)
+                for slot, p in ((DB, self.beta), (DW, self.gamma))
+            ),
+        ]
+
+    # Forward.
+
+    def apply_normalization_batch(
+        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any, training: Any
+    ) -> None:
+        self.require_alive(caller)
+        batch = check_count(batch, caller("batch_size"))
+        if not isinstance(training, (bool, np.bool_, int, np.integer)):
+            raise TypeError(f"{caller('training')} must be a bool, not {type(training).__name__}.")
+        x = self.input.bind(caller("in"), in_, batch, in_stride)
+        y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
+        if training:
+            for name, moving in (
+                ("moving_mean_desc", self.moving_mean),
+                ("moving_variance_desc", self.moving_variance),
+            ):
+                if moving is not None and moving.bound is not None:
+                    buffers.require_writable(moving.bound.buffer, f"{caller.function}: {name}.data of the filter")
+        if batch == 0:
+            if training:
+                self._forget()
+            return
+        if engines.is_native():
+            self._run_forward(x, y, bool(training))
+        else:
+            self._run_forward_reference(x, y, bool(training))
+
+    def _forget(self) -> None:
+        self._state = None
+        if self.plan is not None:
+            self.plan.forget()
+
+    def _run_forward(self, x: Bound, y: Bound, training: bool) -> None:
+        safe = not any(y.touches(p.memory) for p in self.parameters()) and (not y.overlaps(x) or y.same_memory(x))
+        direct = y.direct() if safe else None
+        result = np.empty((x.batch, *self.output.shape), np.float32) if direct is None else direct
+        tensors = {slot: p.read(np.float32) for slot, p in self._slots().items()}
+        staged = {slot: self._slots()[slot] for slot in (MOVING_MEAN, MOVING_VARIANCE) if slot in tensors}
+        for slot in staged:
+            tensors[slot] = np.array(tensors[slot])
+        self._state = None
+        self._run_plan(False, x.batch, {X: x.read(np.float32), Y: result, **tensors}, training=training)
+        if direct is None:
+            y.write(result)
+        for slot, moving in staged.items():
+            if training:
+                _write_moving(moving, tensors[slot])
+
+    def _run_plan(
+        self, backward: bool, batch: int, tensors: dict[int, NDArray[Any]], accumulate: int = 0, training: bool = False
+    ) -> None:
+        places = [
+            (slot, a.ctypes.data, a.strides[0] // a.itemsize if slot in (X, Y, DX, DY) else 0)
+            for slot, a in tensors.items()
+        ]
+        engines._core.run(self.plan, backward, batch, places, accumulate, self.threads, training)
+
+    def _run_forward_reference(self, x: Bound, y: Bound, training: bool) -> None:
+        numbers, (beta, gamma) = x.read(np.float64), self._parameters64()
+        moving = Moving(
+            *(None if m is None else m.read(np.float64).reshape(-1) for m in (self.moving_mean, self.moving_variance))
+        )
+        if not training:
+            y.write(reference.inference_forward(self.settings, numbers, beta, gamma, self.activation, moving))
+            return
+        result, state, moved = reference.training_forward(self.settings, numbers, beta, gamma, self.activation, moving)
+        self._forget()
+        self._state = state
+        y.write(result)
+        for parameter, values in ((self.moving_mean, moved.mean), (self.moving_variance, moved.variance)):
+            if parameter is not None and values is not None:
+                _write_moving(parameter, values)
+
+    def _parameters64(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """beta and gamma as the reference functions take them."""
+
+        def read(parameter: Parameter | None) -> NDArray[Any] | None:
+            return None if parameter is None else self.as_reference(parameter.read(np.float64))
+
+        return read(self.beta), read(self.gamma)
+
+    def as_reference(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values of beta or gamma in the shape that the reference functions take."""
+        return values if self.kind == Kind.LAYER else values.reshape(-1)
+
+    @contextmanager
+    def moving_kept(self) -> Iterator[None]:
+        """Moving statistics are as before at the end of the block."""
+        held = [m for m in (self.moving_mean, self.moving_variance) if m is not None]
+        before = [np.array(m.read(np.float32)) for m in held]
+        try:
+            yield
+        finally:
+            for moving, values in zip(held, before, strict=True):
+                _write_moving(moving, values)
+
+    # Backward.
+
+    def apply_backward_normalization_batch(
+        self, caller: Caller, batch: Any, in_delta: Any, in_delta_stride: Any, out: Any, out_stride: Any, out_delta: Any,
+        out_delta_stride: Any, beta_delta: Any, gamma_delta: Any,
+    ) -> None:  # fmt: skip
+        """Gradients of input, beta and gamma of the latest training forward."""
+        self.require_alive(caller)
+        batch = check_count(batch, caller("batch_size"))
+        self._check_training_types(caller)
+        if out_delta is None:
+            raise Problem(
+                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
+            )
+        dy = self.output.bind_delta(caller("out_delta"), out_delta, batch, out_delta_stride, elements=_DELTAS)
+        y = None if out is None else self.output.bind(caller("out"), out, batch, out_stride)
+        results: dict[str, Bound] = {}
+        if in_delta is not None:
+            results["dx"] = self.input.bind_delta(
+                caller("in_delta"), in_delta, batch, in_delta_stride, output=True, elements=_DELTAS
+            )
+        for name, argument, delta, parameter in (
+            ("dbeta", "beta_delta", beta_delta, self.beta), ("dgamma", "gamma_delta", gamma_delta, self.gamma),
+        ):  # fmt: skip
+            if delta is None:
+                continue
+            form = self.gradient_form(parameter)
+            if isinstance(form, Parameter):
+                results[name] = form.bind_delta(caller(argument), delta, _DELTAS)
+            else:
+                results[name] = form.bind_delta(caller(argument), delta, 1, 0, output=True, elements=_DELTAS)
+        check_trainable(self.activation, caller.function, self.fused_function)
+        if y is None and self.activation.function != Function.IDENTITY:
+            raise Problem(
+                f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
+                "Pass the output of the forward call."
+            )
+        refuse_colliding_outputs(caller, results)
+        if batch == 0:  # sums over no samples
+            for name in results.keys() & {"dbeta", "dgamma"}:
+                results[name].write(np.zeros((1, *results[name].shape), np.float32))
+            return
+        self._require_training_forward(caller, batch)
+        if results:
+            (self._run_backward if engines.is_native() else self._run_backward_reference)(batch, y, dy, results)
+
+    def _check_training_types(self, caller: Caller) -> None:
+        tensors = {"input": self.input, "output": self.output, "beta": self.beta, "gamma": self.gamma}
+        for name, operand in tensors.items():
+            if operand is not None and operand.view.element not in _DELTAS:
+                raise Problem(
+                    f"{caller.function}: the filter's {name} is {operand.view.element.name}, but normalizations train on "
+                    "Float32 or BFloat16. Create the filter with Float32 descriptors.",
+                    kind=TypeError,
+                )
+
+    def _require_training_forward(self, caller: Caller, batch: int) -> None:
+        native_batch = 0 if self.plan is None else self.plan.trained_batch()
+        kept = 0 if self._state is None else len(self._state.xhat)
+        trained, other = (native_batch, kept) if engines.is_native() else (kept, native_batch)
+        if trained == batch:
+            return
+        if trained:
+            raise Problem(
+                f"{caller('batch_size')} is {batch}, but the latest training forward had {trained} sample(s). Backward "
+                "belongs to the training forward of the same batch: pass that batch, or run it forward first."
+            )
+        if other:
+            raise Problem(
+                f"{caller.function}: the latest training forward ran on the other engine, whose statistics are not at hand. "
+                "Run forward and backward on the same engine."
+            )
+        raise Problem(
+            f"{caller.function}: there was no training forward. The gradients need its statistics: call "
+            "BNNSNormalizationFilterApplyBatch with training = true on this batch first."
+        )
+
+    def _run_backward(self, batch: int, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
+        sources = [t for t in (y, dy) if t is not None]
+        held = {slot: p.read(np.float32) for slot, p in self._slots().items() if slot in (W, B)}
+        tensors = {DY: dy.read(np.float32), **held}
+        if y is not None:
+            tensors[Y] = y.read(np.float32)
+        staged: dict[str, NDArray[Any]] = {}
+        accumulate = 0
+        for name, slot in (("dx", DX), ("dbeta", DB), ("dgamma", DW)):
+            result = results.get(name)
+            if result is None:
+                continue
+            in_place = [s for s in sources if not (name == "dx" and result.same_memory(s))]
+            unsafe = any(result.overlaps(s) for s in in_place) or any(
+                result.touches(p.memory) for p in self.parameters()
+            )
+            target = None if unsafe else result.direct()
+            if target is None:
+                staged[name] = target = np.empty((result.batch, *result.shape), np.float32)
+            elif result.accumulate:
+                accumulate |= 1 << slot
+            tensors[slot] = target if name == "dx" else target[0]
+        self._run_plan(True, batch, tensors, accumulate)
+        for name, numbers in staged.items():
+            results[name].write(numbers)
+
+    def _run_backward_reference(self, batch: int, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
+        assert self._state is not None
+        beta, gamma = self._parameters64()
+        gradients = reference.backward(
+            self.settings, self._state, beta, gamma, None if y is None else y.read(np.float64), dy.read(np.float64),
+            self.activation, set(results),
+        )  # fmt: skip
+        for name, result in results.items():
+            result.write(gradients[name] if name == "dx" else np.asarray(gradients[name])[None])
+
+
+def _check_kind(kind: Any, who: str) -> int:
+    number = int(kind)
+    if number not in set(Kind):
+        raise Problem(
+            f"{who}: normType is {number}. Use BNNSBatchNorm (2), BNNSInstanceNorm (3), BNNSLayerNorm (4) or "
+            "BNNSGroupNorm (5)."
+        )
+    return number
+
+
+def _resolve_sample(descriptor: Any, who: str) -> View:
+    """An image stack or a vector."""
+    view = descriptors.resolve(descriptor, who)
+    if view.layout.rank != 1 and view.layout.name != "ImageCHW":
+        raise Problem(
+            f"{who}.layout is {view.layout.name}. Normalizations take ImageCHW with size = (width, height, channels), or "
+            "a Vector of channels: use BNNSDataLayoutImageCHW or BNNSDataLayoutVector."
+        )
+    return view
+
+
+def _packed(view: View) -> tuple[int, ...]:
+    """Steps of the packed tensor of this layout and size."""
+    strides = descriptors.packed_strides(view.layout, view.size, (0,) * view.layout.rank)
+    steps = [0] * view.layout.rank
+    for stride, axis in zip(strides, view.layout.stepped, strict=True):
+        steps[axis] = stride
+    return tuple(steps)
+
+
+def _write_moving(moving: Parameter, values: NDArray[Any]) -> None:
+    if moving.bound is not None:
+        moving.bound.write(values.reshape(1, *moving.shape))

@@ -1,0 +1,92 @@
+"""Padding: ``padding_size[d]`` = (before, after) elements in front of and behind the axis of ``size[d]``.
+
+    Constant    the bits of padding_value                    AB  -> vvABvv
+    Reflect     mirror that leaves the edge out              ABC -> CBABCBA      padding < size
+    Symmetric   mirror that repeats the edge                 ABC -> BAABCCB      padding <= size
+
+Backward: dx(j) = sum of dy over the outputs that are copies of input j. y.size[d] = before + x.size[d] + after.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import descriptors
+from ..capi.enums import BNNSPaddingMode
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPadding
+from ..descriptors import View, describe
+from ..engines.native import padding as native
+from ..engines.reference import padding as reference
+from ..engines.reference.padding import Mode
+from ..errors import Problem
+from ._moving import MovingFilter, require_same_type
+from ._tensors import Operand
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+class Padding(MovingFilter):
+    """A filter that pads every axis of a sample."""
+
+    family = "padding"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersPadding,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerPadding",
+    ) -> None:
+        super().__init__(filter_params, who)
+        self.mode = int(p.padding_mode)
+        if self.mode not in set(Mode):
+            raise Problem(f"{who}: padding_mode is {self.mode}, which is no BNNSPaddingMode (0 to {max(Mode)}).")
+        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        if x.layout.code != y.layout.code:
+            raise Problem(
+                f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
+            )
+        require_same_type(x, y, who, "Padding")
+        pairs = [(int(p.padding_size[d][0]), int(p.padding_size[d][1])) for d in range(x.layout.rank)]
+        self._check_sizes(x, y, pairs, who)
+        self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
+        self.widths = [pairs[d] for d in x.memory_axes]
+        self.value = int(p.padding_value) & ((1 << min(x.element.bits, 32)) - 1)
+        self.prepare()
+
+    def _check_sizes(self, x: View, y: View, pairs: list[tuple[int, int]], who: str) -> None:
+        name = BNNSPaddingMode(self.mode).name.removeprefix("BNNSPaddingMode")
+        for d, (before, after) in enumerate(pairs):
+            widest, limit = max(before, after), x.size[d] - (self.mode == Mode.REFLECT)
+            if self.mode != Mode.CONSTANT and widest > limit:
+                raise Problem(
+                    f"{who}: padding_size[{d}] is ({before}, {after}), but {name} mirrors at most {limit} of the {x.size[d]} "
+                    f"elements of i_desc.size[{d}]. Pad less, or use another mode."
+                )
+        expected = tuple(n + before + after for n, (before, after) in zip(x.size, pairs, strict=True))
+        if y.size != expected:
+            raise Problem(
+                f"{who}: o_desc is {describe(y)}, but i_desc size {x.size} padded by {pairs} gives {expected}. Set "
+                f"o_desc.size to {expected}."
+            )
+
+    def make_item_plan(self, item_bytes: int) -> _core.Plan:
+        return native.plan(self.mode, self.input.shape, self.widths, item_bytes, self.value)
+
+    def _fill(self, dtype: np.dtype[Any]) -> Any:
+        """The constant as an element of a stored type, or as a real number."""
+        if dtype == np.float64:
+            return float(np.array(self.value, np.uint32).view(np.float32))
+        return np.array(self.value, np.dtype(f"u{dtype.itemsize}")).view(dtype)[()]
+
+    def move(self, stored: NDArray[Any]) -> NDArray[Any]:
+        return reference.forward(self.mode, stored, [(0, 0), *self.widths], self._fill(stored.dtype))
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        return {"dx": reference.backward(self.mode, dy, [(0, 0), *self.widths])}

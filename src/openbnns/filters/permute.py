@@ -1,0 +1,107 @@
+"""Permute: axis k of the output is axis permutation[k] of the input, axes counted in the order of ``size[]``.
+
+    y[i_0, i_1, ...] = x[j_0, j_1, ...]   with j_{permutation[k]} = i_k,   y.size[k] = x.size[permutation[k]]
+
+Backward: dx along axis permutation[k] runs over axis k of dy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from .. import descriptors, engines
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPermute
+from ..descriptors import View, describe
+from ..engines.native import permute as native
+from ..engines.reference import permute as reference
+from ..errors import Problem
+from ._base import DX, DY, declined
+from ._moving import MovingFilter, require_same_type
+from ._tensors import Caller, Operand
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+class Permute(MovingFilter):
+    """A filter that permutes the axes of a sample."""
+
+    family = "permute"
+    backward_call = "BNNSPermuteFilterApplyBackwardBatch"
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersPermute,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerPermute",
+    ) -> None:
+        self.fast_permute_backward: Any = declined
+        super().__init__(filter_params, who)
+        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        if x.layout.code != y.layout.code:
+            raise Problem(
+                f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
+            )
+        require_same_type(x, y, who, "Permute")
+        self.permutation = _resolve_permutation(x, y, [int(k) for k in p.permutation], who)
+        self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
+        # C-order axis j of the output is C-order axis c_order[j] of the input.
+        self.c_order = tuple(x.memory_axes.index(self.permutation[k]) for k in y.memory_axes)
+        self.prepare()
+
+    def make_item_plan(self, item_bytes: int) -> _core.Plan:
+        return native.plan(self.input.shape, self.c_order, item_bytes)
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.fast_backward is not declined:
+            arguments = [
+                self._argument(DX, self.input, output=True, descriptor=True),
+                self._argument(DY, self.output, descriptor=True, needed_with=1 << DX),
+            ]
+            call = engines._core.FastCall(self.plan, True, arguments, [], self.threads)
+            self.fast_permute_backward = call.run
+
+    def destroy(self) -> None:
+        super().destroy()
+        self.fast_permute_backward = declined
+
+    def _batch_permutation(self) -> list[int]:
+        return [0, *(1 + axis for axis in self.c_order)]
+
+    def move(self, stored: NDArray[Any]) -> NDArray[Any]:
+        return reference.forward(stored, self._batch_permutation())
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        return {"dx": reference.backward(dy, self._batch_permutation())}
+
+    def apply_backward_permute_batch(
+        self, caller: Caller, batch: Any, in_delta: Any, in_delta_stride: Any, out_delta: Any, out_delta_stride: Any
+    ) -> None:
+        self.require_alive(caller)
+        if in_delta is None:
+            raise Problem(f"{caller('in_delta')} is NULL, but it is all that this call computes. Pass a descriptor.")
+        self.apply_backward_batch(
+            caller, batch, None, 0, in_delta, in_delta_stride, None, 0, out_delta, out_delta_stride, None, None
+        )
+
+
+def _resolve_permutation(x: View, y: View, given: list[int], who: str) -> tuple[int, ...]:
+    rank = x.layout.rank
+    permutation = tuple(given[:rank])
+    if sorted(permutation) != list(range(rank)):
+        raise Problem(
+            f"{who}: permutation is {permutation}, but {x.layout.name} has the axes 0 to {rank - 1}. Name each exactly once."
+        )
+    expected = tuple(x.size[axis] for axis in permutation)
+    if y.size != expected:
+        raise Problem(
+            f"{who}: o_desc is {describe(y)}, but permutation {permutation} of i_desc size {x.size} gives {expected}. Set "
+            f"o_desc.size to {expected}."
+        )
+    return permutation

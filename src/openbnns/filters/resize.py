@@ -1,0 +1,135 @@
+"""Resize: every axis whose size changes is sampled anew, one after the other.
+
+For output index i of an axis that goes from n_in to n_out cells, the position in the input is
+
+    Nearest                          floor(i n_in / n_out)
+    Linear, align_corners            i (n_in - 1) / (n_out - 1)           0 if n_out = 1
+    Linear                           (i + 1/2) n_in / n_out - 1/2         limited to 0 .. n_in - 1
+
+Linear mixes the cells on either side, y(i) = (1-t) x(low) + t x(high) with the fraction t of the position, along one or
+two axes; Nearest copies the cell, along any number of them. Backward: dx(low) += (1-t) dy(i), dx(high) += t dy(i).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import compat, descriptors, engines
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersResize
+from ..descriptors import View, describe
+from ..engines.native import resize as native
+from ..engines.reference import resize as reference
+from ..engines.reference.activation import IDENTITY, Activation
+from ..engines.reference.resize import Method
+from ..errors import Problem
+from ._base import UnaryFilter, X, Y
+from ._tensors import Bound, Operand
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+_PREPARED = 1 << 20  # output cells along all axes up to which positions are computed at creation
+
+
+class Resize(UnaryFilter):
+    """A filter that enlarges or shrinks axes of a sample."""
+
+    family = "resize"
+    activation = IDENTITY
+    fused_function = 0
+
+    def __init__(
+        self,
+        p: BNNSLayerParametersResize,
+        filter_params: BNNSFilterParameters | None = None,
+        who: str = "BNNSFilterCreateLayerResize",
+    ) -> None:
+        super().__init__(filter_params, who)
+        self.method = int(p.method)
+        if self.method not in set(Method):
+            raise Problem(
+                f"{who}: method is {self.method}, which is no BNNSInterpolationMethod. Use BNNSInterpolationMethodNearest "
+                "(0) or BNNSInterpolationMethodLinear (1)."
+            )
+        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        self._check_shapes(x, y, who)
+        self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
+        self.options = (bool(p.align_corners), compat.switches.resize_asymmetric)
+        self.prepare()
+
+    def _check_shapes(self, x: View, y: View, who: str) -> None:
+        if x.layout.code != y.layout.code:
+            raise Problem(
+                f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
+            )
+        changed = [d for d in range(x.layout.rank) if x.size[d] != y.size[d]]
+        if self.method == Method.LINEAR and len(changed) > 2:
+            raise Problem(
+                f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}, which differ along {len(changed)} axes. Linear "
+                "resizes at most two: use two filters, or BNNSInterpolationMethodNearest.",
+                unsupported=True,
+            )
+
+    def prepare(self) -> None:
+        if sum(self.output.shape) <= _PREPARED:
+            super().prepare()
+
+    def _run_plan(self, plan: _core.Plan | None, *arguments: Any) -> None:
+        if plan is None:  # an axis so long that its positions wait for memory of that size to be there
+            plan = self.plan = self.make_plan(self.activation)
+        super()._run_plan(plan, *arguments)
+
+    def make_plan(self, f: Activation) -> _core.Plan:
+        return native.plan(self.method, self.input.shape, self.output.shape, *self.options)
+
+    # Forward. Nearest copies, so that elements of any type pass as they are.
+
+    @property
+    def _copies(self) -> bool:
+        x, y = self.input.view, self.output.view
+        same = (x.element, x.scale, x.bias) == (y.element, y.scale, y.bias)
+        return self.method == Method.NEAREST and same
+
+    def run_forward(self, x: Bound, y: Bound) -> None:
+        if not self._copies or x.view.canonical:
+            super().run_forward(x, y)
+            return
+        stored = x.read_raw()
+        y.write_raw(self._copy_native(stored) if engines.is_native() else self._copy(stored))
+
+    def _copy(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """Nearest on stored elements, by the reference engine's positions."""
+        for axis, (n_in, n_out) in enumerate(zip(self.input.shape, self.output.shape, strict=True), 1):
+            if n_in != n_out:
+                stored = np.take(stored, reference.taps(self.method, n_in, n_out, *self.options)[0][0], axis)
+        return stored
+
+    def _copy_native(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """Nearest on stored elements, through kernels that move four bytes at a time."""
+        batch, width = len(stored), stored.itemsize
+        plan: _core.Plan | None
+        if width == 8:  # two words each
+            plan = native.plan(self.method, (*self.input.shape, 2), (*self.output.shape, 2), *self.options)
+            words = np.ascontiguousarray(stored).view(np.uint32)
+            shape = (batch, *self.output.shape[:-1], 2 * self.output.shape[-1])
+        else:
+            plan, shape = self.plan, (batch, *self.output.shape)
+            words = stored if width == 4 else stored.view(f"u{width}").astype(np.uint32)
+        result = np.empty(shape, np.uint32)
+        self._run_plan(plan, False, batch, {X: words, Y: result})
+        return result.view(stored.dtype) if width >= 4 else result.astype(f"u{width}").view(stored.dtype)
+
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
+        return reference.forward(self.method, x, (len(x), *self.output.shape), *self.options)
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        return {"dx": reference.backward(self.method, dy, (len(dy), *self.input.shape), *self.options)}

@@ -1,0 +1,586 @@
+"""Multihead attention with an interface after PyTorch's."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..capi.enums import BNNSDataLayout, BNNSDataType, BNNSFlags
+from ..capi.structs import (
+    BNNSFilterParameters,
+    BNNSLayerParametersMultiheadAttention,
+    BNNSMHAProjectionParameters,
+    BNNSNDArrayDescriptor,
+)
+from ..errors import Problem
+from ..filters._tensors import Caller
+from ..filters.attention import MultiheadAttention
+from ._base import Layer, client_pointer
+from ._ports import as_array, skip
+from .types import LearningPhase
+
+_L = BNNSDataLayout
+_FLOAT32 = int(BNNSDataType.BNNSDataTypeFloat32)
+_BOOLEAN = int(BNNSDataType.BNNSDataTypeBoolean)
+_KEPT_FILTERS = 32  # lengths for which a filter is kept
+_MASK_LAYOUTS = {2: _L.BNNSDataLayout2DFirstMajor, 3: _L.BNNSDataLayout3DFirstMajor, 4: _L.BNNSDataLayout4DFirstMajor}
+
+# Name of each parameter, and its name in the formulas.
+_SYMBOLS = {
+    "query_weights": "wq",
+    "key_weights": "wk",
+    "value_weights": "wv",
+    "output_weights": "wo",
+    "query_bias": "pq",
+    "key_bias": "pk",
+    "value_bias": "pv",
+    "output_bias": "po",
+    "key_attention_bias": "bk",
+    "value_attention_bias": "bv",
+}
+
+
+class AttentionGradients(NamedTuple):
+    """What the backward pass of attention gives; ``None`` where a gradient was skipped.
+
+    ``key`` and ``value`` are ``None`` too where the forward call took the same array for several inputs: the first of
+    them has the sum. ``parameters`` is a dictionary by the names of :attr:`MultiheadAttentionLayer.parameters`.
+    """
+
+    query: Any = None
+    key: Any = None
+    value: Any = None
+    parameters: Any = None
+
+
+@dataclass
+class _Call:
+    """A forward call as the backward one needs it."""
+
+    filter: MultiheadAttention
+    batch: int
+    shape: tuple[int, ...]  # of the output
+    source: tuple[int, ...]  # shape of key and value
+    query: NDArray[Any]
+    key: NDArray[Any]
+    value: NDArray[Any]
+    key_mask: Any
+    added: Any
+    cache: NDArray[np.float32]
+    shared: tuple[bool, bool]  # key is query; value is the one before it
+
+
+class _Member:
+    """A gradient array in the form the fast call reads: the fields of a Float32 descriptor, without their checks."""
+
+    __slots__ = ("data", "flags", "layout", "size", "stride")
+    data_type = _FLOAT32
+
+    def __init__(self, layout: int, size: list[int], data: Any, flags: int) -> None:
+        self.layout, self.size, self.data, self.flags = layout, size, data, flags
+        self.stride = [0, 0, 0]
+
+
+class MultiheadAttentionLayer(Layer):
+    """Every target position reads a weighted mean of the source positions, once per head.
+
+        Qh = query Wq_h^T + bq_h,   Kh = key Wk_h^T + bk_h,   Vh = value Wv_h^T + bv_h
+        head_h = dropout(softmax(Qh Kh^T / sqrt(key_dim) + attn_mask)) Vh
+        output = concat(head_1 ... head_H) Wo^T + bo
+
+    Arrays are float32: ``query`` (N, T, embed_dim), ``key`` and ``value`` (N, S, embed_dim), all without N for one
+    sample. Parameters have PyTorch's shapes: ``query_weights`` and ``key_weights`` (num_heads * key_dim, embed_dim), head
+    by head (the parts of ``in_proj_weight``), ``value_weights`` (num_heads * value_dim, embed_dim), ``output_weights``
+    (embed_dim, num_heads * value_dim), biases one number per row. ``key_dim`` and ``value_dim`` are sizes per head,
+    embed_dim // num_heads if left out. ``add_bias_kv`` appends a learned row to the keys and values of each head
+    (``bias_k`` and ``bias_v``), ``add_zero_attn`` a row of zeros.
+
+    Parameters that are not given are drawn as PyTorch draws them, from ``seed``, which also feeds dropout. The arrays in
+    :attr:`parameters` are the layer's own and may be changed in place, by an optimizer for instance. With
+    ``BNNSFlagsUseClientPtr`` in ``filter_parameters`` they are the very arrays that were given.
+
+    Lengths may differ from call to call. ``apply`` remembers its arguments (not copies of them) and what
+    ``apply_backward`` needs.
+
+    >>> import numpy as np
+    >>> layer = MultiheadAttentionLayer(8, 2)
+    >>> x = np.random.default_rng(0).standard_normal((3, 5, 8)).astype(np.float32)
+    >>> y = layer.apply(x)
+    >>> gradients = layer.apply_backward(np.ones_like(y))
+    >>> gradients.query.shape, gradients.parameters["output_weights"].shape
+    ((3, 5, 8), (8, 8))
+    """
+
+    _words: ClassVar[dict[str, str]] = Layer._words | {
+        "key_mask": "key_padding_mask",
+        "add_to_attention": "attn_mask",
+        "output_param_delta.target_desc": "output_gradient",
+        "query_param_delta.target_desc": "generating_query_gradient",
+        "key_param_delta.target_desc": "generating_key_gradient",
+        "value_param_delta.target_desc": "generating_value_gradient",
+    }
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        *,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        seed: int = 0,
+        parameters: Mapping[str, Any] | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.dropout, self.add_zero_attn, self.seed = float(dropout), bool(add_zero_attn), seed
+        self._filters: OrderedDict[tuple[int, int], MultiheadAttention] = OrderedDict()
+        self._last: _Call | None = None
+        self._alive = True
+        self._filter_parameters = filter_parameters
+        try:
+            self._check_sizes(key_dim, value_dim, filter_parameters)
+            shapes = self._shapes(bool(bias), bool(add_bias_kv))
+            self.parameters: dict[str, NDArray[np.float32]] = self._own(shapes, parameters or {})
+        except Problem as problem:
+            raise self._exception(problem, self._creation_error) from None
+        self._summary = {
+            "embed_dim": embed_dim, "num_heads": num_heads, "dropout": self.dropout or None,
+            "key_dim": key_dim, "value_dim": value_dim,
+        }  # fmt: skip
+
+    def _check_sizes(self, key_dim: Any, value_dim: Any, filter_parameters: Any) -> None:
+        who = self._name()
+        if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
+            raise Problem(
+                f"{who}: filter_parameters must be a BNNSFilterParameters or None, not {type(filter_parameters).__name__}.",
+                kind=TypeError,
+            )
+        for name, value in (("embed_dim", self.embed_dim), ("num_heads", self.num_heads), ("seed", self.seed)):
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+                raise Problem(f"{who}: {name} must be an integer, not {type(value).__name__}.", kind=TypeError)
+            if value < (0 if name == "seed" else 1) or value >= 2**32:
+                raise Problem(f"{who}: {name} is {value}. Use a positive number.")
+        if (key_dim is None or value_dim is None) and self.embed_dim % self.num_heads:
+            raise Problem(
+                f"{who}: embed_dim {self.embed_dim} cannot be divided among {self.num_heads} heads. Choose another "
+                "num_heads, or give key_dim and value_dim."
+            )
+        self.key_dim = self.embed_dim // self.num_heads if key_dim is None else int(key_dim)
+        self.value_dim = self.embed_dim // self.num_heads if value_dim is None else int(value_dim)
+        if self.key_dim < 1 or self.value_dim < 1:
+            raise Problem(f"{who}: key_dim is {self.key_dim} and value_dim {self.value_dim}. Use positive numbers.")
+        if not 0.0 <= self.dropout < 1.0:
+            raise Problem(
+                f"{who}: dropout is {self.dropout:g}. It is a probability from 0 up to, but not including, 1."
+            )
+
+    def _shapes(self, bias: bool, add_bias_kv: bool) -> dict[str, tuple[int, ...]]:
+        keys, values, model = self.num_heads * self.key_dim, self.num_heads * self.value_dim, self.embed_dim
+        shapes: dict[str, tuple[int, ...]] = {
+            "query_weights": (keys, model), "key_weights": (keys, model), "value_weights": (values, model),
+            "output_weights": (model, values),
+        }  # fmt: skip
+        if bias:
+            shapes |= {"query_bias": (keys,), "key_bias": (keys,), "value_bias": (values,), "output_bias": (model,)}
+        if add_bias_kv:
+            shapes |= {"key_attention_bias": (keys,), "value_attention_bias": (values,)}
+        return shapes
+
+    def _own(self, shapes: dict[str, tuple[int, ...]], given: Mapping[str, Any]) -> dict[str, NDArray[np.float32]]:
+        """The parameters: those given, checked, and the others drawn."""
+        who, random = self._name(), np.random.default_rng(self.seed)
+        unknown = sorted(set(given) - set(shapes))
+        if unknown:
+            raise Problem(f"{who}: parameters has {unknown[0]!r}, but this layer has {', '.join(shapes)}.")
+        parameters = {}
+        for name, shape in shapes.items():
+            drawn = _initial(name, shape, random)
+            if name not in given:
+                parameters[name] = drawn
+                continue
+            array = as_array(given[name], f"{who}: parameters[{name!r}]")
+            if array.shape != shape:
+                raise Problem(f"{who}: parameters[{name!r}] has shape {array.shape}, but {shape} is expected.")
+            if array.dtype != np.float32:
+                raise Problem(
+                    f"{who}: parameters[{name!r}] is {array.dtype}, but layers compute in float32. Pass the array's "
+                    ".astype(np.float32).",
+                    kind=TypeError,
+                )
+            if client_pointer(self._filter_parameters):
+                if not array.flags.c_contiguous:
+                    raise Problem(
+                        f"{who}: parameters[{name!r}] is not C-contiguous, so the layer cannot use it in place as "
+                        "BNNSFlagsUseClientPtr asks. Pass a C-contiguous array."
+                    )
+                parameters[name] = array
+            else:
+                parameters[name] = np.array(array, order="C", copy=True)
+        return parameters
+
+    # Filters.
+
+    def filter_for(self, target_length: int, source_length: int) -> MultiheadAttention:
+        """The filter for these lengths; it reads the layer's parameters at each call."""
+        found = self._filters.get((target_length, source_length))
+        if found is not None:
+            self._filter = found
+            return found
+        self._create(lambda who: self._make(target_length, source_length, who), None)
+        assert isinstance(self._filter, MultiheadAttention)
+        self._filters[target_length, source_length] = self._filter
+        if len(self._filters) > _KEPT_FILTERS:
+            self._filters.popitem(last=False)
+        return self._filter
+
+    @property
+    def bnns_filter(self) -> MultiheadAttention:
+        """The filter of the last call; before any call, the one for target and source length 8."""
+        filter = getattr(self, "_filter", None)
+        return filter if isinstance(filter, MultiheadAttention) else self.filter_for(8, 8)
+
+    def _make(self, target: int, source: int, who: str) -> MultiheadAttention:
+        def projection(length: int, name: str) -> BNNSMHAProjectionParameters:
+            return BNNSMHAProjectionParameters(
+                target_desc=_descriptor(_L.BNNSDataLayout2DFirstMajor, (length, self.embed_dim)),
+                weights=self._described(f"{name}_weights"),
+                bias=self._described(f"{name}_bias"),
+            )
+
+        given = self._filter_parameters
+        settings = BNNSFilterParameters() if given is None else given.copy()
+        settings.flags = int(settings.flags) | int(BNNSFlags.BNNSFlagsUseClientPtr)
+        return MultiheadAttention(
+            BNNSLayerParametersMultiheadAttention(
+                query=projection(target, "query"), key=projection(source, "key"), value=projection(source, "value"),
+                output=projection(target, "output"), add_zero_attn=self.add_zero_attn,
+                key_attn_bias=self._described("key_attention_bias"),
+                value_attn_bias=self._described("value_attention_bias"), dropout=self.dropout, seed=self.seed,
+            ),
+            settings,
+            who,
+        )  # fmt: skip
+
+    def _form(self, name: str) -> tuple[int, list[int]]:
+        """Layout and size of a parameter's descriptor."""
+        width = self.value_dim if name.startswith(("value", "output")) else self.key_dim
+        if name == "output_bias":
+            return int(_L.BNNSDataLayoutVector), [self.embed_dim]
+        if name == "output_weights":
+            return int(_L.BNNSDataLayout2DLastMajor), [self.num_heads * width, self.embed_dim]
+        if name.endswith("_weights"):
+            return int(_L.BNNSDataLayout3DLastMajor), [self.embed_dim, width, self.num_heads]
+        return int(_L.BNNSDataLayout2DLastMajor), [width, self.num_heads]
+
+    def _described(self, name: str, data: Any = None, flags: int = 0) -> BNNSNDArrayDescriptor | None:
+        if name not in self.parameters:
+            return None
+        layout, size = self._form(name)
+        return _descriptor(layout, size, self.parameters[name] if data is None else data, flags)
+
+    def destroy(self) -> None:
+        """Release the filters now; later calls of this layer fail."""
+        self._alive, self._last = False, None
+        for filter in self._filters.values():
+            filter.destroy()
+        self._filters.clear()
+
+    def __repr__(self) -> str:
+        described = ", ".join(f"{name}={value!r}" for name, value in self._summary.items() if value is not None)
+        return f"{type(self).__name__}({described}){'' if self._alive else ' (destroyed)'}"
+
+    # Forward.
+
+    def apply(
+        self,
+        query: Any,
+        key: Any = None,
+        value: Any = None,
+        output: Any = None,
+        *,
+        key_padding_mask: Any = None,
+        attn_mask: Any = None,
+        phase: LearningPhase = LearningPhase.TRAINING,
+    ) -> Any:
+        """Attention of ``query`` over ``key`` and ``value``.
+
+        ``key`` is the query if left out (self-attention), and ``value`` the key. ``key_padding_mask`` (N, S) is true
+        where a key is ignored. ``attn_mask`` (T, S), (num_heads, T, S), (N, num_heads, T, S) or PyTorch's
+        (N * num_heads, T, S) is added to the scores if it is float32; if it is bool, true forbids. With
+        ``phase=LearningPhase.INFERENCE`` there is no dropout, and nothing is kept for ``apply_backward``.
+        """
+        return self._attempt(self._apply, query, key, value, output, key_padding_mask, attn_mask, phase)
+
+    def _require_alive(self, caller: Caller) -> None:
+        if not self._alive:
+            raise Problem(f"{caller.function}: the layer has been destroyed. Create a new one, or destroy it later.")
+
+    def _apply(
+        self, query: Any, key: Any, value: Any, output: Any, key_padding_mask: Any, attn_mask: Any, phase: Any
+    ) -> Any:
+        caller = self._apply_caller
+        who = caller.function
+        self._require_alive(caller)
+        if not isinstance(phase, LearningPhase):
+            raise Problem(f"{who}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError)
+        q = self._input(query, f"{who}: query", None)
+        k_is_q = key is None or key is query
+        k = q if k_is_q else self._input(key, f"{who}: key", q)
+        v_is_k = value is None or value is (query if k_is_q else key)
+        v = k if v_is_k else self._input(value, f"{who}: value", q)
+        if v.shape != k.shape:
+            raise Problem(f"{who}: value has shape {v.shape}, but key has {k.shape}. Both hold the same positions.")
+        batched = q.ndim == 3
+        batch = q.shape[0] if batched else 1
+        filter = self.filter_for(q.shape[-2], k.shape[-2])
+        y = self._result(output, q.shape, f"{who}: output")
+        mask = self._key_mask(key_padding_mask, k, batch, f"{who}: key_padding_mask")
+        added = self._added(attn_mask, q.shape[-2], k.shape[-2], batch, f"{who}: attn_mask")
+        training = phase.is_training
+        cache, size = None, None
+        if training:
+            cache = self._cache(filter.cache_floats * max(1, batch))
+            size = ctypes.c_size_t(cache.nbytes)
+        if not (added is None and filter.fast_forward(batch, q, 0, k, 0, mask, 0, v, 0, y, 0, cache, 0) == 0):
+            filter.apply_attention(
+                caller, batch, q, 0, k, 0, mask, 0, v, 0, y, 0, added, size, cache, None, None, drops=training
+            )
+        if cache is not None:
+            self._last = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, cache, (k_is_q, v_is_k))
+        return y if output is None else output
+
+    def _cache(self, floats: int) -> NDArray[np.float32]:
+        """Memory for what the backward pass needs; that of the last call is used again if it has the right size."""
+        last, self._last = self._last, None
+        if last is not None and last.cache.size == floats:
+            return last.cache
+        return np.empty(floats, np.float32)
+
+    def _input(self, value: Any, who: str, query: NDArray[Any] | None) -> NDArray[Any]:
+        array = value if type(value) is np.ndarray else as_array(value, who)
+        if array.dtype != np.float32:
+            raise Problem(
+                f"{who} is {array.dtype}, but this layer takes float32. Pass the array's .astype(np.float32).",
+                kind=TypeError,
+            )
+        if array.ndim not in (2, 3) or array.shape[-1] != self.embed_dim or 0 in array.shape[-2:]:
+            raise Problem(
+                f"{who} has shape {array.shape}, but (length, {self.embed_dim}), or (N, length, {self.embed_dim}) with a "
+                "batch, is expected."
+            )
+        if query is not None and (array.ndim != query.ndim or array.shape[:-2] != query.shape[:-2]):
+            raise Problem(f"{who} has shape {array.shape}, but query has {query.shape}. Both need the same batch.")
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def _result(self, given: Any, shape: tuple[int, ...], who: str) -> NDArray[Any]:
+        """The array for a result: the caller's, or a new one."""
+        if given is None:
+            return np.empty(shape, np.float32)
+        array = given if type(given) is np.ndarray else as_array(given, who)
+        if array.shape != shape or array.dtype != np.float32:
+            raise Problem(
+                f"{who} is {array.dtype} of shape {array.shape}. Pass np.empty({shape}, np.float32), or leave it out."
+            )
+        if not array.flags.c_contiguous or not array.flags.writeable:
+            raise Problem(f"{who} is read-only or not C-contiguous, so results would be lost. Pass np.empty({shape}, "
+                          "np.float32).")  # fmt: skip
+        return array
+
+    def _key_mask(self, mask: Any, key: NDArray[Any], batch: int, who: str) -> BNNSNDArrayDescriptor | None:
+        if mask is None:
+            return None
+        array = as_array(mask, who)
+        if array.dtype != np.bool_:
+            raise Problem(
+                f"{who} is {array.dtype}. Pass a bool array, true for keys to ignore; numbers go into attn_mask.",
+                kind=TypeError,
+            )
+        if array.shape != key.shape[:-1]:
+            raise Problem(f"{who} has shape {array.shape}, but one value per key, {key.shape[:-1]}, is expected.")
+        return _descriptor(_L.BNNSDataLayoutVector, (key.shape[-2],), np.ascontiguousarray(array), kind=_BOOLEAN)
+
+    def _added(self, mask: Any, target: int, source: int, batch: int, who: str) -> BNNSNDArrayDescriptor | None:
+        if mask is None:
+            return None
+        array = np.ascontiguousarray(as_array(mask, who))
+        if array.dtype not in (np.bool_, np.float32):
+            raise Problem(f"{who} is {array.dtype}. Pass float32 to add, or bool where true forbids.", kind=TypeError)
+        heads = self.num_heads
+        if array.shape == (batch * heads, target, source) and batch != 1:
+            array = array.reshape(batch, heads, target, source)
+        if array.shape not in ((target, source), (heads, target, source), (batch, heads, target, source)):
+            raise Problem(
+                f"{who} has shape {array.shape}, but {(target, source)}, {(heads, target, source)} or "
+                f"{(batch, heads, target, source)} is expected."
+            )
+        kind = _BOOLEAN if array.dtype == np.bool_ else _FLOAT32
+        return _descriptor(_MASK_LAYOUTS[array.ndim], array.shape, array, kind=kind)
+
+    # Backward.
+
+    def apply_backward(
+        self,
+        output_gradient: Any,
+        generating_query_gradient: Any = None,
+        generating_key_gradient: Any = None,
+        generating_value_gradient: Any = None,
+        generating_parameter_gradients: Any = None,
+        *,
+        accumulate: bool = False,
+    ) -> AttentionGradients:
+        """The gradients at the last ``apply`` in the training phase.
+
+        Where that call took one array for several inputs, its gradient is the sum, returned for the first of them.
+        ``generating_parameter_gradients`` is a dictionary of arrays to write, by the names of :attr:`parameters`; those
+        it lacks are not computed. Left out, all are made. ``skip`` leaves a gradient, or all parameters, out.
+        """
+        return self._attempt(
+            self._backward, output_gradient, generating_query_gradient, generating_key_gradient,
+            generating_value_gradient, generating_parameter_gradients, 1 if accumulate else 0,
+        )  # fmt: skip
+
+    def _backward(self, dy: Any, query: Any, key: Any, value: Any, parameters: Any, flags: int) -> AttentionGradients:
+        caller = self._backward_caller
+        who = caller.function
+        self._require_alive(caller)
+        last = self._last
+        if last is None:
+            raise Problem(
+                f"{who}: there is no forward call to go back from. Call apply in the training phase first; it keeps what "
+                "the gradients need."
+            )
+        arriving = self._input(dy, f"{who}: output_gradient", last.query)
+        if arriving.shape != last.shape:
+            raise Problem(f"{who}: output_gradient has shape {arriving.shape}, but the output had {last.shape}.")
+        targets, returned = self._target_arrays(last, query, key, value, who)
+        query_gradient, key_gradient, value_gradient = returned
+        arrays = self._parameter_arrays(parameters, who)
+        target_flags = [0 if given is None else flags for given in (query, key, value)]
+        parameter_flags = 0 if parameters is None else flags
+        if last.added is None and self._backward_fast(last, arriving, targets, target_flags, arrays, parameter_flags):
+            return AttentionGradients(
+                query_gradient, key_gradient, value_gradient, None if parameters is skip else arrays
+            )
+        self._backward_checked(caller, last, arriving, targets, target_flags, arrays, parameter_flags)
+        return AttentionGradients(query_gradient, key_gradient, value_gradient, None if parameters is skip else arrays)
+
+    def _target_arrays(self, last: _Call, query: Any, key: Any, value: Any, who: str) -> tuple[list[Any], list[Any]]:
+        """Where the gradients of query, key and value go (``None``: skipped), and what is returned for each."""
+        targets: list[Any] = []
+        returned: list[Any] = []
+        shapes = (last.shape, last.source, last.source)
+        names = ("query", "key", "value")
+        for position, given in enumerate((query, key, value)):
+            shared = position > 0 and last.shared[position - 1]
+            if given is skip:
+                targets.append(None)
+                returned.append(None)
+            elif given is None and shared and targets[-1] is not None:
+                targets.append(targets[-1])
+                returned.append(None)
+            else:
+                array = self._result(given, shapes[position], f"{who}: generating_{names[position]}_gradient")
+                targets.append(array)
+                returned.append(array if given is None else given)
+        return targets, returned
+
+    def _parameter_arrays(self, given: Any, who: str) -> dict[str, Any]:
+        if given is skip:
+            return {}
+        if given is None:
+            return {name: np.empty(array.shape, np.float32) for name, array in self.parameters.items()}
+        if not isinstance(given, Mapping):
+            raise Problem(
+                f"{who}: generating_parameter_gradients must be a dictionary of arrays by parameter name, not "
+                f"{type(given).__name__}.",
+                kind=TypeError,
+            )
+        for name, array in given.items():
+            if name not in self.parameters:
+                raise Problem(
+                    f"{who}: generating_parameter_gradients has {name!r}, but the parameters are "
+                    f"{', '.join(self.parameters)}."
+                )
+            self._result(array, self.parameters[name].shape, f"{who}: generating_parameter_gradients[{name!r}]")
+        return dict(given)
+
+    def _backward_fast(
+        self, last: _Call, dy: NDArray[Any], targets: list[Any], target_flags: list[int], arrays: dict[str, Any],
+        flags: int,
+    ) -> bool:  # fmt: skip
+        """The gradients by the fast call; false if the full checks are needed."""
+        layout = int(_L.BNNSDataLayout2DFirstMajor)
+
+        def target(array: Any, position: int) -> Any:
+            if array is None:
+                return None
+            return _Member(layout, [array.shape[-2], self.embed_dim], array, target_flags[position])
+
+        def parameter(name: str) -> Any:
+            array = arrays.get(name)
+            return None if array is None else _Member(*self._form(name), array, flags)
+
+        return bool(
+            last.filter.fast_backward_cached(
+                last.batch, last.query, 0, target(targets[0], 0), parameter("query_weights"), parameter("query_bias"),
+                last.key, 0, last.key_mask, 0, target(targets[1], 1), parameter("key_weights"), parameter("key_bias"),
+                last.value, 0, target(targets[2], 2), parameter("value_weights"), parameter("value_bias"),
+                parameter("key_attention_bias"), parameter("value_attention_bias"), None, 0,
+                _Member(layout, [dy.shape[-2], self.embed_dim], dy, 0), parameter("output_weights"),
+                parameter("output_bias"), last.cache, 0,
+            ) == 0
+        )  # fmt: skip
+
+    def _backward_checked(
+        self, caller: Caller, last: _Call, dy: NDArray[Any], targets: list[Any], target_flags: list[int],
+        arrays: dict[str, Any], flags: int,
+    ) -> None:  # fmt: skip
+        def target(array: Any, position: int) -> BNNSNDArrayDescriptor | None:
+            if array is None:
+                return None
+            size = (array.shape[-2], self.embed_dim)
+            return _descriptor(_L.BNNSDataLayout2DFirstMajor, size, array, target_flags[position])
+
+        def parameter(name: str) -> BNNSNDArrayDescriptor | None:
+            return self._described(name, arrays[name], flags) if name in arrays else None
+
+        def struct(name: str, described: Any) -> BNNSMHAProjectionParameters:
+            return BNNSMHAProjectionParameters(
+                target_desc=described, weights=parameter(f"{name}_weights"), bias=parameter(f"{name}_bias")
+            )
+
+        arriving = _descriptor(_L.BNNSDataLayout2DFirstMajor, (dy.shape[-2], self.embed_dim), dy)
+        last.filter.apply_backward_attention(
+            caller, last.batch, last.query, 0, struct("query", target(targets[0], 0)), last.key, 0, last.key_mask, 0,
+            struct("key", target(targets[1], 1)), last.value, 0, struct("value", target(targets[2], 2)), last.added,
+            parameter("key_attention_bias"), parameter("value_attention_bias"), None, 0, struct("output", arriving),
+            last.cache.nbytes, last.cache, None, None,
+        )  # fmt: skip
+
+
+def _descriptor(
+    layout: int, size: Any, data: Any = None, flags: int = 0, kind: int = _FLOAT32
+) -> BNNSNDArrayDescriptor:
+    return BNNSNDArrayDescriptor(layout=layout, size=size, data=data, flags=flags, data_type=kind)
+
+
+def _initial(name: str, shape: tuple[int, ...], random: np.random.Generator) -> NDArray[np.float32]:
+    """What PyTorch starts with: uniform weights, normal attention biases, and 0 for all other biases."""
+    if name.endswith("_attention_bias"):
+        return random.normal(0.0, math.sqrt(2.0 / (1 + shape[0])), shape).astype(np.float32)
+    if name.endswith("_bias"):
+        return np.zeros(shape, np.float32)
+    outputs, inputs = shape
+    bound = 1.0 / math.sqrt(inputs) if name == "output_weights" else math.sqrt(6.0 / (inputs + 3 * outputs))
+    return random.uniform(-bound, bound, shape).astype(np.float32)

@@ -1,0 +1,181 @@
+"""Crop-resize: boxes cut out of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
+from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..filters._tensors import Caller
+from ..filters.crop_resize import CropResize
+from ._base import Layer, reworded
+from ._ports import TensorLike, as_array, data_type, descriptor_for, struct_of
+from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
+
+_WORDS = Layer._words | {"roi": "region_of_interest"}
+_NAMES = {
+    "roi": "region_of_interest",
+    "in_delta": "generating_input_gradient",
+    "out_delta": "output_gradient",
+    "box_coordinate_mode": "box_coordinate_mode",
+}
+_LAYOUTS = {4: DataLayout.TENSOR_4D_LAST_MAJOR, 5: DataLayout.TENSOR_5D_LAST_MAJOR, 2: DataLayout.MATRIX_LAST_MAJOR}
+_AXES = {4: "(images, channels, height, width)", 5: "(boxes, images, channels, height, width)", 2: "(boxes, 4)"}
+
+
+class CropResizeLayer:
+    """Every box cut out of every image and sampled bilinearly to the size of the output.
+
+    Arrays: ``input`` (images, channels, height, width), ``region_of_interest`` (boxes, 4), ``output`` (boxes, images,
+    channels, h, w). A box is two corners, or centre and size, as ``box_coordinate_mode`` says; its numbers are pixels, or
+    shares of the image if ``coordinates_are_normalized``, times ``spatial_scale``. Positions outside the image give
+    ``extrapolation_value``. Backward gives the gradient of the images; there is none of the boxes.
+
+    >>> import numpy as np
+    >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
+    >>> layer = CropResizeLayer(sampling_mode=LinearSamplingMode.ALIGN_CORNERS)
+    >>> layer.apply(image, np.array([[1, 1, 2, 2]], np.float32), output_size=(2, 2))[0, 0, 0]
+    array([[ 5.,  6.],
+           [ 9., 10.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        *,
+        coordinates_are_normalized: bool = False,
+        spatial_scale: float = 1.0,
+        extrapolation_value: float = 0.0,
+        sampling_mode: LinearSamplingMode = LinearSamplingMode.DEFAULT,
+        box_coordinate_mode: BoxCoordinateMode = BoxCoordinateMode.CORNERS_HEIGHT_FIRST,
+    ) -> None:
+        who = type(self).__name__
+        try:
+            for name, value, kind in (
+                ("sampling_mode", sampling_mode, LinearSamplingMode),
+                ("box_coordinate_mode", box_coordinate_mode, BoxCoordinateMode),
+            ):
+                if not isinstance(value, kind):
+                    raise Problem(
+                        f"{who}: {name} must be a {kind.__name__} such as {next(iter(kind))}, not {type(value).__name__}.",
+                        kind=TypeError,
+                    )
+            self._parameters = struct_of(
+                BNNSLayerParametersCropResize, who, normalized_coordinates=bool(coordinates_are_normalized),
+                spatial_scale=spatial_scale, extrapolation_value=extrapolation_value, sampling_mode=sampling_mode.value,
+                box_coordinate_mode=box_coordinate_mode.value, method=1,
+            )  # fmt: skip
+            CropResize(self._parameters, None, Caller(who))
+        except Problem as problem:
+            raise as_exception(problem, LayerCreationError) from None
+
+    def apply(
+        self,
+        input: TensorLike,
+        region_of_interest: TensorLike,
+        output: TensorLike | None = None,
+        *,
+        output_size: Sequence[int] | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> TensorLike:
+        """Cut out the boxes. Give ``output``, or its ``output_size`` (height, width) to have it made."""
+        who = f"{type(self).__name__}.apply"
+        try:
+            x, boxes = (
+                _describe(input, f"{who}: input", 4),
+                _describe(region_of_interest, f"{who}: region_of_interest", 2),
+            )
+            if output is None:
+                shapes = [
+                    _shape(d, f"{who}: {n}", r) for d, n, r in ((x, "input", 4), (boxes, "region_of_interest", 2))
+                ]
+                height, width = _pair(output_size, f"{who}: output_size", "output")
+                output = np.empty((shapes[1][0], *shapes[0][:2], height, width), np.float32)
+            y = _describe(output, f"{who}: output", 5, written=True)
+            CropResize(self._parameters, filter_parameters, Caller(who, _NAMES)).apply(x, boxes, y)
+        except Problem as problem:
+            raise _raised(problem) from None
+        return output
+
+    def apply_backward(
+        self,
+        region_of_interest: TensorLike,
+        output_gradient: TensorLike,
+        generating_input_gradient: TensorLike | None = None,
+        *,
+        input_size: Sequence[int] | None = None,
+        accumulate: bool = False,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> TensorLike:
+        """The gradient of the images. Give memory for it, or the ``input_size`` (height, width) of the images.
+
+        With ``accumulate`` it is added to what the given array holds; a descriptor's own flags say so for its memory.
+        """
+        who = f"{type(self).__name__}.apply_backward"
+        try:
+            boxes = _describe(region_of_interest, f"{who}: region_of_interest", 2)
+            dy = _describe(output_gradient, f"{who}: output_gradient", 5)
+            dx = generating_input_gradient
+            made = dx is None
+            if made:
+                shape = _shape(dy, f"{who}: output_gradient", 5)
+                dx = np.empty(
+                    (*shape[1:3], *_pair(input_size, f"{who}: input_size", "generating_input_gradient")), np.float32
+                )
+            d = _describe(dx, f"{who}: generating_input_gradient", 4, written=True)
+            if d is not dx:
+                d.flags = int(bool(accumulate) and not made)
+            CropResize(self._parameters, filter_parameters, Caller(who, _NAMES)).apply_backward(d, boxes, dy)
+        except Problem as problem:
+            raise _raised(problem) from None
+        return dx
+
+    def __repr__(self) -> str:
+        p = self._parameters
+        return (
+            f"{type(self).__name__}(sampling_mode={p.sampling_mode!r}, box_coordinate_mode={p.box_coordinate_mode!r})"
+        )
+
+
+def _raised(problem: Problem) -> BNNSError:
+    return as_exception(reworded(problem, _WORDS), LayerApplyError)
+
+
+def _describe(value: Any, who: str, rank: int, *, written: bool = False) -> BNNSNDArrayDescriptor:
+    if isinstance(value, BNNSNDArrayDescriptor):
+        return value
+    array: NDArray[Any] = as_array(value, who)
+    if array.ndim != rank or array.size == 0:
+        raise Problem(f"{who} has shape {array.shape}, but an array {_AXES[rank]} is expected, none of them 0.")
+    if not array.flags.c_contiguous:
+        if written:
+            raise Problem(
+                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost in a "
+                "copy. Pass a C-contiguous array."
+            )
+        array = np.ascontiguousarray(array)
+    return descriptor_for(array.shape, _LAYOUTS[rank], data_type(array, who), array)
+
+
+def _shape(descriptor: BNNSNDArrayDescriptor, who: str, rank: int) -> tuple[int, ...]:
+    from .. import descriptors
+
+    shape = descriptors.resolve(descriptor, who).shape
+    if len(shape) != rank:
+        raise Problem(f"{who} has {len(shape)} axes, but {rank} are expected: {_AXES[rank]}.")
+    return shape
+
+
+def _pair(value: Any, who: str, instead: str) -> tuple[int, int]:
+    if value is None:
+        raise Problem(f"{who} is None and so is {instead}. Give one of them: the size is not known otherwise.")
+    try:
+        height, width = (int(n.__index__()) for n in value)
+    except (TypeError, ValueError, AttributeError):
+        raise Problem(f"{who} must be (height, width), not {value!r}.", kind=TypeError) from None
+    if height < 1 or width < 1:
+        raise Problem(f"{who} is {(height, width)}. Both must be at least 1.")
+    return height, width

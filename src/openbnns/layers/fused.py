@@ -1,0 +1,475 @@
+"""Fused layers: a convolution, fully connected or arithmetic layer and what follows it, run as one.
+
+A layer made of ``fused_layer_parameters`` chains
+
+* a convolution, transposed convolution or fully connected layer, then a normalization or a quantization;
+* arithmetic of one, two or three operands, then a normalization.
+
+Gradients of parameters come as one list, in this order, ``None`` where the layer has no such parameter:
+
+* weights, bias, beta, gamma;
+* beta, gamma after arithmetic, whose operands have gradients of their own.
+
+``apply(..., phase=LearningPhase.TRAINING)`` must come before ``apply_backward``, on the same batch: it keeps the
+statistics of the batch. The list given as ``generating_parameter_gradients`` has one entry per parameter: an array or
+descriptor to write to, ``None`` to have one made, or ``skip`` (or a descriptor without data) to leave it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from ..errors import BNNSError, LayerApplyError, Problem, as_exception
+from ..filters._tensors import Caller
+from ..filters.fused import Fused
+from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, Layer, reworded
+from ._fused_chain import Chain, describe_chain
+from ._fused_parameters import (
+    FusableLayerParameters,
+    FusedConvolutionParameters,
+    FusedFullyConnectedParameters,
+    FusedNormalizationParameters,
+)
+from ._ports import Arguments, Delta, TensorLike, memory, skip
+from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType
+
+
+class FusedGradients(NamedTuple):
+    """What the backward pass of a fused layer with one input gives."""
+
+    input: Any = None
+    parameters: Any = None
+
+
+class FusedGradients2(NamedTuple):
+    """What the backward pass of a fused layer with two inputs gives."""
+
+    input_a: Any = None
+    input_b: Any = None
+    parameters: Any = None
+
+
+class FusedGradients3(NamedTuple):
+    """What the backward pass of a fused layer with three inputs gives."""
+
+    input_a: Any = None
+    input_b: Any = None
+    input_c: Any = None
+    parameters: Any = None
+
+
+_INPUT_NAMES = {1: ("input",), 2: ("input_a", "input_b"), 3: ("input_a", "input_b", "input_c")}
+_RESULTS: dict[int, Any] = {1: FusedGradients, 2: FusedGradients2, 3: FusedGradients3}
+_PARAMETERS = "generating_parameter_gradients"
+
+
+class FusedLayer(Layer):
+    """Base of the fused layers."""
+
+    _filter: Fused
+    _words: ClassVar[dict[str, str]] = Layer._words | {
+        "layer_params": "fused_layer_parameters",
+        "delta_parameters": _PARAMETERS,
+        "training true": "phase=LearningPhase.TRAINING",
+        "training false": "phase=LearningPhase.INFERENCE",
+        "beta_desc": "beta",
+        "gamma_desc": "gamma",
+        "moving_mean_desc": "moving_mean",
+        "moving_variance_desc": "moving_variance",
+        "num_groups": "group_count",
+        "arithmetic_function_fields.out_type": "output_descriptor_type",
+        "arithmetic_function": "function",
+    }
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        names = {"delta_parameters": _PARAMETERS}
+        cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
+        cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES | names)
+
+    def _build(
+        self, inputs: list[Any], output: Any, layers: Sequence[FusableLayerParameters],
+        filter_parameters: BNNSFilterParameters | None,
+    ) -> None:  # fmt: skip
+        self._inputs = _INPUT_NAMES[len(inputs)]
+        self._gradient_names = tuple(f"generating_{name}_gradient" for name in self._inputs)
+
+        def make(who: str) -> Fused:
+            chain = describe_chain(inputs, self._inputs, output, layers, filter_parameters, who)
+            made = Fused(chain.kinds, chain.layers, filter_parameters, who)
+            self._set_ports(chain)
+            return made
+
+        self._create(make, filter_parameters)
+        self._arithmetic = self._filter.takes_inputs(len(inputs))
+        self._packed: Any = (0,) * len(inputs) if self._arithmetic else 0  # the batch strides of every call
+        self._summary = {**dict(zip(self._inputs, self._ports, strict=True)), "output": self._output}
+        self._summary["fused_layer_parameters"] = _Names([type(layer).__name__ for layer in layers])
+
+    def _set_ports(self, chain: Chain) -> None:
+        self._ports, self._output, self._slots = chain.inputs, chain.output, chain.slots
+        self._constant = chain.constant
+
+    def _exception(self, problem: Problem, family: type[BNNSError]) -> BNNSError:
+        words = dict(self._words)
+        for i, (name, gradient) in enumerate(zip(self._inputs, self._gradient_names, strict=True)):
+            words |= {f"in[{i}]": name, f"input[{i}]": name, f"operand {i + 1}": name, f"input {i + 1}": name}
+            words |= {f"in_delta[{i}]": gradient, f"generating_input_gradient[{i}]": gradient}
+            words |= {f"in{i + 1}_type": f"{name}_descriptor_type", f"in{i + 1}": name}
+        words |= dict.fromkeys(("BNNSFusedFilterApplyBatch", "BNNSFusedFilterApplyMultiInputBatch"), "apply")
+        words["BNNSFusedFilterApplyBatch or BNNSFusedFilterApplyMultiInputBatch"] = "apply"
+        problem = reworded(problem, words)
+        return super()._exception(problem, family)
+
+    def _sorted(
+        self, tensors: tuple[Any, ...], names: tuple[str, ...], named: dict[str, Any], caller: Caller
+    ) -> list[Any]:
+        """Values of ``names`` from those given by position and by name; ``None`` where one is left out."""
+        if not named and len(tensors) == len(names):
+            return list(tensors)
+        unknown = [name for name in named if name not in names]
+        twice = [name for name in names[: len(tensors)] if named.get(name) is not None]
+        if len(tensors) > len(names) or unknown or twice:
+            got = ", ".join([*("a tensor" for _ in tensors), *named])
+            problem = Problem(
+                f"{caller.function} of this layer takes {', '.join(names)}, each once, by position or by name; got {got}.",
+                kind=TypeError,
+            )
+            raise as_exception(problem, LayerApplyError)
+        return [*tensors, *(named.get(name) for name in names[len(tensors) :])]
+
+    # Forward.
+
+    def apply(
+        self,
+        *tensors: TensorLike,
+        phase: LearningPhase = LearningPhase.INFERENCE,
+        batch_size: int | None = None,
+        **named: TensorLike,
+    ) -> TensorLike:
+        """Run the layer forward: ``apply(input, output)``, or ``apply(input_a, input_b, output)``, and so on.
+
+        ``output`` is written and returned; when left out it is a new array. In training the statistics are those of
+        this batch, the moving ones are updated, and what ``apply_backward`` needs is kept.
+        """
+        *inputs, output = self._sorted(tensors, (*self._inputs, "output"), named, self._apply_caller)
+        if isinstance(phase, LearningPhase):
+            batch = self._common_batch(inputs, batch_size)
+            if batch:
+                shape = (batch, *self._output.shape)
+                target = np.empty(shape, self._output.dtype) if output is None else output
+                if (
+                    type(target) is np.ndarray
+                    and target.shape == shape
+                    and self._filter.forward_fast(phase.value, batch, self._data(inputs), self._packed, target, 0)
+                ):
+                    return target
+        return self._attempt(self._apply_checked, inputs, output, phase, batch_size)
+
+    def _data(self, inputs: list[Any]) -> Any:
+        return inputs if self._arithmetic else inputs[0]
+
+    def _common_batch(self, inputs: list[Any], batch_size: Any) -> int:
+        """The batch size, if every input is an array of the expected shape with a batch axis; 0 otherwise."""
+        batch = 0
+        for port, value in zip(self._ports, inputs, strict=True):
+            if type(value) is not np.ndarray:
+                return 0
+            if not port.batched:
+                if value.shape != port.shape:
+                    return 0
+            elif value.shape[1:] != port.shape or (batch and value.shape[0] != batch):
+                return 0
+            else:
+                batch = value.shape[0]
+        return batch if batch_size is None or (type(batch_size) is int and batch_size == batch) else 0
+
+    def _apply_checked(self, inputs: list[Any], output: Any, phase: Any, batch_size: Any) -> TensorLike:
+        caller = self._apply_caller
+        self._filter.require_alive(caller)
+        if not isinstance(phase, LearningPhase):
+            raise Problem(
+                f"{caller.function}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError
+            )
+        arguments = Arguments(caller.function, batch_size)
+        given = self._take_inputs(arguments, inputs, needed=True)
+        y = None if output is None else arguments.take("output", self._output, output, output=True)
+        arguments.settle()
+        if y is None:
+            y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
+        batch, data, training = arguments.batch, [memory(v) for v in given], phase.is_training
+        if self._arithmetic:
+            zeros = [0] * len(data)
+            self._filter.apply_fused_multi_input_batch(caller, batch, len(data), data, zeros, memory(y), 0, training)
+        else:
+            self._filter.apply_fused_batch(caller, batch, data[0], 0, memory(y), 0, training)
+        return output
+
+    def _take_inputs(self, arguments: Arguments, inputs: list[Any], *, needed: bool) -> list[Any]:
+        """The checked inputs; one that may be left out, because creation gave it memory, stays ``None``."""
+        return [
+            None if value is None and (default is not None or not needed) else arguments.take(name, port, value)
+            for name, port, value, default in zip(self._inputs, self._ports, inputs, self._filter.defaults, strict=True)
+        ]
+
+    # Backward.
+
+    def apply_backward(
+        self, *tensors: Any, batch_size: int | None = None, accumulate: bool = False, **named: Any
+    ) -> Any:
+        """Run the layer backward, after ``apply`` in training on the same batch.
+
+        By position or by name: the inputs, ``output``, ``output_gradient``, one ``generating_..._gradient`` per input
+        (``generating_input_gradient``, or ``generating_input_a_gradient`` and so on) and
+        ``generating_parameter_gradients``, a list. ``output`` is needed with an activation, an input for the gradient
+        of weights or where the derivative of arithmetic needs it. The result has one field per input, and
+        ``parameters``.
+        """
+        names = (*self._inputs, "output", "output_gradient", *self._gradient_names, _PARAMETERS)
+        values = self._sorted(tensors, names, named, self._backward_caller)
+        count = len(self._inputs)
+        inputs, (y, dy), wanted = values[:count], values[count : count + 2], values[count + 2 :]
+        gradients, parameters = wanted[:-1], wanted[-1]
+        results = self._backward_fast(inputs, y, dy, gradients, parameters, batch_size, accumulate)
+        if results is None:
+            results = self._attempt(
+                self._backward_checked, inputs, y, dy, gradients, parameters, batch_size, accumulate
+            )
+        return _RESULTS[count](*results[:count], results[count:])
+
+    def _parameter_list(self, parameters: Any, who: str) -> list[Any]:
+        """One entry per slot."""
+        slots = len(self._slots)
+        if parameters is None:
+            return [None] * slots
+        if parameters is skip:
+            return [skip] * slots
+        order = ", ".join(self._slots)
+        if isinstance(parameters, np.ndarray) or not isinstance(parameters, Sequence):
+            raise Problem(
+                f"{who} must be a list with one entry for each of {order}, not {type(parameters).__name__}.",
+                kind=TypeError,
+            )
+        if len(parameters) != slots:
+            raise Problem(
+                f"{who} has {len(parameters)} entries, but this chain has {slots} parameter gradients, in the order {order}. "
+                "Pass skip for one that is not wanted."
+            )
+        return [skip if _has_no_data(value) else value for value in parameters]
+
+    def _backward_fast(
+        self, inputs: list[Any], y: Any, dy: Any, gradients: list[Any], parameters: Any, batch_size: Any,
+        accumulate: bool,
+    ) -> list[Any] | None:  # fmt: skip
+        """The gradients if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
+        if type(dy) is not np.ndarray or dy.shape[1:] != self._output.shape:
+            return None
+        batch, flags = dy.shape[0], 1 if accumulate else 0
+        if not (batch_size is None or (type(batch_size) is int and batch_size == batch)):
+            return None
+        if not (y is None or (type(y) is np.ndarray and y.shape == dy.shape)):
+            return None
+        for port, value in zip(self._ports, inputs, strict=True):
+            if value is not None and not (type(value) is np.ndarray and value.shape == port.full_shape(batch)):
+                return None
+        if parameters is None or parameters is skip:
+            parameters = [parameters] * len(self._slots)
+        elif type(parameters) not in (list, tuple) or len(parameters) != len(self._slots):
+            return None
+        results, deltas = [], []
+        places = [
+            *((None if c else p, g) for p, g, c in zip(self._ports, gradients, self._constant, strict=True)),
+            *zip(self._slots.values(), parameters, strict=True),
+        ]
+        for place, value in places:
+            if place is None:
+                if value is not None and value is not skip:
+                    return None
+                part: tuple[Any, Delta | None] | None = (None, None)
+            else:
+                part = place.quick(value, place.full_shape(batch), flags)
+            if part is None:
+                return None
+            results.append(part[0])
+            deltas.append(part[1])
+        count = len(inputs)
+        of_inputs: Any = deltas[:count] if self._arithmetic else deltas[0]
+        done = self._filter.backward_fast(
+            batch, self._data(inputs), self._packed, of_inputs, self._packed, y, 0, Delta(self._output, dy, 0), 0,
+            deltas[count:],
+        )  # fmt: skip
+        return results if done else None
+
+    def _backward_checked(
+        self, inputs: list[Any], y: Any, dy: Any, gradients: list[Any], parameters: Any, batch_size: Any,
+        accumulate: bool,
+    ) -> list[Any]:  # fmt: skip
+        caller = self._backward_caller
+        self._filter.require_alive(caller)
+        parameters = self._parameter_list(parameters, f"{caller.function}: {_PARAMETERS}")
+        arguments = Arguments(caller.function, batch_size)
+        given = self._take_inputs(arguments, inputs, needed=False)
+        y = None if y is None else arguments.take("output", self._output, y)
+        dy = arguments.take("output_gradient", self._output, dy)
+        taken = GradientArguments(arguments, accumulate)
+        for name, port, value, constant in zip(
+            self._gradient_names, self._ports, gradients, self._constant, strict=True
+        ):
+            taken.take(name, None if constant else port, skip if _has_no_data(value) else value)
+        for i, ((name, slot), value) in enumerate(zip(self._slots.items(), parameters, strict=True)):
+            taken.take(f"{_PARAMETERS}[{i}] ({name})", slot, value)
+        arguments.settle()
+        deltas, count = taken.descriptors(), len(inputs)
+        batch, data, arriving = arguments.batch, [memory(v) for v in given], self._output.delta(dy, False)
+        if self._arithmetic:
+            zeros = [0] * count
+            self._filter.apply_backward_fused_multi_input_batch(
+                caller, batch, count, data, zeros, deltas[:count], zeros, memory(y), 0, arriving, 0, deltas[count:]
+            )
+        else:
+            self._filter.apply_backward_fused_batch(
+                caller, batch, data[0], 0, deltas[0], 0, memory(y), 0, arriving, 0, deltas[count:]
+            )
+        return taken.results
+
+
+def _has_no_data(value: Any) -> bool:
+    return isinstance(value, BNNSNDArrayDescriptor) and value.data is None
+
+
+class _Names(list[str]):
+    """Prints without quotes."""
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(self)}]"
+
+
+class FusedParametersLayer(FusedLayer):
+    """A chain of layers given by their parameters.
+
+    ``FusedParametersLayer(input=...)`` for one input; ``input_a=`` and ``input_b=``, and ``input_c=``, for arithmetic of
+    two and three operands. Inputs and ``output`` are shapes, descriptors or arrays (one sample or a batch);
+    ``output`` may be left out unless the chain ends in a quantization.
+
+    >>> import numpy as np, openbnns
+    >>> from openbnns import LearningPhase, NormalizationType
+    >>> layer = FusedParametersLayer(
+    ...     input_a=openbnns.Shape.vector(2),
+    ...     input_b=openbnns.Shape.vector(2),
+    ...     fused_layer_parameters=[
+    ...         openbnns.FusedBinaryArithmeticParameters(function=openbnns.ArithmeticBinaryFunction.ADD),
+    ...         openbnns.FusedNormalizationParameters(
+    ...             type=NormalizationType.batch(), beta=np.zeros(2, np.float32), gamma=np.ones(2, np.float32), epsilon=1e-5
+    ...         ),
+    ...     ],
+    ... )
+    >>> a, b = np.array([[1, 2], [2, 3]], np.float32), np.array([[0, 0], [1, 1]], np.float32)
+    >>> layer.apply(a, b, phase=LearningPhase.TRAINING).round(3)
+    array([[-1., -1.],
+           [ 1.,  1.]], dtype=float32)
+    >>> gradients = layer.apply_backward(output_gradient=np.array([[1, 0], [0, 2]], np.float32))
+    >>> beta, gamma = gradients.parameters
+    >>> beta
+    array([1., 2.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        *,
+        input: Any = None,
+        input_a: Any = None,
+        input_b: Any = None,
+        input_c: Any = None,
+        output: Any = None,
+        fused_layer_parameters: Sequence[FusableLayerParameters],
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        inputs = self._given_inputs(input, [input_a, input_b, input_c])
+        self._build(inputs, output, fused_layer_parameters, filter_parameters)
+
+    def _given_inputs(self, single: Any, several: list[Any]) -> list[Any]:
+        present = [value is not None for value in several]
+        if single is not None and not any(present):
+            return [single]
+        if single is None and present in ([True, True, False], [True, True, True]):
+            return [value for value in several if value is not None]
+        problem = Problem(
+            f"{self._name()}: give input, or input_a and input_b, or input_a, input_b and input_c: one for each input of "
+            "the first layer.",
+            kind=TypeError,
+        )
+        raise as_exception(problem, self._creation_error)
+
+
+class FusedConvolutionNormalizationLayer(FusedLayer):
+    """A convolution followed by a normalization with its activation. Parameter gradients: weights, bias, beta, gamma."""
+
+    def __init__(
+        self,
+        *,
+        input: Any,
+        output: Any = None,
+        convolution_weights: Any,
+        convolution_bias: Any = None,
+        convolution_stride: Sequence[int] | int = (1, 1),
+        convolution_dilation_stride: Sequence[int] | int = (1, 1),
+        convolution_padding: ConvolutionPadding | None = None,
+        normalization: NormalizationType,
+        normalization_beta: Any = None,
+        normalization_gamma: Any = None,
+        normalization_momentum: float = 0.0,
+        normalization_epsilon: float,
+        normalization_activation: ActivationFunction | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        first = FusedConvolutionParameters(
+            weights=convolution_weights,
+            bias=convolution_bias,
+            stride=convolution_stride,
+            dilation_stride=convolution_dilation_stride,
+            padding=ConvolutionPadding.zero() if convolution_padding is None else convolution_padding,
+        )
+        last = FusedNormalizationParameters(
+            type=normalization,
+            beta=normalization_beta,
+            gamma=normalization_gamma,
+            momentum=normalization_momentum,
+            epsilon=normalization_epsilon,
+            activation=ActivationFunction.identity() if normalization_activation is None else normalization_activation,
+        )
+        self._build([input], output, [first, last], filter_parameters)
+
+
+class FusedFullyConnectedNormalizationLayer(FusedLayer):
+    """A fully connected layer followed by a normalization with its activation. Parameter gradients: weights, bias, beta,
+    gamma."""
+
+    def __init__(
+        self,
+        *,
+        input: Any = None,
+        output: Any = None,
+        fully_connected_weights: Any,
+        fully_connected_bias: Any = None,
+        normalization: NormalizationType,
+        normalization_beta: Any = None,
+        normalization_gamma: Any = None,
+        normalization_momentum: float = 0.0,
+        normalization_epsilon: float,
+        normalization_activation: ActivationFunction | None = None,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        first = FusedFullyConnectedParameters(weights=fully_connected_weights, bias=fully_connected_bias)
+        last = FusedNormalizationParameters(
+            type=normalization,
+            beta=normalization_beta,
+            gamma=normalization_gamma,
+            momentum=normalization_momentum,
+            epsilon=normalization_epsilon,
+            activation=ActivationFunction.identity() if normalization_activation is None else normalization_activation,
+        )
+        self._build([input], output, [first, last], filter_parameters)

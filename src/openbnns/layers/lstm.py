@@ -1,0 +1,459 @@
+"""LSTM on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..capi.enums import BNNSDataLayout, BNNSDataType, BNNSLayerFlags
+from ..capi.structs import (
+    BNNSFilterParameters,
+    BNNSLayerParametersLSTM,
+    BNNSLSTMDataDescriptor,
+    BNNSLSTMGateDescriptor,
+    BNNSNDArrayDescriptor,
+)
+from ..engines.reference.random_numbers import Stream
+from ..errors import Problem
+from ..filters._lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tensor
+from ..filters._tensors import Caller
+from ..filters.lstm import LSTM, draws
+from ._base import Layer, client_pointer
+from ._ports import as_array, skip
+from .types import ActivationFunction, LearningPhase
+
+_WEIGHTS = {
+    "input_weights": W0,
+    "deep_input_weights": W1,
+    "hidden_weights": U,
+    "peephole_weights": P,
+    "bias": B,
+}
+_SIDES = ("data_desc", "hidden_desc", "cell_state_desc")
+
+
+class LSTMResult(NamedTuple):
+    """What :meth:`LSTMLayer.apply` gives: outputs (T, N, R, H), final states (L, R, N, H), and the training cache."""
+
+    output: Any
+    hidden: Any
+    cell: Any
+    cache: Any = None
+
+
+class LSTMGradients(NamedTuple):
+    """What :meth:`LSTMLayer.apply_backward` gives; ``None`` where a gradient was skipped or does not exist."""
+
+    input: Any = None
+    initial_hidden: Any = None
+    initial_cell: Any = None
+    input_weights: Any = None
+    deep_input_weights: Any = None
+    hidden_weights: Any = None
+    peephole_weights: Any = None
+    bias: Any = None
+
+
+class LSTMLayer(Layer):
+    """Layers of LSTM cells run along a sequence, in one direction or in both.
+
+    Sizes: T steps, N batch, I inputs, H hidden, L layers, R directions (2: the second runs from the last step to the
+    first). Arrays, all float32; the first axis of weights is the gate, in the order input, forget, candidate, output:
+
+    * ``input_weights`` (4, R, H, I) of layer 0, ``deep_input_weights`` (4, L - 1, R, H, R * H) of the layers above it
+    * ``hidden_weights`` (4, L, R, H, H), ``bias`` (4, L, R, H) or ``None``
+    * ``peephole_weights`` (4, L, R, H, H), which multiply the cell state, or ``None``
+
+    ``activations`` are those of the four gates and of the cell state: five functions, by default sigmoid, sigmoid, tanh,
+    sigmoid and tanh. ``dropout`` acts between layers, in training. :meth:`from_pytorch` takes the weights of an
+    ``nn.LSTM``. Weights are copied, unless ``filter_parameters`` has ``BNNSFlagsUseClientPtr``.
+
+    >>> import numpy as np
+    >>> layer = LSTMLayer(input_weights=np.ones((4, 1, 2, 3), np.float32), hidden_weights=np.zeros((4, 1, 1, 2, 2), np.float32))
+    >>> layer.apply(np.zeros((5, 1, 3), np.float32)).output.shape
+    (5, 1, 1, 2)
+    """
+
+    _filter: LSTM
+
+    def __init__(
+        self,
+        *,
+        input_weights: Any,
+        hidden_weights: Any,
+        bias: Any = None,
+        deep_input_weights: Any = None,
+        peephole_weights: Any = None,
+        activations: Sequence[ActivationFunction] | None = None,
+        dropout: float = 0.0,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        self._filter_parameters = filter_parameters
+        self._activations = activations
+        self._dropout = dropout
+        self._weights: dict[str, NDArray[np.float32]] = {}
+        given = {
+            "input_weights": input_weights, "deep_input_weights": deep_input_weights, "hidden_weights": hidden_weights,
+            "peephole_weights": peephole_weights, "bias": bias,
+        }  # fmt: skip
+
+        def make(who: str) -> LSTM:
+            self._take_weights(given, who, client_pointer(filter_parameters))
+            if activations is not None and not (
+                len(activations) == 5 and all(isinstance(f, ActivationFunction) for f in activations)
+            ):
+                raise Problem(
+                    f"{who}: activations must be five ActivationFunctions, of the input, forget, candidate and output gate "
+                    "and of the cell state.",
+                    kind=TypeError,
+                )
+            return LSTM(self._params(1, 1), filter_parameters, who)
+
+        self._create(make, filter_parameters)
+        self._summary = {
+            "input_size": self.input_size, "hidden_size": self.hidden_size, "num_layers": self.num_layers,
+            "directions": self.directions, "bias": bias is not None or None,
+            "peepholes": peephole_weights is not None or None, "dropout": dropout or None,
+        }  # fmt: skip
+
+    @classmethod
+    def from_pytorch(cls, state: Mapping[str, Any], **options: Any) -> LSTMLayer:
+        """A layer with the weights of ``torch.nn.LSTM``: its ``state_dict()``, of tensors on the CPU or arrays.
+
+        The two biases of PyTorch are added up. ``proj_size`` has no counterpart here.
+        """
+        arrays = {
+            name: np.asarray(as_array(value, f"from_pytorch: {name}"), np.float32) for name, value in state.items()
+        }
+        if "weight_ih_l0" not in arrays or any("weight_hr" in name for name in arrays):
+            raise ValueError("LSTMLayer.from_pytorch: state must be that of an nn.LSTM without proj_size.")
+        ends = ["", "_reverse"] if "weight_ih_l0_reverse" in arrays else [""]
+        layers = sum(name.startswith("weight_ih_l") and not name.endswith("_reverse") for name in arrays)
+
+        def gather(kind: str, which: range) -> NDArray[np.float32]:
+            """(4, layers, R, H, ...)"""
+            parts = [[arrays[f"{kind}_l{layer}{end}"] for end in ends] for layer in which]
+            joined = np.array([[part.reshape(4, -1, *part.shape[1:]) for part in row] for row in parts], np.float32)
+            return np.ascontiguousarray(np.moveaxis(joined, 2, 0))
+
+        every = range(layers)
+        bias = None
+        if "bias_ih_l0" in arrays:
+            bias = gather("bias_ih", every) + gather("bias_hh", every)
+        return cls(
+            input_weights=gather("weight_ih", range(1))[:, 0],
+            deep_input_weights=gather("weight_ih", range(1, layers)) if layers > 1 else None,
+            hidden_weights=gather("weight_hh", every),
+            bias=bias,
+            **options,
+        )
+
+    def _take_weights(self, given: dict[str, Any], who: str, in_place: bool) -> None:
+        arrays = {name: as_array(value, f"{who}: {name}") for name, value in given.items() if value is not None}
+        for name in ("input_weights", "hidden_weights"):
+            if name not in arrays:
+                raise Problem(f"{who}: {name} is None, but it is needed.")
+        first, hidden = arrays["input_weights"], arrays["hidden_weights"]
+        if first.ndim != 4 or first.shape[0] != 4 or first.shape[1] not in (1, 2):
+            raise Problem(f"{who}: input_weights has shape {first.shape}, but (4, R, H, I) with R 1 or 2 is expected.")
+        _, self.directions, self.hidden_size, self.input_size = first.shape
+        self.num_layers = hidden.shape[1] if hidden.ndim == 5 else 1
+        r, h, layers = self.directions, self.hidden_size, self.num_layers
+        shapes = {
+            "input_weights": first.shape, "deep_input_weights": (4, layers - 1, r, h, r * h),
+            "hidden_weights": (4, layers, r, h, h), "peephole_weights": (4, layers, r, h, h), "bias": (4, layers, r, h),
+        }  # fmt: skip
+        if layers > 1 and "deep_input_weights" not in arrays:
+            raise Problem(f"{who}: deep_input_weights is None, but hidden_weights has {layers} layers. Pass them.")
+        if layers == 1:
+            arrays.pop("deep_input_weights", None)
+        for name, array in arrays.items():
+            if array.dtype != np.float32:
+                raise Problem(f"{who}: {name} is {array.dtype}. Pass the array's .astype(np.float32).", kind=TypeError)
+            if array.shape != shapes[name]:
+                raise Problem(f"{who}: {name} has shape {array.shape}, but with these sizes it is {shapes[name]}.")
+            if in_place and not array.flags.c_contiguous:
+                raise Problem(f"{who}: {name} is not C-contiguous, so it cannot be used in place. Pass one that is.")
+            self._weights[name] = array if in_place else np.array(array, np.float32, order="C")
+
+    # Structs for a call.
+
+    def _params(
+        self, steps: int, batch: int, tensors: Mapping[str, Any] | None = None, weights: Mapping[str, Any] | None = None,
+        *, dropout: float | None = None, batch_sizes: Any = None, flags: int = 0,
+    ) -> BNNSLayerParametersLSTM:  # fmt: skip
+        """``tensors`` by the names of the struct; gradients have flags."""
+        weights = self._weights if weights is None else weights
+        tensors = tensors or {}
+        defaults = 0 if self._activations is not None else int(BNNSLayerFlags.BNNSLayerFlagsLSTMDefaultActivations)
+        both = int(BNNSLayerFlags.BNNSLayerFlagsLSTMBidirectional) if self.directions == 2 else 0
+        p = BNNSLayerParametersLSTM(
+            input_size=self.input_size, hidden_size=self.hidden_size, batch_size=batch, num_layers=self.num_layers,
+            seq_len=steps, dropout=self._dropout if dropout is None else dropout, lstm_flags=defaults | both,
+        )  # fmt: skip
+        for side in ("input_descriptor", "output_descriptor"):
+            named = {name: _describe(tensors.get(f"{side}.{name}"), flags) for name in _SIDES}
+            setattr(p, side, BNNSLSTMDataDescriptor(**named))
+        for g, name in enumerate(GATES):
+            setattr(p, name, self._gate(g, weights, flags))
+        if self._activations is not None:
+            p.hidden_activation = self._activations[4].bnns_activation
+        if batch_sizes is not None:
+            sizes = np.asarray(batch_sizes, np.int64)
+            p.sequence_descriptor = BNNSNDArrayDescriptor(
+                layout=BNNSDataLayout.BNNSDataLayoutVector, size=(max(sizes.size, 1),), data=np.ascontiguousarray(sizes),
+                data_type=BNNSDataType.BNNSDataTypeInt64,
+            )  # fmt: skip
+        return p
+
+    def _gate(self, g: int, weights: Mapping[str, Any], flags: int) -> BNNSLSTMGateDescriptor:
+        part = {
+            name: _describe(weights[name][g], flags) if weights.get(name) is not None else None for name in _WEIGHTS
+        }
+        first = part["input_weights"]
+        if first is not None:  # of layer 0 only
+            first.layout = BNNSDataLayout.BNNSDataLayout4DFirstMajor
+            first.size = (1, self.directions, self.hidden_size, self.input_size)
+        nothing = BNNSNDArrayDescriptor()
+        gate = BNNSLSTMGateDescriptor(
+            iw_desc=(first or nothing, part["deep_input_weights"] or nothing), hw_desc=part["hidden_weights"],
+            cw_desc=part["peephole_weights"], b_desc=part["bias"],
+        )  # fmt: skip
+        if self._activations is not None:
+            gate.activation = self._activations[g].bnns_activation
+        return gate
+
+    def _check(
+        self, name: str, value: Any, shape: tuple[int, ...], who: str, *, output: bool = False
+    ) -> NDArray[Any] | None:
+        if value is None:
+            return None
+        array = as_array(value, f"{who}: {name}")
+        if array.dtype != np.float32:
+            raise Problem(f"{who}: {name} is {array.dtype}, but an LSTM computes in float32.", kind=TypeError)
+        if array.shape != shape:
+            raise Problem(f"{who}: {name} has shape {array.shape}, but {shape} is expected.")
+        if output and not (array.flags.c_contiguous and array.flags.writeable):
+            raise Problem(f"{who}: {name} must be C-contiguous and writable. Pass np.empty({shape}, np.float32).")
+        return array if output else np.ascontiguousarray(array)
+
+    def _sequence(self, input: Any, who: str) -> NDArray[Any]:
+        x = as_array(input, f"{who}: input")
+        if x.ndim != 3 or x.shape[2] != self.input_size or 0 in x.shape:
+            raise Problem(f"{who}: input has shape {x.shape}, but (T, N, {self.input_size}) is expected.")
+        found = self._check("input", x, x.shape, who)
+        assert found is not None
+        return found
+
+    # Forward.
+
+    def apply(
+        self,
+        input: Any,
+        initial_hidden: Any = None,
+        initial_cell: Any = None,
+        *,
+        output: Any = None,
+        final_hidden: Any = None,
+        final_cell: Any = None,
+        batch_sizes: Any = None,
+        phase: LearningPhase = LearningPhase.INFERENCE,
+        cache: Any = None,
+        seed: int | None = None,
+    ) -> LSTMResult:
+        """Run forward on ``input`` (T, N, I) from the initial states (L, R, N, H), zeros if left out.
+
+        With ``phase=LearningPhase.TRAINING`` dropout acts and the cache that the backward pass reads is kept: in
+        ``cache`` (:meth:`cache_bytes` of uint8) or a new array. ``seed`` fixes what is dropped. ``batch_sizes`` lists for
+        every step how many samples take part, the first ones.
+        """
+        return self._attempt(
+            self._apply, input, initial_hidden, initial_cell, output, final_hidden, final_cell, batch_sizes, phase, cache,
+            seed,
+        )  # fmt: skip
+
+    def _apply(
+        self,
+        input: Any,
+        h0: Any,
+        c0: Any,
+        y: Any,
+        hn: Any,
+        cn: Any,
+        batch_sizes: Any,
+        phase: Any,
+        cache: Any,
+        seed: Any,
+    ) -> LSTMResult:
+        caller = Caller(
+            f"{type(self).__name__}.apply", {"training_cache_ptr": "cache", "training_cache_capacity": "cache"}
+        )
+        who = caller.function
+        self._filter.require_alive(caller)
+        if not isinstance(phase, LearningPhase):
+            raise Problem(f"{who}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError)
+        x = self._sequence(input, who)
+        steps, batch = x.shape[:2]
+        states = (self.num_layers, self.directions, batch, self.hidden_size)
+        outputs = (steps, batch, self.directions, self.hidden_size)
+        y, hn, cn = (
+            np.empty(shape, np.float32) if value is None else self._check(name, value, shape, who, output=True)
+            for name, value, shape in (("output", y, outputs), ("final_hidden", hn, states), ("final_cell", cn, states))
+        )
+        tensors = {
+            "input_descriptor.data_desc": x,
+            "input_descriptor.hidden_desc": self._check("initial_hidden", h0, states, who),
+            "input_descriptor.cell_state_desc": self._check("initial_cell", c0, states, who),
+            "output_descriptor.data_desc": y,
+            "output_descriptor.hidden_desc": hn,
+            "output_descriptor.cell_state_desc": cn,
+        }
+        trains = phase is LearningPhase.TRAINING
+        p = self._params(steps, batch, tensors, dropout=None if trains else 0.0, batch_sizes=batch_sizes)
+        filter = LSTM(p, self._filter_parameters, who)
+        if not trains:
+            filter.forward(caller, p, None, 0, None)
+            return LSTMResult(y, hn, cn)
+        cache = np.empty(filter.cache_bytes, np.uint8) if cache is None else as_array(cache, f"{who}: cache")
+        stream = Stream(_LAYER_SEED, draws.next()) if seed is None else Stream(int(seed))
+        filter.forward(caller, p, cache, cache.nbytes, stream)
+        return LSTMResult(y, hn, cn, cache)
+
+    def cache_bytes(self, steps: int, batch: int, batch_sizes: Any = None) -> int:
+        """The size of a training cache for sequences of this length and number."""
+        return self._attempt(
+            lambda: LSTM(self._params(steps, batch, batch_sizes=batch_sizes), None, "LSTMLayer").cache_bytes
+        )
+
+    def reference_outputs(self, values: Mapping[str, NDArray[np.float64]], seed: int) -> NDArray[np.float64]:
+        """Outputs and final states one after the other, by the float64 formulas in a training call with this seed."""
+        filter = LSTM(self._params(*values["input"].shape[:2]), self._filter_parameters, "LSTMLayer")
+        arrays = {X: values["input"], H0: values["initial_hidden"], C0: values["initial_cell"]}
+        for g in range(len(GATES)):
+            for name, tensor in _WEIGHTS.items():
+                if name in values:
+                    part = values[name][g]
+                    arrays[gate_tensor(g, tensor)] = part[None] if name == "input_weights" else part
+        result = filter.reference_forward(arrays, Stream(seed))
+        return np.concatenate([result.y.ravel(), result.h.ravel(), result.c.ravel()])
+
+    # Backward.
+
+    def apply_backward(
+        self,
+        input: Any,
+        initial_hidden: Any = None,
+        initial_cell: Any = None,
+        *,
+        output_gradient: Any = None,
+        final_hidden_gradient: Any = None,
+        final_cell_gradient: Any = None,
+        cache: Any = None,
+        batch_sizes: Any = None,
+        accumulate: bool = False,
+        generating_input_gradient: Any = None,
+        generating_initial_hidden_gradient: Any = None,
+        generating_initial_cell_gradient: Any = None,
+        generating_input_weights_gradient: Any = None,
+        generating_deep_input_weights_gradient: Any = None,
+        generating_hidden_weights_gradient: Any = None,
+        generating_peephole_weights_gradient: Any = None,
+        generating_bias_gradient: Any = None,
+    ) -> LSTMGradients:
+        """Run backward from the gradients of outputs and final states, any of which may be left out.
+
+        ``input``, initial states and ``batch_sizes`` are those of the forward call, and ``cache`` is what it kept.
+        Without a cache the forward pass is repeated, as one without dropout. A gradient argument is an array to write
+        to, ``None`` for a new one, or ``skip``.
+        """
+        given = {
+            "input": generating_input_gradient,
+            "initial_hidden": generating_initial_hidden_gradient,
+            "initial_cell": generating_initial_cell_gradient,
+            "input_weights": generating_input_weights_gradient,
+            "deep_input_weights": generating_deep_input_weights_gradient,
+            "hidden_weights": generating_hidden_weights_gradient,
+            "peephole_weights": generating_peephole_weights_gradient,
+            "bias": generating_bias_gradient,
+        }
+        arriving = {
+            "output_gradient": output_gradient, "final_hidden_gradient": final_hidden_gradient,
+            "final_cell_gradient": final_cell_gradient,
+        }  # fmt: skip
+        return self._attempt(
+            self._apply_backward, input, initial_hidden, initial_cell, arriving, cache, batch_sizes, accumulate, given
+        )
+
+    def _apply_backward(
+        self, input: Any, h0: Any, c0: Any, arriving: dict[str, Any], cache: Any, batch_sizes: Any, accumulate: bool,
+        given: dict[str, Any],
+    ) -> LSTMGradients:  # fmt: skip
+        names = {
+            "training_cache_ptr": "cache", "training_cache_capacity": "cache",
+            "layer_delta_params.": "", "layer_params.": "",
+        }  # fmt: skip
+        caller = Caller(f"{type(self).__name__}.apply_backward", names)
+        who = caller.function
+        self._filter.require_alive(caller)
+        x = self._sequence(input, who)
+        steps, batch = x.shape[:2]
+        states = (self.num_layers, self.directions, batch, self.hidden_size)
+        tensors = {
+            "input_descriptor.data_desc": x,
+            "input_descriptor.hidden_desc": self._check("initial_hidden", h0, states, who),
+            "input_descriptor.cell_state_desc": self._check("initial_cell", c0, states, who),
+        }
+        dropout = None if cache is not None else 0.0
+        p = self._params(steps, batch, tensors, dropout=dropout, batch_sizes=batch_sizes)
+        outputs = (steps, batch, self.directions, self.hidden_size)
+        if all(value is None for value in arriving.values()):
+            raise Problem(
+                f"{who}: no gradient arrives. Pass output_gradient, final_hidden_gradient or final_cell_gradient."
+            )
+        coming = {
+            f"output_descriptor.{side}": self._check(name, value, outputs if side == "data_desc" else states, who)
+            for side, (name, value) in zip(_SIDES, arriving.items(), strict=True)
+        }
+        shapes = {"input": x.shape, "initial_hidden": states, "initial_cell": states} | {
+            name: array.shape for name, array in self._weights.items()
+        }
+        results = {name: self._result(name, value, shapes, accumulate, who) for name, value in given.items()}
+        sides = zip(_SIDES, ("input", "initial_hidden", "initial_cell"), strict=True)
+        leaving = {f"input_descriptor.{side}": results[name] for side, name in sides}
+        weights = {name: results[name] for name in _WEIGHTS}
+        delta = self._params(
+            steps,
+            batch,
+            coming | leaving,
+            weights,
+            dropout=dropout,
+            flags=int(bool(accumulate)),
+            batch_sizes=batch_sizes,
+        )
+        data = None if cache is None else as_array(cache, f"{who}: cache")
+        filter = LSTM(p, self._filter_parameters, who)
+        filter.backward(caller, p, delta, data, 0 if data is None else data.nbytes, None)
+        return LSTMGradients(**results)
+
+    def _result(
+        self, name: str, value: Any, shapes: Mapping[str, tuple[int, ...]], accumulate: bool, who: str
+    ) -> NDArray[Any] | None:
+        if value is skip or (value is None and name not in shapes):
+            return None
+        if name not in shapes:
+            raise Problem(f"{who}: generating_{name}_gradient is given, but this layer has no {name}. Leave it out.")
+        if value is None:
+            make = np.zeros if accumulate else np.empty
+            return make(shapes[name], np.float32)
+        return self._check(f"generating_{name}_gradient", value, shapes[name], who, output=True)
+
+
+_LAYER_SEED = 0x4C617965  # of the masks that layers draw
+
+
+def _describe(data: Any, flags: int = 0) -> BNNSNDArrayDescriptor:
+    """A descriptor whose sizes follow from those of the LSTM."""
+    return BNNSNDArrayDescriptor(flags=flags, data=data, data_type=BNNSDataType.BNNSDataTypeFloat32)

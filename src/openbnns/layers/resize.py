@@ -1,0 +1,61 @@
+"""Resize layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersResize
+from ..errors import Problem
+from ..filters.resize import Resize
+from ._base import UnaryLayer
+from ._ports import Port, describe_sample, struct_of
+from .types import InterpolationMethod
+
+
+class ResizeLayer(UnaryLayer):
+    """The input sampled anew along every axis whose size differs from the output's; backward is the exact adjoint.
+
+    NEAREST copies, along any number of axes; LINEAR mixes neighbours, along one or two. ``aligns_corners`` puts the
+    outermost samples of LINEAR onto the outermost cells; otherwise positions are those of cell centres, as in PyTorch.
+    ``input`` and ``output`` are shapes, descriptors or arrays of one layout; an array (n,) or (C, H, W) stands for one
+    sample, (N, n) or (N, C, H, W) for a batch.
+
+    >>> import numpy as np
+    >>> layer = ResizeLayer(interpolation_method=InterpolationMethod.LINEAR, input=np.zeros(2, np.float32),
+    ...                     output=np.zeros(4, np.float32))
+    >>> layer.apply(np.array([0, 4], np.float32))
+    array([0., 1., 3., 4.], dtype=float32)
+    """
+
+    _filter: Resize
+
+    def __init__(
+        self,
+        *,
+        interpolation_method: InterpolationMethod,
+        input: Any,
+        output: Any,
+        aligns_corners: bool = False,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        def make(who: str) -> Resize:
+            if not isinstance(interpolation_method, InterpolationMethod):
+                raise Problem(
+                    f"{who}: interpolation_method must be an InterpolationMethod such as InterpolationMethod.LINEAR, not "
+                    f"{type(interpolation_method).__name__}.",
+                    kind=TypeError,
+                )
+            x, y = describe_sample(input, f"{who}: input"), describe_sample(output, f"{who}: output")
+            parameters = struct_of(
+                BNNSLayerParametersResize, who, method=interpolation_method.value, i_desc=x, o_desc=y,
+                align_corners=bool(aligns_corners),
+            )  # fmt: skip
+            made = Resize(parameters, filter_parameters, who)
+            self._input, self._output = Port(x), Port(y)
+            return made
+
+        self._create(make, filter_parameters)
+        self._summary = {
+            "interpolation_method": interpolation_method, "input": self._input, "output": self._output,
+            "aligns_corners": aligns_corners or None,
+        }  # fmt: skip

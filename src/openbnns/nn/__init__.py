@@ -1,0 +1,58 @@
+"""Networks and training on top of the layers of ``openbnns``.
+
+>>> import numpy as np
+>>> from openbnns import nn
+>>> net = nn.Sequential(nn.Conv2d(8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(10))
+>>> net.build((1, 8, 8), seed=0)(np.zeros((32, 1, 8, 8), np.float32)).shape
+(32, 10)
+"""
+
+from . import checkpoints, data, initialisers, losses, models, schedules, weights
+from ._graph import Value
+from .layers import (
+    ELU,
+    GELU,
+    SELU,
+    Activation,
+    AvgPool2d,
+    Concatenate,
+    Conv2d,
+    ConvTranspose2d,
+    Dropout,
+    Embedding,
+    Flatten,
+    GlobalAvgPool2d,
+    Hardsigmoid,
+    Hardswish,
+    Identity,
+    LeakyReLU,
+    Linear,
+    LogSigmoid,
+    LogSoftmax,
+    MaxPool2d,
+    ReLU,
+    ReLU6,
+    Reshape,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Softsign,
+    Tanh,
+)
+from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, Loss, MSELoss
+from .module import Add, Mismatch, Module, ModuleList, Parameter, Residual, Sequential
+from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, LayerNorm
+from .optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
+from .trainer import Diverged, Interrupted, Trainer
+
+__all__ = [
+    "Module", "Sequential", "ModuleList", "Residual", "Add", "Concatenate", "Parameter", "Value", "Mismatch",
+    "Linear", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "Flatten", "Reshape", "Identity",
+    "Activation", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "LogSigmoid", "Tanh",
+    "Softplus", "Softsign", "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax", "Dropout", "Embedding",
+    "BatchNorm1d", "BatchNorm2d", "InstanceNorm2d", "LayerNorm", "GroupNorm",
+    "Loss", "CrossEntropyLoss", "MSELoss", "L1Loss", "HuberLoss", "BCEWithLogitsLoss",
+    "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer", "Diverged", "Interrupted",
+    "checkpoints", "data", "initialisers", "losses", "models", "schedules", "weights",
+]  # fmt: skip

@@ -1,0 +1,24 @@
+"""Things that users give as an object or by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def nearest(name: str, choices: Any) -> str:
+    """A hint at the choice that was probably meant."""
+    found = difflib.get_close_matches(name, list(choices), 1)
+    return f" Did you mean {found[0]!r}?" if found else ""
+
+
+def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None, who: str) -> Any:
+    """The object itself, or a new one by name."""
+    if isinstance(value, str):
+        if value not in named:
+            raise ValueError(f"{who} {value!r} is not known.{nearest(value, named)} Use one of {', '.join(named)}.")
+        return named[value]()
+    if (kind is not None and not isinstance(value, kind)) or (kind is None and not callable(value)):
+        raise TypeError(f"{who} is a {type(value).__name__}. Use one of {', '.join(named)}, or such an object.")
+    return value

@@ -1,0 +1,51 @@
+"""Where the arrays of a program lie: buffers whose lives do not overlap share memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ALIGNMENT = 64  # a cache line, and the widest vector
+
+
+@dataclass
+class Block:
+    """A piece of memory in use from step ``start`` to step ``end``, both included."""
+
+    size: int
+    start: int
+    end: int
+    offset: int = -1
+
+
+def plan(blocks: list[Block]) -> int:
+    """Give every block an offset so that no two that live at the same time overlap; returns the bytes needed.
+
+    The largest blocks are placed first, each in the tightest gap that is free for its whole life.
+    """
+    placed: list[Block] = []
+    total = 0
+    for block in sorted(blocks, key=lambda b: (-b.size, b.start)):
+        size = _aligned(block.size)
+        neighbours = sorted(
+            (b for b in placed if b.start <= block.end and block.start <= b.end), key=lambda b: b.offset
+        )
+        block.offset = _tightest_gap(neighbours, size)
+        placed.append(block)
+        total = max(total, block.offset + size)
+    return total
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _tightest_gap(neighbours: list[Block], size: int) -> int:
+    """Offset of the smallest gap of at least ``size`` bytes between blocks, or the end of the last one."""
+    best, best_room = -1, 0
+    end = 0
+    for block in neighbours:
+        room = block.offset - end
+        if room >= size and (best < 0 or room < best_room):
+            best, best_room = end, room
+        end = max(end, block.offset + _aligned(block.size))
+    return end if best < 0 else best

@@ -1,0 +1,196 @@
+"""Data from arrays, .npz, IDX (MNIST) and CSV files, checked before training starts."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._graph import Array
+
+
+class DataError(ValueError):
+    """Data that cannot be trained on; the message says what and where."""
+
+
+@dataclass
+class Data:
+    """Samples ``x`` with the batch axis in front, and targets ``y``; the test part may be empty."""
+
+    train_x: Array
+    train_y: Array
+    test_x: Array
+    test_y: Array
+    name: str = "arrays"
+
+    @property
+    def sample_shape(self) -> tuple[int, ...]:
+        return self.train_x.shape[1:]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes if the targets are class numbers, else 0."""
+        if self.train_y.dtype.kind not in "iu":
+            return 0
+        return 1 + int(max(part.max() for part in (self.train_y, self.test_y) if part.size))
+
+
+def check(x: Any, y: Any, who: str) -> tuple[Array, Array]:
+    """Samples and targets as arrays, refused if empty, ragged, of different length or not finite."""
+    samples, targets = _array(x, f"{who}: x"), _array(y, f"{who}: y")
+    if samples.ndim < 1 or len(samples) == 0:
+        raise DataError(f"{who}: there are no samples (x has shape {samples.shape}).")
+    if targets.ndim < 1 or len(samples) != len(targets):
+        raise DataError(
+            f"{who}: x has {len(samples)} samples, but y has shape {targets.shape}. Pass one target per sample."
+        )
+    for name, array in (("x", samples), ("y", targets)):
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise DataError(f"{who}: {name} contains {array[where]} at {where}. Remove or fill such values first.")
+    return samples, targets
+
+
+def _array(value: Any, who: str) -> Array:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise DataError(f"{who} is ragged: its rows have different lengths. Pad or cut them to one shape.") from None
+    if array.dtype.kind not in "fiub":
+        raise DataError(f"{who} is {array.dtype}, but numbers are needed.")
+    if array.dtype.kind == "f":
+        return np.ascontiguousarray(array, np.float32)
+    return np.ascontiguousarray(array)
+
+
+def load(source: str | Path, *, test_share: float = 0.2, seed: int = 0) -> Data:
+    """Data from ``"digits"``, an .npz file, a CSV file, or a folder of IDX files.
+
+    * ``.npz``: arrays ``x_train, y_train, x_test, y_test``, or ``x, y``, of which ``test_share`` is set apart.
+    * ``.csv`` (also ``.csv.gz``): numbers, one sample per line, the class number last; a first line of names is passed over.
+    * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
+
+    Pixels of 8 bits become 0 to 1.
+    """
+    if str(source) == "digits":
+        from ..datasets import load_digits
+
+        train_x, train_y, test_x, test_y = load_digits()
+        return Data(train_x.reshape(-1, 1, 8, 8), train_y, test_x.reshape(-1, 1, 8, 8), test_y, "digits")
+    path = Path(source)
+    if not path.exists():
+        raise DataError(f"{path}: there is no such file or folder. Use 'digits' or the path of your data.")
+    if path.is_dir():
+        return _load_idx(path)
+    name = path.name.lower()
+    if name.endswith(".npz"):
+        return _load_npz(path, test_share, seed)
+    if name.endswith((".csv", ".csv.gz")):
+        x, y = _read_csv(path)
+        return _split(x, y, test_share, seed, path.name)
+    raise DataError(f"{path}: the kind of file is not known. Use .npz, .csv, .csv.gz or a folder of IDX files.")
+
+
+def _split(x: Array, y: Array, test_share: float, seed: int, name: str) -> Data:
+    order = np.random.RandomState(seed).permutation(len(x))
+    count = round(test_share * len(x))
+    test, train = order[:count], order[count:]
+    if not len(train):
+        raise DataError(f"{name}: {len(x)} sample(s) leave none to train on.")
+    return Data(x[train], y[train], x[test], y[test], name)
+
+
+def _pixels(array: Array) -> Array:
+    return (array / np.float32(255)).astype(np.float32) if array.dtype == np.uint8 else array
+
+
+def _load_npz(path: Path, test_share: float, seed: int) -> Data:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {key: file[key] for key in file.files}
+    except (ValueError, OSError, EOFError, KeyError) as error:
+        raise DataError(f"{path}: cannot be read as .npz ({error}).") from None
+    if {"x_train", "y_train"} <= set(arrays):
+        train_x, train_y = check(_pixels(arrays["x_train"]), arrays["y_train"], f"{path} (train)")
+        if not {"x_test", "y_test"} <= set(arrays):
+            return _split(train_x, train_y, test_share, seed, path.name)
+        test_x, test_y = check(_pixels(arrays["x_test"]), arrays["y_test"], f"{path} (test)")
+        return Data(train_x, train_y, test_x, test_y, path.name)
+    if {"x", "y"} <= set(arrays):
+        return _split(*check(_pixels(arrays["x"]), arrays["y"], str(path)), test_share, seed, path.name)
+    raise DataError(
+        f"{path}: has arrays {', '.join(arrays) or '(none)'}, but x and y, or x_train and y_train, are needed."
+    )
+
+
+def _open(path: Path) -> bytes:
+    try:
+        data = path.read_bytes()
+        return gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from None
+
+
+def _read_csv(path: Path) -> tuple[Array, Array]:
+    rows: list[list[float]] = []
+    width = 0
+    for number, line in enumerate(_open(path).decode("utf-8", "replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = [float(cell) for cell in line.split(",")]
+        except ValueError:
+            if not rows and width == 0:
+                width = -1  # a first line of names
+                continue
+            raise DataError(f"{path}, line {number}: {line[:60]!r} is not all numbers.") from None
+        if rows and len(row) != len(rows[0]):
+            raise DataError(f"{path}, line {number}: {len(row)} values, but the lines before have {len(rows[0])}.")
+        rows.append(row)
+    if not rows or len(rows[0]) < 2:
+        raise DataError(f"{path}: there are no samples of at least one value and a class number.")
+    table = np.array(rows)
+    labels = table[:, -1]
+    if not np.array_equal(labels, np.round(labels)):
+        where = int(np.argmax(labels != np.round(labels)))
+        raise DataError(f"{path}: the last column holds class numbers, but sample {where + 1} has {labels[where]}.")
+    return check(table[:, :-1].astype(np.float32), labels.astype(np.int64), str(path))
+
+
+_IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+
+
+def read_idx(path: Path) -> Array:
+    """An array from an IDX file."""
+    data = _open(path)
+    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
+        raise DataError(f"{path}: is no IDX file.")
+    dtype, rank = np.dtype(_IDX_TYPES[data[2]]), data[3]
+    if len(data) < 4 + 4 * rank:
+        raise DataError(f"{path}: ends inside its header.")
+    shape = struct.unpack(f">{rank}I", data[4 : 4 + 4 * rank])
+    count = int(np.prod(shape, dtype=object)) if shape else 1
+    if len(data) - 4 - 4 * rank != count * dtype.itemsize:
+        raise DataError(f"{path}: should hold {shape} elements, but has {len(data) - 4 - 4 * rank} bytes of them.")
+    array = np.frombuffer(data, dtype, count, 4 + 4 * rank).reshape(shape)
+    return array.astype(dtype.newbyteorder("="))
+
+
+def _load_idx(folder: Path) -> Data:
+    parts = []
+    for part in ("train", "t10k"):
+        for kind in ("images-idx3", "labels-idx1"):
+            found = sorted(p for p in folder.iterdir() if p.name.replace(".", "-").startswith(f"{part}-{kind}-ubyte"))
+            if not found:
+                raise DataError(
+                    f"{folder}: has no {part}-{kind}-ubyte (or .gz). Put the four files of MNIST's form there."
+                )
+            parts.append(read_idx(found[0]))
+    images = [p if p.ndim == 4 else p[:, None] for p in parts[::2]]
+    train_x, train_y = check(_pixels(images[0]), parts[1].astype(np.int64), f"{folder} (train)")
+    test_x, test_y = check(_pixels(images[1]), parts[3].astype(np.int64), f"{folder} (test)")
+    return Data(train_x, train_y, test_x, test_y, folder.name)

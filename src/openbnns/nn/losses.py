@@ -1,0 +1,169 @@
+"""Losses of networks, each on a LossLayer. All give the mean over the batch.
+
+``targets`` are as in PyTorch: class numbers for :class:`CrossEntropyLoss`, arrays of the network's output shape else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import LossFunction, LossLayer, LossReduction, Shape
+from ._graph import Array
+
+
+class BoundLoss:
+    """A loss on fixed arrays: ``take`` fills the labels, ``run`` gives the loss and writes the gradient."""
+
+    def __init__(self, loss: Loss, output: Array, gradient: Array | None) -> None:
+        width = output.shape[-1] if loss.along_last_axis else int(np.prod(output.shape[1:], dtype=np.int64))
+        self._rows = output.reshape(-1, width)
+        self._gradient: Any = None if gradient is None else gradient.reshape(-1, width)
+        self.labels = np.zeros_like(self._rows)
+        self.program: Any = None  # whose output this is
+        self._value = np.empty(1, np.float32)
+        layer = LossLayer(
+            input=Shape.vector(width), loss_function=loss.function(), loss_reduction=LossReduction.REDUCTION_MEAN
+        )
+        self._apply: Callable[..., object] = layer.apply
+        self._take = loss.fill
+        if self._gradient is None:
+            from ..layers import skip
+
+            self._gradient = skip
+
+    def take(self, targets: Array) -> None:
+        """Write the labels of a batch."""
+        self._take(self.labels, targets)
+
+    def run(self) -> float:
+        """The loss of the output for these labels; its gradient goes to the gradient array."""
+        self._apply(self._rows, self.labels, self._value, None, self._gradient)
+        return float(self._value[0])
+
+
+class Loss:
+    """Base of the losses."""
+
+    along_last_axis = False
+    classes = False  # targets are class numbers
+
+    def function(self) -> LossFunction:
+        raise NotImplementedError
+
+    def fill(self, labels: Array, targets: Array) -> None:
+        """Write targets into the label array (rows, width)."""
+        np.copyto(labels, targets.reshape(labels.shape), casting="unsafe")
+
+    def bind(self, output: Array, gradient: Array | None) -> BoundLoss:
+        """The loss on fixed arrays: the network's output, and where the gradient goes, if anywhere."""
+        return BoundLoss(self, output, gradient)
+
+    def __call__(self, output: Any, targets: Any) -> tuple[float, Array]:
+        """The loss and its gradient with respect to ``output``."""
+        y = np.ascontiguousarray(output, np.float32)
+        gradient = np.empty_like(y)
+        bound = self.bind(y, gradient)
+        self.check(y.shape, np.asarray(targets))
+        bound.take(np.asarray(targets))
+        return bound.run(), gradient
+
+    def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
+        """Refuse targets that do not fit the output of the network; both with a batch axis."""
+        who = type(self).__name__
+        if targets.shape != output_shape:
+            raise ValueError(
+                f"{who}: targets have shape {targets.shape}, but the network gives {output_shape}. They must agree."
+            )
+        if not np.isfinite(targets).all():
+            where = np.argwhere(~np.isfinite(targets))[0]
+            raise ValueError(f"{who}: targets contain {targets[tuple(where)]} at {tuple(map(int, where))}.")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class CrossEntropyLoss(Loss):
+    """Softmax cross entropy of scores (N, classes) or (N, ..., classes) against class numbers (N,) or (N, ...)."""
+
+    along_last_axis = True
+    classes = True
+
+    def __init__(self, label_smoothing: float = 0.0) -> None:
+        if not 0.0 <= label_smoothing < 1.0:
+            raise ValueError(
+                f"CrossEntropyLoss: label_smoothing is {label_smoothing}. It must be at least 0 and below 1."
+            )
+        self.label_smoothing = float(label_smoothing)
+
+    def function(self) -> LossFunction:
+        return LossFunction.softmax_cross_entropy(label_smoothing=self.label_smoothing)
+
+    def fill(self, labels: Array, targets: Array) -> None:
+        labels.fill(0.0)
+        labels[np.arange(len(labels)), targets.reshape(-1)] = 1.0
+
+    def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
+        if targets.shape != output_shape[:-1]:
+            raise ValueError(
+                f"CrossEntropyLoss: targets have shape {targets.shape}, but scores {output_shape} need class numbers of "
+                f"shape {output_shape[:-1]}."
+            )
+        if targets.dtype.kind not in "iu":
+            raise TypeError(f"CrossEntropyLoss: targets are {targets.dtype}. Pass class numbers as integers.")
+        if targets.size and not (0 <= targets.min() and targets.max() < output_shape[-1]):
+            worst = targets.min() if targets.min() < 0 else targets.max()
+            raise ValueError(
+                f"CrossEntropyLoss: class number {int(worst)} is out of range, because the network gives scores of classes 0 "
+                f"to {output_shape[-1] - 1}."
+            )
+
+    def __repr__(self) -> str:
+        return f"CrossEntropyLoss({f'label_smoothing={self.label_smoothing:g}' if self.label_smoothing else ''})"
+
+
+class MSELoss(Loss):
+    """mean (y - t)²."""
+
+    def function(self) -> LossFunction:
+        return LossFunction.mean_square_error()
+
+
+class L1Loss(Loss):
+    """mean |y - t|."""
+
+    def function(self) -> LossFunction:
+        return LossFunction.mean_absolute_error()
+
+
+class HuberLoss(Loss):
+    """Quadratic within ``delta`` of the target, linear beyond."""
+
+    def __init__(self, delta: float = 1.0) -> None:
+        if not delta > 0:
+            raise ValueError(f"HuberLoss: delta is {delta}. It must be above 0.")
+        self.delta = float(delta)
+
+    def function(self) -> LossFunction:
+        return LossFunction.huber(huber_delta=self.delta)
+
+    def __repr__(self) -> str:
+        return f"HuberLoss(delta={self.delta:g})"
+
+
+class BCEWithLogitsLoss(Loss):
+    """Binary cross entropy of sigmoid(y) against targets between 0 and 1."""
+
+    def function(self) -> LossFunction:
+        return LossFunction.sigmoid_cross_entropy()
+
+
+NAMED: dict[str, type[Loss]] = {
+    "cross_entropy": CrossEntropyLoss,
+    "mse": MSELoss,
+    "l1": L1Loss,
+    "huber": HuberLoss,
+    "bce_with_logits": BCEWithLogitsLoss,
+}

@@ -1,0 +1,183 @@
+"""The four normalizations, under PyTorch's names.
+
+z = (x - mean) / sqrt(variance + eps) · weight + bias. Moving statistics follow
+``running = (1 - momentum) running + momentum current``; the variance in them is the biased one, as BNNS has it, where
+PyTorch's is larger by n / (n - 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import NormalizationType
+from . import operations
+from ._graph import Array, Value
+from .layers import _check_rank, _check_size, _positive
+from .module import Module, Parameter
+
+
+class _Normalization(Module):
+    """``affine`` gives every channel (or element) a trained weight and bias."""
+
+    def __init__(self, eps: float, momentum: float, affine: bool, bias: bool = True) -> None:
+        super().__init__()
+        who = type(self).__name__
+        if not eps >= 0:
+            raise ValueError(f"{who}: eps is {eps}. It must not be negative.")
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"{who}: momentum is {momentum}. It must be between 0 and 1.")
+        self.eps, self.momentum, self.affine, self.use_bias = float(eps), float(momentum), bool(affine), bool(bias)
+        self.weight: Parameter | None = None
+        self.bias: Parameter | None = None
+        self._made = False
+
+    def _lazy(self) -> bool:
+        return not self._made
+
+    def _make(self, shape: tuple[int, ...]) -> None:
+        if self._made:
+            return
+        self._made = True
+        if self.affine:
+            self.weight = Parameter(np.ones(shape, np.float32))
+            if self.use_bias:
+                self.bias = Parameter(np.zeros(shape, np.float32))
+
+    def _record(self, x: Value, kind: NormalizationType, sample: tuple[int, ...]) -> Value:
+        return x.graph.append(
+            operations.Normalization(x.graph, x, kind, sample, self.weight, self.bias, 1 - self.momentum, self.eps)
+        )
+
+    def extra_repr(self) -> str:
+        return f"eps={self.eps:g}"
+
+
+class _ChannelNorm(_Normalization):
+    """Batch and instance normalization: one weight and bias, and one pair of moving statistics, per channel."""
+
+    rank = 3
+    axes = "(channels, height, width)"
+
+    def __init__(
+        self,
+        num_features: int | None = None,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        *,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
+        super().__init__(eps, momentum, affine)
+        who = type(self).__name__
+        self.num_features = None if num_features is None else _positive(num_features, f"{who}: num_features")
+        self.track_running_stats = bool(track_running_stats)
+        self.running_mean: Array | None = None
+        self.running_var: Array | None = None
+
+    def _kind(self) -> NormalizationType:
+        raise NotImplementedError
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        who = type(self).__name__
+        _check_rank(who, x, self.rank, self.axes)
+        _check_size(who, "channels", self.num_features, x.shape[0])
+        self.num_features = x.shape[0]
+        if not self._made and self.track_running_stats:
+            self.register_buffer("running_mean", np.zeros(x.shape[0], np.float32))
+            self.register_buffer("running_var", np.ones(x.shape[0], np.float32))
+        self._make((x.shape[0],))
+        return self._record(x, self._kind(), x.shape)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
+
+
+class BatchNorm2d(_ChannelNorm):
+    """Statistics of each channel over the batch and the image; (C, H, W)."""
+
+    def _kind(self) -> NormalizationType:
+        return NormalizationType.batch(moving_mean=self.running_mean, moving_variance=self.running_var)
+
+
+class BatchNorm1d(BatchNorm2d):
+    """Statistics of each element over the batch; (n,)."""
+
+    rank = 1
+    axes = "(features,)"
+
+
+class InstanceNorm2d(_ChannelNorm):
+    """Statistics of each channel of each sample; (C, H, W)."""
+
+    def __init__(
+        self,
+        num_features: int | None = None,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        *,
+        affine: bool = False,
+        track_running_stats: bool = False,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine=affine, track_running_stats=track_running_stats)
+
+    def _kind(self) -> NormalizationType:
+        return NormalizationType.instance(moving_mean=self.running_mean, moving_variance=self.running_var)
+
+
+class GroupNorm(_Normalization):
+    """Statistics of each group of channels of each sample; (C, H, W) or (C,)."""
+
+    def __init__(
+        self, num_groups: int, num_channels: int | None = None, eps: float = 1e-5, *, affine: bool = True
+    ) -> None:
+        super().__init__(eps, 0.0, affine)
+        self.num_groups = _positive(num_groups, "GroupNorm: num_groups")
+        self.num_channels = None if num_channels is None else _positive(num_channels, "GroupNorm: num_channels")
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        if len(x.shape) not in (1, 3):
+            raise ValueError(f"GroupNorm: needs samples (channels, height, width) or (channels,), but gets {x.shape}.")
+        _check_size("GroupNorm", "channels", self.num_channels, x.shape[0])
+        if x.shape[0] % self.num_groups:
+            raise ValueError(f"GroupNorm: {self.num_groups} groups do not divide {x.shape[0]} channels.")
+        self._make((x.shape[0],))
+        sample = x.shape if len(x.shape) == 3 else (x.shape[0], 1, 1)
+        return self._record(x, NormalizationType.group(group_count=self.num_groups), sample)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, eps={self.eps:g}"
+
+
+class LayerNorm(_Normalization):
+    """Statistics of each sample over its last axes: all those of ``normalized_shape``, or the last one."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int] | None = None,
+        eps: float = 1e-5,
+        *,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(eps, 0.0, elementwise_affine, bias)
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
+        self.normalized_shape = (
+            None if shape is None else tuple(_positive(n, "LayerNorm: normalized_shape") for n in shape)
+        )
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        shape = x.shape[-1:] if self.normalized_shape is None else self.normalized_shape
+        if x.shape[len(x.shape) - len(shape) :] != shape or not shape:
+            raise ValueError(f"LayerNorm: made for samples that end in {shape}, but gets {x.shape}.")
+        self.normalized_shape = shape
+        self._make(shape)
+        count = int(np.prod(shape, dtype=np.int64))
+        return self._record(x, NormalizationType.layer(normalization_axis=0), (count,))
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape or '?'}, eps={self.eps:g}"

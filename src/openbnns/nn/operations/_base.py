@@ -1,0 +1,58 @@
+"""What operations on layers with parameters share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import ActivationFunction
+from ...capi import BNNSFilterParameters, BNNSFlagsUseClientPtr
+from ...layers import skip
+from .._graph import Array, Operation
+
+IN_PLACE = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
+"""Layers read the parameters where training changes them."""
+
+IDENTITY = ActivationFunction.identity()
+
+# Elementwise functions whose derivative follows from their result, so that a layer in front can take them over.
+FUSABLE = {
+    "rectified_linear", "leaky_rectified_linear", "sigmoid", "log_sigmoid", "tanh", "linear", "linear_with_bias", "clamp",
+    "hard_sigmoid", "softplus", "softsign", "elu", "selu", "celu", "hard_shrink", "soft_shrink", "relu6",
+}  # fmt: skip
+
+
+def can_fuse(function: ActivationFunction) -> bool:
+    """Whether a function may be fused into the layer before it in training."""
+    if function.case in ("leaky_rectified_linear", "elu", "celu"):
+        return function.alpha > 0
+    return function.case in FUSABLE
+
+
+def wanted(gradient: Array | None) -> Any:
+    """A gradient argument of a layer: the array to write, or ``skip``."""
+    return skip if gradient is None else gradient
+
+
+def rows(array: Array | None, width: int) -> Any:
+    """The array as (rows, width), on the same memory; ``skip`` for none."""
+    return skip if array is None else array.reshape(-1, width)
+
+
+class ActivatedOperation(Operation):
+    """An operation whose layer can end in an activation."""
+
+    activation = IDENTITY
+
+    def fuse(self, following: Operation) -> bool:
+        from .activation import Activation
+
+        if (
+            isinstance(following, Activation)
+            and self.activation is IDENTITY
+            and can_fuse(following.function)
+            and following.inputs[0].shape == self.output.shape
+        ):
+            self.activation = following.function
+            self.keeps_output = True
+            return True
+        return False

@@ -1,0 +1,42 @@
+"""Rows of a table, by number."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ... import EmbeddingLayer, Shape
+from .._graph import Array, Call, Graph, Operation, Value
+from ..module import Parameter
+from ._base import IN_PLACE, wanted
+
+INT64: np.dtype[np.int64] = np.dtype(np.int64)
+
+
+class Embedding(Operation):
+    def __init__(self, graph: Graph, x: Value, weight: Parameter, padding_index: int | None) -> None:
+        self.weight, self.padding_index = weight, padding_index
+        super().__init__([x], Value(graph, (*x.shape, weight.shape[1])), [weight])
+
+    def prepare(self) -> None:
+        self.layer = EmbeddingLayer(
+            input=Shape.vector(self.inputs[0].count),
+            dictionary=self.weight.data,
+            padding_index=self.padding_index,
+            filter_parameters=IN_PLACE,
+        )
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        count = self.inputs[0].count
+        return partial(self.layer.apply, x[0].reshape(-1, count), y.reshape(-1, count, self.weight.shape[1]))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        count = self.inputs[0].count
+        gradient = dy.reshape(-1, count, self.weight.shape[1])
+        return partial(
+            self.layer.apply_backward,
+            x[0].reshape(-1, count),
+            output_gradient=gradient,
+            generating_weights_gradient=wanted(dp[0]),
+        )

@@ -1,0 +1,42 @@
+"""y = f(W x + b) along the last axis."""
+
+from __future__ import annotations
+
+from ... import FullyConnectedLayer, FusedFullyConnectedParameters, Shape
+from .._graph import Array, Call, Graph, Value
+from ..module import Parameter
+from ._base import IN_PLACE
+from .fused import NormalizedOperation
+
+
+class Linear(NormalizedOperation):
+    def __init__(self, graph: Graph, x: Value, weight: Parameter, bias: Parameter | None) -> None:
+        self.weight, self.bias = weight, bias
+        parameters = [weight] if bias is None else [weight, bias]
+        super().__init__([x], Value(graph, (*x.shape[:-1], weight.shape[0])), parameters)
+
+    def prepare(self) -> None:
+        bias = None if self.bias is None else self.bias.data
+        outputs, inputs = self.weight.shape
+        if self.normalization is not None:
+            self.prepare_fused(Shape.vector(inputs), Shape.vector(outputs))
+            return
+        self.layer = FullyConnectedLayer(
+            weights=self.weight.data, bias=bias, activation=self.activation, filter_parameters=IN_PLACE
+        )
+
+    def fused_parameters(self) -> FusedFullyConnectedParameters:
+        return FusedFullyConnectedParameters(
+            weights=self.weight.data, bias=None if self.bias is None else self.bias.data
+        )
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        outputs, inputs = self.weight.shape
+        return super().forward([x[0].reshape(-1, inputs)], y.reshape(-1, outputs), training)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        outputs, inputs = self.weight.shape
+        given = None if dx[0] is None else dx[0].reshape(-1, inputs)
+        return super().backward(
+            [x[0].reshape(-1, inputs)], y.reshape(-1, outputs), dy.reshape(-1, outputs), [given], dp
+        )

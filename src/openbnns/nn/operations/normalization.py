@@ -1,0 +1,72 @@
+"""Normalizations that stand alone: those that no layer before them takes over."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
+from .._graph import Array, Call, Graph, Value
+from ..module import Parameter
+from ._base import IN_PLACE, ActivatedOperation, wanted
+
+
+def phase(training: bool) -> LearningPhase:
+    return LearningPhase.TRAINING if training else LearningPhase.INFERENCE
+
+
+def _flat(gradient: Array | None) -> Array | None:
+    return None if gradient is None else gradient.reshape(-1)
+
+
+class Normalization(ActivatedOperation):
+    """``sample`` is the shape that the layer sees: (C, H, W), or (n,) with the axes before it counted as samples.
+
+    gamma is PyTorch's weight, beta its bias. The layer keeps what backward needs, but for the output of an activation.
+    """
+
+    keeps_inputs = False
+
+    def __init__(
+        self, graph: Graph, x: Value, type: NormalizationType, sample: tuple[int, ...], gamma: Parameter | None,
+        beta: Parameter | None, momentum: float, epsilon: float,
+    ) -> None:  # fmt: skip
+        self.type, self.sample, self.gamma, self.beta = type, sample, gamma, beta
+        self.momentum, self.epsilon = momentum, epsilon
+        super().__init__([x], Value(graph, x.shape), [p for p in (beta, gamma) if p is not None])
+
+    @property
+    def takes_whole_samples(self) -> bool:
+        """Whether a sample of the network is a sample of the layer."""
+        return self.sample == self.output.shape
+
+    def prepare(self) -> None:
+        shape = Shape.vector(*self.sample) if len(self.sample) == 1 else Shape.image_chw(*self.sample[::-1])
+        self.layer = NormalizationLayer(
+            type=self.type,
+            input=shape,
+            output=shape,
+            beta=None if self.beta is None else self.beta.data.reshape(-1),
+            gamma=None if self.gamma is None else self.gamma.data.reshape(-1),
+            momentum=self.momentum,
+            epsilon=self.epsilon,
+            activation=self.activation,
+            filter_parameters=IN_PLACE,
+        )
+
+    def _shaped(self, array: Array) -> Array:
+        return array.reshape(-1, *self.sample)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return partial(self.layer.apply, self._shaped(x[0]), self._shaped(y), phase=phase(training))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        given = iter(dp)
+        beta, gamma = (None if p is None else _flat(next(given)) for p in (self.beta, self.gamma))
+        return partial(
+            self.layer.apply_backward,
+            output=self._shaped(y),
+            output_gradient=self._shaped(dy),
+            generating_input_gradient=wanted(None if dx[0] is None else self._shaped(dx[0])),
+            generating_beta_gradient=wanted(beta),
+            generating_gamma_gradient=wanted(gamma),
+        )

@@ -1,0 +1,253 @@
+"""Optimizers of networks: those of BNNS, together with the accumulators that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import (
+    AdamOptimizer,
+    AdamWOptimizer,
+    GradientClipping,
+    RegularizationFunction,
+    RMSPropOptimizer,
+    SGDMomentumOptimizer,
+    SGDMomentumVariant,
+)
+from ._graph import Array
+from .module import Parameter
+
+
+def _check(who: str, **limits: tuple[float, float, float]) -> None:
+    """Refuse numbers outside [low, high]; ``limits`` is name=(value, low, high)."""
+    for name, (value, low, high) in limits.items():
+        if not low <= value <= high:
+            raise ValueError(f"{who}: {name} is {value}. It must be between {low:g} and {high:g}.")
+
+
+class Optimizer:
+    """Base of the optimizers: changes parameters in place, from their ``grad``.
+
+    ``learning_rate`` may be changed between steps. :meth:`attach` makes the accumulators, one set per parameter.
+    """
+
+    bnns: Any
+
+    def __init__(self, bnns: Any) -> None:
+        self.bnns = bnns
+        self.parameters: list[Parameter] = []
+        self.accumulators: list[Array] = []
+        self.steps = 0
+
+    @property
+    def learning_rate(self) -> float:
+        return float(self.bnns.learning_rate)
+
+    @learning_rate.setter
+    def learning_rate(self, value: float) -> None:
+        self.bnns.learning_rate = float(value)
+
+    def attach(self, parameters: Iterable[Parameter]) -> None:
+        """Take charge of these parameters; accumulators start at zero."""
+        self.parameters = list(parameters)
+        if not self.parameters:
+            raise ValueError(f"{type(self).__name__}: there are no parameters to train. Build the network first.")
+        self.steps = 0
+        self._data = [p.data for p in self.parameters]
+        self._gradients = [p.grad for p in self.parameters]
+        roles = int(self.bnns.accumulator_count_multiplier)
+        self.accumulators = [np.zeros_like(data) for _ in range(roles) for data in self._data]
+
+    def step(self) -> None:
+        """Change every parameter by one step along its gradient, all in one call."""
+        if not self.parameters:
+            raise RuntimeError(f"{type(self).__name__}.step: call attach(network.parameters()) first.")
+        self.steps += 1
+        if hasattr(self.bnns, "time_step"):
+            self.bnns.time_step = self.steps
+        self.bnns.step(parameters=self._data, gradients=self._gradients, accumulators=self.accumulators)
+
+    def clip(self, clipping: GradientClipping) -> None:
+        """Clip gradients from the next step on."""
+        self.bnns.gradient_clipping = clipping
+
+    def state_dict(self) -> dict[str, Array]:
+        """Accumulators and step count, to go on later as if nothing had happened."""
+        state = {f"accumulator.{i}": array for i, array in enumerate(self.accumulators)}
+        state["steps"] = np.array(self.steps, np.int64)
+        return state
+
+    def load_state_dict(self, state: dict[str, Array]) -> None:
+        """Take over a state of the same optimizer on the same parameters; nothing is changed if it does not fit."""
+        names = [f"accumulator.{i}" for i in range(len(self.accumulators))]
+        if {*names, "steps"} != set(state):
+            raise ValueError(
+                f"{type(self).__name__}: the state has {len(state) - 1} accumulators, but {len(names)} are needed. It belongs "
+                "to another optimizer or another network."
+            )
+        for name, array in zip(names, self.accumulators, strict=True):
+            if state[name].shape != array.shape:
+                raise ValueError(f"{type(self).__name__}: {name} has shape {state[name].shape}, not {array.shape}.")
+        for name, array in zip(names, self.accumulators, strict=True):
+            array[...] = state[name]
+        self.steps = int(state["steps"])
+
+    def describe(self) -> dict[str, Any]:
+        """Name and numbers, for reports and checkpoints."""
+        return {"optimizer": type(self).__name__, "learning_rate": self.learning_rate}
+
+
+class SGD(Optimizer):
+    """v = momentum v + g;  W -= learning_rate v, or learning_rate (g + momentum v) with ``nesterov``.
+
+    g is the gradient plus weight_decay W.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 0.01,
+        momentum: float = 0.0,
+        *,
+        nesterov: bool = False,
+        weight_decay: float = 0.0,
+        clipping: GradientClipping | None = None,
+    ) -> None:
+        _check(
+            "SGD",
+            learning_rate=(learning_rate, 0, np.inf),
+            momentum=(momentum, 0, 1),
+            weight_decay=(weight_decay, 0, np.inf),
+        )
+        super().__init__(
+            SGDMomentumOptimizer(
+                learning_rate=learning_rate,
+                momentum=momentum,
+                uses_nesterov_momentum=nesterov,
+                regularization_scale=weight_decay,
+                regularization_function=_decay(weight_decay),
+                sgd_momentum_variant=SGDMomentumVariant.VARIANT_1,
+                gradient_clipping=clipping,
+            )
+        )
+
+
+class Adam(Optimizer):
+    """m = β₁ m + (1 - β₁) g;  v = β₂ v + (1 - β₂) g²;  W -= lr √(1 - β₂ᵗ) / (1 - β₁ᵗ) m / (√v + eps).
+
+    g is the gradient plus weight_decay W.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float = 1e-3,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        *,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        clipping: GradientClipping | None = None,
+    ) -> None:
+        beta1, beta2 = _betas("Adam", betas)
+        _check(
+            "Adam",
+            learning_rate=(learning_rate, 0, np.inf),
+            eps=(eps, 0, np.inf),
+            weight_decay=(weight_decay, 0, np.inf),
+        )
+        super().__init__(
+            AdamOptimizer(
+                learning_rate=learning_rate,
+                beta1=beta1,
+                beta2=beta2,
+                time_step=1,
+                epsilon=eps,
+                regularization_scale=weight_decay,
+                regularization_function=_decay(weight_decay),
+                gradient_clipping=clipping,
+                uses_ams_grad=amsgrad,
+            )
+        )
+
+
+class AdamW(Optimizer):
+    """Adam with W -= learning_rate weight_decay W beside it, instead of a penalty in the gradient."""
+
+    def __init__(
+        self,
+        learning_rate: float = 1e-3,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        *,
+        weight_decay: float = 0.01,
+        amsgrad: bool = False,
+        clipping: GradientClipping | None = None,
+    ) -> None:
+        beta1, beta2 = _betas("AdamW", betas)
+        _check(
+            "AdamW",
+            learning_rate=(learning_rate, 0, np.inf),
+            eps=(eps, 0, np.inf),
+            weight_decay=(weight_decay, 0, np.inf),
+        )
+        super().__init__(
+            AdamWOptimizer(
+                learning_rate=learning_rate,
+                beta1=beta1,
+                beta2=beta2,
+                time_step=1,
+                epsilon=eps,
+                weight_decay=weight_decay,
+                gradient_clipping=clipping,
+                uses_ams_grad=amsgrad,
+            )
+        )
+
+
+class RMSprop(Optimizer):
+    """n = α n + (1 - α) g²;  step = momentum step - lr g / (√n + eps);  W += step. ``centered`` subtracts the mean²."""
+
+    def __init__(
+        self,
+        learning_rate: float = 0.01,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        *,
+        momentum: float = 0.0,
+        centered: bool = False,
+        weight_decay: float = 0.0,
+        clipping: GradientClipping | None = None,
+    ) -> None:
+        _check(
+            "RMSprop",
+            learning_rate=(learning_rate, 0, np.inf),
+            alpha=(alpha, 0, 1),
+            eps=(eps, 0, np.inf),
+            momentum=(momentum, 0, 1),
+        )
+        super().__init__(
+            RMSPropOptimizer(
+                learning_rate=learning_rate,
+                alpha=alpha,
+                epsilon=eps,
+                centered=centered,
+                momentum=momentum,
+                regularization_scale=weight_decay,
+                regularization_function=_decay(weight_decay),
+                gradient_clipping=clipping,
+            )
+        )
+
+
+def _decay(weight_decay: float) -> RegularizationFunction:
+    return RegularizationFunction.L2 if weight_decay else RegularizationFunction.NONE
+
+
+def _betas(who: str, betas: Sequence[float]) -> tuple[float, float]:
+    beta1, beta2 = betas
+    _check(who, beta1=(beta1, 0, 1), beta2=(beta2, 0, 1))
+    return float(beta1), float(beta2)
+
+
+NAMED: dict[str, type[Optimizer]] = {"adam": Adam, "adamw": AdamW, "sgd": SGD, "rmsprop": RMSprop}

@@ -1,0 +1,59 @@
+"""Learning rates over time: a schedule gives the factor of the learning rate at a step of a training run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+Schedule = Callable[[int, int], float]
+"""(step, total steps) -> factor; steps count from 0."""
+
+
+def constant() -> Schedule:
+    """Always 1."""
+    return lambda step, total: 1.0
+
+
+def step_decay(factor: float = 0.1, every: float = 1 / 3) -> Schedule:
+    """Times ``factor`` after every ``every`` of the run (a share below 1) or ``every`` steps (1 or more)."""
+    if not (factor > 0 and every > 0):
+        raise ValueError(f"step_decay: factor is {factor} and every is {every}. Both must be above 0.")
+
+    def schedule(step: int, total: int) -> float:
+        length = every if every >= 1 else every * total
+        return float(factor ** int(step / max(length, 1)))
+
+    return schedule
+
+
+def cosine(end: float = 0.0) -> Schedule:
+    """From 1 to ``end`` along half a cosine."""
+
+    def schedule(step: int, total: int) -> float:
+        return end + (1 - end) * 0.5 * (1 + math.cos(math.pi * min(step / max(total, 1), 1.0)))
+
+    return schedule
+
+
+def warm_up(steps: float, then: Schedule | None = None) -> Schedule:
+    """Linearly from 0 to 1 over ``steps`` steps (or that share of the run, below 1), then as ``then`` says."""
+    if not steps > 0:
+        raise ValueError(f"warm_up: steps is {steps}. It must be above 0.")
+    following = constant() if then is None else then
+
+    def schedule(step: int, total: int) -> float:
+        length = max(int(steps if steps >= 1 else steps * total), 1)
+        if step < length:
+            return (step + 1) / length
+        return following(step - length, max(total - length, 1))
+
+    return schedule
+
+
+NAMED: dict[str, Callable[[], Schedule]] = {
+    "constant": constant,
+    "step": step_decay,
+    "cosine": cosine,
+    "warmup": lambda: warm_up(0.05),
+    "warmup_cosine": lambda: warm_up(0.05, cosine()),
+}

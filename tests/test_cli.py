@@ -1,0 +1,202 @@
+"""The command line: what it prints, what it writes, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import openbnns
+from openbnns import cli, nn
+from openbnns.nn import models
+
+
+def run(*arguments: str) -> int:
+    return cli.main(list(arguments))
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> Path:
+    x = np.random.RandomState(0).standard_normal((80, 2)).astype(np.float32)
+    np.savez(tmp_path / "points.npz", x=x, y=(x[:, 0] > 0).astype(np.int64))
+    return tmp_path / "points.npz"
+
+
+def test_train_writes_what_it_names(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    assert run("train", "--data", str(points), "--model", "mlp", "--epochs", "3", "--out", str(out)) == 0
+    printed = capsys.readouterr().out
+    for line in printed.split("Written:\n")[1].splitlines():
+        assert Path(line.split()[0]).exists(), line
+    assert "Test accuracy" in printed
+    assert "<svg" in (out / "report.html").read_text()
+    assert len(json.loads((out / "history.json").read_text())) == 3
+    net = models.mlp(2).build((2,))
+    assert net.load(out / "model.safetensors") == []
+
+
+def test_resume_gives_the_same_weights(tmp_path: Path, points: Path) -> None:
+    common = ["train", "--data", str(points), "--model", "mlp", "--schedule", "constant", "--no-report", "--quiet"]
+    assert run(*common, "--epochs", "4", "--out", str(tmp_path / "a")) == 0
+    assert run(*common, "--epochs", "2", "--out", str(tmp_path / "b")) == 0
+    assert run(*common, "--epochs", "4", "--out", str(tmp_path / "b"), "--resume") == 0
+    one, other = (nn.weights.load(tmp_path / name / "model.safetensors") for name in "ab")
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name])
+
+
+def test_quiet_prints_nothing(tmp_path: Path, points: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--data", str(points), "--model", "mlp", "--epochs", "1", "--out", str(tmp_path / "q"), "--quiet"]
+    assert run("train", *arguments) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "cn"], "Did you mean 'cnn'"),
+        (["--optimizer", "adm"], "Did you mean 'adam'"),
+        (["--schedule", "cosin"], "Did you mean 'cosine'"),
+        (["--data", "no/such/file.npz"], "no such file"),
+        (["--model", "no_such.toml"], "cannot be read"),
+        (["--out", "/proc/nothing/here"], "openbnns train: "),
+    ],
+)
+def test_bad_arguments_of_train(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", "--epochs", "1", *arguments) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["train", "--epochs", "0"], ["train", "--lr", "-1"], ["train", "--nonsense"], ["tran"]]
+)
+def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(*arguments)
+    assert caught.value.code == 2
+    assert "openbnns" in capsys.readouterr().err
+
+
+def test_divergence_fails(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "--data",
+        str(points),
+        "--model",
+        "mlp",
+        "--optimizer",
+        "sgd",
+        "--lr",
+        "1e30",
+        "--out",
+        str(tmp_path / "d"),
+    ]
+    assert run("train", *arguments) == 1
+    assert "The loss became" in capsys.readouterr().err
+
+
+def test_check_passes_and_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("check", "--cases", "1", "fully_connected", "pooling") == 0
+    assert "2 passed, 0 failed" in capsys.readouterr().out
+    assert run("check", "--quiet", "--cases", "1", "loss") == 0
+    assert capsys.readouterr().out == ""
+    from openbnns import gradient_cases
+
+    broken = gradient_cases.Outcome(3, 0.5, "gradient of weights")
+    monkeypatch.setattr(gradient_cases, "run", lambda *arguments: broken)
+    assert run("check", "loss") == 1
+    assert "FAILED: gradient of weights" in capsys.readouterr().out
+    assert run("check", "poolin") == 2
+    assert "Did you mean 'pooling'" in capsys.readouterr().err
+
+
+def test_info(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("info") == 0
+    assert openbnns.__version__ in capsys.readouterr().out
+    assert run("info", "--quiet") == 0
+    assert capsys.readouterr().out == openbnns.__version__ + "\n"
+    assert run() == 2
+
+
+def test_as_a_module() -> None:
+    done = subprocess.run([sys.executable, "-m", "openbnns", "info"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "engine" in done.stdout
+
+
+def test_sigint_gives_130(tmp_path: Path) -> None:
+    import signal
+    import time
+
+    command = [
+        sys.executable,
+        "-m",
+        "openbnns",
+        "train",
+        "--model",
+        "mlp",
+        "--epochs",
+        "100000",
+        "--out",
+        str(tmp_path),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("checkpoint-*")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped by SIGINT" in err and "resume" in err
+
+
+# Model files.
+
+
+def test_model_file(tmp_path: Path) -> None:
+    path = tmp_path / "net.toml"
+    path.write_text(
+        """
+        name = "small"
+        [[layers]]
+        type = "Conv2d"
+        out_channels = 4
+        kernel_size = 3
+        padding = 1
+        [[layers]]
+        type = "Residual"
+        body = [{ type = "Conv2d", out_channels = 4, kernel_size = 3, padding = 1 }, { type = "Tanh" }]
+        [[layers]]
+        type = "Flatten"
+        [[layers]]
+        type = "Linear"
+        out_features = "classes"
+        """
+    )
+    assert models.from_file(path, 7)(np.zeros((2, 1, 5, 5), np.float32)).shape == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[layers]]\ntype = 'Linar'\n", r"layers\[0\]: there is no layer 'Linar'. Did you mean 'Linear'"),
+        ("[[layers]]\ntype = 'Linear'\nout_feature = 3\n", "unknown field 'out_feature'. Did you mean 'out_features'"),
+        ("[[layers]]\ntype = 'Linear'\n", r"layers\[0\] \(Linear\): Linear takes"),
+        ("[[layers]]\ntype = 'ConvTranspose2d'\nout_channels=1\nkernel_size=2\nstrid=2\n", "Did you mean 'stride'"),
+        ("[[layers]]\nsize = 3\n", "needs a field type"),
+        ("layer = 3\n", "unknown field 'layer'. Did you mean 'layers'"),
+        ("", "has no"),
+        ("= 3", "no valid TOML"),
+        ("[[layers]]\ntype = 'Residual'\n", "body must be a list of layers"),
+    ],
+)
+def test_bad_model_files(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "net.toml").write_text(text)
+    with pytest.raises(models.ModelError, match=message):
+        models.from_file(tmp_path / "net.toml", 3)

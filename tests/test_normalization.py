@@ -1,0 +1,721 @@
+"""Normalization: values, gradients, moving statistics, state, in-place use, threads, both faces, bad input."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns as ob
+from cases._base import Act, created, succeed
+from cases.normalization import CASES, INFERENCE, KINDS, NormalizationCase, NormalizationRun, bounds, expected
+from helpers import BFLOAT16, FLOAT16, FLOAT32, Storage, assert_within, image, vector
+from openbnns import LearningPhase, NormalizationType, capi, compat
+
+C = NormalizationCase
+ALL_GRADIENTS = ("dx", "dbeta", "dgamma")
+TRAINING, INFERRING = LearningPhase.TRAINING, LearningPhase.INFERENCE
+
+
+def marked(cases: list[NormalizationCase], rows: str) -> list[Any]:
+    return [pytest.param(c, id=c.id, marks=pytest.mark.covers(*getattr(c, rows))) for c in cases]
+
+
+@pytest.fixture(params=["native", "reference"])
+def engine(request: pytest.FixtureRequest) -> Any:
+    with ob.engine(request.param):
+        yield request.param
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Values
+
+
+@pytest.mark.parametrize("training", [True, False], ids=["training", "inference"])
+@pytest.mark.parametrize("case", marked([*CASES, *INFERENCE], "forward_rows"))
+def test_forward(case: NormalizationCase, training: bool) -> None:
+    values = case.values()
+    truth = expected(case, values, training, gradients=False)
+    run = NormalizationRun(case, values)
+    y = run.forward(training)
+    bound = bounds(case, values, truth | {"dx": truth["y"]})["y"]
+    assert_within(y, truth["y"], bound, f"{case.id}: y")
+    for ours, theirs in zip(run.moving(), truth["moving"], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-6, atol=2e-6)
+    for name in ("x", "beta", "gamma", *(() if training else ("mean", "variance"))):
+        storage = getattr(run, name)
+        if storage is not None:
+            storage.assert_unchanged(name)
+    run.y.assert_guards_intact("y")
+
+
+@pytest.mark.parametrize("case", marked(CASES, "backward_rows"))
+def test_backward(case: NormalizationCase) -> None:
+    values = case.values()
+    truth = expected(case, values)
+    run = NormalizationRun(case, values)
+    run.forward()
+    run.y.elements[run.y.places] = run.y.tensor.encode(truth["y"])  # as the reference engine saw it
+    gradients = run.backward()
+    allowed = bounds(case, values, truth)
+    for name, storage in gradients.items():
+        assert_within(storage.read(), truth[name], allowed[name], f"{case.id}: {name}")
+        storage.assert_guards_intact(name)
+    run.dy.assert_unchanged("dy")
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.batch * np.prod(c.size) < 3000], ids=lambda c: c.id)
+def test_skipped_and_accumulated(case: NormalizationCase) -> None:
+    """One gradient alone is bitwise the same as among all; Accumulate adds to what was there."""
+    run = NormalizationRun(case)
+    run.forward()
+    together = {name: s.raw() for name, s in run.backward().items()}
+    for wanted in ((), ("dx",), ("dbeta",), ("dgamma",), ("dbeta", "dgamma"), ("dx", "dgamma")):
+        for name, storage in run.backward(wanted).items():
+            np.testing.assert_array_equal(storage.raw(), together[name])
+    rng = np.random.default_rng(0)
+    fresh = run.new_gradients(ALL_GRADIENTS)
+    old = {name: s.tensor.rounded(rng.standard_normal(s.places.shape)) for name, s in fresh.items()}
+    for name, storage in run.backward(ALL_GRADIENTS, old).items():
+        plain = storage.tensor.decode(together[name]) + old[name]
+        slack = (
+            4e-7 * (1 + np.abs(plain) + np.abs(old[name]))
+            + storage.tensor.unit(plain) * 2
+            + storage.tensor.unit(old[name])
+        )
+        assert_within(storage.read(), plain, slack, name)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_configurations(kind: str) -> None:
+    """Every parameter drawn at random, both directions, against the reference engine."""
+    rng = np.random.default_rng(len(kind))
+    for _ in range(40):
+        c = int(rng.choice([1, 2, 6, 12, 17]))
+        size = (c,) if rng.random() < 0.3 else (c, int(rng.integers(1, 9)), int(rng.integers(1, 12)))
+
+        def spread(size: tuple[int, ...] = size) -> tuple[int, ...] | None:
+            if rng.random() < 0.2:
+                return None
+            if kind != "layer" or rng.random() < 0.5:
+                return ()
+            return tuple(int(rng.choice([1, s])) for s in size)
+
+        acts = (Act(), Act("RectifiedLinear"), Act("Sigmoid"), Act("GELUApproximationSigmoid"), Act("CELU", 1.3))
+        case = C(
+            kind, size, int(rng.integers(1, 12)), int(rng.integers(0, 3)),
+            int(rng.choice([g for g in range(1, c + 1) if c % g == 0])), spread(), spread(),
+            str(rng.choice(["", "m", "v", "mv"])), float(rng.random()), float(rng.choice([1e-5, 1e-2, 0.3])),
+            acts[int(rng.integers(0, len(acts)))], int(rng.integers(0, 3)), bool(rng.random() < 0.3),
+            client_pointer=bool(rng.random() < 0.7),
+        )  # fmt: skip
+        test_forward(case, True)
+        test_forward(case, False)
+        test_backward(case)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_mean_small_variance(kind: str) -> None:
+    """Mean 1e3, deviation 1e-2: the result is that of the float32 data, to float32 accuracy."""
+    rng = np.random.default_rng(1)
+    x = np.float32(1e3 + 1e-2 * rng.standard_normal((8, 4, 16, 16)))
+    layer = ob.NormalizationLayer(
+        type={
+            "batch": NormalizationType.batch(), "instance": NormalizationType.instance(),
+            "layer": NormalizationType.layer(), "group": NormalizationType.group(group_count=2),
+        }[kind],
+        input=x, epsilon=0.0,
+    )  # fmt: skip
+    y = layer.apply(x, phase=TRAINING)
+    axes = {"batch": (0, 2, 3), "instance": (2, 3), "layer": (1, 2, 3), "group": (2, 3, 4)}[kind]
+    d = x.astype(np.float64).reshape((8, 2, 2, 16, 16) if kind == "group" else x.shape)
+    truth = (d - d.mean(axis=axes, keepdims=True)) / d.std(axis=axes, keepdims=True)
+    assert np.abs(y - truth.reshape(y.shape)).max() < 2e-6
+
+
+def test_one_value_per_set(engine: str) -> None:
+    """A set of one value has variance 0: y = beta, dx = 0."""
+    x = np.float32([[1.0, -2.0, 3.0]])
+    beta = np.float32([0.1, 0.2, 0.3])
+    for kind in (NormalizationType.batch(), NormalizationType.instance()):
+        layer = ob.NormalizationLayer(type=kind, input=x, beta=beta, epsilon=0.1)
+        np.testing.assert_allclose(layer.apply(x, phase=TRAINING)[0], beta, rtol=1e-6)
+        gradients = layer.apply_backward(output_gradient=np.float32([[1.0, 2.0, 3.0]]))
+        np.testing.assert_array_equal(gradients.input, 0.0)
+        np.testing.assert_allclose(gradients.beta, [1.0, 2.0, 3.0])
+
+
+def test_nan_stays_in_its_set() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 4, 5, 5)).astype(np.float32)
+    x[1, 2, 3, 3] = np.nan
+    y = ob.NormalizationLayer(type=NormalizationType.batch(), input=x).apply(x, phase=TRAINING)
+    assert np.isnan(y[:, 2]).all() and np.isfinite(np.delete(y, 2, axis=1)).all()
+    y = ob.NormalizationLayer(type=NormalizationType.layer(), input=x).apply(x, phase=TRAINING)
+    assert np.isnan(y[1]).all() and np.isfinite(y[[0, 2]]).all()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Moving statistics
+
+
+@pytest.mark.parametrize(
+    ("kind", "axes"),
+    [
+        pytest.param("batch", (0, 2, 3), marks=pytest.mark.covers("norm.batch.moving")),
+        pytest.param("instance", (2, 3), marks=pytest.mark.covers("norm.instance.moving")),
+    ],
+)
+@pytest.mark.parametrize("torch_sense", [False, True])
+def test_moving_statistics_by_definition(kind: str, axes: tuple[int, ...], torch_sense: bool, engine: str) -> None:
+    rng = np.random.default_rng(3)
+    mean, variance = np.zeros(3, np.float32), np.ones(3, np.float32)
+    want_mean, want_variance = mean.astype(np.float64), variance.astype(np.float64)
+    make = NormalizationType.batch if kind == "batch" else NormalizationType.instance
+    with compat.using(moving_statistics_torch=torch_sense):
+        layer = ob.NormalizationLayer(
+            type=make(moving_mean=mean, moving_variance=variance), input=ob.Shape.image_chw(5, 4, 3), momentum=0.75
+        )
+    keep = 0.25 if torch_sense else 0.75
+    for _ in range(3):
+        x = np.float32(2 + 3 * rng.standard_normal((6, 3, 4, 5)))
+        layer.apply(x, phase=TRAINING)
+        d = x.astype(np.float64)
+        count = np.prod([d.shape[a] for a in axes])
+        current = d.var(axis=axes) * (count / (count - 1) if torch_sense else 1)
+        want_mean = keep * want_mean + (1 - keep) * d.mean(axis=axes).reshape(-1, 3).mean(axis=0)
+        want_variance = keep * want_variance + (1 - keep) * current.reshape(-1, 3).mean(axis=0)
+    np.testing.assert_allclose(mean, want_mean, rtol=1e-6)
+    np.testing.assert_allclose(variance, want_variance, rtol=1e-6)
+    before = mean.copy()
+    y = layer.apply(x, phase=INFERRING)
+    shaped = [v.astype(np.float64).reshape(3, 1, 1) for v in (mean, variance)]
+    np.testing.assert_allclose(y, (x - shaped[0]) / np.sqrt(shaped[1] + np.float32(1e-5)), rtol=2e-6, atol=2e-6)
+    np.testing.assert_array_equal(mean, before)
+
+
+def test_moving_statistics_belong_to_the_caller() -> None:
+    """They are results, so they are updated in the caller's memory without BNNSFlagsUseClientPtr too."""
+    run = NormalizationRun(C("batch", moving="mv", client_pointer=False))
+    before = run.moving()
+    run.forward()
+    assert all(np.all(a != b) for a, b in zip(run.moving(), before, strict=True))
+    run.mean.elements[:] = 100.0  # type: ignore[union-attr]
+    assert run.forward(training=False).max() < 0  # and read from there
+
+
+def test_read_only_moving_statistics(engine: str) -> None:
+    mean, variance = np.zeros(3, np.float32), np.ones(3, np.float32)
+    mean.flags.writeable = variance.flags.writeable = False
+    x = np.ones((2, 3), np.float32)
+    layer = ob.NormalizationLayer(
+        type=NormalizationType.batch(moving_mean=mean, moving_variance=variance), input=x, epsilon=0
+    )
+    np.testing.assert_array_equal(layer.apply(x, phase=INFERRING), x)
+    with pytest.raises(ob.LayerApplyError, match=r"moving_mean of type.*is read-only"):
+        layer.apply(x, phase=TRAINING)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# State: what backward belongs to
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_backward_needs_a_training_forward(kind: str, engine: str) -> None:
+    run = NormalizationRun(C(kind, groups=3))
+    into = run.new_gradients(ALL_GRADIENTS)
+
+    def refused(batch: int, message: str) -> None:
+        code = capi.BNNSNormalizationFilterApplyBackwardBatch(
+            run.filter, batch, into["dx"].descriptor(), 0, None, 0, run.dy.descriptor(), 0, into["dbeta"].descriptor(),
+            into["dgamma"].descriptor(),
+        )  # fmt: skip
+        assert code == -1
+        assert re.search(message, ob.last_error() or ""), ob.last_error()
+        for name, storage in into.items():
+            storage.assert_unchanged(name)
+
+    refused(4, "there was no training forward.*BNNSNormalizationFilterApplyBatch with training = true")
+    run.forward(training=False)
+    refused(4, "there was no training forward")
+    run.forward()
+    refused(3, r"batch_size is 3, but the latest training forward had 4 sample\(s\)")
+    run.backward()
+    first = {name: s.raw() for name, s in run.backward().items()}  # a second time
+    run.forward(training=False)  # an inference in between changes nothing
+    for name, storage in run.backward().items():
+        np.testing.assert_array_equal(storage.raw(), first[name])
+
+
+def test_backward_on_the_other_engine() -> None:
+    run = NormalizationRun(C("batch"))
+    into = run.new_gradients(("dx",))
+    for here, there in (("native", "reference"), ("reference", "native")):
+        with ob.engine(here):
+            run.forward()
+        with ob.engine(there):
+            arguments = (run.filter, 4, into["dx"].descriptor(), 0, None, 0, run.dy.descriptor(), 0, None, None)
+            assert capi.BNNSNormalizationFilterApplyBackwardBatch(*arguments) == -1
+        assert "ran on the other engine" in (ob.last_error() or "")
+
+
+def test_input_may_be_overwritten_after_forward(engine: str) -> None:
+    run = NormalizationRun(C("batch", (3, 5, 7)))
+    run.forward()
+    before = {name: s.raw() for name, s in run.backward().items()}
+    run.x.elements[:] = np.nan
+    for name, storage in run.backward().items():
+        np.testing.assert_array_equal(storage.raw(), before[name])
+
+
+def test_empty_batch(engine: str) -> None:
+    run = NormalizationRun(C("batch", moving="mv"))
+    before = run.moving()
+    nothing = np.empty(0, np.float32)
+    assert capi.BNNSNormalizationFilterApplyBatch(run.filter, 0, nothing, 0, nothing, 0, True) == 0
+    np.testing.assert_array_equal(run.moving(), before)
+    into = run.new_gradients(("dbeta", "dgamma"))
+    dy = run.dy.tensor.descriptor(nothing)
+    succeed(
+        capi.BNNSNormalizationFilterApplyBackwardBatch(
+            run.filter, 0, None, 0, None, 0, dy, 0, into["dbeta"].descriptor(), into["dgamma"].descriptor()
+        )
+    )
+    assert all(np.all(s.read() == 0) for s in into.values())
+
+
+def test_two_threads_on_one_filter_do_not_crash() -> None:
+    """A mistake, but a safe one: batches of different sizes train one filter at once."""
+    layer = ob.NormalizationLayer(type=NormalizationType.batch(), input=ob.Shape.image_chw(8, 8, 16))
+
+    def work(batch: int) -> None:
+        x = np.ones((batch, 16, 8, 8), np.float32)
+        for _ in range(60):
+            layer.apply(x, phase=TRAINING)
+            with contextlib.suppress(ob.LayerApplyError):  # where the other thread's forward came between
+                layer.apply_backward(output_gradient=x)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (1, 40)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# In place, threads, the two ways in
+
+
+@pytest.mark.covers("norm.inplace")
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("strided", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_in_place(kind: str, strided: bool, training: bool, engine: str) -> None:
+    for size in ((3, 5, 7), (9,), (6, 2, 2)):
+        case = C(kind, size, groups=3, strided=strided, gap=2, activation=Act("Tanh"))
+        apart, together = NormalizationRun(case), NormalizationRun(case)
+        np.testing.assert_array_equal(together.forward(training, in_place=True), apart.forward(training))
+        if not training:
+            continue
+        gradients = apart.backward()
+        dx = Storage(apart.dy.tensor, case.batch, case.gap + 3, apart.dy.read())  # over the arriving gradient
+        apart.dy = dx
+        apart.backward(("dx",), into={"dx": dx})
+        np.testing.assert_array_equal(dx.raw(), gradients["dx"].raw())
+
+
+def test_overlapping_output() -> None:
+    """An output that lies across the input is staged."""
+    memory = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+    x = memory[:48].copy()
+    layer = ob.NormalizationLayer(type=NormalizationType.batch(), input=ob.Shape.vector(6))
+    want = layer.apply(x.reshape(8, 6), phase=INFERRING).copy()
+    layer.apply(memory[:48].reshape(8, 6), memory[5:53].reshape(8, 6), phase=INFERRING)
+    np.testing.assert_array_equal(memory[5:53].reshape(8, 6), want)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        C("batch", (6, 40, 41), 8), C("batch", (3, 150, 130), 2), C("batch", (300,), 500), C("group", (8, 20, 21), 12, groups=4),
+        C("group", (4, 100, 99), 1, groups=2), C("layer", (64, 9, 9), 30), C("layer", (64, 9, 9), 30, axis=1),
+        C("layer", (700,), 300), C("instance", (16, 16, 17), 12), C("batch", (6, 40, 41), 8, activation=Act("Tanh")),
+        C("batch", (40, 14, 14), 9),
+    ],
+    ids=lambda c: c.id,
+)  # fmt: skip
+def test_threads_do_not_change_results(case: NormalizationCase) -> None:
+    values = case.values()
+    truth = expected(case, values)
+    results = []
+    for threads in (1, 2, 3, 5):
+        run = NormalizationRun(case, values, threads)
+        y = run.forward()
+        results.append({"y": y} | {name: s.raw() for name, s in run.backward().items()})
+    for name, ours in results[0].items():
+        assert_within(np.float64(ours), truth[name], bounds(case, values, truth)[name], name)
+        for other in results[1:]:
+            np.testing.assert_array_equal(other[name], ours)
+
+
+@pytest.mark.parametrize("case", [C(k, s, groups=3, activation=a, moving="mv") for k in KINDS for s in ((3, 5, 7), (6,))
+                                  for a in (Act(), Act("Tanh"))], ids=lambda c: c.id)  # fmt: skip
+def test_fast_call_is_the_slow_call(case: NormalizationCase) -> None:
+    assert ob.engines._core is not None
+    fast, slow = NormalizationRun(case), NormalizationRun(case)
+    assert fast.filter.fast_training(case.batch, fast.x.elements, 0, fast.y.elements, 0) == 0
+    dx = fast.new_gradients(("dx",))["dx"].descriptor()
+    y = None if case.activation.is_identity else fast.y.elements
+    assert fast.filter.fast_backward(case.batch, dx, 0, y, 0, fast.dy.descriptor(), 0, None, None) == 0
+    ob.engines._core.set_fast_calls(False)
+    try:
+        slow.forward()
+        np.testing.assert_array_equal(fast.y.raw(), slow.y.raw())
+        want = {name: s.raw() for name, s in slow.backward().items()}
+        inferred = slow.forward(training=False)
+    finally:
+        ob.engines._core.set_fast_calls(True)
+    for name, storage in fast.backward().items():
+        np.testing.assert_array_equal(storage.raw(), want[name])
+    np.testing.assert_array_equal(fast.forward(training=False), inferred)
+    np.testing.assert_array_equal(fast.moving(), slow.moving())
+
+
+def test_ownership(engine: str) -> None:
+    """Copied parameters keep their values; the caller's own are read at each call."""
+    for client_pointer in (False, True):
+        run = NormalizationRun(C("batch", client_pointer=client_pointer))
+        before = run.forward(False)
+        run.gamma.elements[:] = 0  # type: ignore[union-attr]
+        run.beta.elements[:] = 7  # type: ignore[union-attr]
+        after = run.forward(False)
+        if client_pointer:
+            np.testing.assert_array_equal(after, 7.0)
+        else:
+            np.testing.assert_array_equal(after, before)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Gradients against finite differences
+
+
+@pytest.mark.parametrize(
+    "activation", [Act(), Act("Tanh"), Act("Sigmoid"), Act("GELUApproximationSigmoid")], ids=lambda a: a.name
+)
+@pytest.mark.parametrize("size", [(3, 4, 5), (6,), (6, 2, 2)], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradcheck(kind: str, size: tuple[int, ...], activation: Act, engine: str) -> None:
+    case = C(kind, size, 5, axis=1, groups=3, activation=activation, moving="mv", epsilon=0.05)
+    run = NormalizationRun(case)
+    before = run.moving()
+    report = ob.gradcheck(run.filter, verbose=False, tolerance=5e-4)
+    assert report.passed, str(report)
+    assert {row.name for row in report.rows} == {"input", "beta", "gamma"}
+    np.testing.assert_array_equal(run.moving(), before)
+
+
+def test_gradcheck_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = NormalizationRun(C("batch"))
+    original = type(run.filter).apply_backward_normalization_batch
+
+    def wrong(self: Any, caller: Any, batch: Any, in_delta: Any, *rest: Any) -> None:
+        original(self, caller, batch, in_delta, *rest)
+        in_delta.data.view(np.float32)[:] *= 1.01
+
+    monkeypatch.setattr(type(run.filter), "apply_backward_normalization_batch", wrong)
+    assert not ob.gradcheck(run.filter, verbose=False).passed
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The class
+
+
+TYPES = {
+    "batch": NormalizationType.batch(), "instance": NormalizationType.instance(),
+    "layer": NormalizationType.layer(normalization_axis=1), "group": NormalizationType.group(group_count=3),
+}  # fmt: skip
+
+
+@pytest.mark.covers("swift.NormalizationLayer", "swift.LearningPhase")
+@pytest.mark.parametrize("kind", KINDS)
+def test_layer_matches_the_c_face(kind: str, engine: str) -> None:
+    case = C(kind, (6, 4, 5), groups=3, axis=1, activation=Act("RectifiedLinear"))
+    values = case.values()
+    run = NormalizationRun(case, values)
+
+    def c_order(v: Any) -> Any:
+        return np.ascontiguousarray(np.float32(v).transpose(0, *range(v.ndim - 1, 0, -1)))
+
+    layer = ob.NormalizationLayer(
+        type=TYPES[kind], input=ob.Shape.image_chw(5, 4, 6), output=ob.Shape.image_chw(5, 4, 6),
+        beta=c_order(values["beta"])[0], gamma=c_order(values["gamma"])[0], momentum=0.8, epsilon=1e-3,
+        activation=ob.ActivationFunction.rectified_linear(),
+    )  # fmt: skip
+    x, dy = c_order(values["x"]), c_order(values["dy"])
+    np.testing.assert_array_equal(layer.apply(x, phase=INFERRING), c_order(run.forward(False)))
+    y = np.empty_like(x)
+    assert layer.apply(batch_size=4, input=x, output=y, phase=TRAINING) is y
+    np.testing.assert_array_equal(y, c_order(run.forward()))
+    want = {name: c_order(s.read()) for name, s in run.backward().items()}
+    dx, dbeta, dgamma = layer.apply_backward(input=x, output=y, output_gradient=dy)
+    np.testing.assert_array_equal(dx, want["dx"])
+    np.testing.assert_array_equal(dbeta, want["dbeta"][0])
+    np.testing.assert_array_equal(dgamma, want["dgamma"][0])
+    twice = dx.copy(), dbeta.copy(), dgamma.copy()
+    layer.apply_backward(None, y, dy, *twice, accumulate=True)
+    np.testing.assert_allclose(twice[0], 2 * dx, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(twice[1], 2 * dbeta, rtol=1e-5)
+    np.testing.assert_allclose(twice[2], 2 * dgamma, rtol=1e-5)
+    skipped = layer.apply_backward(None, y, dy, ob.skip, None, ob.skip)
+    assert skipped.input is None and skipped.gamma is None
+    np.testing.assert_array_equal(skipped.beta, dbeta)
+    assert repr(layer).startswith("NormalizationLayer(type=NormalizationType.")
+
+
+def test_layer_parameters_of_the_last_axes(engine: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 4, 5)).astype(np.float32)
+    gamma, beta = (rng.standard_normal(5).astype(np.float32) for _ in range(2))
+    layer = ob.NormalizationLayer(type=NormalizationType.layer(normalization_axis=2), input=x, gamma=gamma, beta=beta)
+    y = layer.apply(x, phase=TRAINING)
+    d = x.astype(np.float64)
+    xhat = (d - d.mean(-1, keepdims=True)) / np.sqrt(d.var(-1, keepdims=True) + np.float32(1e-5))
+    np.testing.assert_allclose(y, xhat * gamma + beta, rtol=1e-5, atol=1e-6)
+    gradients = layer.apply_backward(output_gradient=x)
+    assert gradients.gamma.shape == gradients.beta.shape == (5,)
+    np.testing.assert_allclose(gradients.gamma, (x * xhat).sum(axis=(0, 1, 2)), rtol=1e-5)
+
+
+@pytest.mark.covers("swift.LearningPhase")
+def test_layer_errors(engine: str) -> None:
+    x = np.ones((2, 6, 4, 5), np.float32)
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"type": "batch"}, "type must be a NormalizationType"),
+        ({"type": NormalizationType.group(group_count=4)}, "group_count of type is 4, but the 6 channels"),
+        ({"type": NormalizationType.layer(normalization_axis=3)}, "normalization_axis of type is 3"),
+        ({"beta": np.ones(5, np.float32)}, "beta is Vector size .5.*one value for each of the 6 channels"),
+        ({"type": NormalizationType.batch(moving_mean=np.ones(7, np.float32))}, "moving_mean of type is Vector"),
+        (
+            {"activation": ob.ActivationFunction.softmax()},
+            "Softmax, but the activation of a normalization is elementwise",
+        ),
+        ({"epsilon": -1.0}, "epsilon is -1"),
+        ({"momentum": 1.5}, "momentum is 1.5"),
+        ({"output": ob.Shape.image_chw(5, 4, 5)}, "input is .* and output .* keeps the dimensions"),
+    ]
+    for changes, message in bad:
+        with pytest.raises(ob.LayerCreationError, match=message):
+            ob.NormalizationLayer(**{"type": NormalizationType.batch(), "input": x, **changes})
+    layer = ob.NormalizationLayer(type=NormalizationType.batch(), input=x, activation=ob.ActivationFunction.tanh())
+    calls: list[tuple[Any, str]] = [
+        (
+            lambda: layer.apply(x, phase=True),
+            "phase must be LearningPhase.TRAINING or LearningPhase.INFERENCE, not bool",
+        ),
+        (lambda: layer.apply(x[:, :5], phase=TRAINING), r"input has shape \(2, 5, 4, 5\)"),
+        (lambda: layer.apply_backward(None, x, x), "no training forward.*apply with phase=LearningPhase.TRAINING"),
+        (lambda: layer.apply_backward(None, None, x), "output is None, but the fused activation"),
+        (lambda: layer.apply_backward(None, x, x, generating_beta_gradient=x[0, :, 0, 0]), "no gradient of beta"),
+    ]
+    for call, message in calls:
+        with pytest.raises(ob.LayerApplyError, match=message):
+            call()
+    layer.destroy()
+    with pytest.raises(ob.LayerApplyError, match="has been destroyed"):
+        layer.apply(x, phase=TRAINING)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bad input of the C face
+
+
+def struct(**changes: Any) -> capi.BNNSLayerParametersNormalization:
+    sample = image(6, 4, 5).descriptor()
+    return capi.BNNSLayerParametersNormalization(**{"i_desc": sample, "o_desc": sample, "num_groups": 3, **changes})
+
+
+def ones(count: int, **options: Any) -> Any:
+    t = vector(count, **options)
+    return t.descriptor(np.ones(t.span, t.dtype))
+
+
+SHARED = np.ones(8, np.float32)
+BAD_CREATIONS: list[tuple[int, Any, str]] = [
+    (2, None, "layer_params is NULL"),
+    (0, struct(), "normType is 0. Use BNNSBatchNorm"),
+    (6, struct(), "normType is 6"),
+    (2, struct(i_desc=capi.BNNSNDArrayDescriptor()), "i_desc.layout is 0x0"),
+    (2, struct(i_desc=capi.BNNSNDArrayDescriptor(layout=capi.BNNSDataLayoutRowMajorMatrix, size=[3, 4],
+                                                 data_type=FLOAT32)), "i_desc.layout is RowMajorMatrix. Normalizations take"),
+    (2, struct(o_desc=image(6, 4, 4).descriptor()), "i_desc is .* and o_desc .* keeps the dimensions"),
+    (2, struct(o_desc=vector(120).descriptor()), "keeps the dimensions"),
+    (2, struct(beta_desc=ones(5)), "beta_desc is .*one value for each of the 6 channels. Describe a Vector of size 6"),
+    (3, struct(gamma_desc=image(6, 4, 5).descriptor(np.ones(120, np.float32))), "gamma_desc is ImageCHW"),
+    (5, struct(gamma_desc=ones(3)), "gamma_desc"),
+    (2, struct(gamma_desc=vector(6).descriptor(np.ones(5, np.float32))), "gamma_desc.data holds 20 bytes"),
+    (4, struct(gamma_desc=ones(4)), "have the dimensions of a sample"),
+    (4, struct(beta_desc=image(2, 4, 5).descriptor(np.ones(40, np.float32))), "beta_desc is .*dimensions of a sample"),
+    (2, struct(moving_mean_desc=ones(5)), "moving_mean_desc is .*6 channels"),
+    (3, struct(moving_variance_desc=ones(7)), "moving_variance_desc is .*6 channels"),
+    (2, struct(moving_mean_desc=ones(6, data_type=FLOAT16)), "moving statistics are Float32"),
+    (2, struct(moving_mean_desc=vector(6).descriptor(SHARED), moving_variance_desc=vector(6).descriptor(SHARED[1:])),
+     "moving_mean_desc and moving_variance_desc share memory"),
+    (5, struct(num_groups=4), "num_groups is 4, but the 6 channels.*divisor of 6"),
+    (5, struct(num_groups=0), "num_groups is 0"),
+    (4, struct(normalization_axis=3), "normalization_axis is 3. Use 0"),
+    (2, struct(epsilon=-1e-3), "epsilon is -0.001"),
+    (2, struct(epsilon=np.nan), "epsilon is nan"),
+    (2, struct(momentum=1.5), "momentum is 1.5"),
+    (3, struct(momentum=np.nan), "momentum is nan"),
+    (2, struct(activation=Act("Softmax").struct), "Softmax, but the activation of a normalization is elementwise"),
+    (4, struct(activation=Act("LogSoftmax").struct), "LogSoftmax, but"),
+    (2, struct(activation=Act("Gumbel").struct), "Gumbel, which cannot be fused"),
+    (2, struct(activation=capi.BNNSActivation(function=99)), "activation.function is 99"),
+]  # fmt: skip
+
+
+@pytest.mark.covers("fn.BNNSFilterCreateLayerNormalization")
+@pytest.mark.parametrize(("kind", "parameters", "message"), BAD_CREATIONS, ids=[m for *_, m in BAD_CREATIONS])
+def test_bad_creation(kind: int, parameters: Any, message: str) -> None:
+    assert capi.BNNSFilterCreateLayerNormalization(kind, parameters) is None
+    assert re.search(message, ob.last_error() or ""), ob.last_error()
+
+
+def test_unused_settings_do_not_matter() -> None:
+    """Groups, axis and momentum belong to some kinds only."""
+    odd = {"num_groups": 77, "normalization_axis": 9}
+    for kind in (capi.BNNSBatchNorm, capi.BNNSInstanceNorm):
+        assert capi.BNNSFilterCreateLayerNormalization(kind, struct(**odd))
+    assert capi.BNNSFilterCreateLayerNormalization(capi.BNNSLayerNorm, struct(num_groups=77, momentum=9.0))
+    assert capi.BNNSFilterCreateLayerNormalization(capi.BNNSGroupNorm, struct(normalization_axis=9, momentum=-1.0))
+
+
+@pytest.mark.covers("fn.BNNSNormalizationFilterApplyBatch", "fn.BNNSNormalizationFilterApplyBackwardBatch")
+def test_bad_calls(engine: str) -> None:
+    run = NormalizationRun(C("batch", (6, 4, 5), activation=Act("Tanh")))
+    f, x, y = run.filter, run.x.elements, run.y.elements
+    run.forward()
+    run.y.before = run.y.memory.copy()
+    d = run.new_gradients(ALL_GRADIENTS)
+    dx, db, dg = (d[name].descriptor() for name in ALL_GRADIENTS)
+    dy = run.dy.descriptor()
+    apply, back = capi.BNNSNormalizationFilterApplyBatch, capi.BNNSNormalizationFilterApplyBackwardBatch
+    calls: list[tuple[Any, str]] = [
+        (lambda: apply(None, 4, x, 0, y, 0, True), "filter is NULL"),
+        (lambda: apply(f, 4, None, 0, y, 0, True), "in is NULL"),
+        (lambda: apply(f, 4, x, 0, None, 0, False), "out is NULL"),
+        (lambda: apply(f, 5, x, 0, y, 0, True), "in holds 1920 bytes, but the call touches 2400"),
+        (lambda: apply(f, 4, x, 0, y[:-1], 0, True), "out holds"),
+        (lambda: apply(f, 4, x, 0, y, 7, True), "out_stride is 7, but one sample spans 120"),
+        (lambda: apply(f, -1, x, 0, y, 0, True), "batch_size is -1"),
+        (lambda: back(f, 4, dx, 0, y, 0, None, 0, db, dg), "out_delta is NULL"),
+        (lambda: back(f, 4, dx, 0, None, 0, dy, 0, db, dg), "out is NULL, but the fused activation"),
+        (lambda: back(f, 2, dx, 0, y, 0, dy, 0, db, dg), "latest training forward had 4"),
+        (lambda: back(f, 4, dx, 0, y, 0, dy, 0, vector(5).descriptor(y), dg), "beta_delta is Vector size .5"),
+        (lambda: back(f, 4, dx, 0, y, 0, dy, 0, db, image(6, 4, 5).descriptor(y)), "gamma_delta is ImageCHW"),
+        (lambda: back(f, 4, dx, 0, y, 0, dy, 0, db, db), "beta_delta and gamma_delta share memory"),
+        (lambda: back(f, 4, vector(120).descriptor(y), 0, y, 0, dy, 0, db, dg), "in_delta is Vector"),
+        (lambda: back(f, 4, image(6, 4, 5, data_type=FLOAT16).descriptor(np.zeros(480, np.float16)), 0, y, 0, dy, 0, db, dg),
+         "in_delta.data_type is Float16, but training works on Float32 or BFloat16"),
+        (lambda: back(f, 4, d["dx"].descriptor(3), 0, y, 0, dy, 0, db, dg), "in_delta.flags is 3"),
+        (lambda: back(f, 4, image(6, 4, 5).descriptor(), 0, y, 0, dy, 0, db, dg), "in_delta.data is NULL"),
+    ]  # fmt: skip
+    for call, message in calls:
+        assert call() == -1
+        assert re.search(message, ob.last_error() or ""), ob.last_error()
+        for storage in (run.x, run.y, run.dy, *d.values()):
+            storage.assert_unchanged(message)
+    for call in (
+        lambda: apply(f, 4, x, 0, y, 0, "yes"), lambda: apply(f, 1.5, x, 0, y, 0, True),
+        lambda: back(f, 4, dx, 0, y, 0, "dy", 0, db, dg), lambda: capi.BNNSFilterCreateLayerNormalization("batch", struct()),
+    ):  # fmt: skip
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_calls_of_other_families() -> None:
+    run = NormalizationRun(C("batch"))
+    f, x, y = run.filter, run.x.elements, run.y.elements
+    assert capi.BNNSFilterApply(f, x, y) == -1
+    assert "Use BNNSNormalizationFilterApplyBatch" in (ob.last_error() or "")
+    assert capi.BNNSFilterApplyBatch(f, 4, x, 0, y, 0) == -1
+    assert capi.BNNSFilterApplyBackwardBatch(f, 4, x, 0, None, 0, y, 0, run.dy.descriptor(), 0, None, None) == -1
+    assert "Use BNNSNormalizationFilterApplyBackwardBatch" in (ob.last_error() or "")
+    run.y.assert_unchanged("y")
+    other = created(
+        capi.BNNSFilterCreateLayerActivation(
+            capi.BNNSLayerParametersActivation(
+                i_desc=vector(3).descriptor(), o_desc=vector(3).descriptor(), activation=Act("Tanh").struct
+            )
+        )
+    )
+    assert capi.BNNSNormalizationFilterApplyBatch(other, 1, x, 0, y, 0, True) == -1
+    assert "does not drive a filter of family activation" in (ob.last_error() or "")
+    assert (
+        capi.BNNSNormalizationFilterApplyBackwardBatch(other, 1, None, 0, None, 0, run.dy.descriptor(), 0, None, None)
+        == -1
+    )
+    capi.BNNSFilterDestroy(f)
+    assert capi.BNNSNormalizationFilterApplyBatch(f, 4, x, 0, y, 0, True) == -1
+    assert "has been destroyed" in (ob.last_error() or "")
+
+
+def test_activations_that_do_not_train() -> None:
+    run = NormalizationRun(C("batch", activation=Act("SiLU")))
+    run.forward()
+    dx = run.new_gradients(("dx",))["dx"]
+    code = capi.BNNSNormalizationFilterApplyBackwardBatch(
+        run.filter, 4, dx.descriptor(), 0, run.y.elements, 0, run.dy.descriptor(), 0, None, None
+    )
+    assert code == -1 and "SiLU cannot be trained" in (ob.last_error() or "")
+    dx.assert_unchanged("dx")
+
+
+def test_only_float_types_train() -> None:
+    run = NormalizationRun(C("batch", x_type=FLOAT16))
+    run.forward()
+    dx = Storage(image(3, 4, 5), 4)
+    code = capi.BNNSNormalizationFilterApplyBackwardBatch(
+        run.filter, 4, dx.descriptor(), 0, None, 0, run.dy.descriptor(), 0, None, None
+    )
+    assert code == -1 and "input is Float16, but normalizations train on Float32 or BFloat16" in (ob.last_error() or "")
+
+
+def test_gradients_of_absent_parameters(engine: str) -> None:
+    """beta and gamma that are not there still have gradients, those of 0 and 1."""
+    case = C("batch")
+    values = case.values() | {"beta": np.zeros((1, 3)), "gamma": np.ones((1, 3))}
+    want = expected(case, values)
+    run = NormalizationRun(replace(case, beta=None, gamma=None), values)
+    run.forward()
+    for name, storage in run.backward().items():
+        assert_within(storage.read(), want[name], 1e-5 * (1 + np.abs(want[name])), name)
+
+
+def test_kink_switch() -> None:
+    """With the slope of RectifiedLinear at 0 taken from the right, dead outputs at exactly 0 pass their gradient."""
+    x = np.float32([[1.0], [-1.0], [0.0]])
+    slopes = []
+    for right in (False, True):
+        with compat.using(kink_derivative_from_right=right):
+            layer = ob.NormalizationLayer(
+                type=NormalizationType.batch(), input=x, beta=np.zeros(1, np.float32), epsilon=0,
+                activation=ob.ActivationFunction.rectified_linear(),
+            )  # fmt: skip
+        y = layer.apply(x, phase=TRAINING)
+        slopes.append(layer.apply_backward(None, y, np.float32([[1.0], [1.0], [1.0]])).beta[0])
+    assert slopes == [1.0, 2.0]
+
+
+def test_bfloat16_deltas_are_rounded_results() -> None:
+    case = C("batch", (3, 5, 7), delta_type=BFLOAT16)
+    values = case.values()
+    short, plain = NormalizationRun(case, values), NormalizationRun(replace(case, delta_type=FLOAT32), values)
+    short.forward()
+    plain.forward()
+    a, b = short.backward()["dx"], plain.backward()["dx"]
+    np.testing.assert_array_equal(a.raw(), a.tensor.encode(b.read()))
