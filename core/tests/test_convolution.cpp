@@ -225,6 +225,23 @@ Case winograd_case(Random& random) {
   }
 }
 
+// A case for the depthwise kernels of small images, or just beyond what they take.
+Case depthwise_case(Random& random) {
+  for (;;) {
+    Case c = random_case(random);
+    ConvolutionShape& s = c.s;
+    s.in_channels = s.out_channels = s.groups = random.integer(6, 40);
+    if (random.chance(90)) s.stride_y = s.stride_x = 1;
+    s.pad_up = random.integer(0, 3);
+    s.pad_left = random.integer(0, 3);
+    s.out_height = largest_output(s.in_height, s.kernel_height, s.stride_y, s.dilation_y, s.pad_up);
+    s.out_width = largest_output(s.in_width, s.kernel_width, s.stride_x, s.dilation_x, s.pad_left);
+    if (s.out_height < 1 || s.out_width < 1 || flops(s) * static_cast<double>(c.batch) > 3e7) continue;
+    c.transposed = false;
+    return c;
+  }
+}
+
 Case square(int64_t n, int64_t c, int64_t h, int64_t k, int64_t r, int64_t stride, int64_t pad) {
   int64_t out = largest_output(h, r, stride, 1, pad);
   return {{c, h, h, k, out, out, r, r, stride, stride, 1, 1, pad, pad, 1}, n, {}, false};
@@ -244,6 +261,7 @@ int run_convolution_tests(int random_cases, int seed) {
     check(counts, random, c);
   for (int i = 0; i < random_cases; i++) check(counts, random, random_case(random));
   for (int i = 0; i < random_cases / 10; i++) check(counts, random, winograd_case(random));
+  for (int i = 0; i < random_cases / 4; i++) check(counts, random, depthwise_case(random));
   return counts.report("convolution");
 }
 

@@ -199,7 +199,7 @@ GROUPS = [
     case("depthwise-5x5", 3, 3, (13, 14), (5, 5), groups=3, symmetric=(2, 2), batch=2),
     case("depthwise-1x1", 6, 6, (5, 5), (1, 1), groups=6, batch=2),
     case("depthwise-lanes-7x7", 40, 40, (7, 7), (3, 3), groups=40, symmetric=(1, 1), batch=6, gap=3),
-    case("depthwise-lanes-5x5", 19, 19, (9, 11), (5, 5), groups=19, pad=(0, 2, 4, 1), batch=3, activation=Act("Tanh")),
+    case("depthwise-lanes-5x5", 19, 19, (9, 7), (5, 5), groups=19, pad=(0, 2, 4, 1), batch=3, activation=Act("Tanh")),
     case("depthwise-lanes-dilated", 16, 16, (9, 8), (3, 2), groups=16, dilation=(2, 3), symmetric=(2, 1), batch=2),
     case("depthwise-lanes-Softmax", 10, 10, (6, 7), (3, 3), groups=10, batch=2, activation=Act("Softmax")),
     case("multiplier-2", 6, 12, (11, 13), (3, 3), groups=6, symmetric=(1, 1), batch=2),
