@@ -2,7 +2,9 @@
 
 Each round times one side, then the other (in turn), then a ceiling of the machine, so that a disturbance hits all
 three. The ratio of a round is formed within that round; its median counts. Between sides there is a short sleep:
-PyTorch's threads keep spinning for a while after their work and would take a core from whoever comes next.
+PyTorch's threads keep spinning for a while after their work and would take a core from whoever comes next. Then the
+side works unmeasured for a step or more before its time is taken, as in a training loop, which is never cold: without
+this the first steps would measure how fast the system wakes threads and fills caches.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ Step = Callable[[], Any]
 
 TOLERANCE = 5e-5  # largest difference, as a fraction of the largest value
 SETTLE = 0.02  # seconds until the other side's threads sleep
-SLICE = 0.03  # seconds that each side works per round, at least one step
+SLICE = 0.03  # seconds that each side works per round,
+LEAST_STEPS = 2  # or this many steps, after one or more to warm up
 ROUNDS = (5, 25)  # fewest and most
 QUIET = 0.1  # share of the machine that others may take in a round that counts
 PATIENCE = 3  # times the allotted time is spent to find quiet rounds
@@ -183,7 +186,7 @@ def estimate(step: Step) -> int:
     while count * seconds < 0.1 * SLICE:
         count *= 4
         seconds = repeat(step, count)
-    return max(1, round(SLICE / seconds))
+    return max(LEAST_STEPS, round(SLICE / seconds))
 
 
 def sampler(step: Step) -> Callable[[], float]:
@@ -192,8 +195,7 @@ def sampler(step: Step) -> Callable[[], float]:
 
     def sample() -> float:
         time.sleep(SETTLE)
-        if count > 1:
-            repeat(step, 1 + count // 20)
+        repeat(step, 1 + count // 20)
         return repeat(step, count)
 
     return sample

@@ -141,7 +141,7 @@ Cut cut_up(const MatrixProduct& p, int64_t shared_rows, int threads) {
   cut.depth_block = round_up(even_tile(p.k, kDepthBlock), kBlock);
   int64_t blocks = std::max<int64_t>(1, kSharedFloats / (round_up(shared_rows, kBlock) * cut.depth_block));
   cut.depth_chunk = std::min(round_up(p.k, cut.depth_block), blocks * cut.depth_block);
-  int64_t panel = round_up((p.n + 4 * threads - 1) / (4 * threads), kWideColumns);
+  int64_t panel = round_up((p.n + 8 * threads - 1) / (8 * threads), kWideColumns);
   cut.column_panel = std::max<int64_t>(64, std::min<int64_t>(256, panel));
   return cut;
 }

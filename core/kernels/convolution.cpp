@@ -11,11 +11,13 @@ namespace OPENBNNS_ISA {
 namespace {
 
 // Fastest first; the last takes every shape.
-constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_forward, make_direct_forward,
-                                               make_reference_forward};
+constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_forward, make_winograd_forward,
+                                               make_direct_forward, make_reference_forward};
 constexpr MakeImageKernel kBackwardDataKernels[] = {make_pointwise_backward_data, make_few_backward_data,
-                                                    make_direct_backward_data, make_reference_backward_data};
-constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_weights, make_direct_weights, make_reference_weights};
+                                                    make_winograd_backward_data, make_direct_backward_data,
+                                                    make_reference_backward_data};
+constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_weights, make_winograd_weights, make_direct_weights,
+                                                 make_reference_weights};
 
 template <class Make, size_t kCount>
 auto first_that_takes(const Make (&list)[kCount], const ConvolutionShape& shape) {
@@ -103,7 +105,10 @@ class ConvolutionPlan : public Plan {
 }  // namespace
 
 std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
-  if (shape.groups > 1 && is_depthwise(shape)) return make_depthwise(shape, activation);
+  if (shape.groups > 1 && is_depthwise(shape)) {
+    auto lanes = make_depthwise_lanes(shape, activation);
+    return lanes ? std::move(lanes) : make_depthwise(shape, activation);
+  }
   return std::make_unique<ConvolutionPlan>(shape, activation, false);
 }
 

@@ -15,6 +15,8 @@ constexpr int64_t kSerialElements = 32768;
 constexpr int64_t kMinTasks = 16;         // backward: parts of the channels and, if these are few, of the batch
 constexpr int64_t kMaxBlockChannels = 8;  // planes of neighbouring channels are read together
 
+constexpr int64_t kMostExpected = 2048;  // floats of a plane that is asked for ahead
+
 // out(r, c) = start + sum over taps of weight[tap] * source(r, c)[offset[tap]]
 template <int kTaps>
 void correlate(const float* source, const Windows& in, const Taps& taps, const float* weights, float start,
@@ -271,7 +273,21 @@ class Depthwise final : public Plan {
     }
   };
 
+  // Asks for the plane that follows: the hardware looks ahead within a page of memory only, and planes are about that.
+  void expect(const float* plane, int64_t count, bool write = false) const {
+    if (count > kMostExpected) return;
+    if (write)
+      for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(plane + i, 1);
+    else
+      prefetch(plane, count);
+  }
+
   void forward_plane(const Call& call, int64_t sample, int64_t channel, float* x) const {
+    if (channel + 1 < shape_.in_channels || sample + 1 < call.batch) {
+      int64_t n = channel + 1 < shape_.in_channels ? sample : sample + 1, c = (channel + 1) % shape_.in_channels;
+      expect(call.address[X] + n * call.stride[X] + c * in_plane_, in_plane_);
+      expect(call.address[Y] + n * call.stride[Y] + c * multiplier_ * out_plane_, multiplier_ * out_plane_, true);
+    }
     geometry_.input.place(x, call.address[X] + sample * call.stride[X] + channel * in_plane_);
     for (int64_t j = 0; j < multiplier_; j++) {
       int64_t o = channel * multiplier_ + j;
@@ -290,10 +306,22 @@ class Depthwise final : public Plan {
     int64_t sums = (last - first) * multiplier_ * run.sums_per_channel;
     if (work.sums) std::fill_n(work.sums, sums * kWidth, 0.0);
     for (int64_t n = call.batch * part / run.parts; n < call.batch * (part + 1) / run.parts; n++)
-      for (int64_t channel = first; channel < last; channel++) backward_plane(run, work, n, channel, channel - first);
+      for (int64_t channel = first; channel < last; channel++) {
+        bool more = channel + 1 < last;
+        if (more || n + 1 < call.batch) expect_backward(call, more ? n : n + 1, more ? channel + 1 : first);
+        backward_plane(run, work, n, channel, channel - first);
+      }
     if (!work.sums) return;
     double* to = run.sums + (part * shape_.out_channels + first * multiplier_) * run.sums_per_channel;
     for (int64_t i = 0; i < sums; i++) to[i] = sum_lanes(load_wide(work.sums + i * kWidth));
+  }
+
+  void expect_backward(const Call& call, int64_t sample, int64_t channel) const {
+    int64_t outputs = multiplier_ * out_plane_, o = channel * outputs;
+    if (call.address[DW]) expect(call.address[X] + sample * call.stride[X] + channel * in_plane_, in_plane_);
+    expect(call.address[DY] + sample * call.stride[DY] + o, outputs);
+    if (!is_identity(activation_)) expect(call.address[Y] + sample * call.stride[Y] + o, outputs);
+    if (call.address[DX]) expect(call.address[DX] + sample * call.stride[DX] + channel * in_plane_, in_plane_, true);
   }
 
   // All gradients of one input plane and the output planes that come from it.

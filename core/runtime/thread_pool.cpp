@@ -48,7 +48,43 @@ int detected_threads() {
   return std::max(1, std::min(cores, cgroup_cores()));
 }
 
-constexpr int kSpins = 2000;  // about 50 microseconds; longer gaps between calls put the workers to sleep
+constexpr int kSpins = 20000;  // about half a millisecond; longer gaps between calls put the workers to sleep
+
+// Keeps the calling worker off the CPU of the thread it works for. Left alone, a guest of a hypervisor wakes sleeping
+// threads on the CPU of whoever wakes them (an idle virtual CPU looks taken), where both wait for each other.
+class Seat {
+ public:
+  // CPU of the calling thread; -1 where the system does not tell.
+  static int current() {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+  }
+
+  // Only these two system calls when the caller has moved, else nothing.
+  void keep_off(int cpu) {
+#if defined(__linux__)
+    if (cpu < 0 || cpu >= CPU_SETSIZE || cpu == avoided_) return;
+    avoided_ = cpu;
+    if (!known_) known_ = sched_getaffinity(0, sizeof allowed_, &allowed_) == 0;
+    if (!known_) return;
+    cpu_set_t others = allowed_;
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) > 0) sched_setaffinity(0, sizeof others, &others);
+#else
+    (void)cpu;
+#endif
+  }
+
+ private:
+#if defined(__linux__)
+  cpu_set_t allowed_;
+  bool known_ = false;
+  int avoided_ = -1;
+#endif
+};
 
 struct Pool {
   std::mutex busy;  // held by the caller that owns the workers
@@ -62,9 +98,11 @@ struct Pool {
   Task task = nullptr;
   void* context = nullptr;
   int workers = 1;
+  int caller_cpu = -1;
 
   void worker_loop(int worker) {
     uint64_t seen = 0;
+    Seat seat;
     for (;;) {
       for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; i++) pause();
       if (generation.load(std::memory_order_acquire) == seen) {
@@ -75,6 +113,7 @@ struct Pool {
       }
       seen = generation.load(std::memory_order_acquire);
       if (stop.load()) return;
+      seat.keep_off(caller_cpu);
       if (worker < workers) task(context, worker, workers);
       unfinished.fetch_sub(1, std::memory_order_release);
     }
@@ -110,10 +149,15 @@ struct Pool {
     task = t;
     context = c;
     workers = count;
+    caller_cpu = Seat::current();
     unfinished.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
     announce();
     t(c, 0, count);
-    while (unfinished.load(std::memory_order_acquire) != 0) pause();
+    for (int i = 0; unfinished.load(std::memory_order_acquire) != 0; i++)
+      if (i < kSpins)
+        pause();
+      else
+        std::this_thread::yield();  // more threads than cores: let them finish
   }
 };
 

@@ -202,6 +202,29 @@ Case random_case(Random& random) {
   }
 }
 
+// A case that the Winograd kernels take: 3 x 3, step 1, enough channels and tiles.
+Case winograd_case(Random& random) {
+  for (;;) {
+    Case c = random_case(random);
+    ConvolutionShape& s = c.s;
+    s.groups = s.stride_y = s.stride_x = s.dilation_y = s.dilation_x = 1;
+    s.kernel_height = s.kernel_width = 3;
+    s.in_channels = random.integer(24, 50);
+    s.out_channels = random.integer(24, random.chance(80) ? 40 : 130);
+    s.pad_up = random.integer(0, 2);
+    s.pad_left = random.integer(0, 2);
+    s.in_height = random.integer(6, 17);
+    s.in_width = random.integer(6, random.chance(80) ? 20 : 40);
+    s.out_height = largest_output(s.in_height, 3, 1, 1, s.pad_up) - (random.chance(20) ? 1 : 0);
+    s.out_width = largest_output(s.in_width, 3, 1, 1, s.pad_left) - (random.chance(20) ? 1 : 0);
+    if (s.out_height < 6 || s.out_width < 6) continue;
+    int64_t tiles = ((s.out_height + 1) / 2) * ((s.out_width + 1) / 2);
+    c.batch = 1 + 63 / tiles + random.integer(0, 3);
+    if (flops(s) * static_cast<double>(c.batch) > 3e7) continue;
+    return c;
+  }
+}
+
 Case square(int64_t n, int64_t c, int64_t h, int64_t k, int64_t r, int64_t stride, int64_t pad) {
   int64_t out = largest_output(h, r, stride, 1, pad);
   return {{c, h, h, k, out, out, r, r, stride, stride, 1, 1, pad, pad, 1}, n, {}, false};
@@ -220,6 +243,7 @@ int run_convolution_tests(int random_cases, int seed) {
                         square(1, 64, 56, 64, 3, 1, 1), square(2, 16, 14, 16, 3, 1, 12), square(1, 4, 130, 6, 3, 1, 1)})
     check(counts, random, c);
   for (int i = 0; i < random_cases; i++) check(counts, random, random_case(random));
+  for (int i = 0; i < random_cases / 10; i++) check(counts, random, winograd_case(random));
   return counts.report("convolution");
 }
 

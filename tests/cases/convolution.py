@@ -156,6 +156,21 @@ SHAPES = [
     case("smaller-output", 16, 17, (9, 9), (3, 3), less=(2, 3), batch=2, symmetric=(1, 1)),
 ]
 
+# 3 x 3 with step 1 and at least 24 channels on both sides: tiles of 2 x 2 outputs (Winograd), from 64 tiles a call on.
+TILES = [
+    case("tiles-even", 32, 32, (16, 16), (3, 3), symmetric=(1, 1), batch=2),
+    case("tiles-odd", 33, 47, (13, 15), (3, 3), symmetric=(1, 1), batch=3, gap=5),
+    case("tiles-unpadded", 24, 40, (9, 19), (3, 3), batch=5, bias=False),
+    case("tiles-full-padding", 40, 25, (7, 8), (3, 3), symmetric=(2, 2), batch=7),
+    case("tiles-asymmetric", 31, 26, (12, 9), (3, 3), pad=(0, 2, 2, 1), batch=4),
+    case("tiles-few", 32, 32, (7, 7), (3, 3), symmetric=(1, 1), batch=3),
+    case("tiles-long-line", 25, 24, (6, 150), (3, 3), symmetric=(1, 1), batch=1),
+    case("tiles-many-channels", 130, 120, (8, 8), (3, 3), symmetric=(1, 1), batch=5),
+    case("tiles-less", 32, 33, (14, 14), (3, 3), symmetric=(1, 1), less=(1, 3), batch=2),
+    case("tiles-Tanh", 32, 32, (11, 10), (3, 3), symmetric=(1, 1), batch=3, gap=3, activation=Act("Tanh")),
+    case("tiles-Softmax", 24, 32, (10, 13), (3, 3), symmetric=(1, 1), batch=2, activation=Act("Softmax")),
+]
+
 WINDOWS = [
     case("dilated", 5, 7, (13, 17), (3, 3), dilation=(2, 2), batch=2),
     case("dilated-16", 16, 32, (17, 15), (3, 3), dilation=(2, 2), symmetric=(2, 2), batch=5),
@@ -183,6 +198,10 @@ GROUPS = [
     case("depthwise-dilated", 5, 5, (17, 19), (3, 3), groups=5, dilation=(2, 3), pad=(1, 3, 0, 2), batch=2),
     case("depthwise-5x5", 3, 3, (13, 14), (5, 5), groups=3, symmetric=(2, 2), batch=2),
     case("depthwise-1x1", 6, 6, (5, 5), (1, 1), groups=6, batch=2),
+    case("depthwise-lanes-7x7", 40, 40, (7, 7), (3, 3), groups=40, symmetric=(1, 1), batch=6, gap=3),
+    case("depthwise-lanes-5x5", 19, 19, (9, 11), (5, 5), groups=19, pad=(0, 2, 4, 1), batch=3, activation=Act("Tanh")),
+    case("depthwise-lanes-dilated", 16, 16, (9, 8), (3, 2), groups=16, dilation=(2, 3), symmetric=(2, 1), batch=2),
+    case("depthwise-lanes-Softmax", 10, 10, (6, 7), (3, 3), groups=10, batch=2, activation=Act("Softmax")),
     case("multiplier-2", 6, 12, (11, 13), (3, 3), groups=6, symmetric=(1, 1), batch=2),
     case("multiplier-3-strided", 4, 12, (9, 9), (3, 3), groups=4, step=(2, 1), batch=5),
     case(
@@ -327,4 +346,4 @@ FUSED = [
     ),
 ]
 
-CASES = SHAPES + WINDOWS + GROUPS + LAYOUTS + MEMORY + TYPES + FUSED
+CASES = SHAPES + TILES + WINDOWS + GROUPS + LAYOUTS + MEMORY + TYPES + FUSED

@@ -64,6 +64,7 @@ SHAPES = [
     case("2x2-strided-wide", 64, 32, (8, 8), (2, 2), step=(2, 2), batch=2),
     case("3x3", 3, 4, (5, 6), (3, 3), batch=2),
     case("3x3-16", 16, 32, (9, 9), (3, 3), symmetric=(1, 1), batch=5),
+    case("3x3-tiles", 33, 26, (11, 14), (3, 3), symmetric=(1, 1), batch=3),
     case("3x3-strided", 5, 7, (5, 6), (3, 3), step=(2, 2), symmetric=(1, 1), batch=2),
     case("3x3-strided-more", 17, 16, (7, 5), (3, 3), step=(2, 2), symmetric=(1, 1), more=(1, 1), batch=5),
     case("4x4-strided", 32, 16, (8, 8), (4, 4), step=(2, 2), symmetric=(1, 1), batch=5, client_pointer=False),

@@ -1,0 +1,295 @@
+// Depthwise convolution of small images with step 1: 16 channels side by side in the lanes, so that vectors are full
+// however short the rows are. Cells of images lie as [row][column][16 channels] with a border of zeros:
+//
+//   forward  y(i) = b + sum over taps t of w(t) x(i + t - pad)
+//   hence    dx(j) = sum_t w(t) dz(j + pad - t), dw(t) = sum_i dz(i) x(i + t - pad), db = sum_i dz(i)
+#include <algorithm>
+#include <vector>
+
+#include "gemm/pack.h"
+#include "kernels/activation.h"
+#include "kernels/convolution_depthwise.h"
+#include "kernels/convolution_kernels.h"
+#include "kernels/scratch_uses.h"
+#include "runtime/dynamic_items.h"
+#include "runtime/scratch.h"
+#include "simd/wide.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+constexpr int64_t kMostCells = 1200;    // of a bordered image: two of them, 16 channels each, stay in L2
+constexpr int64_t kFewestChannels = 8;  // fewer leave most lanes empty
+constexpr int64_t kMinTasks = 16;       // backward: blocks of channels and, if these are few, parts of the batch
+constexpr int64_t kSerialElements = 32768;
+constexpr int64_t kRowsInSingle = 8;  // summed in single precision before they are added to a double
+constexpr int64_t kSamples = 4;       // forward: of one task
+constexpr int kCells = 4;             // of a result in the making at a time
+
+// An image with a border of zeros, `up` rows above and `left` columns to the left: [rows][columns][16].
+struct Bordered {
+  int64_t rows, columns, height, width, up, left;
+  std::vector<int32_t> places;  // of the pixels of the image; -1: cut off
+
+  Bordered(int64_t rows, int64_t columns, int64_t height, int64_t width, int64_t up, int64_t left)
+      : rows(rows), columns(columns), height(height), width(width), up(up), left(left) {
+    for (int64_t y = 0; y < height; y++)
+      for (int64_t x = 0; x < width; x++) {
+        bool inside = y + up < rows && x + left < columns;
+        places.push_back(inside ? static_cast<int32_t>(((y + up) * columns + x + left) * kBlock) : -1);
+      }
+  }
+  int64_t floats() const { return rows * columns * kBlock; }
+  int64_t origin() const { return (up * columns + left) * kBlock; }
+
+  // Channels [channel, channel + lanes) of sample n into `out`, whose border is zero already; lanes beyond are zeros.
+  void pack(const ImageSource& image, int64_t n, int64_t channel, int lanes, float* out) const {
+    float unused[kBlock];
+    float* dump = unused;
+    const int32_t* place = places.data();
+    int64_t stride, count = height * width;
+    const float* pixels = image.pixels(n, channel, lanes, 0, count, &stride);
+    transpose_rows(pixels, stride, lanes, count, [=](int64_t j) { return place[j] < 0 ? dump : out + place[j]; });
+  }
+};
+
+// Offsets of the taps from the cell of their window, in the order of the weights.
+using Offsets = std::vector<int64_t>;
+
+// out[r][c] = start + sum over taps of w[tap] * in[r][c][offset[tap]]; kTaps 0: any number of them.
+template <int kTaps>
+void correlate(const float* in, int64_t in_columns, const Offsets& offsets, const float* w, const float* start,
+               int64_t rows, int64_t columns, float* out) {
+  const int taps = kTaps > 0 ? kTaps : static_cast<int>(offsets.size());
+  const int64_t* offset = offsets.data();
+  for (int part = 0; part < kBlock; part += kWidth)
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t c = 0; c < columns; c += kCells) {
+        int64_t have = std::min<int64_t>(kCells, columns - c);
+        const float* cell = in + (r * in_columns + c) * kBlock + part;
+        Vec sum[kCells];
+        OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] = load(start + part);
+        if (have == kCells) {
+          OPENBNNS_UNROLL for (int t = 0; t < (kTaps > 0 ? kTaps : taps); t++) {
+            Vec weight = load(w + t * kBlock + part);
+            OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] += weight * load(cell + offset[t] + q * kBlock);
+          }
+        } else {
+          for (int q = 0; q < have; q++)
+            for (int t = 0; t < taps; t++) sum[q] += load(w + t * kBlock + part) * load(cell + offset[t] + q * kBlock);
+        }
+        float* to = out + (r * columns + c) * kBlock + part;
+        for (int q = 0; q < have; q++) store(to + q * kBlock, sum[q]);
+      }
+}
+
+void correlate_any(const float* in, int64_t in_columns, const Offsets& offsets, const float* w, const float* start,
+                   int64_t rows, int64_t columns, float* out) {
+  auto run = offsets.size() == 9 ? correlate<9> : correlate<0>;
+  run(in, in_columns, offsets, w, start, rows, columns, out);
+}
+
+// sums[tap][16] += sum over windows of dz[r][c] * x[r][c][offset[tap]] for kTaps taps; the sums are doubles.
+template <int kTaps>
+void add_products(const float* x, int64_t x_columns, const int64_t* offset, const float* dz, int64_t dz_columns,
+                  int64_t rows, int64_t columns, double* sums) {
+  for (int part = 0; part < kBlock; part += kWidth)
+    for (int64_t first = 0; first < rows; first += kRowsInSingle) {
+      Vec sum[kTaps] = {};
+      for (int64_t r = first; r < std::min(rows, first + kRowsInSingle); r++) {
+        const float* cell = x + r * x_columns * kBlock + part;
+        const float* gradient = dz + r * dz_columns * kBlock + part;
+        for (int64_t c = 0; c < columns; c++, cell += kBlock, gradient += kBlock) {
+          Vec g = load(gradient);
+          OPENBNNS_UNROLL for (int t = 0; t < kTaps; t++) sum[t] += g * load(cell + offset[t]);
+        }
+      }
+      for (int t = 0; t < kTaps; t++) {
+        double* to = sums + t * kBlock + part;
+        store_wide(to, load_wide(to) + widen(sum[t]));
+      }
+    }
+}
+
+// sums[16] += sum of the cells
+void add_cells(const float* cells, int64_t pitch, int64_t rows, int64_t columns, double* sums) {
+  for (int part = 0; part < kBlock; part += kWidth)
+    for (int64_t first = 0; first < rows; first += kRowsInSingle) {
+      Vec even{}, odd{};
+      for (int64_t r = first; r < std::min(rows, first + kRowsInSingle); r++) {
+        const float* cell = cells + r * pitch * kBlock + part;
+        int64_t c = 0;
+        for (; c + 2 <= columns; c += 2, cell += 2 * kBlock) {
+          even += load(cell);
+          odd += load(cell + kBlock);
+        }
+        if (c < columns) even += load(cell);
+      }
+      store_wide(sums + part, load_wide(sums + part) + widen(even + odd));
+    }
+}
+
+class DepthwiseLanes final : public Plan {
+ public:
+  DepthwiseLanes(const ConvolutionShape& s, const ActivationSpec& activation)
+      : channels_(s.in_channels),
+        taps_(s.kernel_height * s.kernel_width),
+        activation_(activation),
+        in_plane_(s.in_height * s.in_width),
+        out_plane_(s.out_height * s.out_width),
+        x_(s.out_height + reach_y(s), s.out_width + reach_x(s), s.in_height, s.in_width, s.pad_up, s.pad_left),
+        dz_(s.in_height + reach_y(s), s.in_width + reach_x(s), s.out_height, s.out_width, reach_y(s) - s.pad_up,
+            reach_x(s) - s.pad_left) {
+    for (int64_t y = 0; y < s.kernel_height; y++)
+      for (int64_t x = 0; x < s.kernel_width; x++) {
+        int64_t down = y * s.dilation_y, right = x * s.dilation_x;
+        x_offsets_.push_back((down * x_.columns + right) * kBlock);
+        dz_offsets_.push_back(((reach_y(s) - down) * dz_.columns + reach_x(s) - right) * kBlock);
+      }
+  }
+
+  static bool takes(const ConvolutionShape& s) {
+    bool plain = s.out_channels == s.in_channels && s.in_channels >= kFewestChannels && s.stride_y == 1 &&
+                 s.stride_x == 1 && s.kernel_height * s.kernel_width <= 49;
+    if (!plain) return false;
+    // windows that lie in the padding alone would need a border on the other side
+    bool met = s.pad_up <= reach_y(s) && s.pad_left <= reach_x(s) && s.out_height <= s.in_height + s.pad_up &&
+               s.out_width <= s.in_width + s.pad_left;
+    return met && (s.out_height + reach_y(s)) * (s.out_width + reach_x(s)) <= kMostCells &&
+           (s.in_height + reach_y(s)) * (s.in_width + reach_x(s)) <= kMostCells;
+  }
+
+  void forward(const Call& call) override {
+    const float* w = transpose_weights(call);
+    ImageSource image{call.address[X], call.stride[X], in_plane_, x_.width};
+    int64_t runs = (call.batch + kSamples - 1) / kSamples;
+    dynamic_items(threads(call), runs * blocks(), [&](int64_t item) {
+      int64_t run = item / blocks(), block = item % blocks();
+      float* x = zeros(kInputBand, x_);
+      for (int64_t n = run * kSamples; n < std::min(call.batch, (run + 1) * kSamples); n++)
+        forward_block(call, image, n, block, w + block * taps_ * kBlock, x);
+    });
+  }
+
+  void backward(const Call& call) override {
+    const float* w = call.address[DX] ? transpose_weights(call) : nullptr;
+    // by shape and batch alone, so that the order of the sums does not depend on the threads
+    int64_t parts = std::max<int64_t>(1, std::min(call.batch, kMinTasks / blocks()));
+    bool sums = call.address[DW] || call.address[DB];
+    double* all =
+        sums ? reinterpret_cast<double*>(scratch(kPartialSums, static_cast<size_t>(parts * blocks() * sum_count() * 2)))
+             : nullptr;
+    dynamic_items(threads(call), parts * blocks(), [&](int64_t task) {
+      int64_t part = task / blocks(), block = task % blocks();
+      double* to = sums ? all + task * sum_count() : nullptr;
+      if (to) std::fill_n(to, sum_count(), 0.0);
+      float *x = call.address[DW] ? zeros(kInputBand, x_) : nullptr, *dz = zeros(kGradientBand, dz_);
+      for (int64_t n = call.batch * part / parts; n < call.batch * (part + 1) / parts; n++)
+        backward_block(call, n, block, w, x, dz, to);
+    });
+    if (sums) write_sums(call, parts, all);
+  }
+
+ private:
+  static int64_t reach_y(const ConvolutionShape& s) { return (s.kernel_height - 1) * s.dilation_y; }
+  static int64_t reach_x(const ConvolutionShape& s) { return (s.kernel_width - 1) * s.dilation_x; }
+  int64_t blocks() const { return blocks_of(channels_); }
+  int lanes(int64_t channel) const { return static_cast<int>(std::min<int64_t>(kBlock, channels_ - channel)); }
+  int64_t sum_count() const { return (taps_ + 1) * kBlock; }  // of a block: [taps, then one for the bias][16]
+  int threads(const Call& call) const {
+    return call.batch * channels_ * (in_plane_ + out_plane_) < 2 * kSerialElements ? 1 : call.threads;
+  }
+
+  static float* zeros(int slot, const Bordered& image) {
+    float* p = scratch(slot, static_cast<size_t>(image.floats()));
+    std::fill_n(p, image.floats(), 0.f);
+    return p;
+  }
+
+  // [blocks][taps][16] of w: [channels][taps]
+  const float* transpose_weights(const Call& call) const {
+    float* w = scratch(kWeights, static_cast<size_t>(blocks() * taps_ * kBlock));
+    pack_transposed(call.address[W], taps_, channels_, taps_, w, taps_ * kBlock);
+    return w;
+  }
+
+  void forward_block(const Call& call, const ImageSource& image, int64_t n, int64_t block, const float* w,
+                     float* x) const {
+    int64_t channel = block * kBlock;
+    x_.pack(image, n, channel, lanes(channel), x);
+    float start[kBlock] = {};
+    if (call.address[B]) std::copy_n(call.address[B] + channel, lanes(channel), start);
+    float* tile = scratch(kOutputTile, static_cast<size_t>(out_plane_ * kBlock));
+    correlate_any(x, x_.columns, x_offsets_, w, start, dz_.height, dz_.width, tile);
+    float* y = call.address[Y] + n * call.stride[Y] + channel * out_plane_;
+    unpack_block<false>(tile, out_plane_, y, out_plane_, lanes(channel));
+    if (is_identity(activation_)) return;
+    for (int64_t c = 0; c < lanes(channel); c++, y += out_plane_)
+      activation_forward(activation_, y, y, out_plane_, dz_.width);
+  }
+
+  // x, dz: bordered images, zero outside
+  void backward_block(const Call& call, int64_t n, int64_t block, const float* w, float* x, float* dz,
+                      double* sums) const {
+    int64_t channel = block * kBlock;
+    ImageSource gradient{call.address[DY], call.stride[DY], out_plane_, dz_.width};
+    if (!is_identity(activation_)) {
+      gradient.output = call.address[Y];
+      gradient.output_stride = call.stride[Y];
+      gradient.activation = &activation_;
+    }
+    dz_.pack(gradient, n, channel, lanes(channel), dz);
+    if (call.address[DB]) add_cells(dz + dz_.origin(), dz_.columns, dz_.height, dz_.width, sums + taps_ * kBlock);
+    if (call.address[DW]) {
+      x_.pack({call.address[X], call.stride[X], in_plane_, x_.width}, n, channel, lanes(channel), x);
+      int64_t t = 0;
+      for (; t + 9 <= taps_; t += 9)
+        add_products<9>(x, x_.columns, x_offsets_.data() + t, dz + dz_.origin(), dz_.columns, dz_.height, dz_.width,
+                        sums + t * kBlock);
+      for (; t < taps_; t++)
+        add_products<1>(x, x_.columns, x_offsets_.data() + t, dz + dz_.origin(), dz_.columns, dz_.height, dz_.width,
+                        sums + t * kBlock);
+    }
+    if (!call.address[DX]) return;
+    const float start[kBlock] = {};
+    float* tile = scratch(kOutputTile, static_cast<size_t>(in_plane_ * kBlock));
+    correlate_any(dz, dz_.columns, dz_offsets_, w + block * taps_ * kBlock, start, x_.height, x_.width, tile);
+    float* dx = call.address[DX] + n * call.stride[DX] + channel * in_plane_;
+    if (call.adds(DX))
+      unpack_block<true>(tile, in_plane_, dx, in_plane_, lanes(channel));
+    else
+      unpack_block<false>(tile, in_plane_, dx, in_plane_, lanes(channel));
+  }
+
+  // Adds the parts of the batch in order and stores dw [channels][taps] and db [channels].
+  void write_sums(const Call& call, int64_t parts, const double* all) const {
+    auto write = [&](float* to, int64_t c, int64_t t, bool adds) {
+      double total = 0;
+      for (int64_t part = 0; part < parts; part++)
+        total += all[(part * blocks() + c / kBlock) * sum_count() + t * kBlock + c % kBlock];
+      *to = static_cast<float>(adds ? *to + total : total);
+    };
+    for (int64_t c = 0; c < channels_; c++) {
+      for (int64_t t = 0; call.address[DW] && t < taps_; t++)
+        write(call.address[DW] + c * taps_ + t, c, t, call.adds(DW));
+      if (call.address[DB]) write(call.address[DB] + c, c, taps_, call.adds(DB));
+    }
+  }
+
+  const int64_t channels_, taps_;
+  const ActivationSpec activation_;
+  const int64_t in_plane_, out_plane_;
+  const Bordered x_, dz_;  // cells of windows, and of what dx looks at
+  Offsets x_offsets_, dz_offsets_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_depthwise_lanes(const ConvolutionShape& shape, const ActivationSpec& activation) {
+  if (!DepthwiseLanes::takes(shape)) return nullptr;
+  return std::make_unique<DepthwiseLanes>(shape, activation);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns
