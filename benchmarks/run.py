@@ -32,13 +32,12 @@ import openbnns
 import optimizer
 import overhead
 import pooling
+import tensor
 import tensors
 import training
-import tensor
 from cases import Case
 from harness import Ceilings, Figure, Result, Settings, run_case
 from openbnns import runtime
-
 
 # Comparisons with PyTorch, and single numbers.
 CASES = (

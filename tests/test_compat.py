@@ -57,15 +57,9 @@ def descriptor(layout: str, size: Any, data: Any = None, **more: Any) -> capi.BN
 
 
 def test_one_switch_per_entry(engine: str) -> None:
-<<<<<<< HEAD
     assert {f.name for f in fields(compat.Switches)} == set(NUMBERS) | FURTHER
-    assert sorted(NUMBERS.values()) == list(range(1, 23))
-    assert all(getattr(compat.switches, name) is False for name in NUMBERS.keys() | FURTHER)
-=======
-    assert {f.name for f in fields(compat.Switches)} == set(NUMBERS)
     assert sorted(NUMBERS.values()) == list(range(1, 24))
-    assert all(getattr(compat.switches, name) is False for name in NUMBERS)
->>>>>>> direct
+    assert all(getattr(compat.switches, name) is False for name in NUMBERS.keys() | FURTHER)
     text = Path(compat.__file__).read_text(encoding="utf-8")
     documented = {name: int(number) for name, number in re.findall(r'(\w+): bool = False\n    """(\d+): ', text)}
     assert documented == NUMBERS

@@ -101,27 +101,7 @@ HERE = {
 # Families that are not built yet; each moves up when its family arrives.
 LATER = {
     "loss": ["mse_none", "mse_none_backward", "mse_sum", "mse_mean"],
-<<<<<<< HEAD
-    "reduction": ["reduction_sum", "reduction_max_width"],
     "attention": ["mha_scalar", "mha_scalar_backward"],
-=======
-    "permute, padding, resize, gram": [
-        "permute_forward",
-        "permute_backward",
-        "padding_constant",
-        "resize_nearest_2x",
-        "gram",
-    ],
-    "matrix product and contraction": [
-        "matmul_layer",
-        "matmul_backward",
-        "matmul_direct",
-        "matmul_direct_transA",
-        "matmul_direct_broadcast",
-        "contraction_transpose",
-    ],
-    "lstm and attention": ["lstm_scalar", "lstm_scalar_backward", "mha_scalar", "mha_scalar_backward"],
->>>>>>> direct
     "direct functions": [
         "knn",
         "sparse_fc_coo",
@@ -627,7 +607,6 @@ def test_norm_backward(case: dict[str, Any], engine: str) -> None:
     close(dx, case, "dx")
 
 
-<<<<<<< HEAD
 def product_layer(case: dict[str, Any]) -> Any:
     setup = setup_of(case)
     tensors = {name: tensor(setup[name]).descriptor() for name in ("a", "b", "i", "o") if name in setup}
@@ -757,7 +736,8 @@ def test_fused_backward(case: dict[str, Any], engine: str) -> None:
             )  # fmt: skip
     for name, values in memory.items():
         close(values, case, name)
-=======
+
+
 @observed("reduction_sum", "reduction_max_width")
 def test_reduction(case: dict[str, Any], engine: str) -> None:
     setup, y = setup_of(case), floats(np.full(len(case["expected"]["y"]), np.nan))
@@ -837,4 +817,3 @@ def test_compare(case: dict[str, Any], engine: str) -> None:
         boolean = replace(vector(a.size), data_type=capi.BNNSDataTypeBoolean)
         succeed(capi.BNNSCompareTensor(*tensors, op, boolean.descriptor(y)))
     close(y, case, "y")
->>>>>>> direct

@@ -11,11 +11,8 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
-<<<<<<< HEAD
 #include "bindings/lstm_call.h"
-=======
 #include "bindings/tensor.h"
->>>>>>> direct
 #include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "runtime/scratch.h"

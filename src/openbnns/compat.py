@@ -68,13 +68,10 @@ class Switches:
     """21: BNNSTile applies repeat factors to the axes in reverse, as seen on macOS 15."""
     crop_resize_plain_extent: bool = False
     """22: crop-resize takes L instead of L + 1 as the extent of a box."""
-<<<<<<< HEAD
     attention_masked_rows_are_zero: bool = False
     """No entry: an attention row in which every key is masked reads nothing and gives 0, instead of NaN."""
-=======
     band_part_refuses_matrices: bool = False
     """23: BNNSBandPart fails for RowMajorMatrix and ColumnMajorMatrix, which give garbage on macOS 15."""
->>>>>>> direct
 
 
 switches = Switches()

@@ -96,11 +96,8 @@ from .random_numbers import (
     BNNSRandomGeneratorSetState,
     BNNSRandomGeneratorStateSize,
 )
-<<<<<<< HEAD
-from .resize import BNNSFilterCreateLayerResize
-=======
 from .reduction import BNNSDirectApplyReduction, BNNSFilterCreateLayerReduction
->>>>>>> direct
+from .resize import BNNSFilterCreateLayerResize
 from .structs import *  # noqa: F403
 from .tensor import (
     BNNSBandPart,

@@ -50,8 +50,8 @@ from .permute import PermuteLayer
 from .pooling import PoolingGradients, PoolingLayer
 from .quantization import dequantize, quantize
 from .random_numbers import RandomGenerator, RandomGeneratorState
-from .resize import ResizeLayer
 from .reduction import ReductionLayer, apply_reduction
+from .resize import ResizeLayer
 from .tensor import (
     TopK,
     apply_in_top_k,
