@@ -127,6 +127,7 @@ def test_the_28_layouts_are_all_here() -> None:
     assert len(names) == 28
 
 
+@pytest.mark.covers("direct.datasize")
 @pytest.mark.parametrize("name", covered(SIMPLE))
 @pytest.mark.parametrize("first", [0, 1, 2, 3])
 def test_element_offsets(name: str, first: int) -> None:
@@ -239,6 +240,7 @@ def test_fully_connected_sparse_is_refused_where_it_cannot_be_used() -> None:
     assert "FullyConnectedSparse, the packed form of sparse weights" in str(openbnns.last_error())
 
 
+@pytest.mark.covers("direct.rank")
 @pytest.mark.parametrize("member", list(BNNSDataLayout))
 def test_rank(member: BNNSDataLayout) -> None:
     assert capi.BNNSDataLayoutGetRank(member) == int(member) >> 16

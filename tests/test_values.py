@@ -540,7 +540,7 @@ def test_layout_rank_is_the_number_of_sizes() -> None:
     assert capi.BNNSDataLayoutGetRank(0x99999) == (1 << 64) - 1
 
 
-@pytest.mark.covers("fn.BNNSTensorGetAllocationSize")
+@pytest.mark.covers("fn.BNNSTensorGetAllocationSize", "direct.tensorsize")
 def test_allocation_size_reaches_the_last_element() -> None:
     for shape, stride, elements in [((3, 4), (4, 1), 12), ((3, 4), (10, 2), 27), ((5,), (3,), 13), ((2, 0), (4, 1), 0)]:
         tensor = capi.BNNSTensor(data_type=FLOAT32, rank=len(shape), shape=shape, stride=stride)
