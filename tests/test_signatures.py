@@ -17,14 +17,7 @@ FUNCTIONS: dict[str, dict[str, Any]] = json.loads(
 )
 
 # Functions that are still to be written. One that exists must leave this set.
-LATER: set[str] = {
-    "BNNSCreateNearestNeighbors",
-    "BNNSDestroyNearestNeighbors",
-    "BNNSNDArrayFullyConnectedSparsifySparseCOO",
-    "BNNSNDArrayFullyConnectedSparsifySparseCSR",
-    "BNNSNearestNeighborsGetInfo",
-    "BNNSNearestNeighborsLoad",
-}
+LATER: set[str] = set()
 
 HERE = sorted(set(FUNCTIONS) - LATER)
 

@@ -97,6 +97,22 @@ void band_part(int bytes, const Ints& sizes, int64_t lower, int64_t upper, uintp
                              reinterpret_cast<const char*>(x), reinterpret_cast<char*>(y), workers(threads));
 }
 
+// sizes: count, features, neighbors, first, queries.
+void nearest_neighbors(const Ints& sizes, uintptr_t samples, uintptr_t indices, uintptr_t distances, uintptr_t squares,
+                       int threads) {
+  const NeighborSearch s{reinterpret_cast<const float*>(samples),
+                         sizes.at(0),
+                         sizes.at(1),
+                         sizes.at(2),
+                         sizes.at(3),
+                         sizes.at(4),
+                         reinterpret_cast<int32_t*>(indices),
+                         reinterpret_cast<float*>(distances),
+                         reinterpret_cast<double*>(squares)};
+  nb::gil_scoped_release unlocked;
+  tensor_kernels().nearest_neighbors(s, workers(threads));
+}
+
 std::shared_ptr<Plan> reduction(int function, const Ints& size, const std::vector<bool>& inside, float epsilon,
                                 bool wide_positions, int64_t position_modulus) {
   ReductionShape s;
@@ -125,6 +141,8 @@ void bind_tensor(nb::module_& m) {
   m.def("in_top_k", &in_top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "tested"_a, "y"_a, "threads"_a);
   m.def("compare", &compare, "type"_a, "operation"_a, "inverted"_a, "a"_a, "b"_a, "y"_a, "count"_a, "threads"_a);
   m.def("band_part", &band_part, "bytes"_a, "sizes"_a, "lower"_a, "upper"_a, "x"_a, "y"_a, "threads"_a);
+  m.def("nearest_neighbors", &nearest_neighbors, "sizes"_a, "samples"_a, "indices"_a, "distances"_a, "squares"_a,
+        "threads"_a);
   m.def("reduction", &reduction, "function"_a, "size"_a, "inside"_a, "epsilon"_a, "wide_positions"_a,
         "position_modulus"_a);
 }

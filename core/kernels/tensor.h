@@ -60,6 +60,16 @@ struct ReductionShape {
   int64_t position_modulus = 0;  // positions are reported modulo this; 0: as they are
 };
 
+// samples: [count][features]; for the points first .. first + queries - 1 the nearest, sorted: [queries][neighbors] of
+// indices (-1 where there are too few points), distances (then infinity), and room for as many squares.
+struct NeighborSearch {
+  const float* samples = nullptr;
+  int64_t count = 0, features = 0, neighbors = 0, first = 0, queries = 0;
+  int32_t* indices = nullptr;
+  float* distances = nullptr;
+  double* squares = nullptr;
+};
+
 // The functions of one instruction set.
 struct TensorKernels {
   std::unique_ptr<Plan> (*make_reduction)(const ReductionShape& shape);
@@ -74,6 +84,7 @@ struct TensorKernels {
   void (*compare)(ComparedType type, Comparison operation, bool inverted, const void* a, const void* b, uint8_t* y,
                   int64_t count, int threads);
   void (*band_part)(const BandShape& s, const char* x, char* y, int threads);
+  void (*nearest_neighbors)(const NeighborSearch& s, int threads);
 };
 
 const TensorKernels& tensor_kernels_base();
@@ -97,6 +108,7 @@ void in_top_k(const TopKShape& s, const void* x, const int64_t* tested, uint8_t*
 void compare(ComparedType type, Comparison operation, bool inverted, const void* a, const void* b, uint8_t* y,
              int64_t count, int threads);
 void band_part(const BandShape& s, const char* x, char* y, int threads);
+void nearest_neighbors(const NeighborSearch& s, int threads);
 
 }  // namespace OPENBNNS_ISA
 #endif

@@ -67,6 +67,13 @@ from .matmul import (
     BNNSMatMul,
     BNNSMatMulWorkspaceSize,
 )
+from .nearest_neighbors import (
+    BNNSCreateNearestNeighbors,
+    BNNSDestroyNearestNeighbors,
+    BNNSNearestNeighbors,
+    BNNSNearestNeighborsGetInfo,
+    BNNSNearestNeighborsLoad,
+)
 from .normalization import (
     BNNSFilterCreateLayerNormalization,
     BNNSNormalizationFilterApplyBackwardBatch,
@@ -98,6 +105,7 @@ from .random_numbers import (
 )
 from .reduction import BNNSDirectApplyReduction, BNNSFilterCreateLayerReduction
 from .resize import BNNSFilterCreateLayerResize
+from .sparse import BNNSNDArrayFullyConnectedSparsifySparseCOO, BNNSNDArrayFullyConnectedSparsifySparseCSR
 from .structs import *  # noqa: F403
 from .tensor import (
     BNNSBandPart,
@@ -118,6 +126,13 @@ from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGe
 
 __all__ = [
     "BNNSFilter",
+    "BNNSCreateNearestNeighbors",
+    "BNNSDestroyNearestNeighbors",
+    "BNNSNDArrayFullyConnectedSparsifySparseCOO",
+    "BNNSNDArrayFullyConnectedSparsifySparseCSR",
+    "BNNSNearestNeighbors",
+    "BNNSNearestNeighborsGetInfo",
+    "BNNSNearestNeighborsLoad",
     "BNNSApplyMultiheadAttention",
     "BNNSApplyMultiheadAttentionBackward",
     "BNNSArithmeticFilterApplyBackwardBatch",

@@ -19,8 +19,9 @@ from ..engines.reference import fully_connected as reference
 from ..engines.reference.activation import Activation
 from ..errors import Problem
 from ._activation_rules import resolve_fused
-from ._base import UnaryFilter
-from ._tensors import Operand, Parameter
+from ._base import UnaryFilter, declined
+from ._tensors import Bound, Caller, Operand, Parameter
+from .sparse import dense_view
 
 if TYPE_CHECKING:
     from .. import _core
@@ -43,7 +44,9 @@ class FullyConnected(UnaryFilter):
         super().__init__(filter_params, who)
         x = descriptors.resolve(p.i_desc, f"{who}: i_desc")
         y = descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        w = descriptors.resolve(p.w_desc, f"{who}: w_desc")
+        packed = dense_view(p.w_desc, f"{who}: w_desc")
+        self.sparse = packed is not None
+        w = descriptors.resolve(p.w_desc, f"{who}: w_desc") if packed is None else packed
         self.inputs, self.outputs = x.count, y.count
         axes = self._check_weights(w, who)
         self.input = Operand(x, x.memory_axes, flat=True)
@@ -55,6 +58,8 @@ class FullyConnected(UnaryFilter):
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
         self.prepare()
+        if self.sparse:
+            self.fast_backward = declined
 
     def _check_weights(self, w: View, who: str) -> tuple[int, int]:
         if w.layout.name not in _WEIGHT_AXES:
@@ -72,6 +77,17 @@ class FullyConnected(UnaryFilter):
                 f"elements and o_desc {self.outputs}. Set w_desc.size to {tuple(expected)} for {w.layout.name}."
             )
         return axes
+
+    def check_backward(
+        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
+    ) -> None:
+        if self.sparse:
+            raise Problem(
+                f"{caller.function}: the weights are FullyConnectedSparse, which run forward only. Train with dense weights, "
+                "and pack them afterwards.",
+                unsupported=True,
+            )
+        super().check_backward(caller, x, y, wanted, context)
 
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(self.inputs, self.outputs, f)

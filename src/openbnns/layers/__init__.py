@@ -43,6 +43,7 @@ from .matmul import (
     apply_matrix_multiplication,
     matrix_multiplication_workspace_size,
 )
+from .nearest_neighbors import NearestNeighbors, Neighbors
 from .normalization import NormalizationGradients, NormalizationLayer
 from .optimizer import AdamOptimizer, AdamWOptimizer, Optimizer, RMSPropOptimizer, SGDMomentumOptimizer
 from .padding import PaddingLayer
@@ -70,6 +71,8 @@ from .tensor import (
 )
 
 __all__ = [
+    "NearestNeighbors",
+    "Neighbors",
     "ActivationGradients",
     "ActivationLayer",
     "AdamOptimizer",

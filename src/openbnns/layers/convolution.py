@@ -105,7 +105,7 @@ class ConvolutionLayer(UnaryLayer):
         self,
         x: BNNSNDArrayDescriptor,
         y: BNNSNDArrayDescriptor,
-        w: BNNSNDArrayDescriptor,
+        w: BNNSNDArrayDescriptor | None,
         b: BNNSNDArrayDescriptor | None,
     ) -> None:
         self._input, self._output = Port(x), Port(y)

@@ -10,6 +10,7 @@ from ..filters.fully_connected import FullyConnected
 from ._base import client_pointer
 from ._ports import Port, as_array, describe_parameter, describe_sample
 from ._shape import Shape
+from ._sparse import sparsify
 from .convolution import ConvolutionLayer
 from .types import ActivationFunction, DataLayout
 
@@ -31,6 +32,8 @@ class FullyConnectedLayer(ConvolutionLayer):
     >>> layer.apply(np.array([[1, 2, 3]], np.float32))
     array([[6., 7.]], dtype=float32)
     """
+
+    sparsify = staticmethod(sparsify)
 
     def __init__(
         self,
@@ -61,7 +64,7 @@ class FullyConnectedLayer(ConvolutionLayer):
                 i_desc=x, w_desc=w, o_desc=y, bias=b, activation=activation.bnns_activation
             )
             made = FullyConnected(parameters, filter_parameters, who)
-            self._set_ports(x, y, w, b)
+            self._set_ports(x, y, None if made.sparse else w, b)
             return made
 
         self._create(make, filter_parameters, activation)

@@ -1,0 +1,70 @@
+"""Nearest neighbours under their C names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import Problem, record
+from ..filters._tensors import Caller
+from ..filters.nearest_neighbors import NearestNeighbors
+from ._calls import attempt_direct, check_filter_params
+from .enums import BNNSDataType
+from .structs import BNNSFilterParameters
+
+BNNSNearestNeighbors = NearestNeighbors
+
+
+def BNNSCreateNearestNeighbors(
+    max_n_samples: int, n_features: int, n_neighbors: int, data_type: BNNSDataType | int,
+    filter_params: BNNSFilterParameters | None = None,
+) -> BNNSNearestNeighbors | None:  # fmt: skip
+    """A store of up to ``max_n_samples`` points, Float32 or Float16."""
+    who = "BNNSCreateNearestNeighbors"
+    check_filter_params(filter_params, who)
+    try:
+        return NearestNeighbors(max_n_samples, n_features, n_neighbors, data_type, filter_params, who)
+    except Problem as problem:
+        record(problem)
+    return None
+
+
+def BNNSDestroyNearestNeighbors(knn: BNNSNearestNeighbors | None = None) -> None:
+    """Release a store; ``None`` and one already destroyed are left alone."""
+    if knn is not None:
+        _require_store(knn, "BNNSDestroyNearestNeighbors")
+        knn.destroy()
+
+
+def BNNSNearestNeighborsLoad(knn: BNNSNearestNeighbors | None, n_new_samples: int, data_ptr: Any) -> int:
+    """Append points, packed (n_new_samples, n_features); they are copied."""
+    caller = Caller("BNNSNearestNeighborsLoad")
+
+    def work(caller: Caller) -> None:
+        _given(knn, caller).load(caller, n_new_samples, data_ptr)
+
+    return attempt_direct(work, caller)
+
+
+def BNNSNearestNeighborsGetInfo(
+    knn: BNNSNearestNeighbors | None, sample_number: int, indices: Any = None, distances: Any = None
+) -> int:
+    """Sorted neighbours of one stored point, or with a negative number of all: int32 indices, and distances."""
+    caller = Caller("BNNSNearestNeighborsGetInfo")
+
+    def work(caller: Caller) -> None:
+        _given(knn, caller).info(caller, sample_number, indices, distances)
+
+    return attempt_direct(work, caller)
+
+
+def _given(knn: Any, caller: Caller) -> NearestNeighbors:
+    if knn is None:
+        raise Problem(f"{caller('knn')} is NULL. Create a store with BNNSCreateNearestNeighbors first.")
+    _require_store(knn, caller.function)
+    store: NearestNeighbors = knn
+    return store
+
+
+def _require_store(knn: Any, who: str) -> None:
+    if not isinstance(knn, NearestNeighbors):
+        raise TypeError(f"{who}: knn must be a BNNSNearestNeighbors, not {type(knn).__name__}.")

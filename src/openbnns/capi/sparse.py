@@ -1,0 +1,47 @@
+"""Sparse weights of fully connected layers under their C names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..filters import sparse
+from ..filters._tensors import Caller
+from ._calls import attempt_direct, check_filter_params
+from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor, BNNSSparsityParameters
+
+
+def BNNSNDArrayFullyConnectedSparsifySparseCOO(
+    in_dense_shape: BNNSNDArrayDescriptor | Any, in_indices: BNNSNDArrayDescriptor | Any,
+    in_values: BNNSNDArrayDescriptor | Any, out: BNNSNDArrayDescriptor | Any,
+    sparse_params: BNNSSparsityParameters | None, batch_size: int, workspace: Any, workspace_size: int,
+    filter_params: BNNSFilterParameters | None = None,
+) -> int:  # fmt: skip
+    """Pack weights given as a coordinate list; ``out`` is filled in and then serves as ``w_desc``.
+
+    ``in_indices`` holds one pair per value in the order of the dense shape's ``size[]``: (column, row) for
+    RowMajorMatrix, (row, column) for ColumnMajorMatrix. ``out.data`` NULL is allocated.
+    """
+    who = "BNNSNDArrayFullyConnectedSparsifySparseCOO"
+    check_filter_params(filter_params, who)
+    return attempt_direct(
+        sparse.sparsify_coordinates, Caller(who), in_dense_shape, in_indices, in_values, out, sparse_params, batch_size,
+        workspace, workspace_size,
+    )  # fmt: skip
+
+
+def BNNSNDArrayFullyConnectedSparsifySparseCSR(
+    in_dense_shape: BNNSNDArrayDescriptor | Any, in_column_indices: BNNSNDArrayDescriptor | Any,
+    in_row_starts: BNNSNDArrayDescriptor | Any, in_values: BNNSNDArrayDescriptor | Any,
+    out: BNNSNDArrayDescriptor | Any, sparse_params: BNNSSparsityParameters | None, batch_size: int, workspace: Any,
+    workspace_size: int, filter_params: BNNSFilterParameters | None = None,
+) -> int:  # fmt: skip
+    """Pack weights given as compressed rows; ``out`` is filled in and then serves as ``w_desc``.
+
+    ``in_column_indices`` has one entry per value, ``in_row_starts`` one per row and one more, rising from 0.
+    """
+    who = "BNNSNDArrayFullyConnectedSparsifySparseCSR"
+    check_filter_params(filter_params, who)
+    return attempt_direct(
+        sparse.sparsify_rows, Caller(who), in_dense_shape, in_column_indices, in_row_starts, in_values, out, sparse_params,
+        batch_size, workspace, workspace_size,
+    )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Nearest neighbours: a store of points, and for each of them the nearest ones by Euclidean distance.
+
+distance(a, b) = sqrt(sum_f (a_f - b_f)²); a point is its own first neighbour, at distance 0. Of points equally far the
+one with the lower index comes first. Missing neighbours have index -1 and infinite distance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import descriptors, engines
+from ..capi.enums import BNNSDataLayout, BNNSDataType
+from ..capi.structs import BNNSFilterParameters
+from ..descriptors import ELEMENT_TYPES, LAYOUTS, ElementType, View
+from ..engines.native import nearest_neighbors as native
+from ..engines.reference import nearest_neighbors as reference
+from ..errors import Problem
+from ._tensors import Bound, Caller, bind
+from .clipping import integer
+
+_INT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeInt32)]
+_TYPES = (BNNSDataType.BNNSDataTypeFloat32, BNNSDataType.BNNSDataTypeFloat16)
+_LARGEST = 2**31 - 1  # indices are 32-bit integers
+
+
+class NearestNeighbors:
+    """Up to ``max_n_samples`` points of ``n_features`` numbers."""
+
+    def __init__(
+        self, max_n_samples: Any, n_features: Any, n_neighbors: Any, data_type: Any,
+        filter_params: BNNSFilterParameters | None, who: str,
+    ) -> None:  # fmt: skip
+        self.capacity = _count(max_n_samples, f"{who}: max_n_samples")
+        self.features = _count(n_features, f"{who}: n_features")
+        self.neighbors = _count(n_neighbors, f"{who}: n_neighbors")
+        code = integer(data_type, f"{who}: data_type")
+        if code not in _TYPES:
+            raise Problem(
+                f"{who}: data_type is {code:#x}, but points are BNNSDataTypeFloat32 or BNNSDataTypeFloat16.",
+                kind=TypeError,
+            )
+        if self.capacity * self.features > descriptors.MAX_ELEMENTS:
+            raise Problem(f"{who}: {self.capacity} samples of {self.features} features are more than any memory holds.")
+        self.element = ELEMENT_TYPES[code]
+        self.threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
+        self.alive = True
+        self._parts: list[NDArray[np.float32]] = []
+        self.count = 0
+
+    def destroy(self) -> None:
+        """Release the points; later calls fail cleanly."""
+        self.alive, self._parts, self.count = False, [], 0
+
+    def require_alive(self, caller: Caller) -> None:
+        if not self.alive:
+            raise Problem(f"{caller.function}: the store has been destroyed. Create a new one, or destroy it later.")
+
+    def load(self, caller: Caller, n_new_samples: Any, data_ptr: Any) -> None:
+        """Append points (n_new_samples, n_features), which are copied."""
+        self.require_alive(caller)
+        new = integer(n_new_samples, caller("n_new_samples"))
+        if new < 0 or self.count + new > self.capacity:
+            raise Problem(
+                f"{caller('n_new_samples')} is {new}, but the store holds {self.count} of at most {self.capacity} samples. "
+                "Create a larger store, or load fewer."
+            )
+        if new == 0:
+            return
+        points = _bound(caller("data_ptr"), data_ptr, self.element, new * self.features)
+        self._parts.append(np.array(points.read(np.float32), np.float32).reshape(new, self.features))
+        self.count += new
+
+    def samples(self) -> NDArray[np.float32]:
+        """All points (count, features)."""
+        if len(self._parts) != 1:
+            empty = np.empty((0, self.features), np.float32)
+            self._parts = [np.concatenate([empty, *self._parts])]
+        return self._parts[0]
+
+    def info(self, caller: Caller, sample_number: Any, indices: Any, distances: Any) -> None:
+        """Write the neighbours of one point, or with a negative number of all; NULL for what is not wanted."""
+        self.require_alive(caller)
+        number = integer(sample_number, caller("sample_number"))
+        if number >= self.count:
+            raise Problem(
+                f"{caller('sample_number')} is {number}, but {self.count} samples are stored: 0 to {self.count - 1}, or "
+                "negative for all."
+            )
+        first, queries = (0, self.count) if number < 0 else (number, 1)
+        if queries == 0:
+            return
+        room = queries * self.neighbors
+        places = None if indices is None else _bound(caller("indices"), indices, _INT32, room, output=True)
+        lengths = None if distances is None else _bound(caller("distances"), distances, self.element, room, output=True)
+        if places is not None and lengths is not None and places.overlaps(lengths):
+            raise Problem(f"{caller('indices')} and {caller('distances')} share memory. Pass separate buffers.")
+        found, far = self._find(first, queries)
+        if places is not None:
+            places.write_integers(found.reshape(1, -1))
+        if lengths is not None:
+            lengths.write(far.reshape(1, -1))
+
+    def _find(self, first: int, queries: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        if engines.is_native():
+            return native.find(self.samples(), self.neighbors, first, queries, self.threads)
+        points = self.samples().astype(np.float64)
+        if queries == self.count:
+            return reference.find(points, self.neighbors)
+        indices, distances = reference.find(points, self.neighbors, first)
+        return indices[None], distances[None]
+
+
+def _count(value: Any, who: str) -> int:
+    number = integer(value, who)
+    if not 1 <= number <= _LARGEST:
+        raise Problem(f"{who} is {number}. It must be between 1 and {_LARGEST}.")
+    return number
+
+
+def _bound(who: str, data: Any, element: ElementType, count: int, *, output: bool = False) -> Bound:
+    view = View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], element, (count,), (1,))
+    return bind(view, (0,), (count,), who, data, 1, 0, output=output)

@@ -1,0 +1,170 @@
+"""Sparse weights of fully connected layers: coordinate lists and compressed rows, packed for the library.
+
+The packed form, layout FullyConnectedSparse, is a matter of this library: the dense matrix, rows of inputs, in the element
+type of the values. It can be the weights of a fully connected filter, forward only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import descriptors
+from ..capi.enums import BNNSDataLayout
+from ..capi.structs import BNNSNDArrayDescriptor, BNNSSparsityParameters
+from ..descriptors import LAYOUTS, View
+from ..errors import Problem
+from ._tensors import Bound, Caller, bind
+from .clipping import integer
+
+_ROW_MAJOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutRowMajorMatrix)]
+# Axes (row, column) of size[] in the layouts of a dense shape.
+_ROWS_COLUMNS = {"RowMajorMatrix": (1, 0), "ColumnMajorMatrix": (0, 1), "2DFirstMajor": (0, 1), "2DLastMajor": (0, 1)}
+
+
+def sparsify_coordinates(
+    caller: Caller, in_dense_shape: Any, in_indices: Any, in_values: Any, out: Any, sparse_params: Any, batch_size: Any,
+    workspace: Any, workspace_size: Any,
+) -> None:  # fmt: skip
+    """From one pair of indices per value, in the order of the dense shape's ``size[]``; values at one place add up."""
+    shape = _dense_shape(caller, in_dense_shape)
+    values = _vector(caller("in_values"), in_values)
+    pairs = _integers(caller("in_indices"), in_indices)
+    if pairs.size != 2 * values.size or pairs.shape[-1] != 2:
+        raise Problem(
+            f"{caller('in_indices')} holds {pairs.size} numbers, but {values.size} values need as many pairs: describe "
+            f"2DFirstMajor of size ({values.size}, 2)."
+        )
+    axes = _ROWS_COLUMNS[shape.layout.name]
+    pairs = pairs.reshape(-1, 2)
+    rows, columns = pairs[:, axes[0]], pairs[:, axes[1]]
+    dense = np.zeros((shape.size[axes[0]], shape.size[axes[1]]), np.float32)
+    _check_range(caller("in_indices"), "row", rows, len(dense))
+    _check_range(caller("in_indices"), "column", columns, dense.shape[1])
+    np.add.at(dense, (rows, columns), values)
+    _write(caller, dense, out, in_values, sparse_params, batch_size, workspace, workspace_size)
+
+
+def sparsify_rows(
+    caller: Caller, in_dense_shape: Any, in_column_indices: Any, in_row_starts: Any, in_values: Any, out: Any,
+    sparse_params: Any, batch_size: Any, workspace: Any, workspace_size: Any,
+) -> None:  # fmt: skip
+    """From one column per value, and where the values of each row start."""
+    shape = _dense_shape(caller, in_dense_shape)
+    axes = _ROWS_COLUMNS[shape.layout.name]
+    height, width = shape.size[axes[0]], shape.size[axes[1]]
+    values = _vector(caller("in_values"), in_values)
+    columns = _integers(caller("in_column_indices"), in_column_indices).reshape(-1)
+    starts = _integers(caller("in_row_starts"), in_row_starts).reshape(-1)
+    if columns.size != values.size:
+        raise Problem(
+            f"{caller('in_column_indices')} has {columns.size} entries, but there are {values.size} values. One each."
+        )
+    if starts.size != height + 1:
+        raise Problem(
+            f"{caller('in_row_starts')} has {starts.size} entries, but {height} rows need {height + 1}: where each starts, "
+            "and where the last one ends."
+        )
+    if starts[0] != 0 or starts[-1] != values.size or np.any(np.diff(starts) < 0):
+        raise Problem(
+            f"{caller('in_row_starts')} must rise from 0 to the number of values, {values.size}; got {starts[0]} to "
+            f"{starts[-1]}."
+        )
+    _check_range(caller("in_column_indices"), "column", columns, width)
+    dense = np.zeros((height, width), np.float32)
+    np.add.at(dense, (np.repeat(np.arange(height), np.diff(starts)), columns), values)
+    _write(caller, dense, out, in_values, sparse_params, batch_size, workspace, workspace_size)
+
+
+def _dense_shape(caller: Caller, descriptor: Any) -> View:
+    who = caller("in_dense_shape")
+    _require_descriptor(who, descriptor)
+    view = descriptors.resolve(descriptor, who)
+    if view.layout.name not in _ROWS_COLUMNS:
+        raise Problem(
+            f"{who}.layout is {view.layout.name}. Describe the dense matrix: RowMajorMatrix (size = inputs, outputs), "
+            "ColumnMajorMatrix, 2DFirstMajor or 2DLastMajor (size = outputs, inputs)."
+        )
+    return view
+
+
+def _require_descriptor(who: str, descriptor: Any) -> None:
+    if descriptor is None:
+        raise Problem(f"{who} is NULL, but this call needs it. Pass a BNNSNDArrayDescriptor.")
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+
+
+def _tensor(who: str, descriptor: Any) -> Bound:
+    """A tensor with data, read in the order of memory."""
+    _require_descriptor(who, descriptor)
+    view = descriptors.resolve(descriptor, who)
+    order = view.memory_axes
+    return bind(view, order, tuple(view.size[a] for a in order), f"{who}.data", descriptor.data, 1, 0)
+
+
+def _vector(who: str, descriptor: Any) -> NDArray[np.float32]:
+    values: NDArray[np.float32] = np.asarray(_tensor(who, descriptor).read(np.float32)[0], np.float32).reshape(-1)
+    return values
+
+
+def _integers(who: str, descriptor: Any) -> NDArray[np.int64]:
+    bound = _tensor(who, descriptor)
+    if not bound.view.element.is_integer:
+        raise Problem(f"{who} is {bound.view.element.name}, but indices are integers, such as Int32.", kind=TypeError)
+    found: NDArray[np.int64] = np.asarray(bound.read_integers(), np.int64).reshape(bound.shape)
+    return found
+
+
+def _check_range(who: str, what: str, indices: NDArray[np.int64], limit: int) -> None:
+    if indices.size and not 0 <= indices.min() <= indices.max() < limit:
+        worst = int(indices.min() if indices.min() < 0 else indices.max())
+        raise Problem(f"{who}: {what} {worst} is outside the matrix, whose {what}s are 0 to {limit - 1}.")
+
+
+def _write(
+    caller: Caller, dense: NDArray[np.float32], out: Any, in_values: Any, sparse_params: Any, batch_size: Any,
+    workspace: Any, workspace_size: Any,
+) -> None:  # fmt: skip
+    """Fill ``out``: layout, size, type and data."""
+    who = caller("out")
+    _require_descriptor(who, out)
+    if sparse_params is not None and not isinstance(sparse_params, BNNSSparsityParameters):
+        raise TypeError(
+            f"{caller('sparse_params')} must be a BNNSSparsityParameters, not {type(sparse_params).__name__}."
+        )
+    integer(batch_size, caller("batch_size"))
+    element = descriptors.element_type(int(out.data_type) or int(in_values.data_type), who)
+    if element.kind not in ("float", "bfloat"):
+        raise Problem(
+            f"{who}.data_type is {element.name}, but packed weights are Float32, Float16 or BFloat16.", kind=TypeError
+        )
+    rows, columns = dense.shape
+    given = tuple(out.size[:2])
+    if any(given) and given != (columns, rows):
+        raise Problem(
+            f"{who}.size is {given}, but the matrix is {rows} x {columns}: leave it at 0, or set {(columns, rows)}."
+        )
+    view = View(_ROW_MAJOR, element, (columns, rows), (1, columns))
+    needed = 2 * view.bytes_of(view.count)
+    if workspace is not None and integer(workspace_size, caller("workspace_size")) < needed:
+        raise Problem(
+            f"{caller('workspace_size')} is {int(workspace_size)}, but a workspace has at least {needed} bytes, twice the dense "
+            "matrix. Pass NULL to have it allocated."
+        )
+    data = np.empty(view.count, element.numpy) if out.data is None else out.data
+    target = bind(view, (1, 0), dense.shape, f"{who}.data", data, 1, 0, output=True)
+    target.write(dense[None])
+    out.layout, out.size, out.stride = BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse, (columns, rows), ()
+    out.data_type, out.data = element.code, data
+
+
+def dense_view(descriptor: Any, who: str) -> View | None:
+    """How packed weights are read; ``None`` for a descriptor of any other layout."""
+    if int(descriptor.layout) != BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse:
+        return None
+    view = descriptors.resolve(descriptor, who, opaque=True)
+    return replace(view, layout=_ROW_MAJOR, steps=(1, view.size[0]))

@@ -1,0 +1,88 @@
+"""Nearest neighbours of the Python face."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..capi.structs import BNNSFilterParameters
+from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
+from ..filters import nearest_neighbors as filters
+from ..filters._tensors import Caller
+from ._base import reworded
+from ._ports import as_array
+from .types import DataType
+
+_NAMES = {"data_ptr": "samples", "sample_number": "index", "indices": "output_indices", "distances": "output_distances"}
+_WORDS = {
+    "NULL": "None", "max_n_samples": "capacity", "n_features": "dimension_count", "n_neighbors": "neighbor_count",
+    "n_new_samples": "samples",
+}  # fmt: skip
+
+
+class Neighbors(NamedTuple):
+    """Indices and distances, (neighbors,) of one point or (points, neighbors) of all."""
+
+    indices: Any
+    distances: Any
+
+
+class NearestNeighbors:
+    """A store of points, and for each of them the nearest ones by Euclidean distance, itself included.
+
+    >>> import numpy as np
+    >>> store = NearestNeighbors(capacity=10, dimension_count=2, neighbor_count=2)
+    >>> store.append(np.array([[0, 0], [3, 4], [0, 1]], np.float32))
+    >>> store.apply(0)
+    Neighbors(indices=array([0, 2], dtype=int32), distances=array([0., 1.], dtype=float32))
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        dimension_count: int,
+        neighbor_count: int,
+        data_type: DataType = DataType.FLOAT32,
+        filter_parameters: BNNSFilterParameters | None = None,
+    ) -> None:
+        kind = data_type.value if isinstance(data_type, DataType) else data_type
+        try:
+            self._store = filters.NearestNeighbors(
+                capacity, dimension_count, neighbor_count, kind, filter_parameters, type(self).__name__
+            )
+        except Problem as problem:
+            raise as_exception(reworded(problem, _WORDS), LayerCreationError) from None
+
+    def __len__(self) -> int:
+        return self._store.count
+
+    def append(self, samples: Any) -> None:
+        """Add points: (dimensions,) or (points, dimensions)."""
+        caller = Caller(f"{type(self).__name__}.append", _NAMES)
+        try:
+            array = as_array(samples, caller("data_ptr"))
+            wide = array[None] if array.ndim == 1 else array
+            if wide.ndim != 2 or wide.shape[1] != self._store.features:
+                raise Problem(
+                    f"{caller('data_ptr')} has shape {array.shape}, but points of {self._store.features} numbers are stored. "
+                    f"Pass (points, {self._store.features})."
+                )
+            self._store.load(caller, len(wide), np.ascontiguousarray(wide))
+        except Problem as problem:
+            raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
+
+    def apply(self, index: int | None = None, output_indices: Any = None, output_distances: Any = None) -> Neighbors:
+        """The neighbours of the point ``index``, or of all points."""
+        caller = Caller(f"{type(self).__name__}.apply", _NAMES)
+        store = self._store
+        try:
+            if index is not None and index < 0:
+                raise Problem(f"{caller('sample_number')} is {index}. Pass 0 to {store.count - 1}, or None for all.")
+            shape = (store.neighbors,) if index is not None else (store.count, store.neighbors)
+            indices = np.empty(shape, np.int32) if output_indices is None else output_indices
+            distances = np.empty(shape, store.element.numpy) if output_distances is None else output_distances
+            store.info(caller, -1 if index is None else index, indices, distances)
+        except Problem as problem:
+            raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
+        return Neighbors(indices, distances)
