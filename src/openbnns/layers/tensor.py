@@ -6,11 +6,13 @@ An output that is left out is a new array; one that is given is written and retu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import engines
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import LAYOUTS, View, resolve
 from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
@@ -241,6 +243,15 @@ def gather(
            [6., 4.]], dtype=float32)
     """
 
+    if filter_parameters is None:
+        target = _gathered_like(input, indices, axis) if output is None else output
+        sizes = _plain_sizes(input, target, target, indices, axis)
+        if sizes is not None:
+            engines._core.gather(
+                input.itemsize, sizes, False, indices.ctypes.data, input.ctypes.data, target.ctypes.data, 0
+            )
+            return target
+
     def work(caller: Caller) -> TensorLike:
         x, idx = _described(caller("input"), input), _indices(caller, indices, input)
         number = _axis(caller, "axis", axis, input, x)
@@ -271,6 +282,17 @@ def scatter(
     >>> scatter(x, places, np.zeros(4, np.float32), reduction_function=ReductionFunction.sum())
     array([3., 0., 3., 0.], dtype=float32)
     """
+
+    if filter_parameters is None and isinstance(reduction_function, ReductionFunction | None):
+        adds = reduction_function is not None and reduction_function.bnns_reduce_function.name.endswith("Sum")
+        sizes = None
+        if reduction_function is None or (adds and getattr(output, "dtype", None) == np.float32):
+            sizes = _plain_sizes(output, input, output, indices, axis)
+        if sizes is not None:
+            engines._core.scatter(
+                int(adds), output.itemsize, sizes, False, indices.ctypes.data, output.ctypes.data, input.ctypes.data, 0
+            )
+            return output
 
     def work(caller: Caller) -> TensorLike:
         x, idx = _described(caller("input"), input), _indices(caller, indices, input)
@@ -393,6 +415,53 @@ def apply_in_top_k(
         return result
 
     return _attempt("apply_in_top_k", work)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Plain arrays, which kernels take as they are; anything else, mistakes included, goes the long way
+
+_PLAIN = frozenset(np.dtype(t) for t in ["f2", "f4", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+
+
+def _gathered_like(input: Any, indices: Any, axis: Any) -> Any:
+    """A new array for the result of gathering, if everything is plain."""
+    if type(input) is not np.ndarray or type(indices) is not np.ndarray or type(axis) is not int:
+        return None
+    if indices.ndim != 1 or not -input.ndim <= axis < input.ndim or input.dtype not in _PLAIN:
+        return None
+    shape = list(input.shape)
+    shape[axis] = len(indices)
+    return np.empty(shape, input.dtype)
+
+
+def _plain_sizes(whole: Any, part: Any, result: Any, indices: Any, axis: Any) -> list[int] | None:
+    """[outer, length, inner, count] of a selection along an axis, once everything about it has been found right."""
+    if not engines.is_native() or type(axis) is not int:
+        return None
+    arrays = (whole, part, indices)
+    if any(type(a) is not np.ndarray or not (a.flags.c_contiguous and a.flags.aligned) for a in arrays):
+        return None
+    rank = whole.ndim
+    fits = whole.dtype in _PLAIN and part.dtype == whole.dtype and indices.dtype == np.int64 and indices.ndim == 1
+    if not fits or not 1 <= rank <= 8 or part.ndim != rank or not -rank <= axis < rank or not result.flags.writeable:
+        return None
+    axis %= rank
+    before, behind, count = whole.shape[:axis], whole.shape[axis + 1 :], len(indices)
+    if part.shape != (*before, count, *behind) or whole.size == 0 or part.size == 0:
+        return None
+    begin, end = _stretch(result)
+    others = [_stretch(a) for a in arrays if a is not result]
+    if any(first < end and begin < last for first, last in others):
+        return None
+    if engines._core.first_outside(indices.ctypes.data, count, whole.shape[axis]) >= 0:
+        return None
+    return [math.prod(before), whole.shape[axis], math.prod(behind), count]
+
+
+def _stretch(array: Any) -> tuple[int, int]:
+    """First and last address of a contiguous array."""
+    start = int(array.ctypes.data)
+    return start, start + array.nbytes
 
 
 # ---------------------------------------------------------------------------------------------------------------------
