@@ -87,11 +87,14 @@ def normalize(case: FusedCase, h: Any, t: dict[str, Any]) -> Any:
         z = F.layer_norm(h, sample[axis:], eps=norm.settings.epsilon)
         z = z if gamma is None else z * gamma
         return z if beta is None else z + beta
-    flat = [None if p is None else p.reshape(-1) for p in (gamma, beta)]
     if norm.kind == "Batch":
+        flat = [None if p is None else p.reshape(-1) for p in (gamma, beta)]
         return F.batch_norm(h, None, None, *flat, True, 0.0, norm.settings.epsilon)
-    groups = norm.groups if norm.kind == "Group" else sample[0]
-    return F.group_norm(h, groups, *flat, norm.settings.epsilon)
+    # beta and gamma apart: PyTorch's group_norm cannot differentiate with only one of them
+    channels = (1, -1, *[1] * (len(sample) - 1))
+    z = F.group_norm(h, norm.groups if norm.kind == "Group" else sample[0], eps=norm.settings.epsilon)
+    z = z if gamma is None else z * gamma.reshape(channels)
+    return z if beta is None else z + beta.reshape(channels)
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CHAINS])
