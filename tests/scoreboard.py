@@ -3,7 +3,7 @@
     python tests/scoreboard.py              table per family of the last run
     python tests/scoreboard.py --open       and the rows that are not proven
     python tests/scoreboard.py --check      fail if a row of scoreboard_passed.txt is no longer proven
-    python tests/scoreboard.py --update     write that list anew from the last full run
+    python tests/scoreboard.py --update     write that list, and docs/scoreboard.md, anew from the last full run
 
 A row passes when at least one test claims it and every claiming test passed, on every instruction set that was run.
 """
@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 COVERAGE = HERE / "coverage.csv"
 PASSED_BEFORE = HERE / "scoreboard_passed.txt"
 RECORD = HERE.parent / ".scoreboard.json"
+PAGE = HERE.parent / "docs" / "scoreboard.md"
 
 
 class Row(NamedTuple):
@@ -28,12 +29,15 @@ class Row(NamedTuple):
 
     id: str
     family: str
+    capability: str = ""
+    function: str = ""  # or struct, of C
 
 
 def read_rows() -> list[Row]:
     """All rows of coverage.csv."""
     with COVERAGE.open(newline="", encoding="utf-8") as file:
-        return [Row(line["id"], line["family"]) for line in csv.DictReader(file)]
+        lines = csv.DictReader(file)
+        return [Row(line["id"], line["family"], line["capability"], line["c_function_or_struct"]) for line in lines]
 
 
 def load(path: Path | None = None) -> dict[str, Any]:
@@ -90,6 +94,30 @@ def table(rows: list[Row], states: dict[str, str]) -> str:
     )
 
 
+def page(rows: list[Row], passed: set[str]) -> str:
+    """The page of the docs: every capability by family, and whether tests prove it."""
+    text = [
+        "# Scoreboard",
+        "",
+        f"{len(passed)} of {len(rows)} capabilities of classic BNNS are proven by tests. This page is written by",
+        "`python tests/scoreboard.py --update` from a run of the whole suite; a test claims a row by its name.",
+    ]
+    for family in dict.fromkeys(row.family for row in rows):
+        members = [row for row in rows if row.family == family]
+        count = sum(row.id in passed for row in members)
+        text += [
+            "",
+            f"## {family}: {count} of {len(members)}",
+            "",
+            "| row | capability | in C | proven |",
+            "|---|---|---|---|",
+        ]
+        for row in members:
+            capability = row.capability.replace("|", "\\|")
+            text.append(f"| `{row.id}` | {capability} | {row.function} | {'yes' if row.id in passed else 'no'} |")
+    return "\n".join(text) + "\n"
+
+
 def read_passed(path: Path | None = None) -> list[str]:
     """Rows that have passed before."""
     path = path or PASSED_BEFORE
@@ -134,6 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
             return 2
         passed = sorted(row for row, state in states.items() if state == "passed")
         PASSED_BEFORE.write_text("\n".join(passed) + "\n", encoding="utf-8")
+        PAGE.write_text(page(rows, set(passed)), encoding="utf-8")
         print(f"\n{PASSED_BEFORE.name}: {len(passed)} rows.")
     if options.check:
         status, message = check(data, read_passed())

@@ -68,3 +68,8 @@ def test_an_unknown_row_is_an_error(tmp_path: Path) -> None:
     )
     assert done.returncode == 4, done.stdout + done.stderr
     assert "claims rows that tests/coverage.csv does not have: conv.forward" in done.stdout + done.stderr
+
+
+def test_the_page_of_the_docs_is_current() -> None:
+    written = scoreboard.page(scoreboard.read_rows(), set(scoreboard.read_passed()))
+    assert scoreboard.PAGE.read_text(encoding="utf-8") == written, "run `python tests/scoreboard.py --update`"
