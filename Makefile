@@ -68,15 +68,15 @@ bench: install $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py
 
 check: install $(VENV)/.test-tools $(VENV)/.check-tools
-	$(BIN)/ruff check src tests benchmarks tools
-	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/ruff check src tests benchmarks examples tools
+	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $$(find core -name '*.cpp' -o -name '*.h')
 	$(BIN)/codespell src core docs tests README.md CONTRIBUTING.md CHANGELOG.md
 
 format: $(VENV)/.check-tools
-	$(BIN)/ruff check --fix src tests benchmarks tools
-	$(BIN)/ruff format src tests benchmarks tools
+	$(BIN)/ruff check --fix src tests benchmarks examples tools
+	$(BIN)/ruff format src tests benchmarks examples tools
 	$(BIN)/clang-format -i $$(find core -name '*.cpp' -o -name '*.h')
 
 # The whole suite on a build with AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own.

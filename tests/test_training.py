@@ -160,6 +160,44 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
         run(tmp_path / "cut", 6, resume=True)
 
 
+def test_a_new_run_in_the_same_folder_keeps_its_own_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a longer run before it neither push them out nor are resumed from."""
+    run(tmp_path / "both", 9)
+    before = {p.name: p.read_bytes() for p in checkpoints.list_files(tmp_path / "both")}
+    count = 0
+    take = nn.Optimizer.step
+
+    def dying(self: nn.Optimizer) -> None:
+        nonlocal count
+        count += 1
+        if count == 20:
+            raise Killed
+        take(self)
+
+    monkeypatch.setattr(nn.Optimizer, "step", dying)
+    said: list[str] = []
+    with pytest.raises(Killed):
+        run(tmp_path / "both", 6, say=said.append)
+    monkeypatch.undo()
+    assert "checkpoints of an earlier run are now in" in said[0]
+    earlier = checkpoints.list_files(tmp_path / "both" / checkpoints.EARLIER)
+    assert {p.name: p.read_bytes() for p in earlier} == before
+    np.testing.assert_array_equal(run(tmp_path / "both", 6, resume=True), run(tmp_path / "whole", 6))
+
+
+def test_evaluation_refuses_what_training_refuses() -> None:
+    trainer = nn.Trainer(network(), quiet=True)
+    with pytest.raises(ValueError, match="class number 2 is out of range"):
+        trainer.evaluate(np.zeros((3, 2), np.float32), [0, 1, 2])
+    with pytest.raises(ValueError, match="there are no samples"):
+        trainer.predict(np.zeros((0, 2), np.float32))
+    lookup = nn.Sequential(nn.Embedding(4, 3), nn.Flatten(), nn.Linear(2))
+    with pytest.raises(ValueError, match="Pass integers"):
+        nn.Trainer(lookup, quiet=True).fit(np.zeros((3, 2), np.float32), [0, 1, 1], epochs=1)
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     run(tmp_path, 2)
     x, y = problem()

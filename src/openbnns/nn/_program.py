@@ -152,6 +152,16 @@ class Program:
 
     # Running.
 
+    def fill(self, index: int, samples: Array) -> None:
+        """Copy samples into an input. Numbers become float32; a lookup takes whole numbers only."""
+        target = self.inputs[index]
+        if target.dtype.kind == "i" and samples.dtype.kind not in "iub":
+            raise ValueError(
+                f"input {index} is {samples.dtype}, but the network looks it up in a table. Pass integers, e.g. "
+                ".astype(np.int64)."
+            )
+        np.copyto(target, samples, casting="unsafe")
+
     def forward(self) -> Array:
         """Compute ``output`` from ``inputs``."""
         for call in self._forward:

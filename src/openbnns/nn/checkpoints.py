@@ -21,6 +21,7 @@ from .weights import DamagedFile, decode, encode, write_atomically
 
 FORMAT = "openbnns-checkpoint-1"
 KEPT = 2
+EARLIER = "earlier"  # where the checkpoints of a run go when another begins in its folder
 _NAME = re.compile(r"checkpoint-(\d{9})\.safetensors")
 
 
@@ -62,6 +63,22 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
 def list_files(folder: Path) -> list[Path]:
     """The checkpoints of a folder, latest first."""
     return sorted((p for p in folder.glob("checkpoint-*.safetensors") if _NAME.fullmatch(p.name)), reverse=True)
+
+
+def set_aside(folder: Path) -> bool:
+    """Move the checkpoints of an earlier run out of the way of a new one; whether there were any.
+
+    Without this they would count as the latest ones, being of later steps, and the new ones would be removed.
+    """
+    files = list_files(folder)
+    if files:
+        aside = folder / EARLIER
+        aside.mkdir(exist_ok=True)
+        for old in list_files(aside):
+            old.unlink()
+        for path in files:
+            path.rename(aside / path.name)
+    return bool(files)
 
 
 def read(path: Path) -> Checkpoint:

@@ -240,8 +240,8 @@ class Module:
             counts = ", ".join(str(len(x)) for x in arrays)
             raise ValueError(f"{type(self).__name__}: inputs have {counts} samples. Pass the same number of each.")
         program = self.program(batch, training=self.training, input_gradients=self.training)
-        for target, x in zip(program.inputs, arrays, strict=True):
-            np.copyto(target, x, casting="unsafe" if target.dtype.kind == "f" else "same_kind")
+        for i, x in enumerate(arrays):
+            program.fill(i, x)
         self._latest = program if program.training else None
         return program.forward()
 

@@ -136,22 +136,26 @@ class Trainer:
 
     def _prepare(self, x: Array, y: Array, tested: tuple[Array, Array] | None) -> None:
         """Everything that can be wrong is found here, before the first step."""
-        self.network.build(x.shape[1:], seed=self.seed)
-        assert self.network._graph is not None and self.network._graph.output is not None
-        output = self.network._graph.output.shape
-        self.loss.check((len(y), *output), y)
+        self._check_targets(x, y)
         if tested is not None:
             if tested[0].shape[1:] != x.shape[1:]:
                 raise ValueError(
-                    f"Trainer.fit: validation samples are {tested[0].shape[1:]}, training samples {x.shape[1:]}."
+                    f"Trainer.fit: validation samples are {tested[0].shape[1:]}, training samples {x.shape[1:]}. Pass both "
+                    "in the same shape."
                 )
-            self.loss.check((len(tested[1]), *output), tested[1])
+            self._check_targets(*tested)
         if self.optimizer.parameters != list(self.network.parameters()):
             self.optimizer.attach(self.network.parameters())
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
             if not os.access(self.out, os.W_OK):
                 raise PermissionError(f"{self.out}: the folder is not writable. Choose another one.")
+
+    def _check_targets(self, x: Array, y: Array) -> None:
+        """Refuse targets that do not fit what the network gives for these samples."""
+        self.network.build(x.shape[1:], seed=self.seed)
+        assert self.network._graph is not None and self.network._graph.output is not None
+        self.loss.check((len(y), *self.network._graph.output.shape), y)
 
     def _parts(self, batch: int, training: bool) -> tuple[Program, BoundLoss]:
         program = self.network.program(batch, training=training)
@@ -168,23 +172,26 @@ class Trainer:
     def predict(self, x: Any, batch_size: int = 256) -> Array:
         """The outputs of the network in inference mode."""
         samples = np.asarray(x)
+        if samples.ndim < 1 or not len(samples):
+            raise ValueError(f"Trainer.predict: there are no samples (x has shape {samples.shape}). Pass at least one.")
         self.network.build(samples.shape[1:], seed=self.seed)
         results = []
         for start in range(0, len(samples), batch_size):
             part = samples[start : start + batch_size]
             program = self.network.program(len(part), training=False)
-            np.copyto(program.inputs[0], part, casting="unsafe" if program.inputs[0].dtype.kind == "f" else "same_kind")
+            program.fill(0, part)
             results.append(program.forward().copy())
         return np.concatenate(results)
 
     def evaluate(self, x: Any, y: Any, batch_size: int = 256) -> dict[str, float]:
         """Loss and metrics in inference mode."""
         samples, targets = check(x, y, "Trainer.evaluate")
+        self._check_targets(samples, targets)
         totals = dict.fromkeys(["loss", *self.metrics], 0.0)
         for start in range(0, len(samples), batch_size):
             part, wanted = samples[start : start + batch_size], targets[start : start + batch_size]
             program, bound = self._parts(len(part), training=False)
-            np.copyto(program.inputs[0], part, casting="unsafe" if program.inputs[0].dtype.kind == "f" else "same_kind")
+            program.fill(0, part)
             program.forward()
             bound.take(wanted)
             totals["loss"] += bound.run() * len(part)
@@ -203,6 +210,7 @@ class _Run:
         self.sums = dict.fromkeys(["loss", *trainer.metrics], 0.0)
         self.best: dict[str, Array] | None = None
         self.best_loss, self.waited = math.inf, 0
+        self.begins = True  # no checkpoint of this run is in the folder yet
         trainer.history = []
 
     @property
@@ -244,9 +252,7 @@ class _Run:
         program, bound = trainer._parts(len(chosen), training=True)
         trainer.optimizer.learning_rate = trainer._base_rate * trainer.schedule(self.step, self.epochs * self.batches)
         program.seed(trainer.seed, self.step)
-        np.take(self.x, chosen, axis=0, out=program.inputs[0]) if self.x.dtype == program.inputs[
-            0
-        ].dtype else np.copyto(program.inputs[0], self.x[chosen], casting="unsafe")
+        program.fill(0, self.x[chosen])
         targets = self.y[chosen]
         program.forward()
         bound.take(targets)
@@ -349,6 +355,11 @@ class _Run:
             "waited": self.waited,
             "history": trainer.history,
         }
+        if self.begins and checkpoints.set_aside(trainer.out):
+            trainer._say(
+                f"{trainer.out}: the checkpoints of an earlier run are now in {trainer.out / checkpoints.EARLIER}."
+            )
+        self.begins = False
         return checkpoints.save(trainer.out, self.step, Checkpoint(arrays, state))
 
     def load(self) -> None:
@@ -362,6 +373,7 @@ class _Run:
             trainer._say(f"{trainer.out}: no checkpoint yet, starting from the beginning.")
             return
         self._check_identity(found.state["identity"])
+        self.begins = False
         try:
             trainer.network.load_state_dict(found.part("network"))
             trainer.optimizer.load_state_dict(found.part("optimizer"))
