@@ -6,17 +6,37 @@ There is no bias before a normalization, which would take it away again.
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+import convolution
 from cases import Arrays, Calls, Case, created, describe, training_parameters, vector
+from harness import Figure, Settings, alternate, our_step, sampler
 from openbnns import capi
 
 EPSILON = 1e-5
 IMAGE = (32, 64, 56, 56)
+
+
+def figures() -> dict[str, Callable[[Settings], Figure]]:
+    """Measurements by name."""
+    return {"fused/conv 3x3 + batch norm + relu against our bare convolution": against_bare_convolution}
+
+
+def against_bare_convolution(settings: Settings) -> Figure:
+    """The whole chain in units of its first layer alone, both ours, alternating."""
+    steps = []
+    for case in (cases()[0], convolution.cases()[0]):  # the same images and kernels
+        steps.append(our_step(case.calls(case.arrays())))
+    (chain, bare), _ = alternate([sampler(step) for step in steps], settings.seconds)
+    ratio = statistics.median(c / b for c, b in zip(chain, bare, strict=True))
+    note = f"chain {statistics.median(chain) * 1e3:.1f} ms, convolution {statistics.median(bare) * 1e3:.1f} ms"
+    return Figure(next(iter(figures())), ratio, "x", 1.25, at_most=True, note=note)
 
 
 def cases() -> list[Case]:

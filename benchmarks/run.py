@@ -56,6 +56,7 @@ CASES = (
     tensors,
 )
 FIGURES = (
+    fused,
     optimizer,
     tensor,
     overhead,

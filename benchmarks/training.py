@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+import memory
 from harness import Figure, Settings, Step, alternate, estimate, repeat, sampler
 from openbnns import nn
 
@@ -31,7 +34,40 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
         ("training/Adam, 20 tensors of 1,000", 20, 1000, 5.0),
     ):
         found[name] = partial(_adam_figure, name, count, size, target)
+    found["training/peak memory of the VGG-like step"] = _memory_figure
     return found
+
+
+def _memory_figure(settings: Settings) -> Figure:
+    """Resident memory that three steps add at their peak, each side in an interpreter of its own."""
+    sides = {}
+    for side in ("ours", "torch"):
+        command = [sys.executable, __file__, side, str(settings.threads)]
+        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        sides[side] = float(run.stdout.split()[-1]) / 1e6
+    note = f"ours {sides['ours']:.0f} MB, PyTorch eager {sides['torch']:.0f} MB"
+    name = "training/peak memory of the VGG-like step"
+    return Figure(name, sides["ours"] / sides["torch"], "x", 0.7, at_most=True, note=note)
+
+
+def _peak_of_steps(side: str, threads: int) -> int:
+    """Bytes, beyond what was resident once both libraries and the network were there."""
+    import torch
+
+    import openbnns
+
+    torch.set_num_threads(threads)
+    openbnns.set_num_threads(threads)
+    random = np.random.RandomState(0)
+    x = random.standard_normal((32, 3, 32, 32)).astype(np.float32)
+    y = random.randint(0, CLASSES, 32)
+    ours, theirs = _vgg(torch)
+    ours.build(x.shape[1:])
+    before = memory._reset_peak()
+    step = _our_step(ours, x, y) if side == "ours" else _torch_step(torch, theirs, x, y)
+    for _ in range(3):
+        step()
+    return memory._peak() - before
 
 
 def _mlp(torch: Any) -> tuple[Any, Any]:
@@ -178,3 +214,7 @@ def _adam_figure(name: str, count: int, size: int, target: float, settings: Sett
     ratio = statistics.median(t / o for o, t in zip(ours, torches, strict=True))
     note = f"ours {statistics.median(ours) * 1e6:.0f} us, PyTorch fused {statistics.median(torches) * 1e6:.0f} us"
     return Figure(name, ratio, "x", target, note=note)
+
+
+if __name__ == "__main__":
+    print(_peak_of_steps(sys.argv[1], int(sys.argv[2])))
