@@ -36,6 +36,7 @@ class NormalizationLayer(UnaryLayer):
     belongs to the latest such call and must see the same batch.
 
     >>> import numpy as np
+    >>> from openbnns import Shape
     >>> layer = NormalizationLayer(type=NormalizationType.layer(normalization_axis=0), input=Shape.vector(4), epsilon=0)
     >>> layer.apply(np.float32([[1, 2, 3, 4]]), phase=LearningPhase.INFERENCE).round(4)
     array([[-1.3416, -0.4472,  0.4472,  1.3416]], dtype=float32)
