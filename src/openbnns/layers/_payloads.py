@@ -203,7 +203,15 @@ class NormalizationType(Choice):
 
 @dataclass(frozen=True)
 class YoloParameters:
-    """Grid, anchors and weights of the YOLO detection loss."""
+    """Grid, anchors and weights of the YOLO detection loss.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> YoloParameters(
+    ...     grid_column_count=2, grid_rows_count=2, anchor_box_count=1, anchor_box_size=6, anchors_data=np.float32([[1, 1]])
+    ... ).anchor_box_size  # x, y, width, height, confidence, and one class
+    6
+    """
 
     grid_column_count: int
     grid_rows_count: int
@@ -559,7 +567,14 @@ class GradientClipping(Choice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseLayout(Choice):
-    """Where the nonzero weights of a fully connected layer stand."""
+    """Where the nonzero weights of a fully connected layer stand.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> coo = SparseLayout.coo(indices=np.int32([[0, 1]]))
+    >>> coo
+    SparseLayout.coo(indices=<int32 array (1, 2)>)
+    """
 
     indices: Any = None
     column_indices: Any = None

@@ -25,7 +25,16 @@ _TRAINABLE = (
 
 
 class ActivationGradients(NamedTuple):
-    """What the backward pass of an activation gives; ``alpha`` is ``None`` unless the function trains it."""
+    """What the backward pass of an activation gives; ``alpha`` is ``None`` unless the function trains it.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> prelu = ActivationFunction.prelu_per_channel(alpha=0.25)
+    >>> layer = ActivationLayer(function=prelu, input=Shape.image_chw(1, 1, 2))
+    >>> x, dy = np.float32([[[-2]], [[4]]]), np.float32([[[10]], [[10]]])
+    >>> layer.apply_backward(input=x, output=layer.apply(x), output_gradient=dy).alpha.tolist()  # x dy where x < 0
+    [-20.0, 0.0]
+    """
 
     input: Any = None
     alpha: Any = None

@@ -56,7 +56,18 @@ from .types import (
 
 
 class InputGradients3(NamedTuple):
-    """What the backward pass of a layer with three inputs gives."""
+    """What the backward pass of a layer with three inputs gives.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> v = Shape.vector(1)
+    >>> layer = TernaryArithmeticLayer(
+    ...     input_a=v, input_b=v, input_c=v, output=v, function=ArithmeticTernaryFunction.MULTIPLY_ADD
+    ... )
+    >>> a, b, c = np.float32([2]), np.float32([3]), np.float32([4])
+    >>> [g.tolist() for g in layer.apply_backward(input_a=a, input_b=b, input_c=c, output_gradient=np.float32([1]))]
+    [[3.0], [2.0], [1.0]]
+    """
 
     input_a: Any = None
     input_b: Any = None

@@ -20,7 +20,17 @@ from .types import LossFunction, LossReduction
 
 
 class LossResult(NamedTuple):
-    """What a loss layer gives: the loss, and its gradient with respect to the input (``None`` if skipped)."""
+    """What a loss layer gives: the loss, and its gradient with respect to the input (``None`` if skipped).
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = LossLayer(
+    ...     input=Shape.vector(1), loss_function=LossFunction.mean_square_error(), loss_reduction=LossReduction.MEAN
+    ... )
+    >>> loss, gradient = layer.apply(np.float32([[3], [5]]), np.float32([[1], [1]]))
+    >>> loss.tolist(), gradient.tolist()
+    ([10.0], [[2.0], [4.0]])
+    """
 
     output: Any = None
     input_gradient: Any = None

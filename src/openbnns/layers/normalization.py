@@ -16,7 +16,18 @@ from .types import ActivationFunction, DataLayout, LearningPhase, NormalizationT
 
 
 class NormalizationGradients(NamedTuple):
-    """What the backward pass of a normalization gives; ``None`` where a gradient was skipped or does not exist."""
+    """What the backward pass of a normalization gives; ``None`` where a gradient was skipped or does not exist.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = NormalizationLayer(
+    ...     type=NormalizationType.batch(), input=Shape.vector(1), gamma=np.float32([1]), beta=np.float32([0]), epsilon=0
+    ... )
+    >>> y = layer.apply(np.float32([[1], [3]]), phase=LearningPhase.TRAINING)
+    >>> dx, dbeta, dgamma = layer.apply_backward(output=y, output_gradient=np.float32([[5], [7]]))
+    >>> dbeta.tolist(), dgamma.tolist()
+    ([12.0], [2.0])
+    """
 
     input: Any = None
     beta: Any = None

@@ -23,7 +23,17 @@ from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingTy
 
 
 class PoolingGradients(NamedTuple):
-    """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist."""
+    """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = PoolingLayer(
+    ...     type=PoolingType.max(), input=Shape.image_chw(4, 1, 1), kernel_size=(2, 1), stride=(2, 1)
+    ... )
+    >>> x = np.float32([[[[1, 3, 9, 5]]]])
+    >>> layer.apply_backward(input=x, output=layer.apply(x), output_gradient=np.float32([[[[10, 20]]]])).input.tolist()
+    [[[[0.0, 10.0, 20.0, 0.0]]]]
+    """
 
     input: Any = None
     bias: Any = None

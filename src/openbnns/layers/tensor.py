@@ -34,7 +34,14 @@ _WORDS = {"NULL": "None", "src": "input", "in0": "a"}
 
 
 class TopK(NamedTuple):
-    """The largest values and where they are; ``indices`` is ``None`` when they were skipped."""
+    """The largest values and where they are; ``indices`` is ``None`` when they were skipped.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> best = apply_top_k(2, np.float32([3, 9, 5]), axis=0)
+    >>> best.values.tolist(), best.indices.tolist()
+    ([9.0, 5.0], [1, 2])
+    """
 
     values: Any
     indices: Any
