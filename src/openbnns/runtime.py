@@ -65,7 +65,9 @@ def show_config() -> None:
 
     >>> import openbnns as bn
     >>> bn.show_config()  # doctest: +ELLIPSIS
-    OpenBNNS ...
+    openbnns ...
+    engine                 native
+    ...
     """
     for name, value in config().items():
         print(f"{name:22s} {value}")

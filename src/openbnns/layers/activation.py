@@ -52,6 +52,7 @@ class ActivationLayer(UnaryLayer):
     shape or descriptor they are Swift's: positions in ``size[]``, where ``rank`` means the batch; left out, axis 0.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ActivationLayer(function=ActivationFunction.rectified_linear(), input=Shape.vector(3))
     >>> layer.apply(np.array([-1, 0, 2], np.float32))
     array([0., 0., 2.], dtype=float32)
@@ -171,6 +172,7 @@ def apply_activation(
     ``input`` and ``output`` are arrays or descriptors with data, read, like ``axes``, as by :class:`ActivationLayer`.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_activation(ActivationFunction.softmax(), np.zeros((2, 4), np.float32))
     array([[0.25, 0.25, 0.25, 0.25],
            [0.25, 0.25, 0.25, 0.25]], dtype=float32)

@@ -263,6 +263,7 @@ class UnaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(x)), elementwise.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = UnaryArithmeticLayer(input=Shape.vector(2), function=ArithmeticUnaryFunction.SQUARE)
     >>> layer.apply(np.array([3, 4], np.float32))
     array([ 9., 16.], dtype=float32)
@@ -312,6 +313,7 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(a, b)), elementwise with broadcasting.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = BinaryArithmeticLayer(
     ...     input_a=Shape.vector(2),
     ...     input_b=np.array([10, 20], np.float32),
@@ -376,6 +378,7 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(a, b, c)), elementwise with broadcasting.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> shape, x = Shape.vector(2), np.array([2, 3], np.float32)
     >>> layer = TernaryArithmeticLayer(
     ...     input_a=shape, input_b=shape, input_c=shape, function=ArithmeticTernaryFunction.MULTIPLY_ADD

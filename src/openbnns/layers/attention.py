@@ -118,6 +118,7 @@ class MultiheadAttentionLayer(Layer):
     ``apply_backward`` needs.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = MultiheadAttentionLayer(8, 2)
     >>> x = np.random.default_rng(0).standard_normal((3, 5, 8)).astype(np.float32)
     >>> y = layer.apply(x)

@@ -31,6 +31,7 @@ class TensorContractionLayer(ProductLayer):
     Backward gives, for each operand, alpha times the contraction of the output gradient with the other operand.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> from openbnns import Shape
     >>> layer = TensorContractionLayer(operation="a_ij, b_j -> c_i", input_a=Shape([2, 3]), input_b=Shape.vector(3))
     >>> layer.apply(np.ones((2, 3), np.float32), np.array([1, 2, 3], np.float32))

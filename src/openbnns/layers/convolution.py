@@ -34,6 +34,7 @@ class ConvolutionLayer(UnaryLayer):
     at each call, so that training may change them in place.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ConvolutionLayer(input=Shape.image_chw(8, 6, 3), weights=np.ones((4, 3, 3, 3), np.float32))
     >>> layer.apply(np.ones((2, 3, 6, 8), np.float32)).shape
     (2, 4, 4, 6)

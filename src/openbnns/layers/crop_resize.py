@@ -36,6 +36,7 @@ class CropResizeLayer:
     ``extrapolation_value``. Backward gives the gradient of the images; there is none of the boxes.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
     >>> layer = CropResizeLayer(sampling_mode=LinearSamplingMode.ALIGN_CORNERS)
     >>> layer.apply(image, np.array([[1, 1, 2, 2]], np.float32), output_size=(2, 2))[0, 0, 0]

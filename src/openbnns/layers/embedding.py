@@ -30,6 +30,7 @@ class EmbeddingLayer(UnaryLayer):
     ``filter_parameters`` has ``BNNSFlagsUseClientPtr``: then the layer reads the array at each call.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> words = np.array([[0, 0], [1, 2], [3, 4]], np.float32)
     >>> layer = EmbeddingLayer(input=Shape.vector(2), dictionary=words)
     >>> layer.apply(np.array([[2, 1]])).tolist()

@@ -28,6 +28,7 @@ class FullyConnectedLayer(ConvolutionLayer):
     reads the arrays at each call, so that training may change them in place.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = FullyConnectedLayer(weights=np.ones((2, 3), np.float32), bias=np.array([0, 1], np.float32))
     >>> layer.apply(np.array([[1, 2, 3]], np.float32))
     array([[6., 7.]], dtype=float32)

@@ -410,6 +410,7 @@ class FusedParametersLayer(FusedLayer):
     ``output`` may be left out unless the chain ends in a quantization.
 
     >>> import numpy as np, openbnns
+    >>> from openbnns import *
     >>> from openbnns import LearningPhase, NormalizationType
     >>> layer = FusedParametersLayer(
     ...     input_a=openbnns.Shape.vector(2),

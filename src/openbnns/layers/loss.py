@@ -46,6 +46,7 @@ class LossLayer(Layer):
     The formulas are on the docs page of losses.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = LossLayer(
     ...     input=Shape.vector(2),
     ...     loss_function=LossFunction.mean_square_error(),

@@ -92,6 +92,7 @@ class LSTMLayer(Layer):
     ``nn.LSTM``. Weights are copied, unless ``filter_parameters`` has ``BNNSFlagsUseClientPtr``.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = LSTMLayer(input_weights=np.ones((4, 1, 2, 3), np.float32), hidden_weights=np.zeros((4, 1, 1, 2, 2), np.float32))
     >>> layer.apply(np.zeros((5, 1, 3), np.float32)).output.shape
     (5, 1, 1, 2)

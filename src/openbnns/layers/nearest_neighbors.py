@@ -41,6 +41,7 @@ class NearestNeighbors:
     """A store of points, and for each of them the nearest ones by Euclidean distance, itself included.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> store = NearestNeighbors(capacity=10, dimension_count=2, neighbor_count=2)
     >>> store.append(np.array([[0, 0], [3, 4], [0, 1]], np.float32))
     >>> store.apply(0)

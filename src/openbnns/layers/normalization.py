@@ -47,6 +47,7 @@ class NormalizationLayer(UnaryLayer):
     belongs to the latest such call and must see the same batch.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> from openbnns import Shape
     >>> layer = NormalizationLayer(type=NormalizationType.layer(normalization_axis=0), input=Shape.vector(4), epsilon=0)
     >>> layer.apply(np.float32([[1, 2, 3, 4]]), phase=LearningPhase.INFERENCE).round(4)

@@ -254,6 +254,7 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
     Without momentum, W −= lr·g and no accumulators. PyTorch's ``SGD`` is variant 1.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> w = np.array([1, 2], np.float32)
     >>> SGDMomentumOptimizer(learning_rate=0.5).step([w], [np.array([1, -1], np.float32)])
     >>> w
@@ -313,6 +314,7 @@ class AdamOptimizer(_RegularizedOptimizer):
     it instead of v. Accumulators: m, v and, with AMSGrad, the largest v.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> optimizer = AdamOptimizer(learning_rate=0.1)
     >>> w, g = np.zeros(3, np.float32), np.array([1, -2, 0], np.float32)
     >>> accumulators = optimizer.zero_accumulators([w])

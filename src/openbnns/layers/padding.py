@@ -22,6 +22,7 @@ class PaddingLayer(UnaryLayer):
     ``size[]``, for ImageCHW (width, height, channels).
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> x = np.array([1, 2, 3], np.float32)
     >>> PaddingLayer(input=x, mode=PaddingMode.constant_scalar(7), size=[(1, 2)]).apply(x)
     array([7., 1., 2., 3., 7., 7.], dtype=float32)

@@ -22,6 +22,7 @@ class PermuteLayer(UnaryLayer):
     Swift's: positions in ``size[]``, for ImageCHW (width, height, channels).
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> images = np.zeros((8, 3, 4, 5), np.float32)
     >>> PermuteLayer(input=images, permutation=[1, 2, 0]).apply(images).shape
     (8, 4, 5, 3)

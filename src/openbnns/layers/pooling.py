@@ -62,6 +62,7 @@ class PoolingLayer(UnaryLayer):
     or a descriptor.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> found = np.empty((1, 1, 2, 2), np.uint64)
     >>> layer = PoolingLayer(type=PoolingType.max(indices=found), input=Shape.image_chw(4, 4, 1), kernel_size=2, stride=2)
     >>> layer.apply(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)).ravel()

@@ -21,6 +21,7 @@ class ResizeLayer(UnaryLayer):
     sample, (N, n) or (N, C, H, W) for a batch.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ResizeLayer(interpolation_method=InterpolationMethod.LINEAR, input=np.zeros(2, np.float32),
     ...                     output=np.zeros(4, np.float32))
     >>> layer.apply(np.array([0, 4], np.float32))

@@ -68,6 +68,7 @@ __all__ = [
 class DataType(enum.Enum):
     """Element type of an array.
 
+    >>> from openbnns import *
     >>> DataType.from_dtype("float32")
     <DataType.FLOAT32: BNNSDataTypeFloat32>
     >>> DataType.INT8.dtype
@@ -337,6 +338,7 @@ class BoxCoordinateMode(enum.Enum):
 class Norm(enum.Enum):
     """A vector norm; the value is the exponent p that `BNNSLayerParametersEmbedding.norm_type` takes.
 
+    >>> from openbnns import *
     >>> Norm.EUCLIDEAN is Norm.L2, Norm.L2.value
     (True, 2.0)
     """
