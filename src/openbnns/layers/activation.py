@@ -56,6 +56,8 @@ class ActivationLayer(UnaryLayer):
     >>> layer = ActivationLayer(function=ActivationFunction.rectified_linear(), input=Shape.vector(3))
     >>> layer.apply(np.array([-1, 0, 2], np.float32))
     array([0., 0., 2.], dtype=float32)
+    >>> layer.apply_backward(input=np.float32([-1, 0, 2]), output_gradient=np.float32([5, 5, 5])).input.tolist()
+    [0.0, 0.0, 5.0]
     """
 
     _weights_argument = "generating_alpha_gradient"

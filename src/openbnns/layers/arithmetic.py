@@ -267,6 +267,8 @@ class UnaryArithmeticLayer(_ArithmeticLayer):
     >>> layer = UnaryArithmeticLayer(input=Shape.vector(2), function=ArithmeticUnaryFunction.SQUARE)
     >>> layer.apply(np.array([3, 4], np.float32))
     array([ 9., 16.], dtype=float32)
+    >>> layer.apply_backward(input=np.float32([3, 4]), output_gradient=np.float32([1, 10])).input.tolist()
+    [6.0, 80.0]
     """
 
     _inputs = ("input",)
@@ -323,6 +325,9 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
     >>> layer.apply(np.array([[1, 2], [3, 4]], np.float32))
     array([[10., 40.],
            [30., 80.]], dtype=float32)
+    >>> gradients = layer.apply_backward(input_a=np.float32([[1, 2], [3, 4]]), output_gradient=np.ones((2, 2), np.float32))
+    >>> gradients.input_a.tolist(), gradients.input_b.tolist()  # that of a parameter is summed over the batch
+    ([[10.0, 20.0], [10.0, 20.0]], [4.0, 6.0])
     """
 
     _inputs = ("input_a", "input_b")
@@ -385,6 +390,9 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
     ... )
     >>> layer.apply(x, x, x)
     array([ 6., 12.], dtype=float32)
+    >>> dy = np.float32([1, 10])
+    >>> [g.tolist() for g in layer.apply_backward(input_a=x, input_b=x, input_c=x, output_gradient=dy)]
+    [[2.0, 30.0], [2.0, 30.0], [1.0, 10.0]]
     """
 
     _inputs = ("input_a", "input_b", "input_c")

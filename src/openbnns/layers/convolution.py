@@ -38,6 +38,11 @@ class ConvolutionLayer(UnaryLayer):
     >>> layer = ConvolutionLayer(input=Shape.image_chw(8, 6, 3), weights=np.ones((4, 3, 3, 3), np.float32))
     >>> layer.apply(np.ones((2, 3, 6, 8), np.float32)).shape
     (2, 4, 4, 6)
+    >>> dx, dw, db = layer.apply_backward(
+    ...     input=np.ones((2, 3, 6, 8), np.float32), output_gradient=np.ones((2, 4, 4, 6), np.float32)
+    ... )
+    >>> dx.shape, dw.shape, db
+    ((2, 3, 6, 8), (4, 3, 3, 3), None)
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {

@@ -42,6 +42,9 @@ class CropResizeLayer:
     >>> layer.apply(image, np.array([[1, 1, 2, 2]], np.float32), output_size=(2, 2))[0, 0, 0]
     array([[ 5.,  6.],
            [ 9., 10.]], dtype=float32)
+    >>> dy = np.ones((1, 1, 1, 2, 2), np.float32)
+    >>> layer.apply_backward(np.float32([[1, 1, 2, 2]]), dy, input_size=(4, 4))[0, 0, 1].tolist()
+    [0.0, 1.0, 1.0, 0.0]
     """
 
     def __init__(

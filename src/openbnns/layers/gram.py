@@ -23,6 +23,9 @@ class GramLayer(UnaryLayer):
     >>> layer.apply(np.array([[[1, 2]], [[3, 4]]], np.float32))
     array([[10., 22.],
            [22., 50.]], dtype=float32)
+    >>> x, dy = np.float32([[[1, 2]], [[3, 4]]]), np.float32([[1, 0], [0, 0]])
+    >>> layer.apply_backward(input=x, output_gradient=dy).input.tolist()
+    [[[4.0, 8.0]], [[0.0, 0.0]]]
     """
 
     _filter: Gram

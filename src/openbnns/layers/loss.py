@@ -55,6 +55,8 @@ class LossLayer(Layer):
     >>> loss, gradient = layer.apply(np.array([[3, 5]], np.float32), np.array([[1, 1]], np.float32))
     >>> loss, gradient
     (array([10.], dtype=float32), array([[2., 4.]], dtype=float32))
+    >>> layer.apply_backward(np.float32([[3, 5]]), np.float32([[1, 1]]), output_gradient=np.float32([10])).input.tolist()
+    [[20.0, 40.0]]
     """
 
     _words = Layer._words | {

@@ -96,6 +96,10 @@ class LSTMLayer(Layer):
     >>> layer = LSTMLayer(input_weights=np.ones((4, 1, 2, 3), np.float32), hidden_weights=np.zeros((4, 1, 1, 2, 2), np.float32))
     >>> layer.apply(np.zeros((5, 1, 3), np.float32)).output.shape
     (5, 1, 1, 2)
+    >>> x, dy = np.zeros((5, 1, 3), np.float32), np.ones((5, 1, 1, 2), np.float32)
+    >>> cache = layer.apply(x, phase=LearningPhase.TRAINING).cache
+    >>> layer.apply_backward(x, output_gradient=dy, cache=cache).input_weights.shape
+    (4, 1, 2, 3)
     """
 
     _filter: LSTM

@@ -49,6 +49,9 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
     >>> layer.apply(a, np.eye(3, 2, dtype=np.float32))
     array([[0., 1.],
            [3., 4.]], dtype=float32)
+    >>> dc = np.float32([[1, 0], [0, 0]])
+    >>> layer.apply_backward(input_a=a, input_b=np.eye(3, 2, dtype=np.float32), output_gradient=dc).input_b.tolist()
+    [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]
     """
 
     _words: ClassVar[dict[str, str]] = ProductLayer._words | _OPTIONS | {"beta": "accumulates_to_output"}

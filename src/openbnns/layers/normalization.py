@@ -52,6 +52,9 @@ class NormalizationLayer(UnaryLayer):
     >>> layer = NormalizationLayer(type=NormalizationType.layer(normalization_axis=0), input=Shape.vector(4), epsilon=0)
     >>> layer.apply(np.float32([[1, 2, 3, 4]]), phase=LearningPhase.INFERENCE).round(4)
     array([[-1.3416, -0.4472,  0.4472,  1.3416]], dtype=float32)
+    >>> y = layer.apply(np.float32([[1, 2, 3, 4]]), phase=LearningPhase.TRAINING)
+    >>> layer.apply_backward(output=y, output_gradient=np.float32([[0, 1, 0, 0]])).input.round(4)
+    array([[-0.3578,  0.6261, -0.1789, -0.0894]], dtype=float32)
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {

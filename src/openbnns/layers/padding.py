@@ -28,6 +28,9 @@ class PaddingLayer(UnaryLayer):
     array([7., 1., 2., 3., 7., 7.], dtype=float32)
     >>> PaddingLayer(input=x, mode=PaddingMode.reflect(), size=[(2, 1)]).apply(x)
     array([3., 2., 1., 2., 3., 2.], dtype=float32)
+    >>> layer = PaddingLayer(input=x, mode=PaddingMode.reflect(), size=[(2, 1)])
+    >>> layer.apply_backward(output_gradient=np.float32([1, 2, 3, 4, 5, 6])).input.tolist()
+    [3.0, 12.0, 6.0]
     """
 
     _filter: Padding

@@ -69,6 +69,8 @@ class PoolingLayer(UnaryLayer):
     array([ 5.,  7., 13., 15.], dtype=float32)
     >>> found.ravel()
     array([ 5,  7, 13, 15], dtype=uint64)
+    >>> layer.apply_backward(output_gradient=np.float32([[[[1, 2], [3, 4]]]])).input[0, 0, 1].tolist()
+    [0.0, 1.0, 0.0, 2.0]
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {

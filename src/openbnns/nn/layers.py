@@ -698,8 +698,8 @@ class Hardswish(_Activation):
 
     >>> import numpy as np
     >>> from openbnns import nn
-    >>> nn.Hardswish()(np.float32([[-9, 0, 9]])).tolist()
-    [[-0.0, 0.0, 9.0]]
+    >>> nn.Hardswish()(np.float32([[-1.5, 0, 9]])).tolist()
+    [[-0.375, 0.0, 9.0]]
     """
 
     def _function(self) -> ActivationFunction:
