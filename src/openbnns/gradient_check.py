@@ -71,7 +71,13 @@ class GradientRow:
 
 @dataclass(frozen=True)
 class GradientReport:
-    """What :func:`gradcheck` found. True in a condition when every gradient passed; prints as a table."""
+    """What :func:`gradcheck` found. True in a condition when every gradient passed; prints as a table.
+
+    >>> from openbnns import *
+    >>> report = gradcheck(ActivationLayer(function=ActivationFunction.tanh(), input=Shape.vector(5)), verbose=False)
+    >>> report.passed, {row.name for row in report.rows}
+    (True, {'input'})
+    """
 
     title: str
     tolerance: float

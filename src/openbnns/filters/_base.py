@@ -64,7 +64,16 @@ def fast_argument(
 
 
 class Filter:
-    """Base of all filters: lifetime, threads, ownership of constants."""
+    """Base of all filters: lifetime, threads, ownership of constants.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(2).descriptor()
+    >>> f = BNNSFilterCreateLayerActivation(BNNSLayerParametersActivation(i_desc=v, o_desc=v))
+    >>> isinstance(f, BNNSFilter), f.family  # applied by BNNSFilterApply and its relatives
+    (True, 'activation')
+    """
 
     family = "filter"
     apply_call = "BNNSFilterApply or BNNSFilterApplyBatch"

@@ -23,6 +23,7 @@ class ActivationFunction(Choice):
 
     Every factory gives the formula of its function; `bnns_activation` is the C struct.
 
+    >>> from openbnns import *
     >>> ActivationFunction.elu(alpha=1.0)
     ActivationFunction.elu(alpha=1.0)
     >>> ActivationFunction.clamp(bounds=(0, 6)).bnns_activation

@@ -38,6 +38,7 @@ from ._choice import Choice
 class ConvolutionPadding(Choice):
     """Zeros around the input of a convolution or pooling window.
 
+    >>> from openbnns import *
     >>> ConvolutionPadding.symmetric(x=1, y=2).edges
     (1, 1, 2, 2)
     >>> ConvolutionPadding.asymmetric(left=1, right=0, up=1, down=0).bnns_fields
@@ -83,6 +84,7 @@ class ConvolutionPadding(Choice):
 class PoolingType(Choice):
     """What a pooling layer computes in each window, and where it keeps the positions of the maxima.
 
+    >>> from openbnns import *
     >>> PoolingType.average(count_includes_padding=False).bnns_pooling_function
     BNNSPoolingFunctionAverageCountExcludePadding
     """
@@ -164,6 +166,7 @@ class PoolingType(Choice):
 class NormalizationType(Choice):
     """Over what a normalization layer takes mean and variance.
 
+    >>> from openbnns import *
     >>> NormalizationType.group(group_count=4).bnns_filter_type
     BNNSGroupNorm
     """
@@ -203,7 +206,15 @@ class NormalizationType(Choice):
 
 @dataclass(frozen=True)
 class YoloParameters:
-    """Grid, anchors and weights of the YOLO detection loss."""
+    """Grid, anchors and weights of the YOLO detection loss.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> YoloParameters(
+    ...     grid_column_count=2, grid_rows_count=2, anchor_box_count=1, anchor_box_size=6, anchors_data=np.float32([[1, 1]])
+    ... ).anchor_box_size  # x, y, width, height, confidence, and one class
+    6
+    """
 
     grid_column_count: int
     grid_rows_count: int
@@ -234,6 +245,7 @@ LossParameters = (
 class LossFunction(Choice):
     """The loss of a loss layer.
 
+    >>> from openbnns import *
     >>> LossFunction.softmax_cross_entropy(label_smoothing=0.1)
     LossFunction.softmax_cross_entropy(label_smoothing=0.1)
     """
@@ -348,6 +360,7 @@ _R = BNNSReduceFunction
 class ReductionFunction(Choice):
     """How the values along the reduced axes become one.
 
+    >>> from openbnns import *
     >>> ReductionFunction.sum_of_logs(epsilon=1e-6)
     ReductionFunction.sum_of_logs(epsilon=1e-06)
     >>> ReductionFunction.any().bnns_reduce_function
@@ -453,6 +466,7 @@ class ReductionFunction(Choice):
 class PaddingMode(Choice):
     """What a padding layer writes around the input.
 
+    >>> from openbnns import *
     >>> hex(PaddingMode.constant_scalar(1.0).padding_bit_pattern)
     '0x3f800000'
     """
@@ -505,6 +519,7 @@ class PaddingMode(Choice):
 class GradientClipping(Choice):
     """How an optimizer limits gradients before it uses them.
 
+    >>> from openbnns import *
     >>> GradientClipping.by_value(bounds=(-1, 1)).bnns_fields["clip_gradients_max"]
     1.0
     """
@@ -559,7 +574,14 @@ class GradientClipping(Choice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseLayout(Choice):
-    """Where the nonzero weights of a fully connected layer stand."""
+    """Where the nonzero weights of a fully connected layer stand.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> coo = SparseLayout.coo(indices=np.int32([[0, 1]]))
+    >>> coo
+    SparseLayout.coo(indices=<int32 array (1, 2)>)
+    """
 
     indices: Any = None
     column_indices: Any = None
@@ -581,6 +603,7 @@ class SparseLayout(Choice):
 class SparseParameters:
     """A hint about sparse weights: their pattern, the share of zeros as (numerator, denominator), the machine.
 
+    >>> from openbnns import *
     >>> SparseParameters(ratio=(3, 4)).bnns_sparsity_parameters
     BNNSSparsityParameters(sparsity_ratio=[3, 4])
     """

@@ -52,6 +52,14 @@ class AttentionGradients(NamedTuple):
 
     ``key`` and ``value`` are ``None`` too where the forward call took the same array for several inputs: the first of
     them has the sum. ``parameters`` is a dictionary by the names of :attr:`MultiheadAttentionLayer.parameters`.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = MultiheadAttentionLayer(4, 2)
+    >>> x = np.ones((3, 5, 4), np.float32)
+    >>> gradients = layer.apply_backward(layer.apply(x))
+    >>> gradients.query.shape, gradients.key, sorted(gradients.parameters) == sorted(layer.parameters)
+    ((3, 5, 4), None, True)
     """
 
     query: Any = None
@@ -110,6 +118,7 @@ class MultiheadAttentionLayer(Layer):
     ``apply_backward`` needs.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = MultiheadAttentionLayer(8, 2)
     >>> x = np.random.default_rng(0).standard_normal((3, 5, 8)).astype(np.float32)
     >>> y = layer.apply(x)

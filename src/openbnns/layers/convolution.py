@@ -34,9 +34,15 @@ class ConvolutionLayer(UnaryLayer):
     at each call, so that training may change them in place.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ConvolutionLayer(input=Shape.image_chw(8, 6, 3), weights=np.ones((4, 3, 3, 3), np.float32))
     >>> layer.apply(np.ones((2, 3, 6, 8), np.float32)).shape
     (2, 4, 4, 6)
+    >>> dx, dw, db = layer.apply_backward(
+    ...     input=np.ones((2, 3, 6, 8), np.float32), output_gradient=np.ones((2, 4, 4, 6), np.float32)
+    ... )
+    >>> dx.shape, dw.shape, db
+    ((2, 3, 6, 8), (4, 3, 3, 3), None)
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {

@@ -36,11 +36,15 @@ class CropResizeLayer:
     ``extrapolation_value``. Backward gives the gradient of the images; there is none of the boxes.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
     >>> layer = CropResizeLayer(sampling_mode=LinearSamplingMode.ALIGN_CORNERS)
     >>> layer.apply(image, np.array([[1, 1, 2, 2]], np.float32), output_size=(2, 2))[0, 0, 0]
     array([[ 5.,  6.],
            [ 9., 10.]], dtype=float32)
+    >>> dy = np.ones((1, 1, 1, 2, 2), np.float32)
+    >>> layer.apply_backward(np.float32([[1, 1, 2, 2]]), dy, input_size=(4, 4))[0, 0, 1].tolist()
+    [0.0, 1.0, 1.0, 0.0]
     """
 
     def __init__(

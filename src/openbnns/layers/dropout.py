@@ -23,6 +23,7 @@ class DropoutLayer(UnaryLayer):
     drops whole planes of an image.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = DropoutLayer(input=np.ones((2, 4), np.float32), rate=0.5, seed=7)
     >>> y = layer.apply(np.ones((2, 4), np.float32))
     >>> sorted(set(y.ravel().tolist()))

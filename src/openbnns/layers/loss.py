@@ -20,7 +20,17 @@ from .types import LossFunction, LossReduction
 
 
 class LossResult(NamedTuple):
-    """What a loss layer gives: the loss, and its gradient with respect to the input (``None`` if skipped)."""
+    """What a loss layer gives: the loss, and its gradient with respect to the input (``None`` if skipped).
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = LossLayer(
+    ...     input=Shape.vector(1), loss_function=LossFunction.mean_square_error(), loss_reduction=LossReduction.MEAN
+    ... )
+    >>> loss, gradient = layer.apply(np.float32([[3], [5]]), np.float32([[1], [1]]))
+    >>> loss.tolist(), gradient.tolist()
+    ([10.0], [[2.0], [4.0]])
+    """
 
     output: Any = None
     input_gradient: Any = None
@@ -36,6 +46,7 @@ class LossLayer(Layer):
     The formulas are on the docs page of losses.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = LossLayer(
     ...     input=Shape.vector(2),
     ...     loss_function=LossFunction.mean_square_error(),
@@ -44,6 +55,8 @@ class LossLayer(Layer):
     >>> loss, gradient = layer.apply(np.array([[3, 5]], np.float32), np.array([[1, 1]], np.float32))
     >>> loss, gradient
     (array([10.], dtype=float32), array([[2., 4.]], dtype=float32))
+    >>> layer.apply_backward(np.float32([[3, 5]]), np.float32([[1, 1]]), output_gradient=np.float32([10])).input.tolist()
+    [[20.0, 40.0]]
     """
 
     _words = Layer._words | {

@@ -22,7 +22,16 @@ _WORDS = {
 
 
 class Neighbors(NamedTuple):
-    """Indices and distances, (neighbors,) of one point or (points, neighbors) of all."""
+    """Indices and distances, (neighbors,) of one point or (points, neighbors) of all.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> store = NearestNeighbors(capacity=3, dimension_count=1, neighbor_count=2)
+    >>> store.append(np.float32([[0], [1], [10]]))
+    >>> indices, distances = store.apply()
+    >>> indices.tolist(), distances.tolist()
+    ([[0, 1], [1, 0], [2, 1]], [[0.0, 1.0], [0.0, 1.0], [0.0, 9.0]])
+    """
 
     indices: Any
     distances: Any
@@ -32,6 +41,7 @@ class NearestNeighbors:
     """A store of points, and for each of them the nearest ones by Euclidean distance, itself included.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> store = NearestNeighbors(capacity=10, dimension_count=2, neighbor_count=2)
     >>> store.append(np.array([[0, 0], [3, 4], [0, 1]], np.float32))
     >>> store.apply(0)

@@ -16,7 +16,18 @@ from .types import ActivationFunction, DataLayout, LearningPhase, NormalizationT
 
 
 class NormalizationGradients(NamedTuple):
-    """What the backward pass of a normalization gives; ``None`` where a gradient was skipped or does not exist."""
+    """What the backward pass of a normalization gives; ``None`` where a gradient was skipped or does not exist.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = NormalizationLayer(
+    ...     type=NormalizationType.batch(), input=Shape.vector(1), gamma=np.float32([1]), beta=np.float32([0]), epsilon=0
+    ... )
+    >>> y = layer.apply(np.float32([[1], [3]]), phase=LearningPhase.TRAINING)
+    >>> dx, dbeta, dgamma = layer.apply_backward(output=y, output_gradient=np.float32([[5], [7]]))
+    >>> dbeta.tolist(), dgamma.tolist()
+    ([12.0], [2.0])
+    """
 
     input: Any = None
     beta: Any = None
@@ -36,10 +47,14 @@ class NormalizationLayer(UnaryLayer):
     belongs to the latest such call and must see the same batch.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> from openbnns import Shape
     >>> layer = NormalizationLayer(type=NormalizationType.layer(normalization_axis=0), input=Shape.vector(4), epsilon=0)
     >>> layer.apply(np.float32([[1, 2, 3, 4]]), phase=LearningPhase.INFERENCE).round(4)
     array([[-1.3416, -0.4472,  0.4472,  1.3416]], dtype=float32)
+    >>> y = layer.apply(np.float32([[1, 2, 3, 4]]), phase=LearningPhase.TRAINING)
+    >>> layer.apply_backward(output=y, output_gradient=np.float32([[0, 1, 0, 0]])).input.round(4)
+    array([[-0.3578,  0.6261, -0.1789, -0.0894]], dtype=float32)
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {

@@ -22,11 +22,15 @@ class PaddingLayer(UnaryLayer):
     ``size[]``, for ImageCHW (width, height, channels).
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> x = np.array([1, 2, 3], np.float32)
     >>> PaddingLayer(input=x, mode=PaddingMode.constant_scalar(7), size=[(1, 2)]).apply(x)
     array([7., 1., 2., 3., 7., 7.], dtype=float32)
     >>> PaddingLayer(input=x, mode=PaddingMode.reflect(), size=[(2, 1)]).apply(x)
     array([3., 2., 1., 2., 3., 2.], dtype=float32)
+    >>> layer = PaddingLayer(input=x, mode=PaddingMode.reflect(), size=[(2, 1)])
+    >>> layer.apply_backward(output_gradient=np.float32([1, 2, 3, 4, 5, 6])).input.tolist()
+    [3.0, 12.0, 6.0]
     """
 
     _filter: Padding

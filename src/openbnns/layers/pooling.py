@@ -23,7 +23,17 @@ from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingTy
 
 
 class PoolingGradients(NamedTuple):
-    """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist."""
+    """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = PoolingLayer(
+    ...     type=PoolingType.max(), input=Shape.image_chw(4, 1, 1), kernel_size=(2, 1), stride=(2, 1)
+    ... )
+    >>> x = np.float32([[[[1, 3, 9, 5]]]])
+    >>> layer.apply_backward(input=x, output=layer.apply(x), output_gradient=np.float32([[[[10, 20]]]])).input.tolist()
+    [[[[0.0, 10.0, 20.0, 0.0]]]]
+    """
 
     input: Any = None
     bias: Any = None
@@ -52,12 +62,15 @@ class PoolingLayer(UnaryLayer):
     or a descriptor.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> found = np.empty((1, 1, 2, 2), np.uint64)
     >>> layer = PoolingLayer(type=PoolingType.max(indices=found), input=Shape.image_chw(4, 4, 1), kernel_size=2, stride=2)
     >>> layer.apply(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)).ravel()
     array([ 5.,  7., 13., 15.], dtype=float32)
     >>> found.ravel()
     array([ 5,  7, 13, 15], dtype=uint64)
+    >>> layer.apply_backward(output_gradient=np.float32([[[[1, 2], [3, 4]]]])).input[0, 0, 1].tolist()
+    [0.0, 1.0, 0.0, 2.0]
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {

@@ -26,6 +26,7 @@ _WORDS = {
 class RandomGeneratorState:
     """A place in the stream of a generator, to come back to; ``bytes(state)`` can be stored.
 
+    >>> from openbnns import *
     >>> RandomGeneratorState(bytes(RandomGenerator(seed=1).state)) == RandomGenerator(seed=1).state
     True
     """
@@ -57,6 +58,7 @@ class RandomGenerator:
     Without a ``seed`` every generator differs. ``state`` can be read and assigned to repeat numbers.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> generator = RandomGenerator(seed=7)
     >>> state = generator.state
     >>> first = generator.fill_normal(np.empty(3, np.float32))

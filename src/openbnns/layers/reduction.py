@@ -38,9 +38,13 @@ class ReductionLayer(UnaryLayer):
     functions have none.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ReductionLayer(function=ReductionFunction.sum(), input=np.zeros((1, 2, 3, 4), np.float32), axes=(1, 2))
     >>> layer.apply(np.ones((5, 2, 3, 4), np.float32)).shape
     (5, 2, 1, 1)
+    >>> dy = np.float32([[[[1]], [[2]]]])
+    >>> layer.apply_backward(input=np.ones((1, 2, 3, 4), np.float32), output_gradient=dy).input[0, 1, 0].tolist()
+    [2.0, 2.0, 2.0, 2.0]
     """
 
     _filter: Reduction
@@ -110,6 +114,7 @@ def apply_reduction(
     logical functions truth values.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_reduction(ReductionFunction.max(), np.array([[3, 9], [7, 1]], np.float32), axes=-1)
     array([[9.],
            [7.]], dtype=float32)

@@ -21,10 +21,13 @@ class ResizeLayer(UnaryLayer):
     sample, (N, n) or (N, C, H, W) for a batch.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ResizeLayer(interpolation_method=InterpolationMethod.LINEAR, input=np.zeros(2, np.float32),
     ...                     output=np.zeros(4, np.float32))
     >>> layer.apply(np.array([0, 4], np.float32))
     array([0., 1., 3., 4.], dtype=float32)
+    >>> layer.apply_backward(output_gradient=np.float32([0, 4, 0, 0])).input.tolist()
+    [3.0, 1.0]
     """
 
     _filter: Resize

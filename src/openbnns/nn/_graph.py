@@ -24,6 +24,14 @@ class Value:
     """A tensor of a network while it is put together: the shape of one sample, without the batch axis.
 
     Modules take values and give values; ``a + b`` adds two of the same shape.
+
+    >>> from openbnns import nn
+    >>> class Show(nn.Module):
+    ...     def forward(self, x):
+    ...         print(type(x).__name__, x.shape)
+    ...         return x + x
+    >>> net = Show().build((3, 8, 8))
+    Value (3, 8, 8)
     """
 
     def __init__(

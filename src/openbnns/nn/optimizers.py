@@ -31,6 +31,19 @@ class Optimizer:
     """Base of the optimizers: changes parameters in place, from their ``grad``.
 
     ``learning_rate`` may be changed between steps. :meth:`attach` makes the accumulators, one set per parameter.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> net, optimizer = nn.Linear(1, bias=False), nn.SGD(0.1)
+    >>> x, t = np.float32([[1], [2]]), np.float32([[3], [6]])
+    >>> for step in range(100):
+    ...     loss, gradient = nn.MSELoss()(net(x), t)
+    ...     _ = net.backward(gradient)
+    ...     if step == 0:
+    ...         optimizer.attach(net.parameters())
+    ...     optimizer.step()
+    >>> print(net.weight.data.round(3))
+    [[3.]]
     """
 
     bnns: Any
@@ -103,6 +116,16 @@ class SGD(Optimizer):
     """v = momentum v + g;  W -= learning_rate v, or learning_rate (g + momentum v) with ``nesterov``.
 
     g is the gradient plus weight_decay W.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, sgd = nn.Parameter(np.float32([1, 2])), nn.SGD(0.5, momentum=0.5)
+    >>> w.grad = np.float32([1, -1])
+    >>> sgd.attach([w])
+    >>> for _ in range(2):
+    ...     sgd.step()
+    >>> w.data.tolist()
+    [-0.25, 3.25]
     """
 
     def __init__(
@@ -137,6 +160,15 @@ class Adam(Optimizer):
     """m = β₁ m + (1 - β₁) g;  v = β₂ v + (1 - β₂) g²;  W -= lr √(1 - β₂ᵗ) / (1 - β₁ᵗ) m / (√v + eps).
 
     g is the gradient plus weight_decay W.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, adam = nn.Parameter(np.float32([1, 2])), nn.Adam(0.1)
+    >>> w.grad = np.float32([5, -0.01])
+    >>> adam.attach([w])
+    >>> adam.step()
+    >>> print(w.data.round(4))  # the first step is the learning rate, whatever the gradient's size
+    [0.9 2.1]
     """
 
     def __init__(
@@ -172,7 +204,17 @@ class Adam(Optimizer):
 
 
 class AdamW(Optimizer):
-    """Adam with W -= learning_rate weight_decay W beside it, instead of a penalty in the gradient."""
+    """Adam with W -= learning_rate weight_decay W beside it, instead of a penalty in the gradient.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, adamw = nn.Parameter(np.float32([1, 2])), nn.AdamW(0.1, weight_decay=0.5)
+    >>> w.grad = np.float32([0, 3])
+    >>> adamw.attach([w])
+    >>> adamw.step()
+    >>> print(w.data.round(4))  # decay alone; decay and a step
+    [0.95 1.8 ]
+    """
 
     def __init__(
         self,
@@ -206,7 +248,17 @@ class AdamW(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """n = α n + (1 - α) g²;  step = momentum step - lr g / (√n + eps);  W += step. ``centered`` subtracts the mean²."""
+    """n = α n + (1 - α) g²;  step = momentum step - lr g / (√n + eps);  W += step. ``centered`` subtracts the mean².
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, rmsprop = nn.Parameter(np.float32([1, 2])), nn.RMSprop(0.25, alpha=0.75)
+    >>> w.grad = np.float32([3, -3])
+    >>> rmsprop.attach([w])
+    >>> rmsprop.step()
+    >>> print(w.data.round(4))
+    [0.5 2.5]
+    """
 
     def __init__(
         self,

@@ -19,6 +19,13 @@ class LSTM(Module):
 
     Gates stand in the order input, forget, cell, output. Parameters are ``weight_ih_l0`` (4 H, I), ``weight_hh_l0``
     (4 H, H), ``bias_ih_l0`` and ``bias_hh_l0`` (4 H,), and so on for further layers. Initial states are zero.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.LSTM(3, 5, num_layers=2)(np.zeros((4, 7, 3), np.float32)).shape  # (N, T, I) -> (N, T, H)
+    (4, 7, 5)
+    >>> nn.LSTM(5, last_only=True)(np.zeros((4, 7, 3), np.float32)).shape
+    (4, 5)
     """
 
     def __init__(
@@ -78,6 +85,14 @@ class MultiheadAttention(Module):
 
     query (T, D), key and value (S, D) -> (T, D). ``causal`` keeps positions from looking ahead. Parameters:
     ``in_proj_weight`` (3 D, D), ``in_proj_bias`` (3 D,), ``out_proj.weight`` (D, D), ``out_proj.bias`` (D,).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.MultiheadAttention(8, 2, causal=True)
+    >>> x = np.random.default_rng(0).standard_normal((1, 5, 8)).astype(np.float32)
+    >>> y, x[0, 4] = layer(x), 0
+    >>> bool(np.allclose(layer(x)[0, :4], y[0, :4]))  # the last position does not reach those before it
+    True
     """
 
     def __init__(
@@ -152,6 +167,12 @@ class TransformerEncoderLayer(Module):
     """Self-attention and a network of two layers, each with a residual connection and a layer normalization.
 
     (T, D) -> (T, D). ``norm_first`` normalizes before each part instead of after the sum.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> net = nn.Sequential(nn.Embedding(100, 16), nn.TransformerEncoderLayer(16, 4, 32), nn.Linear(2))
+    >>> net(np.zeros((3, 10), np.int64)).shape
+    (3, 10, 2)
     """
 
     def __init__(
