@@ -96,3 +96,10 @@ class TestNames:
             _ = package.Nothing
         with pytest.raises(ImportError, match="cannot import name 'Nothing'"):
             exec(f"from {package.__name__} import Nothing")
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="Did you mean BNNSFilterApply\\?"):
+        capi.BNNSFilterAply  # noqa: B018
+    with pytest.raises(AttributeError, match="Did you mean FullyConnectedLayer\\?"):
+        openbnns.FullyConectedLayer  # noqa: B018

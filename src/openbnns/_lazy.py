@@ -29,6 +29,13 @@ def attach(
     def public() -> list[str]:
         return [*modules, *home, *(name for module in tables for name in load(module).__all__)]
 
+    def nearest(name: str) -> str:
+        if name.startswith("_"):  # asked for by tools, not misspelt by people
+            return ""
+        from difflib import get_close_matches
+
+        return "".join(f". Did you mean {match}?" for match in get_close_matches(name, public(), 1))
+
     def find(name: str) -> Any:
         if name in home:
             return getattr(load(home[name]), name)
@@ -40,7 +47,7 @@ def attach(
             for module in map(load, tables):
                 if name in module.__all__:
                     return getattr(module, name)
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{nearest(name)}")
 
     def __getattr__(name: str) -> Any:
         found = here[name] = find(name)
