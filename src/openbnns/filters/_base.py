@@ -88,6 +88,9 @@ class Filter:
         self.fast_forward: Any = declined
         self.fast_backward: Any = declined
 
+    def __repr__(self) -> str:
+        return f"<BNNSFilter {self.family}{'' if self.alive else ', destroyed'}>"
+
     def __del__(self) -> None:
         if getattr(self, "alive", False):
             self.destroy()

@@ -29,7 +29,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
 from ..filters._tensors import Caller
-from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, skip
+from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
 from .types import ActivationFunction
 
 _Result = TypeVar("_Result")
@@ -168,12 +168,8 @@ class Layer:
                     f"{type(filter_parameters).__name__}.",
                     kind=TypeError,
                 )
-            if activation is not None and not isinstance(activation, ActivationFunction):
-                raise Problem(
-                    f"{who}: the activation must be an ActivationFunction such as ActivationFunction.tanh(), not "
-                    f"{type(activation).__name__}.",
-                    kind=TypeError,
-                )
+            if activation is not None:
+                require(activation, ActivationFunction, f"{who}: the activation", "ActivationFunction.tanh()")
             self._filter = make(who)
         except Problem as problem:
             raise self._exception(problem, self._creation_error) from None

@@ -31,7 +31,7 @@ from ..capi.structs import (
     BNNSSparsityParameters,
 )
 from ..descriptors import ELEMENT_TYPES
-from ._choice import Choice
+from ._choice import Choice, number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -259,14 +259,14 @@ class LossFunction(Choice):
     def softmax_cross_entropy(label_smoothing: float = 0.0) -> LossFunction:
         """-sum_i t_i log(softmax(x)_i), labels moved towards uniform by the smoothing."""
         function = BNNSLossFunction.BNNSLossFunctionSoftmaxCrossEntropy
-        smoothing = float(label_smoothing)
+        smoothing = number(label_smoothing, "LossFunction.softmax_cross_entropy: label_smoothing")
         return LossFunction("softmax_cross_entropy", function, smoothing, labels=("label_smoothing",))
 
     @staticmethod
     def sigmoid_cross_entropy(label_smoothing: float = 0.0) -> LossFunction:
         """-t log q - (1 - t) log(1 - q) with q = sigmoid(x), labels moved towards 1/2 by the smoothing."""
         function = BNNSLossFunction.BNNSLossFunctionSigmoidCrossEntropy
-        smoothing = float(label_smoothing)
+        smoothing = number(label_smoothing, "LossFunction.sigmoid_cross_entropy: label_smoothing")
         return LossFunction("sigmoid_cross_entropy", function, smoothing, labels=("label_smoothing",))
 
     @staticmethod
@@ -283,7 +283,12 @@ class LossFunction(Choice):
     def huber(huber_delta: float = 1.0) -> LossFunction:
         """Quadratic up to an error of `huber_delta`, linear beyond."""
         function = BNNSLossFunction.BNNSLossFunctionHuber
-        return LossFunction("huber", function, huber_delta=float(huber_delta), labels=("huber_delta",))
+        return LossFunction(
+            "huber",
+            function,
+            huber_delta=number(huber_delta, "LossFunction.huber: huber_delta"),
+            labels=("huber_delta",),
+        )
 
     @staticmethod
     def log() -> LossFunction:
@@ -309,6 +314,8 @@ class LossFunction(Choice):
     @staticmethod
     def yolo(parameters: YoloParameters) -> LossFunction:
         """Detection loss over a grid of cells with anchors; its reduction must be the sum."""
+        if not isinstance(parameters, YoloParameters):
+            raise TypeError(f"LossFunction.yolo: parameters must be YoloParameters, not {type(parameters).__name__}.")
         function = BNNSLossFunction.BNNSLossFunctionYolo
         return LossFunction("yolo", function, parameters=parameters, labels=("parameters",))
 
@@ -416,7 +423,12 @@ class ReductionFunction(Choice):
     @staticmethod
     def sum_of_logs(epsilon: float = 0.0) -> ReductionFunction:
         """The sum of log(x + epsilon)."""
-        return ReductionFunction("sum_of_logs", _R.BNNSReduceFunctionSumLog, float(epsilon), labels=("epsilon",))
+        return ReductionFunction(
+            "sum_of_logs",
+            _R.BNNSReduceFunctionSumLog,
+            number(epsilon, "ReductionFunction.sum_of_logs: epsilon"),
+            labels=("epsilon",),
+        )
 
     @staticmethod
     def sum_of_absolutes() -> ReductionFunction:
@@ -479,7 +491,9 @@ class PaddingMode(Choice):
     def constant_scalar(value: float = 0.0) -> PaddingMode:
         """One number everywhere."""
         mode = BNNSPaddingMode.BNNSPaddingModeConstant
-        return PaddingMode("constant_scalar", mode, float(value), labels=("value",))
+        return PaddingMode(
+            "constant_scalar", mode, number(value, "PaddingMode.constant_scalar: value"), labels=("value",)
+        )
 
     @staticmethod
     def constant_bit_pattern(bit_pattern: int) -> PaddingMode:
@@ -547,7 +561,8 @@ class GradientClipping(Choice):
     def by_norm(threshold: float) -> GradientClipping:
         """Every gradient to an L2 norm of at most `threshold`."""
         function = BNNSOptimizerClippingFunction.BNNSOptimizerClippingByNorm
-        return GradientClipping("by_norm", function, threshold=float(threshold), labels=("threshold",))
+        threshold = number(threshold, "GradientClipping.by_norm: threshold")
+        return GradientClipping("by_norm", function, threshold=threshold, labels=("threshold",))
 
     @staticmethod
     def by_global_norm(threshold: float, global_norm: float = 0.0) -> GradientClipping:
@@ -555,8 +570,8 @@ class GradientClipping(Choice):
         return GradientClipping(
             "by_global_norm",
             BNNSOptimizerClippingFunction.BNNSOptimizerClippingByGlobalNorm,
-            threshold=float(threshold),
-            global_norm=float(global_norm),
+            threshold=number(threshold, "GradientClipping.by_global_norm: threshold"),
+            global_norm=number(global_norm, "GradientClipping.by_global_norm: global_norm"),
             labels=("threshold", "global_norm"),
         )
 

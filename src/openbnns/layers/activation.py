@@ -14,7 +14,7 @@ from ..errors import BNNSError, LayerApplyError, Problem
 from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
 from ._base import APPLY_NAMES, UnaryLayer
-from ._ports import Port, TensorLike, describe_sample
+from ._ports import Port, TensorLike, describe_sample, require
 from ._shape import Shape
 from .types import ActivationFunction
 
@@ -78,6 +78,7 @@ class ActivationLayer(UnaryLayer):
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(who: str) -> ActivationFilter:
+            require(function, ActivationFunction, f"{who}: function", "ActivationFunction.tanh()")
             x = describe_sample(input, f"{who}: input")
             y = x if output is None else describe_sample(output, f"{who}: output")
             flags = _axis_flags(axes, Port(x), isinstance(input, (Shape, BNNSNDArrayDescriptor)), f"{who}: axes")

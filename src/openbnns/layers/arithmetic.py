@@ -42,6 +42,7 @@ from ._ports import (
     descriptor_for,
     first_major,
     memory,
+    require,
     sample_rank,
     skip,
 )
@@ -141,16 +142,9 @@ class _ArithmeticLayer(Layer):
             self._summary["activation"] = activation
 
     def _check_kinds(self, who: str, roles: list[DescriptorType], output_role: DescriptorType, function: Any) -> None:
-        if not isinstance(function, self._functions):
-            raise Problem(
-                f"{who}: function must be an {self._functions.__name__}, not {type(function).__name__}.", kind=TypeError
-            )
+        require(function, self._functions, f"{who}: function")
         for name, role in zip((*self._inputs, "output"), (*roles, output_role), strict=True):
-            if not isinstance(role, DescriptorType):
-                raise Problem(
-                    f"{who}: {name}_descriptor_type must be a DescriptorType, not {type(role).__name__}.",
-                    kind=TypeError,
-                )
+            require(role, DescriptorType, f"{who}: {name}_descriptor_type")
 
     # Forward.
 

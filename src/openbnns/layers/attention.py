@@ -23,7 +23,7 @@ from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.attention import MultiheadAttention
 from ._base import Layer, client_pointer
-from ._ports import as_array, skip
+from ._ports import as_array, require, skip
 from .types import LearningPhase
 
 _L = BNNSDataLayout
@@ -341,8 +341,7 @@ class MultiheadAttentionLayer(Layer):
         caller = self._apply_caller
         who = caller.function
         self._require_alive(caller)
-        if not isinstance(phase, LearningPhase):
-            raise Problem(f"{who}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError)
+        require(phase, LearningPhase, f"{who}: phase")
         q = self._input(query, f"{who}: query", None)
         k_is_q = key is None or key is query
         k = q if k_is_q else self._input(key, f"{who}: key", q)

@@ -13,7 +13,7 @@ from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as
 from ..filters._tensors import Caller
 from ..filters.crop_resize import CropResize
 from ._base import Layer, reworded
-from ._ports import TensorLike, as_array, data_type, descriptor_for, struct_of
+from ._ports import TensorLike, as_array, data_type, descriptor_for, require, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
 _WORDS = Layer._words | {"roi": "region_of_interest"}
@@ -62,11 +62,7 @@ class CropResizeLayer:
                 ("sampling_mode", sampling_mode, LinearSamplingMode),
                 ("box_coordinate_mode", box_coordinate_mode, BoxCoordinateMode),
             ):
-                if not isinstance(value, kind):
-                    raise Problem(
-                        f"{who}: {name} must be a {kind.__name__} such as {next(iter(kind))}, not {type(value).__name__}.",
-                        kind=TypeError,
-                    )
+                require(value, kind, f"{who}: {name}", str(next(iter(kind))))
             self._parameters = struct_of(
                 BNNSLayerParametersCropResize, who, normalized_coordinates=bool(coordinates_are_normalized),
                 spatial_scale=spatial_scale, extrapolation_value=extrapolation_value, sampling_mode=sampling_mode.value,

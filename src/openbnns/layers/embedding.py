@@ -10,7 +10,7 @@ from ..descriptors import View
 from ..errors import Problem
 from ..filters.embedding import Embedding
 from ._base import Gradients, UnaryLayer, client_pointer
-from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, descriptor_for, skip
+from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, descriptor_for, require, skip
 from ._shape import Shape
 from .types import DataType, Norm
 
@@ -127,8 +127,7 @@ def _describe_dictionary(value: Any, who: str, in_place: bool) -> BNNSNDArrayDes
 
 
 def _describe_indices(value: Any, who: str, index_type: DataType) -> BNNSNDArrayDescriptor:
-    if not isinstance(index_type, DataType):
-        raise Problem(f"{who}: index_type must be a DataType, not {type(index_type).__name__}.", kind=TypeError)
+    require(index_type, DataType, f"{who}: index_type")
     if isinstance(value, Shape):
         return value.descriptor(index_type)
     if isinstance(value, BNNSNDArrayDescriptor):

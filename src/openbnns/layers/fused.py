@@ -34,7 +34,7 @@ from ._fused_parameters import (
     FusedFullyConnectedParameters,
     FusedNormalizationParameters,
 )
-from ._ports import Arguments, Delta, TensorLike, memory, skip
+from ._ports import Arguments, Delta, TensorLike, memory, require, skip
 from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType
 
 
@@ -245,10 +245,7 @@ class FusedLayer(Layer):
     def _apply_checked(self, inputs: list[Any], output: Any, phase: Any, batch_size: Any) -> TensorLike:
         caller = self._apply_caller
         self._filter.require_alive(caller)
-        if not isinstance(phase, LearningPhase):
-            raise Problem(
-                f"{caller.function}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError
-            )
+        require(phase, LearningPhase, f"{caller.function}: phase")
         arguments = Arguments(caller.function, batch_size)
         given = self._take_inputs(arguments, inputs, needed=True)
         y = None if output is None else arguments.take("output", self._output, output, output=True)

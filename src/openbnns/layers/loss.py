@@ -14,7 +14,7 @@ from ..engines.reference.loss import PER_SAMPLE
 from ..errors import Problem
 from ..filters.loss import Loss
 from ._base import GradientArguments, InputGradient, Layer
-from ._ports import Arguments, Delta, Port, TensorLike, as_array, describe_sample, memory
+from ._ports import Arguments, Delta, Port, TensorLike, as_array, describe_sample, memory, require
 from ._shape import Shape
 from .types import LossFunction, LossReduction
 
@@ -89,18 +89,8 @@ class LossLayer(Layer):
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(who: str) -> Loss:
-            if not isinstance(loss_function, LossFunction):
-                raise Problem(
-                    f"{who}: loss_function must be a LossFunction such as LossFunction.mean_square_error(), not "
-                    f"{type(loss_function).__name__}.",
-                    kind=TypeError,
-                )
-            if not isinstance(loss_reduction, LossReduction):
-                raise Problem(
-                    f"{who}: loss_reduction must be a LossReduction such as LossReduction.MEAN, not "
-                    f"{type(loss_reduction).__name__}.",
-                    kind=TypeError,
-                )
+            require(loss_function, LossFunction, f"{who}: loss_function", "LossFunction.mean_square_error()")
+            require(loss_reduction, LossReduction, f"{who}: loss_reduction", "LossReduction.MEAN")
             x = describe_sample(input, f"{who}: input")
             y = _describe_output(output, x, loss_function, loss_reduction, who)
             made = Loss(loss_function.bnns_layer_parameters(x, y, loss_reduction.value), filter_parameters, who)

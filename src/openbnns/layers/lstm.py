@@ -22,7 +22,7 @@ from ..filters._lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tens
 from ..filters._tensors import Caller
 from ..filters.lstm import LSTM, draws
 from ._base import Layer, client_pointer
-from ._ports import as_array, skip
+from ._ports import as_array, require, skip
 from .types import ActivationFunction, LearningPhase
 
 _WEIGHTS = {
@@ -318,8 +318,7 @@ class LSTMLayer(Layer):
         )
         who = caller.function
         self._filter.require_alive(caller)
-        if not isinstance(phase, LearningPhase):
-            raise Problem(f"{who}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError)
+        require(phase, LearningPhase, f"{who}: phase")
         x = self._sequence(input, who)
         steps, batch = x.shape[:2]
         states = (self.num_layers, self.directions, batch, self.hidden_size)

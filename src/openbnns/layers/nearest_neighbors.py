@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..capi.enums import BNNSDataType
 from ..capi.structs import BNNSFilterParameters
 from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import nearest_neighbors as filters
 from ..filters._tensors import Caller
 from ._base import reworded
-from ._ports import as_array
+from ._ports import as_array, require
 from .types import DataType
 
 _NAMES = {"data_ptr": "samples", "sample_number": "index", "indices": "output_indices", "distances": "output_distances"}
@@ -56,10 +57,13 @@ class NearestNeighbors:
         data_type: DataType = DataType.FLOAT32,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        kind = data_type.value if isinstance(data_type, DataType) else data_type
+        who = type(self).__name__
         try:
+            if not isinstance(data_type, BNNSDataType):
+                require(data_type, DataType, f"{who}: data_type", "DataType.FLOAT32")
+            kind = data_type.value if isinstance(data_type, DataType) else data_type
             self._store = filters.NearestNeighbors(
-                capacity, dimension_count, neighbor_count, kind, filter_parameters, type(self).__name__
+                capacity, dimension_count, neighbor_count, kind, filter_parameters, who
             )
         except Problem as problem:
             raise as_exception(reworded(problem, _WORDS), LayerCreationError) from None

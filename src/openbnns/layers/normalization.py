@@ -11,7 +11,17 @@ from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.normalization import Normalization
 from ._base import BACKWARD_NAMES, UnaryLayer, _is_count, client_pointer, port_of
-from ._ports import Arguments, Port, TensorLike, as_array, describe_parameter, describe_sample, memory
+from ._ports import (
+    Arguments,
+    Port,
+    TensorLike,
+    as_array,
+    describe_parameter,
+    describe_sample,
+    memory,
+    require,
+    struct_of,
+)
 from .types import ActivationFunction, DataLayout, LearningPhase, NormalizationType
 
 
@@ -88,12 +98,7 @@ class NormalizationLayer(UnaryLayer):
         activation = ActivationFunction.identity() if activation is None else activation
 
         def make(who: str) -> Normalization:
-            if not isinstance(type, NormalizationType):
-                raise Problem(
-                    f"{who}: type must be a NormalizationType such as NormalizationType.batch(), not "
-                    f"{type.__class__.__name__}.",
-                    kind=TypeError,
-                )
+            require(type, NormalizationType, f"{who}: type", "NormalizationType.batch()")
             x = describe_sample(input, f"{who}: input")
             y = _like(x) if output is None else describe_sample(output, f"{who}: output")
             in_place = client_pointer(filter_parameters)
@@ -106,9 +111,10 @@ class NormalizationLayer(UnaryLayer):
                 else describe_parameter(v, f"{who}: {n}", DataLayout.VECTOR, "(C,)", client_pointer=True)
                 for v, n in ((type.moving_mean, "moving_mean"), (type.moving_variance, "moving_variance"))
             )
-            parameters = BNNSLayerParametersNormalization(
-                i_desc=x, o_desc=y, beta_desc=b, gamma_desc=g, moving_mean_desc=mean, moving_variance_desc=variance,
-                momentum=momentum, epsilon=epsilon, activation=activation.bnns_activation, num_groups=type.group_count,
+            parameters = struct_of(
+                BNNSLayerParametersNormalization, who, i_desc=x, o_desc=y, beta_desc=b, gamma_desc=g,
+                moving_mean_desc=mean, moving_variance_desc=variance, momentum=momentum, epsilon=epsilon,
+                activation=activation.bnns_activation, num_groups=type.group_count,
                 normalization_axis=type.normalization_axis,
             )  # fmt: skip
             made = Normalization(parameters, filter_parameters, who, type.bnns_filter_type)

@@ -9,7 +9,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPadding, BNN
 from ..errors import Problem
 from ..filters.padding import Padding
 from ._base import UnaryLayer
-from ._ports import Port, describe_c_order, struct_of
+from ._ports import Port, describe_c_order, require, struct_of
 from .types import PaddingMode
 
 
@@ -45,11 +45,7 @@ class PaddingLayer(UnaryLayer):
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(who: str) -> Padding:
-            if not isinstance(mode, PaddingMode):
-                raise Problem(
-                    f"{who}: mode must be a PaddingMode such as PaddingMode.reflect(), not {type(mode).__name__}.",
-                    kind=TypeError,
-                )
+            require(mode, PaddingMode, f"{who}: mode", "PaddingMode.reflect()")
             pairs = _pairs(size, f"{who}: size")
             x = describe_c_order(input, f"{who}: input", len(pairs))
             port = Port(x)

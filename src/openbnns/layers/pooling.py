@@ -16,7 +16,7 @@ from ..filters._tensors import Caller
 from ..filters.convolution import resolve_window
 from ..filters.pooling import Pooling
 from ._base import UnaryLayer, _is_count, client_pointer, port_of
-from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, skip
+from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require, skip
 from ._shape import Shape
 from .convolution import pair
 from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingType
@@ -101,11 +101,8 @@ class PoolingLayer(UnaryLayer):
         padding = ConvolutionPadding.zero() if padding is None else padding
 
         def make(who: str) -> Pooling:
-            if not isinstance(type, PoolingType):
-                raise Problem(
-                    f"{who}: type must be a PoolingType such as PoolingType.max(), not {type.__class__.__name__}.",
-                    kind=TypeError,
-                )
+            require(type, PoolingType, f"{who}: type", "PoolingType.max()")
+            require(padding, ConvolutionPadding, f"{who}: padding", "ConvolutionPadding.symmetric(x=1, y=1)")
             x = describe_sample(input, f"{who}: input", rank=3)
             in_place, b = client_pointer(filter_parameters), None
             if bias is not None:

@@ -12,7 +12,7 @@ from ..errors import InvalidDescriptorError, LayerApplyError, LayerCreationError
 from ..filters import random_numbers as filters
 from ..filters._tensors import Caller
 from ._base import reworded
-from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major
+from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, require
 from .types import RandomGeneratorMethod
 
 # How the C functions name their arguments, and how these methods name theirs.
@@ -74,8 +74,7 @@ class RandomGenerator:
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(caller: Caller) -> filters.RandomGenerator:
-            if not isinstance(method, RandomGeneratorMethod):
-                raise Problem(f"{caller('method')} must be a RandomGeneratorMethod.", kind=TypeError)
+            require(method, RandomGeneratorMethod, caller("method"))
             if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
                 raise Problem(f"{caller('filter_parameters')} must be a BNNSFilterParameters or None.", kind=TypeError)
             return filters.RandomGenerator(method.value, seed, filter_parameters, caller.function)
@@ -91,10 +90,7 @@ class RandomGenerator:
     @state.setter
     def state(self, value: RandomGeneratorState) -> None:
         def work(caller: Caller) -> None:
-            if not isinstance(value, RandomGeneratorState):
-                raise Problem(
-                    f"{caller.function} must be a RandomGeneratorState, not {type(value).__name__}.", kind=TypeError
-                )
+            require(value, RandomGeneratorState, caller.function)
             self._generator.require_alive(caller)
             self._generator.restore(caller, bytes(value))
 

@@ -21,6 +21,7 @@ from ._ports import (
     describe_sample,
     descriptor_for,
     first_major,
+    require,
     skip,
     struct_of,
 )
@@ -147,11 +148,7 @@ def apply_reduction(
 
 
 def _check_function(function: Any, who: str) -> None:
-    if not isinstance(function, ReductionFunction):
-        raise Problem(
-            f"{who}: function must be a ReductionFunction such as ReductionFunction.sum(), not {type(function).__name__}.",
-            kind=TypeError,
-        )
+    require(function, ReductionFunction, f"{who}: function", "ReductionFunction.sum()")
 
 
 def _whole(value: Any, who: str, layout: int | None = None) -> BNNSNDArrayDescriptor:

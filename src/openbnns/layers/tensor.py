@@ -20,7 +20,7 @@ from ..filters import moves, selection
 from ..filters._direct import logical_shape
 from ..filters._tensors import Caller
 from ._base import reworded
-from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, skip
+from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, require, skip
 from .types import DataType, ReductionFunction, RelationalOperator, ShuffleType
 
 # How the C functions name their arguments, and how these name theirs.
@@ -134,12 +134,7 @@ def compare(
     """
 
     def work(caller: Caller) -> TensorLike:
-        if not isinstance(using, RelationalOperator):
-            raise Problem(
-                f"{caller('using')} must be a RelationalOperator such as RelationalOperator.LESS, not "
-                f"{type(using).__name__}.",
-                kind=TypeError,
-            )
+        require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
         left = _described(caller("a"), a)
         like = int(left.layout) if isinstance(a, BNNSNDArrayDescriptor) else None
         right = None if b is None else _described(caller("b"), b, like)
@@ -227,10 +222,7 @@ def shuffle(
     """
 
     def work(caller: Caller) -> TensorLike:
-        if not isinstance(type, ShuffleType):
-            raise Problem(
-                f"{caller('type')} must be a ShuffleType such as ShuffleType.PIXEL_SHUFFLE_NCHW.", kind=TypeError
-            )
+        require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")
         x = _described(caller("input"), input)
         size = _sizes(x) if output is not None else _shuffled_sizes(caller, type, _sizes(x), block_size)
         y, result = _output(caller("output"), output, x, size)
