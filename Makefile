@@ -8,7 +8,7 @@ SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -nam
            CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install train test test-peers test-core scoreboard bench check format sanitize fuzz clean
+.PHONY: install train test test-peers test-core scoreboard bench footprint check format sanitize fuzz clean
 
 install: $(VENV)/.installed
 
@@ -66,6 +66,10 @@ scoreboard: install $(VENV)/.test-tools
 
 bench: install $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py
+
+# Size of the installed package by kind of file, and time that importing it takes beyond NumPy.
+footprint: install
+	$(BIN)/python benchmarks/run.py --only overhead/i
 
 check: install $(VENV)/.test-tools $(VENV)/.check-tools
 	$(BIN)/ruff check src tests benchmarks examples tools
