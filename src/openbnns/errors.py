@@ -6,11 +6,7 @@ face turns it into a :class:`BNNSError` that is also a ``ValueError`` or ``TypeE
 
 from __future__ import annotations
 
-import logging
 import threading
-
-logger = logging.getLogger("openbnns")
-logger.addHandler(logging.NullHandler())
 
 FAILURE = -1
 """Status code of a failed call."""
@@ -115,7 +111,12 @@ _thread = threading.local()
 
 def record(problem: Problem) -> int:
     """Log a failed call of the C face once, keep its message for :func:`last_error`, and give its status code."""
+    import logging  # here, so that importing the package stays quick
+
     _thread.message = problem.message
+    logger = logging.getLogger("openbnns")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())  # silent unless the caller sets up logging
     logger.log(logging.INFO if problem.unsupported else logging.ERROR, "%s", problem.message)
     return problem.code
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 
 import numpy as np
 
 from . import engines
+from .engines import current as current_engine
+from .engines import engine
+
+__all__ = ["current_engine", "engine", "get_num_threads", "set_num_threads", "show_config"]
 
 
 def set_num_threads(count: int) -> None:
@@ -43,6 +46,8 @@ def get_num_threads() -> int:
 
 def config() -> dict[str, str]:
     """What :func:`show_config` prints, as a dictionary."""
+    import platform  # here, so that importing the package stays quick
+
     from . import __version__
 
     core = engines._core
