@@ -232,3 +232,11 @@ def test_methods_of_tensors_in_forward() -> None:
 def test_names_that_are_not_there(name: str, hint: str) -> None:
     with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\.( {hint}.*)?$"):
         getattr(nn, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [("BNNSNDArrayDescriptor", "capi"), ("BNNSFlagsUseClientPtr", "capi"), ("Linear", "nn")]
+)
+def test_names_of_another_face(name: str, place: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. It is openbnns\.{place}\.{name}$"):
+        getattr(bn, name)

@@ -7,8 +7,6 @@
 (32, 10)
 """
 
-from typing import Any
-
 from . import checkpoints, data, initialisers, losses, models, schedules, weights
 from ._graph import Value
 from .layers import (
@@ -76,7 +74,7 @@ _ELSEWHERE = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """What PyTorch has by a name that is not here."""
     from ._choose import nearest
 
