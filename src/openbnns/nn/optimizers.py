@@ -197,45 +197,43 @@ class Adam(Optimizer):
     [0.9 2.1]
     """
 
+    _weight_decay = 0.0
+
     def __init__(
         self,
         learning_rate: float | Iterable[Parameter] | None = None,
         betas: Sequence[float] = (0.9, 0.999),
         eps: float = 1e-8,
         *,
-        weight_decay: float = 0.0,
+        weight_decay: float | None = None,
         amsgrad: bool = False,
         clipping: GradientClipping | None = None,
         lr: float | None = None,
     ) -> None:
-        rate, parameters = _rate("Adam", learning_rate, lr, 1e-3)
-        beta1, beta2 = _betas("Adam", betas)
-        _check(
-            "Adam",
-            learning_rate=(rate, 0, np.inf),
-            eps=(eps, 0, np.inf),
-            weight_decay=(weight_decay, 0, np.inf),
-        )
-        super().__init__(
-            AdamOptimizer(
-                learning_rate=rate,
-                beta1=beta1,
-                beta2=beta2,
-                time_step=1,
-                epsilon=eps,
-                regularization_scale=weight_decay,
-                regularization_function=_decay(weight_decay),
-                gradient_clipping=clipping,
-                uses_ams_grad=amsgrad,
-            ),
-            parameters,
+        who = type(self).__name__
+        rate, parameters = _rate(who, learning_rate, lr, 1e-3)
+        decay = self._weight_decay if weight_decay is None else weight_decay
+        beta1, beta2 = _betas(who, betas)
+        _check(who, learning_rate=(rate, 0, np.inf), eps=(eps, 0, np.inf), weight_decay=(decay, 0, np.inf))
+        made = self._make(
+            rate, beta1=beta1, beta2=beta2, epsilon=eps, weight_decay=decay, gradient_clipping=clipping,
+            uses_ams_grad=amsgrad,
+        )  # fmt: skip
+        super().__init__(made, parameters)
+
+    def _make(self, rate: float, *, weight_decay: float, **options: Any) -> Any:
+        return AdamOptimizer(
+            learning_rate=rate,
+            regularization_scale=weight_decay,
+            regularization_function=_decay(weight_decay),
+            **options,
         )
 
 
-class AdamW(Optimizer):
+class AdamW(Adam):
     """Adam with W -= learning_rate weight_decay W beside it, instead of a penalty in the gradient.
 
-    The learning rate is 0.001 unless given.
+    The learning rate is 0.001 unless given, ``weight_decay`` 0.01.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -247,38 +245,10 @@ class AdamW(Optimizer):
     [0.95 1.8 ]
     """
 
-    def __init__(
-        self,
-        learning_rate: float | Iterable[Parameter] | None = None,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        *,
-        weight_decay: float = 0.01,
-        amsgrad: bool = False,
-        clipping: GradientClipping | None = None,
-        lr: float | None = None,
-    ) -> None:
-        rate, parameters = _rate("AdamW", learning_rate, lr, 1e-3)
-        beta1, beta2 = _betas("AdamW", betas)
-        _check(
-            "AdamW",
-            learning_rate=(rate, 0, np.inf),
-            eps=(eps, 0, np.inf),
-            weight_decay=(weight_decay, 0, np.inf),
-        )
-        super().__init__(
-            AdamWOptimizer(
-                learning_rate=rate,
-                beta1=beta1,
-                beta2=beta2,
-                time_step=1,
-                epsilon=eps,
-                weight_decay=weight_decay,
-                gradient_clipping=clipping,
-                uses_ams_grad=amsgrad,
-            ),
-            parameters,
-        )
+    _weight_decay = 0.01
+
+    def _make(self, rate: float, **options: Any) -> Any:
+        return AdamWOptimizer(learning_rate=rate, **options)
 
 
 class RMSprop(Optimizer):
