@@ -46,7 +46,7 @@ class Dropout(UnaryFilter):
     ) -> None:
         super().__init__(filter_params, who)
         x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        if x.layout.code != y.layout.code or x.size != y.size:
+        if not x.layout.same_as(y.layout) or x.size != y.size:
             raise Problem(
                 f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. Dropout keeps the shape: make them equal."
             )
