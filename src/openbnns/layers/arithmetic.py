@@ -209,7 +209,7 @@ class _ArithmeticLayer(Layer):
         self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
         accumulate: bool,
     ) -> list[Any] | None:  # fmt: skip
-        batch = self._common_batch(inputs, batch_size)
+        batch = self._common_batch(inputs, batch_size) if type(accumulate) is bool else 0
         shape = self._output.full_shape(batch)
         if not batch or type(output_gradient) is not np.ndarray or output_gradient.shape != shape:
             return None

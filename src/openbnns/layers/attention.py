@@ -475,11 +475,13 @@ class MultiheadAttentionLayer(Layer):
         """
         return self._attempt(
             self._backward, output_gradient, generating_query_gradient, generating_key_gradient,
-            generating_value_gradient, generating_parameter_gradients, 1 if accumulate else 0,
+            generating_value_gradient, generating_parameter_gradients, accumulate,
         )  # fmt: skip
 
-    def _backward(self, dy: Any, query: Any, key: Any, value: Any, parameters: Any, flags: int) -> AttentionGradients:
-        caller = self._backward_caller
+    def _backward(
+        self, dy: Any, query: Any, key: Any, value: Any, parameters: Any, accumulate: bool
+    ) -> AttentionGradients:
+        caller, flags = self._backward_caller, 1 if accumulate else 0
         who = caller.function
         self._require_alive(caller)
         last = self._last
