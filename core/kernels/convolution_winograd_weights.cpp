@@ -23,6 +23,8 @@ namespace {
 
 constexpr double kPartialBytes = 9e6;  // sums of all parts together, unless one part needs more
 constexpr int64_t kMostParts = 8;
+// 5 x 5: tiles added up before the sum goes to the others. The way back magnifies the rounding of long chains.
+constexpr int kChainTiles = 16;
 constexpr int64_t kFewestTiles = 64;  // per call; the sums must be worth their transform
 
 class WinogradWeights : public WeightsKernel {
@@ -171,20 +173,26 @@ class WinogradWeights : public WeightsKernel {
   // du[c][k] (+)= sum over tiles of v[c][tile] d[tile][k], one place; du: rows padded_outputs() apart
   void multiply(const float* v, const float* d, int64_t blocks, int count, Write write, float* du) const {
     Tile t{};
-    t.a_offset = input_entries_.data();
-    t.b_offset = gradient_entries_.data();
-    t.entries = static_cast<int>((int64_t{count} * grid_.line_tiles + kDepth - 1) / kDepth);
+    const int entries = static_cast<int>((int64_t{count} * grid_.line_tiles + kDepth - 1) / kDepth);
+    const int chain = grid_.taps == 3 ? entries : kChainTiles / kDepth;
     t.b_block = gradient_block();
     t.c_row = padded_outputs();
     t.c_block = kBlock;
-    t.write = write;
     for (int64_t b = 0; b < blocks;) {
       int taken = tile_blocks((blocks - b) * kBlock), limit = even_tile(in_channels_, max_rows(taken));
       t.b = d + b * gradient_block();
       for (int64_t c = 0; c < in_channels_; c += limit) {
+        TileKernel kernel =
+            tile_kernel(TileForm::Matrix, taken, static_cast<int>(std::min<int64_t>(limit, in_channels_ - c)));
         t.a = v + c * kBlock;
         t.c = du + c * padded_outputs() + b * kBlock;
-        tile_kernel(TileForm::Matrix, taken, static_cast<int>(std::min<int64_t>(limit, in_channels_ - c)))(t);
+        t.write = write;
+        for (int first = 0; first < entries; first += chain, t.write = Write::Add) {
+          t.a_offset = input_entries_.data() + first;
+          t.b_offset = gradient_entries_.data() + first;
+          t.entries = std::min(chain, entries - first);
+          kernel(t);
+        }
       }
       b += taken;
     }
