@@ -35,13 +35,6 @@ enum Combine { kSum, kMaximum, kMinimum, kMultiply };
 
 OPENBNNS_INLINE WideVec operator*(WideVec a, WideVec b) { return {a.low * b.low, a.high * b.high}; }
 
-OPENBNNS_INLINE Vec narrow(WideVec v) {
-  HalfVec half[2] = {__builtin_convertvector(v.low, HalfVec), __builtin_convertvector(v.high, HalfVec)};
-  Vec result;
-  std::memcpy(&result, half, sizeof(result));
-  return result;
-}
-
 template <Term kTerm>
 OPENBNNS_INLINE WideVec term(Vec x, Vec shift, float epsilon) {
   switch (kTerm) {

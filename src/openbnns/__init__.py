@@ -7,9 +7,9 @@ __version__ = "0.1.0"
 
 from . import layers
 from . import runtime as runtime  # loads the compiled core, and warns if there is none
-from ._lazy import attach
+from ._lazy import attach as _attach
 
-__getattr__, __dir__ = attach(
+__getattr__, __dir__ = _attach(
     __name__,
     {
         "runtime": ["current_engine", "engine", "get_num_threads", "set_num_threads", "show_config"],
@@ -26,4 +26,5 @@ __getattr__, __dir__ = attach(
     },
     modules=["capi", "compat", "datasets", "layers", "nn"],
     tables=["layers.types"],
+    elsewhere=["capi", "nn"],
 )

@@ -12,13 +12,18 @@ from typing import Any
 
 
 def attach(
-    package: str, homes: Mapping[str, Iterable[str]], *, modules: Iterable[str] = (), tables: Iterable[str] = ()
+    package: str,
+    homes: Mapping[str, Iterable[str]],
+    *,
+    modules: Iterable[str] = (),
+    tables: Iterable[str] = (),
+    elsewhere: Iterable[str] = (),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a package.
 
     ``homes`` gives for each module the public names that it holds. ``modules`` are public themselves. ``tables`` are
     modules all of whose public names, which must begin with a capital, belong to the package too: they are asked last.
-    ``__all__`` is made of all three when somebody wants it.
+    ``__all__`` is made of all three when somebody wants it. A name that one of ``elsewhere`` has is said to be there.
     """
     home = {name: module for module, names in homes.items() for name in names}
     here = vars(sys.modules[package])
@@ -30,8 +35,11 @@ def attach(
         return [*modules, *home, *(name for module in tables for name in load(module).__all__)]
 
     def nearest(name: str) -> str:
-        if name.startswith("_"):  # asked for by tools, not misspelt by people
+        if not name[0].isupper():  # asked for by tools, or by the import system before it looks for a file
             return ""
+        for module in elsewhere:
+            if name in load(module).__all__:
+                return f". It is {package}.{module}.{name}"
         from difflib import get_close_matches
 
         return "".join(f". Did you mean {match}?" for match in get_close_matches(name, public(), 1))
@@ -43,7 +51,7 @@ def attach(
             return load(name)
         if name == "__all__":
             return public()
-        if name[0].isupper():  # not for a module's name: the import system asks here before it looks for a file
+        if name[0].isupper():  # see nearest
             for module in map(load, tables):
                 if name in module.__all__:
                     return getattr(module, name)

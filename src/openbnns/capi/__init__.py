@@ -5,9 +5,9 @@ Creation returns a :class:`BNNSFilter` or ``None``; apply calls return 0, or a n
 :func:`openbnns.last_error` tells what was wrong. Structs and enums carry the C field and member names.
 """
 
-from .._lazy import attach
+from .._lazy import attach as _attach
 
-__getattr__, __dir__ = attach(
+__getattr__, __dir__ = _attach(
     __name__,
     {
         "_calls": ["BNNSFilter"],

@@ -116,6 +116,6 @@ def _check_numbers(who: str, trans_a: Any, trans_b: Any, alpha: Any) -> None:
     for name, value in (("transA", trans_a), ("transB", trans_b), ("alpha", alpha)):
         try:
             float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             expected = "a number" if name == "alpha" else "a bool"
             raise TypeError(f"{who}: {name} must be {expected}, not {type(value).__name__}.") from None

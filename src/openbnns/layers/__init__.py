@@ -3,9 +3,9 @@
 See :mod:`openbnns.layers._base` for the rules that all layers share.
 """
 
-from .._lazy import attach
+from .._lazy import attach as _attach
 
-__getattr__, __dir__ = attach(
+__getattr__, __dir__ = _attach(
     __name__,
     {
         "_base": ["BinaryLayer", "Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"],

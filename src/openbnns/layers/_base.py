@@ -29,6 +29,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
 from ..filters._tensors import Caller
+from ._misuse import STUMBLES, careful, misuse
 from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
 from .types import ActivationFunction
 
@@ -147,6 +148,8 @@ class Layer:
         super().__init_subclass__()
         cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
         cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = careful(cls._creation_error)(cls.__init__)  # type: ignore[method-assign]
 
     _apply_caller: ClassVar[Caller]
     _backward_caller: ClassVar[Caller]
@@ -184,6 +187,10 @@ class Layer:
             return work(*arguments)
         except Problem as problem:
             raise self._exception(problem, LayerApplyError) from None
+        except BNNSError:
+            raise
+        except STUMBLES as error:
+            raise self._exception(misuse(error), LayerApplyError) from error
 
     @property
     def bnns_filter(self) -> Filter:
@@ -297,7 +304,7 @@ class UnaryLayer(Layer):
         bias_gradient: Any,
     ) -> tuple[Any, Any, Any] | None:  # fmt: skip
         """The same if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
-        if type(dy) is not np.ndarray:
+        if type(dy) is not np.ndarray or type(accumulate) is not bool:
             return None
         shape = dy.shape
         if shape[1:] != self._output.shape or not (batch_size is None or _is_count(batch_size, shape[0])):
@@ -509,7 +516,7 @@ class BinaryLayer(Layer):
         self, a: Any, b: Any, y: Any, dy: Any, a_gradient: Any, b_gradient: Any, batch_size: Any, accumulate: bool
     ) -> InputGradients | None:
         """The gradients if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
-        batch = self._pair_batch(a, b, batch_size)
+        batch = self._pair_batch(a, b, batch_size) if type(accumulate) is bool else 0
         if not batch or y is not None or type(dy) is not np.ndarray or dy.shape != (batch, *self._output.shape):
             return None
         flags = 1 if accumulate else 0

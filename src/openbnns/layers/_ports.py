@@ -335,9 +335,9 @@ def require(value: Any, kind: type[Any], what: str, example: str = "") -> None:
     if isinstance(value, kind):
         return
     article, such_as = "an" if kind.__name__[0] in "AEIOU" else "a", f" such as {example}" if example else ""
-    name = getattr(value, "__name__", "")
-    hint = f" Call it: {kind.__name__}.{name}(...)." if name and getattr(kind, name, None) is value else ""
-    got = type(value).__name__
+    got, hint, name = type(value).__name__, "", getattr(value, "__name__", "")
+    if name and getattr(kind, name, None) is value:
+        got, hint = "its factory", f" Call it: {kind.__name__}.{name}(...)."
     raise Problem(f"{what} must be {article} {kind.__name__}{such_as}, not {got}.{hint}", kind=TypeError)
 
 

@@ -11,6 +11,7 @@ from ..errors import LayerCreationError, Problem, as_exception
 from ..filters._tensors import Caller
 from ..filters.sparse import sparsify_coordinates, sparsify_rows
 from ._base import reworded
+from ._misuse import careful
 from ._ports import as_array, data_type, descriptor_for, first_major, require
 from ._shape import Shape
 from .types import DataLayout, SparseLayout, SparseParameters
@@ -22,6 +23,7 @@ _NAMES = {
 }  # fmt: skip
 
 
+@careful(LayerCreationError)
 def sparsify(
     *,
     input_layout: SparseLayout,

@@ -14,6 +14,7 @@ from ..errors import BNNSError, LayerApplyError, Problem
 from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
 from ._base import APPLY_NAMES, UnaryLayer
+from ._misuse import careful
 from ._ports import Port, TensorLike, describe_sample, require
 from ._shape import Shape
 from .types import ActivationFunction
@@ -162,6 +163,7 @@ class _DirectActivation(ActivationLayer):
 _DirectActivation._apply_caller = Caller("apply_activation", APPLY_NAMES)
 
 
+@careful()
 def apply_activation(
     activation: ActivationFunction,
     input: TensorLike,

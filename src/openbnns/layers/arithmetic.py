@@ -28,6 +28,7 @@ from ..capi.structs import (
     BNNSLayerParametersArithmetic,
     BNNSNDArrayDescriptor,
 )
+from ..engines.reference.activation import AXIS_WISE
 from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.arithmetic import Arithmetic
@@ -108,7 +109,8 @@ class _ArithmeticLayer(Layer):
 
         def make(who: str) -> Arithmetic:
             self._check_kinds(who, roles, output_role, function)
-            rank, layout = common_form(operands, roles, output, self._inputs, who)
+            axis_wise = int(activation.bnns_activation.function) in AXIS_WISE
+            rank, layout = common_form(operands, roles, output, self._inputs, who, fastest_first=axis_wise)
             described = [
                 describe_operand(value, f"{who}: {name}", rank, layout, role)
                 for value, name, role in zip(operands, self._inputs, roles, strict=True)
@@ -207,7 +209,7 @@ class _ArithmeticLayer(Layer):
         self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
         accumulate: bool,
     ) -> list[Any] | None:  # fmt: skip
-        batch = self._common_batch(inputs, batch_size)
+        batch = self._common_batch(inputs, batch_size) if type(accumulate) is bool else 0
         shape = self._output.full_shape(batch)
         if not batch or type(output_gradient) is not np.ndarray or output_gradient.shape != shape:
             return None
@@ -448,9 +450,13 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
 
 
 def common_form(
-    operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: str
-) -> tuple[int, int]:
-    """Axes and layout that all operands share."""
+    operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: str,
+    *, fastest_first: bool = False,
+) -> tuple[int, int]:  # fmt: skip
+    """Axes and layout that all operands share.
+
+    With ``fastest_first``, the last axis of arrays is that of ``size[0]``, along which a softmax runs.
+    """
     for value in (*operands, output):
         if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
             descriptor = value.descriptor() if isinstance(value, Shape) else value
@@ -467,7 +473,8 @@ def common_form(
         rank = max(samples) if max(shared) == max(samples) else max(samples) - 1
     if not 1 <= rank <= 8:
         raise Problem(f"{who}: one sample has {rank} axes. Arithmetic takes 1 to 8.")
-    return rank, int(first_major((1,) * rank).value)
+    first = int(first_major((1,) * rank).value)
+    return rank, first & ~1 if fastest_first else first  # a LastMajor layout is the FirstMajor one without bit 0
 
 
 def describe_operand(

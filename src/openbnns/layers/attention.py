@@ -244,14 +244,34 @@ class MultiheadAttentionLayer(Layer):
         """The filter for these lengths; it reads the layer's parameters at each call."""
         found = self._filters.get((target_length, source_length))
         if found is not None:
-            self._filter = found
+            if found is not self._filter:
+                found.draws = self.draws
+                self._filter = found
             return found
+        draws = self.draws
         self._create(lambda who: self._make(target_length, source_length, who), None)
         assert isinstance(self._filter, MultiheadAttention)
+        self._filter.draws = draws
         self._filters[target_length, source_length] = self._filter
         if len(self._filters) > _KEPT_FILTERS:
             self._filters.popitem(last=False)
         return self._filter
+
+    @property
+    def draws(self) -> int:
+        """Forward calls with dropout so far, of any length. The next mask follows from the seed and this number, so setting
+        it repeats a mask."""
+        filter = getattr(self, "_filter", None)
+        return filter.draws if isinstance(filter, MultiheadAttention) else self._draws
+
+    @draws.setter
+    def draws(self, number: int) -> None:
+        self._draws = int(number)
+        filter = getattr(self, "_filter", None)
+        if isinstance(filter, MultiheadAttention):
+            filter.draws = self._draws
+
+    _draws = 0  # until there is a filter
 
     @property
     def bnns_filter(self) -> MultiheadAttention:
@@ -455,11 +475,13 @@ class MultiheadAttentionLayer(Layer):
         """
         return self._attempt(
             self._backward, output_gradient, generating_query_gradient, generating_key_gradient,
-            generating_value_gradient, generating_parameter_gradients, 1 if accumulate else 0,
+            generating_value_gradient, generating_parameter_gradients, accumulate,
         )  # fmt: skip
 
-    def _backward(self, dy: Any, query: Any, key: Any, value: Any, parameters: Any, flags: int) -> AttentionGradients:
-        caller = self._backward_caller
+    def _backward(
+        self, dy: Any, query: Any, key: Any, value: Any, parameters: Any, accumulate: bool
+    ) -> AttentionGradients:
+        caller, flags = self._backward_caller, 1 if accumulate else 0
         who = caller.function
         self._require_alive(caller)
         last = self._last

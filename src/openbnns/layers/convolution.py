@@ -105,8 +105,8 @@ class ConvolutionLayer(UnaryLayer):
             "type": (type, ConvolutionType.STANDARD),
             "padding": (padding, ConvolutionPadding.zero()),
             "group_count": (group_count, 1),
-            "stride": (stride, (1, 1)),
-            "dilation_stride": (dilation_stride, (1, 1)),
+            "stride": (pair(stride, "stride"), (1, 1)),
+            "dilation_stride": (pair(dilation_stride, "dilation_stride"), (1, 1)),
         }
         self._summary |= {name: value for name, (value, default) in chosen.items() if value != default}
 

@@ -13,6 +13,7 @@ from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as
 from ..filters._tensors import Caller
 from ..filters.crop_resize import CropResize
 from ._base import Layer, reworded
+from ._misuse import careful
 from ._ports import TensorLike, as_array, data_type, descriptor_for, require, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
@@ -47,6 +48,7 @@ class CropResizeLayer:
     [0.0, 1.0, 1.0, 0.0]
     """
 
+    @careful(LayerCreationError)
     def __init__(
         self,
         *,
@@ -72,6 +74,7 @@ class CropResizeLayer:
         except Problem as problem:
             raise as_exception(problem, LayerCreationError) from None
 
+    @careful()
     def apply(
         self,
         input: TensorLike,
@@ -100,6 +103,7 @@ class CropResizeLayer:
             raise _raised(problem) from None
         return output
 
+    @careful()
     def apply_backward(
         self,
         region_of_interest: TensorLike,

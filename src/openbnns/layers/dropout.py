@@ -58,3 +58,12 @@ class DropoutLayer(UnaryLayer):
         self._summary = {
             "input": self._input, "output": self._output, "rate": rate, "seed": seed or None, "control": control or None,
         }  # fmt: skip
+
+    @property
+    def draws(self) -> int:
+        """Forward calls so far. The next mask follows from the seed and this number, so setting it repeats a mask."""
+        return self._filter.draws
+
+    @draws.setter
+    def draws(self, number: int) -> None:
+        self._filter.draws = number

@@ -317,7 +317,7 @@ class FusedLayer(Layer):
         accumulate: bool,
     ) -> list[Any] | None:  # fmt: skip
         """The gradients if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
-        if type(dy) is not np.ndarray or dy.shape[1:] != self._output.shape:
+        if type(dy) is not np.ndarray or dy.shape[1:] != self._output.shape or type(accumulate) is not bool:
             return None
         batch, flags = dy.shape[0], 1 if accumulate else 0
         if not (batch_size is None or (type(batch_size) is int and batch_size == batch)):

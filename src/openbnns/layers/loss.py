@@ -147,19 +147,19 @@ class LossLayer(Layer):
         if (
             shape[1:] != self._input.shape
             or labels.shape != shape
-            or (batch_size is not None and batch_size != shape[0])
+            or not (batch_size is None or (type(batch_size) is int and batch_size == shape[0]))
         ):
             return None
         count = 0
         if weights is not None:
-            if type(weights) is not np.ndarray or (weights.size == 1) is not bool(broadcasts):
+            if type(weights) is not np.ndarray or (weights.size == 1) is not broadcasts:
                 return None
             count = weights.size
         wanted = self._output.full_shape(shape[0])
         target = np.empty(wanted, np.float32) if output is None else output
         if type(target) is not np.ndarray or target.shape != wanted:
             return None
-        part = self._input.quick(gradient, shape, 1 if accumulate else 0)
+        part = self._input.quick(gradient, shape, 1 if accumulate else 0) if type(accumulate) is bool else None
         if (
             part is None
             or self._filter.fast_forward(shape[0], x, 0, labels, 0, weights, count, target, part[1], 0) != 0
@@ -246,7 +246,8 @@ class LossLayer(Layer):
         upstream = self._upstream(output_gradient)
         if type(input) is np.ndarray and type(labels) is np.ndarray and weights is None:
             shape = input.shape
-            fits = shape[1:] == self._input.shape and labels.shape == shape and batch_size in (None, shape[0])
+            fits = shape[1:] == self._input.shape and labels.shape == shape and type(accumulate) is bool
+            fits = fits and (batch_size is None or (type(batch_size) is int and batch_size == shape[0]))
             if fits and type(upstream) is np.ndarray and upstream.shape == self._output.full_shape(shape[0]):
                 part = self._input.quick(generating_input_gradient, shape, 1 if accumulate else 0)
                 if part is not None and part[1] is not None:

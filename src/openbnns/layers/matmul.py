@@ -14,6 +14,7 @@ from ..filters._contraction import logical_shape
 from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
 from ._base import reworded
+from ._misuse import careful
 from ._ports import TensorLike, as_array, data_type, descriptor_for, first_major
 from ._product import ProductLayer, describe_operand
 from ._shape import Shape
@@ -139,6 +140,7 @@ def _output(
 # Without a layer.
 
 
+@careful()
 def apply_matrix_multiplication(
     input_a: TensorLike,
     input_b: TensorLike,
@@ -173,6 +175,7 @@ def apply_matrix_multiplication(
     return given
 
 
+@careful()
 def matrix_multiplication_workspace_size(
     input_a: Any,
     input_b: Any,

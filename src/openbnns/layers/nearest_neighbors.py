@@ -12,6 +12,7 @@ from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import nearest_neighbors as filters
 from ..filters._tensors import Caller
 from ._base import reworded
+from ._misuse import careful
 from ._ports import as_array, require
 from .types import DataType
 
@@ -49,6 +50,7 @@ class NearestNeighbors:
     Neighbors(indices=array([0, 2], dtype=int32), distances=array([0., 1.], dtype=float32))
     """
 
+    @careful(LayerCreationError)
     def __init__(
         self,
         capacity: int,
@@ -71,6 +73,7 @@ class NearestNeighbors:
     def __len__(self) -> int:
         return self._store.count
 
+    @careful()
     def append(self, samples: Any) -> None:
         """Add points: (dimensions,) or (points, dimensions)."""
         caller = Caller(f"{type(self).__name__}.append", _NAMES)
@@ -86,6 +89,7 @@ class NearestNeighbors:
         except Problem as problem:
             raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
 
+    @careful()
     def apply(self, index: int | None = None, output_indices: Any = None, output_distances: Any = None) -> Neighbors:
         """The neighbours of the point ``index``, or of all points."""
         caller = Caller(f"{type(self).__name__}.apply", _NAMES)
@@ -93,6 +97,12 @@ class NearestNeighbors:
         try:
             if index is not None and index < 0:
                 raise Problem(f"{caller('sample_number')} is {index}. Pass 0 to {store.count - 1}, or None for all.")
+            for name, given in (("output_indices", output_indices), ("output_distances", output_distances)):
+                if given is not None and not isinstance(given, np.ndarray):
+                    raise Problem(
+                        f"{caller.function}: {name} must be an array, or None for a new one, not {type(given).__name__}.",
+                        kind=TypeError,
+                    )
             shape = (store.neighbors,) if index is not None else (store.count, store.neighbors)
             indices = np.empty(shape, np.int32) if output_indices is None else output_indices
             distances = np.empty(shape, store.element.numpy) if output_distances is None else output_distances

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from ..capi.enums import BNNSOptimizerFunction
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import resolve
-from ..errors import InvalidDescriptorError, OptimizerStepError, Problem, as_exception
+from ..errors import BNNSError, InvalidDescriptorError, OptimizerStepError, Problem, as_exception
 from ..filters import optimizer as rules
 from ..filters._tensors import Caller
 from ._base import reworded
+from ._misuse import STUMBLES, misuse
 from ._ports import DataProblem, TensorLike, as_array, descriptor_for
 from .types import DataLayout, GradientClipping, RegularizationFunction, SGDMomentumVariant
 
@@ -192,6 +193,10 @@ class Optimizer:
         except Problem as problem:
             family = InvalidDescriptorError if isinstance(problem, DataProblem) else OptimizerStepError
             raise as_exception(reworded(problem, _WORDS), family) from None
+        except BNNSError:
+            raise
+        except STUMBLES as error:
+            raise as_exception(misuse(error), OptimizerStepError) from error
 
     def _step(self, who: str, parameters: Any, gradients: Any, accumulators: Any, filter_parameters: Any) -> None:
         if self._fields is None:

@@ -13,12 +13,14 @@ from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._tensors import Caller
 from ..filters.quantization import Quantization
 from ._base import Layer, reworded
+from ._misuse import careful
 from ._ports import Arguments, Port, TensorLike, as_array, data_type, descriptor_for, first_major, memory
 from .types import DataLayout, DataType
 
 _WORDS = Layer._words | {"axis_mask": "axis"}
 
 
+@careful()
 def quantize(
     input: TensorLike,
     output: TensorLike | None = None,
@@ -44,6 +46,7 @@ def quantize(
     return _convert("quantize", input, output, axis, scale, bias, batch_size, filter_parameters)
 
 
+@careful()
 def dequantize(
     input: TensorLike,
     output: TensorLike | None = None,

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..errors import InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import random_numbers as filters
 from ..filters._tensors import Caller
 from ._base import reworded
+from ._misuse import STUMBLES, misuse
 from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, require
 from .types import RandomGeneratorMethod
 
@@ -195,3 +196,7 @@ def _attempt(name: str, work: Callable[[Caller], Any], family: type[Any] = Layer
     except Problem as problem:
         family = InvalidDescriptorError if isinstance(problem, DataProblem) else family
         raise as_exception(reworded(problem, _WORDS), family) from None
+    except BNNSError:
+        raise
+    except STUMBLES as error:
+        raise as_exception(misuse(error), family) from error

@@ -13,6 +13,7 @@ from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_except
 from ..filters._tensors import Caller
 from ..filters.reduction import Reduction
 from ._base import Gradients, Layer, UnaryLayer, client_pointer, port_of, reworded
+from ._misuse import careful
 from ._ports import (
     DataProblem,
     Port,
@@ -105,6 +106,7 @@ class ReductionLayer(UnaryLayer):
         )  # fmt: skip
 
 
+@careful()
 def apply_reduction(
     function: ReductionFunction, input: TensorLike, output: TensorLike | None = None, weights: TensorLike | None = None,
     filter_parameters: BNNSFilterParameters | None = None, *, axes: Sequence[int] | int | None = None,

@@ -73,6 +73,24 @@ class Value:
             return NotImplemented
         return self.graph.append(Add(self.graph, self, other))
 
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            "forward() joins modules once, before there are numbers, so NumPy and operators other than + do not act on a Value. "
+            "Use modules (nn.Tanh(), nn.Linear(10), ...), x + y and x.reshape(...)."
+        )
+
+    __array_ufunc__ = __array_function__ = __array__ = _refuse
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __pow__ = __neg__ = _refuse
+    __getitem__ = __bool__ = __float__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"A Value has no {name!r}, because forward() joins modules once, before there are numbers. Use a module for it "
+            f"(nn.ReLU(), nn.Flatten(), ...)."
+        )
+
     def __repr__(self) -> str:
         return f"Value(shape={self.shape})"
 

@@ -719,7 +719,23 @@ class Hardsigmoid(_Activation):
         return ActivationFunction.hard_sigmoid(alpha=1.0 / 6.0, beta=0.5)
 
 
-class Softmax(_Activation):
+class _AlongLastAxis(_Activation):
+    """``dim`` is there for PyTorch's sake: it counts the batch axis, and is the last one."""
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, *inputs: Value) -> Value:
+        if self.dim not in (-1, len(inputs[0].shape)):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name}: dim is {self.dim}, but {name} runs along the last axis of samples {inputs[0].shape}. Leave it out."
+            )
+        return super().forward(*inputs)
+
+
+class Softmax(_AlongLastAxis):
     """exp(x) / Σ exp(x) along the last axis.
 
     >>> import numpy as np
@@ -732,7 +748,7 @@ class Softmax(_Activation):
         return ActivationFunction.softmax()
 
 
-class LogSoftmax(_Activation):
+class LogSoftmax(_AlongLastAxis):
     """x - log Σ exp(x) along the last axis.
 
     >>> import numpy as np

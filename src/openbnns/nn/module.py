@@ -104,10 +104,12 @@ class Module:
         self.training = True
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if "_children" not in self.__dict__ and name != "_children":
+            raise AttributeError(f"{type(self).__name__}.{name}: call super().__init__() first in __init__.")
         if isinstance(value, Module) and not name.startswith("_"):
-            self.__dict__.setdefault("_children", {})[name] = value
+            self._children[name] = value
         elif isinstance(value, Parameter):
-            self.__dict__.setdefault("_parameters", {})[name] = value
+            self._parameters[name] = value
         super().__setattr__(name, value)
 
     def register_buffer(self, name: str, array: Array) -> None:

@@ -14,6 +14,11 @@ from .module import Module, Parameter, Sequential
 from .normalization import LayerNorm
 
 
+def _require_batch_first(who: str, batch_first: bool) -> None:
+    if not batch_first:
+        raise ValueError(f"{who}: batch_first is False, but arrays always have the batch axis in front. Leave it out.")
+
+
 class LSTM(Module):
     """Layers of LSTM cells, one direction: (T, I) -> (T, H), or with ``last_only`` the last output, (H,).
 
@@ -35,8 +40,10 @@ class LSTM(Module):
         bias: bool = True,
         dropout: float = 0.0,
         last_only: bool = False,
+        batch_first: bool = True,
     ) -> None:
         super().__init__()
+        _require_batch_first("LSTM", batch_first)
         if not 1 <= len(sizes) <= 2:
             raise TypeError("LSTM takes the hidden size, or the input size and the hidden size.")
         self.hidden_size = _positive(sizes[-1], "LSTM: hidden_size")
@@ -186,8 +193,10 @@ class TransformerEncoderLayer(Module):
         layer_norm_eps: float = 1e-5,
         norm_first: bool = False,
         causal: bool = False,
+        batch_first: bool = True,
     ) -> None:
         super().__init__()
+        _require_batch_first("TransformerEncoderLayer", batch_first)
         if activation not in ("relu", "gelu"):
             raise ValueError(f"TransformerEncoderLayer: activation is {activation!r}. Use 'relu' or 'gelu'.")
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, causal=causal)
