@@ -35,17 +35,22 @@ int cgroup_cores() {
   return 1 << 20;
 }
 
-int detected_threads() {
-  if (const char* text = std::getenv("OPENBNNS_NUM_THREADS")) {
-    int n = std::atoi(text);
-    if (n > 0) return std::min(n, 256);
-  }
+// Cores that the machine, affinity and quota grant this process.
+int granted_cores() {
   int cores = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::min(cores, CPU_COUNT(&set));
 #endif
   return std::max(1, std::min(cores, cgroup_cores()));
+}
+
+int detected_threads() {
+  if (const char* text = std::getenv("OPENBNNS_NUM_THREADS")) {
+    int n = std::atoi(text);
+    if (n > 0) return std::min(n, 256);
+  }
+  return granted_cores();
 }
 
 constexpr int kSpins = 20000;  // about half a millisecond; longer gaps between calls put the workers to sleep
@@ -97,8 +102,13 @@ struct Pool {
   std::atomic<bool> stop{false};
   Task task = nullptr;
   void* context = nullptr;
-  int workers = 1;
+  int workers = 1;  // shares of the work; a seat may take several of them
+  int seats = 1;    // threads that take part, the caller included
   int caller_cpu = -1;
+
+  void take_shares(int seat) {
+    for (int w = seat; w < workers; w += seats) task(context, w, workers);
+  }
 
   void worker_loop(int worker) {
     uint64_t seen = 0;
@@ -114,7 +124,7 @@ struct Pool {
       seen = generation.load(std::memory_order_acquire);
       if (stop.load()) return;
       seat.keep_off(caller_cpu);
-      if (worker < workers) task(context, worker, workers);
+      if (worker < seats) take_shares(worker);
       unfinished.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -144,15 +154,18 @@ struct Pool {
     }
   }
 
+  // More threads than cores would only wait for each other, in this call and, once started, in all later ones.
   void run(int count, Task t, void* c) {
-    grow(count);
+    static const int cores = granted_cores();
+    seats = std::min(count, cores);
+    grow(seats);
     task = t;
     context = c;
     workers = count;
     caller_cpu = Seat::current();
     unfinished.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
     announce();
-    t(c, 0, count);
+    take_shares(0);
     for (int i = 0; unfinished.load(std::memory_order_acquire) != 0; i++)
       if (i < kSpins)
         pause();

@@ -175,8 +175,8 @@ def _read_csv(path: Path) -> tuple[Array, Array]:
         raise DataError(f"{path}: there are no samples of at least one value and a class number.")
     table = np.array(rows)
     labels = table[:, -1]
-    if not np.array_equal(labels, np.round(labels)):
-        where = int(np.argmax(labels != np.round(labels)))
+    if not np.array_equal(labels, np.round(labels)) or not np.isfinite(labels).all():
+        where = int(np.argmax((labels != np.round(labels)) | ~np.isfinite(labels)))
         raise DataError(f"{path}: the last column holds class numbers, but sample {where + 1} has {labels[where]}.")
     return check(table[:, :-1].astype(np.float32), labels.astype(np.int64), str(path))
 
