@@ -470,7 +470,8 @@ def _plain_selection(
             return None
     if engines._core.first_outside(addresses[2], count, whole.shape[axis]) >= 0:
         return None
-    return [math.prod(before), whole.shape[axis], math.prod(behind), count], *addresses
+    sizes = [math.prod(before), whole.shape[axis], math.prod(behind), count]
+    return sizes, addresses[0], addresses[1], addresses[2]
 
 
 def _copied(source: Any, target: Any) -> bool:
