@@ -19,6 +19,7 @@ $(VENV)/.created:
 
 # Builds the wheel and installs that, never the source tree.
 $(VENV)/.installed: $(VENV)/.created $(SOURCES)
+	@echo "Building OpenBNNS: kernels for three instruction sets, some minutes of processor time"
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist/wheel .
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/wheel/openbnns-*.whl
 	$(BIN)/python -m pip install --quiet "numpy>=1.24"

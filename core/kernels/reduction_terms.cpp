@@ -16,13 +16,6 @@ enum Combine { kAdd, kLargest, kSmallest, kMultiply };
 
 OPENBNNS_INLINE WideVec operator*(WideVec a, WideVec b) { return {a.low * b.low, a.high * b.high}; }
 
-OPENBNNS_INLINE Vec narrow(WideVec v) {
-  HalfVec half[2] = {__builtin_convertvector(v.low, HalfVec), __builtin_convertvector(v.high, HalfVec)};
-  Vec result;
-  std::memcpy(&result, half, sizeof(result));
-  return result;
-}
-
 OPENBNNS_INLINE Vec one_where(IntVec mask) { return select(mask, splat(1.0f), Vec{}); }
 
 template <Kind kKind>

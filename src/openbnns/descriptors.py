@@ -80,6 +80,18 @@ class Layout:
     def rank(self) -> int:
         return len(self.stepped)
 
+    def same_as(self, other: Layout) -> bool:
+        """Whether both are one layout under two names, as a Vector and 1DFirstMajor are."""
+        return self.code == other.code or _SYNONYMS.get(self.name, self.name) == _SYNONYMS.get(other.name, other.name)
+
+
+_SYNONYMS = {
+    "1DFirstMajor": "Vector",
+    "1DLastMajor": "Vector",
+    "2DLastMajor": "ColumnMajorMatrix",
+    "3DLastMajor": "ImageCHW",
+}
+
 
 def _layouts() -> dict[int, Layout]:
     layouts = {}

@@ -16,7 +16,18 @@ from .structs import BNNSFilterParameters, BNNSLayerParametersReduction
 def BNNSFilterCreateLayerReduction(
     layer_params: BNNSLayerParametersReduction | Any, filter_params: BNNSFilterParameters | None = None
 ) -> BNNSFilter | None:
-    """Build a reduction filter: axes whose output size is 1 are reduced."""
+    """Build a reduction filter: axes whose output size is 1 are reduced.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersReduction(
+    ...     i_desc=Shape([2, 3]).descriptor(), o_desc=Shape([2, 1]).descriptor(), reduce_func=BNNSReduceFunctionSum
+    ... )
+    >>> f, y = BNNSFilterCreateLayerReduction(p), np.zeros(2, np.float32)
+    >>> BNNSFilterApply(f, np.float32([[1, 2, 3], [4, 5, 6]]), y), y.tolist()
+    (0, [6.0, 15.0])
+    """
     return create(
         Reduction, "BNNSFilterCreateLayerReduction", layer_params, BNNSLayerParametersReduction, filter_params
     )
@@ -25,7 +36,19 @@ def BNNSFilterCreateLayerReduction(
 def BNNSDirectApplyReduction(
     layer_params: BNNSLayerParametersReduction | Any, filter_params: BNNSFilterParameters | None = None
 ) -> int:
-    """Reduce one tensor in one call; data pointers come from the descriptors."""
+    """Reduce one tensor in one call; data pointers come from the descriptors.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, y = np.float32([3, 9, 5]), np.zeros(1, np.int32)
+    >>> p = BNNSLayerParametersReduction(
+    ...     i_desc=Shape.vector(3).descriptor(data=x), o_desc=Shape.vector(1).descriptor(BNNSDataTypeInt32, y),
+    ...     reduce_func=BNNSReduceFunctionArgMax,
+    ... )
+    >>> BNNSDirectApplyReduction(p), y.tolist()
+    (0, [1])
+    """
     who = "BNNSDirectApplyReduction"
     if layer_params is None:
         return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersReduction."))

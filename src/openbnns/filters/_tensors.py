@@ -176,7 +176,7 @@ class Operand:
         )
 
     def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
-        if view.layout.code == self.view.layout.code and view.size == self.view.size:
+        if view.layout.same_as(self.view.layout) and view.size == self.view.size:
             return self.order
         if self.flat and view.count == self.view.count:
             return view.memory_axes
@@ -327,7 +327,7 @@ class Parameter:
     def bind_delta(self, who: str, descriptor: Any, elements: tuple[ElementType, ...] = (FLOAT32,)) -> Bound:
         """Check the descriptor of this parameter's gradient."""
         view = resolve_delta(descriptor, who, self.view, output=True, elements=elements)
-        if view.layout.code != self.view.layout.code or view.size != self.view.size:
+        if not view.layout.same_as(self.view.layout) or view.size != self.view.size:
             raise Problem(
                 f"{who} is {view.layout.name} size {view.size}, but the parameter was created as "
                 f"{self.view.layout.name} size {self.view.size}. Its gradient has the same layout and size."

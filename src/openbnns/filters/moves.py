@@ -216,7 +216,7 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
     threads = threads_of(caller, filter_params)
     lower, upper = (integer(n, caller(m)) for n, m in ((num_lower, "num_lower"), (num_upper, "num_upper")))
     x, y = tensor(caller, "input", input), tensor(caller, "output", output, output=True)
-    if x.view.layout.code != y.view.layout.code or x.view.size != y.view.size or len(x.shape) < 2:
+    if not x.view.layout.same_as(y.view.layout) or x.view.size != y.view.size or len(x.shape) < 2:
         raise Problem(
             f"{caller('output')} is {describe(y.view)} and input is {describe(x.view)}. Give both the same layout and "
             "size, of two axes or more."

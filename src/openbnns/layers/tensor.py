@@ -15,12 +15,13 @@ import numpy as np
 from .. import engines
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import LAYOUTS, View, resolve
-from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
+from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, Problem, as_exception
 from ..filters import moves, selection
 from ..filters._direct import logical_shape
 from ..filters._tensors import Caller
 from ._base import reworded
-from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, skip
+from ._misuse import STUMBLES, misuse
+from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, require, skip
 from .types import DataType, ReductionFunction, RelationalOperator, ShuffleType
 
 # How the C functions name their arguments, and how these name theirs.
@@ -34,7 +35,14 @@ _WORDS = {"NULL": "None", "src": "input", "in0": "a"}
 
 
 class TopK(NamedTuple):
-    """The largest values and where they are; ``indices`` is ``None`` when they were skipped."""
+    """The largest values and where they are; ``indices`` is ``None`` when they were skipped.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> best = apply_top_k(2, np.float32([3, 9, 5]), axis=0)
+    >>> best.values.tolist(), best.indices.tolist()
+    ([9.0, 5.0], [1, 2])
+    """
 
     values: Any
     indices: Any
@@ -46,6 +54,7 @@ def copy(
     """y = x for tensors of one logical shape: layouts, strides and element types may differ. They may not overlap.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> copy(np.array([[1, 2]], np.float32), np.zeros((1, 2), np.int8))
     array([[1, 2]], dtype=int8)
     """
@@ -68,6 +77,7 @@ def transpose(
     """y = x with two axes swapped; the gradient of y, transposed the same way, is that of x.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> transpose(np.arange(6, dtype=np.float32).reshape(2, 3), first_transpose_axis=0, second_transpose_axis=-1)
     array([[0., 3.],
            [1., 4.],
@@ -100,6 +110,7 @@ def copy_band_part(
     """y[..., i, j] = x[..., i, j] if i - j <= lower and j - i <= upper, else 0; ``None`` keeps the whole triangle.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> copy_band_part(np.ones((3, 3), np.float32), lower_band_count=0, upper_band_count=1)
     array([[1., 1., 0.],
            [0., 1., 1.],
@@ -124,6 +135,7 @@ def compare(
     Logical operators take every number but 0 for true. A comparison with NaN is false, but for NOT_EQUAL.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> a, b = np.array([1, 5, 3], np.float32), np.array([2, 5, 1], np.float32)
     >>> compare(a, b, using=RelationalOperator.GREATER_EQUAL)
     array([False,  True,  True])
@@ -132,12 +144,7 @@ def compare(
         return output
 
     def work(caller: Caller) -> TensorLike:
-        if not isinstance(using, RelationalOperator):
-            raise Problem(
-                f"{caller('using')} must be a RelationalOperator such as RelationalOperator.LESS, not "
-                f"{type(using).__name__}.",
-                kind=TypeError,
-            )
+        require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
         left = _described(caller("a"), a)
         like = int(left.layout) if isinstance(a, BNNSNDArrayDescriptor) else None
         right = None if b is None else _described(caller("b"), b, like)
@@ -157,6 +164,7 @@ def tile(
     Sizes of ``output`` are multiples of those of ``input``; left out, ``repeats`` tells how many copies each axis gets.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> tile(np.array([[1, 2]], np.float32), repeats=(2, 2))
     array([[1., 2., 1., 2.],
            [1., 2., 1., 2.]], dtype=float32)
@@ -185,6 +193,7 @@ def tile_backward(
     """The gradient of tiling: dx = the sum of dy over all copies. ``input_shape`` is needed when dx is left out.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> tile_backward(np.array([[1, 2, 3], [10, 20, 30]], np.float32), input_shape=(1, 3))
     array([[11., 22., 33.]], dtype=float32)
     """
@@ -216,16 +225,14 @@ def shuffle(
     is left out.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> shuffle(ShuffleType.PIXEL_SHUFFLE_NCHW, np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1), block_size=2)
     array([[[[0., 1.],
              [2., 3.]]]], dtype=float32)
     """
 
     def work(caller: Caller) -> TensorLike:
-        if not isinstance(type, ShuffleType):
-            raise Problem(
-                f"{caller('type')} must be a ShuffleType such as ShuffleType.PIXEL_SHUFFLE_NCHW.", kind=TypeError
-            )
+        require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")
         x = _described(caller("input"), input)
         size = _sizes(x) if output is not None else _shuffled_sizes(caller, type, _sizes(x), block_size)
         y, result = _output(caller("output"), output, x, size)
@@ -247,6 +254,7 @@ def gather(
     An index outside the axis is an error, negative ones too.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> gather(np.array([[1, 2, 3], [4, 5, 6]], np.float32), np.array([2, 0]), axis=-1)
     array([[3., 1.],
            [6., 4.]], dtype=float32)
@@ -286,6 +294,7 @@ def scatter(
     Where several entries meet, sums add all of them, and the last one stays otherwise.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> x, places = np.array([1, 2, 3], np.float32), np.array([0, 0, 2])
     >>> scatter(x, places, np.zeros(4, np.float32), reduction_function=ReductionFunction.sum())
     array([3., 0., 3., 0.], dtype=float32)
@@ -320,6 +329,7 @@ def gather_nd(
     ``indices`` (..., L) with 1 <= L <= rank of x; y has shape indices.shape[:-1] + x.shape[L:].
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> x = np.arange(9, dtype=np.float32).reshape(3, 3)
     >>> gather_nd(x, np.array([[0, 0], [1, 2]]))
     array([0., 5.], dtype=float32)
@@ -345,6 +355,7 @@ def scatter_nd(
     ``indices`` (..., L), x of shape indices.shape[:-1] + y.shape[L:]; the rules of :func:`scatter` hold.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> scatter_nd(np.array([7, 8], np.float32), np.array([[0, 1], [1, 0]]), np.zeros((2, 2), np.float32))
     array([[0., 7.],
            [8., 0.]], dtype=float32)
@@ -371,6 +382,7 @@ def apply_top_k(
     packed samples of descriptors.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_top_k(2, np.array([[3, 9, 1], [5, 5, 7]], np.float32))
     TopK(values=array([[9., 3.],
            [7., 5.]], dtype=float32), indices=array([[1, 0],
@@ -404,6 +416,7 @@ def apply_in_top_k(
     ``test_indices`` and the result have the shape of the input without the axis, (1,) if nothing is left.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_in_top_k(1, np.array([[3, 9, 1], [5, 5, 7]], np.float32), np.array([1, 0]))
     array([ True, False])
     """
@@ -522,6 +535,10 @@ def _attempt(name: str, work: Callable[[Caller], Any], names: dict[str, str] = _
     except Problem as problem:
         family = InvalidDescriptorError if isinstance(problem, DataProblem) else LayerApplyError
         raise as_exception(reworded(problem, _WORDS), family) from None
+    except BNNSError:
+        raise
+    except STUMBLES as error:
+        raise as_exception(misuse(error), LayerApplyError) from error
 
 
 def _view(descriptor: BNNSNDArrayDescriptor) -> View:
