@@ -58,6 +58,8 @@ def copy(
     >>> copy(np.array([[1, 2]], np.float32), np.zeros((1, 2), np.int8))
     array([[1, 2]], dtype=int8)
     """
+    if filter_parameters is None and _copied(input, to):
+        return to
 
     def work(caller: Caller) -> TensorLike:
         x = _described(caller("src"), input)
@@ -81,6 +83,11 @@ def transpose(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
+    if filter_parameters is None and type(input) is np.ndarray:
+        axes, rank = (first_transpose_axis, second_transpose_axis), input.ndim
+        within = all(type(a) is int and -rank <= a < rank for a in axes)
+        if within and _copied(input.swapaxes(*axes), output):
+            return output
 
     def work(caller: Caller) -> TensorLike:
         x = _described(caller("src"), input)
@@ -133,6 +140,8 @@ def compare(
     >>> compare(a, b, using=RelationalOperator.GREATER_EQUAL)
     array([False,  True,  True])
     """
+    if _compared(a, b, using, output):
+        return output
 
     def work(caller: Caller) -> TensorLike:
         require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
@@ -253,11 +262,10 @@ def gather(
 
     if filter_parameters is None:
         target = _gathered_like(input, indices, axis) if output is None else output
-        sizes = _plain_sizes(input, target, target, indices, axis)
-        if sizes is not None:
-            engines._core.gather(
-                input.itemsize, sizes, False, indices.ctypes.data, input.ctypes.data, target.ctypes.data, 0
-            )
+        plain = _plain_selection(input, target, target, indices, axis)
+        if plain is not None:
+            sizes, whole, part, numbers = plain
+            engines._core.gather(input.itemsize, sizes, False, numbers, whole, part, 0)
             return target
 
     def work(caller: Caller) -> TensorLike:
@@ -294,13 +302,12 @@ def scatter(
 
     if filter_parameters is None and isinstance(reduction_function, ReductionFunction | None):
         adds = reduction_function is not None and reduction_function.bnns_reduce_function.name.endswith("Sum")
-        sizes = None
+        plain = None
         if reduction_function is None or (adds and getattr(output, "dtype", None) == np.float32):
-            sizes = _plain_sizes(output, input, output, indices, axis)
-        if sizes is not None:
-            engines._core.scatter(
-                int(adds), output.itemsize, sizes, False, indices.ctypes.data, output.ctypes.data, input.ctypes.data, 0
-            )
+            plain = _plain_selection(output, input, output, indices, axis)
+        if plain is not None:
+            sizes, whole, part, numbers = plain
+            engines._core.scatter(int(adds), output.itemsize, sizes, False, numbers, whole, part, 0)
             return output
 
     def work(caller: Caller) -> TensorLike:
@@ -447,13 +454,20 @@ def _gathered_like(input: Any, indices: Any, axis: Any) -> Any:
     return np.empty(shape, input.dtype)
 
 
-def _plain_sizes(whole: Any, part: Any, result: Any, indices: Any, axis: Any) -> list[int] | None:
-    """[outer, length, inner, count] of a selection along an axis, once everything about it has been found right."""
+def _plain_selection(
+    whole: Any, part: Any, result: Any, indices: Any, axis: Any
+) -> tuple[list[int], int, int, int] | None:
+    """A selection along an axis, once everything about it has been found right.
+
+    ([outer, length, inner, count], addresses of whole, part and indices), or ``None``.
+    """
     if not engines.is_native() or type(axis) is not int:
         return None
-    arrays = (whole, part, indices)
-    if any(type(a) is not np.ndarray or not (a.flags.c_contiguous and a.flags.aligned) for a in arrays):
-        return None
+    addresses = []
+    for array in (whole, part, indices):
+        if type(array) is not np.ndarray or not (array.flags.c_contiguous and array.flags.aligned):
+            return None
+        addresses.append(int(array.ctypes.data))
     rank = whole.ndim
     fits = whole.dtype in _PLAIN and part.dtype == whole.dtype and indices.dtype == np.int64 and indices.ndim == 1
     if not fits or not 1 <= rank <= 8 or part.ndim != rank or not -rank <= axis < rank or not result.flags.writeable:
@@ -462,19 +476,53 @@ def _plain_sizes(whole: Any, part: Any, result: Any, indices: Any, axis: Any) ->
     before, behind, count = whole.shape[:axis], whole.shape[axis + 1 :], len(indices)
     if part.shape != (*before, count, *behind) or whole.size == 0 or part.size == 0:
         return None
-    begin, end = _stretch(result)
-    others = [_stretch(a) for a in arrays if a is not result]
-    if any(first < end and begin < last for first, last in others):
+    ends = [start + array.nbytes for start, array in zip(addresses, (whole, part, indices), strict=True)]
+    written = 0 if result is whole else 1
+    for other in (1 - written, 2):
+        if addresses[other] < ends[written] and addresses[written] < ends[other]:
+            return None
+    if engines._core.first_outside(addresses[2], count, whole.shape[axis]) >= 0:
         return None
-    if engines._core.first_outside(indices.ctypes.data, count, whole.shape[axis]) >= 0:
-        return None
-    return [math.prod(before), whole.shape[axis], math.prod(behind), count]
+    sizes = [math.prod(before), whole.shape[axis], math.prod(behind), count]
+    return sizes, addresses[0], addresses[1], addresses[2]
 
 
-def _stretch(array: Any) -> tuple[int, int]:
-    """First and last address of a contiguous array."""
-    start = int(array.ctypes.data)
-    return start, start + array.nbytes
+def _copied(source: Any, target: Any) -> bool:
+    """Copies a plain array into another one; False if they are not that, and nothing has been done."""
+    if type(source) is not np.ndarray or type(target) is not np.ndarray or not engines.is_native():
+        return False
+    fits = target.shape == source.shape and target.dtype == source.dtype and target.dtype in _PLAIN
+    if not fits or not 1 <= target.ndim <= 8 or target.size == 0:
+        return False
+    flags = target.flags
+    if not (flags.c_contiguous and flags.aligned and flags.writeable and source.flags.aligned):
+        return False
+    if np.may_share_memory(source, target):
+        return False
+    engines._core.strided_copy(
+        target.ctypes.data, source.ctypes.data, target.itemsize, target.shape, target.strides, source.strides, 0
+    )
+    return True
+
+
+def _compared(a: Any, b: Any, using: Any, y: Any) -> bool:
+    """Compares two plain float32 arrays; False if they are not that, and nothing has been done."""
+    if not isinstance(using, RelationalOperator) or using is RelationalOperator.NOT:
+        return False
+    if not engines.is_native() or any(type(t) is not np.ndarray or not t.flags.c_contiguous for t in (a, b, y)):
+        return False
+    fits = a.dtype == b.dtype == np.float32 and y.dtype == np.bool_ and a.shape == b.shape == y.shape
+    if (
+        not fits
+        or not 1 <= a.ndim <= 8
+        or a.size == 0
+        or not (a.flags.aligned and b.flags.aligned and y.flags.writeable)
+    ):
+        return False
+    if np.may_share_memory(a, y) or np.may_share_memory(b, y):
+        return False
+    moves.run_comparison(int(using.value), a, b, y)
+    return True
 
 
 # ---------------------------------------------------------------------------------------------------------------------
