@@ -8,7 +8,7 @@ SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -nam
            CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install train test test-peers test-core scoreboard bench check format sanitize fuzz clean
+.PHONY: install train test test-peers test-core scoreboard bench footprint check format sanitize fuzz clean
 
 install: $(VENV)/.installed
 
@@ -19,6 +19,7 @@ $(VENV)/.created:
 
 # Builds the wheel and installs that, never the source tree.
 $(VENV)/.installed: $(VENV)/.created $(SOURCES)
+	@echo "Building OpenBNNS: kernels for three instruction sets, some minutes of processor time"
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist/wheel .
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/wheel/openbnns-*.whl
 	$(BIN)/python -m pip install --quiet "numpy>=1.24"
@@ -67,6 +68,10 @@ scoreboard: install $(VENV)/.test-tools
 bench: install $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py
 
+# Size of the installed package by kind of file, and time that importing it takes beyond NumPy.
+footprint: install
+	$(BIN)/python benchmarks/run.py --only overhead/i
+
 check: install $(VENV)/.test-tools $(VENV)/.check-tools
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
@@ -79,18 +84,23 @@ format: $(VENV)/.check-tools
 	$(BIN)/ruff format src tests benchmarks examples tools
 	$(BIN)/clang-format -i $$(find core -name '*.cpp' -o -name '*.h')
 
-# The whole suite on a build with AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own.
+# AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own: random calls of every family, and the tests
+# that hand odd memory to every kernel. The whole suite would take hours.
 sanitize:
 	$(MAKE) VENV=.venv-sanitize WORKERS=$(WORKERS) sanitize-run
+
+SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+SANITIZED_TESTS := $(addprefix tests/test_,buffers.py contract.py errors.py misuse.py threads.py attention.py fused.py \
+  lstm.py loss.py normalization.py pooling.py)
 
 .PHONY: sanitize-run
 sanitize-run: $(VENV)/.created $(VENV)/.test-tools
 	$(BIN)/python -m pip install --quiet "numpy>=1.24" scikit-build-core nanobind
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
 	  --config-settings=cmake.define.OPENBNNS_SANITIZE=ON --config-settings=build-dir=build/sanitize .
-	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	  $(BIN)/python -m pytest -q -p no:cacheprovider -m "not peers" tests
+	$(SANITIZED) $(BIN)/python tests/fuzz.py --seconds 300
+	$(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_TESTS)
 
 fuzz: install $(VENV)/.test-tools
 	$(BIN)/python tests/fuzz.py

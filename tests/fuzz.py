@@ -1005,6 +1005,9 @@ def _attempt(call: Callable[[], Any]) -> Any:
 # ---------------------------------------------------------------------------------------------------------------------
 # The loop
 
+sys.modules.setdefault("fuzz", sys.modules[__name__])  # run as a program, this module is __main__
+import fuzz_training  # noqa: E402 (it needs what is defined above)
+
 FAMILIES = {
     "fully_connected": fully_connected,
     "convolution": convolution,
@@ -1012,6 +1015,7 @@ FAMILIES = {
     "activation": activation,
     "arithmetic": arithmetic,
     "pooling": pooling,
+    **fuzz_training.FAMILIES,
     "hostile": hostile,
     "mutated": mutated,
 }

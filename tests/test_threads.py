@@ -16,7 +16,7 @@ import openbnns
 from cases import activation, arithmetic, convolution, fully_connected, transposed_convolution
 from cases._base import Act, Case, native, parameters
 from helpers import vector
-from openbnns import engines
+from openbnns import capi, engines
 
 LARGE = [
     fully_connected.case("threads", 256, 192, 64, activation=Act("Tanh")),
@@ -180,3 +180,18 @@ def test_memory_does_not_grow() -> None:
     grown = resident_bytes() - before
     assert grown < 4 << 20, f"{grown / 1024:.0f} KiB more after 1000 calls"
     engines._core.release_scratch()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads as Linux lists them")
+def test_more_threads_than_cores_are_shares_of_work_only() -> None:
+    """A filter that asks for 64 threads starts no more than there are cores, and later calls do not wait for them."""
+    case = LARGE[1]
+    expected, before = native(case), len(list(Path("/proc/self/task").iterdir()))
+    layer = openbnns.ConvolutionLayer(
+        input=np.ones((4, 32, 20, 20), np.float32),
+        weights=np.ones((32, 32, 3, 3), np.float32),
+        filter_parameters=capi.BNNSFilterParameters(n_threads=64),
+    )
+    layer.apply(np.ones((4, 32, 20, 20), np.float32))
+    assert len(list(Path("/proc/self/task").iterdir())) <= before + (os.cpu_count() or 1)
+    assert np.array_equal(native(case).y, expected.y)

@@ -64,11 +64,11 @@ class FusedActivation {
 
   // y = f(z); z == y allowed
   void forward(const float* z, float* y, int64_t count, bool stream) const {
-    (stream ? loops_->forward_stream : loops_->forward)(parameters_, z, y, count);
+    loops_->forward(parameters_, z, y, count, stream);
   }
   // dz = dy * f', source being y or z; dz == source allowed
   void backward(const float* source, const float* dy, float* dz, int64_t count) const {
-    (from_input_ ? loops_->from_input.set : loops_->from_output.set)(parameters_, source, dy, dz, count);
+    (from_input_ ? loops_->from_input : loops_->from_output)(parameters_, source, dy, dz, count, Write::kSet);
   }
 
  private:

@@ -1,9 +1,7 @@
 // Items that read and write memory in their order: each worker has a block of them, which it finds in its own cache
 // when a later call goes over the same memory.
 #pragma once
-#include <atomic>
-
-#include "runtime/thread_pool.h"
+#include "runtime/dynamic_items.h"
 
 namespace openbnns {
 
@@ -11,25 +9,7 @@ namespace openbnns {
 // depend on who does what.
 template <class Body>
 void near_items(int workers, int64_t items, Body&& body) {
-  constexpr int kMostWorkers = 256;
-  struct alignas(64) Next {
-    std::atomic<int64_t> item;
-  };
-  if (workers > items) workers = static_cast<int>(items);
-  if (workers > kMostWorkers) workers = kMostWorkers;
-  if (workers <= 1) {
-    for (int64_t i = 0; i < items; i++) body(i);
-    return;
-  }
-  Next next[kMostWorkers];
-  for (int w = 0; w < workers; w++) next[w].item.store(items * w / workers, std::memory_order_relaxed);
-  parallel(workers, [&](int worker, int count) {
-    for (int k = 0; k < count; k++) {
-      const int block = (worker + k) % count;
-      const int64_t end = items * (block + 1) / count;
-      for (int64_t i; (i = next[block].item.fetch_add(1, std::memory_order_relaxed)) < end;) body(i);
-    }
-  });
+  dynamic_items(workers, items, body);
 }
 
 }  // namespace openbnns

@@ -35,17 +35,24 @@ int cgroup_cores() {
   return 1 << 20;
 }
 
-int detected_threads() {
-  if (const char* text = std::getenv("OPENBNNS_NUM_THREADS")) {
-    int n = std::atoi(text);
-    if (n > 0) return std::min(n, 256);
-  }
+constexpr int kMostWorkers = 256;
+
+// Cores that the machine, affinity and quota grant this process.
+int granted_cores() {
   int cores = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::min(cores, CPU_COUNT(&set));
 #endif
   return std::max(1, std::min(cores, cgroup_cores()));
+}
+
+int detected_threads() {
+  if (const char* text = std::getenv("OPENBNNS_NUM_THREADS")) {
+    int n = std::atoi(text);
+    if (n > 0) return std::min(n, kMostWorkers);
+  }
+  return granted_cores();
 }
 
 constexpr int kSpins = 20000;  // about half a millisecond; longer gaps between calls put the workers to sleep
@@ -97,8 +104,13 @@ struct Pool {
   std::atomic<bool> stop{false};
   Task task = nullptr;
   void* context = nullptr;
-  int workers = 1;
+  int workers = 1;  // shares of the work; a seat may take several of them
+  int seats = 1;    // threads that take part, the caller included
   int caller_cpu = -1;
+
+  void take_shares(int seat) {
+    for (int w = seat; w < workers; w += seats) task(context, w, workers);
+  }
 
   void worker_loop(int worker) {
     uint64_t seen = 0;
@@ -114,7 +126,7 @@ struct Pool {
       seen = generation.load(std::memory_order_acquire);
       if (stop.load()) return;
       seat.keep_off(caller_cpu);
-      if (worker < workers) task(context, worker, workers);
+      if (worker < seats) take_shares(worker);
       unfinished.fetch_sub(1, std::memory_order_release);
     }
   }
@@ -144,15 +156,18 @@ struct Pool {
     }
   }
 
+  // More threads than cores would only wait for each other, in this call and, once started, in all later ones.
   void run(int count, Task t, void* c) {
-    grow(count);
+    static const int cores = granted_cores();
+    seats = std::min(count, cores);
+    grow(seats);
     task = t;
     context = c;
     workers = count;
     caller_cpu = Seat::current();
     unfinished.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
     announce();
-    t(c, 0, count);
+    take_shares(0);
     for (int i = 0; unfinished.load(std::memory_order_acquire) != 0; i++)
       if (i < kSpins)
         pause();
@@ -186,13 +201,37 @@ int max_threads() {
   return n;
 }
 
-void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, 256) : detected_threads(); }
+void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, kMostWorkers) : detected_threads(); }
 
 void run_workers(int workers, Task task, void* context) {
+  if (workers <= 1) return task(context, 0, 1);
   Pool& p = the_pool();
   std::unique_lock<std::mutex> owner(p.busy, std::try_to_lock);
-  if (workers > 1 && owner.owns_lock()) return p.run(workers, task, context);
+  if (owner.owns_lock()) return p.run(workers, task, context);
   for (int w = 0; w < workers; w++) task(context, w, workers);
+}
+
+void run_items(int workers, int64_t items, ItemTask task, void* context) {
+  workers = static_cast<int>(std::min<int64_t>(std::min(workers, kMostWorkers), items));
+  if (workers <= 1) {
+    for (int64_t i = 0; i < items; i++) task(context, i);
+    return;
+  }
+  struct alignas(64) Range {  // a cache line each
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  Range ranges[kMostWorkers];
+  for (int w = 0; w < workers; w++) {
+    ranges[w].next.store(items * w / workers, std::memory_order_relaxed);
+    ranges[w].end = items * (w + 1) / workers;
+  }
+  parallel(workers, [&](int worker, int) {
+    for (int turn = 0; turn < workers; turn++) {
+      Range& range = ranges[(worker + turn) % workers];
+      for (int64_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) task(context, i);
+    }
+  });
 }
 
 }  // namespace openbnns

@@ -27,14 +27,20 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not at least 1")
     return value
 
 
 def _rate(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return value
@@ -125,7 +131,9 @@ def _train(options: argparse.Namespace) -> int:
 
     data = datasets.load(options.data, seed=options.seed)
     if not data.classes:
-        raise ValueError(f"{options.data}: targets are {data.train_y.dtype}, but this command trains on class numbers.")
+        raise ValueError(
+            f"{options.data}: targets are {data.train_y.dtype}, but this command trains on class numbers: 0, 1, 2 and so on."
+        )
     network = _network(options.model, data.classes)
     trainer = nn.Trainer(
         network, "cross_entropy", _optimizer(options), schedule=options.schedule, batch_size=options.batch_size,

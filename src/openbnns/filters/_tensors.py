@@ -176,7 +176,7 @@ class Operand:
         )
 
     def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
-        if view.layout.code == self.view.layout.code and view.size == self.view.size:
+        if view.layout.same_as(self.view.layout) and view.size == self.view.size:
             return self.order
         if self.flat and view.count == self.view.count:
             return view.memory_axes
@@ -229,10 +229,13 @@ def bind(
     if data is None:
         raise Problem(f"{who} is NULL, but this call needs it. Pass the memory of {describe(view)}.")
     buffer = buffers.resolve(data, view.element, who)
-    stride = check_count(stride, _stride_name(who)) or view.extent
+    if type(stride) is not int or not 0 <= stride <= descriptors.MAX_ELEMENTS:  # checked, and worded, at length
+        stride = check_count(stride, _stride_name(who))
+    stride = stride or view.extent
     bound = Bound(view, buffer, batch, stride, order, shape, accumulate=output and flags == 1)
-    detail = f"{batch} samples of {describe(view)}, {stride} elements apart" if batch != 1 else describe(view)
-    buffers.require_bytes(buffer, bound.nbytes, who, detail)
+    if buffer.nbytes is not None and buffer.nbytes < bound.nbytes:
+        detail = f"{batch} samples of {describe(view)}, {stride} elements apart" if batch != 1 else describe(view)
+        buffers.require_bytes(buffer, bound.nbytes, who, detail)
     if output:
         buffers.require_writable(buffer, who)
         if batch > 1 and stride < view.span:
@@ -324,7 +327,7 @@ class Parameter:
     def bind_delta(self, who: str, descriptor: Any, elements: tuple[ElementType, ...] = (FLOAT32,)) -> Bound:
         """Check the descriptor of this parameter's gradient."""
         view = resolve_delta(descriptor, who, self.view, output=True, elements=elements)
-        if view.layout.code != self.view.layout.code or view.size != self.view.size:
+        if not view.layout.same_as(self.view.layout) or view.size != self.view.size:
             raise Problem(
                 f"{who} is {view.layout.name} size {view.size}, but the parameter was created as "
                 f"{self.view.layout.name} size {self.view.size}. Its gradient has the same layout and size."

@@ -99,7 +99,7 @@ class ActivationFilter(UnaryFilter):
         return tuple(sorted(([0] if flags >> rank & 1 else []) + chosen))
 
     def _set_operands(self, x: View, y: View, who: str) -> None:
-        same_shape = x.layout.code == y.layout.code and x.size == y.size
+        same_shape = x.layout.same_as(y.layout) and x.size == y.size
         if not same_shape and not (self.activation.function not in AXIS_WISE and x.count == y.count):
             need = (
                 "the same layout and size" if self.activation.function in AXIS_WISE else "the same number of elements"

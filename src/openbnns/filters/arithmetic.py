@@ -30,6 +30,7 @@ from ..engines.native import arithmetic as native
 from ..engines.native._activation import gradient_from_input
 from ..engines.reference import activation as reference_activation
 from ..engines.reference import arithmetic as reference
+from ..engines.reference.activation import AXIS_WISE
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..errors import Problem
 from ._activation_rules import check_trainable, needs_input, output_determines_slope, resolve_fused
@@ -88,14 +89,14 @@ class Arithmetic(Filter):
         self.roles = [self._check_role(getattr(block, f"{n}_type"), f"{who}: {n}_type") for n in names]
         self.out_role = self._check_role(block.out_type, f"{who}: out_type")
         fields = [block.in_] if self.count == 1 else [getattr(block, n) for n in names]
+        self.fused_function = int(p.activation.function)
+        self.activation = resolve_fused(p.activation, who)
         self.operands = [self._operand(d, f"{who}: {n}") for d, n in zip(fields, names, strict=True)]
         self.output = self._operand(block.out, f"{who}: out")
         self.defaults = [
             None if r == BNNSDescriptorType.BNNSSample else d.data for d, r in zip(fields, self.roles, strict=True)
         ]
         self._check_shapes(names, who)
-        self.fused_function = int(p.activation.function)
-        self.activation = resolve_fused(p.activation, who)
         self.splits_ties = compat.switches.minmax_tie_split and self.function in (Function.MINIMUM, Function.MAXIMUM)
         self.plan: _core.Plan | None = None
         self.no_operands, self.no_strides = [None] * self.count, [0] * self.count  # what a NULL `in` stands for
@@ -133,14 +134,16 @@ class Arithmetic(Filter):
         return int(role)
 
     def _operand(self, descriptor: BNNSNDArrayDescriptor, who: str) -> Operand:
+        """In memory order; an axis-wise activation runs along the axis of size[0], which then comes last."""
         view = descriptors.resolve(descriptor, who)
-        return Operand(view, view.memory_axes)
+        axis_wise = self.activation.function in AXIS_WISE
+        return Operand(view, tuple(reversed(range(view.layout.rank))) if axis_wise else view.memory_axes)
 
     def _check_shapes(self, names: list[str], who: str) -> None:
         y = self.output.view
         for operand, name in zip(self.operands, names, strict=True):
             x = operand.view
-            if x.layout.code != y.layout.code:
+            if not x.layout.same_as(y.layout):
                 raise Problem(
                     f"{who}: {name}.layout is {x.layout.name} and out.layout is {y.layout.name}. All operands share one "
                     f"layout: use {y.layout.name}."

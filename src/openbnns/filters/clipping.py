@@ -6,6 +6,7 @@ These are direct calls: descriptors bring their data, nothing is kept. Everythin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -142,9 +143,10 @@ def compute_norm_backward(
 
 def number(value: Any, who: str) -> float:
     """A ``float`` argument."""
-    if isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
-        raise TypeError(f"{who} must be a number, not {type(value).__name__}.")
-    return float(value)
+    if not isinstance(value, (str, bytes)):
+        with suppress(TypeError, ValueError, OverflowError):
+            return float(value)
+    raise TypeError(f"{who} must be a number, not {type(value).__name__}.")
 
 
 def integer(value: Any, who: str) -> int:
@@ -202,7 +204,7 @@ def _pair(caller: Caller, dest: Any, src: Any, dest_name: str = "dest", src_name
 def _entries(caller: Caller, name: str, tensors: Any, count: int) -> Sequence[Any]:
     if tensors is None:
         raise Problem(f"{caller(name)} is NULL. Pass a list of {count} descriptors.")
-    if isinstance(tensors, (str, bytes, BNNSNDArrayDescriptor)) or not hasattr(tensors, "__getitem__"):
+    if isinstance(tensors, (str, bytes, BNNSNDArrayDescriptor)) or not hasattr(tensors, "__len__"):
         raise TypeError(f"{caller(name)} must be a list of BNNSNDArrayDescriptor, not {type(tensors).__name__}.")
     if len(tensors) < count:
         raise Problem(f"{caller(name)} has {len(tensors)} entries, but count is {count}.")

@@ -46,7 +46,7 @@ class Dropout(UnaryFilter):
     ) -> None:
         super().__init__(filter_params, who)
         x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        if x.layout.code != y.layout.code or x.size != y.size:
+        if not x.layout.same_as(y.layout) or x.size != y.size:
             raise Problem(
                 f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. Dropout keeps the shape: make them equal."
             )
@@ -61,6 +61,15 @@ class Dropout(UnaryFilter):
         # Forward calls so far, and the batch of the latest one; native calls count here too.
         self.state = np.zeros(2, np.uint64)
         self.prepare()
+
+    @property
+    def draws(self) -> int:
+        """Forward calls so far. The next mask follows from the seed and this number, so setting it repeats a mask."""
+        return int(self.state[0])
+
+    @draws.setter
+    def draws(self, number: int) -> None:
+        self.state[0] = number
 
     # Native set-up.
 

@@ -449,7 +449,7 @@ def variant() -> int:
 
 def run_fast(p: Any, delta: Any, filter_params: BNNSFilterParameters | None, cache: Any, capacity: Any) -> bool:
     """Run a call whose description has been seen before; ``False`` if it has to be checked first."""
-    if engines._core is None or not isinstance(p, BNNSLayerParametersLSTM):
+    if engines._core is None or not isinstance(p, BNNSLayerParametersLSTM) or capacity is None:
         return False
     threads, draw = 0, 0
     if filter_params is not None:

@@ -216,7 +216,7 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
     threads = threads_of(caller, filter_params)
     lower, upper = (integer(n, caller(m)) for n, m in ((num_lower, "num_lower"), (num_upper, "num_upper")))
     x, y = tensor(caller, "input", input), tensor(caller, "output", output, output=True)
-    if x.view.layout.code != y.view.layout.code or x.view.size != y.view.size or len(x.shape) < 2:
+    if not x.view.layout.same_as(y.view.layout) or x.view.size != y.view.size or len(x.shape) < 2:
         raise Problem(
             f"{caller('output')} is {describe(y.view)} and input is {describe(x.view)}. Give both the same layout and "
             "size, of two axes or more."
@@ -292,13 +292,18 @@ def compare(caller: Caller, in0: Any, in1: Any, op: Any, out: Any) -> None:
         if not engines.is_native():
             target[...] = reference.compare(operator, left, right)
             return
-        operation, exchanged, inverted = _COMPARISONS[operator]
-        p, q = (right, left) if exchanged else (left, right)
-        engines._core.compare(
-            _TYPES[p.dtype.name], operation, inverted, p.ctypes.data, q.ctypes.data, target.ctypes.data, p.size, 0
-        )
+        run_comparison(operator, left, right, target)
 
     store(ordered(y, a.order), work, (a, b), packed=True)
+
+
+def run_comparison(operator: int, left: NDArray[Any], right: NDArray[Any], target: NDArray[Any]) -> None:
+    """Compare C-contiguous arrays of one type, all of one size, on the native engine."""
+    operation, exchanged, inverted = _COMPARISONS[operator]
+    p, q = (right, left) if exchanged else (left, right)
+    engines._core.compare(
+        _TYPES[p.dtype.name], operation, inverted, p.ctypes.data, q.ctypes.data, target.ctypes.data, p.size, 0
+    )
 
 
 def _comparable(a: Bound, b: Bound, logical: bool) -> tuple[NDArray[Any], NDArray[Any]]:

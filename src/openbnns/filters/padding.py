@@ -45,7 +45,7 @@ class Padding(MovingFilter):
         if self.mode not in set(Mode):
             raise Problem(f"{who}: padding_mode is {self.mode}, which is no BNNSPaddingMode (0 to {max(Mode)}).")
         x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        if x.layout.code != y.layout.code:
+        if not x.layout.same_as(y.layout):
             raise Problem(
                 f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
             )

@@ -40,7 +40,7 @@ class Permute(MovingFilter):
         self.fast_permute_backward: Any = declined
         super().__init__(filter_params, who)
         x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        if x.layout.code != y.layout.code:
+        if not x.layout.same_as(y.layout):
             raise Problem(
                 f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
             )

@@ -81,7 +81,7 @@ class Quantization(Filter):
             )
 
     def _set_operands(self, x: View, y: View, who: str) -> None:
-        same = x.layout.code == y.layout.code and x.size == y.size
+        same = x.layout.same_as(y.layout) and x.size == y.size
         varies_inside = self.axis is not None and self.axis != BATCH
         if not same and (varies_inside or x.count != y.count):
             need = "the same layout and size" if varies_inside else "the same number of elements"

@@ -62,7 +62,7 @@ class Resize(UnaryFilter):
         self.prepare()
 
     def _check_shapes(self, x: View, y: View, who: str) -> None:
-        if x.layout.code != y.layout.code:
+        if not x.layout.same_as(y.layout):
             raise Problem(
                 f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
             )

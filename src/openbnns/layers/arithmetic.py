@@ -28,6 +28,7 @@ from ..capi.structs import (
     BNNSLayerParametersArithmetic,
     BNNSNDArrayDescriptor,
 )
+from ..engines.reference.activation import AXIS_WISE
 from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.arithmetic import Arithmetic
@@ -42,6 +43,7 @@ from ._ports import (
     descriptor_for,
     first_major,
     memory,
+    require,
     sample_rank,
     skip,
 )
@@ -56,7 +58,18 @@ from .types import (
 
 
 class InputGradients3(NamedTuple):
-    """What the backward pass of a layer with three inputs gives."""
+    """What the backward pass of a layer with three inputs gives.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> v = Shape.vector(1)
+    >>> layer = TernaryArithmeticLayer(
+    ...     input_a=v, input_b=v, input_c=v, output=v, function=ArithmeticTernaryFunction.MULTIPLY_ADD
+    ... )
+    >>> a, b, c = np.float32([2]), np.float32([3]), np.float32([4])
+    >>> [g.tolist() for g in layer.apply_backward(input_a=a, input_b=b, input_c=c, output_gradient=np.float32([1]))]
+    [[3.0], [2.0], [1.0]]
+    """
 
     input_a: Any = None
     input_b: Any = None
@@ -96,7 +109,8 @@ class _ArithmeticLayer(Layer):
 
         def make(who: str) -> Arithmetic:
             self._check_kinds(who, roles, output_role, function)
-            rank, layout = common_form(operands, roles, output, self._inputs, who)
+            axis_wise = int(activation.bnns_activation.function) in AXIS_WISE
+            rank, layout = common_form(operands, roles, output, self._inputs, who, fastest_first=axis_wise)
             described = [
                 describe_operand(value, f"{who}: {name}", rank, layout, role)
                 for value, name, role in zip(operands, self._inputs, roles, strict=True)
@@ -130,16 +144,9 @@ class _ArithmeticLayer(Layer):
             self._summary["activation"] = activation
 
     def _check_kinds(self, who: str, roles: list[DescriptorType], output_role: DescriptorType, function: Any) -> None:
-        if not isinstance(function, self._functions):
-            raise Problem(
-                f"{who}: function must be an {self._functions.__name__}, not {type(function).__name__}.", kind=TypeError
-            )
+        require(function, self._functions, f"{who}: function")
         for name, role in zip((*self._inputs, "output"), (*roles, output_role), strict=True):
-            if not isinstance(role, DescriptorType):
-                raise Problem(
-                    f"{who}: {name}_descriptor_type must be a DescriptorType, not {type(role).__name__}.",
-                    kind=TypeError,
-                )
+            require(role, DescriptorType, f"{who}: {name}_descriptor_type")
 
     # Forward.
 
@@ -202,7 +209,7 @@ class _ArithmeticLayer(Layer):
         self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
         accumulate: bool,
     ) -> list[Any] | None:  # fmt: skip
-        batch = self._common_batch(inputs, batch_size)
+        batch = self._common_batch(inputs, batch_size) if type(accumulate) is bool else 0
         shape = self._output.full_shape(batch)
         if not batch or type(output_gradient) is not np.ndarray or output_gradient.shape != shape:
             return None
@@ -252,9 +259,12 @@ class UnaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(x)), elementwise.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = UnaryArithmeticLayer(input=Shape.vector(2), function=ArithmeticUnaryFunction.SQUARE)
     >>> layer.apply(np.array([3, 4], np.float32))
     array([ 9., 16.], dtype=float32)
+    >>> layer.apply_backward(input=np.float32([3, 4]), output_gradient=np.float32([1, 10])).input.tolist()
+    [6.0, 80.0]
     """
 
     _inputs = ("input",)
@@ -301,6 +311,7 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(a, b)), elementwise with broadcasting.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = BinaryArithmeticLayer(
     ...     input_a=Shape.vector(2),
     ...     input_b=np.array([10, 20], np.float32),
@@ -310,6 +321,9 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
     >>> layer.apply(np.array([[1, 2], [3, 4]], np.float32))
     array([[10., 40.],
            [30., 80.]], dtype=float32)
+    >>> gradients = layer.apply_backward(input_a=np.float32([[1, 2], [3, 4]]), output_gradient=np.ones((2, 2), np.float32))
+    >>> gradients.input_a.tolist(), gradients.input_b.tolist()  # that of a parameter is summed over the batch
+    ([[10.0, 20.0], [10.0, 20.0]], [4.0, 6.0])
     """
 
     _inputs = ("input_a", "input_b")
@@ -365,12 +379,16 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(a, b, c)), elementwise with broadcasting.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> shape, x = Shape.vector(2), np.array([2, 3], np.float32)
     >>> layer = TernaryArithmeticLayer(
     ...     input_a=shape, input_b=shape, input_c=shape, function=ArithmeticTernaryFunction.MULTIPLY_ADD
     ... )
     >>> layer.apply(x, x, x)
     array([ 6., 12.], dtype=float32)
+    >>> dy = np.float32([1, 10])
+    >>> [g.tolist() for g in layer.apply_backward(input_a=x, input_b=x, input_c=x, output_gradient=dy)]
+    [[2.0, 30.0], [2.0, 30.0], [1.0, 10.0]]
     """
 
     _inputs = ("input_a", "input_b", "input_c")
@@ -432,9 +450,13 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
 
 
 def common_form(
-    operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: str
-) -> tuple[int, int]:
-    """Axes and layout that all operands share."""
+    operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: str,
+    *, fastest_first: bool = False,
+) -> tuple[int, int]:  # fmt: skip
+    """Axes and layout that all operands share.
+
+    With ``fastest_first``, the last axis of arrays is that of ``size[0]``, along which a softmax runs.
+    """
     for value in (*operands, output):
         if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
             descriptor = value.descriptor() if isinstance(value, Shape) else value
@@ -451,7 +473,8 @@ def common_form(
         rank = max(samples) if max(shared) == max(samples) else max(samples) - 1
     if not 1 <= rank <= 8:
         raise Problem(f"{who}: one sample has {rank} axes. Arithmetic takes 1 to 8.")
-    return rank, int(first_major((1,) * rank).value)
+    first = int(first_major((1,) * rank).value)
+    return rank, first & ~1 if fastest_first else first  # a LastMajor layout is the FirstMajor one without bit 0
 
 
 def describe_operand(

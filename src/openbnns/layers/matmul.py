@@ -14,6 +14,7 @@ from ..filters._contraction import logical_shape
 from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
 from ._base import reworded
+from ._misuse import careful
 from ._ports import TensorLike, as_array, data_type, descriptor_for, first_major
 from ._product import ProductLayer, describe_operand
 from ._shape import Shape
@@ -43,11 +44,15 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
     ``accumulates_to_output`` the product is added to what ``output`` holds.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = BroadcastMatrixMultiplyLayer(input_a=Shape([2, 3]), input_b=Shape([3, 2]))
     >>> a = np.arange(6, dtype=np.float32).reshape(2, 3)
     >>> layer.apply(a, np.eye(3, 2, dtype=np.float32))
     array([[0., 1.],
            [3., 4.]], dtype=float32)
+    >>> dc = np.float32([[1, 0], [0, 0]])
+    >>> layer.apply_backward(input_a=a, input_b=np.eye(3, 2, dtype=np.float32), output_gradient=dc).input_b.tolist()
+    [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]
     """
 
     _words: ClassVar[dict[str, str]] = ProductLayer._words | _OPTIONS | {"beta": "accumulates_to_output"}
@@ -135,6 +140,7 @@ def _output(
 # Without a layer.
 
 
+@careful()
 def apply_matrix_multiplication(
     input_a: TensorLike,
     input_b: TensorLike,
@@ -153,6 +159,7 @@ def apply_matrix_multiplication(
     out; no bytes of it are used.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_matrix_multiplication(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32), alpha=0.5)
     array([[1.5, 1.5],
            [1.5, 1.5]], dtype=float32)
@@ -168,6 +175,7 @@ def apply_matrix_multiplication(
     return given
 
 
+@careful()
 def matrix_multiplication_workspace_size(
     input_a: Any,
     input_b: Any,
@@ -182,6 +190,7 @@ def matrix_multiplication_workspace_size(
 
     Operands are shapes, descriptors or arrays; their data is not looked at.
 
+    >>> from openbnns import *
     >>> matrix_multiplication_workspace_size(Shape([2, 3]), Shape([3, 2]))
     0
     """

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..capi.enums import BNNSDataType
 from ..capi.structs import BNNSFilterParameters
 from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import nearest_neighbors as filters
 from ..filters._tensors import Caller
 from ._base import reworded
-from ._ports import as_array
+from ._misuse import careful
+from ._ports import as_array, require
 from .types import DataType
 
 _NAMES = {"data_ptr": "samples", "sample_number": "index", "indices": "output_indices", "distances": "output_distances"}
@@ -22,7 +24,16 @@ _WORDS = {
 
 
 class Neighbors(NamedTuple):
-    """Indices and distances, (neighbors,) of one point or (points, neighbors) of all."""
+    """Indices and distances, (neighbors,) of one point or (points, neighbors) of all.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> store = NearestNeighbors(capacity=3, dimension_count=1, neighbor_count=2)
+    >>> store.append(np.float32([[0], [1], [10]]))
+    >>> indices, distances = store.apply()
+    >>> indices.tolist(), distances.tolist()
+    ([[0, 1], [1, 0], [2, 1]], [[0.0, 1.0], [0.0, 1.0], [0.0, 9.0]])
+    """
 
     indices: Any
     distances: Any
@@ -32,12 +43,14 @@ class NearestNeighbors:
     """A store of points, and for each of them the nearest ones by Euclidean distance, itself included.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> store = NearestNeighbors(capacity=10, dimension_count=2, neighbor_count=2)
     >>> store.append(np.array([[0, 0], [3, 4], [0, 1]], np.float32))
     >>> store.apply(0)
     Neighbors(indices=array([0, 2], dtype=int32), distances=array([0., 1.], dtype=float32))
     """
 
+    @careful(LayerCreationError)
     def __init__(
         self,
         capacity: int,
@@ -46,10 +59,13 @@ class NearestNeighbors:
         data_type: DataType = DataType.FLOAT32,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        kind = data_type.value if isinstance(data_type, DataType) else data_type
+        who = type(self).__name__
         try:
+            if not isinstance(data_type, BNNSDataType):
+                require(data_type, DataType, f"{who}: data_type", "DataType.FLOAT32")
+            kind = data_type.value if isinstance(data_type, DataType) else data_type
             self._store = filters.NearestNeighbors(
-                capacity, dimension_count, neighbor_count, kind, filter_parameters, type(self).__name__
+                capacity, dimension_count, neighbor_count, kind, filter_parameters, who
             )
         except Problem as problem:
             raise as_exception(reworded(problem, _WORDS), LayerCreationError) from None
@@ -57,6 +73,7 @@ class NearestNeighbors:
     def __len__(self) -> int:
         return self._store.count
 
+    @careful()
     def append(self, samples: Any) -> None:
         """Add points: (dimensions,) or (points, dimensions)."""
         caller = Caller(f"{type(self).__name__}.append", _NAMES)
@@ -72,6 +89,7 @@ class NearestNeighbors:
         except Problem as problem:
             raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
 
+    @careful()
     def apply(self, index: int | None = None, output_indices: Any = None, output_distances: Any = None) -> Neighbors:
         """The neighbours of the point ``index``, or of all points."""
         caller = Caller(f"{type(self).__name__}.apply", _NAMES)
@@ -79,6 +97,12 @@ class NearestNeighbors:
         try:
             if index is not None and index < 0:
                 raise Problem(f"{caller('sample_number')} is {index}. Pass 0 to {store.count - 1}, or None for all.")
+            for name, given in (("output_indices", output_indices), ("output_distances", output_distances)):
+                if given is not None and not isinstance(given, np.ndarray):
+                    raise Problem(
+                        f"{caller.function}: {name} must be an array, or None for a new one, not {type(given).__name__}.",
+                        kind=TypeError,
+                    )
             shape = (store.neighbors,) if index is not None else (store.count, store.neighbors)
             indices = np.empty(shape, np.int32) if output_indices is None else output_indices
             distances = np.empty(shape, store.element.numpy) if output_distances is None else output_distances

@@ -13,12 +13,14 @@ from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._tensors import Caller
 from ..filters.quantization import Quantization
 from ._base import Layer, reworded
+from ._misuse import careful
 from ._ports import Arguments, Port, TensorLike, as_array, data_type, descriptor_for, first_major, memory
 from .types import DataLayout, DataType
 
 _WORDS = Layer._words | {"axis_mask": "axis"}
 
 
+@careful()
 def quantize(
     input: TensorLike,
     output: TensorLike | None = None,
@@ -37,12 +39,14 @@ def quantize(
     batch. There is no gradient.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> quantize(np.array([0.0, 2.0, 4.0, 600.0], np.float32), scale=0.5, bias=1.0)
     array([  1,   2,   3, 127], dtype=int8)
     """
     return _convert("quantize", input, output, axis, scale, bias, batch_size, filter_parameters)
 
 
+@careful()
 def dequantize(
     input: TensorLike,
     output: TensorLike | None = None,
@@ -58,6 +62,7 @@ def dequantize(
     Left out, ``output`` is a new float32 array.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> dequantize(np.array([1, 2, 3], np.int8), scale=0.5, bias=1.0)
     array([0., 2., 4.], dtype=float32)
     """

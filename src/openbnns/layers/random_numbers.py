@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..errors import InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import random_numbers as filters
 from ..filters._tensors import Caller
 from ._base import reworded
-from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major
+from ._misuse import STUMBLES, misuse
+from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, require
 from .types import RandomGeneratorMethod
 
 # How the C functions name their arguments, and how these methods name theirs.
@@ -26,6 +27,7 @@ _WORDS = {
 class RandomGeneratorState:
     """A place in the stream of a generator, to come back to; ``bytes(state)`` can be stored.
 
+    >>> from openbnns import *
     >>> RandomGeneratorState(bytes(RandomGenerator(seed=1).state)) == RandomGenerator(seed=1).state
     True
     """
@@ -57,6 +59,7 @@ class RandomGenerator:
     Without a ``seed`` every generator differs. ``state`` can be read and assigned to repeat numbers.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> generator = RandomGenerator(seed=7)
     >>> state = generator.state
     >>> first = generator.fill_normal(np.empty(3, np.float32))
@@ -72,8 +75,7 @@ class RandomGenerator:
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(caller: Caller) -> filters.RandomGenerator:
-            if not isinstance(method, RandomGeneratorMethod):
-                raise Problem(f"{caller('method')} must be a RandomGeneratorMethod.", kind=TypeError)
+            require(method, RandomGeneratorMethod, caller("method"))
             if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
                 raise Problem(f"{caller('filter_parameters')} must be a BNNSFilterParameters or None.", kind=TypeError)
             return filters.RandomGenerator(method.value, seed, filter_parameters, caller.function)
@@ -89,10 +91,7 @@ class RandomGenerator:
     @state.setter
     def state(self, value: RandomGeneratorState) -> None:
         def work(caller: Caller) -> None:
-            if not isinstance(value, RandomGeneratorState):
-                raise Problem(
-                    f"{caller.function} must be a RandomGeneratorState, not {type(value).__name__}.", kind=TypeError
-                )
+            require(value, RandomGeneratorState, caller.function)
             self._generator.require_alive(caller)
             self._generator.restore(caller, bytes(value))
 
@@ -197,3 +196,7 @@ def _attempt(name: str, work: Callable[[Caller], Any], family: type[Any] = Layer
     except Problem as problem:
         family = InvalidDescriptorError if isinstance(problem, DataProblem) else family
         raise as_exception(reworded(problem, _WORDS), family) from None
+    except BNNSError:
+        raise
+    except STUMBLES as error:
+        raise as_exception(misuse(error), family) from error

@@ -1,0 +1,131 @@
+"""Arguments of an impossible Python type, told by name.
+
+Layers and functions do not check the type of every argument before they use it: that would cost time at each call. When
+something deep inside stumbles over one, the arguments of the public call are compared with its annotations, and the
+first that does not fit is what the message is about.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from types import FrameType
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..capi.structs import BNNSNDArrayDescriptor
+from ..errors import BNNSError, LayerApplyError, Problem, as_exception
+
+STUMBLES = (TypeError, ValueError, AttributeError, LookupError, OverflowError, MemoryError)
+"""What code raises when it meets an object it was not made for."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def careful(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], _Function]:
+    """A decorator: what the function stumbles over becomes an exception of ``family`` that names the argument."""
+
+    def decorate(function: _Function) -> _Function:
+        @functools.wraps(function)
+        def checked(*arguments: Any, **named: Any) -> Any:
+            try:
+                return function(*arguments, **named)
+            except BNNSError:
+                raise
+            except STUMBLES as error:
+                inside = error.__traceback__ and error.__traceback__.tb_next
+                if inside is None:  # the call itself does not fit the signature
+                    raise
+                raise as_exception(misuse(error, inside.tb_frame), family) from error
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
+
+
+def misuse(error: Exception, frame: FrameType | None = None) -> Problem:
+    """What to say about ``error``; ``frame`` is the public call, by default the outermost one of this package."""
+    frame = _public_frame() if frame is None else frame
+    who = _who(frame)
+    if str(error).startswith(who) and isinstance(error, (TypeError, ValueError)):
+        return Problem(str(error), kind=type(error))
+    for name, annotation in _annotations(frame).items():
+        if name != "return" and name in frame.f_locals and not _fits(frame.f_locals[name], annotation):
+            given = type(frame.f_locals[name]).__name__
+            return Problem(
+                f"{who}: {name} must be {_spelled(annotation)}, not {given}{_inside(frame.f_locals[name])}.",
+                kind=TypeError,
+            )
+    kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError
+    if isinstance(error, MemoryError):
+        return Problem(f"{who}: there is not enough memory for this. Use smaller sizes or batches.")
+    return Problem(
+        f"{who}: an argument cannot be used: {error}. Check the types and sizes of the arguments.", kind=kind
+    )
+
+
+def _public_frame() -> FrameType:
+    """The outermost frame of this package among those that lead to the caller of :func:`misuse` without a break."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None:
+        module = frame.f_back.f_globals.get("__name__", "")
+        if module == __name__ or not module.startswith(__package__):
+            break
+        frame = frame.f_back
+    return frame
+
+
+def _who(frame: FrameType) -> str:
+    name, owner = frame.f_code.co_name, frame.f_locals.get("self")
+    if owner is None:
+        return name
+    return type(owner).__name__ if name == "__init__" else f"{type(owner).__name__}.{name}"
+
+
+def _annotations(frame: FrameType) -> dict[str, Any]:
+    owner, name = frame.f_locals.get("self"), frame.f_code.co_name
+    function = frame.f_globals.get(name) if owner is None else getattr(type(owner), name, None)
+    return dict(getattr(function, "__annotations__", {}))
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Whether a value is of the kind that an annotation, written as text, names."""
+    return any(_fits_one(value, part.strip()) for part in str(annotation).split("|"))
+
+
+def _fits_one(value: Any, kind: str) -> bool:
+    outer, _, inner = kind.partition("[")
+    if outer == "Sequence":
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, (Sequence, np.ndarray)):
+            return False
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            return False
+        return all(_fits(item, inner.rstrip("]")) for item in value) if "[" not in inner else True
+    simple = {"None": type(None), "int": Integral, "float": Real, "bool": (bool, np.bool_), "str": str}
+    if outer in simple:
+        return isinstance(value, simple[outer])  # type: ignore[arg-type]
+    if outer == "TensorLike":
+        return isinstance(value, (np.ndarray, BNNSNDArrayDescriptor))
+    return outer == "Any" or outer in {base.__name__ for base in type(value).__mro__}
+
+
+_SPELLED = {
+    "int": "an integer", "float": "a number", "bool": "True or False", "TensorLike": "an array or descriptor",
+    "Sequence[int]": "a sequence of integers", "Sequence[float]": "a sequence of numbers",
+}  # fmt: skip
+
+
+def _spelled(annotation: Any) -> str:
+    return " or ".join(_SPELLED.get(part.strip(), part.strip()) for part in str(annotation).split("|"))
+
+
+def _inside(value: Any) -> str:
+    """What an array or a list holds, which may be why it does not fit."""
+    if isinstance(value, np.ndarray):
+        return f" of shape {value.shape} and type {value.dtype}"
+    if isinstance(value, (list, tuple)) and value:
+        return f" of {type(value[0]).__name__}"
+    return ""
