@@ -16,6 +16,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
+constexpr int kMostTiles3 = 128, kMostTiles5 = 64;  // of a group: a tile of 36 places takes more of the cache
 constexpr int kChunkPlaces = 1792;  // places x output channels whose products are in the cache at a time
 // Tiles per call from which the transform of the kernels pays.
 constexpr int64_t kFewestTiles = 64;
@@ -43,7 +44,7 @@ class Winograd : public ImageKernel {
         w_inputs_(s.in_channels),
         in_channels_(backward ? s.out_channels : s.in_channels),
         out_channels_(backward ? s.in_channels : s.out_channels),
-        grid_(s, backward),
+        grid_(s, backward, s.kernel_height == 3 ? kMostTiles3 : kMostTiles5),
         input_(in_channels_, grid_),
         direct_(std::move(direct)),
         flops_(flops(s)) {

@@ -114,7 +114,8 @@ struct WinogradGrid {
   int lines, line_tiles;  // of one sample: [lines][line_tiles]
   int group_lines;
 
-  WinogradGrid(const ConvolutionShape& s, bool backward);
+  // Groups have at most `most_tiles` tiles, unless one line has more.
+  WinogradGrid(const ConvolutionShape& s, bool backward, int most_tiles);
   int cells() const { return taps + 1; }                               // of one axis of a tile
   int places() const { return cells() * cells(); }                     // of a tile
   int64_t tiles() const { return int64_t{group_lines} * line_tiles; }  // of a whole group

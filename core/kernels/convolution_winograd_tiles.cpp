@@ -10,11 +10,9 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int kMostTiles = 128;            // of a group, unless one line has more; half as many for
-constexpr int64_t kMostTilePlaces = 4096;  // more places x channels
 constexpr int64_t kMostTileColumns = 512;
-// Below, the transforms cost what the products save.
-constexpr int64_t kFewestChannels3 = 24, kFewestChannels5 = 12;
+// On the smaller side, and on both together: below, the transforms cost what the products save.
+constexpr int64_t kFewestChannels3 = 24, kFewestChannels5 = 12, kFewestTogether5 = 64;
 constexpr int64_t kMostWeights = int64_t{1} << 22;  // elements of U: 16 MB
 
 template <int kFirst, int... kLane>
@@ -161,7 +159,7 @@ void gather(const float* du, float* dg) {
 
 }  // namespace
 
-WinogradGrid::WinogradGrid(const ConvolutionShape& s, bool backward)
+WinogradGrid::WinogradGrid(const ConvolutionShape& s, bool backward, int most_tiles)
     : taps(static_cast<int>(s.kernel_height)),
       in_height(static_cast<int>(backward ? s.out_height : s.in_height)),
       in_width(static_cast<int>(backward ? s.out_width : s.in_width)),
@@ -173,8 +171,6 @@ WinogradGrid::WinogradGrid(const ConvolutionShape& s, bool backward)
       lines((out_height + 1) / 2),
       line_tiles((out_width + 1) / 2),
       group_lines(1) {
-  const int64_t channels = s.in_channels + s.out_channels;
-  const int most_tiles = channels * places() <= kMostTilePlaces ? kMostTiles : kMostTiles / 2;
   // As many lines as leave the fewest lanes of the last block of 16 tiles empty.
   double best = 0;
   for (int n = 1; n == 1 || n * line_tiles <= most_tiles; n++) {
@@ -189,9 +185,11 @@ bool suits_winograd(const ConvolutionShape& s) {
   int64_t taps = s.kernel_height, cells = taps + 1;
   bool form = s.groups == 1 && (taps == 3 || taps == 5) && s.kernel_width == taps && s.stride_y == 1 &&
               s.stride_x == 1 && s.dilation_y == 1 && s.dilation_x == 1;
-  if (!form || std::min(s.in_channels, s.out_channels) < (taps == 3 ? kFewestChannels3 : kFewestChannels5) ||
-      s.in_channels * s.out_channels > kMostWeights / (cells * cells))
-    return false;
+  if (!form || s.in_channels * s.out_channels > kMostWeights / (cells * cells)) return false;
+  int64_t least = std::min(s.in_channels, s.out_channels);
+  bool few = taps == 3 ? least < kFewestChannels3
+                       : least < kFewestChannels5 || s.in_channels + s.out_channels < kFewestTogether5;
+  if (few) return false;
   // Both directions cut their output into tiles; the last of a row or column may be half empty.
   constexpr int64_t kSmallest = 6;
   auto fits = [](int64_t size) { return size >= kSmallest && size <= 2 * kMostTileColumns; };

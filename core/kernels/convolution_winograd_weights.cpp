@@ -22,6 +22,7 @@ namespace OPENBNNS_ISA {
 namespace {
 
 constexpr double kPartialBytes = 9e6;  // sums of all parts together, unless one part needs more
+constexpr int kMostTiles = 128;        // of a group: every group reads and writes all sums
 constexpr int64_t kMostParts = 8;
 // 5 x 5: tiles added up before the sum goes to the others. The way back magnifies the rounding of long chains.
 constexpr int kChainTiles = 16;
@@ -32,7 +33,7 @@ class WinogradWeights : public WeightsKernel {
   WinogradWeights(const ConvolutionShape& s, std::unique_ptr<WeightsKernel> direct)
       : in_channels_(s.in_channels),
         out_channels_(s.out_channels),
-        grid_(s, false),
+        grid_(s, false, kMostTiles),
         input_(in_channels_, grid_),
         direct_(std::move(direct)),
         flops_(flops(s)) {
