@@ -8,7 +8,7 @@ SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -nam
            CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install train test test-peers test-core scoreboard bench check format sanitize fuzz clean
+.PHONY: install train test test-peers test-core scoreboard bench footprint check format sanitize fuzz clean
 
 install: $(VENV)/.installed
 
@@ -19,6 +19,7 @@ $(VENV)/.created:
 
 # Builds the wheel and installs that, never the source tree.
 $(VENV)/.installed: $(VENV)/.created $(SOURCES)
+	@echo "Building OpenBNNS: kernels for three instruction sets, some minutes of processor time"
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist/wheel .
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/wheel/openbnns-*.whl
 	$(BIN)/python -m pip install --quiet "numpy>=1.24"
@@ -66,6 +67,10 @@ scoreboard: install $(VENV)/.test-tools
 
 bench: install $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py
+
+# Size of the installed package by kind of file, and time that importing it takes beyond NumPy.
+footprint: install
+	$(BIN)/python benchmarks/run.py --only overhead/i
 
 check: install $(VENV)/.test-tools $(VENV)/.check-tools
 	$(BIN)/ruff check src tests benchmarks examples tools

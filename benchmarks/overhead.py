@@ -67,12 +67,12 @@ def _output(program: str, environment: dict[str, str]) -> str:
 
 
 def installed_size(settings: Settings) -> Figure:
-    """Everything in the package's folder."""
-    folder = Path(openbnns.__file__).parent
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    native = sum(path.stat().st_size for path in files if path.suffix == ".so")
+    """Everything in the package's folder, with the bytecode that installing writes."""
+    files = [path for path in Path(openbnns.__file__).parent.rglob("*") if path.is_file()]
+    parts = {".so": "compiled core", ".py": "sources", ".pyi": "stubs", ".pyc": "bytecode", ".gz": "data"}
+    sizes = {part: sum(path.stat().st_size for path in files if path.suffix == end) for end, part in parts.items()}
+    note = ", ".join(f"{part} {size / 1e6:.2f}" for part, size in sizes.items())
     total = sum(path.stat().st_size for path in files)
-    note = f"{native / 1e6:.1f} MB of it compiled core"
     return Figure("overhead/installed size", total / 1e6, "MB", 5.0, at_most=True, note=note)
 
 

@@ -13,6 +13,8 @@ import math
 import platform
 import sys
 from collections.abc import Callable
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +109,7 @@ def _options() -> argparse.Namespace:
 
 
 def _about() -> dict[str, str]:
-    """Machine and versions."""
-    import torch
-
+    """Machine and versions; some figures need no PyTorch."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
@@ -119,7 +119,7 @@ def _about() -> dict[str, str]:
         "cores": str(len(models) or "?"),
         "instruction set": config["instruction set"],
         "openbnns": openbnns.__version__,
-        "torch": torch.__version__,
+        "torch": metadata.version("torch") if find_spec("torch") else "none",
         "numpy": config["numpy"],
         "python": config["python"],
         "system": f"{platform.system()} {platform.release()}",

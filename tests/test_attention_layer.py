@@ -257,3 +257,18 @@ def test_memory_of_a_long_sequence_does_not_grow_with_its_square() -> None:
     """The scores of 8192 positions would take 512 MB, their mask as floats 256 MB."""
     run = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True)
     assert int(run.stdout) < 100, f"{run.stdout} MB"
+
+
+def test_setting_the_number_of_draws_repeats_a_mask() -> None:
+    """It counts calls of all lengths, and may be set before the first call."""
+    rng = np.random.default_rng(0)
+    parameters = {name: a.copy() for name, a in ob.MultiheadAttentionLayer(8, 2, seed=3).parameters.items()}
+    one, two = (ob.MultiheadAttentionLayer(8, 2, dropout=0.5, seed=3, parameters=parameters) for _ in range(2))
+    x = rng.standard_normal((2, 5, 8)).astype(np.float32)
+    results = [one.apply(x), one.apply(x[:, :3]), one.apply(x)]
+    assert one.draws == 3 and not np.array_equal(results[0], results[2])
+    two.draws = 2
+    np.testing.assert_array_equal(two.apply(x), results[2])
+    two.draws = 0
+    np.testing.assert_array_equal(two.apply(x), results[0])
+    np.testing.assert_array_equal(two.apply(x[:, :3]), results[1])

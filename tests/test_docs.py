@@ -1,19 +1,35 @@
-"""Every Python example in the README and the docs pages runs, page by page."""
+"""Every example in the README, the docs pages and the docstrings runs, every public name has one, every link leads somewhere."""
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import openbnns
+from openbnns import capi, nn
 
 ROOT = Path(__file__).parent.parent
 MODULES = [m.name for m in pkgutil.walk_packages(openbnns.__path__, "openbnns.") if not m.name.endswith("__main__")]
-WITH_EXAMPLES = {"capi._values", "layers.types", "layers._shape", "layers._payloads", "layers._activation_function"}
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").rglob("*.md")
+)
+FACES = {"openbnns": openbnns, "openbnns.capi": capi, "openbnns.nn": nn}
+
+
+def public_names() -> list[str]:
+    """The classes and functions that users import, by full name; constants and modules have no docstring of their own."""
+    found = ["openbnns.compat.using", "openbnns.datasets.load_digits"]
+    for prefix, face in FACES.items():
+        for name in sorted(face.__all__):
+            thing = getattr(face, name)
+            if callable(thing) and not isinstance(thing, (int, ModuleType)):
+                found.append(f"{prefix}.{name}")
+    return found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -25,13 +41,41 @@ def test_examples_run(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
-        if "://" not in target:
-            assert (page.parent / target).exists(), f"{page.name} links to {target}, which does not exist"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text()):
+        if "://" in target:
+            continue
+        linked = page.parent / target if target else page
+        assert linked.exists(), f"{page.name} links to {target}, which does not exist"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", linked.read_text(), re.MULTILINE)
+            known = {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+            assert anchor in known, f"{page.name} links to {target}#{anchor}, but there is no such heading"
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings_run(name: str) -> None:
-    result = doctest.testmod(importlib.import_module(name))
-    assert result.failed == 0
-    assert result.attempted > 0 or name.removeprefix("openbnns.") not in WITH_EXAMPLES
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_every_public_name_shows_itself(name: str) -> None:
+    """A docstring of its own with an example, which imports all that it uses, so that it can be pasted."""
+    place, _, last = name.rpartition(".")
+    thing = getattr(importlib.import_module(place), last)
+    text = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__
+    assert text, f"{name} has no docstring"
+    test = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    assert test.examples, f"the docstring of {name} has no example"
+    said: list[str] = []
+    assert doctest.DocTestRunner(verbose=False).run(test, out=said.append).failed == 0, "".join(said)
+
+
+def test_every_function_is_on_a_page() -> None:
+    """The page for people who come from C says for each function where it is explained."""
+    page = (ROOT / "docs" / "coming_from_c.md").read_text()
+    functions = [name for name in capi.__all__ if inspect.isfunction(getattr(capi, name))]
+    assert len(functions) == 97
+    for name in functions:
+        row = re.search(rf"^\|.*`{name}`.*\]\((.*\.md)\).*\|$", page, re.MULTILINE)
+        assert row, f"docs/coming_from_c.md does not list {name} with a page"
+        assert name in (ROOT / "docs" / row[1]).read_text(), f"{row[1]} does not mention {name}"

@@ -337,3 +337,13 @@ def test_layer_errors(engine: str) -> None:
     layer = ob.DropoutLayer(input=shape, rate=0.5)
     with pytest.raises(ob.LayerApplyError, match="there is no mask"):
         layer.apply_backward(output_gradient=np.ones(4, np.float32))
+
+
+def test_setting_the_number_of_draws_repeats_a_mask() -> None:
+    layer, x = ob.DropoutLayer(input=ob.Shape.vector(64), rate=0.5, seed=7), np.ones((3, 64), np.float32)
+    first, second = layer.apply(x), layer.apply(x)
+    assert layer.draws == 2 and not np.array_equal(first, second)
+    layer.draws = 0
+    np.testing.assert_array_equal(layer.apply(x), first)
+    layer.draws = 1
+    np.testing.assert_array_equal(layer.apply(x), second)

@@ -138,6 +138,26 @@ def test_large_mean_small_variance(kind: str) -> None:
     assert np.abs(y - truth.reshape(y.shape)).max() < 2e-6
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_values_far_from_the_others(kind: str) -> None:
+    """Statistics do not depend on luck: here the values that a sweep might look at first are all outliers."""
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((64, 2, 64, 64)).astype(np.float32)
+    x.reshape(64, 2, -1)[..., ::512] += 1e4
+    layer = ob.NormalizationLayer(
+        type={
+            "batch": NormalizationType.batch(), "instance": NormalizationType.instance(),
+            "layer": NormalizationType.layer(), "group": NormalizationType.group(group_count=2),
+        }[kind],
+        input=x, epsilon=0.0,
+    )  # fmt: skip
+    y = layer.apply(x, phase=TRAINING)
+    d = x.astype(np.float64)
+    axes = {"batch": (0, 2, 3), "instance": (2, 3), "layer": (1, 2, 3), "group": (2, 3)}[kind]
+    truth = (d - d.mean(axis=axes, keepdims=True)) / d.std(axis=axes, keepdims=True)
+    assert np.abs(y - truth).max() < 1e-6 * np.abs(truth).max()
+
+
 def test_one_value_per_set(engine: str) -> None:
     """A set of one value has variance 0: y = beta, dx = 0."""
     x = np.float32([[1.0, -2.0, 3.0]])
@@ -344,7 +364,9 @@ def test_overlapping_output() -> None:
         C("batch", (6, 40, 41), 8), C("batch", (3, 150, 130), 2), C("batch", (300,), 500), C("group", (8, 20, 21), 12, groups=4),
         C("group", (4, 100, 99), 1, groups=2), C("layer", (64, 9, 9), 30), C("layer", (64, 9, 9), 30, axis=1),
         C("layer", (700,), 300), C("instance", (16, 16, 17), 12), C("batch", (6, 40, 41), 8, activation=Act("Tanh")),
-        C("batch", (40, 14, 14), 9),
+        C("batch", (40, 14, 14), 9), C("batch", (90, 7, 7), 33, activation=Act("RectifiedLinear")), C("batch", (700,), 70),
+        C("batch", (5, 3, 3), 900, activation=Act("RectifiedLinear")), C("group", (32, 10, 10), 20, groups=8),
+        C("batch", (130, 5, 5), 20, activation=Act("Tanh")), C("layer", (33, 5, 7), 40, beta=(33, 1, 1), axis=1),
     ],
     ids=lambda c: c.id,
 )  # fmt: skip

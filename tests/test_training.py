@@ -380,3 +380,21 @@ def test_idx(tmp_path: Path) -> None:
 def test_history_is_written(tmp_path: Path) -> None:
     run(tmp_path, 2)
     assert [record["epoch"] for record in json.loads((tmp_path / "history.json").read_text())] == [1, 2]
+
+
+def test_resumed_with_random_layers(tmp_path: Path) -> None:
+    """Masks of dropout and of attention follow from the seed and the step, also in the first step after the interruption."""
+    generator = np.random.default_rng(0)
+    x, y = generator.standard_normal((48, 6, 8)).astype(np.float32), generator.integers(0, 3, 48)
+
+    def trained(epochs: int, resume: bool = False) -> Array:
+        net = nn.Sequential(
+            nn.TransformerEncoderLayer(8, 2, 16, dropout=0.3), nn.LSTM(8, num_layers=2, dropout=0.3), nn.Flatten(), nn.Linear(3)
+        )  # fmt: skip
+        trainer = nn.Trainer(net, optimizer=nn.Adam(0.01), batch_size=16, seed=2, out=tmp_path, quiet=True)
+        trainer.fit(x, y, epochs=epochs, resume=resume)
+        return weights_of(net)
+
+    whole = trained(3)
+    trained(1)
+    np.testing.assert_array_equal(trained(3, resume=True), whole)

@@ -59,6 +59,8 @@ ENUM_SUMMARIES = {
     "BNNSShuffleType": "Rearrangement between channels and space.",
 }
 
+IMPORT = ">>> from openbnns.capi import *"
+
 INTEGER_KINDS = {
     "size_t": "SIZE",
     "ssize_t": "SIGNED_SIZE",
@@ -93,6 +95,12 @@ def exported(names: list[str]) -> list[str]:
     return ["__all__ = [", *(f'    "{name}",' for name in names), "]"]
 
 
+def enum_example(name: str, members: dict[str, int]) -> list[str]:
+    """A member is a name of the module, an int, and known by its number."""
+    member, value = next(pair for pair in reversed(members.items()) if list(members.values()).count(pair[1]) == 1)
+    return [IMPORT, f">>> int({member}), {name}({value})", f"({value}, {member})"]
+
+
 def enums_source() -> str:
     """Text of enums.py."""
     facts = read_facts("constants.json")
@@ -105,7 +113,8 @@ def enums_source() -> str:
         lines += [f"{macro} = {value}"]
     for name, members in facts.items():
         base = "CFlag" if name in BIT_MASKS else "CEnum"
-        lines += ["", "", f"class {name}({base}):", f'    """{ENUM_SUMMARIES[name]}"""', ""]
+        lines += ["", "", f"class {name}({base}):", f'    """{ENUM_SUMMARIES[name]}']
+        lines += ["", *(f"    {line}" for line in enum_example(name, members)), '    """', ""]
         lines += [f"    {member} = {value}" for member, value in members.items()]
         lines += ["", ""]
         for member in members:
@@ -175,13 +184,19 @@ def docstring_opening(summary: str) -> list[str]:
     return [f'    """{first}.', "", f"    {rest[0].upper()}{rest[1:]}"]
 
 
-def struct_source(name: str, summary: str, fields: list[Field]) -> list[str]:
+def struct_examples() -> dict[str, list[str]]:
+    """Lines of the example of each struct."""
+    _, *parts = (Path(__file__).with_name("struct_examples.txt")).read_text(encoding="utf-8").split("## ")
+    return {name: lines for name, *lines in (part.strip().split("\n") for part in parts)}
+
+
+def struct_source(name: str, summary: str, fields: list[Field], example: list[str]) -> list[str]:
     """Lines of one struct class."""
     lines = ["", "", f"class {name}(Struct):", *docstring_opening(summary), "", "    Fields:"]
     for each in fields:
         text = f"{each.name}: {each.meaning}."
         lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
-    lines += ['    """', ""]
+    lines += ["", *(f"    {line}" for line in [IMPORT, *example]), '    """', ""]
     lines += ["    _kinds: ClassVar[Mapping[str, Kind]] = {"]
     lines += [*(f'        "{each.name}": {each.kind},' for each in fields), "    }"]
     lines += ["    __slots__ = tuple(_kinds)", ""]
@@ -215,8 +230,9 @@ def structs_source() -> str:
     enums = set(read_facts("constants.json")) - {"_macros"}
     translated = {name: [field(each, enums, set(facts)) for each in struct["fields"]] for name, struct in facts.items()}
     body: list[str] = []
+    examples = struct_examples()
     for name, fields in translated.items():
-        body += struct_source(name, facts[name]["summary"], fields)
+        body += struct_source(name, facts[name]["summary"], fields, examples[name])
     text = "\n".join(body)
     lines = header("Structs of the classic BNNS C interface; `FixedList` is the type of their array fields.")
     lines += ["from collections.abc import Mapping, Sequence", "from typing import Any, ClassVar", ""]

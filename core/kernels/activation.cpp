@@ -16,7 +16,7 @@ ActivationParameters parameters(const ActivationSpec& f) { return {f.alpha, f.be
 }  // namespace
 
 void activation_forward(const ActivationSpec& f, const float* x, float* y, int64_t count, int64_t row) {
-  if (ForwardLoop loop = elementwise_loops(f.function).forward) return loop(parameters(f), x, y, count);
+  if (ForwardLoop loop = elementwise_loops(f.function).forward) return loop(parameters(f), x, y, count, false);
   if (f.function == kGumbel) return gumbel_forward(parameters(f), {f.seed, 0}, 0, y, count);
   for (int64_t i = 0; i < count; i += row)
     softmax_forward(f.function == kLogSoftmax, {row, 1}, {x + i, 1}, {y + i, 1}, nullptr);
@@ -24,7 +24,8 @@ void activation_forward(const ActivationSpec& f, const float* x, float* y, int64
 
 void activation_backward_from_output(const ActivationSpec& f, const float* y, const float* dy, float* dx, int64_t count,
                                      int64_t row) {
-  if (BackwardLoop loop = elementwise_loops(f.function).from_output.set) return loop(parameters(f), y, dy, dx, count);
+  if (BackwardLoop loop = elementwise_loops(f.function).from_output)
+    return loop(parameters(f), y, dy, dx, count, Write::kSet);
   for (int64_t i = 0; i < count; i += row)
     softmax_backward(f.function == kLogSoftmax, {row, 1}, {y + i, 1}, {dy + i, 1}, {dx + i, 1}, Write::kSet);
 }

@@ -7,13 +7,41 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-template <class Function, bool kStream>
-void forward_loop(ActivationParameters p, const float* x, float* y, int64_t count) {
+// Both loops hold their function once, in the part for whole vectors. What is left over at the ends is moved to a
+// vector of its own, for which that part runs again. How a result is written is asked for every vector: the answer,
+// always the same, costs less than a loop for each answer would take of the instruction cache, and of the disk.
+
+// Elements from i on that are to be done as part of a vector; 0: a whole one comes next. The first `head` elements are
+// such a part, so that the whole vectors of a streamed result are aligned.
+OPENBNNS_INLINE int64_t partial_from(int64_t i, int64_t head, int64_t count) {
+  if (i < head) return head < count ? head : count;
+  return count - i < kWidth ? count - i : 0;
+}
+
+template <class Function>
+void forward_loop(ActivationParameters p, const float* x, float* y, int64_t count, bool stream) {
   const Function f(p);
-  over_vectors<kStream>(
-      y, count, [&](int64_t i) { put<kStream>(y + i, f.value(load(x + i))); },
-      [&](int64_t i, int64_t lanes) { store_partial(y + i, f.value(load_partial(x + i, lanes)), lanes); });
-  if (kStream) finish_stream();
+  alignas(Vec) float last[kWidth];
+  int64_t head = stream ? floats_to_alignment(y) : 0;
+  for (int64_t i = 0, done; i < count; i += done) {
+    int64_t partial = partial_from(i, head, count), whole = kWidth;
+    const float* from = x + i;
+    float* to = y + i;
+    if (partial) {
+      store(last, load_partial(from, partial));
+      from = to = last;
+    } else {
+      whole = (count - i) / kWidth * kWidth;
+    }
+    bool past_caches = stream && !partial;
+    for (int64_t j = 0; j < whole; j += kWidth) {
+      Vec v = f.value(load(from + j));
+      past_caches ? store_stream(to + j, v) : store(to + j, v);
+    }
+    if (partial) store_partial(y + i, load(last), partial);
+    done = partial ? partial : whole;
+  }
+  if (stream) finish_stream();
 }
 
 template <class Function, bool kOutput>
@@ -24,35 +52,48 @@ OPENBNNS_INLINE Vec gradient(const Function& f, Vec dy, Vec source) {
     return f.gradient_from_input(dy, source);
 }
 
-template <class Function, bool kOutput, bool kAdd, bool kStream>
-void backward_loop(ActivationParameters p, const float* source, const float* dy, float* dx, int64_t count) {
-  const Function f(p);
-  over_vectors<kStream>(
-      dx, count,
-      [&](int64_t i) {
-        Vec g = gradient<Function, kOutput>(f, load(dy + i), load(source + i));
-        put<kStream>(dx + i, kAdd ? load(dx + i) + g : g);
-      },
-      [&](int64_t i, int64_t lanes) {
-        Vec g = gradient<Function, kOutput>(f, load_partial(dy + i, lanes), load_partial(source + i, lanes));
-        store_partial(dx + i, kAdd ? load_partial(dx + i, lanes) + g : g, lanes);
-      });
-  if (kStream) finish_stream();
-}
-
 template <class Function, bool kOutput>
-constexpr BackwardLoops backward_loops() {
-  return {backward_loop<Function, kOutput, false, false>, backward_loop<Function, kOutput, true, false>,
-          backward_loop<Function, kOutput, false, true>};
+void backward_loop(ActivationParameters p, const float* source, const float* dy, float* dx, int64_t count,
+                   Write write) {
+  const Function f(p);
+  alignas(Vec) float last[kWidth], last_source[kWidth], last_dy[kWidth];
+  int64_t head = write == Write::kStream ? floats_to_alignment(dx) : 0;
+  for (int64_t i = 0, done; i < count; i += done) {
+    int64_t partial = partial_from(i, head, count), whole = kWidth;
+    const float *at = source + i, *from = dy + i;
+    float* to = dx + i;
+    if (partial) {
+      store(last_source, load_partial(at, partial));
+      store(last_dy, load_partial(from, partial));
+      if (write == Write::kAdd) store(last, load_partial(to, partial));
+      at = last_source;
+      from = last_dy;
+      to = last;
+    } else {
+      whole = (count - i) / kWidth * kWidth;
+    }
+    Write how = partial && write == Write::kStream ? Write::kSet : write;
+    for (int64_t j = 0; j < whole; j += kWidth) {
+      Vec g = gradient<Function, kOutput>(f, load(from + j), load(at + j));
+      if (how == Write::kStream) {
+        store_stream(to + j, g);
+      } else {
+        if (how == Write::kAdd) g += load(to + j);
+        store(to + j, g);
+      }
+    }
+    if (partial) store_partial(dx + i, load(last), partial);
+    done = partial ? partial : whole;
+  }
+  if (write == Write::kStream) finish_stream();
 }
 
 template <class Function>
 constexpr ElementwiseLoops loops() {
   ElementwiseLoops l;
-  l.forward = forward_loop<Function, false>;
-  l.forward_stream = forward_loop<Function, true>;
-  l.from_input = backward_loops<Function, false>();
-  if constexpr (Function::kFromOutput) l.from_output = backward_loops<Function, true>();
+  l.forward = forward_loop<Function>;
+  l.from_input = backward_loop<Function, false>;
+  if constexpr (Function::kFromOutput) l.from_output = backward_loop<Function, true>;
   return l;
 }
 

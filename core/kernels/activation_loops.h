@@ -14,19 +14,20 @@ struct ActivationParameters {
 
 // ---- elementwise functions ----
 
+// How results are written: over what is there, added to it, or past the caches, for those that no cache will hold
+// (simd/stream.h).
+enum class Write { kSet, kAdd, kStream };
+
 // y[i] = f(x[i]) for i < count; x == y allowed
-using ForwardLoop = void (*)(ActivationParameters p, const float* x, float* y, int64_t count);
+using ForwardLoop = void (*)(ActivationParameters p, const float* x, float* y, int64_t count, bool stream);
 // dx[i] (= or +=) dy[i] * f' at source[i], which is x or y; dx == dy and dx == source allowed
-using BackwardLoop = void (*)(ActivationParameters p, const float* source, const float* dy, float* dx, int64_t count);
+using BackwardLoop = void (*)(ActivationParameters p, const float* source, const float* dy, float* dx, int64_t count,
+                              Write write);
 
-struct BackwardLoops {
-  BackwardLoop set = nullptr, add = nullptr, set_stream = nullptr;
-};
-
-// The _stream variants are for results that no cache will hold (simd/stream.h).
 struct ElementwiseLoops {
-  ForwardLoop forward = nullptr, forward_stream = nullptr;
-  BackwardLoops from_input, from_output;  // from_output is empty where y does not determine the derivative
+  ForwardLoop forward = nullptr;
+  BackwardLoop from_input = nullptr;
+  BackwardLoop from_output = nullptr;  // only where y determines the derivative
 };
 
 // Empty for functions that are not elementwise or not on reals.
@@ -56,8 +57,6 @@ struct Strided {
 // x == y allowed. A packed row is streamed (simd/stream.h; finish_stream() has to follow) when `row` is given: room for
 // `length` floats that stay in the cache meanwhile.
 void softmax_forward(bool logarithm, Columns shape, Strided<const float> x, Strided<float> y, float* row);
-
-enum class Write { kSet, kAdd, kStream };
 
 // From the output y; dx == dy allowed.
 void softmax_backward(bool logarithm, Columns shape, Strided<const float> y, Strided<const float> dy, Strided<float> dx,

@@ -109,9 +109,9 @@ class ElementwisePlan : public Plan {
 
   void forward(const Call& call) override {
     ActivationParameters p = parameters(call);
-    ForwardLoop loop = stream_pays(call, call.batch * sample_, X, Y) ? loops_.forward_stream : loops_.forward;
+    bool streams = stream_pays(call, call.batch * sample_, X, Y);
     for_each_run(call, sample_, {X, Y}, [&](int64_t n, int64_t first, int64_t count) {
-      loop(p, at(call, X, n, first), at(call, Y, n, first), count);
+      loops_.forward(p, at(call, X, n, first), at(call, Y, n, first), count, streams);
     });
   }
 
@@ -120,12 +120,12 @@ class ElementwisePlan : public Plan {
     if (!call.address[DX]) return;
     ActivationParameters p = parameters(call);
     int source = derivative_source(call);
-    const BackwardLoops& loops = source == Y ? loops_.from_output : loops_.from_input;
-    BackwardLoop loop = call.adds(DX)                                     ? loops.add
-                        : stream_pays(call, call.batch * sample_, DY, DX) ? loops.set_stream
-                                                                          : loops.set;
+    BackwardLoop loop = source == Y ? loops_.from_output : loops_.from_input;
+    Write write = call.adds(DX)                                     ? Write::kAdd
+                  : stream_pays(call, call.batch * sample_, DY, DX) ? Write::kStream
+                                                                    : Write::kSet;
     for_each_run(call, sample_, {source, DY, DX}, [&](int64_t n, int64_t first, int64_t count) {
-      loop(p, at(call, source, n, first), at(call, DY, n, first), at(call, DX, n, first), count);
+      loop(p, at(call, source, n, first), at(call, DY, n, first), at(call, DX, n, first), count, write);
     });
   }
 
@@ -165,7 +165,7 @@ class PReLUPerChannelPlan : public Plan {
           call, [&](int64_t n) { leaky_forward_each(alpha, at(call, X, n, 0), at(call, Y, n, 0), sample_); });
     }
     for_each_plane(call, [&](int64_t n, int64_t channel, int64_t first, int64_t count) {
-      loops_.forward({alpha_of(call, channel), 0}, at(call, X, n, first), at(call, Y, n, first), count);
+      loops_.forward({alpha_of(call, channel), 0}, at(call, X, n, first), at(call, Y, n, first), count, false);
     });
   }
 
@@ -180,11 +180,11 @@ class PReLUPerChannelPlan : public Plan {
                             call.adds(DX));
       });
     }
-    const BackwardLoops& loops = source == X ? loops_.from_input : loops_.from_output;
-    BackwardLoop loop = call.adds(DX) ? loops.add : loops.set;
+    BackwardLoop loop = source == X ? loops_.from_input : loops_.from_output;
+    Write write = call.adds(DX) ? Write::kAdd : Write::kSet;
     for_each_plane(call, [&](int64_t n, int64_t channel, int64_t first, int64_t count) {
       loop({alpha_of(call, channel), 0}, at(call, source, n, first), at(call, DY, n, first), at(call, DX, n, first),
-           count);
+           count, write);
     });
   }
 

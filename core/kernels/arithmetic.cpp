@@ -2,7 +2,7 @@
 //
 // The loops run over a `Space`: the batch and the axes of a sample, neighbours merged wherever every tensor allows it,
 // so that most calls become one long run. Work is cut along one axis into tasks of a size that depends on the shape
-// only; a task walks its part in blocks small enough for the first-level cache, where the activation is fused.
+// only; a task walks its part in blocks, with an activation small enough for the first-level cache, where it is fused.
 // Gradients of repeated operands are summed in double precision, per task, and the tasks are added in order.
 #include <algorithm>
 
@@ -10,8 +10,9 @@
 #include "kernels/arithmetic_blocks.h"
 #include "kernels/makers.h"
 #include "kernels/scratch_uses.h"
+#include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
-#include "runtime/thread_pool.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -26,7 +27,8 @@ using arithmetic::Target;
 
 constexpr int kTensors = DOUT + 1;
 constexpr int kMaxAxes = ArithmeticShape::kMaxRank + 3;  // the batch, and up to two axes of size 1 to make a block
-constexpr int64_t kBlockElements = 4096;
+constexpr int64_t kBlockElements = 4096, kPlainBlockElements = 32768;
+constexpr int64_t kStreamElements = int64_t{1} << 20;  // results of 4 MiB and more go past the caches
 constexpr int64_t kTaskElements = 16384;
 constexpr int64_t kMaxTasks = 64;
 constexpr int64_t kSerialElements = 32768;
@@ -118,16 +120,16 @@ bool next_index(int64_t* index, const int64_t* size, int rank) {
   return false;
 }
 
-// Calls body(index of the block's first element within the box, rows, columns) for blocks of about kBlockElements;
-// columns are cut in multiples of `granule` only.
+// Calls body(index of the block's first element within the box, rows, columns) for blocks of about `elements`; columns
+// are cut in multiples of `granule` only.
 template <class Body>
-void for_each_block(const Space& space, const Box& box, int64_t granule, Body&& body) {
+void for_each_block(const Space& space, const Box& box, int64_t elements, int64_t granule, Body&& body) {
   int row_axis = space.rank - 2, column_axis = space.rank - 1;
   int64_t rows = box.size[row_axis], columns = box.size[column_axis];
   if (space.elements() == 0) return;
-  int64_t piece = std::max(granule, kBlockElements / granule * granule);
+  int64_t piece = std::max(granule, elements / granule * granule);
   piece = std::min(piece, columns);
-  int64_t group = std::min(rows, std::max<int64_t>(1, kBlockElements / piece));
+  int64_t group = std::min(rows, std::max<int64_t>(1, elements / piece));
   int64_t index[kMaxAxes] = {};
   do {
     for (int64_t c = 0; c < columns; c += piece)
@@ -183,20 +185,20 @@ class Arithmetic final : public Plan {
   void forward(const Call& call) override {
     const Space space = make_space(call);
     const Partition partition = choose_partition(space, false);
-    int64_t granule = column_granule();
-    parallel_items(workers(call, space), partition.tasks, [&](int64_t task) {
+    const bool stream = streams(space) && !is_axiswise(activation_);
+    dynamic_items(workers(call, space), partition.tasks, [&](int64_t task) {
       Box box = task_box(space, partition, task);
-      for_each_block(space, box, granule, [&](const int64_t* index, int64_t rows, int64_t columns) {
-        forward_block(call, space, box, index, rows, columns);
-      });
+      for_each_block(space, box, block_elements(), column_granule(),
+                     [&](const int64_t* index, int64_t rows, int64_t columns) {
+                       forward_block(call, space, box, index, rows, columns, stream);
+                     });
+      if (stream) finish_stream();
     });
   }
 
   void backward(const Call& call) override {
     BackwardRun run(*this, call);
-    int64_t granule = column_granule();
-    parallel_items(workers(call, run.space), run.partition.tasks,
-                   [&](int64_t task) { backward_task(run, task, granule); });
+    dynamic_items(workers(call, run.space), run.partition.tasks, [&](int64_t task) { backward_task(run, task); });
     for (int i = 0; i < shape_.operands; i++)
       if (run.sink[i] == Sink::kSumRows && !run.owned[i])
         write_sums(run, task_box_of_all(run.space), i, run.partials[i], run.partition.tasks);
@@ -215,13 +217,15 @@ class Arithmetic final : public Plan {
     const Call& call;
     Space space;
     Partition partition;
-    Sink sink[3];   // kSkip, kSet, kAdd, or kSumRows for every repeated operand
-    bool same[3];   // as in BackwardBlock
+    Sink sink[3];  // kSkip, kSet, kAdd, or kSumRows for every repeated operand
+    bool same[3];  // as in BackwardBlock
+    bool stream;
     bool owned[3];  // a repeated operand keeps the axis that is cut: each task alone sums its part of it
     Sums partials[3];
 
     BackwardRun(const Arithmetic& plan, const Call& c) : call(c), space(plan.make_space(c)) {
       partition = plan.choose_partition(space, true);
+      stream = streams(space);
       auto equal = [&](int i, int j) {
         return j < plan.shape_.operands && c.address[DA0 + i] && c.address[DA0 + i] == c.address[DA0 + j] &&
                c.address[A0 + i] == c.address[A0 + j];
@@ -264,6 +268,9 @@ class Arithmetic final : public Plan {
     whole.chunk = space.size[0];
     return task_box(space, whole, 0);
   }
+
+  int64_t block_elements() const { return is_identity(activation_) ? kPlainBlockElements : kBlockElements; }
+  static bool streams(const Space& space) { return space.elements() >= kStreamElements; }
 
   int64_t column_granule() const { return is_axiswise(activation_) ? row_ : 1; }
 
@@ -346,23 +353,30 @@ class Arithmetic final : public Plan {
             space.stride[slot][space.rank - 1]};
   }
 
+  // y = f(z), a row of z in place
+  static void activate(const void* activation, float* row, int64_t columns) {
+    activation_forward(*static_cast<const ActivationSpec*>(activation), row, row, columns, columns);
+  }
+
   void forward_block(const Call& call, const Space& space, const Box& box, const int64_t* index, int64_t rows,
-                     int64_t columns) const {
+                     int64_t columns, bool stream) const {
     ForwardBlock block;
     for (int i = 0; i < 3; i++) block.operand[i] = source(call, space, box, index, A0 + i);
     block.out = call.address[OUT] + offset(space, box, index, OUT);
     block.out_row_stride = space.stride[OUT][space.rank - 2];
     block.rows = rows;
     block.columns = columns;
+    const bool identity = is_identity(activation_);
+    if (stream) return arithmetic::forward_streaming(kernels_, block, identity ? nullptr : activate, &activation_);
     kernels_.forward(block);
-    if (is_identity(activation_)) return;
+    if (identity) return;
     for (int64_t r = 0; r < rows; r++) {
       float* out = block.out + r * block.out_row_stride;
       activation_forward(activation_, out, out, columns, row_);
     }
   }
 
-  void backward_task(const BackwardRun& run, int64_t task, int64_t granule) const {
+  void backward_task(const BackwardRun& run, int64_t task) const {
     Box box = task_box(run.space, run.partition, task);
     Sums sums[3];
     int64_t owned_total = 0;
@@ -386,10 +400,12 @@ class Arithmetic final : public Plan {
       if (s.data) std::fill_n(s.data, s.padded(), 0.0);
 
     float* dz = nullptr;  // one block [rows][columns]
+    const int64_t granule = column_granule();
     if (!is_identity(activation_)) dz = scratch(kGradientSlot, static_cast<size_t>(std::max(kBlockElements, granule)));
-    for_each_block(run.space, box, granule, [&](const int64_t* index, int64_t rows, int64_t columns) {
+    for_each_block(run.space, box, block_elements(), granule, [&](const int64_t* index, int64_t rows, int64_t columns) {
       backward_block(run, box, index, rows, columns, sums, dz);
     });
+    if (run.stream) finish_stream();
     for (int i = 0; i < 3; i++)
       if (sums[i].data && run.owned[i]) write_sums(run, box, i, sums[i], 1);
   }
@@ -426,7 +442,8 @@ class Arithmetic final : public Plan {
     }
     block.rows = rows;
     block.columns = columns;
-    kernels_.backward(block);
+    block.stream = run.stream;
+    arithmetic::backward(kernels_, block);
   }
 
   // Gradient i of the box = the sums of `tasks` tasks, added in order; written over the axes that the operand keeps.

@@ -1,7 +1,6 @@
 #include "kernels/arithmetic_blocks.h"
 
 #include "kernels/arithmetic_operations.h"
-#include "simd/wide.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -29,113 +28,58 @@ struct Reader {
   }
 };
 
+OPENBNNS_INLINE void write(float* to, Vec v, int64_t count) {
+  if (count >= kWidth)
+    store(to, v);
+  else
+    store_partial(to, v, count);
+}
+
 template <class Op>
 void forward(const ForwardBlock& block) {
-  Reader a, b, c;
+  Reader a{}, b{}, c{};
   float repeated[3][kWidth];
   for (int64_t r = 0; r < block.rows; r++) {
     a.start(block.operand[0], r, repeated[0]);
-    b.start(block.operand[1], r, repeated[1]);
-    c.start(block.operand[2], r, repeated[2]);
+    if (Op::kOperands > 1) b.start(block.operand[1], r, repeated[1]);
+    if (Op::kOperands > 2) c.start(block.operand[2], r, repeated[2]);
     float* out = block.out + r * block.out_row_stride;
     for (int64_t left = block.columns; left > 0; left -= kWidth, out += kWidth) {
-      Vec y = Op::forward(a.read(left), b.read(left), c.read(left));
-      if (left >= kWidth)
-        store(out, y);
-      else
-        store_partial(out, y, left);
+      const Vec first = a.read(left), second = Op::kOperands > 1 ? b.read(left) : zero();
+      write(out, Op::forward(first, second, Op::kOperands > 2 ? c.read(left) : zero()), left);
     }
   }
 }
-
-// The first `count` lanes; the others become zero, whatever they hold.
-OPENBNNS_INLINE Vec keep_lanes(Vec v, int64_t count) {
-  float lanes[kWidth] = {};
-  store_partial(lanes, v, count);
-  return load(lanes);
-}
-
-// Takes the gradient of one operand along one row.
-struct Writer {
-  Sink sink;
-  float* target;
-  double* sums;
-  WideVec total;  // of the row so far, for kSumColumns
-
-  OPENBNNS_INLINE void start(const Target& t, int64_t row) {
-    sink = t.sink;
-    target = t.data + (sink == Sink::kSet || sink == Sink::kAdd ? row * t.row_stride : 0);
-    sums = t.sums + (sink == Sink::kSumRows || sink == Sink::kSumColumns ? row * t.row_stride : 0);
-    total = WideVec{};
-  }
-  OPENBNNS_INLINE void write(Vec g, int64_t count) {
-    if (count >= kWidth) {
-      if (sink == Sink::kSet) return set(g);
-      if (sink == Sink::kAdd) return set(g + load(target));
-    } else {
-      if (sink == Sink::kSet) return store_partial(target, g, count);
-      if (sink == Sink::kAdd) return store_partial(target, g + load_partial(target, count), count);
-      g = keep_lanes(g, count);
-    }
-    if (sink == Sink::kSumColumns) {
-      total = total + widen(g);
-    } else {
-      store_wide(sums, load_wide(sums) + widen(g));
-      sums += kWidth;
-    }
-  }
-  OPENBNNS_INLINE void set(Vec g) {
-    store(target, g);
-    target += kWidth;
-  }
-  OPENBNNS_INLINE void finish() {
-    if (sink == Sink::kSumColumns) *sums += sum_lanes(total);
-  }
-};
 
 template <class Op>
-void backward(const BackwardBlock& block) {
-  const bool wanted0 = block.target[0].sink != Sink::kSkip;
-  const bool wanted1 = block.target[1].sink != Sink::kSkip;
-  const bool wanted2 = block.target[2].sink != Sink::kSkip;
-  const bool same01 = block.same[0], same02 = block.same[1], same12 = block.same[2];
-  const bool needed1 = wanted1 || same01, needed2 = wanted2 || same02 || same12;
-  Reader a, b, c, y, dz;
+void gradients(const GradientBlock& block) {
+  Reader a{}, b{}, c{}, y{}, dz{};
   float repeated[5][kWidth];
-  Writer da, db, dc;
   for (int64_t r = 0; r < block.rows; r++) {
     a.start(block.operand[0], r, repeated[0]);
-    b.start(block.operand[1], r, repeated[1]);
-    c.start(block.operand[2], r, repeated[2]);
-    y.start(block.output, r, repeated[3]);
+    if (Op::kOperands > 1) b.start(block.operand[1], r, repeated[1]);
+    if (Op::kOperands > 2) c.start(block.operand[2], r, repeated[2]);
+    if (Op::kUsesOutput) y.start(block.output, r, repeated[3]);
     dz.start(block.dz, r, repeated[4]);
-    da.start(block.target[0], r);
-    db.start(block.target[1], r);
-    dc.start(block.target[2], r);
-    for (int64_t left = block.columns; left > 0; left -= kWidth) {
-      // every read of this vector precedes every write: dz may be the buffer of a gradient
-      Values v{a.read(left), b.read(left), c.read(left), zero(), dz.read(left)};
-      if (Op::kUsesOutput) v.y = block.output_given ? y.read(left) : Op::forward(v.a, v.b, v.c);
-      Vec g0 = zero(), g1 = zero(), g2 = zero();
-      if (wanted0) g0 = Op::gradient0(v);
-      if (needed1) g1 = Op::gradient1(v);
-      if (needed2) g2 = Op::gradient2(v);
-      if (same01) g0 += g1;
-      if (same02) g0 += g2;
-      if (same12) g1 += g2;
-      if (wanted0) da.write(g0, left);
-      if (wanted1) db.write(g1, left);
-      if (wanted2) dc.write(g2, left);
+    float* target[3];
+    for (int i = 0; i < Op::kOperands; i++)
+      target[i] = block.gradient[i] ? block.gradient[i] + r * block.row_stride[i] : nullptr;
+    for (int64_t left = block.columns, i = 0; left > 0; left -= kWidth, i += kWidth) {
+      // every read of this vector precedes every write: dz may be the memory of a gradient
+      const Vec first = a.read(left), second = Op::kOperands > 1 ? b.read(left) : zero();
+      const Vec third = Op::kOperands > 2 ? c.read(left) : zero();
+      const Values v{first, second, third, Op::kUsesOutput ? y.read(left) : zero(), dz.read(left)};
+      if (target[0]) write(target[0] + i, Op::gradient0(v), left);
+      if (Op::kOperands > 1 && target[1]) write(target[1] + i, Op::gradient1(v), left);
+      if (Op::kOperands > 2 && target[2]) write(target[2] + i, Op::gradient2(v), left);
     }
-    da.finish();
-    db.finish();
-    dc.finish();
   }
 }
 
 template <class... Ops>
 struct Table {
-  static constexpr BlockKernels entries[] = {{forward<Ops>, backward<Ops>}...};
+  static constexpr BlockKernels entries[] = {
+      {forward<Ops>, gradients<Ops>, Ops::kUsesOutput, {Ops::kPasses[0], Ops::kPasses[1], Ops::kPasses[2]}}...};
 };
 
 // In the order of BNNSArithmeticFunction.

@@ -12,6 +12,10 @@ namespace arithmetic {
 struct Source {
   const float* data;
   int64_t row_stride, column_step;
+
+  Source at(int64_t row, int64_t column) const {
+    return {data + row * row_stride + column * column_step, row_stride, column_step};
+  }
 };
 
 enum class Sink {
@@ -36,6 +40,16 @@ struct ForwardBlock {
   int64_t rows, columns;
 };
 
+// One operation's gradients, element by element.
+struct GradientBlock {
+  Source operand[3];
+  Source output;  // y = op(operands)
+  Source dz;
+  float* gradient[3];  // null where not wanted; may be the memory of dz
+  int64_t row_stride[3];
+  int64_t rows, columns;
+};
+
 struct BackwardBlock {
   Source operand[3];
   Source output;  // y = op(operands), read when `output_given`; otherwise recomputed where a gradient needs it
@@ -43,16 +57,25 @@ struct BackwardBlock {
   Target target[3];
   bool output_given;
   bool same[3];  // operands 0 and 1, 0 and 2, 1 and 2 share one gradient: it gets the sum
+  bool stream;   // gradients that are set go past the caches; finish_stream() has to follow
   int64_t rows, columns;
 };
 
 struct BlockKernels {
   void (*forward)(const ForwardBlock&);
-  void (*backward)(const BackwardBlock&);
+  void (*gradients)(const GradientBlock&);
+  bool uses_output;
+  bool passes[3];  // the gradient of operand i is dz
 };
 
 // `function` is a BNNSArithmeticFunction.
 const BlockKernels& block_kernels(int function);
+
+// What forward computes, changed in the cache by then(row of `columns` elements, columns), and sent past the caches.
+// finish_stream() has to follow.
+using RowTask = void (*)(const void* context, float* row, int64_t columns);
+void forward_streaming(const BlockKernels& kernels, const ForwardBlock& block, RowTask then, const void* context);
+void backward(const BlockKernels& kernels, const BackwardBlock& block);
 
 }  // namespace arithmetic
 }  // namespace OPENBNNS_ISA

@@ -1,7 +1,8 @@
 // The 41 functions y = op(a, b, c) and their gradients, one vector at a time.
 //
 // Every operation is a struct with `forward(a, b, c)` and `gradient0..2(v)`: dz times the derivative by operand 0..2.
-// Operands that an operation does not have arrive as zeros. `kUsesOutput` says that a gradient reads v.y = op(a, b, c).
+// Operands that an operation does not have arrive as zeros. `kUsesOutput` says that a gradient reads v.y = op(a, b, c),
+// `kPasses` that the gradient of an operand is dz.
 #pragma once
 #include <cmath>
 
@@ -56,7 +57,9 @@ OPENBNNS_INLINE Vec trunc_remainder(Vec a, Vec b) {
 }
 
 struct Operation {
+  static constexpr int kOperands = 3;
   static constexpr bool kUsesOutput = false;
+  static constexpr bool kPasses[3] = {};
   static OPENBNNS_INLINE Vec gradient0(const Values&) { return zero(); }
   static OPENBNNS_INLINE Vec gradient1(const Values&) { return zero(); }
   static OPENBNNS_INLINE Vec gradient2(const Values&) { return zero(); }
@@ -65,6 +68,7 @@ struct Operation {
 // One operand whose derivative is a formula of x (and y).
 #define OPENBNNS_UNARY(name, uses_output, value, derivative)              \
   struct name : Operation {                                               \
+    static constexpr int kOperands = 1;                                   \
     static constexpr bool kUsesOutput = uses_output;                      \
     static OPENBNNS_INLINE Vec forward(Vec x, Vec, Vec) { return value; } \
     static OPENBNNS_INLINE Vec gradient0(const Values& v) {               \
@@ -75,6 +79,7 @@ struct Operation {
 // Two operands; NaN and infinity of dz pass through wherever the derivative is not exactly absent.
 #define OPENBNNS_BINARY(name, uses_output, value, derivative_a, derivative_b) \
   struct name : Operation {                                                   \
+    static constexpr int kOperands = 2;                                       \
     static constexpr bool kUsesOutput = uses_output;                          \
     static OPENBNNS_INLINE Vec forward(Vec a, Vec b, Vec) { return value; }   \
     static OPENBNNS_INLINE Vec gradient0(const Values& v) {                   \
@@ -87,8 +92,20 @@ struct Operation {
     }                                                                         \
   };
 
-OPENBNNS_BINARY(Add, false, a + b, dz, dz)
-OPENBNNS_BINARY(Subtract, false, a - b, dz, -dz)
+struct Add : Operation {
+  static constexpr int kOperands = 2;
+  static constexpr bool kPasses[3] = {true, true};
+  static OPENBNNS_INLINE Vec forward(Vec a, Vec b, Vec) { return a + b; }
+  static OPENBNNS_INLINE Vec gradient0(const Values& v) { return v.dz; }
+  static OPENBNNS_INLINE Vec gradient1(const Values& v) { return v.dz; }
+};
+struct Subtract : Operation {
+  static constexpr int kOperands = 2;
+  static constexpr bool kPasses[3] = {true};
+  static OPENBNNS_INLINE Vec forward(Vec a, Vec b, Vec) { return a - b; }
+  static OPENBNNS_INLINE Vec gradient0(const Values& v) { return v.dz; }
+  static OPENBNNS_INLINE Vec gradient1(const Values& v) { return -v.dz; }
+};
 OPENBNNS_BINARY(Multiply, false, a* b, dz* b, dz* a)
 // a / b / b instead of a / b^2: the square may overflow where the gradient does not
 OPENBNNS_BINARY(Divide, false, a / b, dz / b, -dz*(a / b / b))
@@ -136,6 +153,7 @@ OPENBNNS_BINARY(TruncRemainder, false, trunc_remainder(a, b), dz, -dz* trunc_quo
 OPENBNNS_UNARY(Erf, false, math::erf(x), dz*(kTwoOverSqrtPi* math::exp(-x* x)))
 
 struct MultiplyAdd : Operation {
+  static constexpr bool kPasses[3] = {false, false, true};
   static OPENBNNS_INLINE Vec forward(Vec a, Vec b, Vec c) { return a * b + c; }
   static OPENBNNS_INLINE Vec gradient0(const Values& v) { return v.dz * v.b; }
   static OPENBNNS_INLINE Vec gradient1(const Values& v) { return v.dz * v.a; }

@@ -39,20 +39,31 @@ void correlate(const float* source, const Windows& in, const Taps& taps, const f
     }
 }
 
+// The same for any number of taps, kRows rows at a time: a weight serves them all, and their sums do not wait for each
+// other.
+template <int kRows>
+void correlate_rows(const float* source, const Windows& in, int64_t r, const Taps& taps, const float* weights,
+                    float start, const PlaneWriter& out) {
+  // columns from right to left: what the last vector of a row spills into the next row is written again
+  for (int64_t c = (in.columns - 1) / kWidth * kWidth; c >= 0; c -= kWidth) {
+    const float* origin = source + in.source + r * in.row_step + c;
+    Vec sum[kRows];
+    OPENBNNS_UNROLL for (int q = 0; q < kRows; q++) sum[q] = splat(start);
+    for (int t = 0; t < taps.count(); t++) {
+      Vec weight = splat(weights[taps.number[t]]);
+      const float* from = origin + taps.offset[t];
+      OPENBNNS_UNROLL for (int q = 0; q < kRows; q++) sum[q] += weight * load(from + q * in.row_step);
+    }
+    OPENBNNS_UNROLL for (int q = 0; q < kRows; q++) out.write(r + q, c, sum[q]);
+  }
+}
+
 void correlate_any(const float* source, const Windows& in, const Taps& taps, const float* weights, float start,
                    const PlaneWriter& out) {
-  for (int64_t r = 0; r < in.rows; r++)
-    for (int64_t c = 0; c < in.columns; c += kWidth) {
-      const float* origin = source + in.source + r * in.row_step + c;
-      Vec sum = splat(start), other{};
-      int t = 0;
-      for (; t + 1 < taps.count(); t += 2) {
-        sum += weights[taps.number[t]] * load(origin + taps.offset[t]);
-        other += weights[taps.number[t + 1]] * load(origin + taps.offset[t + 1]);
-      }
-      if (t < taps.count()) sum += weights[taps.number[t]] * load(origin + taps.offset[t]);
-      out.write(r, c, sum + other);
-    }
+  constexpr int kRows = 6;
+  int64_t r = 0;
+  for (; r + kRows <= in.rows; r += kRows) correlate_rows<kRows>(source, in, r, taps, weights, start, out);
+  for (; r < in.rows; r++) correlate_rows<1>(source, in, r, taps, weights, start, out);
 }
 
 // Taps in a 3 x 3 grid whose rows are as far apart as the rows of windows: an input row then serves three rows of

@@ -1,6 +1,7 @@
-// Depthwise convolution of narrow images with step 1: 16 channels side by side in the lanes, so that vectors are full
-// although rows are shorter than half a vector (measured: longer rows are faster plane by plane). Cells of images lie
-// as [row][column][16 channels] with a border of zeros:
+// Depthwise convolution with step 1 of narrow images, or with rows of 5 or 7 taps: 16 channels side by side in the
+// lanes. Vectors are full although rows may be shorter than half a vector, and no load crosses a line of the cache, of
+// which large kernels make many (measured: 3 x 3 on longer rows is faster plane by plane). Cells of images lie as
+// [row][column][16 channels] with a border of zeros:
 //
 //   forward  y(i) = b + sum over taps t of w(t) x(i + t - pad)
 //   hence    dx(j) = sum_t w(t) dz(j + pad - t), dw(t) = sum_i dz(i) x(i + t - pad), db = sum_i dz(i)
@@ -20,13 +21,14 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int64_t kMostCells = 1200;    // of a bordered image: two of them, 16 channels each, stay in L2
+constexpr int64_t kMostCells = 5000;    // of a bordered image: two of them, 16 channels each, stay in L2
 constexpr int64_t kFewestChannels = 8;  // fewer leave most lanes empty
 constexpr int64_t kMinTasks = 16;       // backward: blocks of channels and, if these are few, parts of the batch
 constexpr int64_t kSerialElements = 32768;
 constexpr int64_t kRowsInSingle = 8;  // summed in single precision before they are added to a double
 constexpr int64_t kSamples = 4;       // forward: of one task
 constexpr int kCells = 4;             // of a result in the making at a time
+constexpr int kLongCells = 7;         // the same for long rows of taps: with 7 taps and a cell of the input, 15 vectors
 
 // An image with a border of zeros, `up` rows above and `left` columns to the left: [rows][columns][16].
 struct Bordered {
@@ -85,9 +87,53 @@ void correlate(const float* in, int64_t in_columns, const Offsets& offsets, cons
       }
 }
 
-void correlate_any(const float* in, int64_t in_columns, const Offsets& offsets, const float* w, const float* start,
-                   int64_t rows, int64_t columns, float* out) {
-  auto run = offsets.size() == 9 ? correlate<9> : correlate<0>;
+// The same for neighbouring taps, kTaps in a row: every cell of the input is loaded once for up to kTaps results.
+// offsets: of the first tap of each row, `step` (16 or -16) elements from one tap to the next.
+template <int kTaps, int kResults>
+OPENBNNS_INLINE void correlate_cells(const float* cell, const Offsets& offsets, int64_t step, const float* w, Vec start,
+                                     float* out) {
+  Vec sum[kResults];
+  OPENBNNS_UNROLL for (int q = 0; q < kResults; q++) sum[q] = start;
+  for (size_t t = 0; t < offsets.size(); t += kTaps) {
+    // the leftmost tap is the first one, or the last if the row runs to the left
+    const float *x = cell + std::min(offsets[t], offsets[t + kTaps - 1]),
+                *weights = w + static_cast<int64_t>(t) * kBlock;
+    if (step < 0) weights += (kTaps - 1) * kBlock;
+    Vec weight[kTaps];
+    OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) weight[k] = load(weights + k * step);
+    OPENBNNS_UNROLL for (int j = 0; j < kResults + kTaps - 1; j++) {
+      Vec value = load(x + j * kBlock);
+      OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) if (j - k >= 0 && j - k < kResults) sum[j - k] +=
+          weight[k] * value;
+    }
+  }
+  OPENBNNS_UNROLL for (int q = 0; q < kResults; q++) store(out + q * kBlock, sum[q]);
+}
+
+template <int kTaps>
+void correlate_rows(const float* in, int64_t in_columns, const Offsets& offsets, const float* w, const float* start,
+                    int64_t rows, int64_t columns, float* out) {
+  const int64_t step = offsets[1] - offsets[0];
+  for (int part = 0; part < kBlock; part += kWidth)
+    for (int64_t r = 0; r < rows; r++) {
+      const float* cell = in + r * in_columns * kBlock + part;
+      float* to = out + r * columns * kBlock + part;
+      int64_t c = 0;
+      for (; c + kLongCells <= columns; c += kLongCells)
+        correlate_cells<kTaps, kLongCells>(cell + c * kBlock, offsets, step, w + part, load(start + part),
+                                           to + c * kBlock);
+      for (; c < columns; c++)
+        correlate_cells<kTaps, 1>(cell + c * kBlock, offsets, step, w + part, load(start + part), to + c * kBlock);
+    }
+}
+
+// row: taps that neighbour each other in a row, as long_row() counts them
+void correlate_any(const float* in, int64_t in_columns, const Offsets& offsets, int row, const float* w,
+                   const float* start, int64_t rows, int64_t columns, float* out) {
+  auto run = row == 5              ? correlate_rows<5>
+             : row == 7            ? correlate_rows<7>
+             : offsets.size() == 9 ? correlate<9>
+                                   : correlate<0>;
   run(in, in_columns, offsets, w, start, rows, columns, out);
 }
 
@@ -104,6 +150,39 @@ void add_products(const float* x, int64_t x_columns, const int64_t* offset, cons
         for (int64_t c = 0; c < columns; c++, cell += kBlock, gradient += kBlock) {
           Vec g = load(gradient);
           OPENBNNS_UNROLL for (int t = 0; t < kTaps; t++) sum[t] += g * load(cell + offset[t]);
+        }
+      }
+      for (int t = 0; t < kTaps; t++) {
+        double* to = sums + t * kBlock + part;
+        store_wide(to, load_wide(to) + widen(sum[t]));
+      }
+    }
+}
+
+// The same for kTaps neighbouring taps: every cell of x is loaded once for up to kTaps sums.
+template <int kTaps>
+void add_row_products(const float* x, int64_t x_columns, const float* dz, int64_t dz_columns, int64_t rows,
+                      int64_t columns, double* sums) {
+  for (int part = 0; part < kBlock; part += kWidth)
+    for (int64_t first = 0; first < rows; first += kRowsInSingle) {
+      Vec sum[kTaps] = {};
+      for (int64_t r = first; r < std::min(rows, first + kRowsInSingle); r++) {
+        const float* cell = x + r * x_columns * kBlock + part;
+        const float* gradient = dz + r * dz_columns * kBlock + part;
+        int64_t c = 0;
+        for (; c + kLongCells <= columns;
+             c += kLongCells, cell += kLongCells * kBlock, gradient += kLongCells * kBlock) {
+          Vec g[kLongCells];
+          OPENBNNS_UNROLL for (int q = 0; q < kLongCells; q++) g[q] = load(gradient + q * kBlock);
+          OPENBNNS_UNROLL for (int j = 0; j < kLongCells + kTaps - 1; j++) {
+            Vec value = load(cell + j * kBlock);
+            OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) if (j - k >= 0 && j - k < kLongCells) sum[k] +=
+                g[j - k] * value;
+          }
+        }
+        for (; c < columns; c++, cell += kBlock, gradient += kBlock) {
+          Vec g = load(gradient);
+          OPENBNNS_UNROLL for (int k = 0; k < kTaps; k++) sum[k] += g * load(cell + k * kBlock);
         }
       }
       for (int t = 0; t < kTaps; t++) {
@@ -136,6 +215,7 @@ class DepthwiseLanes final : public Plan {
   DepthwiseLanes(const ConvolutionShape& s, const ActivationSpec& activation)
       : channels_(s.in_channels),
         taps_(s.kernel_height * s.kernel_width),
+        row_(long_row(s)),
         activation_(activation),
         in_plane_(s.in_height * s.in_width),
         out_plane_(s.out_height * s.out_width),
@@ -153,7 +233,7 @@ class DepthwiseLanes final : public Plan {
   static bool takes(const ConvolutionShape& s) {
     bool plain = s.out_channels == s.in_channels && s.in_channels >= kFewestChannels && s.stride_y == 1 &&
                  s.stride_x == 1 && s.kernel_height * s.kernel_width <= 49;
-    if (!plain || 2 * std::min(s.in_width, s.out_width) > kWidth + 2) return false;
+    if (!plain || (long_row(s) == 0 && 2 * std::min(s.in_width, s.out_width) > kWidth + 2)) return false;
     // windows that lie in the padding alone would need a border on the other side
     bool met = s.pad_up <= reach_y(s) && s.pad_left <= reach_x(s) && s.out_height <= s.in_height + s.pad_up &&
                s.out_width <= s.in_width + s.pad_left;
@@ -195,6 +275,11 @@ class DepthwiseLanes final : public Plan {
  private:
   static int64_t reach_y(const ConvolutionShape& s) { return (s.kernel_height - 1) * s.dilation_y; }
   static int64_t reach_x(const ConvolutionShape& s) { return (s.kernel_width - 1) * s.dilation_x; }
+  // Taps of a row if they are neighbours and many, else 0.
+  static int long_row(const ConvolutionShape& s) {
+    bool is_long = s.dilation_x == 1 && (s.kernel_width == 5 || s.kernel_width == 7);
+    return is_long ? static_cast<int>(s.kernel_width) : 0;
+  }
   int64_t blocks() const { return blocks_of(channels_); }
   int lanes(int64_t channel) const { return static_cast<int>(std::min<int64_t>(kBlock, channels_ - channel)); }
   int64_t sum_count() const { return (taps_ + 1) * kBlock; }  // of a block: [taps, then one for the bias][16]
@@ -222,7 +307,7 @@ class DepthwiseLanes final : public Plan {
     float start[kBlock] = {};
     if (call.address[B]) std::copy_n(call.address[B] + channel, lanes(channel), start);
     float* tile = scratch(kOutputTile, static_cast<size_t>(out_plane_ * kBlock));
-    correlate_any(x, x_.columns, x_offsets_, w, start, dz_.height, dz_.width, tile);
+    correlate_any(x, x_.columns, x_offsets_, row_, w, start, dz_.height, dz_.width, tile);
     float* y = call.address[Y] + n * call.stride[Y] + channel * out_plane_;
     unpack_block<false>(tile, out_plane_, y, out_plane_, lanes(channel));
     if (is_identity(activation_)) return;
@@ -244,23 +329,28 @@ class DepthwiseLanes final : public Plan {
     if (call.address[DB]) add_cells(dz + dz_.origin(), dz_.columns, dz_.height, dz_.width, sums + taps_ * kBlock);
     if (call.address[DW]) {
       x_.pack({call.address[X], call.stride[X], in_plane_, x_.width}, n, channel, lanes(channel), x);
-      int64_t t = 0;
-      for (; t + 9 <= taps_; t += 9)
-        add_products<9>(x, x_.columns, x_offsets_.data() + t, dz + dz_.origin(), dz_.columns, dz_.height, dz_.width,
-                        sums + t * kBlock);
-      for (; t < taps_; t++)
-        add_products<1>(x, x_.columns, x_offsets_.data() + t, dz + dz_.origin(), dz_.columns, dz_.height, dz_.width,
-                        sums + t * kBlock);
+      add_all_products(x, dz + dz_.origin(), sums);
     }
     if (!call.address[DX]) return;
     const float start[kBlock] = {};
     float* tile = scratch(kOutputTile, static_cast<size_t>(in_plane_ * kBlock));
-    correlate_any(dz, dz_.columns, dz_offsets_, w + block * taps_ * kBlock, start, x_.height, x_.width, tile);
+    correlate_any(dz, dz_.columns, dz_offsets_, row_, w + block * taps_ * kBlock, start, x_.height, x_.width, tile);
     float* dx = call.address[DX] + n * call.stride[DX] + channel * in_plane_;
     if (call.adds(DX))
       unpack_block<true>(tile, in_plane_, dx, in_plane_, lanes(channel));
     else
       unpack_block<false>(tile, in_plane_, dx, in_plane_, lanes(channel));
+  }
+
+  void add_all_products(const float* x, const float* dz, double* sums) const {
+    int64_t t = 0;
+    auto add_row = row_ == 5 ? add_row_products<5> : add_row_products<7>;
+    for (; row_ > 0 && t < taps_; t += row_)
+      add_row(x + x_offsets_[t], x_.columns, dz, dz_.columns, dz_.height, dz_.width, sums + t * kBlock);
+    for (; t + 9 <= taps_; t += 9)
+      add_products<9>(x, x_.columns, x_offsets_.data() + t, dz, dz_.columns, dz_.height, dz_.width, sums + t * kBlock);
+    for (; t < taps_; t++)
+      add_products<1>(x, x_.columns, x_offsets_.data() + t, dz, dz_.columns, dz_.height, dz_.width, sums + t * kBlock);
   }
 
   // Adds the parts of the batch in order and stores dw [channels][taps] and db [channels].
@@ -279,6 +369,7 @@ class DepthwiseLanes final : public Plan {
   }
 
   const int64_t channels_, taps_;
+  const int row_;  // see long_row()
   const ActivationSpec activation_;
   const int64_t in_plane_, out_plane_;
   const Bordered x_, dz_;  // cells of windows, and of what dx looks at

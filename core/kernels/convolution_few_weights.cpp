@@ -152,8 +152,9 @@ class FewWeights : public WeightsKernel {
     for (int o = 0; o < outputs; o++)
       for (int r = 0; r < rows; r++) {
         float* line = to + (int64_t{o} * rows + r) * width_;
-        std::copy_n(from + o * *plane + r * width, width, line);
-        std::fill(line + width, line + width_, 0.f);
+        const float* row = from + o * *plane + r * width;
+        for (int64_t i = 0; i < width; i += kWidth)
+          store(line + i, width - i >= kWidth ? load(row + i) : load_partial(row + i, width - i));
       }
     *plane = int64_t{rows} * width_;
     return to;

@@ -16,23 +16,24 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int64_t kChunk = 112;  // output channels whose products are in the cache at a time
+constexpr int kChunkPlaces = 1792;  // places x output channels whose products are in the cache at a time
 // Tiles per call from which the transform of the kernels pays.
 constexpr int64_t kFewestTiles = 64;
 
-// taps: [9][16], lane i from w + i * stride, zero from `count` lanes on; turned: in reverse order.
-void gather_taps(const float* w, int64_t stride, int count, bool turned, float* taps) {
-  if (count < kBlock) std::fill_n(taps, 9 * kBlock, 0.f);
+// taps: [number][16], lane i from w + i * stride, zero from `count` lanes on; turned: in reverse order.
+void gather_taps(const float* w, int64_t stride, int number, int count, bool turned, float* taps) {
+  if (count < kBlock) std::fill_n(taps, number * kBlock, 0.f);
+  auto place = [=](int j) { return taps + (turned ? number - 1 - j : j) * kBlock; };
 #if defined(__AVX512F__)
   const __m512i index = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                                            _mm512_set1_epi32(static_cast<int>(stride)));
   if (count == kBlock) {
-    for (int j = 0; j < 9; j++) store(taps + (turned ? 8 - j : j) * kBlock, _mm512_i32gather_ps(index, w + j, 4));
+    for (int j = 0; j < number; j++) store(place(j), _mm512_i32gather_ps(index, w + j, 4));
     return;
   }
 #endif
   for (int i = 0; i < count; i++)
-    for (int j = 0; j < 9; j++) taps[(turned ? 8 - j : j) * kBlock + i] = w[i * stride + j];
+    for (int j = 0; j < number; j++) place(j)[i] = w[i * stride + j];
 }
 
 class Winograd : public ImageKernel {
@@ -43,7 +44,7 @@ class Winograd : public ImageKernel {
         in_channels_(backward ? s.out_channels : s.in_channels),
         out_channels_(backward ? s.in_channels : s.out_channels),
         grid_(s, backward),
-        input_(in_channels_, grid_.padded_tiles()),
+        input_(in_channels_, grid_),
         direct_(std::move(direct)),
         flops_(flops(s)) {
     for (int64_t c = 0; c < in_channels_; c += 4) {
@@ -55,7 +56,7 @@ class Winograd : public ImageKernel {
   void run(const ImageCall& call) const override {
     if (call.batch * grid_.lines * grid_.line_tiles < kFewestTiles) return direct_->run(call);
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
-    float* u = scratch(kPartialSums, static_cast<size_t>(kPlaces * kernel_place()));
+    float* u = scratch(kPartialSums, static_cast<size_t>(grid_.places() * kernel_place()));
     int64_t blocks = blocks_of(in_channels_);
     dynamic_items(threads, blocks, [&](int64_t block) { transform_kernels(call.w, block, u); });
     int64_t lines = call.batch * grid_.lines, group_lines = grid_.group_lines;
@@ -76,16 +77,17 @@ class Winograd : public ImageKernel {
   // u: [place][in_channels / 16][out_channels][16 in], zero beyond the last channel
   int64_t kernel_place() const { return blocks_of(in_channels_) * out_channels_ * kBlock; }
 
-  // Input channels [16 block, 16 block + 16) of u; w: [out][in][9] of the convolution, turned round for backward.
+  // Input channels [16 block, 16 block + 16) of u; w: [out][in][taps^2] of the convolution, turned round for backward.
   void transform_kernels(const float* w, int64_t block, float* u) const {
-    float taps[9 * kBlock], tile[kPlaces * kBlock];
+    float taps[kMostTaps * kBlock], tile[kMostPlaces * kBlock];
+    int number = grid_.taps * grid_.taps;
     int64_t c = block * kBlock;
     int have = static_cast<int>(std::min<int64_t>(kBlock, in_channels_ - c));
     for (int64_t k = 0; k < out_channels_; k++) {
-      const float* from = w + (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * 9;
-      gather_taps(from, backward_ ? w_inputs_ * 9 : 9, have, backward_, taps);
-      transform_kernel(taps, tile);
-      for (int p = 0; p < kPlaces; p++)
+      const float* from = w + (backward_ ? c * w_inputs_ + k : k * w_inputs_ + c) * number;
+      gather_taps(from, backward_ ? w_inputs_ * number : number, number, have, backward_, taps);
+      transform_kernel(grid_.taps, taps, tile);
+      for (int p = 0; p < grid_.places(); p++)
         std::copy_n(tile + p * kBlock, kBlock, u + p * kernel_place() + (block * out_channels_ + k) * kBlock);
     }
   }
@@ -94,11 +96,11 @@ class Winograd : public ImageKernel {
     int64_t tiles = int64_t{count} * grid_.line_tiles, padded = round_up(tiles, kBlock);
     float* v = scratch(kInputBand, static_cast<size_t>(input_.floats()));
     transform_input(grid_, call.in, in_channels_, first, count, input_, v);
-    int64_t chunk = even_tile(k1 - k0, static_cast<int>(kChunk)), place = chunk * padded + kBlock;
-    float* m = scratch(kOutputTile, static_cast<size_t>(kPlaces * place + kWidth));
+    int64_t chunk = even_tile(k1 - k0, kChunkPlaces / grid_.places()), place = chunk * padded + kBlock;
+    float* m = scratch(kOutputTile, static_cast<size_t>(grid_.places() * place + kWidth));
     for (int64_t k = k0; k < k1; k += chunk) {
       int64_t channels = std::min(chunk, k1 - k);
-      for (int p = 0; p < kPlaces; p++)
+      for (int p = 0; p < grid_.places(); p++)
         multiply(u + p * kernel_place() + k * kBlock, v + p * input_.place, channels, padded, m + p * place);
       for (int64_t i = 0; i < channels; i++) write_channel(call, k + i, first, count, m + i * padded, place);
     }
@@ -131,31 +133,44 @@ class Winograd : public ImageKernel {
     if (wide < tiles) columns(wide, tiles, 1);
   }
 
-  // y = A^T m A of all tiles of the group, one output channel; m: [place][tile]
-  void write_channel(const ImageCall& call, int64_t k, int64_t first, int count, const float* m, int64_t place) const {
+  // y = A^T m A of `tiles` tiles of one output channel; m: [place][tile], cells: upper rows of all lines, then lower
+  // ones
+  template <int kTaps>
+  static void transform_output(const float* m, int64_t place, int64_t tiles, float bias, float* cells, int64_t row) {
+    using Axis = WinogradAxis<kTaps>;
+    constexpr int kCells = Axis::kCells;
     constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
-    int64_t tiles = int64_t{count} * grid_.line_tiles, row_floats = 2 * round_up(tiles, kWidth);
-    float* cells = scratch(kPatches, static_cast<size_t>(2 * row_floats));  // upper and lower rows of all lines
-    float bias = call.bias ? call.bias[k] : 0.f;
     for (int64_t t = 0; t < tiles; t += kWidth) {
-      Vec z[2][4];
-      OPENBNNS_UNROLL for (int s = 0; s < 4; s++) {
-        const float* from = m + s * place + t;
-        Vec m0 = load(from), m1 = load(from + 4 * place), m2 = load(from + 8 * place), m3 = load(from + 12 * place);
-        z[0][s] = m0 + m1 + m2;
-        z[1][s] = m1 - m2 - m3;
+      Vec z[2][kCells];
+      OPENBNNS_UNROLL for (int s = 0; s < kCells; s++) {
+        Vec column[kCells], y[2];
+        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) column[i] = load(m + (i * kCells + s) * place + t);
+        Axis::output(column, y);
+        z[0][s] = y[0];
+        z[1][s] = y[1];
       }
       OPENBNNS_UNROLL for (int r = 0; r < 2; r++) {
-        Vec left = z[r][0] + z[r][1] + z[r][2] + bias, right = z[r][1] - z[r][2] - z[r][3] + bias;
-        float* to = cells + r * row_floats + 2 * t;
-        store(to, interleave_low(left, right, lanes));
-        store(to + kWidth, interleave_high(left, right, lanes));
+        Vec y[2];
+        Axis::output(z[r], y);
+        float* to = cells + r * row + 2 * t;
+        store(to, interleave_low(y[0] + bias, y[1] + bias, lanes));
+        store(to + kWidth, interleave_high(y[0] + bias, y[1] + bias, lanes));
       }
     }
+  }
+
+  // One output channel of all tiles of the group.
+  void write_channel(const ImageCall& call, int64_t k, int64_t first, int count, const float* m, int64_t place) const {
+    int64_t tiles = int64_t{count} * grid_.line_tiles, row_floats = 2 * round_up(tiles, kWidth);
+    float* cells = scratch(kPatches, static_cast<size_t>(2 * row_floats));
+    auto transform = grid_.taps == 3 ? transform_output<3> : transform_output<5>;
+    transform(m, place, tiles, call.bias ? call.bias[k] : 0.f, cells, row_floats);
     int64_t width = grid_.out_width, plane = grid_.out_height * width;
-    for (int i = 0; i < count; i++) {
-      int64_t n = (first + i) / grid_.lines;
-      int row = static_cast<int>((first + i) % grid_.lines) * 2, rows = std::min(2, grid_.out_height - row);
+    int64_t n = first / grid_.lines;
+    int row = static_cast<int>(first % grid_.lines) * 2;
+    for (int i = 0; i < count; i++, row += 2) {
+      if (row >= grid_.out_height) row = 0, n++;
+      int rows = std::min(2, grid_.out_height - row);
       float* out = call.out + n * call.out_stride + k * plane + row * width;
       for (int r = 0; r < rows; r++)
         put_row(cells + r * row_floats + 2 * int64_t{i} * grid_.line_tiles, width, call.accumulate, out + r * width);

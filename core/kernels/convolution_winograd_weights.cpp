@@ -3,7 +3,7 @@
 //   forward  y = A^T [U * V] A with U = G g G^T, V = B^T d B
 //   hence    dU = sum over tiles of (A dy A^T) * V, and dg = G^T dU G
 //
-// For each of the 16 places dU[c][k] = sum over tiles of V[c][tile] D[tile][k] is a matrix product. The batch is cut
+// For each place dU[c][k] = sum over tiles of V[c][tile] D[tile][k] is a matrix product. The batch is cut
 // into parts, a number that depends on the shape and the batch alone; each part has its own sum, and they are added in
 // order.
 #include <algorithm>
@@ -23,6 +23,8 @@ namespace {
 
 constexpr double kPartialBytes = 9e6;  // sums of all parts together, unless one part needs more
 constexpr int64_t kMostParts = 8;
+// 5 x 5: tiles added up before the sum goes to the others. The way back magnifies the rounding of long chains.
+constexpr int kChainTiles = 16;
 constexpr int64_t kFewestTiles = 64;  // per call; the sums must be worth their transform
 
 class WinogradWeights : public WeightsKernel {
@@ -31,7 +33,7 @@ class WinogradWeights : public WeightsKernel {
       : in_channels_(s.in_channels),
         out_channels_(s.out_channels),
         grid_(s, false),
-        input_(in_channels_, grid_.padded_tiles()),
+        input_(in_channels_, grid_),
         direct_(std::move(direct)),
         flops_(flops(s)) {
     for (int64_t t = 0; t < grid_.padded_tiles(); t += kDepth) {
@@ -61,7 +63,7 @@ class WinogradWeights : public WeightsKernel {
   int64_t padded_outputs() const { return out_blocks() * kBlock; }
   // sums: [part]([place][in_channels][out_channels], then [out_channels] for the bias), channels rounded up to 16
   int64_t sum_place() const { return in_channels_ * padded_outputs(); }
-  int64_t part_floats() const { return kPlaces * sum_place() + padded_outputs(); }
+  int64_t part_floats() const { return grid_.places() * sum_place() + padded_outputs(); }
   // d: [place][out_channels / 16][tile][16], a line of cache between places
   int64_t gradient_block() const { return grid_.padded_tiles() * kBlock; }
   int64_t gradient_place(int64_t blocks) const { return blocks * gradient_block() + kBlock; }
@@ -84,10 +86,10 @@ class WinogradWeights : public WeightsKernel {
     int64_t block0 = tiles * split / work.splits * kWideBlocks;
     int64_t block1 = std::min(out_blocks(), tiles * (split + 1) / work.splits * kWideBlocks), blocks = block1 - block0;
     float* du = sums + part * part_floats() + block0 * kBlock;
-    float* db = sums + part * part_floats() + kPlaces * sum_place() + block0 * kBlock;
+    float* db = sums + part * part_floats() + grid_.places() * sum_place() + block0 * kBlock;
     std::fill_n(db, blocks * kBlock, 0.f);
     float* v = scratch(kInputBand, static_cast<size_t>(input_.floats()));
-    float* d = scratch(kGradientBand, static_cast<size_t>(kPlaces * gradient_place(blocks)));
+    float* d = scratch(kGradientBand, static_cast<size_t>(grid_.places() * gradient_place(blocks)));
     int64_t begin = work.groups * part / work.parts, end = work.groups * (part + 1) / work.parts;
     for (int64_t group = begin; group < end; group++) {
       int64_t first = group * grid_.group_lines;
@@ -97,7 +99,7 @@ class WinogradWeights : public WeightsKernel {
                            gradient_place(blocks), db + b * kBlock);
       if (!call.dw) continue;
       transform_input(grid_, call.x, in_channels_, first, count, input_, v);
-      for (int p = 0; p < kPlaces; p++)
+      for (int p = 0; p < grid_.places(); p++)
         multiply(v + p * input_.place, d + p * gradient_place(blocks), blocks, count,
                  group == begin ? Write::Set : Write::Add, du + p * sum_place());
     }
@@ -126,37 +128,42 @@ class WinogradWeights : public WeightsKernel {
           std::fill_n(row + int64_t{width} * kBlock, kBlock, 0.f);
         }
       if (rows < 2 * lines) std::fill_n(cells + rows * row_floats, row_floats, 0.f);
-      for (int i = 0; i < lines; i++)
-        spread_line(cells + 2 * i * row_floats, row_floats, d + int64_t{done + i} * grid_.line_tiles * kBlock, place,
-                    sums);
+      for (int i = 0; i < lines; i++) {
+        const float* rows_of_line = cells + 2 * i * row_floats;
+        float* to = d + int64_t{done + i} * grid_.line_tiles * kBlock;
+        if (grid_.taps == 3)
+          spread_line<3>(rows_of_line, row_floats, to, place, sums);
+        else
+          spread_line<5>(rows_of_line, row_floats, to, place, sums);
+      }
       done += lines;
     }
     int64_t tiles = int64_t{count} * grid_.line_tiles;
-    for (int p = 0; p < kPlaces; p++)
+    for (int p = 0; p < grid_.places(); p++)
       std::fill_n(d + p * place + tiles * kBlock, (round_up(tiles, kDepth) - tiles) * kBlock, 0.f);
   }
 
-  // d[place][tile][16] of one line; cells: two rows of [2 line_tiles][16]
+  // d[place][tile][16] = A dy A^T of one line; cells: two rows of [2 line_tiles][16]
+  template <int kTaps>
   void spread_line(const float* cells, int64_t row, float* d, int64_t place, float* sums) const {
+    using Axis = WinogradAxis<kTaps>;
+    constexpr int kCells = Axis::kCells;
     for (int part = 0; part < kBlock; part += kWidth) {
       Vec sum[4] = {Vec{}, Vec{}, Vec{}, Vec{}};
       for (int j = 0; j < grid_.line_tiles; j++) {
         const float* from = cells + 2 * j * kBlock + part;
-        Vec y[2][2] = {{load(from), load(from + kBlock)}, {load(from + row), load(from + row + kBlock)}};
-        OPENBNNS_UNROLL for (int i = 0; i < 4; i++) sum[i] += y[i / 2][i % 2];
-        float* to = d + int64_t{j} * kBlock + part;
-        Vec r[4][2];
+        Vec r[2][kCells];
         OPENBNNS_UNROLL for (int s = 0; s < 2; s++) {
-          r[0][s] = y[0][s];
-          r[1][s] = y[0][s] + y[1][s];
-          r[2][s] = y[0][s] - y[1][s];
-          r[3][s] = -y[1][s];
+          Vec y[2] = {load(from + s * kBlock), load(from + row + s * kBlock)};
+          sum[s] += y[0];
+          sum[2 + s] += y[1];
+          Axis::gradient(y, r[s]);
         }
-        OPENBNNS_UNROLL for (int i = 0; i < 4; i++) {
-          store(to + (4 * i) * place, r[i][0]);
-          store(to + (4 * i + 1) * place, r[i][0] + r[i][1]);
-          store(to + (4 * i + 2) * place, r[i][0] - r[i][1]);
-          store(to + (4 * i + 3) * place, -r[i][1]);
+        float* to = d + int64_t{j} * kBlock + part;
+        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) {
+          Vec y[2] = {r[0][i], r[1][i]}, made[kCells];
+          Axis::gradient(y, made);
+          OPENBNNS_UNROLL for (int s = 0; s < kCells; s++) store(to + (i * kCells + s) * place, made[s]);
         }
       }
       store(sums + part, load(sums + part) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
@@ -166,20 +173,26 @@ class WinogradWeights : public WeightsKernel {
   // du[c][k] (+)= sum over tiles of v[c][tile] d[tile][k], one place; du: rows padded_outputs() apart
   void multiply(const float* v, const float* d, int64_t blocks, int count, Write write, float* du) const {
     Tile t{};
-    t.a_offset = input_entries_.data();
-    t.b_offset = gradient_entries_.data();
-    t.entries = static_cast<int>((int64_t{count} * grid_.line_tiles + kDepth - 1) / kDepth);
+    const int entries = static_cast<int>((int64_t{count} * grid_.line_tiles + kDepth - 1) / kDepth);
+    const int chain = grid_.taps == 3 ? entries : kChainTiles / kDepth;
     t.b_block = gradient_block();
     t.c_row = padded_outputs();
     t.c_block = kBlock;
-    t.write = write;
     for (int64_t b = 0; b < blocks;) {
       int taken = tile_blocks((blocks - b) * kBlock), limit = even_tile(in_channels_, max_rows(taken));
       t.b = d + b * gradient_block();
       for (int64_t c = 0; c < in_channels_; c += limit) {
+        TileKernel kernel =
+            tile_kernel(TileForm::Matrix, taken, static_cast<int>(std::min<int64_t>(limit, in_channels_ - c)));
         t.a = v + c * kBlock;
         t.c = du + c * padded_outputs() + b * kBlock;
-        tile_kernel(TileForm::Matrix, taken, static_cast<int>(std::min<int64_t>(limit, in_channels_ - c)))(t);
+        t.write = write;
+        for (int first = 0; first < entries; first += chain, t.write = Write::Add) {
+          t.a_offset = input_entries_.data() + first;
+          t.b_offset = gradient_entries_.data() + first;
+          t.entries = std::min(chain, entries - first);
+          kernel(t);
+        }
       }
       b += taken;
     }
@@ -187,26 +200,27 @@ class WinogradWeights : public WeightsKernel {
 
   void add_parts(const WeightsCall& call, int64_t parts, int64_t block, const float* sums) const {
     int lanes = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - block * kBlock));
-    float tile[kPlaces * kBlock], taps[9 * kBlock];
+    float tile[kMostPlaces * kBlock], taps[kMostTaps * kBlock];
+    int64_t number = int64_t{grid_.taps} * grid_.taps;
     for (int64_t c = 0; call.dw && c < in_channels_; c++) {
       const float* from = sums + c * padded_outputs() + block * kBlock;
-      for (int p = 0; p < kPlaces; p++)
+      for (int p = 0; p < grid_.places(); p++)
         for (int q = 0; q < kBlock; q += kWidth) {
           Vec sum = load(from + p * sum_place() + q);
           for (int64_t part = 1; part < parts; part++) sum += load(from + part * part_floats() + p * sum_place() + q);
           store(tile + p * kBlock + q, sum);
         }
-      transform_kernel_back(tile, taps);
-      float* dw = call.dw + (block * kBlock * in_channels_ + c) * 9;
+      transform_kernel_back(grid_.taps, tile, taps);
+      float* dw = call.dw + (block * kBlock * in_channels_ + c) * number;
       if (call.add_dw)
-        unpack_block<true>(taps, 9, dw, in_channels_ * 9, lanes);
+        unpack_block<true>(taps, number, dw, in_channels_ * number, lanes);
       else
-        unpack_block<false>(taps, 9, dw, in_channels_ * 9, lanes);
+        unpack_block<false>(taps, number, dw, in_channels_ * number, lanes);
     }
     for (int k = 0; call.db && k < lanes; k++) {
       float sum = 0;
       for (int64_t part = 0; part < parts; part++)
-        sum += sums[part * part_floats() + kPlaces * sum_place() + block * kBlock + k];
+        sum += sums[part * part_floats() + grid_.places() * sum_place() + block * kBlock + k];
       float* db = call.db + block * kBlock + k;
       *db = call.add_db ? *db + sum : sum;
     }

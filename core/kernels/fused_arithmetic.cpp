@@ -1,7 +1,5 @@
 #include "kernels/fused_arithmetic.h"
 
-#include "kernels/scratch_uses.h"
-#include "runtime/scratch.h"
 #include "simd/stream.h"
 
 namespace openbnns {
@@ -15,12 +13,6 @@ using arithmetic::Source;
 namespace {
 
 constexpr float kZero[1] = {0};
-
-void copy_streaming(const float* from, float* to, int64_t count) {
-  over_vectors<true>(
-      to, count, [&](int64_t i) { store_stream(to + i, load(from + i)); },
-      [&](int64_t i, int64_t lanes) { store_partial(to + i, load_partial(from + i, lanes), lanes); });
-}
 
 bool covers_plane(const ArithmeticShape& s, int i) {
   return s.operand_size[i][1] == s.size[1] && s.operand_size[i][2] == s.size[2];
@@ -74,8 +66,6 @@ void PlaneArithmetic::forward(const Call& call, int64_t n, int64_t channel, int6
 void PlaneArithmetic::backward(const Call& call, int64_t n, int64_t channel, int64_t first, int64_t count,
                                const float* h, const float* dh, bool stream) const {
   BackwardBlock block;
-  float* streamed[3] = {};  // where a gradient goes that is first computed in the cache
-  float* room = stream ? scratch(kActivated, static_cast<size_t>(3 * count)) : nullptr;
   for (int i = 0; i < 3; i++) {
     block.operand[i] = operand(call, i, n, channel, first);
     block.same[i] = false;
@@ -83,19 +73,14 @@ void PlaneArithmetic::backward(const Call& call, int64_t n, int64_t channel, int
     if (i >= operands_ || !call.address[DA0 + i]) continue;
     block.target[i].sink = call.adds(DA0 + i) ? Sink::kAdd : Sink::kSet;
     block.target[i].data = call.address[DA0 + i] + n * call.stride[DA0 + i] + channel * plane_ + first;
-    if (stream && !call.adds(DA0 + i)) {
-      streamed[i] = block.target[i].data;
-      block.target[i].data = room + i * count;
-    }
   }
   block.output = {h, 0, 1};
   block.output_given = true;
   block.dz = {dh, 0, 1};
   block.rows = 1;
   block.columns = count;
-  kernels_.backward(block);
-  for (int i = 0; i < operands_; i++)
-    if (streamed[i]) copy_streaming(block.target[i].data, streamed[i], count);
+  block.stream = stream;
+  arithmetic::backward(kernels_, block);
   if (stream) finish_stream();
 }
 

@@ -203,10 +203,9 @@ class LossPlan : public Plan {
 
   loss::PieceLoop choose_loop(bool any, bool forward, bool gradient, bool adds) const {
     const PieceLoops& loops = loss::piece_loops(shape_.function);
-    if (any) return forward ? loops.any : loops.any_gradient;
+    if (any || (gradient && adds)) return forward ? loops.any : loops.any_gradient;
     if (!gradient) return loops.value;
-    if (forward) return adds ? loops.value_add : loops.value_set;
-    return adds ? loops.add : loops.set;
+    return forward ? loops.value_set : loops.set;
   }
 
   LossShape shape_;

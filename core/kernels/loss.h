@@ -48,8 +48,8 @@ struct Piece {
 using PieceLoop = double (*)(const LossShape& shape, const Piece& piece);
 
 struct PieceLoops {
-  // Without w, upstream and out: the sum alone, with dx set, with dx added; then dx without the sum.
-  PieceLoop value, value_set, value_add, set, add;
+  // Without w, upstream, out and adds: the sum alone, the sum and dx, dx alone.
+  PieceLoop value, value_set, set;
   PieceLoop any, any_gradient;  // every pointer may be given; the second returns nothing of use
 };
 

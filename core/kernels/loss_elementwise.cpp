@@ -80,10 +80,8 @@ struct MeanAbsoluteError {
   }
 };
 
-enum class Store { kNothing, kSet, kAdd };
-
-// The common case: no weights per element, no upstream per element, losses only summed.
-template <class Loss, bool kValue, Store kStore>
+// The common case: no weights per element, no upstream per element, losses only summed, slopes not added.
+template <class Loss, bool kValue, bool kSlope>
 double plain_loop(const LossShape& shape, const Piece& piece) {
   const Loss loss(shape);
   const float *x = piece.x, *t = piece.t;
@@ -95,8 +93,7 @@ double plain_loop(const LossShape& shape, const Piece& piece) {
       [&](auto lanes, int64_t i) {
         ValueAndSlope l = loss(lanes.read(x + i), lanes.read(t + i));
         if (kValue) sum.add(lanes.keep(l.value));
-        if (kStore == Store::kSet) lanes.write(dx + i, scale * l.slope);
-        if (kStore == Store::kAdd) lanes.write(dx + i, lanes.read(dx + i) + scale * l.slope);
+        if (kSlope) lanes.write(dx + i, scale * l.slope);
       },
       [&] {
         if (kValue) sum.close_part();
@@ -131,13 +128,8 @@ double any_loop(const LossShape& shape, const Piece& piece) {
 
 template <class Loss>
 constexpr PieceLoops loops_of() {
-  return {plain_loop<Loss, true, Store::kNothing>,
-          plain_loop<Loss, true, Store::kSet>,
-          plain_loop<Loss, true, Store::kAdd>,
-          plain_loop<Loss, false, Store::kSet>,
-          plain_loop<Loss, false, Store::kAdd>,
-          any_loop<Loss, true>,
-          any_loop<Loss, false>};
+  return {plain_loop<Loss, true, false>, plain_loop<Loss, true, true>, plain_loop<Loss, false, true>,
+          any_loop<Loss, true>, any_loop<Loss, false>};
 }
 
 }  // namespace

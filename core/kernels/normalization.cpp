@@ -1,13 +1,27 @@
 #include "kernels/normalization.h"
 
+#include <algorithm>
 #include <mutex>
+#if defined(__linux__)
+#include <unistd.h>
+#endif
 
 #include "kernels/kept_memory.h"
 #include "kernels/makers.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace normalization {
+
+int64_t stream_from() {
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  static const int64_t cached = sysconf(_SC_LEVEL3_CACHE_SIZE) / static_cast<int64_t>(sizeof(float));
+  return std::max(kStreamFrom, cached / 12);
+#else
+  return kStreamFrom;
+#endif
+}
 
 Statistics choose_statistics(const NormalizationShape& s, const NormalizationForward& call, const Moments& m,
                              int64_t channel) {
@@ -39,12 +53,13 @@ void update_moving(const NormalizationShape& s, const NormalizationForward& call
 namespace {
 
 // Planes of fewer pixels than this are not worth a loop of their own.
-constexpr int64_t kSmallPlane = 16;
+constexpr int64_t kSmallPlane = 16, kSmallBatchPlane = 128;
 
 std::unique_ptr<NormalizationForm> make_form(const NormalizationShape& s, const ActivationSpec& activation) {
   if (s.kind == kLayerNorm) return make_rows(s, activation);
-  if (s.height * s.width >= kSmallPlane) return make_planes(s, activation);
-  return s.kind == kBatchNorm ? make_columns(s, activation) : make_rows(s, activation);
+  const int64_t pixels = s.height * s.width;
+  if (s.kind == kBatchNorm) return pixels < kSmallBatchPlane ? make_columns(s, activation) : make_planes(s, activation);
+  return pixels < kSmallPlane ? make_rows(s, activation) : make_planes(s, activation);
 }
 
 }  // namespace
@@ -52,8 +67,7 @@ std::unique_ptr<NormalizationForm> make_form(const NormalizationShape& s, const 
 
 Normalizer::Normalizer(const NormalizationShape& shape, const ActivationSpec& activation)
     : form_(normalization::make_form(shape, activation)),
-      needs_output_(!is_identity(activation) && !shape.slope_from_input),
-      uses_plane_moments_(!(shape.kind == kLayerNorm && shape.axis == 2)) {}
+      needs_output_(!is_identity(activation) && !shape.slope_from_input) {}
 
 void Normalizer::forward(const NormalizationForward& call) {
   if (call.training) trained_batch_ = 0;

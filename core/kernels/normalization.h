@@ -63,9 +63,6 @@ struct NormalizationForward {
   Samples keep;
   const float *beta = nullptr, *gamma = nullptr;             // null: 0 and 1
   float *moving_mean = nullptr, *moving_variance = nullptr;  // null: not tracked
-  // Moments of every plane of x, [batch][channels], if whoever made x has gathered them: saves reading x once. Not used
-  // where sets are parts of a plane (layer, axis 2).
-  const normalization::Moments* plane_moments = nullptr;
   const PlaneMaker* maker = nullptr;  // null: x is there already; only for plane-wise normalizers
 };
 
@@ -103,14 +100,12 @@ class Normalizer {
   bool plane_wise() const { return form_->plane_wise(); }
   // Whether backward reads y.
   bool needs_output() const { return needs_output_; }
-  // Whether plane_moments save a pass.
-  bool uses_plane_moments() const { return uses_plane_moments_; }
   int64_t trained_batch() const { return trained_batch_; }
   void forget() { trained_batch_ = 0; }
 
  private:
   std::unique_ptr<NormalizationForm> form_;
-  bool needs_output_, uses_plane_moments_;
+  bool needs_output_;
   int64_t trained_batch_ = 0;
 };
 
@@ -132,6 +127,10 @@ inline int workers_for(int64_t elements, int threads) {
   constexpr int64_t kSerialElements = 32768;
   return elements < kSerialElements ? 1 : threads;
 }
+
+// Results of this many floats and more are streamed: a call writes two of them and reads one, which large last-level
+// caches hold for longer than those that kStreamFrom is for.
+int64_t stream_from();
 
 inline bool has_moving(const NormalizationShape& s) { return s.kind == kBatchNorm || s.kind == kInstanceNorm; }
 

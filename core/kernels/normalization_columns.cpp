@@ -1,101 +1,115 @@
 // Batch normalization of vectors and of small planes: samples are rows of a matrix, and statistics run down its columns
 // (over the columns of all pixels of a channel).
+//
+// The matrix is cut into tiles of whole channels. Usually one worker takes all rows of some channels through both
+// sweeps, the second of which finds them in the cache; with too few tiles side by side for that, the workers share
+// those below each other instead, sweep by sweep. Both orders add up the same numbers in the same sequence.
 #include <algorithm>
+#include <type_traits>
 
+#include "kernels/activation_functions.h"
 #include "kernels/normalization.h"
 #include "kernels/scratch_uses.h"
-#include "runtime/dynamic_items.h"
-#include "simd/vec.h"
+#include "runtime/near_items.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace normalization {
 namespace {
 
-// A tile is taken through both sweeps of its moments in the second-level cache; within it sums are in single precision.
-constexpr int64_t kTileRows = 256, kTileColumns = 256;
-constexpr int64_t kItemElements = 16384;
-
-OPENBNNS_INLINE Vec load_upto(const float* p, int64_t count) {
-  return count >= kWidth ? load(p) : load_partial(p, count);
-}
-OPENBNNS_INLINE void store_upto(float* p, Vec v, int64_t count) {
-  count >= kWidth ? store(p, v) : store_partial(p, v, count);
-}
+constexpr int64_t kTileRows = 64;       // summed in single precision
+constexpr int64_t kLeastColumns = 512;  // of a tile, where there are as many: lines at the edges of tiles are shared
+constexpr int64_t kMostColumns = 2048;  // for arrays on the stack
+constexpr int64_t kTiles = 8;           // side by side, if there are columns enough
+constexpr int64_t kCached = 131072;     // floats of one tensor in the second-level cache
 
 struct Tile {
-  int64_t rows, columns;
+  int64_t first_row, rows, channel, channels, column, columns;
 };
 
-// Sums down the columns of term(row, column, lanes), kVectors vectors side by side, `Terms` of them per element.
-template <int kVectors, int kTerms, class Term>
-OPENBNNS_INLINE void column_sums(int64_t rows, int64_t column, int64_t columns, float* const (&sums)[kTerms],
-                                 Term term) {
-  Vec total[kTerms][kVectors] = {};
-  for (int64_t r = 0; r < rows; r++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
-      Vec value[kTerms];
-      term(r, column + v * kWidth, columns - column - v * kWidth, value);
-      OPENBNNS_UNROLL for (int t = 0; t < kTerms; t++) total[t][v] += value[t];
-    }
-  OPENBNNS_UNROLL for (int t = 0; t < kTerms; t++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-      store_upto(sums[t] + column + v * kWidth, total[t][v], columns - column - v * kWidth);
-}
-
+// sums[t][column] = sum over rows of value t of term(row, column, get, values); get(p) loads lanes.
 template <int kTerms, class Term>
-OPENBNNS_INLINE void tile_sums(Tile tile, float* const (&sums)[kTerms], Term term) {
-  int64_t column = 0;
-  for (; column + 4 * kWidth <= tile.columns; column += 4 * kWidth)
-    column_sums<4>(tile.rows, column, tile.columns, sums, term);
-  for (; column < tile.columns; column += kWidth) column_sums<1>(tile.rows, column, tile.columns, sums, term);
+OPENBNNS_INLINE void tile_sums(int64_t rows, int64_t columns, float* const (&sums)[kTerms], Term term) {
+  for (float* s : sums) std::fill_n(s, (columns + kWidth - 1) / kWidth * kWidth, 0.0f);
+  auto add_rows = [&](int64_t row, auto count) {
+    constexpr int kCount = decltype(count)::value;
+    auto add = [&](int64_t column, auto get) {
+      Vec value[kCount][kTerms];
+      OPENBNNS_UNROLL for (int r = 0; r < kCount; r++) term(row + r, column, get, value[r]);
+      OPENBNNS_UNROLL for (int t = 0; t < kTerms; t++) {
+        Vec total = kCount == 1 ? value[0][t]
+                                : (value[0][t] + value[kCount / 4][t]) + (value[kCount / 2][t] + value[kCount - 1][t]);
+        store(sums[t] + column, load(sums[t] + column) + total);
+      }
+    };
+    int64_t column = 0;
+    for (; column + kWidth <= columns; column += kWidth) add(column, [](const float* p) { return load(p); });
+    const int64_t left = columns - column;
+    if (left > 0) add(column, [left](const float* p) { return load_partial(p, left); });
+  };
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) add_rows(row, std::integral_constant<int, 4>{});
+  for (; row < rows; row++) add_rows(row, std::integral_constant<int, 1>{});
 }
 
-// middle: about the mean of every column; first, second: sums of d = x - middle and of d * d
-void tile_moments(Tile tile, const float* x, int64_t stride, float* middle, float* first, float* second) {
-  tile_sums<1>(tile, {middle}, [&](int64_t r, int64_t column, int64_t left, Vec(&value)[1]) {
-    value[0] = load_upto(x + r * stride + column, left);
-  });
-  for (int64_t i = 0; i < tile.columns; i++) middle[i] /= static_cast<float>(tile.rows);
-  tile_sums<2>(tile, {first, second}, [&](int64_t r, int64_t column, int64_t left, Vec(&value)[2]) {
-    Vec d = load_upto(x + r * stride + column, left) - load_upto(middle + column, left);
-    value[0] = d;
-    value[1] = d * d;
-  });
+float sum_of(const float* x, int64_t count) {
+  if (count == 1) return *x;
+  Vec total{};
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) total += load(x + i);
+  return sum_lanes(total + load_partial(x + i, count - i));
 }
 
-// sums of dz and of dz * (x - center)
-void tile_gradient_sums(Tile tile, const float* x, int64_t x_stride, const float* dz, int64_t dz_stride,
-                        const float* center, float* first, float* second) {
-  tile_sums<2>(tile, {first, second}, [&](int64_t r, int64_t column, int64_t left, Vec(&value)[2]) {
-    value[0] = load_upto(dz + r * dz_stride + column, left);
-    value[1] = value[0] * (load_upto(x + r * x_stride + column, left) - load_upto(center + column, left));
-  });
+OPENBNNS_INLINE Vec rectified_gradient(Vec dy, Vec y) {
+  return functions::RectifiedLinear(ActivationParameters{}).gradient_from_output(dy, y);
 }
 
 // Numbers of every column: z = (x - center) * scale + shift, and dx = by_dz * dz + by_distance * (x - center) +
 // constant
 struct ColumnValues {
   float *center, *scale, *shift, *by_dz, *by_distance, *constant;
+
+  ColumnValues from(int64_t i) const {
+    return {center + i, scale + i, shift + i, by_dz + i, by_distance + i, constant + i};
+  }
 };
 
-void normalize_columns(const ColumnValues& v, int64_t first, const float* x, float* z, float* keep, int64_t count) {
-  for (int64_t i = 0; i < count; i += kWidth) {
-    int64_t left = count - i, at = first + i;
-    Vec value = load_upto(x + i, left);
-    if (keep) store_upto(keep + i, value, left);
-    store_upto(z + i,
-               (value - load_upto(v.center + at, left)) * load_upto(v.scale + at, left) + load_upto(v.shift + at, left),
-               left);
-  }
+template <bool kRectify>
+void normalize_run(const ColumnValues& v, const float* x, float* y, float* keep, int64_t count) {
+  const functions::RectifiedLinear rectify(ActivationParameters{});
+  auto value = [&](Vec lanes, auto get, int64_t i) {
+    Vec z = (lanes - get(v.center + i)) * get(v.scale + i) + get(v.shift + i);
+    return kRectify ? rectify.value(z) : z;
+  };
+  over_vectors<true>(
+      y, count,
+      [&](int64_t i) {
+        Vec lanes = load(x + i);
+        if (keep) store(keep + i, lanes);
+        store(y + i, value(lanes, [](const float* p) { return load(p); }, i));
+      },
+      [&](int64_t i, int64_t left) {
+        Vec lanes = load_partial(x + i, left);
+        if (keep) store_partial(keep + i, lanes, left);
+        store_partial(y + i, value(lanes, [left](const float* p) { return load_partial(p, left); }, i), left);
+      });
 }
 
-void write_row_gradient(const ColumnValues& v, const float* x, const float* dz, float* dx, int64_t count, bool add) {
-  for (int64_t i = 0; i < count; i += kWidth) {
-    int64_t left = count - i;
-    Vec distance = load_upto(x + i, left) - load_upto(v.center + i, left);
-    Vec g = load_upto(v.by_dz + i, left) * load_upto(dz + i, left) +
-            (load_upto(v.by_distance + i, left) * distance + load_upto(v.constant + i, left));
-    store_upto(dx + i, add ? load_upto(dx + i, left) + g : g, left);
-  }
+// r.y is read with kRectify only
+template <bool kRectify>
+void write_run_gradient(const ColumnValues& v, const BackwardRun& r, float* dx, bool add) {
+  auto value = [&](int64_t i, auto get) {
+    Vec dz = get(r.dy + i);
+    if (kRectify) dz = rectified_gradient(dz, get(r.y + i));
+    dz = get(v.by_dz + i) * dz + (get(v.by_distance + i) * (get(r.x + i) - get(v.center + i)) + get(v.constant + i));
+    return add ? get(dx + i) + dz : dz;
+  };
+  over_vectors<true>(
+      dx, r.count, [&](int64_t i) { store(dx + i, value(i, [](const float* p) { return load(p); })); },
+      [&](int64_t i, int64_t left) {
+        store_partial(dx + i, value(i, [left](const float* p) { return load_partial(p, left); }), left);
+      });
 }
 
 class Columns final : public NormalizationForm {
@@ -103,99 +117,129 @@ class Columns final : public NormalizationForm {
   Columns(const NormalizationShape& s, const ActivationSpec& activation)
       : shape_(s),
         activation_(activation, s.slope_from_input),
+        rectifies_(activation_.rectifies() && !activation_.from_input()),
         pixels_(s.height * s.width),
-        columns_(s.channels * pixels_),
-        column_tiles_((columns_ + kTileColumns - 1) / kTileColumns) {}
+        columns_(s.channels * pixels_) {}
 
   void forward(const NormalizationForward& call) override {
     std::vector<Statistics> passing;  // of an inference, which must not disturb what training kept
     std::vector<Statistics>& statistics = call.training ? statistics_ : passing;
     statistics.resize(static_cast<size_t>(shape_.channels));
-    const int workers = workers_for(call.batch * columns_, call.threads);
-    const int64_t row_tiles = row_tiles_of(call.batch);
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
-    // [channels] moments, then [row tiles][3][columns] middles and sums
-    Moments* moments = scratch_of<Moments>(kNormalizationSums, shape_.channels + row_tiles * columns_);
-    float* parts = reinterpret_cast<float*>(moments + shape_.channels);
-    ColumnValues values = make_values();
+    const Cut cut = cut_of(call.batch);
+    Moments* moments = scratch_of<Moments>(kNormalizationSums, cut.row_tiles * shape_.channels);
+    const ColumnValues values = make_values();
+    auto make = [&](const Tile& t) {
+      for (int64_t n = t.first_row; call.maker && n < t.first_row + t.rows; n++)
+        for (int64_t c = t.channel; c < t.channel + t.channels; c++) call.maker->make(n, c, 0, pixels_);
+    };
 
-    if (measures && !call.plane_moments)
-      each_tile(call.batch, workers, [&](int64_t row_tile, int64_t column, Tile tile) {
-        float* to = parts + row_tile * 3 * columns_ + column;
-        tile_moments(tile, call.x.sample(row_tile * kTileRows) + column, call.x.stride, to, to + columns_,
-                     to + 2 * columns_);
-      });
-    parallel_items(workers, shape_.channels, [&](int64_t c) {
-      moments[c] = !measures ? Moments{} : call.plane_moments ? given(call, c) : measured(parts, call.batch, c);
-      statistics[static_cast<size_t>(c)] = choose_statistics(shape_, call, moments[c], c);
-      set_affine(values, statistics[static_cast<size_t>(c)], c, call.gamma, call.beta);
-    });
-    each_rows(call.batch, workers, [&](int64_t first, int64_t last) {
-      for (int64_t n = first; n < last; n++) {
-        const float* x = call.x.sample(n);
-        float* keep = call.training && call.keep.data != call.x.data ? call.keep.sample(n) : nullptr;
-        normalize_columns(values, 0, x, call.y.sample(n), keep, columns_);
+    auto measure = [&](const Tile& t) {
+      make(t);
+      tile_moments(t, call.x, moments + t.first_row / kTileRows * shape_.channels + t.channel);
+    };
+    auto settle = [&](const Tile& all) {  // the total of a channel replaces its first part
+      for (int64_t c = all.channel; c < all.channel + all.channels; c++) {
+        Moments total;
+        for (int64_t t = 0; measures && t < cut.row_tiles; t++) total.add(moments[t * shape_.channels + c]);
+        Statistics& s = statistics[static_cast<size_t>(c)] = choose_statistics(shape_, call, total, c);
+        moments[c] = total;
+        set_affine(values, s, c, call.gamma, call.beta);
       }
-      activate(call.y, first, last);
-    });
+    };
+    auto write = [&](const Tile& t) {
+      if (!measures) make(t);
+      const bool keeps = call.training && call.keep.data != call.x.data;
+      for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
+        float *y = call.y.sample(n) + t.column, *keep = keeps ? call.keep.sample(n) + t.column : nullptr;
+        (activation_.rectifies() ? normalize_run<true> : normalize_run<false>)(values.from(t.column),
+                                                                               call.x.sample(n) + t.column, y, keep,
+                                                                               t.columns);
+        if (!activation_.identity() && !activation_.rectifies()) activation_.forward(y, y, t.columns, false);
+      }
+    };
+    sweep(cut, call.batch, call.threads, measures, measure, settle, write);
     update_moving(shape_, call, moments);
   }
 
   // y = f(z), z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat; with g = gamma * dz,
   // xhat = (x - mean) * inverse: dx = (g - mean(g) - xhat * mean(g * xhat)) * inverse, means over the channel.
   void backward(const NormalizationBackward& call) const override {
-    const int workers = workers_for(call.batch * columns_, call.threads);
-    const int64_t row_tiles = row_tiles_of(call.batch);
-    float* parts =
-        scratch(kNormalizationSums, static_cast<size_t>(row_tiles * 2 * columns_));  // [row tiles][2][columns]
-    ColumnValues values = make_values();
+    const Cut cut = cut_of(call.batch);
+    GradientSums* sums = scratch_of<GradientSums>(kNormalizationSums, cut.row_tiles * shape_.channels);
+    const ColumnValues values = make_values();
     for (int64_t c = 0; c < shape_.channels; c++)
       set_affine(values, statistics_[static_cast<size_t>(c)], c, call.gamma, call.beta);
 
-    each_tile(call.batch, workers, [&](int64_t row_tile, int64_t column, Tile tile) {
-      const int64_t n = row_tile * kTileRows;
-      const float *x = call.x.sample(n) + column, *dz = call.dy.sample(n) + column;
-      int64_t stride = call.dy.stride;
-      if (!activation_.identity()) {
-        float* room = scratch(kActivated, static_cast<size_t>(kTileRows * kTileColumns));
-        for (int64_t r = 0; r < tile.rows; r++)
-          gradient_run(call, values, n + r, column, tile.columns, room + r * tile.columns);
-        dz = room;
-        stride = tile.columns;
+    auto measure = [&](const Tile& t) {
+      tile_gradient_sums(t, call, values, sums + t.first_row / kTileRows * shape_.channels + t.channel);
+    };
+    auto settle = [&](const Tile& all) {
+      for (int64_t c = all.channel; c < all.channel + all.channels; c++) {
+        GradientSums total;
+        for (int64_t t = 0; t < cut.row_tiles; t++) total.add(sums[t * shape_.channels + c]);
+        settle_channel(call, values, c, total);
       }
-      float* to = parts + row_tile * 2 * columns_ + column;
-      tile_gradient_sums(tile, x, call.x.stride, dz, stride, values.center + column, to, to + columns_);
-    });
-    const double count = static_cast<double>(call.batch * pixels_);
-    for (int64_t c = 0; c < shape_.channels; c++) {
-      const Statistics& s = statistics_[static_cast<size_t>(c)];
-      GradientSums total;
-      for (int64_t t = 0; t < row_tiles; t++)
-        for (int64_t i = c * pixels_; i < (c + 1) * pixels_; i++)
-          total.add({parts[t * 2 * columns_ + i], parts[(t * 2 + 1) * columns_ + i]});
-      double dgamma = total.dz_distance * static_cast<double>(s.inverse) + total.dz * static_cast<double>(s.offset);
-      if (call.dbeta) call.dbeta[c] = static_cast<float>(total.dz) + (call.add_dbeta ? call.dbeta[c] : 0);
-      if (call.dgamma) call.dgamma[c] = static_cast<float>(dgamma) + (call.add_dgamma ? call.dgamma[c] : 0);
-      double gamma = call.gamma ? static_cast<double>(call.gamma[c]) : 1;
-      InputGradient g{0, 0, 0};  // a set of one element has no slope: exactly, not up to rounding
-      if (count > 1) g = make_input_gradient(s, gamma, gamma * total.dz / count, gamma * dgamma / count);
-      std::fill_n(values.by_dz + c * pixels_, pixels_, g.by_dz);
-      std::fill_n(values.by_distance + c * pixels_, pixels_, g.by_distance);
-      std::fill_n(values.constant + c * pixels_, pixels_, g.constant);
-    }
-    if (!call.dx.data) return;
-    each_rows(call.batch, workers, [&](int64_t first, int64_t last) {
-      float* room = activation_.identity() ? nullptr : scratch(kActivated, static_cast<size_t>(columns_));
-      for (int64_t n = first; n < last; n++) {
-        if (room) gradient_run(call, values, n, 0, columns_, room);
-        write_row_gradient(values, call.x.sample(n), room ? room : call.dy.sample(n), call.dx.sample(n), columns_,
-                           call.add_dx);
+    };
+    auto write = [&](const Tile& t) {
+      if (!call.dx.data && !call.taker) return;
+      float taken[kMostColumns], staged[kMostColumns];
+      for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
+        BackwardRun run = run_of(call, n, t);
+        float* dx = call.taker ? taken : call.dx.sample(n) + t.column;
+        if (stages()) run.dy = staged_gradient(values.from(t.column), run, staged);
+        (rectifies_ ? write_run_gradient<true> : write_run_gradient<false>)(values.from(t.column), run, dx,
+                                                                            call.add_dx && !call.taker);
+        for (int64_t c = 0; call.taker && c < t.channels; c++)
+          call.taker->take(n, t.channel + c, 0, pixels_, run.x + c * pixels_, dx + c * pixels_);
       }
-    });
+    };
+    sweep(cut, call.batch, call.threads, true, measure, settle, write);
   }
 
+  bool plane_wise() const override { return true; }
+
  private:
-  int64_t row_tiles_of(int64_t batch) const { return (batch + kTileRows - 1) / kTileRows; }
+  struct Cut {
+    int64_t channels, column_tiles, row_tiles;  // channels of a tile
+  };
+
+  // By sizes alone, so that sums do not depend on the number of threads.
+  Cut cut_of(int64_t batch) const {
+    int64_t width = std::min(std::max(columns_ / kTiles, kLeastColumns), kMostColumns);
+    if (batch * width > kCached) width = kMostColumns;  // nothing to be found in the cache: long runs
+    const int64_t channels = std::min(std::max<int64_t>(1, width / pixels_), shape_.channels);
+    return {channels, (shape_.channels + channels - 1) / channels, (batch + kTileRows - 1) / kTileRows};
+  }
+
+  Tile tile_of(const Cut& cut, int64_t batch, int64_t row_tile, int64_t column_tile) const {
+    const int64_t row = row_tile * kTileRows, channel = column_tile * cut.channels;
+    const int64_t channels = std::min(cut.channels, shape_.channels - channel);
+    return {row, std::min(kTileRows, batch - row), channel, channels, channel * pixels_, channels * pixels_};
+  }
+
+  // measure every tile (if asked to), settle the channels of every column of tiles, write every tile
+  template <class Measure, class Settle, class Write>
+  void sweep(const Cut& cut, int64_t batch, int threads, bool measures, Measure measure, Settle settle,
+             Write write) const {
+    const int workers = workers_for(batch * columns_, threads);
+    const bool shared = workers == 1 || cut.column_tiles % workers == 0 || cut.column_tiles >= 4 * workers;
+    if (shared && batch * cut.channels * pixels_ <= kCached) {
+      near_items(workers, cut.column_tiles, [&](int64_t i) {
+        for (int64_t t = 0; measures && t < cut.row_tiles; t++) measure(tile_of(cut, batch, t, i));
+        settle(tile_of(cut, batch, 0, i));
+        for (int64_t t = 0; t < cut.row_tiles; t++) write(tile_of(cut, batch, t, i));
+      });
+      return;
+    }
+    auto each = [&](auto body) {
+      near_items(workers, cut.row_tiles * cut.column_tiles,
+                 [&](int64_t i) { body(tile_of(cut, batch, i / cut.column_tiles, i % cut.column_tiles)); });
+    };
+    if (measures) each(measure);
+    for (int64_t i = 0; i < cut.column_tiles; i++) settle(tile_of(cut, batch, 0, i));
+    each(write);
+  }
 
   ColumnValues make_values() const {
     float* room = scratch(kNormalizationValues, static_cast<size_t>(6 * columns_));
@@ -210,60 +254,90 @@ class Columns final : public NormalizationForm {
     std::fill_n(values.shift + c * pixels_, pixels_, a.shift);
   }
 
-  template <class Body>
-  void each_tile(int64_t batch, int workers, Body body) const {
-    dynamic_items(workers, row_tiles_of(batch) * column_tiles_, [&](int64_t item) {
-      const int64_t row_tile = item / column_tiles_, column = item % column_tiles_ * kTileColumns;
-      body(row_tile, column,
-           Tile{std::min(kTileRows, batch - row_tile * kTileRows), std::min(kTileColumns, columns_ - column)});
+  // Of the channels of a tile: by way of the deviations from the mean of some of its rows. These are a quarter or more,
+  // so that their mean is within 1.8 deviations of the mean of all, whatever the data.
+  void tile_moments(const Tile& t, const ConstSamples& x, Moments* moments) const {
+    alignas(64) float middle[kMostColumns], first[kMostColumns], second[kMostColumns];
+    const float* from = x.sample(t.first_row) + t.column;
+    const int64_t rows = std::min(kTileRows / 4, t.rows);
+    tile_sums<1>(rows, t.columns, {first}, [&](int64_t row, int64_t column, auto get, Vec(&value)[1]) {
+      value[0] = get(from + row * x.stride + column);
     });
-  }
-  // body(first sample, one past the last) for groups of samples
-  template <class Body>
-  void each_rows(int64_t batch, int workers, Body body) const {
-    const int64_t each = std::max<int64_t>(1, kItemElements / columns_);
-    dynamic_items(workers, (batch + each - 1) / each,
-                  [&](int64_t i) { body(i * each, std::min(batch, (i + 1) * each)); });
+    for (int64_t c = 0; c < t.channels; c++)
+      std::fill_n(middle + c * pixels_, pixels_,
+                  sum_of(first + c * pixels_, pixels_) / static_cast<float>(rows * pixels_));
+    tile_sums<2>(t.rows, t.columns, {first, second}, [&](int64_t row, int64_t column, auto get, Vec(&value)[2]) {
+      value[0] = get(from + row * x.stride + column) - get(middle + column);
+      value[1] = value[0] * value[0];
+    });
+    for (int64_t c = 0, at = 0; c < t.channels; c++, at += pixels_)
+      moments[c] =
+          shifted_moments(middle[at], sum_of(first + at, pixels_), sum_of(second + at, pixels_), t.rows * pixels_);
   }
 
-  Moments measured(const float* parts, int64_t batch, int64_t c) const {
-    Moments total;
-    for (int64_t t = 0; t < row_tiles_of(batch); t++) {
-      const float* middle = parts + t * 3 * columns_;
-      const int64_t rows = std::min(kTileRows, batch - t * kTileRows);
-      for (int64_t i = c * pixels_; i < (c + 1) * pixels_; i++)
-        total.add(shifted_moments(middle[i], middle[columns_ + i], middle[2 * columns_ + i], rows));
+  // Of the channels of a tile: sums of dz and of dz * (x - center).
+  void tile_gradient_sums(const Tile& t, const NormalizationBackward& call, const ColumnValues& values,
+                          GradientSums* sums) const {
+    alignas(64) float first[kMostColumns], second[kMostColumns];
+    BackwardRun top = run_of(call, t.first_row, t);
+    int64_t stride = call.dy.stride;
+    if (stages()) {
+      float* room = scratch(kActivated, static_cast<size_t>(t.rows * t.columns));
+      for (int64_t r = 0; r < t.rows; r++)
+        staged_gradient(values.from(t.column), run_of(call, t.first_row + r, t), room + r * t.columns);
+      top.dy = room;
+      stride = t.columns;
     }
-    return total;
-  }
-  Moments given(const NormalizationForward& call, int64_t c) const {
-    Moments total;
-    for (int64_t n = 0; n < call.batch; n++) total.add(call.plane_moments[n * shape_.channels + c]);
-    return total;
-  }
-
-  // y = f(y) for some samples, which mostly follow one another
-  void activate(const Samples& y, int64_t first, int64_t last) const {
-    if (activation_.identity()) return;
-    if (y.stride == columns_)
-      return activation_.forward(y.sample(first), y.sample(first), (last - first) * columns_, false);
-    for (int64_t n = first; n < last; n++) activation_.forward(y.sample(n), y.sample(n), columns_, false);
-  }
-
-  // dz of columns [column, column + count) of sample n
-  void gradient_run(const NormalizationBackward& call, const ColumnValues& values, int64_t n, int64_t column,
-                    int64_t count, float* dz) const {
-    const float* source = dz;
-    if (activation_.from_input())
-      normalize_columns(values, column, call.x.sample(n) + column, dz, nullptr, count);
+    const float* center = values.center + t.column;
+    auto add = [&](auto rectify) {
+      tile_sums<2>(t.rows, t.columns, {first, second}, [&](int64_t row, int64_t column, auto get, Vec(&value)[2]) {
+        value[0] = get(top.dy + row * stride + column);
+        if (decltype(rectify)::value)
+          value[0] = rectified_gradient(value[0], get(top.y + row * call.y.stride + column));
+        value[1] = value[0] * (get(top.x + row * call.x.stride + column) - get(center + column));
+      });
+    };
+    if (rectifies_)
+      add(std::true_type{});
     else
-      source = call.y.sample(n) + column;
-    activation_.backward(source, call.dy.sample(n) + column, dz, count);
+      add(std::false_type{});
+    for (int64_t c = 0; c < t.channels; c++)
+      sums[c] = {sum_of(first + c * pixels_, pixels_), sum_of(second + c * pixels_, pixels_)};
+  }
+
+  void settle_channel(const NormalizationBackward& call, const ColumnValues& values, int64_t c,
+                      const GradientSums& total) const {
+    const Statistics& s = statistics_[static_cast<size_t>(c)];
+    const double count = static_cast<double>(call.batch * pixels_);
+    double dgamma = total.dz_distance * static_cast<double>(s.inverse) + total.dz * static_cast<double>(s.offset);
+    if (call.dbeta) call.dbeta[c] = static_cast<float>(total.dz) + (call.add_dbeta ? call.dbeta[c] : 0);
+    if (call.dgamma) call.dgamma[c] = static_cast<float>(dgamma) + (call.add_dgamma ? call.dgamma[c] : 0);
+    double gamma = call.gamma ? static_cast<double>(call.gamma[c]) : 1;
+    InputGradient g{0, 0, 0};  // a set of one element has no slope: exactly, not up to rounding
+    if (count > 1) g = make_input_gradient(s, gamma, gamma * total.dz / count, gamma * dgamma / count);
+    std::fill_n(values.by_dz + c * pixels_, pixels_, g.by_dz);
+    std::fill_n(values.by_distance + c * pixels_, pixels_, g.by_distance);
+    std::fill_n(values.constant + c * pixels_, pixels_, g.constant);
+  }
+
+  // Whether dz is computed before it is used; else it is dy, or rectified on the way.
+  bool stages() const { return !activation_.identity() && !rectifies_; }
+
+  BackwardRun run_of(const NormalizationBackward& call, int64_t n, const Tile& t) const {
+    return {call.x.sample(n) + t.column, activation_.needs_output() ? call.y.sample(n) + t.column : nullptr,
+            call.dy.sample(n) + t.column, t.columns};
+  }
+
+  const float* staged_gradient(const ColumnValues& values, const BackwardRun& r, float* dz) const {
+    if (activation_.from_input()) normalize_run<false>(values, r.x, dz, nullptr, r.count);
+    activation_.backward(activation_.from_input() ? dz : r.y, r.dy, dz, r.count);
+    return dz;
   }
 
   const NormalizationShape shape_;
   const FusedActivation activation_;
-  const int64_t pixels_, columns_, column_tiles_;
+  const bool rectifies_;  // RectifiedLinear, differentiated from y: part of the loops
+  const int64_t pixels_, columns_;
   std::vector<Statistics> statistics_;  // [channels] of the latest training forward
 };
 

@@ -7,7 +7,7 @@
 
 #include "kernels/normalization.h"
 #include "kernels/scratch_uses.h"
-#include "runtime/dynamic_items.h"
+#include "runtime/near_items.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
 
@@ -35,8 +35,7 @@ class Planes final : public NormalizationForm {
     Moments* moments =
         scratch_of<Moments>(kNormalizationSums, std::max(sets.count, call.batch * shape_.channels * units_));
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
-    const bool sweeps_twice = measures && !call.plane_moments;
-    const bool stream = call.batch * shape_.channels * pixels_ >= kStreamFrom;
+    const bool stream = call.batch * shape_.channels * pixels_ >= stream_from();
 
     // moments[(n * channels + c) * units + u]; the total of a set replaces its first one
     auto make = [&](const Place& p, int64_t u) {
@@ -50,10 +49,6 @@ class Planes final : public NormalizationForm {
       Moments total;
       for (int64_t j = 0; measures && j < sets.planes; j++) {
         Place p = place(s, j);
-        if (call.plane_moments) {
-          total.add(call.plane_moments[index(p)]);
-          continue;
-        }
         for (int64_t u = 0; u < units_; u++) total.add(moments[index(p) * units_ + u]);
       }
       Place first = place(s, 0);
@@ -63,11 +58,11 @@ class Planes final : public NormalizationForm {
     auto write = [&](int64_t s, const Place& p, int64_t u) {
       float gamma = call.gamma ? call.gamma[p.channel] : 1, beta = call.beta ? call.beta[p.channel] : 0;
       int64_t from = u * kUnit;
-      if (!sweeps_twice) make(p, u);
+      if (!measures) make(p, u);
       normalize(activation_, make_affine(statistics[static_cast<size_t>(s)], gamma, beta), plane(call.x, p) + from,
                 plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), stream);
     };
-    sweep(call.batch, call.threads, sweeps_twice, measure, settle, write);
+    sweep(call.batch, call.threads, measures, measure, settle, write);
     if (call.training && has_moving(shape_)) {
       // the totals, gathered at the front; a set's first plane is never before the set
       for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[index(place(s, 0)) * units_];
@@ -82,7 +77,7 @@ class Planes final : public NormalizationForm {
     const int64_t planes = call.batch * shape_.channels;
     GradientSums* sums = scratch_of<GradientSums>(kNormalizationSums, planes * units_);
     InputGradient* gradients = scratch_of<InputGradient>(kNormalizationValues, planes);
-    const bool stream = !call.add_dx && planes * pixels_ >= kStreamFrom;
+    const bool stream = !call.add_dx && planes * pixels_ >= stream_from();
     auto affine = [&](int64_t s, const Place& p) {
       return make_affine(statistics_[static_cast<size_t>(s)], call.gamma ? call.gamma[p.channel] : 1,
                          call.beta ? call.beta[p.channel] : 0);
@@ -159,13 +154,14 @@ class Planes final : public NormalizationForm {
   const float* plane(const ConstSamples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
   float* plane(const Samples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
 
-  // Channels of a batch normalization that go through memory together: small planes of one channel lie far apart, those
-  // of neighbouring channels side by side. Their data should fit the second-level cache.
-  int64_t sets_at_once(int64_t batch, int workers) const {
-    constexpr int64_t kRun = 4096, kCached = 65536;  // floats: side by side; of one tensor in the cache
-    if (shape_.kind != kBatchNorm) return 1;
-    int64_t wished = std::min((kRun + pixels_ - 1) / pixels_, kCached / std::max<int64_t>(1, batch * pixels_));
-    return std::max<int64_t>(1, std::min(wished, shape_.channels / (2 * workers)));
+  // Sets that make one item. Channels of a batch normalization go through memory together: small planes of one channel
+  // lie far apart, those of neighbouring channels side by side. Their data should fit the second-level cache.
+  int64_t sets_at_once(const Sets& sets, int workers) const {
+    constexpr int64_t kRun = 4096, kCached = 131072;  // floats: side by side; of one tensor in the cache
+    const int64_t set = std::max<int64_t>(1, sets.planes * pixels_);
+    const int64_t wished =
+        shape_.kind == kBatchNorm ? std::min((kRun + pixels_ - 1) / pixels_, kCached / set) : kUnit / set;
+    return std::max<int64_t>(1, std::min(wished, sets.count / (2 * workers)));
   }
 
   // measure every unit (if asked to), settle every set, write every unit
@@ -176,8 +172,8 @@ class Planes final : public NormalizationForm {
     const int workers = workers_for(planes * pixels_, threads);
     const bool whole_sets = workers == 1 || sets.count % workers == 0 || sets.count >= 4 * workers;
     if (whole_sets) {
-      const int64_t width = sets_at_once(batch, workers);
-      dynamic_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
+      const int64_t width = sets_at_once(sets, workers);
+      near_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
         const int64_t first = item * width, last = std::min(sets.count, first + width);
         for (int64_t j = 0; measures && j < sets.planes; j++)
           for (int64_t s = first; s < last; s++)
@@ -190,7 +186,7 @@ class Planes final : public NormalizationForm {
       return;
     }
     auto each = [&](auto body) {
-      dynamic_items(workers, planes * units_, [&](int64_t i) {
+      near_items(workers, planes * units_, [&](int64_t i) {
         int64_t p = i / units_;
         body(Place{p / shape_.channels, p % shape_.channels}, i % units_);
       });

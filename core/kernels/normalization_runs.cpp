@@ -36,28 +36,42 @@ OPENBNNS_INLINE Vec first_lanes(Vec v, int64_t lanes) {
   return load_partial(memory, lanes);
 }
 
-Moments block_moments(const float* x, int64_t count) {
-  Vec sum[4] = {};
-  over_four(
-      count, [&](int64_t i, int k) { sum[k] += load(x + i); },
-      [&](int64_t i, int64_t lanes) { sum[0] += load_partial(x + i, lanes); });
-  const float middle = total(sum) / static_cast<float>(count);
-  // The rounding of `middle` does not matter: the deviations from it have a mean of their own.
-  const Vec m = splat(middle);
+// Moments by way of the deviations from `shift`, which should be near the mean; whether it was near enough to lose
+// nothing is the second result.
+struct BlockMoments {
+  Moments moments;
+  bool near;
+};
+BlockMoments moments_about(float shift, const float* x, int64_t count) {
+  const Vec s = splat(shift);
   Vec first[4] = {}, second[4] = {};
   over_four(
       count,
       [&](int64_t i, int k) {
-        Vec d = load(x + i) - m;
+        Vec d = load(x + i) - s;
         first[k] += d;
         second[k] += d * d;
       },
       [&](int64_t i, int64_t lanes) {
-        Vec d = first_lanes(load_partial(x + i, lanes) - m, lanes);
+        Vec d = first_lanes(load_partial(x + i, lanes) - s, lanes);
         first[0] += d;
         second[0] += d * d;
       });
-  return shifted_moments(middle, total(first), total(second), count);
+  const double square_sum = total(second);
+  Moments m = shifted_moments(shift, total(first), square_sum, count);
+  return {m, square_sum <= 3 * m.squares};  // within 1.4 deviations of the mean; not so with NaN
+}
+
+// One sweep if four values of the block tell roughly where its mean is, which they mostly do.
+Moments block_moments(const float* x, int64_t count) {
+  BlockMoments m = moments_about(0.25f * ((x[0] + x[count / 4]) + (x[count / 2] + x[count * 3 / 4])), x, count);
+  if (m.near) return m.moments;
+  // around the mean, whose own rounding does not matter: the deviations from it have a mean of their own
+  Vec sum[4] = {};
+  over_four(
+      count, [&](int64_t i, int k) { sum[k] += load(x + i); },
+      [&](int64_t i, int64_t lanes) { sum[0] += load_partial(x + i, lanes); });
+  return moments_about(total(sum) / static_cast<float>(count), x, count).moments;
 }
 
 // Results are written in whole lines also where they are not streamed: a store across two lines costs two.

@@ -29,14 +29,14 @@ struct Moments {
 };
 
 // From sums of d = x - shift and d * d over `count` values; sound when the shift is within a few deviations of the mean
-// (any value of the data's own neighbourhood). For producers of x that sum while they write.
+// (any value of the data's own neighbourhood).
 inline Moments shifted_moments(double shift, double sum, double square_sum, int64_t count) {
   if (count == 0) return {};
   double distance = sum / static_cast<double>(count), squares = square_sum - sum * distance;
   return {shift + distance, squares > 0 ? squares : squares * 0, count};  // rounding below 0 is 0, NaN stays
 }
 
-// Two sweeps over blocks that stay in the first-level cache: accurate for any mean.
+// Accurate for any mean.
 Moments moments_of(const float* x, int64_t count);
 
 // xhat = (x - center) * inverse + offset. center is the mean rounded to float and offset makes up for the rounding:
@@ -64,11 +64,11 @@ class FusedActivation {
 
   // y = f(z); z == y allowed
   void forward(const float* z, float* y, int64_t count, bool stream) const {
-    (stream ? loops_->forward_stream : loops_->forward)(parameters_, z, y, count);
+    loops_->forward(parameters_, z, y, count, stream);
   }
   // dz = dy * f', source being y or z; dz == source allowed
   void backward(const float* source, const float* dy, float* dz, int64_t count) const {
-    (from_input_ ? loops_->from_input.set : loops_->from_output.set)(parameters_, source, dy, dz, count);
+    (from_input_ ? loops_->from_input : loops_->from_output)(parameters_, source, dy, dz, count, Write::kSet);
   }
 
  private:

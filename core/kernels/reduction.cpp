@@ -5,14 +5,14 @@
 // Work is cut by the shape alone, so results do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
 
 #include "kernels/pieces.h"
 #include "kernels/reduction_terms.h"
 #include "kernels/scratch_uses.h"
 #include "kernels/tensor.h"
 #include "runtime/scratch.h"
+#include "simd/math.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -22,6 +22,7 @@ using namespace reduction;
 
 constexpr int64_t kColumns = 2048;   // combined together: their totals stay in a near cache
 constexpr int64_t kSegment = 65536;  // elements of a part of a reduction that is worth a task
+constexpr int64_t kStrip = 256;      // columns searched together for positions
 constexpr int64_t kManyTasks = 64;   // so many need not be cut further
 
 struct Axis {
@@ -67,9 +68,9 @@ class ReductionPlan : public Plan {
 
   // X, W -> Y
   void forward(const Call& call) override {
+    if (s_.function == kArgMax || s_.function == kArgMin) return write_positions(call);
     float* shift = nullptr;
     double* value = values(call, &shift);
-    if (s_.function == kArgMax || s_.function == kArgMin) return write_positions(call, value);
     const double* count = s_.function == kMeanNonZero && call.address[W] ? counted(call) : nullptr;
     const auto all = static_cast<double>(reduced_.count);
     for_outputs(call, [&](int64_t n, int64_t o) {
@@ -86,8 +87,8 @@ class ReductionPlan : public Plan {
     if (s_.function == kProduct) return spread_products(call);
     float* shift = nullptr;
     const float* factor = factors(call, &shift);
-    if (call.address[DX]) input_gradient(call, factor, shift);
-    if (call.address[DW]) weights_gradient(call, factor, shift);
+    if (call.address[DX]) input_gradients(call, factor, shift);
+    if (call.address[DW]) weights_gradients(call, factor, shift);
   }
 
  private:
@@ -140,9 +141,10 @@ class ReductionPlan : public Plan {
 
   // ---- totals ----
 
-  // [batch][outputs]: all terms of each output combined.
-  template <Term kTerm, Combine kCombine>
-  double* combined(const Call& call, const float* shift, int slot) const {
+  // [batch][outputs]: all terms of each output combined. `positions`, if given, are those of the extremes that are
+  // found while a row is in the cache.
+  double* combined(Kind kind, const Call& call, const float* shift, int slot, int64_t* positions = nullptr) const {
+    const Combination& c = combination(kind);
     const int64_t all = call.batch * outputs();
     auto* totals = reinterpret_cast<double*>(scratch(slot, static_cast<size_t>(2 * all)));
     double* part = totals;
@@ -156,10 +158,12 @@ class ReductionPlan : public Plan {
         double* to = part + (n * segments_ + segment) * outputs();
         const float* x = call.address[X] ? call.address[X] + n * call.stride[X] : nullptr;
         const float* moved = shift ? shift + n * outputs() : nullptr;
-        if (run_reduced_)
-          combine_row<kTerm, kCombine>(x, call.address[W], moved, block, segment, to);
-        else
-          combine_columns<kTerm, kCombine>(x, call.address[W], moved, block, segment, to);
+        if (!run_reduced_) {
+          combine_columns(c, x, call.address[W], moved, block, segment, to);
+          continue;
+        }
+        combine_row(c, x, call.address[W], moved, block, segment, to);
+        if (positions) positions[n * outputs() + block] = position(x, block, to[block]);
       }
     });
     if (segments_ > 1)
@@ -167,92 +171,95 @@ class ReductionPlan : public Plan {
         for (int64_t o = 0; o < outputs(); o++) {
           const double* p = part + n * segments_ * outputs() + o;
           double total = p[0];
-          for (int64_t i = 1; i < segments_; i++) total = combine<kCombine>(total, p[i * outputs()]);
+          for (int64_t i = 1; i < segments_; i++) total = c.combine(total, p[i * outputs()]);
           totals[n * outputs() + o] = total;
         }
     return totals;
   }
 
-  template <Term kTerm, Combine kCombine>
-  void combine_row(const float* x, const float* w, const float* shift, int64_t o, int64_t segment, double* to) const {
+  void combine_row(const Combination& c, const float* x, const float* w, const float* shift, int64_t o, int64_t segment,
+                   double* to) const {
     const Axes rows = reduced_.outer();
     const int64_t base = kept_.offset(o);
     int64_t first_row = 0, end_row = rows.count, first = 0, end = run_;
     (cut_run_ ? first : first_row) = (cut_run_ ? run_ : rows.count) * segment / segments_;
     (cut_run_ ? end : end_row) = (cut_run_ ? run_ : rows.count) * (segment + 1) / segments_;
-    Totals<kCombine> totals;
-    const Vec moved = splat(shift ? shift[o] : 0.0f);
+    double lanes[kWidth];
+    std::fill_n(lanes, kWidth, c.start);
     for (int64_t r = first_row; r < end_row; r++) {
       const int64_t place = base + rows.offset(r) + first;
-      if constexpr (is_plain<kTerm, kCombine>())
-        if (!w) {
-          add_plain_run(totals, x + place, end - first);
-          continue;
-        }
-      add_run<kTerm>(totals, x + place, w ? w + place : nullptr, end - first, moved, s_.epsilon);
+      c.add_run(lanes, x + place, w ? w + place : nullptr, end - first, shift ? shift[o] : 0.0f, s_.epsilon);
     }
-    to[o] = totals.value();
+    double total = c.start;
+    for (double lane : lanes) total = c.combine(total, lane);
+    to[o] = total;
   }
 
-  template <Term kTerm, Combine kCombine>
-  void combine_columns(const float* x, const float* w, const float* shift, int64_t block, int64_t segment,
-                       double* to) const {
+  void combine_columns(const Combination& c, const float* x, const float* w, const float* shift, int64_t block,
+                       int64_t segment, double* to) const {
     const int64_t strips = (run_ + kColumns - 1) / kColumns;
     const int64_t outer = block / strips, first = block % strips * kColumns, count = std::min(kColumns, run_ - first);
     const int64_t base = kept_.outer().offset(outer) + first;
     const int64_t output = outer * run_ + first;
     double total[kColumns + kWidth];
-    std::fill_n(total, count, start<kCombine>());
+    std::fill_n(total, count, c.start);
     int64_t r = reduced_.count * segment / segments_;
     const int64_t end = reduced_.count * (segment + 1) / segments_;
-    if constexpr (is_plain<kTerm, kCombine>())
-      for (; !w && r + kRows <= end; r += kRows) {
-        const float* row[kRows];
-        for (int k = 0; k < kRows; k++) row[k] = x + base + reduced_.offset(r + k);
-        add_plain_columns<kCombine>(total, row, count);
-      }
+    for (; c.add_rows && !w && r + kRows <= end; r += kRows) {
+      const float* row[kRows];
+      for (int k = 0; k < kRows; k++) row[k] = x + base + reduced_.offset(r + k);
+      c.add_rows(total, row, count);
+    }
     for (; r < end; r++) {
       const int64_t place = base + reduced_.offset(r);
-      add_columns<kTerm, kCombine>(total, x + place, w ? w + place : nullptr, shift ? shift + output : nullptr, count,
-                                   s_.epsilon);
+      c.add_columns(total, x + place, w ? w + place : nullptr, shift ? shift + output : nullptr, count, s_.epsilon);
     }
     std::copy_n(total, count, to + output);
   }
 
   // The totals that the value follows from; LogSumExp sets *shift to what is taken from the exponents of each output.
-  double* values(const Call& call, float** shift) const {
+  double* values(const Call& call, float** shift, int64_t* positions = nullptr) const {
+    Kind kind = kTotal;
     switch (s_.function) {
       case kMax:
       case kArgMax:
-        return combined<kValue, kMaximum>(call, nullptr, kFactors);
+        return combined(kMaximum, call, nullptr, kFactors, positions);
       case kMin:
       case kArgMin:
-        return combined<kValue, kMinimum>(call, nullptr, kFactors);
+        return combined(kMinimum, call, nullptr, kFactors, positions);
       case kSumSquare:
       case kL2Norm:
-        return combined<kSquare, kSum>(call, nullptr, kFactors);
+        kind = kSquareTotal;
+        break;
       case kSumLog:
-        return combined<kLog, kSum>(call, nullptr, kFactors);
+        kind = kLogTotal;
+        break;
       case kL1Norm:
-        return combined<kAbs, kSum>(call, nullptr, kFactors);
+        kind = kAbsTotal;
+        break;
       case kLogicalOr:
-        return combined<kNonZero, kMaximum>(call, nullptr, kFactors);
+        kind = kAnyNonZero;
+        break;
       case kLogicalAnd:
-        return combined<kNonZero, kMinimum>(call, nullptr, kFactors);
+        kind = kAllNonZero;
+        break;
       case kProduct:
-        return combined<kValue, kMultiply>(call, nullptr, kFactors);
+        kind = kProductTotal;
+        break;
       case kMeanNonZero:
-        return combined<kMasked, kSum>(call, nullptr, kFactors);
+        kind = kMaskedTotal;
+        break;
       case kLogSumExp: {
-        const double* largest = combined<kValue, kMaximum>(Unweighted(call), nullptr, kFactors);
+        const double* largest = combined(kMaximum, Unweighted(call), nullptr, kFactors);
         *shift = scratch(kBias, static_cast<size_t>(call.batch * outputs()));
         for (int64_t i = 0; i < call.batch * outputs(); i++)
           (*shift)[i] = std::isinf(largest[i]) ? 0.0f : static_cast<float>(largest[i]);
-        return combined<kExp, kSum>(call, *shift, kFactors);
+        return combined(kExpTotal, call, *shift, kFactors);
       }
       default:
-        return combined<kValue, kSum>(call, nullptr, kFactors);
+        break;
     }
+    return combined(kind, call, nullptr, kFactors);
   }
 
   static Call Unweighted(Call call) {
@@ -261,7 +268,7 @@ class ReductionPlan : public Plan {
   }
 
   // How many weights are not 0.
-  double* counted(const Call& call) const { return combined<kCount, kSum>(call, nullptr, kPlaneSums); }
+  double* counted(const Call& call) const { return combined(kCountTotal, call, nullptr, kPlaneSums); }
 
   double finish(double total, double count, const float* shift, int64_t i) const {
     switch (s_.function) {
@@ -282,23 +289,19 @@ class ReductionPlan : public Plan {
 
   // ---- positions ----
 
-  // Number of the first reduced element of output o that equals `best`, in C order.
+  // Number of the first reduced element of output o that equals `best`, in C order, where the run is reduced.
   int64_t position(const float* x, int64_t o, double best) const {
     const int64_t base = kept_.offset(o);
     const Axes rows = reduced_.outer();
-    const Axis last = reduced_.axis[reduced_.rank - 1];
     for (int64_t r = 0; r < rows.count; r++) {
-      const float* row = x + base + rows.offset(r);
-      for (int64_t i = 0; i < last.size; i++) {
-        const double v = row[i * last.step];
-        if (v == best || (v != v && best != best)) return r * last.size + i;
-      }
+      const int64_t i = find_first(x + base + rows.offset(r), run_, static_cast<float>(best));
+      if (i < run_) return r * run_ + i;
     }
     return 0;
   }
 
-  void write_positions(const Call& call, const double* best) const {
-    for_positions(call, best, [&](int64_t n, int64_t o, int64_t position) {
+  void write_positions(const Call& call) const {
+    for_positions(call, [&](int64_t n, int64_t o, int64_t position) {
       if (s_.position_modulus > 0) position %= s_.position_modulus;
       const int64_t at = n * call.stride[Y] + o;
       if (s_.wide_positions)
@@ -308,35 +311,51 @@ class ReductionPlan : public Plan {
     });
   }
 
-  // body(n, o, position) for every output. Outputs side by side in memory are searched together, row by row.
+  // body(n, o, position) for every output.
   template <class Body>
-  void for_positions(const Call& call, const double* best, Body body) const {
-    const int64_t together = run_reduced_ ? 1 : std::min<int64_t>(run_, 64);
-    const int64_t strips = run_reduced_ ? outputs() : kept_.outer().count * ((run_ + together - 1) / together);
+  void for_positions(const Call& call, Body body) const {
+    if (!run_reduced_) return search_strips(call, values(call, nullptr), body);
+    auto* known = reinterpret_cast<int64_t*>(scratch(kLookups, static_cast<size_t>(2 * call.batch * outputs())));
+    const double* best = values(call, nullptr, segments_ == 1 ? known : nullptr);
+    dynamic_items(workers(call), segments_ == 1 ? 0 : call.batch * outputs(), [&](int64_t i) {
+      const int64_t n = i / outputs();
+      known[i] = position(call.address[X] + n * call.stride[X], i % outputs(), best[i]);
+    });
+    for (int64_t i = 0; i < call.batch * outputs(); i++) body(i / outputs(), i % outputs(), known[i]);
+  }
+
+  // The same where outputs lie side by side in memory: a strip of them is searched together, row by row.
+  template <class Body>
+  void search_strips(const Call& call, const double* best, Body body) const {
+    const int64_t together = std::min(run_, kStrip), across = (run_ + together - 1) / together;
+    const int64_t strips = kept_.outer().count * across;
     dynamic_items(workers(call), call.batch * strips, [&](int64_t task) {
       const int64_t n = task / strips, strip = task % strips;
-      const float* x = call.address[X] + n * call.stride[X];
-      if (run_reduced_) return body(n, strip, position(x, strip, best[n * outputs() + strip]));
-      const int64_t across = (run_ + together - 1) / together;
       const int64_t first = strip % across * together, count = std::min(together, run_ - first);
       const int64_t output = strip / across * run_ + first;
-      search_columns(x + kept_.outer().offset(strip / across) + first, best + n * outputs() + output, count,
-                     [&](int64_t c, int64_t position) { body(n, output + c, position); });
+      int64_t place[kStrip];
+      search_columns(call.address[X] + n * call.stride[X] + kept_.outer().offset(strip / across) + first,
+                     best + n * outputs() + output, count, place);
+      for (int64_t c = 0; c < count; c++) body(n, output + c, place[c]);
     });
   }
 
-  template <class Body>
-  void search_columns(const float* x, const double* best, int64_t count, Body body) const {
-    bool found[64] = {};
+  void search_columns(const float* x, const double* best, int64_t count, int64_t* place) const {
+    float wanted[kStrip];
+    for (int64_t c = 0; c < count; c++) wanted[c] = static_cast<float>(best[c]);
+    std::fill_n(place, count, int64_t{-1});
     int64_t open = count;
     for (int64_t r = 0; r < reduced_.count && open > 0; r++) {
       const float* row = x + reduced_.offset(r);
-      for (int64_t c = 0; c < count; c++) {
-        const double v = row[c];
-        if (found[c] || !(v == best[c] || (v != v && best[c] != best[c]))) continue;
-        found[c] = true;
-        open--;
-        body(c, r);
+      for (int64_t i = 0; i < count; i += kWidth) {
+        const int64_t lanes = std::min<int64_t>(kWidth, count - i);
+        const Vec v = load_partial(row + i, lanes), w = load_partial(wanted + i, lanes);
+        if (!math::any((v == w) | ((v != v) & (w != w)))) continue;
+        for (int64_t c = i; c < i + lanes; c++) {
+          if (place[c] >= 0 || !(row[c] == wanted[c] || (row[c] != row[c] && wanted[c] != wanted[c]))) continue;
+          place[c] = r;
+          open--;
+        }
       }
     }
   }
@@ -384,54 +403,26 @@ class ReductionPlan : public Plan {
     return factor;
   }
 
-  void input_gradient(const Call& call, const float* factor, const float* shift) const {
-    with_input_slope(s_.function, [&](auto slope) {
-      const bool adds = call.adds(DX);
-      const float* w = call.address[W];
-      for_runs(call, call.batch, [&](int64_t n, int64_t place, int64_t output, int64_t count) {
-        const float* x = call.address[X] ? sample(call, X, n) + place : nullptr;
-        float* dx = sample(call, DX, n) + place;
-        const int64_t o = n * outputs() + output;
-        for (int64_t i = 0; i < count; i += kWidth) {
-          const int64_t lanes = std::min<int64_t>(kWidth, count - i);
-          const Vec g =
-              slope(x ? load_partial(x + i, lanes) : Vec{}, w ? load_partial(w + place + i, lanes) : splat(1.0f),
-                    per_output(shift, o, i, lanes), s_.epsilon);
-          const Vec gradient = per_output(factor, o, i, lanes) * g;
-          store_partial(dx + i, adds ? gradient + load_partial(dx + i, lanes) : gradient, lanes);
-        }
-      });
+  void input_gradients(const Call& call, const float* factor, const float* shift) const {
+    const bool adds = call.adds(DX), stream = !adds && call.batch * elements_ >= kStreamFrom;
+    for_runs(call, call.batch, [&](int64_t n, int64_t place, int64_t output, int64_t count) {
+      const int64_t o = n * outputs() + output;
+      input_gradient(s_.function,
+                     {call.address[X] ? sample(call, X, n) + place : nullptr,
+                      call.address[W] ? call.address[W] + place : nullptr, factor + o, shift ? shift + o : nullptr,
+                      sample(call, DX, n) + place, count, !run_reduced_, adds, stream, s_.epsilon});
+      if (stream) finish_stream();
     });
   }
 
   // Sums over the batch.
-  void weights_gradient(const Call& call, const float* factor, const float* shift) const {
-    // SumSquare and L2Norm: the factor of the input's slope has a 2 that that of the weights' does not.
-    const Vec share = splat(s_.function == kSumSquare || s_.function == kL2Norm ? 0.5f : 1.0f);
-    const bool masked = s_.function == kMeanNonZero, adds = call.adds(DW);
-    with_weights_slope(s_.function, [&](auto slope) {
-      for_runs(call, 1, [&](int64_t, int64_t place, int64_t output, int64_t count) {
-        float* dw = call.address[DW] + place;
-        for (int64_t i = 0; i < count; i += kWidth) {
-          const int64_t lanes = std::min<int64_t>(kWidth, count - i);
-          WideVec sum{};
-          for (int64_t n = 0; n < call.batch; n++) {
-            const int64_t o = n * outputs() + output;
-            const Vec g = slope(load_partial(sample(call, X, n) + place + i, lanes), Vec{},
-                                per_output(shift, o, i, lanes), s_.epsilon);
-            sum = sum + widen(share * per_output(factor, o, i, lanes) * g);
-          }
-          Vec gradient = narrow(sum);
-          if (masked) gradient = select(load_partial(call.address[W] + place + i, lanes) != 0.0f, gradient, Vec{});
-          store_partial(dw + i, adds ? gradient + load_partial(dw + i, lanes) : gradient, lanes);
-        }
-      });
+  void weights_gradients(const Call& call, const float* factor, const float* shift) const {
+    const bool masked = s_.function == kMeanNonZero;
+    for_runs(call, 1, [&](int64_t, int64_t place, int64_t output, int64_t count) {
+      weights_gradient(s_.function, {call.address[X] + place, masked ? call.address[W] + place : nullptr,
+                                     factor + output, shift ? shift + output : nullptr, call.address[DW] + place, count,
+                                     call.batch, call.stride[X], outputs(), !run_reduced_, call.adds(DW), s_.epsilon});
     });
-  }
-
-  OPENBNNS_INLINE Vec per_output(const float* values, int64_t o, int64_t i, int64_t lanes) const {
-    if (!values) return Vec{};
-    return run_reduced_ ? splat(values[o]) : load_partial(values + o + i, lanes);
   }
 
   void clear_unless_added(const Call& call) const {
@@ -444,10 +435,8 @@ class ReductionPlan : public Plan {
   // y = x[first extreme]: the whole gradient goes there.
   void spread_to_extremes(const Call& call) const {
     if (!call.address[DX]) return;
-    const double* best = s_.function == kMax ? combined<kValue, kMaximum>(Unweighted(call), nullptr, kFactors)
-                                             : combined<kValue, kMinimum>(Unweighted(call), nullptr, kFactors);
     clear_unless_added(call);
-    for_positions(call, best, [&](int64_t n, int64_t o, int64_t position) {
+    for_positions(Unweighted(call), [&](int64_t n, int64_t o, int64_t position) {
       sample(call, DX, n)[kept_.offset(o) + reduced_.offset(position)] += sample(call, DY, n)[o];
     });
   }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/tensor.h"
+#include "kernels/transpose.h"
 #include "runtime/dynamic_items.h"
 #include "simd/vec.h"
 
@@ -118,6 +119,15 @@ OPENBNNS_INLINE void copy_item(char* to, const char* from) {
 template <class Item>
 void transpose_block(char* to, const char* from, int64_t rows, int64_t columns, int64_t from_row, int64_t from_column,
                      int64_t to_row, int64_t to_column) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(Item));
+  const bool full = rows == kTile && columns == kTile && from_row == kBytes && to_column == kBytes;
+  if (kBytes == sizeof(float) && full && from_column % kBytes == 0 && to_row % kBytes == 0) {
+    for (int64_t r = 0; r < kTile; r += kWidth)
+      for (int64_t c = 0; c < kTile; c += kWidth)
+        transpose_square(reinterpret_cast<const float*>(from + r * kBytes + c * from_column), from_column / kBytes,
+                         reinterpret_cast<float*>(to + r * to_row + c * kBytes), to_row / kBytes);
+    return;
+  }
   if (rows == kTile && from_row == sizeof(Item) && to_column == sizeof(Item)) {
     for (int64_t c = 0; c < columns; c++)
       OPENBNNS_UNROLL for (int64_t r = 0; r < kTile; r++)

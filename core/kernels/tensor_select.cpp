@@ -14,12 +14,14 @@
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 #include "simd/math.h"
+#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
 constexpr int64_t kSerialBytes = 1 << 16, kTaskBytes = 1 << 17;
+constexpr int64_t kStreamBytes = 4 << 20;  // results as large as this go past the caches
 
 int workers(int threads, int64_t bytes) { return bytes < kSerialBytes ? 1 : threads; }
 
@@ -42,18 +44,70 @@ OPENBNNS_INLINE void copy_row(char* to, const char* from, int64_t bytes) {
   if (at < bytes) std::memcpy(to + bytes - 64, from + bytes - 64, 64);
 }
 
+// Consecutive bytes of an output, collected and sent past the caches in whole cache lines.
+class LineWriter {
+ public:
+  explicit LineWriter(char* to) {
+    skipped_ = held_ = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine);
+    to_ = to - held_;
+  }
+  void append(const char* from, int64_t bytes) {
+    while (bytes > 0) {
+      const int64_t now = std::min(bytes, kRoom - held_);
+      copy_row(buffer_ + held_, from, now);
+      held_ += now;
+      from += now;
+      bytes -= now;
+      if (held_ == kRoom || held_ + bytes > kRoom) send_lines();
+    }
+  }
+  void finish() {
+    send_lines();
+    std::memcpy(to_ + skipped_, buffer_ + skipped_, static_cast<size_t>(held_ - skipped_));
+    finish_stream();
+  }
+
+ private:
+  static constexpr int64_t kLine = 64, kRoom = 4096;
+
+  void send_lines() {
+    const int64_t end = held_ / kLine * kLine;
+    int64_t at = 0;
+    if (skipped_ > 0 && end > 0) {  // what is in front of the output stays
+      std::memcpy(to_ + skipped_, buffer_ + skipped_, static_cast<size_t>(kLine - skipped_));
+      at = kLine;
+      skipped_ = 0;
+    }
+    for (; at < end; at += static_cast<int64_t>(sizeof(Vec)))
+      store_stream(reinterpret_cast<float*>(to_ + at), load(reinterpret_cast<const float*>(buffer_ + at)));
+    std::memcpy(buffer_, buffer_ + end, kLine);
+    to_ += end;
+    held_ -= end;
+  }
+
+  alignas(kLine) char buffer_[kRoom + kLine];
+  char* to_;  // where the buffer begins in the output: the start of a line
+  int64_t held_, skipped_;
+};
+
 void gather_rows(const Selection& s, int threads) {
   const int64_t row = s.inner * s.bytes;
   const int64_t group = std::min(s.count, std::max<int64_t>(1, kTaskBytes / row));
   const int64_t groups = (s.count + group - 1) / group;
+  const bool stream = s.outer * s.count * row >= kStreamBytes;
   dynamic_items(workers(threads, s.outer * s.count * row), s.outer * groups, [&](int64_t task) {
     const int64_t o = task / groups, first = task % groups * group, last = std::min(s.count, first + group);
     const char* block = s.whole + o * s.length * row;
     char* to = s.selected + (o * s.count + first) * row;
+    LineWriter lines(to);
     for (int64_t j = first; j < last; j++, to += row) {
       if (j + kAhead < last) fetch<0>(block + s.indices[j + kAhead] * row, row);
-      copy_row(to, block + s.indices[j] * row, row);
+      if (stream)
+        lines.append(block + s.indices[j] * row, row);
+      else
+        copy_row(to, block + s.indices[j] * row, row);
     }
+    if (stream) lines.finish();
   });
 }
 
@@ -102,25 +156,32 @@ void add_row(uint64_t* to, const uint64_t* from, int64_t count) {
   for (int64_t i = 0; i < count; i++) to[i] += from[i];
 }
 
-// Tasks own parts of `length` (and blocks of `outer`): each looks at all indices and takes those that fall in its part.
+// Tasks own parts of `length` (and blocks of `outer`): each lists the indices that fall in its part, in order.
 template <class Row>
 void scatter_rows(const Selection& s, int threads, Row put) {
   const int64_t row = s.inner * s.bytes, bytes = s.outer * s.count * row;
-  // Few parts, as each reads all indices; they depend on the shape alone, as does what they do.
-  int64_t parts =
-      s.outer >= 16 ? 1 : std::min<int64_t>({s.length, 8, std::max<int64_t>(1, s.count * row / kTaskBytes)});
-  dynamic_items(workers(threads, bytes), s.outer * parts, [&](int64_t task) {
+  threads = workers(threads, bytes);
+  const int64_t parts = s.outer >= 8 * threads ? 1 : std::min<int64_t>(s.length, 2 * threads);
+  dynamic_items(threads, s.outer * parts, [&](int64_t task) {
     const int64_t o = task / parts, part = task % parts;
-    const int64_t first = s.length * part / parts, end = s.length * (part + 1) / parts;
+    const int64_t first = s.length * part / parts, size = s.length * (part + 1) / parts - first;
     char* block = s.whole + o * s.length * row;
     const char* from = s.selected + o * s.count * row;
-    for (int64_t j = 0; j < s.count; j++) {
-      if (j + kAhead < s.count) {
-        const int64_t next = s.indices[j + kAhead];
-        if (next >= first && next < end) fetch<1>(block + next * row, row);
+    constexpr int64_t kListed = 4096;
+    int64_t list[kListed + 1];  // the last place is written before it is known whether it counts
+    for (int64_t start = 0; start < s.count; start += kListed) {
+      int64_t listed = 0;
+      for (int64_t j = start, end = std::min(s.count, start + kListed); j < end; j++) {
+        list[listed] = j;
+        listed += static_cast<uint64_t>(s.indices[j] - first) < static_cast<uint64_t>(size);
       }
-      const int64_t at = s.indices[j];
-      if (at >= first && at < end) put(block + at * row, from + j * row);
+      for (int64_t k = 0; k < listed; k++) {
+        if (k + kAhead < listed) {
+          fetch<1>(block + s.indices[list[k + kAhead]] * row, row);
+          fetch<0>(from + list[k + kAhead] * row, row);
+        }
+        put(block + s.indices[list[k]] * row, from + list[k] * row);
+      }
     }
   });
 }
@@ -299,14 +360,17 @@ void scatter(const Selection& s, Scattering kind, int threads) {
 
 int64_t first_outside(const int64_t* indices, int64_t count, int64_t limit) {
   constexpr int64_t kBlock = 1024;  // looked at as a whole first
-  const auto bound = static_cast<uint64_t>(limit);
+  const auto largest = static_cast<uint64_t>(limit) - 1;
   for (int64_t first = 0; first < count; first += kBlock) {
     const int64_t last = std::min(count, first + kBlock);
-    bool outside = false;
-    for (int64_t i = first; i < last; i++) outside |= static_cast<uint64_t>(indices[i]) >= bound;
-    if (!outside) continue;
+    uint64_t signs = 0;  // of the indices and of what is between them and the largest
+    for (int64_t i = first; i < last; i++) {
+      const auto index = static_cast<uint64_t>(indices[i]);
+      signs |= index | (largest - index);
+    }
+    if (static_cast<int64_t>(signs) >= 0) continue;
     for (int64_t i = first; i < last; i++)
-      if (static_cast<uint64_t>(indices[i]) >= bound) return i;
+      if (indices[i] < 0 || indices[i] >= limit) return i;
   }
   return -1;
 }

@@ -35,6 +35,8 @@ int cgroup_cores() {
   return 1 << 20;
 }
 
+constexpr int kMostWorkers = 256;
+
 // Cores that the machine, affinity and quota grant this process.
 int granted_cores() {
   int cores = std::max(1u, std::thread::hardware_concurrency());
@@ -48,7 +50,7 @@ int granted_cores() {
 int detected_threads() {
   if (const char* text = std::getenv("OPENBNNS_NUM_THREADS")) {
     int n = std::atoi(text);
-    if (n > 0) return std::min(n, 256);
+    if (n > 0) return std::min(n, kMostWorkers);
   }
   return granted_cores();
 }
@@ -199,13 +201,37 @@ int max_threads() {
   return n;
 }
 
-void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, 256) : detected_threads(); }
+void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, kMostWorkers) : detected_threads(); }
 
 void run_workers(int workers, Task task, void* context) {
+  if (workers <= 1) return task(context, 0, 1);
   Pool& p = the_pool();
   std::unique_lock<std::mutex> owner(p.busy, std::try_to_lock);
-  if (workers > 1 && owner.owns_lock()) return p.run(workers, task, context);
+  if (owner.owns_lock()) return p.run(workers, task, context);
   for (int w = 0; w < workers; w++) task(context, w, workers);
+}
+
+void run_items(int workers, int64_t items, ItemTask task, void* context) {
+  workers = static_cast<int>(std::min<int64_t>(std::min(workers, kMostWorkers), items));
+  if (workers <= 1) {
+    for (int64_t i = 0; i < items; i++) task(context, i);
+    return;
+  }
+  struct alignas(64) Range {  // a cache line each
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  Range ranges[kMostWorkers];
+  for (int w = 0; w < workers; w++) {
+    ranges[w].next.store(items * w / workers, std::memory_order_relaxed);
+    ranges[w].end = items * (w + 1) / workers;
+  }
+  parallel(workers, [&](int worker, int) {
+    for (int turn = 0; turn < workers; turn++) {
+      Range& range = ranges[(worker + turn) % workers];
+      for (int64_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) task(context, i);
+    }
+  });
 }
 
 }  // namespace openbnns

@@ -1,6 +1,7 @@
 // Persistent workers that spin briefly, then sleep. The caller is worker 0.
 #pragma once
 #include <cstdint>
+#include <type_traits>
 
 namespace openbnns {
 
@@ -14,11 +15,18 @@ using Task = void (*)(void* context, int worker, int workers);
 // caller when the pool is busy with another caller, so the result must not depend on `workers`.
 void run_workers(int workers, Task task, void* context);
 
+using ItemTask = void (*)(void* context, int64_t item);
+
+// Runs task(context, i) for i = 0..items-1, each once, by whichever worker is free. Every worker begins with a range of
+// its own, the same in every call, and helps others when it is done: neighbouring items share cached and prefetched
+// memory, and what one call leaves in a core's cache is what that core asks for in the next.
+void run_items(int workers, int64_t items, ItemTask task, void* context);
+
 // body(worker, workers), in parallel.
 template <class Body>
 void parallel(int workers, Body&& body) {
-  if (workers <= 1) return body(0, 1);
-  run_workers(workers, [](void* c, int w, int n) { (*static_cast<Body*>(c))(w, n); }, &body);
+  using Plain = std::remove_reference_t<Body>;
+  run_workers(workers, [](void* c, int w, int n) { (*static_cast<Plain*>(c))(w, n); }, &body);
 }
 
 // body(i) for i = 0..items-1 in contiguous static blocks, one block a worker.

@@ -20,6 +20,14 @@ OPENBNNS_INLINE WideVec widen(Vec v) {
   return {__builtin_convertvector(half[0], DoubleVec), __builtin_convertvector(half[1], DoubleVec)};
 }
 
+// The lanes rounded to floats.
+OPENBNNS_INLINE Vec narrow(WideVec v) {
+  HalfVec half[2] = {__builtin_convertvector(v.low, HalfVec), __builtin_convertvector(v.high, HalfVec)};
+  Vec result;
+  std::memcpy(&result, half, sizeof(result));
+  return result;
+}
+
 OPENBNNS_INLINE WideVec operator+(WideVec a, WideVec b) { return {a.low + b.low, a.high + b.high}; }
 
 OPENBNNS_INLINE WideVec load_wide(const double* p) {

@@ -17,6 +17,7 @@ def load_digits() -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.fl
     ``x`` is (samples, 64), float32 between 0 and 1, rows of pixels from the top; ``y`` is (samples,) with the digit.
     The samples are shuffled, and every fifth one is for testing. Source: :data:`CREDIT`.
 
+    >>> from openbnns.datasets import load_digits
     >>> train_x, train_y, test_x, test_y = load_digits()
     >>> train_x.shape, test_x.shape, float(train_x.max())
     ((1437, 64), (360, 64), 1.0)

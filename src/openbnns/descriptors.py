@@ -242,12 +242,33 @@ def element_type(code: int, who: str) -> ElementType:
     )
 
 
+_views: dict[tuple[Any, ...], View] = {}
+_MOST_VIEWS = 512
+
+
 def resolve(descriptor: Any, who: str, *, like: View | None = None, opaque: bool = False) -> View:
     """Check a ``BNNSNDArrayDescriptor`` (but not its data) and fill in every default; ``who`` names it in messages.
 
     ``like`` is the tensor that the descriptor is a gradient of: what its layout meant at creation still holds. With
-    ``opaque`` the packed sparse layout, which only the library can read, is let through.
+    ``opaque`` the packed sparse layout, which only the library can read, is let through. Equal descriptors share a view.
     """
+    if like is not None or opaque or descriptor.table_data is not None:
+        return _resolve(descriptor, who, like, opaque)
+    switches = compat.switches
+    key = (
+        descriptor.layout, descriptor.data_type, *descriptor.size, *descriptor.stride, descriptor.data_scale,
+        descriptor.data_bias, switches.mha_dhk_keras_order, switches.integer_bias_before_scale,
+    )  # fmt: skip
+    view = _views.get(key)
+    if view is None:
+        view = _resolve(descriptor, who, None, False)
+        if len(_views) >= _MOST_VIEWS:
+            _views.clear()
+        _views[key] = view
+    return view
+
+
+def _resolve(descriptor: Any, who: str, like: View | None, opaque: bool) -> View:
     if int(descriptor.layout) not in LAYOUTS:
         raise Problem(
             f"{who}.layout is {int(descriptor.layout):#x}, which is no BNNSDataLayout. "

@@ -6,11 +6,7 @@ face turns it into a :class:`BNNSError` that is also a ``ValueError`` or ``TypeE
 
 from __future__ import annotations
 
-import logging
 import threading
-
-logger = logging.getLogger("openbnns")
-logger.addHandler(logging.NullHandler())
 
 FAILURE = -1
 """Status code of a failed call."""
@@ -34,23 +30,69 @@ class Problem(Exception):
 
 
 class BNNSError(Exception):
-    """Base of everything OpenBNNS raises about a layer, a descriptor or an optimizer."""
+    """Base of everything OpenBNNS raises about a layer, a descriptor or an optimizer.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> try:
+    ...     FullyConnectedLayer(input=Shape.vector(3), output=Shape.vector(2), weights=np.zeros((2, 4), np.float32))
+    ... except BNNSError as error:
+    ...     print(type(error).__name__, isinstance(error, ValueError))
+    LayerCreationError True
+    """
 
 
 class LayerCreationError(BNNSError):
-    """A layer could not be built from its description."""
+    """A layer could not be built from its description.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> try:
+    ...     ActivationLayer(function=ActivationFunction.abs(), input=Shape.vector(3), output=Shape.vector(4))
+    ... except LayerCreationError as error:
+    ...     print(str(error).split(". ")[0])
+    ActivationLayer: input is Vector size (3,) Float32 and output is Vector size (4,) Float32
+    """
 
 
 class LayerApplyError(BNNSError):
-    """An ``apply`` or ``apply_backward`` call failed; nothing was written."""
+    """An ``apply`` or ``apply_backward`` call failed; nothing was written.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = ActivationLayer(function=ActivationFunction.abs(), input=Shape.vector(3))
+    >>> try:
+    ...     layer.apply(np.zeros(4, np.float32))
+    ... except LayerApplyError as error:
+    ...     print(error)
+    ActivationLayer.apply: input has shape (4,), but this layer expects (3,), or (N, 3) with a batch.
+    """
 
 
 class OptimizerStepError(BNNSError):
-    """An optimizer step failed; no parameter was changed."""
+    """An optimizer step failed; no parameter was changed.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> w = np.zeros(2, np.float32)
+    >>> try:
+    ...     SGDMomentumOptimizer(learning_rate=0.1).step([w], [np.zeros(3, np.float32)])
+    ... except OptimizerStepError as error:
+    ...     print(str(error).split(". ")[0])
+    SGDMomentumOptimizer.step: gradients[0] has shape (3,), but parameters[0] has (2,)
+    """
 
 
 class InvalidDescriptorError(BNNSError):
-    """A descriptor or array lacks usable data."""
+    """A descriptor or array lacks usable data.
+
+    >>> from openbnns import *
+    >>> try:
+    ...     Shape.vector(-1)
+    ... except InvalidDescriptorError as error:
+    ...     print(error)
+    Shape: sizes must not be negative, got (-1,).
+    """
 
 
 _with_kind: dict[tuple[type[BNNSError], type[Exception]], type[BNNSError]] = {}
@@ -69,7 +111,12 @@ _thread = threading.local()
 
 def record(problem: Problem) -> int:
     """Log a failed call of the C face once, keep its message for :func:`last_error`, and give its status code."""
+    import logging  # here, so that importing the package stays quick
+
     _thread.message = problem.message
+    logger = logging.getLogger("openbnns")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())  # silent unless the caller sets up logging
     logger.log(logging.INFO if problem.unsupported else logging.ERROR, "%s", problem.message)
     return problem.code
 

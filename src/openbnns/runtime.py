@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 
 import numpy as np
 
 from . import engines
+from .engines import current as current_engine
+from .engines import engine
+
+__all__ = ["current_engine", "engine", "get_num_threads", "set_num_threads", "show_config"]
 
 
 def set_num_threads(count: int) -> None:
@@ -16,6 +19,12 @@ def set_num_threads(count: int) -> None:
 
     The automatic choice is ``OPENBNNS_NUM_THREADS`` if set, else the cores that affinity and cgroup quota grant.
     A filter created with ``n_threads`` keeps its own number. Results do not depend on the number of threads.
+
+    >>> import openbnns as bn
+    >>> bn.set_num_threads(1)
+    >>> bn.get_num_threads()
+    1
+    >>> bn.set_num_threads(0)
     """
     if isinstance(count, bool) or not isinstance(count, int):
         raise TypeError(f"set_num_threads: count must be an integer, not {type(count).__name__}.")
@@ -26,12 +35,19 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """Worker threads that the native engine may use."""
+    """Worker threads that the native engine may use.
+
+    >>> import openbnns as bn
+    >>> bn.get_num_threads() >= 1
+    True
+    """
     return int(engines._core.max_threads()) if engines._core is not None else 1
 
 
 def config() -> dict[str, str]:
     """What :func:`show_config` prints, as a dictionary."""
+    import platform  # here, so that importing the package stays quick
+
     from . import __version__
 
     core = engines._core
@@ -50,6 +66,13 @@ def config() -> dict[str, str]:
 
 
 def show_config() -> None:
-    """Print versions, engine, instruction set, threads and environment variables in force."""
+    """Print versions, engine, instruction set, threads and environment variables in force.
+
+    >>> import openbnns as bn
+    >>> bn.show_config()  # doctest: +ELLIPSIS
+    openbnns ...
+    engine ...
+    ...
+    """
     for name, value in config().items():
         print(f"{name:22s} {value}")

@@ -156,7 +156,8 @@ SHAPES = [
     case("smaller-output", 16, 17, (9, 9), (3, 3), less=(2, 3), batch=2, symmetric=(1, 1)),
 ]
 
-# 3 x 3 with step 1 and at least 24 channels on both sides: tiles of 2 x 2 outputs (Winograd), from 64 tiles a call on.
+# Step 1 and at least 24 channels on both sides for 3 x 3, 12 for 5 x 5: tiles of 2 x 2 outputs (Winograd), from 64 tiles
+# a call on.
 TILES = [
     case("tiles-even", 32, 32, (16, 16), (3, 3), symmetric=(1, 1), batch=2),
     case("tiles-odd", 33, 47, (13, 15), (3, 3), symmetric=(1, 1), batch=3, gap=5),
@@ -168,6 +169,15 @@ TILES = [
     case("tiles-many-channels", 130, 120, (8, 8), (3, 3), symmetric=(1, 1), batch=5),
     case("tiles-less", 32, 33, (14, 14), (3, 3), symmetric=(1, 1), less=(1, 3), batch=2),
     case("tiles-Tanh", 32, 32, (11, 10), (3, 3), symmetric=(1, 1), batch=3, gap=3, activation=Act("Tanh")),
+    case("tiles5-even", 16, 32, (14, 14), (5, 5), symmetric=(2, 2), batch=3),
+    case("tiles5-odd", 13, 18, (13, 11), (5, 5), symmetric=(2, 2), batch=3, gap=5),
+    case("tiles5-unpadded", 12, 20, (10, 19), (5, 5), batch=5, bias=False),
+    case("tiles5-full-padding", 20, 13, (7, 8), (5, 5), symmetric=(4, 4), batch=7),
+    case("tiles5-asymmetric", 15, 14, (12, 9), (5, 5), pad=(0, 4, 3, 1), batch=4),
+    case("tiles5-long-line", 13, 12, (6, 280), (5, 5), symmetric=(2, 2), batch=1),
+    case("tiles5-many-channels", 70, 60, (8, 8), (5, 5), symmetric=(2, 2), batch=5),
+    case("tiles5-less", 12, 33, (14, 14), (5, 5), symmetric=(2, 2), less=(1, 3), batch=2),
+    case("tiles5-Tanh", 16, 16, (11, 10), (5, 5), symmetric=(2, 2), batch=3, gap=3, activation=Act("Tanh")),
     case("tiles-Softmax", 24, 32, (10, 13), (3, 3), symmetric=(1, 1), batch=2, activation=Act("Softmax")),
 ]
 
@@ -200,6 +210,10 @@ GROUPS = [
     case("depthwise-1x1", 6, 6, (5, 5), (1, 1), groups=6, batch=2),
     case("depthwise-lanes-7x7", 40, 40, (7, 7), (3, 3), groups=40, symmetric=(1, 1), batch=6, gap=3),
     case("depthwise-lanes-5x5", 19, 19, (9, 7), (5, 5), groups=19, pad=(0, 2, 4, 1), batch=3, activation=Act("Tanh")),
+    case("depthwise-lanes-wide-7x7", 18, 18, (23, 29), (7, 7), groups=18, symmetric=(3, 3), batch=3, gap=3),
+    case("depthwise-lanes-wide-5x5", 16, 16, (12, 21), (5, 5), groups=16, pad=(1, 0, 2, 4), batch=2, bias=False),
+    case("depthwise-lanes-3x7", 9, 9, (11, 15), (3, 7), groups=9, dilation=(2, 1), symmetric=(2, 3), batch=5),
+    case("depthwise-strided-7x7", 9, 9, (31, 33), (7, 7), groups=9, step=(2, 2), symmetric=(3, 3), batch=2),
     case("depthwise-lanes-dilated", 16, 16, (9, 8), (3, 2), groups=16, dilation=(2, 3), symmetric=(2, 1), batch=2),
     case("depthwise-lanes-Softmax", 10, 10, (6, 7), (3, 3), groups=10, batch=2, activation=Act("Softmax")),
     case("multiplier-2", 6, 12, (11, 13), (3, 3), groups=6, symmetric=(1, 1), batch=2),

@@ -5,226 +5,126 @@ Creation returns a :class:`BNNSFilter` or ``None``; apply calls return 0, or a n
 :func:`openbnns.last_error` tells what was wrong. Structs and enums carry the C field and member names.
 """
 
-from . import enums, structs  # isort: skip  (first: filters are built on them)
-from ._calls import BNNSFilter
-from .activation import BNNSDirectApplyActivationBatch, BNNSFilterCreateLayerActivation, BNNSGetPointer
-from .apply import (
-    BNNSFilterApply,
-    BNNSFilterApplyBackwardBatch,
-    BNNSFilterApplyBackwardTwoInputBatch,
-    BNNSFilterApplyBatch,
-    BNNSFilterApplyTwoInput,
-    BNNSFilterApplyTwoInputBatch,
-    BNNSFilterDestroy,
-)
-from .arithmetic import (
-    BNNSArithmeticFilterApplyBackwardBatch,
-    BNNSArithmeticFilterApplyBatch,
-    BNNSFilterCreateLayerArithmetic,
-)
-from .attention import (
-    BNNSApplyMultiheadAttention,
-    BNNSApplyMultiheadAttentionBackward,
-    BNNSFilterCreateLayerMultiheadAttention,
-)
-from .clipping import (
-    BNNSClipByGlobalNorm,
-    BNNSClipByNorm,
-    BNNSClipByValue,
-    BNNSComputeNorm,
-    BNNSComputeNormBackward,
-)
-from .contraction import BNNSFilterCreateLayerTensorContraction
-from .convolution import BNNSFilterCreateLayerConvolution, BNNSFilterCreateLayerTransposedConvolution
-from .crop_resize import BNNSCropResize, BNNSCropResizeBackward
-from .dropout import BNNSFilterCreateLayerDropout
-from .embedding import BNNSFilterCreateLayerEmbedding
-from .enums import *  # noqa: F403
-from .fully_connected import BNNSFilterCreateLayerFullyConnected
-from .fused import (
-    BNNSFilterCreateFusedLayer,
-    BNNSFusedFilterApplyBackwardBatch,
-    BNNSFusedFilterApplyBackwardMultiInputBatch,
-    BNNSFusedFilterApplyBatch,
-    BNNSFusedFilterApplyMultiInputBatch,
-)
-from .gram import BNNSFilterCreateLayerGram
-from .legacy import (
-    BNNSFilterCreateConvolutionLayer,
-    BNNSFilterCreateFullyConnectedLayer,
-    BNNSFilterCreatePoolingLayer,
-    BNNSFilterCreateVectorActivationLayer,
-)
-from .loss import BNNSFilterCreateLayerLoss, BNNSLossFilterApplyBackwardBatch, BNNSLossFilterApplyBatch
-from .lstm import (
-    BNNSComputeLSTMTrainingCacheCapacity,
-    BNNSDirectApplyLSTMBatchBackward,
-    BNNSDirectApplyLSTMBatchTrainingCaching,
-)
-from .matmul import (
-    BNNSDirectApplyBroadcastMatMul,
-    BNNSFilterCreateLayerBroadcastMatMul,
-    BNNSMatMul,
-    BNNSMatMulWorkspaceSize,
-)
-from .nearest_neighbors import (
-    BNNSCreateNearestNeighbors,
-    BNNSDestroyNearestNeighbors,
-    BNNSNearestNeighbors,
-    BNNSNearestNeighborsGetInfo,
-    BNNSNearestNeighborsLoad,
-)
-from .normalization import (
-    BNNSFilterCreateLayerNormalization,
-    BNNSNormalizationFilterApplyBackwardBatch,
-    BNNSNormalizationFilterApplyBatch,
-)
-from .optimizer import BNNSOptimizerStep
-from .padding import BNNSFilterCreateLayerPadding
-from .permute import BNNSFilterCreateLayerPermute, BNNSPermuteFilterApplyBackwardBatch
-from .pooling import (
-    BNNSFilterCreateLayerPooling,
-    BNNSPoolingFilterApplyBackwardBatch,
-    BNNSPoolingFilterApplyBackwardBatchEx,
-    BNNSPoolingFilterApplyBatch,
-    BNNSPoolingFilterApplyBatchEx,
-)
-from .quantization import BNNSDirectApplyQuantizer
-from .random_numbers import (
-    BNNSCreateRandomGenerator,
-    BNNSCreateRandomGeneratorWithSeed,
-    BNNSDestroyRandomGenerator,
-    BNNSRandomFillCategoricalFloat,
-    BNNSRandomFillNormalFloat,
-    BNNSRandomFillUniformFloat,
-    BNNSRandomFillUniformInt,
-    BNNSRandomGenerator,
-    BNNSRandomGeneratorGetState,
-    BNNSRandomGeneratorSetState,
-    BNNSRandomGeneratorStateSize,
-)
-from .reduction import BNNSDirectApplyReduction, BNNSFilterCreateLayerReduction
-from .resize import BNNSFilterCreateLayerResize
-from .sparse import BNNSNDArrayFullyConnectedSparsifySparseCOO, BNNSNDArrayFullyConnectedSparsifySparseCSR
-from .structs import *  # noqa: F403
-from .tensor import (
-    BNNSBandPart,
-    BNNSCompareTensor,
-    BNNSCopy,
-    BNNSDirectApplyInTopK,
-    BNNSDirectApplyTopK,
-    BNNSGather,
-    BNNSGatherND,
-    BNNSScatter,
-    BNNSScatterND,
-    BNNSShuffle,
-    BNNSTile,
-    BNNSTileBackward,
-    BNNSTranspose,
-)
-from .utility import BNNSDataLayoutGetRank, BNNSNDArrayGetDataSize, BNNSTensorGetAllocationSize
+from .._lazy import attach as _attach
 
-__all__ = [
-    "BNNSFilter",
-    "BNNSCreateNearestNeighbors",
-    "BNNSDestroyNearestNeighbors",
-    "BNNSNDArrayFullyConnectedSparsifySparseCOO",
-    "BNNSNDArrayFullyConnectedSparsifySparseCSR",
-    "BNNSNearestNeighbors",
-    "BNNSNearestNeighborsGetInfo",
-    "BNNSNearestNeighborsLoad",
-    "BNNSApplyMultiheadAttention",
-    "BNNSApplyMultiheadAttentionBackward",
-    "BNNSArithmeticFilterApplyBackwardBatch",
-    "BNNSArithmeticFilterApplyBatch",
-    "BNNSComputeLSTMTrainingCacheCapacity",
-    "BNNSClipByGlobalNorm",
-    "BNNSClipByNorm",
-    "BNNSClipByValue",
-    "BNNSComputeNorm",
-    "BNNSComputeNormBackward",
-    "BNNSCreateRandomGenerator",
-    "BNNSCreateRandomGeneratorWithSeed",
-    "BNNSDataLayoutGetRank",
-    "BNNSDestroyRandomGenerator",
-    "BNNSDirectApplyActivationBatch",
-    "BNNSDirectApplyLSTMBatchBackward",
-    "BNNSDirectApplyLSTMBatchTrainingCaching",
-    "BNNSDirectApplyQuantizer",
-    "BNNSDirectApplyBroadcastMatMul",
-    "BNNSFilterApply",
-    "BNNSFilterApplyBackwardBatch",
-    "BNNSFilterApplyBackwardTwoInputBatch",
-    "BNNSFilterApplyBatch",
-    "BNNSFilterApplyTwoInput",
-    "BNNSFilterApplyTwoInputBatch",
-    "BNNSFilterCreateConvolutionLayer",
-    "BNNSFilterCreateFullyConnectedLayer",
-    "BNNSFilterCreateFusedLayer",
-    "BNNSFilterCreateLayerActivation",
-    "BNNSFilterCreateLayerArithmetic",
-    "BNNSFilterCreateLayerBroadcastMatMul",
-    "BNNSFilterCreateLayerConvolution",
-    "BNNSFilterCreateLayerEmbedding",
-    "BNNSFilterCreateLayerFullyConnected",
-    "BNNSFilterCreateLayerGram",
-    "BNNSFilterCreateLayerLoss",
-    "BNNSFilterCreateLayerNormalization",
-    "BNNSFilterCreateLayerMultiheadAttention",
-    "BNNSFilterCreateLayerPooling",
-    "BNNSFilterCreateLayerTensorContraction",
-    "BNNSFilterCreateLayerTransposedConvolution",
-    "BNNSFilterCreatePoolingLayer",
-    "BNNSFilterCreateVectorActivationLayer",
-    "BNNSFilterDestroy",
-    "BNNSFusedFilterApplyBackwardBatch",
-    "BNNSFusedFilterApplyBackwardMultiInputBatch",
-    "BNNSFusedFilterApplyBatch",
-    "BNNSFusedFilterApplyMultiInputBatch",
-    "BNNSGetPointer",
-    "BNNSLossFilterApplyBackwardBatch",
-    "BNNSLossFilterApplyBatch",
-    "BNNSMatMul",
-    "BNNSMatMulWorkspaceSize",
-    "BNNSNDArrayGetDataSize",
-    "BNNSOptimizerStep",
-    "BNNSNormalizationFilterApplyBackwardBatch",
-    "BNNSNormalizationFilterApplyBatch",
-    "BNNSPoolingFilterApplyBackwardBatch",
-    "BNNSPoolingFilterApplyBackwardBatchEx",
-    "BNNSPoolingFilterApplyBatch",
-    "BNNSPoolingFilterApplyBatchEx",
-    "BNNSRandomFillCategoricalFloat",
-    "BNNSRandomFillNormalFloat",
-    "BNNSRandomFillUniformFloat",
-    "BNNSRandomFillUniformInt",
-    "BNNSRandomGenerator",
-    "BNNSRandomGeneratorGetState",
-    "BNNSRandomGeneratorSetState",
-    "BNNSRandomGeneratorStateSize",
-    "BNNSFilterCreateLayerDropout",
-    "BNNSFilterCreateLayerPermute",
-    "BNNSPermuteFilterApplyBackwardBatch",
-    "BNNSFilterCreateLayerPadding",
-    "BNNSFilterCreateLayerResize",
-    "BNNSCropResize",
-    "BNNSCropResizeBackward",
-    "BNNSTensorGetAllocationSize",
-    "BNNSDirectApplyReduction",
-    "BNNSFilterCreateLayerReduction",
-    "BNNSBandPart",
-    "BNNSCompareTensor",
-    "BNNSCopy",
-    "BNNSDirectApplyInTopK",
-    "BNNSDirectApplyTopK",
-    "BNNSGather",
-    "BNNSGatherND",
-    "BNNSScatter",
-    "BNNSScatterND",
-    "BNNSShuffle",
-    "BNNSTile",
-    "BNNSTileBackward",
-    "BNNSTranspose",
-]
-__all__ += enums.__all__
-__all__ += structs.__all__
+__getattr__, __dir__ = _attach(
+    __name__,
+    {
+        "_calls": ["BNNSFilter"],
+        "activation": ["BNNSDirectApplyActivationBatch", "BNNSFilterCreateLayerActivation", "BNNSGetPointer"],
+        "apply": [
+            "BNNSFilterApply",
+            "BNNSFilterApplyBackwardBatch",
+            "BNNSFilterApplyBackwardTwoInputBatch",
+            "BNNSFilterApplyBatch",
+            "BNNSFilterApplyTwoInput",
+            "BNNSFilterApplyTwoInputBatch",
+            "BNNSFilterDestroy",
+        ],
+        "arithmetic": [
+            "BNNSArithmeticFilterApplyBackwardBatch",
+            "BNNSArithmeticFilterApplyBatch",
+            "BNNSFilterCreateLayerArithmetic",
+        ],
+        "attention": [
+            "BNNSApplyMultiheadAttention",
+            "BNNSApplyMultiheadAttentionBackward",
+            "BNNSFilterCreateLayerMultiheadAttention",
+        ],
+        "clipping": [
+            "BNNSClipByGlobalNorm",
+            "BNNSClipByNorm",
+            "BNNSClipByValue",
+            "BNNSComputeNorm",
+            "BNNSComputeNormBackward",
+        ],
+        "contraction": ["BNNSFilterCreateLayerTensorContraction"],
+        "convolution": ["BNNSFilterCreateLayerConvolution", "BNNSFilterCreateLayerTransposedConvolution"],
+        "crop_resize": ["BNNSCropResize", "BNNSCropResizeBackward"],
+        "dropout": ["BNNSFilterCreateLayerDropout"],
+        "embedding": ["BNNSFilterCreateLayerEmbedding"],
+        "fully_connected": ["BNNSFilterCreateLayerFullyConnected"],
+        "fused": [
+            "BNNSFilterCreateFusedLayer",
+            "BNNSFusedFilterApplyBackwardBatch",
+            "BNNSFusedFilterApplyBackwardMultiInputBatch",
+            "BNNSFusedFilterApplyBatch",
+            "BNNSFusedFilterApplyMultiInputBatch",
+        ],
+        "gram": ["BNNSFilterCreateLayerGram"],
+        "legacy": [
+            "BNNSFilterCreateConvolutionLayer",
+            "BNNSFilterCreateFullyConnectedLayer",
+            "BNNSFilterCreatePoolingLayer",
+            "BNNSFilterCreateVectorActivationLayer",
+        ],
+        "loss": ["BNNSFilterCreateLayerLoss", "BNNSLossFilterApplyBackwardBatch", "BNNSLossFilterApplyBatch"],
+        "lstm": [
+            "BNNSComputeLSTMTrainingCacheCapacity",
+            "BNNSDirectApplyLSTMBatchBackward",
+            "BNNSDirectApplyLSTMBatchTrainingCaching",
+        ],
+        "matmul": [
+            "BNNSDirectApplyBroadcastMatMul",
+            "BNNSFilterCreateLayerBroadcastMatMul",
+            "BNNSMatMul",
+            "BNNSMatMulWorkspaceSize",
+        ],
+        "nearest_neighbors": [
+            "BNNSCreateNearestNeighbors",
+            "BNNSDestroyNearestNeighbors",
+            "BNNSNearestNeighbors",
+            "BNNSNearestNeighborsGetInfo",
+            "BNNSNearestNeighborsLoad",
+        ],
+        "normalization": [
+            "BNNSFilterCreateLayerNormalization",
+            "BNNSNormalizationFilterApplyBackwardBatch",
+            "BNNSNormalizationFilterApplyBatch",
+        ],
+        "optimizer": ["BNNSOptimizerStep"],
+        "padding": ["BNNSFilterCreateLayerPadding"],
+        "permute": ["BNNSFilterCreateLayerPermute", "BNNSPermuteFilterApplyBackwardBatch"],
+        "pooling": [
+            "BNNSFilterCreateLayerPooling",
+            "BNNSPoolingFilterApplyBackwardBatch",
+            "BNNSPoolingFilterApplyBackwardBatchEx",
+            "BNNSPoolingFilterApplyBatch",
+            "BNNSPoolingFilterApplyBatchEx",
+        ],
+        "quantization": ["BNNSDirectApplyQuantizer"],
+        "random_numbers": [
+            "BNNSCreateRandomGenerator",
+            "BNNSCreateRandomGeneratorWithSeed",
+            "BNNSDestroyRandomGenerator",
+            "BNNSRandomFillCategoricalFloat",
+            "BNNSRandomFillNormalFloat",
+            "BNNSRandomFillUniformFloat",
+            "BNNSRandomFillUniformInt",
+            "BNNSRandomGenerator",
+            "BNNSRandomGeneratorGetState",
+            "BNNSRandomGeneratorSetState",
+            "BNNSRandomGeneratorStateSize",
+        ],
+        "reduction": ["BNNSDirectApplyReduction", "BNNSFilterCreateLayerReduction"],
+        "resize": ["BNNSFilterCreateLayerResize"],
+        "sparse": ["BNNSNDArrayFullyConnectedSparsifySparseCOO", "BNNSNDArrayFullyConnectedSparsifySparseCSR"],
+        "tensor": [
+            "BNNSBandPart",
+            "BNNSCompareTensor",
+            "BNNSCopy",
+            "BNNSDirectApplyInTopK",
+            "BNNSDirectApplyTopK",
+            "BNNSGather",
+            "BNNSGatherND",
+            "BNNSScatter",
+            "BNNSScatterND",
+            "BNNSShuffle",
+            "BNNSTile",
+            "BNNSTileBackward",
+            "BNNSTranspose",
+        ],
+        "utility": ["BNNSDataLayoutGetRank", "BNNSNDArrayGetDataSize", "BNNSTensorGetAllocationSize"],
+    },
+    tables=("enums", "structs"),
+)

@@ -278,6 +278,13 @@ class Struct:
 
     `==` compares field by field; pointers are equal when they hold the same object or the same address. Structs can
     change, so they cannot be keys of a dictionary.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersActivation(activation=BNNSActivation(alpha=2))
+    >>> a = p.activation.copy()
+    >>> p.activation.alpha = 3  # nested structs belong to their struct
+    >>> a.alpha, a == BNNSActivation(alpha=2)
+    (2.0, True)
     """
 
     __slots__ = ()

@@ -17,7 +17,25 @@ from .structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSND
 def BNNSFilterCreateLayerActivation(
     layer_params: BNNSLayerParametersActivation | Any, filter_params: BNNSFilterParameters | None = None
 ) -> BNNSFilter | None:
-    """Build a standalone activation or type-conversion filter."""
+    """Build a standalone activation or type-conversion filter.
+
+    y = f(x) and dx = f'(x) dy for any tensor, input and output of the same sizes; softmax runs along the axes of
+    ``axis_flags`` (bit d: size[d]).
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(2).descriptor
+    >>> tanh = BNNSActivation(function=BNNSActivationFunctionTanh)
+    >>> f = BNNSFilterCreateLayerActivation(BNNSLayerParametersActivation(i_desc=v(), o_desc=v(), activation=tanh))
+    >>> x, y, dy = np.float32([0, 1]), np.zeros(2, np.float32), np.float32([1, 1])
+    >>> BNNSFilterApply(f, x, y)
+    0
+    >>> BNNSFilterApplyBackwardBatch(f, 1, x, 2, v(data=x), 2, y, 2, v(data=dy), 2)  # the gradient may replace x
+    0
+    >>> print(y.round(4), x.round(4))
+    [0.     0.7616] [1.   0.42]
+    """
     return create(
         ActivationFilter, "BNNSFilterCreateLayerActivation", layer_params, BNNSLayerParametersActivation, filter_params
     )
@@ -30,7 +48,18 @@ def BNNSDirectApplyActivationBatch(
     in_stride: int,
     out_stride: int,
 ) -> int:
-    """Apply an activation, or convert element types, in one call; data pointers come from the descriptors."""
+    """Apply an activation, or convert element types, in one call; data pointers come from the descriptors.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, y = np.float32([1.5, -2.5, 300]), np.zeros(3, np.int8)
+    >>> p = BNNSLayerParametersActivation(
+    ...     i_desc=Shape.vector(3).descriptor(data=x), o_desc=Shape.vector(3).descriptor(BNNSDataTypeInt8, y)
+    ... )
+    >>> BNNSDirectApplyActivationBatch(p, None, 1, 3, 3), y.tolist()  # Identity between two types converts
+    (0, [2, -2, 127])
+    """
     who = "BNNSDirectApplyActivationBatch"
     if layer_params is None:
         return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersActivation."))
@@ -56,6 +85,17 @@ def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int
     """A Float32 descriptor that aliases the alpha or beta values inside an activation filter; its data is NULL on failure.
 
     Writes through it take effect on the next apply. Do not use it after the filter has been destroyed.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(2).descriptor()
+    >>> leaky = BNNSActivation(function=BNNSActivationFunctionLeakyRectifiedLinear, alpha=0.5)
+    >>> f = BNNSFilterCreateLayerActivation(BNNSLayerParametersActivation(i_desc=v, o_desc=v, activation=leaky))
+    >>> BNNSGetPointer(f, BNNSPointerSpecifierAlpha).data[0] = 0.25
+    >>> y = np.zeros(2, np.float32)
+    >>> BNNSFilterApply(f, np.float32([-4, 4]), y), y.tolist()
+    (0, [-1.0, 4.0])
     """
     who = "BNNSGetPointer"
     if filter is not None and not isinstance(filter, BNNSFilter):

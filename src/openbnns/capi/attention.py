@@ -13,7 +13,27 @@ from .structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention
 def BNNSFilterCreateLayerMultiheadAttention(
     layer_params: BNNSLayerParametersMultiheadAttention | Any, filter_params: BNNSFilterParameters | None = None
 ) -> BNNSFilter | None:
-    """Build a multihead attention filter."""
+    """Build a multihead attention filter.
+
+    Per head softmax(Q K^T / sqrt(d_k) + masks) V with Q, K, V projections of (T, d_model), (S, d_key), (S, d_value);
+    the heads side by side times the output weights give (T, d_model). See :class:`openbnns.MultiheadAttentionLayer`.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> part = lambda weights: BNNSMHAProjectionParameters(
+    ...     target_desc=Shape([3, 2]).descriptor(), weights=weights.descriptor(data=np.eye(2, dtype=np.float32))
+    ... )
+    >>> head = Shape.tensor_3d_last_major(2, 2, 1)  # d_model, d_k, heads
+    >>> f = BNNSFilterCreateLayerMultiheadAttention(
+    ...     BNNSLayerParametersMultiheadAttention(
+    ...         query=part(head), key=part(head), value=part(head), output=part(Shape([2, 2]))
+    ...     )
+    ... )
+    >>> x, y = np.float32([[1, 0], [1, 0], [1, 0]]), np.zeros((3, 2), np.float32)
+    >>> BNNSApplyMultiheadAttention(f, 1, x, 0, x, 0, None, 0, x, 0, y, 0), y.tolist()
+    (0, [[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    """
     who = "BNNSFilterCreateLayerMultiheadAttention"
     return create(MultiheadAttention, who, layer_params, BNNSLayerParametersMultiheadAttention, filter_params)
 
@@ -28,6 +48,24 @@ def BNNSApplyMultiheadAttention(
 
     ``backprop_cache_size`` without ``backprop_cache``, or ``workspace_size`` without ``workspace``, asks for the size in
     bytes instead: it is stored in the ``c_size_t`` and nothing is computed.
+
+    >>> import ctypes
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> part = lambda weights: BNNSMHAProjectionParameters(
+    ...     target_desc=Shape([3, 2]).descriptor(), weights=weights.descriptor(data=np.eye(2, dtype=np.float32))
+    ... )
+    >>> q = part(Shape.tensor_3d_last_major(2, 2, 1))
+    >>> f = BNNSFilterCreateLayerMultiheadAttention(
+    ...     BNNSLayerParametersMultiheadAttention(query=q, key=q, value=q, output=part(Shape([2, 2])))
+    ... )
+    >>> x, y, size = np.zeros((3, 2), np.float32), np.ones((3, 2), np.float32), ctypes.c_size_t()
+    >>> BNNSApplyMultiheadAttention(f, 1, x, 0, x, 0, None, 0, x, 0, y, 0, None, size)  # asks for the size of the cache
+    0
+    >>> cache = bytearray(size.value)
+    >>> BNNSApplyMultiheadAttention(f, 1, x, 0, x, 0, None, 0, x, 0, y, 0, None, size, cache), y.tolist()
+    (0, [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     """
     if (
         isinstance(F, MultiheadAttention)
@@ -69,6 +107,26 @@ def BNNSApplyMultiheadAttentionBackward(
     ``output_param_delta.target_desc`` is the gradient that arrives at the output; every other member with data, of all
     the structs and descriptors, is written as its flags say. ``stride[2]`` of a target gradient is its batch stride.
     Without a cache the forward pass is computed again. ``workspace_size`` without ``workspace`` asks for its size.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> one = np.ones((1, 1), np.float32)
+    >>> def part(weights, shape=(1, 1, 1), data=None):
+    ...     return BNNSMHAProjectionParameters(
+    ...         target_desc=Shape([1, 1]).descriptor(data=data), weights=Shape(shape).descriptor(data=weights)
+    ...     )
+    >>> q, o = part(one), part(one, (1, 1))
+    >>> f = BNNSFilterCreateLayerMultiheadAttention(
+    ...     BNNSLayerParametersMultiheadAttention(query=q, key=q, value=q, output=o)
+    ... )
+    >>> x, dy, dw = 3 * one, 10 * one, 0 * one  # one position of one feature: y = wo wv x
+    >>> BNNSApplyMultiheadAttentionBackward(
+    ...     f, 1, x, 0, None, x, 0, None, 0, None, x, 0, part(dw), None, None, None, None, 0, part(None, (1, 1), dy), 0
+    ... )
+    0
+    >>> dw.tolist()  # of the value weights: wo x dy
+    [[30.0]]
     """
     if (
         isinstance(F, MultiheadAttention)

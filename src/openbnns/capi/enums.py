@@ -298,7 +298,12 @@ BNNS_MAX_TENSOR_DIMENSION = 8
 
 
 class BNNSDataType(CEnum):
-    """Element type of an array: class bit plus width in bits."""
+    """Element type of an array: class bit plus width in bits.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSDataTypeBoolean), BNNSDataType(1048584)
+    (1048584, BNNSDataTypeBoolean)
+    """
 
     BNNSDataTypeFloatBit = 65536
     BNNSDataTypeFloat16 = 65552
@@ -363,7 +368,12 @@ BNNSDataTypeBoolean = BNNSDataType.BNNSDataTypeBoolean
 
 
 class BNNSDataLayout(CEnum):
-    """Rank of an array and the meaning of its axes; the rank is `layout >> 16`."""
+    """Rank of an array and the meaning of its axes; the rank is `layout >> 16`.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSDataLayout8DFirstMajor), BNNSDataLayout(557057)
+    (557057, BNNSDataLayout8DFirstMajor)
+    """
 
     BNNSDataLayoutVector = 65536
     BNNSDataLayout1DLastMajor = 98304
@@ -426,7 +436,12 @@ BNNSDataLayout8DFirstMajor = BNNSDataLayout.BNNSDataLayout8DFirstMajor
 
 
 class BNNSActivationFunction(CEnum):
-    """Activation applied to a result, alone or fused into another layer."""
+    """Activation applied to a result, alone or fused into another layer.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSActivationFunctionGELUApproximationSigmoid), BNNSActivationFunction(35)
+    (35, BNNSActivationFunctionGELUApproximationSigmoid)
+    """
 
     BNNSActivationFunctionIdentity = 0
     BNNSActivationFunctionRectifiedLinear = 1
@@ -511,7 +526,12 @@ BNNSActivationFunctionHardSwish = BNNSActivationFunction.BNNSActivationFunctionH
 
 
 class BNNSPoolingFunction(CEnum):
-    """How the cells of a pooling window become one value."""
+    """How the cells of a pooling window become one value.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSPoolingFunctionL2Norm), BNNSPoolingFunction(4)
+    (4, BNNSPoolingFunctionL2Norm)
+    """
 
     BNNSPoolingFunctionMax = 0
     BNNSPoolingFunctionAverageCountIncludePadding = 1
@@ -530,7 +550,12 @@ BNNSPoolingFunctionAverage = BNNSPoolingFunction.BNNSPoolingFunctionAverage
 
 
 class BNNSFlags(CFlag):
-    """Options of a filter, for `BNNSFilterParameters.flags`."""
+    """Options of a filter, for `BNNSFilterParameters.flags`.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSFlagsUseClientPtr), BNNSFlags(1)
+    (1, BNNSFlagsUseClientPtr)
+    """
 
     BNNSFlagsUseClientPtr = 1
 
@@ -539,7 +564,12 @@ BNNSFlagsUseClientPtr = BNNSFlags.BNNSFlagsUseClientPtr
 
 
 class BNNSLossFunction(CEnum):
-    """Loss of a loss layer."""
+    """Loss of a loss layer.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSLossFunctionCategoricalCrossEntropy), BNNSLossFunction(10)
+    (10, BNNSLossFunctionCategoricalCrossEntropy)
+    """
 
     BNNSLossFunctionSoftmaxCrossEntropy = 1
     BNNSLossFunctionSigmoidCrossEntropy = 2
@@ -566,7 +596,12 @@ BNNSLossFunctionCategoricalCrossEntropy = BNNSLossFunction.BNNSLossFunctionCateg
 
 
 class BNNSLossReductionFunction(CEnum):
-    """How the losses of a batch become the output of a loss layer."""
+    """How the losses of a batch become the output of a loss layer.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSLossReductionNonZeroWeightMean), BNNSLossReductionFunction(4)
+    (4, BNNSLossReductionNonZeroWeightMean)
+    """
 
     BNNSLossReductionNone = 0
     BNNSLossReductionSum = 1
@@ -583,7 +618,12 @@ BNNSLossReductionNonZeroWeightMean = BNNSLossReductionFunction.BNNSLossReduction
 
 
 class BNNSArithmeticFunction(CEnum):
-    """Elementwise operation of an arithmetic layer."""
+    """Elementwise operation of an arithmetic layer.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSArithmeticErf), BNNSArithmeticFunction(40)
+    (40, BNNSArithmeticErf)
+    """
 
     BNNSArithmeticAdd = 0
     BNNSArithmeticSubtract = 1
@@ -672,7 +712,12 @@ BNNSArithmeticErf = BNNSArithmeticFunction.BNNSArithmeticErf
 
 
 class BNNSDescriptorType(CEnum):
-    """Role of an arithmetic operand: constant, one per sample, or a trained parameter."""
+    """Role of an arithmetic operand: constant, one per sample, or a trained parameter.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSParameter), BNNSDescriptorType(2)
+    (2, BNNSParameter)
+    """
 
     BNNSConstant = 0
     BNNSSample = 1
@@ -685,7 +730,12 @@ BNNSParameter = BNNSDescriptorType.BNNSParameter
 
 
 class BNNSOptimizerFunction(CEnum):
-    """Update rule of an optimizer step; decides which struct of hyperparameters it takes."""
+    """Update rule of an optimizer step; decides which struct of hyperparameters it takes.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSOptimizerFunctionAdamWAMSGradWithClipping), BNNSOptimizerFunction(12)
+    (12, BNNSOptimizerFunctionAdamWAMSGradWithClipping)
+    """
 
     BNNSOptimizerFunctionSGDMomentum = 1
     BNNSOptimizerFunctionAdam = 2
@@ -716,7 +766,12 @@ BNNSOptimizerFunctionAdamWAMSGradWithClipping = BNNSOptimizerFunction.BNNSOptimi
 
 
 class BNNSOptimizerRegularizationFunction(CEnum):
-    """Penalty on the weights that an optimizer adds to the gradient."""
+    """Penalty on the weights that an optimizer adds to the gradient.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSOptimizerRegularizationL2), BNNSOptimizerRegularizationFunction(2)
+    (2, BNNSOptimizerRegularizationL2)
+    """
 
     BNNSOptimizerRegularizationNone = 0
     BNNSOptimizerRegularizationL1 = 1
@@ -729,7 +784,12 @@ BNNSOptimizerRegularizationL2 = BNNSOptimizerRegularizationFunction.BNNSOptimize
 
 
 class BNNSOptimizerSGDMomentumVariant(CEnum):
-    """Which of three forms of momentum stochastic gradient descent uses."""
+    """Which of three forms of momentum stochastic gradient descent uses.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSSGDMomentumVariant2), BNNSOptimizerSGDMomentumVariant(2)
+    (2, BNNSSGDMomentumVariant2)
+    """
 
     BNNSSGDMomentumVariant0 = 0
     BNNSSGDMomentumVariant1 = 1
@@ -742,7 +802,12 @@ BNNSSGDMomentumVariant2 = BNNSOptimizerSGDMomentumVariant.BNNSSGDMomentumVariant
 
 
 class BNNSOptimizerClippingFunction(CEnum):
-    """How an optimizer limits gradients."""
+    """How an optimizer limits gradients.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSOptimizerClippingByGlobalNorm), BNNSOptimizerClippingFunction(3)
+    (3, BNNSOptimizerClippingByGlobalNorm)
+    """
 
     BNNSOptimizerClippingNone = 0
     BNNSOptimizerClippingByValue = 1
@@ -757,7 +822,12 @@ BNNSOptimizerClippingByGlobalNorm = BNNSOptimizerClippingFunction.BNNSOptimizerC
 
 
 class BNNSNormType(CEnum):
-    """Norm of the norm and clipping functions."""
+    """Norm of the norm and clipping functions.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSL2Norm), BNNSNormType(1)
+    (1, BNNSL2Norm)
+    """
 
     BNNSL2Norm = 1
 
@@ -766,7 +836,12 @@ BNNSL2Norm = BNNSNormType.BNNSL2Norm
 
 
 class BNNSFilterType(CEnum):
-    """Kind of a filter: member of a fused filter, or which normalization to create."""
+    """Kind of a filter: member of a fused filter, or which normalization to create.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSArithmetic), BNNSFilterType(8)
+    (8, BNNSArithmetic)
+    """
 
     BNNSConvolution = 0
     BNNSFullyConnected = 1
@@ -791,7 +866,12 @@ BNNSArithmetic = BNNSFilterType.BNNSArithmetic
 
 
 class BNNSReduceFunction(CEnum):
-    """How the values along the reduced axes become one."""
+    """How the values along the reduced axes become one.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSReduceFunctionLogSum), BNNSReduceFunction(16)
+    (16, BNNSReduceFunctionLogSum)
+    """
 
     BNNSReduceFunctionMax = 0
     BNNSReduceFunctionMin = 1
@@ -836,7 +916,12 @@ BNNSReduceFunctionAll = BNNSReduceFunction.BNNSReduceFunctionAll
 
 
 class BNNSLayerFlags(CFlag):
-    """Options of an LSTM, for `BNNSLayerParametersLSTM.lstm_flags`."""
+    """Options of an LSTM, for `BNNSLayerParametersLSTM.lstm_flags`.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSLayerFlagsLSTMDefaultActivations), BNNSLayerFlags(2)
+    (2, BNNSLayerFlagsLSTMDefaultActivations)
+    """
 
     BNNSLayerFlagsLSTMBidirectional = 1
     BNNSLayerFlagsLSTMDefaultActivations = 2
@@ -847,7 +932,12 @@ BNNSLayerFlagsLSTMDefaultActivations = BNNSLayerFlags.BNNSLayerFlagsLSTMDefaultA
 
 
 class BNNSInterpolationMethod(CEnum):
-    """How resizing finds values between samples."""
+    """How resizing finds values between samples.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSInterpolationMethodLinear), BNNSInterpolationMethod(1)
+    (1, BNNSInterpolationMethodLinear)
+    """
 
     BNNSInterpolationMethodNearest = 0
     BNNSInterpolationMethodLinear = 1
@@ -858,7 +948,12 @@ BNNSInterpolationMethodLinear = BNNSInterpolationMethod.BNNSInterpolationMethodL
 
 
 class BNNSLinearSamplingMode(CEnum):
-    """Where crop-and-resize places its sample points."""
+    """Where crop-and-resize places its sample points.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSLinearSamplingOffsetCorners), BNNSLinearSamplingMode(4)
+    (4, BNNSLinearSamplingOffsetCorners)
+    """
 
     BNNSLinearSamplingDefault = 0
     BNNSLinearSamplingAlignCorners = 1
@@ -875,7 +970,12 @@ BNNSLinearSamplingOffsetCorners = BNNSLinearSamplingMode.BNNSLinearSamplingOffse
 
 
 class BNNSBoxCoordinateMode(CEnum):
-    """Meaning of the four numbers of a box."""
+    """Meaning of the four numbers of a box.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSCenterSizeWidthFirst), BNNSBoxCoordinateMode(3)
+    (3, BNNSCenterSizeWidthFirst)
+    """
 
     BNNSCornersHeightFirst = 0
     BNNSCornersWidthFirst = 1
@@ -890,7 +990,12 @@ BNNSCenterSizeWidthFirst = BNNSBoxCoordinateMode.BNNSCenterSizeWidthFirst
 
 
 class BNNSPaddingMode(CEnum):
-    """What a padding layer writes outside the input."""
+    """What a padding layer writes outside the input.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSPaddingModeSymmetric), BNNSPaddingMode(2)
+    (2, BNNSPaddingModeSymmetric)
+    """
 
     BNNSPaddingModeConstant = 0
     BNNSPaddingModeReflect = 1
@@ -903,7 +1008,12 @@ BNNSPaddingModeSymmetric = BNNSPaddingMode.BNNSPaddingModeSymmetric
 
 
 class BNNSRelationalOperator(CEnum):
-    """Comparison or logical operation on tensors."""
+    """Comparison or logical operation on tensors.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSRelationalOperatorLogicalXOR), BNNSRelationalOperator(11)
+    (11, BNNSRelationalOperatorLogicalXOR)
+    """
 
     BNNSRelationalOperatorEqual = 0
     BNNSRelationalOperatorLess = 1
@@ -934,7 +1044,12 @@ BNNSRelationalOperatorLogicalXOR = BNNSRelationalOperator.BNNSRelationalOperator
 
 
 class BNNSPointerSpecifier(CEnum):
-    """Which internal array of a filter `BNNSGetPointer` gives access to."""
+    """Which internal array of a filter `BNNSGetPointer` gives access to.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSPointerSpecifierBeta), BNNSPointerSpecifier(1)
+    (1, BNNSPointerSpecifierBeta)
+    """
 
     BNNSPointerSpecifierAlpha = 0
     BNNSPointerSpecifierBeta = 1
@@ -945,7 +1060,12 @@ BNNSPointerSpecifierBeta = BNNSPointerSpecifier.BNNSPointerSpecifierBeta
 
 
 class BNNSNDArrayFlags(CEnum):
-    """Whether a gradient overwrites its buffer or is added to it."""
+    """Whether a gradient overwrites its buffer or is added to it.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSNDArrayFlagBackpropAccumulate), BNNSNDArrayFlags(1)
+    (1, BNNSNDArrayFlagBackpropAccumulate)
+    """
 
     BNNSNDArrayFlagBackpropSet = 0
     BNNSNDArrayFlagBackpropAccumulate = 1
@@ -956,7 +1076,12 @@ BNNSNDArrayFlagBackpropAccumulate = BNNSNDArrayFlags.BNNSNDArrayFlagBackpropAccu
 
 
 class BNNSEmbeddingFlags(CFlag):
-    """Options of an embedding layer."""
+    """Options of an embedding layer.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSEmbeddingFlagScaleGradientByFrequency), BNNSEmbeddingFlags(1)
+    (1, BNNSEmbeddingFlagScaleGradientByFrequency)
+    """
 
     BNNSEmbeddingFlagScaleGradientByFrequency = 1
 
@@ -965,7 +1090,12 @@ BNNSEmbeddingFlagScaleGradientByFrequency = BNNSEmbeddingFlags.BNNSEmbeddingFlag
 
 
 class BNNSQuantizerFunction(CEnum):
-    """Direction of a quantization layer."""
+    """Direction of a quantization layer.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSQuantizerFunctionDequantize), BNNSQuantizerFunction(1)
+    (1, BNNSQuantizerFunctionDequantize)
+    """
 
     BNNSQuantizerFunctionQuantize = 0
     BNNSQuantizerFunctionDequantize = 1
@@ -976,7 +1106,12 @@ BNNSQuantizerFunctionDequantize = BNNSQuantizerFunction.BNNSQuantizerFunctionDeq
 
 
 class BNNSRandomGeneratorMethod(CEnum):
-    """Algorithm of a random generator."""
+    """Algorithm of a random generator.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSRandomGeneratorMethodAES_CTR), BNNSRandomGeneratorMethod(0)
+    (0, BNNSRandomGeneratorMethodAES_CTR)
+    """
 
     BNNSRandomGeneratorMethodAES_CTR = 0
 
@@ -985,7 +1120,12 @@ BNNSRandomGeneratorMethodAES_CTR = BNNSRandomGeneratorMethod.BNNSRandomGenerator
 
 
 class BNNSSparsityType(CEnum):
-    """Pattern of the zeros in sparse weights."""
+    """Pattern of the zeros in sparse weights.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSSparsityTypeUnstructured), BNNSSparsityType(0)
+    (0, BNNSSparsityTypeUnstructured)
+    """
 
     BNNSSparsityTypeUnstructured = 0
 
@@ -994,7 +1134,12 @@ BNNSSparsityTypeUnstructured = BNNSSparsityType.BNNSSparsityTypeUnstructured
 
 
 class BNNSTargetSystem(CEnum):
-    """Machine that sparse weights are packed for."""
+    """Machine that sparse weights are packed for.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSTargetSystemGeneric), BNNSTargetSystem(0)
+    (0, BNNSTargetSystemGeneric)
+    """
 
     BNNSTargetSystemGeneric = 0
 
@@ -1003,7 +1148,12 @@ BNNSTargetSystemGeneric = BNNSTargetSystem.BNNSTargetSystemGeneric
 
 
 class BNNSShuffleType(CEnum):
-    """Rearrangement between channels and space."""
+    """Rearrangement between channels and space.
+
+    >>> from openbnns.capi import *
+    >>> int(BNNSShuffleTypeSpaceToDepthNCHW), BNNSShuffleType(3)
+    (3, BNNSShuffleTypeSpaceToDepthNCHW)
+    """
 
     BNNSShuffleTypePixelShuffleNCHW = 0
     BNNSShuffleTypePixelUnshuffleNCHW = 1

@@ -20,6 +20,19 @@ def BNNSFilterCreateFusedLayer(
     """Build one filter out of a chain of two layers.
 
     ``filter_type`` and ``layer_params`` hold one BNNSFilterType and one BNNSLayerParameters... struct per layer.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(2).descriptor
+    >>> first = BNNSLayerParametersFullyConnected(
+    ...     i_desc=v(), w_desc=Shape.matrix_row_major(2, 2).descriptor(data=np.eye(2, dtype=np.float32)), o_desc=v()
+    ... )
+    >>> then = BNNSLayerParametersNormalization(i_desc=v(), o_desc=v(), epsilon=1e-5)
+    >>> f = BNNSFilterCreateFusedLayer(2, [BNNSFullyConnected, BNNSBatchNorm], [first, then])
+    >>> y = np.zeros((2, 2), np.float32)
+    >>> BNNSFusedFilterApplyBatch(f, 2, np.float32([1, 2, 3, 8]), 2, y, 2, True), y.round(3).tolist()
+    (0, [[-1.0, -1.0], [1.0, 1.0]])
     """
     who = "BNNSFilterCreateFusedLayer"
     check_filter_params(filter_params, who)
@@ -53,7 +66,29 @@ def BNNSFusedFilterApplyBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, out: Any, out_stride: int, training: bool
 ) -> int:
     """Run a fused filter with one input. ``training`` matters where the chain has a normalization: it then uses the
-    statistics of this batch, updates the moving ones, and keeps what the backward call needs."""
+    statistics of this batch, updates the moving ones, and keeps what the backward call needs.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(1).descriptor
+    >>> one, kept = np.float32([1]), (v(data=np.float32([4])), v(data=np.float32([1])))  # moving mean and variance
+    >>> f = BNNSFilterCreateFusedLayer(
+    ...     2,
+    ...     [BNNSFullyConnected, BNNSBatchNorm],
+    ...     [
+    ...         BNNSLayerParametersFullyConnected(
+    ...             i_desc=v(), w_desc=Shape.matrix_row_major(1, 1).descriptor(data=one), o_desc=v()
+    ...         ),
+    ...         BNNSLayerParametersNormalization(
+    ...             i_desc=v(), o_desc=v(), moving_mean_desc=kept[0], moving_variance_desc=kept[1]
+    ...         ),
+    ...     ],
+    ... )
+    >>> y = np.zeros(2, np.float32)
+    >>> BNNSFusedFilterApplyBatch(f, 2, np.float32([6, 8]), 1, y, 1, False), y.tolist()
+    (0, [2.0, 4.0])
+    """
     if isinstance(filter, Fused) and filter.forward_fast(training, batch_size, in_, in_stride, out, out_stride):
         return 0
     return attempt(
@@ -65,7 +100,25 @@ def BNNSFusedFilterApplyMultiInputBatch(
     filter: BNNSFilter | None, batch_size: int, number_of_inputs: int, in_: Any, in_stride: Any, out: Any,
     out_stride: int, training: bool,
 ) -> int:  # fmt: skip
-    """Run a fused filter that starts with arithmetic; ``in_`` and ``in_stride`` hold one entry per operand."""
+    """Run a fused filter that starts with arithmetic; ``in_`` and ``in_stride`` hold one entry per operand.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(1).descriptor()
+    >>> add = BNNSArithmeticBinary(in1=v, in1_type=BNNSSample, in2=v, in2_type=BNNSSample, out=v, out_type=BNNSSample)
+    >>> f = BNNSFilterCreateFusedLayer(
+    ...     2,
+    ...     [BNNSArithmetic, BNNSBatchNorm],
+    ...     [
+    ...         BNNSLayerParametersArithmetic(arithmetic_function=BNNSArithmeticAdd, arithmetic_function_fields=add),
+    ...         BNNSLayerParametersNormalization(i_desc=v, o_desc=v),
+    ...     ],
+    ... )
+    >>> a, b, y = np.float32([1, 2]), np.float32([0, 5]), np.zeros(2, np.float32)
+    >>> BNNSFusedFilterApplyMultiInputBatch(f, 2, 2, [a, b], [1, 1], y, 1, True), y.tolist()
+    (0, [-1.0, 1.0])
+    """
     if (
         isinstance(filter, Fused)
         and filter.takes_inputs(number_of_inputs)
@@ -86,6 +139,27 @@ def BNNSFusedFilterApplyBackwardBatch(
 
     ``delta_parameters`` holds descriptors for weights, bias, beta, gamma (beta, gamma after arithmetic), ``None`` where
     a gradient is not wanted. ``in_`` is needed for the weights, ``out`` with an activation.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(1).descriptor
+    >>> m = Shape.matrix_row_major(1, 1).descriptor
+    >>> f = BNNSFilterCreateFusedLayer(
+    ...     2,
+    ...     [BNNSFullyConnected, BNNSBatchNorm],
+    ...     [
+    ...         BNNSLayerParametersFullyConnected(i_desc=v(), w_desc=m(data=np.float32([2])), o_desc=v()),
+    ...         BNNSLayerParametersNormalization(i_desc=v(), o_desc=v(), beta_desc=v(data=np.float32([0]))),
+    ...     ],
+    ... )
+    >>> x, y, dy = np.float32([1, 3]), np.zeros(2, np.float32), np.float32([5, 7])
+    >>> BNNSFusedFilterApplyBatch(f, 2, x, 1, y, 1, True)
+    0
+    >>> dbeta = np.zeros(1, np.float32)
+    >>> wanted = [None, None, v(data=dbeta), None]  # weights, bias, beta, gamma
+    >>> BNNSFusedFilterApplyBackwardBatch(f, 2, x, 1, None, 0, y, 1, v(data=dy), 1, wanted), dbeta.tolist()
+    (0, [12.0])
     """
     if isinstance(filter, Fused) and filter.backward_fast(
         batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
@@ -106,6 +180,31 @@ def BNNSFusedFilterApplyBackwardMultiInputBatch(
 
     ``in_delta`` holds one descriptor per operand, with data ``None`` for one to be skipped; ``in_`` may be ``None``
     where the derivative does not need the operands.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(1).descriptor
+    >>> add = BNNSArithmeticBinary(in1=v(), in2=v(), out=v())
+    >>> add.in1_type = add.in2_type = add.out_type = BNNSSample
+    >>> f = BNNSFilterCreateFusedLayer(
+    ...     2,
+    ...     [BNNSArithmetic, BNNSBatchNorm],
+    ...     [
+    ...         BNNSLayerParametersArithmetic(arithmetic_function=BNNSArithmeticAdd, arithmetic_function_fields=add),
+    ...         BNNSLayerParametersNormalization(i_desc=v(), o_desc=v(), gamma_desc=v(data=np.float32([1]))),
+    ...     ],
+    ... )
+    >>> x, y, dy = [np.float32([1, 2]), np.float32([0, 5])], np.zeros(2, np.float32), np.float32([5, 7])
+    >>> BNNSFusedFilterApplyMultiInputBatch(f, 2, 2, x, [1, 1], y, 1, True)
+    0
+    >>> dgamma = np.zeros(1, np.float32)
+    >>> BNNSFusedFilterApplyBackwardMultiInputBatch(
+    ...     f, 2, 2, x, [1, 1], [v(), v()], [1, 1], y, 1, v(data=dy), 1, [None, v(data=dgamma)]
+    ... )
+    0
+    >>> dgamma.tolist()  # sum of dy times the normalized input, here -1 and 1
+    [2.0]
     """
     if (
         isinstance(filter, Fused)

@@ -103,7 +103,21 @@ def BNNSFilterCreateConvolutionLayer(
     layer_params: BNNSConvolutionLayerParameters | Any,
     filter_params: BNNSFilterParameters | None = None,
 ) -> BNNSFilter | None:
-    """First-generation convolution: no dilation, no groups, symmetric padding."""
+    """First-generation convolution: no dilation, no groups, symmetric padding.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> image = BNNSImageStackDescriptor(
+    ...     width=3, height=1, channels=1, row_stride=3, image_stride=3, data_type=BNNSDataTypeFloat32
+    ... )
+    >>> p = BNNSConvolutionLayerParameters(
+    ...     x_stride=1, y_stride=1, x_padding=1, k_width=3, k_height=1, in_channels=1, out_channels=1,
+    ...     weights=BNNSLayerData(data=np.float32([1, 2, 1]), data_type=BNNSDataTypeFloat32),
+    ... )
+    >>> f, y = BNNSFilterCreateConvolutionLayer(image, image, p), np.zeros(3, np.float32)
+    >>> BNNSFilterApply(f, np.float32([1, 0, 2]), y), y.tolist()
+    (0, [2.0, 3.0, 4.0])
+    """
     who = "BNNSFilterCreateConvolutionLayer"
 
     def make() -> Filter:
@@ -141,7 +155,17 @@ def BNNSFilterCreateFullyConnectedLayer(
     layer_params: BNNSFullyConnectedLayerParameters | Any,
     filter_params: BNNSFilterParameters | None = None,
 ) -> BNNSFilter | None:
-    """First-generation fully connected layer."""
+    """First-generation fully connected layer.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> two = BNNSVectorDescriptor(size=2, data_type=BNNSDataTypeFloat32)
+    >>> w = BNNSLayerData(data=np.float32([1, 2, 3, 4]), data_type=BNNSDataTypeFloat32)
+    >>> p = BNNSFullyConnectedLayerParameters(in_size=2, out_size=2, weights=w)
+    >>> f, y = BNNSFilterCreateFullyConnectedLayer(two, two, p), np.zeros(2, np.float32)
+    >>> BNNSFilterApply(f, np.float32([1, 10]), y), y.tolist()
+    (0, [21.0, 43.0])
+    """
     who = "BNNSFilterCreateFullyConnectedLayer"
 
     def make() -> Filter:
@@ -171,7 +195,21 @@ def BNNSFilterCreatePoolingLayer(
     layer_params: BNNSPoolingLayerParameters | Any,
     filter_params: BNNSFilterParameters | None = None,
 ) -> BNNSFilter | None:
-    """First-generation pooling."""
+    """First-generation pooling.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> image = lambda width: BNNSImageStackDescriptor(
+    ...     width=width, height=1, channels=1, row_stride=width, image_stride=width, data_type=BNNSDataTypeFloat32
+    ... )
+    >>> p = BNNSPoolingLayerParameters(
+    ...     pooling_function=BNNSPoolingFunctionMax, k_width=2, k_height=1, x_stride=2, y_stride=1, in_channels=1,
+    ...     out_channels=1,
+    ... )
+    >>> f, y = BNNSFilterCreatePoolingLayer(image(4), image(2), p), np.zeros(2, np.float32)
+    >>> BNNSFilterApply(f, np.float32([1, 5, 4, 2]), y), y.tolist()
+    (0, [5.0, 4.0])
+    """
     who = "BNNSFilterCreatePoolingLayer"
 
     def make() -> Filter:
@@ -207,7 +245,16 @@ def BNNSFilterCreateVectorActivationLayer(
     activation: BNNSActivation | Any,
     filter_params: BNNSFilterParameters | None = None,
 ) -> BNNSFilter | None:
-    """First-generation activation or conversion of a vector."""
+    """First-generation activation or conversion of a vector.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> two = BNNSVectorDescriptor(size=2, data_type=BNNSDataTypeFloat32)
+    >>> f = BNNSFilterCreateVectorActivationLayer(two, two, BNNSActivation(function=BNNSActivationFunctionAbs))
+    >>> y = np.zeros(2, np.float32)
+    >>> BNNSFilterApply(f, np.float32([-1, 10]), y), y.tolist()
+    (0, [1.0, 10.0])
+    """
     who = "BNNSFilterCreateVectorActivationLayer"
 
     def make() -> Filter:

@@ -13,7 +13,25 @@ from .structs import BNNSFilterParameters
 def BNNSFilterCreateLayerLoss(
     layer_params: LossStruct | Any, filter_params: BNNSFilterParameters | None = None
 ) -> BNNSFilter | None:
-    """Build a loss filter; ``layer_params`` is the BNNSLayerParametersLoss... struct that belongs to its function."""
+    """Build a loss filter; ``layer_params`` is the BNNSLayerParametersLoss... struct that belongs to its function.
+
+    ``i_desc`` is one sample of the input; ``o_desc`` the result: one value, or with reduction None the losses of a sample.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> f = BNNSFilterCreateLayerLoss(
+    ...     BNNSLayerParametersLossSoftmaxCrossEntropy(
+    ...         function=BNNSLossFunctionSoftmaxCrossEntropy, reduction=BNNSLossReductionMean,
+    ...         i_desc=Shape.vector(4).descriptor(), o_desc=Shape.vector(1).descriptor(),
+    ...     )
+    ... )
+    >>> logits, labels, loss = np.zeros((1, 4), np.float32), np.float32([[0, 1, 0, 0]]), np.zeros(1, np.float32)
+    >>> BNNSLossFilterApplyBatch(f, 1, logits, 4, labels, 4, None, 0, loss, None, 0)
+    0
+    >>> print(loss)  # log 4
+    [1.3862944]
+    """
     who = "BNNSFilterCreateLayerLoss"
     if layer_params is None:
         record(
@@ -35,6 +53,20 @@ def BNNSLossFilterApplyBatch(
     """Compute a loss and, if ``in_delta`` is given, its gradient as if the loss were the last layer.
 
     ``weights_size`` counts the weights: 0 for none, 1 for one factor, or one per loss.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(2).descriptor
+    >>> f = BNNSFilterCreateLayerLoss(
+    ...     BNNSLayerParametersLossBase(
+    ...         function=BNNSLossFunctionMeanSquareError, reduction=BNNSLossReductionSum, i_desc=v(),
+    ...         o_desc=Shape.vector(1).descriptor(),
+    ...     )
+    ... )
+    >>> x, t, loss, dx = np.float32([3, 5]), np.float32([1, 1]), np.zeros(1, np.float32), np.zeros(2, np.float32)
+    >>> BNNSLossFilterApplyBatch(f, 1, x, 2, t, 2, None, 0, loss, v(data=dx), 2), loss.tolist(), dx.tolist()
+    (0, [20.0], [4.0, 8.0])
     """
     if (
         isinstance(filter, Loss)
@@ -56,6 +88,20 @@ def BNNSLossFilterApplyBackwardBatch(
     """The gradient of a loss, chained with the gradient ``out_delta`` that arrives at it.
 
     ``out_delta`` holds one value, or with reduction None the values of one sample, ``out_delta_stride`` apart.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(2).descriptor
+    >>> one = Shape.vector(1).descriptor
+    >>> f = BNNSFilterCreateLayerLoss(
+    ...     BNNSLayerParametersLossBase(
+    ...         function=BNNSLossFunctionMeanSquareError, reduction=BNNSLossReductionSum, i_desc=v(), o_desc=one()
+    ...     )
+    ... )
+    >>> x, t, dx, arriving = np.float32([3, 5]), np.float32([1, 1]), np.zeros(2, np.float32), np.float32([10])
+    >>> BNNSLossFilterApplyBackwardBatch(f, 1, x, 2, v(data=dx), 2, t, 2, None, 0, one(data=arriving), 1), dx.tolist()
+    (0, [40.0, 80.0])
     """
     if (
         isinstance(filter, Loss)

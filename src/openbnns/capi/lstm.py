@@ -12,7 +12,19 @@ from .structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 
 
 def BNNSComputeLSTMTrainingCacheCapacity(layer_params: BNNSLayerParametersLSTM | Any) -> int:
-    """The least size in bytes of a training cache for this description; 2**64 - 1 if the description is wrong."""
+    """The least size in bytes of a training cache for this description; 2**64 - 1 if the description is wrong.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> any_data = BNNSNDArrayDescriptor(data=np.zeros(16, np.float32), data_type=BNNSDataTypeFloat32)
+    >>> gate = BNNSLSTMGateDescriptor(iw_desc=[any_data], hw_desc=any_data)
+    >>> p = BNNSLayerParametersLSTM(
+    ...     input_size=2, hidden_size=3, batch_size=1, num_layers=1, seq_len=4, input_gate=gate, forget_gate=gate,
+    ...     candidate_gate=gate, output_gate=gate, lstm_flags=BNNSLayerFlagsLSTMDefaultActivations,
+    ... )
+    >>> BNNSComputeLSTMTrainingCacheCapacity(p) > 4 * 3 * 6 * 4  # six vectors per step, and a header
+    True
+    """
     who = "BNNSComputeLSTMTrainingCacheCapacity"
     try:
         return LSTM(_checked(layer_params, who, "layer_params"), None, who).cache_bytes
@@ -27,7 +39,27 @@ def BNNSDirectApplyLSTMBatchTrainingCaching(
     layer_params: BNNSLayerParametersLSTM | Any, filter_params: BNNSFilterParameters | None, training_cache_ptr: Any,
     training_cache_capacity: int,
 ) -> int:  # fmt: skip
-    """Run an LSTM forward; intermediates go to ``training_cache_ptr``, unless it is NULL. Returns 0, or -1 on failure."""
+    """Run an LSTM forward; intermediates go to ``training_cache_ptr``, unless it is NULL. Returns 0, or -1 on failure.
+
+    c' = f c + i g, h' = o tanh(c'), the gates i, f, g, o from W x + U h + b; input (T, N, I), output (T, N, H).
+    A descriptor without sizes stands for the packed tensor.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> d = lambda data: BNNSNDArrayDescriptor(data=data, data_type=BNNSDataTypeFloat32)
+    >>> w, x, y = np.float32([100]), np.float32([1, 1, 1]), np.zeros(3, np.float32)
+    >>> gate = BNNSLSTMGateDescriptor(iw_desc=[d(w)], hw_desc=d(np.float32([0])))  # all gates open
+    >>> p = BNNSLayerParametersLSTM(
+    ...     input_size=1, hidden_size=1, batch_size=1, num_layers=1, seq_len=3, input_gate=gate, forget_gate=gate,
+    ...     candidate_gate=gate, output_gate=gate, lstm_flags=BNNSLayerFlagsLSTMDefaultActivations,
+    ...     input_descriptor=BNNSLSTMDataDescriptor(data_desc=d(x)),
+    ...     output_descriptor=BNNSLSTMDataDescriptor(data_desc=d(y)),
+    ... )
+    >>> BNNSDirectApplyLSTMBatchTrainingCaching(p, None, None, 0)
+    0
+    >>> print(y.round(3))  # tanh 1, tanh 2, tanh 3
+    [0.762 0.964 0.995]
+    """
     who = "BNNSDirectApplyLSTMBatchTrainingCaching"
     check_filter_params(filter_params, who)
     if run_fast(layer_params, None, filter_params, training_cache_ptr, training_cache_capacity):
@@ -52,6 +84,23 @@ def BNNSDirectApplyLSTMBatchBackward(
 
     In ``layer_delta_params``, ``output_descriptor`` holds the gradients that arrive; ``input_descriptor`` and the gates
     hold those to be written, as their flags say; data of NULL skips one. Without a cache the forward pass is repeated.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> d = lambda data: BNNSNDArrayDescriptor(data=data, data_type=BNNSDataTypeFloat32)
+    >>> def lstm(weights, x, y):
+    ...     gate = BNNSLSTMGateDescriptor(iw_desc=[d(weights)], hw_desc=d(weights))
+    ...     return BNNSLayerParametersLSTM(
+    ...         input_size=1, hidden_size=1, batch_size=1, num_layers=1, seq_len=1, input_gate=gate, forget_gate=gate,
+    ...         candidate_gate=gate, output_gate=gate, lstm_flags=BNNSLayerFlagsLSTMDefaultActivations,
+    ...         input_descriptor=BNNSLSTMDataDescriptor(data_desc=d(x)),
+    ...         output_descriptor=BNNSLSTMDataDescriptor(data_desc=d(y)),
+    ...     )
+    >>> p = lstm(np.float32([1]), np.float32([0]), np.zeros(1, np.float32))
+    >>> dx = np.zeros(1, np.float32)
+    >>> deltas = lstm(None, dx, np.float32([8]))
+    >>> BNNSDirectApplyLSTMBatchBackward(p, deltas, None, None, 0), dx.tolist()  # dy o i g' = 8 / 2 / 2
+    (0, [2.0])
     """
     who = "BNNSDirectApplyLSTMBatchBackward"
     check_filter_params(filter_params, who)

@@ -18,6 +18,17 @@ def BNNSFilterCreateLayerBroadcastMatMul(
 
     Two inputs are applied with the two-input calls. With ``a_is_weights``, ``b_is_weights`` or ``quadratic`` there is one
     input, and the single-input calls are used; the gradient of weights is ``weights_delta``.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> a, b = Shape([2, 2]).descriptor(), Shape([3, 2, 2]).descriptor()  # A is used for all three B
+    >>> f = BNNSFilterCreateLayerBroadcastMatMul(
+    ...     BNNSLayerParametersBroadcastMatMul(alpha=2, transA=True, iA_desc=a, iB_desc=b, o_desc=b)
+    ... )
+    >>> x, c = np.float32([[0, 1], [0, 0]]), np.zeros((3, 2, 2), np.float32)
+    >>> BNNSFilterApplyTwoInput(f, x, np.arange(12, dtype=np.float32), c), c[2].tolist()
+    (0, [[0.0, 0.0], [16.0, 18.0]])
     """
     return create(
         BroadcastMatMul, "BNNSFilterCreateLayerBroadcastMatMul", layer_params, BNNSLayerParametersBroadcastMatMul, filter_params
@@ -31,6 +42,13 @@ def BNNSMatMulWorkspaceSize(
     """Bytes of workspace that ``BNNSMatMul`` needs for these descriptors, whose data is not looked at.
 
     That is 0, as products need no memory beyond what each thread keeps; a negative number means an invalid description.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> m = Shape([2, 2]).descriptor()
+    >>> BNNSMatMulWorkspaceSize(False, False, 1.0, m, m, m)
+    0
     """
     who = "BNNSMatMulWorkspaceSize"
     check_filter_params(filter_params, who)
@@ -49,6 +67,14 @@ def BNNSMatMul(
     """output = alpha op(A) op(B), on the data that the descriptors point to, without a filter.
 
     Floating-point types only. ``workspace`` may be ``None``; no bytes of it are used.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> a, b, c = np.float32([[1, 2]]), np.float32([[3, 4]]), np.zeros((1, 1), np.float32)
+    >>> row = Shape([1, 2]).descriptor
+    >>> BNNSMatMul(False, True, 1.0, row(data=a), row(data=b), Shape([1, 1]).descriptor(data=c)), c.tolist()
+    (0, [[11.0]])
     """
     return _multiply("BNNSMatMul", transA, transB, alpha, (inputA, inputB, output), filter_params)
 
@@ -57,7 +83,17 @@ def BNNSDirectApplyBroadcastMatMul(
     transA: bool, transB: bool, alpha: float, inputA: BNNSNDArrayDescriptor | None, inputB: BNNSNDArrayDescriptor | None,
     output: BNNSNDArrayDescriptor | None, filter_params: BNNSFilterParameters | None = None,
 ) -> None:  # fmt: skip
-    """The older form of ``BNNSMatMul``, without a status: a failure shows in ``openbnns.last_error()``."""
+    """The older form of ``BNNSMatMul``, without a status: a failure shows in ``openbnns.last_error()``.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> a, c = np.float32([[1, 2]]), np.zeros((2, 2), np.float32)
+    >>> row = Shape([1, 2]).descriptor(data=a)
+    >>> BNNSDirectApplyBroadcastMatMul(True, False, 1.0, row, row, Shape([2, 2]).descriptor(data=c))
+    >>> c.tolist()
+    [[1.0, 2.0], [2.0, 4.0]]
+    """
     _multiply("BNNSDirectApplyBroadcastMatMul", transA, transB, alpha, (inputA, inputB, output), filter_params)
 
 

@@ -18,7 +18,18 @@ def BNNSCreateNearestNeighbors(
     max_n_samples: int, n_features: int, n_neighbors: int, data_type: BNNSDataType | int,
     filter_params: BNNSFilterParameters | None = None,
 ) -> BNNSNearestNeighbors | None:  # fmt: skip
-    """A store of up to ``max_n_samples`` points, Float32 or Float16."""
+    """A store of up to ``max_n_samples`` points, Float32 or Float16.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> knn = BNNSCreateNearestNeighbors(4, 2, 2, BNNSDataTypeFloat32)
+    >>> BNNSNearestNeighborsLoad(knn, 3, np.float32([[0, 0], [5, 5], [0, 1]]))
+    0
+    >>> index, distance = np.zeros(2, np.int32), np.zeros(2, np.float32)
+    >>> BNNSNearestNeighborsGetInfo(knn, 0, index, distance), index.tolist(), distance.tolist()
+    (0, [0, 2], [0.0, 1.0])
+    >>> BNNSDestroyNearestNeighbors(knn)
+    """
     who = "BNNSCreateNearestNeighbors"
     check_filter_params(filter_params, who)
     try:
@@ -29,14 +40,30 @@ def BNNSCreateNearestNeighbors(
 
 
 def BNNSDestroyNearestNeighbors(knn: BNNSNearestNeighbors | None = None) -> None:
-    """Release a store; ``None`` and one already destroyed are left alone."""
+    """Release a store; ``None`` and one already destroyed are left alone.
+
+    >>> from openbnns.capi import *
+    >>> knn = BNNSCreateNearestNeighbors(4, 2, 1, BNNSDataTypeFloat32)
+    >>> BNNSDestroyNearestNeighbors(knn)
+    >>> BNNSNearestNeighborsGetInfo(knn, 0)
+    -1
+    """
     if knn is not None:
         _require_store(knn, "BNNSDestroyNearestNeighbors")
         knn.destroy()
 
 
 def BNNSNearestNeighborsLoad(knn: BNNSNearestNeighbors | None, n_new_samples: int, data_ptr: Any) -> int:
-    """Append points, packed (n_new_samples, n_features); they are copied."""
+    """Append points, packed (n_new_samples, n_features); they are copied.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> knn = BNNSCreateNearestNeighbors(2, 3, 1, BNNSDataTypeFloat32)
+    >>> BNNSNearestNeighborsLoad(knn, 2, np.zeros((2, 3), np.float32))
+    0
+    >>> BNNSNearestNeighborsLoad(knn, 1, np.zeros((1, 3), np.float32))  # it holds max_n_samples, no more
+    -1
+    """
     caller = Caller("BNNSNearestNeighborsLoad")
 
     def work(caller: Caller) -> None:
@@ -48,7 +75,17 @@ def BNNSNearestNeighborsLoad(knn: BNNSNearestNeighbors | None, n_new_samples: in
 def BNNSNearestNeighborsGetInfo(
     knn: BNNSNearestNeighbors | None, sample_number: int, indices: Any = None, distances: Any = None
 ) -> int:
-    """Sorted neighbours of one stored point, or with a negative number of all: int32 indices, and distances."""
+    """Sorted neighbours of one stored point, or with a negative number of all: int32 indices, and distances.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> knn = BNNSCreateNearestNeighbors(3, 1, 2, BNNSDataTypeFloat32)
+    >>> BNNSNearestNeighborsLoad(knn, 3, np.float32([0, 1, 10]))
+    0
+    >>> index = np.zeros((3, 2), np.int32)
+    >>> BNNSNearestNeighborsGetInfo(knn, -1, index), index.tolist()
+    (0, [[0, 1], [1, 0], [2, 1]])
+    """
     caller = Caller("BNNSNearestNeighborsGetInfo")
 
     def work(caller: Caller) -> None:

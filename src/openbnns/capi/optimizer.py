@@ -28,6 +28,17 @@ def BNNSOptimizerStep(
     Accumulators have the shapes of the parameters, start at zero, and are listed by role, then by parameter: all first
     moments, then all second moments. The struct is read at every call, so the learning rate may change freely; the
     caller adds 1 to ``time_step`` after each step. On failure nothing has changed.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> w, g, m = np.float32([1, 2]), np.float32([1, -1]), np.zeros(2, np.float32)
+    >>> v = Shape.vector(2).descriptor
+    >>> sgd = BNNSOptimizerSGDMomentumFields(learning_rate=0.5, momentum=0.5, gradient_scale=1)
+    >>> for _ in range(2):
+    ...     status = BNNSOptimizerStep(BNNSOptimizerFunctionSGDMomentum, sgd, 1, [v(data=w)], [v(data=g)], [v(data=m)])
+    >>> status, w.tolist()
+    (0, [-0.25, 3.25])
     """
     who = "BNNSOptimizerStep"
     if isinstance(function, bool) or not isinstance(function, (int, np.integer)):

@@ -21,6 +21,17 @@ def BNNSDirectApplyQuantizer(
     """Quantize or dequantize a batch in one call; data pointers come from the descriptors.
 
     Quantize is y = saturate(round(scale * x + bias)), Dequantize y = (x - bias) / scale.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, y, scale = np.float32([0, 2, 600]), np.zeros(3, np.int8), np.float32([0.5])
+    >>> p = BNNSLayerParametersQuantization(
+    ...     function=BNNSQuantizerFunctionQuantize, i_desc=Shape.vector(3).descriptor(data=x),
+    ...     o_desc=Shape.vector(3).descriptor(BNNSDataTypeInt8, y), scale=Shape.vector(1).descriptor(data=scale),
+    ... )
+    >>> BNNSDirectApplyQuantizer(p, None, 1, 3, 3), y.tolist()
+    (0, [0, 1, 127])
     """
     who = "BNNSDirectApplyQuantizer"
     if layer_params is None:

@@ -20,6 +20,20 @@ def BNNSNDArrayFullyConnectedSparsifySparseCOO(
 
     ``in_indices`` holds one pair per value in the order of the dense shape's ``size[]``: (column, row) for
     RowMajorMatrix, (row, column) for ColumnMajorMatrix. ``out.data`` NULL is allocated.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> index, values, packed = np.int32([[0, 1], [1, 0]]), np.float32([5, 7]), BNNSNDArrayDescriptor()
+    >>> dense = Shape.matrix_row_major(2, 2).descriptor()
+    >>> i, v = Shape([2, 2]).descriptor(BNNSDataTypeInt32, index), Shape.vector(2).descriptor(data=values)
+    >>> BNNSNDArrayFullyConnectedSparsifySparseCOO(dense, i, v, packed, None, 1, None, 0)
+    0
+    >>> v = Shape.vector(2).descriptor()
+    >>> f = BNNSFilterCreateLayerFullyConnected(BNNSLayerParametersFullyConnected(i_desc=v, w_desc=packed, o_desc=v))
+    >>> y = np.zeros(2, np.float32)
+    >>> BNNSFilterApply(f, np.float32([1, 10]), y), y.tolist()
+    (0, [70.0, 5.0])
     """
     who = "BNNSNDArrayFullyConnectedSparsifySparseCOO"
     check_filter_params(filter_params, who)
@@ -38,6 +52,23 @@ def BNNSNDArrayFullyConnectedSparsifySparseCSR(
     """Pack weights given as compressed rows; ``out`` is filled in and then serves as ``w_desc``.
 
     ``in_column_indices`` has one entry per value, ``in_row_starts`` one per row and one more, rising from 0.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> column, start = np.int32([1, 0]), np.int32([0, 1, 2])
+    >>> values, packed = np.float32([5, 7]), BNNSNDArrayDescriptor()
+    >>> dense, v = Shape.matrix_row_major(2, 2).descriptor(), Shape.vector(2).descriptor
+    >>> starts = Shape.vector(3).descriptor(BNNSDataTypeInt32, start)
+    >>> BNNSNDArrayFullyConnectedSparsifySparseCSR(
+    ...     dense, v(BNNSDataTypeInt32, column), starts, v(data=values), packed, None, 1, None, 0
+    ... )
+    0
+    >>> p = BNNSLayerParametersFullyConnected(i_desc=v(), w_desc=packed, o_desc=v())
+    >>> f = BNNSFilterCreateLayerFullyConnected(p)
+    >>> y = np.zeros(2, np.float32)
+    >>> BNNSFilterApply(f, np.float32([1, 10]), y), y.tolist()
+    (0, [50.0, 7.0])
     """
     who = "BNNSNDArrayFullyConnectedSparsifySparseCSR"
     check_filter_params(filter_params, who)

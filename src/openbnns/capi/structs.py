@@ -120,6 +120,10 @@ class BNNSActivation(Struct):
         iscale_per_channel: per-channel multipliers for IntegerLinearSaturatePerChannel.
         ioffset_per_channel: per-channel addends for IntegerLinearSaturatePerChannel.
         ishift_per_channel: per-channel shifts for IntegerLinearSaturatePerChannel.
+
+    >>> from openbnns.capi import *
+    >>> BNNSActivation(function=BNNSActivationFunctionClamp, alpha=-1, beta=1)
+    BNNSActivation(function=BNNSActivationFunctionClamp, alpha=-1.0, beta=1.0)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -177,6 +181,14 @@ class BNNSNDArrayDescriptor(Struct):
         table_data_type: element type of the lookup table.
         data_scale: integer-to-float multiplier for Int/UInt types; a stored 0 acts as 1.
         data_bias: integer-to-float addend for Int/UInt types.
+
+    >>> from openbnns.capi import *
+    >>> import numpy as np
+    >>> x = np.zeros(3, np.float32)
+    >>> d = BNNSNDArrayDescriptor(layout=BNNSDataLayoutVector, size=[3], data_type=BNNSDataTypeFloat32, data=x)
+    >>> copy = d.copy()  # or params.i_desc = d: the struct is copied, the memory shared
+    >>> copy.data is x, list(d.size), d.data_scale
+    (True, [3, 0, 0, 0, 0, 0, 0, 0], 1.0)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -232,6 +244,10 @@ class BNNSTensor(Struct):
         data: storage.
         data_size_in_bytes: size of storage, used for bounds checks.
         name: debug label set by the library.
+
+    >>> from openbnns.capi import *
+    >>> BNNSTensorGetAllocationSize(BNNSTensor(data_type=BNNSDataTypeFloat32, rank=2, shape=[2, 3], stride=[3, 1]))
+    24
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -276,6 +292,11 @@ class BNNSLSTMGateDescriptor(Struct):
         cw_desc: cell-state (peephole) weights; data NULL disables peepholes.
         b_desc: bias; data NULL means no bias.
         activation: gate activation, ignored when default activations are requested.
+
+    >>> from openbnns.capi import *
+    >>> gate = BNNSLSTMGateDescriptor()
+    >>> gate.iw_desc[1].data is None  # weights of the layers above the first
+    True
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -312,6 +333,12 @@ class BNNSLSTMDataDescriptor(Struct):
         data_desc: sequence data.
         hidden_desc: hidden state.
         cell_state_desc: cell state.
+
+    >>> from openbnns.capi import *
+    >>> states = BNNSLSTMDataDescriptor()
+    >>> states.data_desc.data_type = BNNSDataTypeFloat32
+    >>> states
+    BNNSLSTMDataDescriptor(data_desc=BNNSNDArrayDescriptor(data_type=BNNSDataTypeFloat32))
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -343,6 +370,13 @@ class BNNSArithmeticUnary(Struct):
         in_type: role of the input.
         out: output.
         out_type: role of the output.
+
+    >>> from openbnns.capi import *
+    >>> v = BNNSNDArrayDescriptor(layout=BNNSDataLayoutVector, size=[3], data_type=BNNSDataTypeFloat32)
+    >>> fields = BNNSArithmeticUnary(in_=v, in_type=BNNSSample, out=v, out_type=BNNSSample)
+    >>> p = BNNSLayerParametersArithmetic(arithmetic_function=BNNSArithmeticExp, arithmetic_function_fields=fields)
+    >>> BNNSFilterCreateLayerArithmetic(p) is not None
+    True
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -379,6 +413,14 @@ class BNNSArithmeticBinary(Struct):
         in2_type: role of in2.
         out: output.
         out_type: role of the output.
+
+    >>> from openbnns.capi import *
+    >>> v = BNNSNDArrayDescriptor(layout=BNNSDataLayoutVector, size=[3], data_type=BNNSDataTypeFloat32)
+    >>> fields = BNNSArithmeticBinary(in1=v, in1_type=BNNSSample, in2=v, in2_type=BNNSParameter, out=v)
+    >>> fields.out_type = BNNSSample
+    >>> p = BNNSLayerParametersArithmetic(arithmetic_function=BNNSArithmeticAdd, arithmetic_function_fields=fields)
+    >>> BNNSFilterCreateLayerArithmetic(p) is not None
+    True
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -423,6 +465,14 @@ class BNNSArithmeticTernary(Struct):
         in3_type: role of in3.
         out: output.
         out_type: role of the output.
+
+    >>> from openbnns.capi import *
+    >>> v = BNNSNDArrayDescriptor(layout=BNNSDataLayoutVector, size=[3], data_type=BNNSDataTypeFloat32)
+    >>> fields = BNNSArithmeticTernary(in1=v, in2=v, in3=v, out=v)
+    >>> fields.in1_type = fields.in2_type = fields.in3_type = fields.out_type = BNNSSample
+    >>> p = BNNSLayerParametersArithmetic(arithmetic_function=BNNSArithmeticSelect, arithmetic_function_fields=fields)
+    >>> BNNSFilterCreateLayerArithmetic(p) is not None
+    True
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -469,6 +519,12 @@ class BNNSMHAProjectionParameters(Struct):
             gradient.
         weights: projection matrix or its gradient.
         bias: projection bias or its gradient; data NULL means absent or not wanted.
+
+    >>> from openbnns.capi import *
+    >>> q = BNNSMHAProjectionParameters()
+    >>> q.weights.layout, q.weights.size[:3] = BNNSDataLayout3DLastMajor, [64, 16, 4]  # d_model, d_key, heads
+    >>> q
+    BNNSMHAProjectionParameters(weights=BNNSNDArrayDescriptor(layout=BNNSDataLayout3DLastMajor, size=[64, 16, 4]))
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -509,6 +565,11 @@ class BNNSLayerParametersConvolution(Struct):
         y_padding: zero rows added on both top and bottom.
         groups: group count; 0 or 1 means ungrouped; not available for transposed convolution.
         pad: asymmetric zero padding left,right,up,down; used only when x_padding and y_padding are both 0.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersConvolution(x_stride=1, y_stride=1, pad=[1, 2, 0, 0])  # left, right, up, down
+    >>> list(p.pad), p.groups
+    ([1, 2, 0, 0], 0)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -585,6 +646,12 @@ class BNNSLayerParametersFullyConnected(Struct):
         o_desc: output vector.
         bias: one value per output; data NULL means none.
         activation: activation applied after bias.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersFullyConnected()
+    >>> p.w_desc.size[:2] = [64, 10]  # columns (inputs), rows (outputs) of a RowMajorMatrix
+    >>> p.w_desc
+    BNNSNDArrayDescriptor(size=[64, 10])
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -632,6 +699,10 @@ class BNNSLayerParametersPooling(Struct):
         x_padding: columns added left and right.
         y_padding: rows added top and bottom.
         pad: asymmetric padding left,right,up,down; used only when x_padding and y_padding are both 0.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersPooling(k_width=2, k_height=2, x_stride=2, y_stride=2).pooling_function
+    BNNSPoolingFunctionMax
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -712,6 +783,12 @@ class BNNSLayerParametersActivation(Struct):
         activation: function and parameters.
         axis_flags: bit mask of axes for axis-wise functions; bit d is size[d], bit rank is the batch axis, 0 means axis
             0.
+
+    >>> from openbnns.capi import *
+    >>> softmax = BNNSActivation(function=BNNSActivationFunctionSoftmax)
+    >>> p = BNNSLayerParametersActivation(activation=softmax, axis_flags=0b10)  # along size[1]
+    >>> p.activation.alpha, p.axis_flags
+    (0.0, 2)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -746,6 +823,10 @@ class BNNSLayerParametersLossBase(Struct):
         i_desc: predictions.
         o_desc: loss output.
         reduction: how per-element losses collapse.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersLossBase(function=BNNSLossFunctionMeanSquareError, reduction=BNNSLossReductionMean)
+    BNNSLayerParametersLossBase(function=BNNSLossFunctionMeanSquareError, reduction=BNNSLossReductionMean)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -781,6 +862,10 @@ class BNNSLayerParametersLossSoftmaxCrossEntropy(Struct):
         o_desc: loss output.
         reduction: how per-element losses collapse.
         label_smooth: smoothing amount s: t becomes t*(1-s)+s/n.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersLossSoftmaxCrossEntropy(function=BNNSLossFunctionSoftmaxCrossEntropy).label_smooth
+    0.0
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -819,6 +904,10 @@ class BNNSLayerParametersLossSigmoidCrossEntropy(Struct):
         o_desc: loss output.
         reduction: how per-element losses collapse.
         label_smooth: smoothing amount s: t becomes t*(1-s)+s/2.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersLossSigmoidCrossEntropy(function=BNNSLossFunctionSigmoidCrossEntropy, label_smooth=0.1)
+    BNNSLayerParametersLossSigmoidCrossEntropy(function=BNNSLossFunctionSigmoidCrossEntropy, label_smooth=0.1)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -857,6 +946,10 @@ class BNNSLayerParametersLossHuber(Struct):
         o_desc: loss output.
         reduction: how per-element losses collapse.
         huber_delta: error magnitude where quadratic turns linear.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersLossHuber(function=BNNSLossFunctionHuber, huber_delta=0.5).reduction
+    BNNSLossReductionNone
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -908,6 +1001,10 @@ class BNNSLayerParametersLossYolo(Struct):
         object_minimum_iou: IOU at or above which an anchor counts as object.
         no_object_maximum_iou: IOU at or below which an anchor counts as background.
         anchors_data: w0,h0,w1,h1,... for every anchor.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersLossYolo(number_of_grid_columns=13, number_of_grid_rows=13, number_of_anchor_boxes=5).rescore
+    False
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1009,6 +1106,10 @@ class BNNSOptimizerSGDMomentumFields(Struct):
         nesterov: use the Nesterov form.
         regularization_func: weight penalty kind.
         sgd_momentum_variant: which of three update forms.
+
+    >>> from openbnns.capi import *
+    >>> BNNSOptimizerSGDMomentumFields(learning_rate=0.01, momentum=0.9).gradient_scale  # 0, as in C: set it to 1
+    0.0
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1080,6 +1181,10 @@ class BNNSOptimizerSGDMomentumWithClippingFields(Struct):
         clip_gradients_max: upper bound for ByValue.
         clip_gradients_max_norm: norm limit for ByNorm and ByGlobalNorm.
         clip_gradients_use_norm: known global norm for ByGlobalNorm; 0 means compute it.
+
+    >>> from openbnns.capi import *
+    >>> BNNSOptimizerSGDMomentumWithClippingFields(nesterov=True).clipping_func
+    BNNSOptimizerClippingNone
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1158,6 +1263,11 @@ class BNNSOptimizerAdamFields(Struct):
         clip_gradients_min: lower bound.
         clip_gradients_max: upper bound.
         regularization_func: penalty kind for Adam; ignored by AdamW.
+
+    >>> from openbnns.capi import *
+    >>> adam = BNNSOptimizerAdamFields(learning_rate=0.001, beta1=0.9, beta2=0.999, time_step=1, gradient_scale=1)
+    >>> adam.epsilon  # 0, as in C: set it
+    0.0
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1234,6 +1344,12 @@ class BNNSOptimizerAdamWithClippingFields(Struct):
         clip_gradients_max: upper bound for ByValue.
         clip_gradients_max_norm: norm limit for ByNorm and ByGlobalNorm.
         clip_gradients_use_norm: known global norm for ByGlobalNorm; 0 means compute it.
+
+    >>> from openbnns.capi import *
+    >>> adam = BNNSOptimizerAdamWithClippingFields(clipping_func=BNNSOptimizerClippingByNorm, time_step=1)
+    >>> adam.time_step += 1  # after every step
+    >>> adam.time_step, adam.clip_gradients_max_norm
+    (2.0, 0.0)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1316,6 +1432,10 @@ class BNNSOptimizerRMSPropFields(Struct):
         clip_gradients_min: lower bound.
         clip_gradients_max: upper bound.
         regularization_func: weight penalty kind.
+
+    >>> from openbnns.capi import *
+    >>> BNNSOptimizerRMSPropFields(learning_rate=0.01, alpha=0.99, epsilon=1e-8, gradient_scale=1).centered
+    False
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1392,6 +1512,10 @@ class BNNSOptimizerRMSPropWithClippingFields(Struct):
         clip_gradients_max: upper bound for ByValue.
         clip_gradients_max_norm: norm limit for ByNorm and ByGlobalNorm.
         clip_gradients_use_norm: known global norm for ByGlobalNorm; 0 means compute it.
+
+    >>> from openbnns.capi import *
+    >>> BNNSOptimizerRMSPropWithClippingFields(clipping_func=BNNSOptimizerClippingByValue).clip_gradients_max
+    0.0
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1474,6 +1598,11 @@ class BNNSLayerParametersNormalization(Struct):
         activation: elementwise activation after the affine step.
         num_groups: group norm only: number of channel groups.
         normalization_axis: layer norm only: 0 = CHW, 1 = HW, 2 = W.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersNormalization(momentum=0.9, epsilon=1e-5, num_groups=4)
+    >>> p.gamma_desc.data is None  # as if it were 1
+    True
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1542,6 +1671,10 @@ class BNNSLayerParametersDropout(Struct):
         rate: drop probability in [0,1).
         seed: generator seed; 0 means unseeded.
         control: bit mask of axes that share one keep/drop decision; only 4 low bits used.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersDropout(rate=0.1, seed=7)
+    BNNSLayerParametersDropout(rate=0.1, seed=7)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1590,6 +1723,12 @@ class BNNSLayerParametersLSTM(Struct):
         candidate_gate: candidate gate.
         output_gate: output gate.
         hidden_activation: activation of the cell state when forming the hidden state.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersLSTM(input_size=3, hidden_size=8, lstm_flags=BNNSLayerFlagsLSTMBidirectional)
+    >>> p.lstm_flags |= BNNSLayerFlagsLSTMDefaultActivations
+    >>> p.lstm_flags
+    BNNSLayerFlagsLSTMBidirectional|BNNSLayerFlagsLSTMDefaultActivations
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1672,6 +1811,12 @@ class BNNSLayerParametersArithmetic(Struct):
         arithmetic_function: operation.
         arithmetic_function_fields: pointer to the Unary/Binary/Ternary operand block.
         activation: activation applied to the result.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersArithmetic(arithmetic_function=BNNSArithmeticSquareRoot)
+    >>> p.arithmetic_function_fields = BNNSArithmeticUnary(in_type=BNNSSample, out_type=BNNSSample)
+    >>> p.arithmetic_function_fields.in_type
+    BNNSSample
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1702,6 +1847,10 @@ class BNNSLayerParametersPermute(Struct):
         i_desc: input.
         o_desc: output; size[k] = input size[permutation[k]].
         permutation: input axis feeding each output axis.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersPermute(permutation=[2, 0, 1]).permutation[:3]
+    [2, 0, 1]
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1735,6 +1884,10 @@ class BNNSLayerParametersTensorContraction(Struct):
         iA_desc: first operand.
         iB_desc: second operand (unused for one-operand expressions).
         o_desc: output.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersTensorContraction(operation="a_*ik, b_*kj -> c_*ij", alpha=1)
+    BNNSLayerParametersTensorContraction(operation='a_*ik, b_*kj -> c_*ij', alpha=1.0)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1774,6 +1927,10 @@ class BNNSLayerParametersGram(Struct):
         alpha: factor on the result.
         i_desc: input tensor.
         o_desc: Gram matrix.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersGram(alpha=1)
+    BNNSLayerParametersGram(alpha=1.0)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1805,6 +1962,10 @@ class BNNSLayerParametersResize(Struct):
         i_desc: input.
         o_desc: output.
         align_corners: grid alignment choice.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersResize(method=BNNSInterpolationMethodLinear, align_corners=True)
+    BNNSLayerParametersResize(method=BNNSInterpolationMethodLinear, align_corners=True)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1841,6 +2002,10 @@ class BNNSLayerParametersCropResize(Struct):
         sampling_mode: grid placement.
         box_coordinate_mode: meaning of the four box numbers.
         method: only linear is documented as working.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersCropResize(normalized_coordinates=True, spatial_scale=1).extrapolation_value
+    0.0
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1889,6 +2054,10 @@ class BNNSLayerParametersBroadcastMatMul(Struct):
         iA_desc: A.
         iB_desc: B.
         o_desc: C.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersBroadcastMatMul(transB=True).alpha  # 0, as in C: set it to 1
+    0.0
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1946,6 +2115,12 @@ class BNNSLayerParametersMultiheadAttention(Struct):
         output: output tensor, output projection, bias.
         dropout: attention dropout; outside (0,1) means none.
         seed: dropout seed.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersMultiheadAttention(dropout=0.1, seed=7)
+    >>> p.query.target_desc.size[:2] = [128, 64]  # positions, features
+    >>> p.key_attn_bias.data is None
+    True
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -1996,6 +2171,10 @@ class BNNSLayerParametersReduction(Struct):
         w_desc: optional weights shaped like the input; data NULL means none.
         reduce_func: reduction.
         epsilon: added inside each log of SumLog.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersReduction(reduce_func=BNNSReduceFunctionL2Norm)
+    BNNSLayerParametersReduction(reduce_func=BNNSReduceFunctionL2Norm)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2034,6 +2213,11 @@ class BNNSLayerParametersPadding(Struct):
         padding_size: elements before [d][0] and after [d][1] on each axis.
         padding_mode: fill rule.
         padding_value: raw bit pattern of the constant fill.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSLayerParametersPadding(padding_size=[[1, 1], [2, 3]])  # (before, after) in the order of size[]
+    >>> p.padding_size[1][1], p.padding_mode
+    (3, BNNSPaddingModeConstant)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2074,6 +2258,10 @@ class BNNSLayerParametersEmbedding(Struct):
         padding_idx: entry treated as zero when in range.
         max_norm: renormalization limit; 0 disables.
         norm_type: p of the norm; 0 means 2.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersEmbedding().padding_idx  # entry 0 is padding unless this is changed
+    0
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2119,6 +2307,10 @@ class BNNSLayerParametersQuantization(Struct):
         o_desc: output.
         scale: vector of factors; data NULL means none.
         bias: vector of offsets; data NULL means none.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerParametersQuantization(function=BNNSQuantizerFunctionDequantize, axis_mask=0b100)
+    BNNSLayerParametersQuantization(axis_mask=4, function=BNNSQuantizerFunctionDequantize)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2159,6 +2351,10 @@ class BNNSSparsityParameters(Struct):
         sparsity_ratio: numerator, denominator.
         sparsity_type: pattern.
         target_system: device class.
+
+    >>> from openbnns.capi import *
+    >>> BNNSSparsityParameters(sparsity_ratio=[1, 4]).sparsity_ratio
+    [1, 4]
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2197,6 +2393,10 @@ class BNNSImageStackDescriptor(Struct):
         data_type: element type (not Indexed).
         data_scale: integer-to-float factor.
         data_bias: integer-to-float addend.
+
+    >>> from openbnns.capi import *
+    >>> BNNSImageStackDescriptor(width=8, height=6, channels=3, row_stride=8, image_stride=48).data_scale
+    1.0
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2243,6 +2443,10 @@ class BNNSVectorDescriptor(Struct):
         data_type: element type (not Indexed).
         data_scale: integer-to-float factor.
         data_bias: integer-to-float addend.
+
+    >>> from openbnns.capi import *
+    >>> BNNSVectorDescriptor(size=10, data_type=BNNSDataTypeFloat32)
+    BNNSVectorDescriptor(size=10, data_type=BNNSDataTypeFloat32)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2278,6 +2482,10 @@ class BNNSLayerData(Struct):
         data_scale: integer-to-float factor.
         data_bias: integer-to-float addend.
         data_table: 256-entry table for Indexed types.
+
+    >>> from openbnns.capi import *
+    >>> BNNSLayerData(data=bytearray(12), data_type=BNNSDataTypeFloat32)
+    BNNSLayerData(data=<bytearray>, data_type=BNNSDataTypeFloat32)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2322,6 +2530,11 @@ class BNNSConvolutionLayerParameters(Struct):
         weights: kernel values.
         bias: one per output channel.
         activation: activation.
+
+    >>> from openbnns.capi import *
+    >>> p = BNNSConvolutionLayerParameters(k_width=3, k_height=3, in_channels=3, out_channels=8)
+    >>> p.weights, p.x_stride  # what is left out is 0, as in C
+    (BNNSLayerData(), 0)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2390,6 +2603,10 @@ class BNNSFullyConnectedLayerParameters(Struct):
         weights: matrix.
         bias: one per output.
         activation: activation.
+
+    >>> from openbnns.capi import *
+    >>> BNNSFullyConnectedLayerParameters(in_size=64, out_size=10).activation.function
+    BNNSActivationFunctionIdentity
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2434,6 +2651,10 @@ class BNNSPoolingLayerParameters(Struct):
         pooling_function: window reduction.
         bias: one per output channel.
         activation: activation.
+
+    >>> from openbnns.capi import *
+    >>> BNNSPoolingLayerParameters(k_width=2, k_height=2, in_channels=8, out_channels=8).pooling_function
+    BNNSPoolingFunctionMax
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {
@@ -2501,6 +2722,10 @@ class BNNSFilterParameters(Struct):
         n_threads: worker threads; 0 lets the library choose.
         alloc_memory: allocator; NULL means posix_memalign.
         free_memory: matching deallocator; NULL means free.
+
+    >>> from openbnns.capi import *
+    >>> BNNSFilterParameters(flags=BNNSFlagsUseClientPtr, n_threads=2)
+    BNNSFilterParameters(flags=BNNSFlagsUseClientPtr, n_threads=2)
     """
 
     _kinds: ClassVar[Mapping[str, Kind]] = {

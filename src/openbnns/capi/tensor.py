@@ -15,41 +15,102 @@ Parameters = BNNSFilterParameters | None
 
 
 def BNNSCopy(dest: Descriptor, src: Descriptor, filter_params: Parameters = None) -> int:
-    """Copy a tensor to another of the same logical shape; layouts, strides and types may differ."""
+    """Copy a tensor to another of the same logical shape; layouts, strides and types may differ.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, y = np.float32([[1, 2], [3, 4]]), np.zeros(4, np.float32)
+    >>> source, target = Shape.matrix_row_major(2, 2), Shape.matrix_column_major(2, 2)
+    >>> BNNSCopy(target.descriptor(data=y), source.descriptor(data=x)), y.tolist()
+    (0, [1.0, 3.0, 2.0, 4.0])
+    """
     return attempt_direct(moves.copy, Caller("BNNSCopy"), dest, src, filter_params)
 
 
 def BNNSTranspose(dest: Descriptor, src: Descriptor, axis0: int, axis1: int, filter_params: Parameters = None) -> int:
-    """Copy with two axes of size[] swapped; its gradient is the same swap."""
+    """Copy with two axes of size[] swapped; its gradient is the same swap.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, y = np.float32([[1, 2, 3], [4, 5, 6]]), np.zeros((3, 2), np.float32)
+    >>> source, target = Shape([2, 3]).descriptor(data=x), Shape([3, 2]).descriptor(data=y)
+    >>> BNNSTranspose(target, source, 0, 1), y.tolist()
+    (0, [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]])
+    """
     return attempt_direct(moves.transpose, Caller("BNNSTranspose"), dest, src, axis0, axis1, filter_params)
 
 
 def BNNSCompareTensor(in0: Descriptor, in1: Descriptor, op: BNNSRelationalOperator | int, out: Descriptor) -> int:
-    """Compare elements, or combine truth values, into a Boolean tensor of the same size."""
+    """Compare elements, or combine truth values, into a Boolean tensor of the same size.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> a, b, y = np.float32([1, 2, 3]), np.float32([3, 2, 1]), np.zeros(3, bool)
+    >>> d = Shape.vector(3).descriptor
+    >>> BNNSCompareTensor(d(data=a), d(data=b), BNNSRelationalOperatorLess, d(BNNSDataTypeBoolean, y)), y.tolist()
+    (0, [True, False, False])
+    """
     return attempt_direct(moves.compare, Caller("BNNSCompareTensor"), in0, in1, op, out)
 
 
 def BNNSTile(input: Descriptor, output: Descriptor, filter_params: Parameters = None) -> int:
-    """Repeat a tensor along its axes: every size of the output is a multiple of the input's."""
+    """Repeat a tensor along its axes: every size of the output is a multiple of the input's.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, y = np.float32([1, 2]), np.zeros(6, np.float32)
+    >>> BNNSTile(Shape.vector(2).descriptor(data=x), Shape.vector(6).descriptor(data=y)), y.tolist()
+    (0, [1.0, 2.0, 1.0, 2.0, 1.0, 2.0])
+    """
     return attempt_direct(moves.tile, Caller("BNNSTile"), input, output, filter_params)
 
 
 def BNNSTileBackward(in_delta: Descriptor, out_delta: Descriptor, filter_params: Parameters = None) -> int:
-    """Gradient of tiling: the sum over all copies."""
+    """Gradient of tiling: the sum over all copies.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> dx, dy = np.zeros(2, np.float32), np.float32([1, 2, 3, 4, 5, 6])
+    >>> BNNSTileBackward(Shape.vector(2).descriptor(data=dx), Shape.vector(6).descriptor(data=dy)), dx.tolist()
+    (0, [9.0, 12.0])
+    """
     return attempt_direct(moves.tile_backward, Caller("BNNSTileBackward"), in_delta, out_delta, filter_params)
 
 
 def BNNSShuffle(
     type: BNNSShuffleType | int, input: Descriptor, output: Descriptor, filter_params: Parameters = None
 ) -> int:
-    """Move data between channels and blocks of pixels of 4DFirstMajor images [N, C, H, W]."""
+    """Move data between channels and blocks of pixels of 4DFirstMajor images [N, C, H, W].
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, y = np.float32([[[[1]], [[2]], [[3]], [[4]]]]), np.zeros((1, 1, 2, 2), np.float32)
+    >>> d = lambda a: Shape(a.shape).descriptor(data=a)
+    >>> BNNSShuffle(BNNSShuffleTypePixelShuffleNCHW, d(x), d(y)), y.tolist()  # 4 channels to one of 2x2 pixels
+    (0, [[[[1.0, 2.0], [3.0, 4.0]]]])
+    """
     return attempt_direct(moves.shuffle, Caller("BNNSShuffle"), type, input, output, filter_params)
 
 
 def BNNSBandPart(
     num_lower: int, num_upper: int, input: Descriptor, output: Descriptor, filter_params: Parameters = None
 ) -> int:
-    """Keep a diagonal band of every matrix of the two fastest axes and zero the rest; negative keeps the triangle."""
+    """Keep a diagonal band of every matrix of the two fastest axes and zero the rest; negative keeps the triangle.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x = np.ones((3, 3), np.float32)
+    >>> d = Shape([3, 3]).descriptor(data=x)
+    >>> BNNSBandPart(0, -1, d, d), x.tolist()
+    (0, [[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+    """
     caller = Caller("BNNSBandPart")
     return attempt_direct(moves.band_part, caller, num_lower, num_upper, input, output, filter_params)
 
@@ -57,7 +118,16 @@ def BNNSBandPart(
 def BNNSGather(
     axis: int, input: Descriptor, indices: Descriptor, output: Descriptor, filter_params: Parameters = None
 ) -> int:
-    """Pick entries along one axis of size[]: one index per entry, or one per element of the output."""
+    """Pick entries along one axis of size[]: one index per entry, or one per element of the output.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, index, y = np.float32([10, 20, 30]), np.int32([2, 0]), np.zeros(2, np.float32)
+    >>> d = Shape.vector(2).descriptor
+    >>> BNNSGather(0, Shape.vector(3).descriptor(data=x), d(BNNSDataTypeInt32, index), d(data=y)), y.tolist()
+    (0, [30.0, 10.0])
+    """
     return attempt_direct(selection.gather, Caller("BNNSGather"), axis, input, indices, output, filter_params)
 
 
@@ -65,12 +135,31 @@ def BNNSScatter(
     axis: int, op: BNNSReduceFunction | int, input: Descriptor, indices: Descriptor, output: Descriptor,
     filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """Write (op None) or add (op Sum) entries at places along one axis of size[]; other places keep their values."""
+    """Write (op None) or add (op Sum) entries at places along one axis of size[]; other places keep their values.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, index, y = np.float32([1, 5]), np.int32([2, 2]), np.float32([10, 20, 30])
+    >>> d = Shape.vector(2).descriptor
+    >>> target = Shape.vector(3).descriptor(data=y)
+    >>> BNNSScatter(0, BNNSReduceFunctionSum, d(data=x), d(BNNSDataTypeInt32, index), target), y.tolist()
+    (0, [10.0, 20.0, 36.0])
+    """
     return attempt_direct(selection.scatter, Caller("BNNSScatter"), axis, op, input, indices, output, filter_params)
 
 
 def BNNSGatherND(input: Descriptor, indices: Descriptor, output: Descriptor, filter_params: Parameters = None) -> int:
-    """Pick elements or slices by index vectors, which the last logical axis of ``indices`` holds."""
+    """Pick elements or slices by index vectors, which the last logical axis of ``indices`` holds.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, index, y = np.float32([[1, 2], [3, 4]]), np.int32([[1, 0], [0, 1]]), np.zeros(2, np.float32)
+    >>> m = Shape([2, 2]).descriptor
+    >>> BNNSGatherND(m(data=x), m(BNNSDataTypeInt32, index), Shape.vector(2).descriptor(data=y)), y.tolist()
+    (0, [3.0, 2.0])
+    """
     return attempt_direct(selection.gather_nd, Caller("BNNSGatherND"), input, indices, output, filter_params)
 
 
@@ -78,7 +167,17 @@ def BNNSScatterND(
     op: BNNSReduceFunction | int, input: Descriptor, indices: Descriptor, output: Descriptor,
     filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """Write (op None) or add (op Sum) elements or slices at places that index vectors name."""
+    """Write (op None) or add (op Sum) elements or slices at places that index vectors name.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, index, y = np.float32([7, 8]), np.int32([[1, 0], [0, 1]]), np.zeros((2, 2), np.float32)
+    >>> m = Shape([2, 2]).descriptor
+    >>> source = Shape.vector(2).descriptor(data=x)
+    >>> BNNSScatterND(BNNSReduceFunctionNone, source, m(BNNSDataTypeInt32, index), m(data=y)), y.tolist()
+    (0, [[0.0, 8.0], [7.0, 0.0]])
+    """
     return attempt_direct(selection.scatter_nd, Caller("BNNSScatterND"), op, input, indices, output, filter_params)
 
 
@@ -87,7 +186,19 @@ def BNNSDirectApplyTopK(
     best_values_batch_stride: int, best_indices: Descriptor, best_indices_batch_stride: int,
     filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """The K largest values along an axis of size[], best first, and their indices unless ``best_indices`` is NULL."""
+    """The K largest values along an axis of size[], best first, and their indices unless ``best_indices`` is NULL.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, best, where = np.float32([3, 9, 5]), np.zeros(2, np.float32), np.zeros(2, np.int32)
+    >>> d = Shape.vector(2).descriptor
+    >>> source = Shape.vector(3).descriptor(data=x)
+    >>> BNNSDirectApplyTopK(2, 0, 1, source, 3, d(data=best), 2, d(BNNSDataTypeInt32, where), 2)
+    0
+    >>> best.tolist(), where.tolist()
+    ([9.0, 5.0], [1, 2])
+    """
     caller = Caller("BNNSDirectApplyTopK")
     return attempt_direct(
         selection.top_k, caller, K, axis, batch_size, input, input_batch_stride, best_values, best_values_batch_stride,
@@ -99,7 +210,19 @@ def BNNSDirectApplyInTopK(
     K: int, axis: int, batch_size: int, input: Descriptor, input_batch_stride: int, test_indices: Descriptor,
     test_indices_batch_stride: int, output: Descriptor, output_batch_stride: int, filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """Whether the values at ``test_indices`` are among the K largest along an axis of size[]; ties all count."""
+    """Whether the values at ``test_indices`` are among the K largest along an axis of size[]; ties all count.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> x, tested, found = np.float32([[3, 9, 5], [3, 9, 5]]), np.int32([[2], [0]]), np.zeros((2, 1), bool)
+    >>> d = Shape.vector(1).descriptor
+    >>> source = Shape.vector(3).descriptor(data=x)
+    >>> BNNSDirectApplyInTopK(2, 0, 2, source, 3, d(BNNSDataTypeInt32, tested), 1, d(BNNSDataTypeBoolean, found), 1)
+    0
+    >>> found.tolist()
+    [[True], [False]]
+    """
     caller = Caller("BNNSDirectApplyInTopK")
     return attempt_direct(
         selection.in_top_k, caller, K, axis, batch_size, input, input_batch_stride, test_indices,

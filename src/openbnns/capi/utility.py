@@ -16,7 +16,14 @@ SIZE_MAX = (1 << 64) - 1
 
 
 def BNNSNDArrayGetDataSize(array: BNNSNDArrayDescriptor | None) -> int:
-    """Bytes spanned by an array; 0 if its data is NULL or its description is invalid."""
+    """Bytes spanned by an array; 0 if its data is NULL or its description is invalid.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> BNNSNDArrayGetDataSize(Shape.image_chw(5, 4, 3).descriptor(data=np.zeros(60, np.float32)))
+    240
+    """
     who = "BNNSNDArrayGetDataSize"
     if array is not None and not isinstance(array, BNNSNDArrayDescriptor):
         raise TypeError(f"{who}: array must be a BNNSNDArrayDescriptor, not {type(array).__name__}.")
@@ -38,7 +45,12 @@ def BNNSNDArrayGetDataSize(array: BNNSNDArrayDescriptor | None) -> int:
 
 
 def BNNSTensorGetAllocationSize(tensor: BNNSTensor | None) -> int:
-    """Bytes needed for a tensor: from its first to its last element; SIZE_MAX if a size is dynamic or invalid."""
+    """Bytes needed for a tensor: from its first to its last element; SIZE_MAX if a size is dynamic or invalid.
+
+    >>> from openbnns.capi import *
+    >>> BNNSTensorGetAllocationSize(BNNSTensor(data_type=BNNSDataTypeFloat16, rank=2, shape=[3, 5], stride=[8, 1]))
+    42
+    """
     who = "BNNSTensorGetAllocationSize"
     if tensor is not None and not isinstance(tensor, BNNSTensor):
         raise TypeError(f"{who}: tensor must be a BNNSTensor, not {type(tensor).__name__}.")
@@ -66,7 +78,12 @@ def _allocation_size(tensor: Any, who: str) -> int:
 
 
 def BNNSDataLayoutGetRank(layout: BNNSDataLayout | int) -> int:
-    """Rank encoded in a layout constant; SIZE_MAX for an unknown one."""
+    """Rank encoded in a layout constant; SIZE_MAX for an unknown one.
+
+    >>> from openbnns.capi import *
+    >>> BNNSDataLayoutGetRank(BNNSDataLayoutImageCHW)
+    3
+    """
     if isinstance(layout, bool) or not isinstance(layout, (int, np.integer)):
         raise TypeError(f"BNNSDataLayoutGetRank: layout must be a BNNSDataLayout, not {type(layout).__name__}.")
     if int(layout) not in descriptors.LAYOUTS:

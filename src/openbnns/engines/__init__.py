@@ -26,7 +26,13 @@ _current = REFERENCE
 
 
 def current() -> str:
-    """Name of the engine in use: ``"native"`` or ``"reference"``."""
+    """Name of the engine in use: ``"native"`` or ``"reference"``.
+
+    >>> import openbnns as bn
+    >>> with bn.engine("reference"):
+    ...     bn.current_engine()
+    'reference'
+    """
     return _current
 
 

@@ -64,7 +64,16 @@ def fast_argument(
 
 
 class Filter:
-    """Base of all filters: lifetime, threads, ownership of constants."""
+    """Base of all filters: lifetime, threads, ownership of constants.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(2).descriptor()
+    >>> f = BNNSFilterCreateLayerActivation(BNNSLayerParametersActivation(i_desc=v, o_desc=v))
+    >>> isinstance(f, BNNSFilter), f.family  # applied by BNNSFilterApply and its relatives
+    (True, 'activation')
+    """
 
     family = "filter"
     apply_call = "BNNSFilterApply or BNNSFilterApplyBatch"
@@ -78,6 +87,9 @@ class Filter:
         self.alive = True
         self.fast_forward: Any = declined
         self.fast_backward: Any = declined
+
+    def __repr__(self) -> str:
+        return f"<BNNSFilter {self.family}{'' if self.alive else ', destroyed'}>"
 
     def __del__(self) -> None:
         if getattr(self, "alive", False):

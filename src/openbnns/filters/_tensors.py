@@ -229,10 +229,13 @@ def bind(
     if data is None:
         raise Problem(f"{who} is NULL, but this call needs it. Pass the memory of {describe(view)}.")
     buffer = buffers.resolve(data, view.element, who)
-    stride = check_count(stride, _stride_name(who)) or view.extent
+    if type(stride) is not int or not 0 <= stride <= descriptors.MAX_ELEMENTS:  # checked, and worded, at length
+        stride = check_count(stride, _stride_name(who))
+    stride = stride or view.extent
     bound = Bound(view, buffer, batch, stride, order, shape, accumulate=output and flags == 1)
-    detail = f"{batch} samples of {describe(view)}, {stride} elements apart" if batch != 1 else describe(view)
-    buffers.require_bytes(buffer, bound.nbytes, who, detail)
+    if buffer.nbytes is not None and buffer.nbytes < bound.nbytes:
+        detail = f"{batch} samples of {describe(view)}, {stride} elements apart" if batch != 1 else describe(view)
+        buffers.require_bytes(buffer, bound.nbytes, who, detail)
     if output:
         buffers.require_writable(buffer, who)
         if batch > 1 and stride < view.span:

@@ -62,6 +62,15 @@ class Dropout(UnaryFilter):
         self.state = np.zeros(2, np.uint64)
         self.prepare()
 
+    @property
+    def draws(self) -> int:
+        """Forward calls so far. The next mask follows from the seed and this number, so setting it repeats a mask."""
+        return int(self.state[0])
+
+    @draws.setter
+    def draws(self, number: int) -> None:
+        self.state[0] = number
+
     # Native set-up.
 
     def make_plan(self, f: Activation) -> _core.Plan:

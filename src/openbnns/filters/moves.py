@@ -292,13 +292,18 @@ def compare(caller: Caller, in0: Any, in1: Any, op: Any, out: Any) -> None:
         if not engines.is_native():
             target[...] = reference.compare(operator, left, right)
             return
-        operation, exchanged, inverted = _COMPARISONS[operator]
-        p, q = (right, left) if exchanged else (left, right)
-        engines._core.compare(
-            _TYPES[p.dtype.name], operation, inverted, p.ctypes.data, q.ctypes.data, target.ctypes.data, p.size, 0
-        )
+        run_comparison(operator, left, right, target)
 
     store(ordered(y, a.order), work, (a, b), packed=True)
+
+
+def run_comparison(operator: int, left: NDArray[Any], right: NDArray[Any], target: NDArray[Any]) -> None:
+    """Compare C-contiguous arrays of one type, all of one size, on the native engine."""
+    operation, exchanged, inverted = _COMPARISONS[operator]
+    p, q = (right, left) if exchanged else (left, right)
+    engines._core.compare(
+        _TYPES[p.dtype.name], operation, inverted, p.ctypes.data, q.ctypes.data, target.ctypes.data, p.size, 0
+    )
 
 
 def _comparable(a: Bound, b: Bound, logical: bool) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -27,7 +27,16 @@ _LARGEST = 2**31 - 1  # indices are 32-bit integers
 
 
 class NearestNeighbors:
-    """Up to ``max_n_samples`` points of ``n_features`` numbers."""
+    """Up to ``max_n_samples`` points of ``n_features`` numbers.
+
+    >>> import numpy as np
+    >>> from openbnns.capi import *
+    >>> knn, index = BNNSCreateNearestNeighbors(3, 1, 2, BNNSDataTypeFloat32), np.zeros((3, 2), np.int32)
+    >>> BNNSNearestNeighborsLoad(knn, 3, np.float32([0, 1, 10]))
+    0
+    >>> BNNSNearestNeighborsGetInfo(knn, -1, index), index.tolist()
+    (0, [[0, 1], [1, 0], [2, 1]])
+    """
 
     def __init__(
         self, max_n_samples: Any, n_features: Any, n_neighbors: Any, data_type: Any,

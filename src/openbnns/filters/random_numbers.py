@@ -36,7 +36,15 @@ _FLOATS: dict[str, tuple[float, int, int]] = {
 
 
 class RandomGenerator:
-    """A stream of random numbers, the same for the same seed on every machine."""
+    """A stream of random numbers, the same for the same seed on every machine.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> r, x = BNNSCreateRandomGeneratorWithSeed(BNNSRandomGeneratorMethodAES_CTR, 7), np.zeros(4, np.int32)
+    >>> BNNSRandomFillUniformInt(r, Shape.vector(4).descriptor(BNNSDataTypeInt32, x), 1, 6), x.tolist()
+    (0, [5, 1, 5, 6])
+    """
 
     def __init__(self, method: Any, seed: Any, filter_params: BNNSFilterParameters | None, who: str) -> None:
         """``seed`` ``None`` stands for one that differs from generator to generator."""

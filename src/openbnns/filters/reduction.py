@@ -92,11 +92,14 @@ class Reduction(UnaryFilter):
         return self.function in _POSITIONS and self.output.view.element is not FLOAT32
 
     def make_plan(self, f: Activation) -> _core.Plan:
-        sizes = [n for n, reduced in zip(self.input.shape, self.inside, strict=True) if reduced and n != 1]
-        return native.plan(
-            self.function, self.input.shape, self.inside, self.epsilon, wide_positions=self.wide_positions,
-            position_modulus=sizes[-1] if self.last_axis and sizes else 0,
-        )  # fmt: skip
+        return _plan(
+            self.function,
+            self.input.shape,
+            self.inside,
+            self.epsilon,
+            self.last_axis,
+            wide_positions=self.wide_positions,
+        )
 
     def trains_fast(self) -> bool:
         return self.function in DIFFERENTIABLE and super().trains_fast()
@@ -154,6 +157,43 @@ class Reduction(UnaryFilter):
                 f"{caller('in')} is NULL, but the gradient of {function_name(self.function)} needs the forward input. Pass "
                 "it."
             )
+
+
+def _plan(
+    function: int, shape: tuple[int, ...], inside: list[bool], epsilon: float, last_axis: bool, *, wide_positions: bool
+) -> _core.Plan:
+    sizes = [n for n, reduced in zip(shape, inside, strict=True) if reduced and n != 1]
+    modulus = sizes[-1] if last_axis and sizes else 0
+    return native.plan(function, shape, inside, epsilon, wide_positions=wide_positions, position_modulus=modulus)
+
+
+_plans: dict[tuple[Any, ...], _core.Plan] = {}
+_MOST_PLANS = 128
+
+
+def reduce_plain(function: int, epsilon: float, x: Any, y: Any) -> bool:
+    """Reduce a plain float32 array into another; False if they are not that, and nothing has been done."""
+    if type(x) is not np.ndarray or type(y) is not np.ndarray or not engines.is_native():
+        return False
+    if not (x.dtype == y.dtype == np.float32 and x.ndim == y.ndim and 1 <= x.ndim <= 8 and x.size > 0):
+        return False
+    for flags in (x.flags, y.flags):
+        if not (flags.c_contiguous and flags.aligned):
+            return False
+    if not y.flags.writeable or np.may_share_memory(x, y):
+        return False
+    last_axis = compat.switches.argmax_last_axis
+    key = (function, epsilon, x.shape, y.shape, last_axis)
+    plan = _plans.get(key)
+    if plan is None:
+        fits = all(b in (1, a) for a, b in zip(x.shape, y.shape, strict=True))
+        if not fits or function == Function.NONE or epsilon != 0.0:
+            return False
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        plan = _plans[key] = _plan(function, x.shape, [b == 1 for b in y.shape], 0.0, last_axis, wide_positions=False)
+    engines._core.run(plan, False, 1, [(X, x.ctypes.data, x.size), (Y, y.ctypes.data, y.size)], 0, 0)
+    return True
 
 
 def _checked_function(function: int, who: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..capi.enums import BNNSActivationFunction
 from ..capi.structs import BNNSActivation
-from ._choice import Choice
+from ._choice import Choice, number
 
 _C = BNNSActivationFunction
 
@@ -23,6 +23,7 @@ class ActivationFunction(Choice):
 
     Every factory gives the formula of its function; `bnns_activation` is the C struct.
 
+    >>> from openbnns import *
     >>> ActivationFunction.elu(alpha=1.0)
     ActivationFunction.elu(alpha=1.0)
     >>> ActivationFunction.clamp(bounds=(0, 6)).bnns_activation
@@ -269,8 +270,11 @@ def _plain(case: str, function: BNNSActivationFunction) -> ActivationFunction:
 
 
 def _with_alpha(case: str, function: BNNSActivationFunction, alpha: float) -> ActivationFunction:
-    return ActivationFunction(case, function, float(alpha), labels=("alpha",))
+    alpha = number(alpha, f"ActivationFunction.{case}: alpha")
+    return ActivationFunction(case, function, alpha, labels=("alpha",))
 
 
 def _with_both(case: str, function: BNNSActivationFunction, alpha: float, beta: float) -> ActivationFunction:
-    return ActivationFunction(case, function, float(alpha), float(beta), labels=("alpha", "beta"))
+    who = f"ActivationFunction.{case}"
+    alpha, beta = number(alpha, f"{who}: alpha"), number(beta, f"{who}: beta")
+    return ActivationFunction(case, function, alpha, beta, labels=("alpha", "beta"))

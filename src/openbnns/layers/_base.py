@@ -30,7 +30,7 @@ from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCr
 from ..filters._base import Filter
 from ..filters._tensors import Caller
 from ._misuse import STUMBLES, careful, misuse
-from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, skip
+from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
 from .types import ActivationFunction
 
 _Result = TypeVar("_Result")
@@ -49,7 +49,15 @@ BACKWARD_NAMES: dict[str, str] = {
 
 
 class Gradients(NamedTuple):
-    """What the backward pass of a layer with weights gives; ``None`` where a gradient was skipped or does not exist."""
+    """What the backward pass of a layer with weights gives; ``None`` where a gradient was skipped or does not exist.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FullyConnectedLayer(input=Shape.vector(2), output=Shape.vector(1), weights=np.float32([[2, 3]]))
+    >>> dx, dw, db = layer.apply_backward(input=np.float32([5, 6]), output_gradient=np.float32([10]))
+    >>> dx.tolist(), dw.tolist(), db
+    ([20.0, 30.0], [[50.0, 60.0]], None)
+    """
 
     input: Any = None
     weights: Any = None
@@ -57,13 +65,29 @@ class Gradients(NamedTuple):
 
 
 class InputGradient(NamedTuple):
-    """What the backward pass of a layer without parameters gives."""
+    """What the backward pass of a layer without parameters gives.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = PermuteLayer(input=Shape([1, 2]), permutation=(1, 0))
+    >>> layer.apply_backward(output_gradient=np.float32([[1], [2]])).input.tolist()
+    [[1.0, 2.0]]
+    """
 
     input: Any = None
 
 
 class InputGradients(NamedTuple):
-    """What the backward pass of a layer with two inputs gives."""
+    """What the backward pass of a layer with two inputs gives.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> v = Shape.vector(2)
+    >>> layer = BinaryArithmeticLayer(input_a=v, input_b=v, output=v, function=ArithmeticBinaryFunction.SUBTRACT)
+    >>> da, db = layer.apply_backward(output_gradient=np.float32([1, 2]))
+    >>> da.tolist(), db.tolist()
+    ([1.0, 2.0], [-1.0, -2.0])
+    """
 
     input_a: Any = None
     input_b: Any = None
@@ -90,6 +114,16 @@ class Layer:
     """Owns one filter, which is destroyed with it, at the end of a ``with`` block, or by :meth:`destroy`.
 
     A subclass makes the filter inside :meth:`_create`.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> with ActivationLayer(function=ActivationFunction.abs(), input=Shape.vector(2)) as layer:
+    ...     layer.apply(np.float32([-1, 2])).tolist()
+    [1.0, 2.0]
+    >>> layer.apply(np.float32([-1, 2]))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    openbnns.errors.LayerApplyError: ...
     """
 
     _words: ClassVar[dict[str, str]] = {
@@ -137,12 +171,8 @@ class Layer:
                     f"{type(filter_parameters).__name__}.",
                     kind=TypeError,
                 )
-            if activation is not None and not isinstance(activation, ActivationFunction):
-                raise Problem(
-                    f"{who}: the activation must be an ActivationFunction such as ActivationFunction.tanh(), not "
-                    f"{type(activation).__name__}.",
-                    kind=TypeError,
-                )
+            if activation is not None:
+                require(activation, ActivationFunction, f"{who}: the activation", "ActivationFunction.tanh()")
             self._filter = make(who)
         except Problem as problem:
             raise self._exception(problem, self._creation_error) from None
@@ -186,7 +216,17 @@ class Layer:
 
 
 class UnaryLayer(Layer):
-    """Base of the layers with one input."""
+    """Base of the layers with one input.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = ActivationLayer(function=ActivationFunction.abs(), input=Shape.vector(2))
+    >>> x, y = np.float32([[-1, 2], [3, -4]]), np.empty((2, 2), np.float32)
+    >>> layer.apply(x, y) is y  # written in place; left out, it is allocated
+    True
+    >>> layer.apply_backward(input=x, output=y, output_gradient=np.ones_like(y)).input.tolist()
+    [[-1.0, 1.0], [1.0, -1.0]]
+    """
 
     _input: Port
     _output: Port
@@ -366,7 +406,20 @@ class GradientArguments:
 
 
 class BinaryLayer(Layer):
-    """Base of the layers with two inputs that are driven by the two-input calls."""
+    """Base of the layers with two inputs that are driven by the two-input calls.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = BroadcastMatrixMultiplyLayer(
+    ...     input_a=Shape([1, 2]), input_b=Shape([1, 2]), input_b_transposed=True, output=Shape([1, 1])
+    ... )
+    >>> a, b = np.float32([[1, 2]]), np.float32([[3, 4]])
+    >>> layer.apply(a, b).tolist()
+    [[11.0]]
+    >>> gradients = layer.apply_backward(input_a=a, input_b=b, output_gradient=np.float32([[10]]))
+    >>> gradients.input_a.tolist(), gradients.input_b.tolist()
+    ([[30.0, 40.0]], [[10.0, 20.0]])
+    """
 
     _input_a: Port
     _input_b: Port

@@ -23,6 +23,14 @@ def _brief(value: object) -> str:
     return repr(value)
 
 
+def number(value: Any, who: str) -> float:
+    """A parameter of a case as a float."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{who} must be a number, not {type(value).__name__}.") from None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice:
     """One case of such an enum: immutable, comparable, and printed as the call that makes it."""

@@ -29,7 +29,7 @@ from ._fused_parameters import (
     FusedTernaryArithmeticParameters,
     FusedUnaryArithmeticParameters,
 )
-from ._ports import Port, describe_parameter, describe_sample
+from ._ports import Port, describe_parameter, describe_sample, require
 from ._shape import Shape
 from .arithmetic import broadcast_output, common_form, describe_operand, operand_block
 from .convolution import array_kernels, check_channels, largest_output, pair, positive
@@ -153,8 +153,8 @@ def _optional_vector(value: Any, who: str, axes: str, in_place: bool) -> _Descri
 
 
 def _convolution(p: FusedConvolutionParameters, input: Any, output: Any, in_place: bool, who: str) -> _First:
-    _require(p.type, ConvolutionType, f"{who}: type")
-    _require(p.padding, ConvolutionPadding, f"{who}: padding")
+    require(p.type, ConvolutionType, f"{who}: type")
+    require(p.padding, ConvolutionPadding, f"{who}: padding")
     transposed = p.type is ConvolutionType.TRANSPOSED
     x = describe_sample(input, f"{who}: input", rank=3)
     layout, axes = array_kernels(transposed)
@@ -194,10 +194,10 @@ def _fully_connected(p: FusedFullyConnectedParameters, input: Any, output: Any, 
 
 def _arithmetic(p: Any, inputs: list[Any], names: Sequence[str], output: Any, who: str) -> _First:
     functions = _FUNCTIONS[len(inputs) - 1]
-    _require(p.function, functions, f"{who}: function")
+    require(p.function, functions, f"{who}: function")
     roles = [getattr(p, f"{name}_descriptor_type") for name in names]
     for name, role in zip((*names, "output"), (*roles, p.output_descriptor_type), strict=True):
-        _require(role, DescriptorType, f"{who}: {name}_descriptor_type")
+        require(role, DescriptorType, f"{who}: {name}_descriptor_type")
     rank, layout = common_form(inputs, roles, output, tuple(names), who)
     if not any(isinstance(value, (Shape, _Descriptor)) for value in (*inputs, output)) and rank == 3:
         layout = int(DataLayout.IMAGE_CHW.value)  # arrays (C, H, W) in the layout that normalizations take
@@ -219,19 +219,14 @@ def _arithmetic(p: Any, inputs: list[Any], names: Sequence[str], output: Any, wh
     return _First(int(BNNSFilterType.BNNSArithmetic), layer, ports, y, {}, constant)
 
 
-def _require(value: Any, kind: type[Any], who: str) -> None:
-    if not isinstance(value, kind):
-        raise Problem(f"{who} must be a {kind.__name__}, not {type(value).__name__}.", kind=TypeError)
-
-
 # Last layers.
 
 
 def _normalization(
     p: FusedNormalizationParameters, x: _Descriptor, y: _Descriptor, in_place: bool, who: str
 ) -> tuple[int, Any, dict[str, Port | None]]:
-    _require(p.type, NormalizationType, f"{who}: type")
-    _require(p.activation, ActivationFunction, f"{who}: activation")
+    require(p.type, NormalizationType, f"{who}: type")
+    require(p.activation, ActivationFunction, f"{who}: activation")
     beta, gamma = (
         _parameter(value, f"{who}: {name}", p.type, Port(x), in_place)
         for value, name in ((p.beta, "beta"), (p.gamma, "gamma"))

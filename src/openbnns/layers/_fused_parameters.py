@@ -22,13 +22,35 @@ from .types import (
 
 
 class FusableLayerParameters:
-    """Base of everything that ``fused_layer_parameters`` may hold."""
+    """Base of everything that ``fused_layer_parameters`` may hold.
+
+    >>> from openbnns import *
+    >>> chain = [
+    ...     FusedUnaryArithmeticParameters(function=ArithmeticUnaryFunction.ABS),
+    ...     FusedNormalizationParameters(type=NormalizationType.layer(normalization_axis=0), epsilon=1e-5),
+    ... ]
+    >>> all(isinstance(part, FusableLayerParameters) for part in chain)
+    True
+    """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FusedConvolutionParameters(FusableLayerParameters):
     """A convolution, first in a chain. ``group_size`` is the number of groups, ``groups`` in C; arrays as in
-    :class:`openbnns.ConvolutionLayer`."""
+    :class:`openbnns.ConvolutionLayer`.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedParametersLayer(
+    ...     input=Shape.image_chw(3, 1, 1),
+    ...     fused_layer_parameters=[
+    ...         FusedConvolutionParameters(weights=np.float32([[[[1, 1]]]])),
+    ...         FusedNormalizationParameters(type=NormalizationType.instance(), epsilon=0),
+    ...     ],
+    ... )
+    >>> layer.apply(np.float32([[[[1, 2, 5]]]]), phase=LearningPhase.TRAINING).tolist()  # of 3 and 7
+    [[[[-1.0, 1.0]]]]
+    """
 
     type: ConvolutionType = ConvolutionType.STANDARD
     weights: Any
@@ -41,7 +63,20 @@ class FusedConvolutionParameters(FusableLayerParameters):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FusedFullyConnectedParameters(FusableLayerParameters):
-    """A fully connected layer, first in a chain; arrays as in :class:`openbnns.FullyConnectedLayer`."""
+    """A fully connected layer, first in a chain; arrays as in :class:`openbnns.FullyConnectedLayer`.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedParametersLayer(
+    ...     input=Shape.vector(2),
+    ...     fused_layer_parameters=[
+    ...         FusedFullyConnectedParameters(weights=np.float32([[1, 1]])),
+    ...         FusedNormalizationParameters(type=NormalizationType.batch(), epsilon=0),
+    ...     ],
+    ... )
+    >>> layer.apply(np.float32([[1, 2], [3, 4]]), phase=LearningPhase.TRAINING).tolist()  # of 3 and 7
+    [[-1.0], [1.0]]
+    """
 
     weights: Any
     bias: Any = None
@@ -49,7 +84,23 @@ class FusedFullyConnectedParameters(FusableLayerParameters):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FusedNormalizationParameters(FusableLayerParameters):
-    """A normalization with its activation, last in a chain; arrays as in :class:`openbnns.NormalizationLayer`."""
+    """A normalization with its activation, last in a chain; arrays as in :class:`openbnns.NormalizationLayer`.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedParametersLayer(
+    ...     input=Shape.vector(1),
+    ...     fused_layer_parameters=[
+    ...         FusedFullyConnectedParameters(weights=np.float32([[2]])),
+    ...         FusedNormalizationParameters(
+    ...             type=NormalizationType.batch(), gamma=np.float32([3]), beta=np.float32([1]), epsilon=0,
+    ...             activation=ActivationFunction.rectified_linear(),
+    ...         ),
+    ...     ],
+    ... )
+    >>> layer.apply(np.float32([[1], [2]]), phase=LearningPhase.TRAINING).tolist()
+    [[0.0], [4.0]]
+    """
 
     type: NormalizationType
     beta: Any = None
@@ -62,7 +113,21 @@ class FusedNormalizationParameters(FusableLayerParameters):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FusedQuantizationParameters(FusableLayerParameters):
     """y = saturate(round(scale*h + bias)), last in a chain. ``axis`` is the axis of ``size[]`` that scale and bias vary
-    along (2 for the channels of an image), ``None`` for one value each."""
+    along (2 for the channels of an image), ``None`` for one value each.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedParametersLayer(
+    ...     input=Shape.vector(2),
+    ...     output=np.empty((1, 2), np.int8),
+    ...     fused_layer_parameters=[
+    ...         FusedFullyConnectedParameters(weights=np.eye(2, dtype=np.float32)),
+    ...         FusedQuantizationParameters(scale=np.float32([2]), bias=np.float32([1])),
+    ...     ],
+    ... )
+    >>> layer.apply(np.float32([[1, 100]])).tolist()
+    [[3, 127]]
+    """
 
     axis: int | None = None
     scale: Any = None
@@ -71,7 +136,12 @@ class FusedQuantizationParameters(FusableLayerParameters):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FusedDequantizationParameters(FusableLayerParameters):
-    """y = (h - bias) / scale, last in a chain; the layer before it gives Int32."""
+    """y = (h - bias) / scale, last in a chain; the layer before it gives Int32.
+
+    >>> from openbnns import *
+    >>> FusedDequantizationParameters(axis=0, scale=[2.0, 4.0], bias=None)
+    FusedDequantizationParameters(axis=0, scale=[2.0, 4.0], bias=None)
+    """
 
     axis: int | None = None
     scale: Any = None
@@ -80,7 +150,20 @@ class FusedDequantizationParameters(FusableLayerParameters):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FusedUnaryArithmeticParameters(FusableLayerParameters):
-    """Arithmetic of one operand, first in a chain."""
+    """Arithmetic of one operand, first in a chain.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedParametersLayer(
+    ...     input=Shape.vector(1),
+    ...     fused_layer_parameters=[
+    ...         FusedUnaryArithmeticParameters(function=ArithmeticUnaryFunction.SQUARE),
+    ...         FusedNormalizationParameters(type=NormalizationType.batch(), epsilon=0),
+    ...     ],
+    ... )
+    >>> layer.apply(np.float32([[1], [-3]]), phase=LearningPhase.TRAINING).tolist()  # of 1 and 9
+    [[-1.0], [1.0]]
+    """
 
     input_descriptor_type: DescriptorType = DescriptorType.SAMPLE
     output_descriptor_type: DescriptorType = DescriptorType.SAMPLE
@@ -89,7 +172,21 @@ class FusedUnaryArithmeticParameters(FusableLayerParameters):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FusedBinaryArithmeticParameters(FusableLayerParameters):
-    """Arithmetic of two operands, first in a chain."""
+    """Arithmetic of two operands, first in a chain.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedParametersLayer(
+    ...     input_a=Shape.vector(1),
+    ...     input_b=Shape.vector(1),
+    ...     fused_layer_parameters=[
+    ...         FusedBinaryArithmeticParameters(function=ArithmeticBinaryFunction.MULTIPLY),
+    ...         FusedNormalizationParameters(type=NormalizationType.batch(), epsilon=0),
+    ...     ],
+    ... )
+    >>> layer.apply(np.float32([[1], [3]]), np.float32([[2], [4]]), phase=LearningPhase.TRAINING).tolist()
+    [[-1.0], [1.0]]
+    """
 
     input_a_descriptor_type: DescriptorType = DescriptorType.SAMPLE
     input_b_descriptor_type: DescriptorType = DescriptorType.SAMPLE
@@ -99,7 +196,23 @@ class FusedBinaryArithmeticParameters(FusableLayerParameters):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FusedTernaryArithmeticParameters(FusableLayerParameters):
-    """Arithmetic of three operands, first in a chain."""
+    """Arithmetic of three operands, first in a chain.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedParametersLayer(
+    ...     input_a=Shape.vector(1),
+    ...     input_b=Shape.vector(1),
+    ...     input_c=Shape.vector(1),
+    ...     fused_layer_parameters=[
+    ...         FusedTernaryArithmeticParameters(function=ArithmeticTernaryFunction.MULTIPLY_ADD),
+    ...         FusedNormalizationParameters(type=NormalizationType.batch(), epsilon=0),
+    ...     ],
+    ... )
+    >>> a, b, c = np.float32([[1], [3]]), np.float32([[2], [4]]), np.float32([[0], [1]])
+    >>> layer.apply(a, b, c, phase=LearningPhase.TRAINING).tolist()  # of 2 and 13
+    [[-1.0], [1.0]]
+    """
 
     input_a_descriptor_type: DescriptorType = DescriptorType.SAMPLE
     input_b_descriptor_type: DescriptorType = DescriptorType.SAMPLE

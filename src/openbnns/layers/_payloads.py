@@ -31,13 +31,14 @@ from ..capi.structs import (
     BNNSSparsityParameters,
 )
 from ..descriptors import ELEMENT_TYPES
-from ._choice import Choice
+from ._choice import Choice, number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConvolutionPadding(Choice):
     """Zeros around the input of a convolution or pooling window.
 
+    >>> from openbnns import *
     >>> ConvolutionPadding.symmetric(x=1, y=2).edges
     (1, 1, 2, 2)
     >>> ConvolutionPadding.asymmetric(left=1, right=0, up=1, down=0).bnns_fields
@@ -83,6 +84,7 @@ class ConvolutionPadding(Choice):
 class PoolingType(Choice):
     """What a pooling layer computes in each window, and where it keeps the positions of the maxima.
 
+    >>> from openbnns import *
     >>> PoolingType.average(count_includes_padding=False).bnns_pooling_function
     BNNSPoolingFunctionAverageCountExcludePadding
     """
@@ -164,6 +166,7 @@ class PoolingType(Choice):
 class NormalizationType(Choice):
     """Over what a normalization layer takes mean and variance.
 
+    >>> from openbnns import *
     >>> NormalizationType.group(group_count=4).bnns_filter_type
     BNNSGroupNorm
     """
@@ -203,7 +206,15 @@ class NormalizationType(Choice):
 
 @dataclass(frozen=True)
 class YoloParameters:
-    """Grid, anchors and weights of the YOLO detection loss."""
+    """Grid, anchors and weights of the YOLO detection loss.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> YoloParameters(
+    ...     grid_column_count=2, grid_rows_count=2, anchor_box_count=1, anchor_box_size=6, anchors_data=np.float32([[1, 1]])
+    ... ).anchor_box_size  # x, y, width, height, confidence, and one class
+    6
+    """
 
     grid_column_count: int
     grid_rows_count: int
@@ -234,6 +245,7 @@ LossParameters = (
 class LossFunction(Choice):
     """The loss of a loss layer.
 
+    >>> from openbnns import *
     >>> LossFunction.softmax_cross_entropy(label_smoothing=0.1)
     LossFunction.softmax_cross_entropy(label_smoothing=0.1)
     """
@@ -247,14 +259,14 @@ class LossFunction(Choice):
     def softmax_cross_entropy(label_smoothing: float = 0.0) -> LossFunction:
         """-sum_i t_i log(softmax(x)_i), labels moved towards uniform by the smoothing."""
         function = BNNSLossFunction.BNNSLossFunctionSoftmaxCrossEntropy
-        smoothing = float(label_smoothing)
+        smoothing = number(label_smoothing, "LossFunction.softmax_cross_entropy: label_smoothing")
         return LossFunction("softmax_cross_entropy", function, smoothing, labels=("label_smoothing",))
 
     @staticmethod
     def sigmoid_cross_entropy(label_smoothing: float = 0.0) -> LossFunction:
         """-t log q - (1 - t) log(1 - q) with q = sigmoid(x), labels moved towards 1/2 by the smoothing."""
         function = BNNSLossFunction.BNNSLossFunctionSigmoidCrossEntropy
-        smoothing = float(label_smoothing)
+        smoothing = number(label_smoothing, "LossFunction.sigmoid_cross_entropy: label_smoothing")
         return LossFunction("sigmoid_cross_entropy", function, smoothing, labels=("label_smoothing",))
 
     @staticmethod
@@ -271,7 +283,12 @@ class LossFunction(Choice):
     def huber(huber_delta: float = 1.0) -> LossFunction:
         """Quadratic up to an error of `huber_delta`, linear beyond."""
         function = BNNSLossFunction.BNNSLossFunctionHuber
-        return LossFunction("huber", function, huber_delta=float(huber_delta), labels=("huber_delta",))
+        return LossFunction(
+            "huber",
+            function,
+            huber_delta=number(huber_delta, "LossFunction.huber: huber_delta"),
+            labels=("huber_delta",),
+        )
 
     @staticmethod
     def log() -> LossFunction:
@@ -297,6 +314,8 @@ class LossFunction(Choice):
     @staticmethod
     def yolo(parameters: YoloParameters) -> LossFunction:
         """Detection loss over a grid of cells with anchors; its reduction must be the sum."""
+        if not isinstance(parameters, YoloParameters):
+            raise TypeError(f"LossFunction.yolo: parameters must be YoloParameters, not {type(parameters).__name__}.")
         function = BNNSLossFunction.BNNSLossFunctionYolo
         return LossFunction("yolo", function, parameters=parameters, labels=("parameters",))
 
@@ -348,6 +367,7 @@ _R = BNNSReduceFunction
 class ReductionFunction(Choice):
     """How the values along the reduced axes become one.
 
+    >>> from openbnns import *
     >>> ReductionFunction.sum_of_logs(epsilon=1e-6)
     ReductionFunction.sum_of_logs(epsilon=1e-06)
     >>> ReductionFunction.any().bnns_reduce_function
@@ -403,7 +423,12 @@ class ReductionFunction(Choice):
     @staticmethod
     def sum_of_logs(epsilon: float = 0.0) -> ReductionFunction:
         """The sum of log(x + epsilon)."""
-        return ReductionFunction("sum_of_logs", _R.BNNSReduceFunctionSumLog, float(epsilon), labels=("epsilon",))
+        return ReductionFunction(
+            "sum_of_logs",
+            _R.BNNSReduceFunctionSumLog,
+            number(epsilon, "ReductionFunction.sum_of_logs: epsilon"),
+            labels=("epsilon",),
+        )
 
     @staticmethod
     def sum_of_absolutes() -> ReductionFunction:
@@ -453,6 +478,7 @@ class ReductionFunction(Choice):
 class PaddingMode(Choice):
     """What a padding layer writes around the input.
 
+    >>> from openbnns import *
     >>> hex(PaddingMode.constant_scalar(1.0).padding_bit_pattern)
     '0x3f800000'
     """
@@ -465,7 +491,9 @@ class PaddingMode(Choice):
     def constant_scalar(value: float = 0.0) -> PaddingMode:
         """One number everywhere."""
         mode = BNNSPaddingMode.BNNSPaddingModeConstant
-        return PaddingMode("constant_scalar", mode, float(value), labels=("value",))
+        return PaddingMode(
+            "constant_scalar", mode, number(value, "PaddingMode.constant_scalar: value"), labels=("value",)
+        )
 
     @staticmethod
     def constant_bit_pattern(bit_pattern: int) -> PaddingMode:
@@ -505,6 +533,7 @@ class PaddingMode(Choice):
 class GradientClipping(Choice):
     """How an optimizer limits gradients before it uses them.
 
+    >>> from openbnns import *
     >>> GradientClipping.by_value(bounds=(-1, 1)).bnns_fields["clip_gradients_max"]
     1.0
     """
@@ -532,7 +561,8 @@ class GradientClipping(Choice):
     def by_norm(threshold: float) -> GradientClipping:
         """Every gradient to an L2 norm of at most `threshold`."""
         function = BNNSOptimizerClippingFunction.BNNSOptimizerClippingByNorm
-        return GradientClipping("by_norm", function, threshold=float(threshold), labels=("threshold",))
+        threshold = number(threshold, "GradientClipping.by_norm: threshold")
+        return GradientClipping("by_norm", function, threshold=threshold, labels=("threshold",))
 
     @staticmethod
     def by_global_norm(threshold: float, global_norm: float = 0.0) -> GradientClipping:
@@ -540,8 +570,8 @@ class GradientClipping(Choice):
         return GradientClipping(
             "by_global_norm",
             BNNSOptimizerClippingFunction.BNNSOptimizerClippingByGlobalNorm,
-            threshold=float(threshold),
-            global_norm=float(global_norm),
+            threshold=number(threshold, "GradientClipping.by_global_norm: threshold"),
+            global_norm=number(global_norm, "GradientClipping.by_global_norm: global_norm"),
             labels=("threshold", "global_norm"),
         )
 
@@ -559,7 +589,14 @@ class GradientClipping(Choice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseLayout(Choice):
-    """Where the nonzero weights of a fully connected layer stand."""
+    """Where the nonzero weights of a fully connected layer stand.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> coo = SparseLayout.coo(indices=np.int32([[0, 1]]))
+    >>> coo
+    SparseLayout.coo(indices=<int32 array (1, 2)>)
+    """
 
     indices: Any = None
     column_indices: Any = None
@@ -581,6 +618,7 @@ class SparseLayout(Choice):
 class SparseParameters:
     """A hint about sparse weights: their pattern, the share of zeros as (numerator, denominator), the machine.
 
+    >>> from openbnns import *
     >>> SparseParameters(ratio=(3, 4)).bnns_sparsity_parameters
     BNNSSparsityParameters(sparsity_ratio=[3, 4])
     """

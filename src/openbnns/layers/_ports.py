@@ -330,6 +330,17 @@ def struct_of(kind: type[_S], who: str, **fields: Any) -> _S:
         raise Problem(f"{who}: {error}", kind=TypeError if isinstance(error, TypeError) else ValueError) from None
 
 
+def require(value: Any, kind: type[Any], what: str, example: str = "") -> None:
+    """Refuse what is no ``kind``, an enum or the class of a choice. A factory without parentheses is a common mistake."""
+    if isinstance(value, kind):
+        return
+    article, such_as = "an" if kind.__name__[0] in "AEIOU" else "a", f" such as {example}" if example else ""
+    got, hint, name = type(value).__name__, "", getattr(value, "__name__", "")
+    if name and getattr(kind, name, None) is value:
+        got, hint = "its factory", f" Call it: {kind.__name__}.{name}(...)."
+    raise Problem(f"{what} must be {article} {kind.__name__}{such_as}, not {got}.{hint}", kind=TypeError)
+
+
 def layout_like(shape: tuple[int, ...]) -> DataLayout:
     """How a sample in an array is described: vector, image (C, H, W), or C order of any other rank."""
     if len(shape) == 3:

@@ -19,6 +19,7 @@ _L = BNNSDataLayout
 class DataLayout(enum.Enum):
     """The layouts that have a factory in `Shape`, under the same names; the value is the C constant.
 
+    >>> from openbnns import *
     >>> DataLayout.IMAGE_CHW.rank
     3
     """
@@ -77,6 +78,7 @@ class Shape:
     `Shape(sizes)` without a layout is C order, as NumPy would write the shape: a vector, or the first-major layout of
     that rank. Strides count elements, `stride[0]` belongs to the fastest axis, and 0 means packed.
 
+    >>> from openbnns import *
     >>> image = Shape.image_chw(28, 28, 3)
     >>> image.size, image.stride, image.batch_stride
     ((28, 28, 3), (1, 28, 784), 2352)
@@ -155,6 +157,7 @@ class Shape:
     def descriptor(self, data_type: Any = BNNSDataType.BNNSDataTypeFloat32, data: Any = None) -> BNNSNDArrayDescriptor:
         """A new C descriptor of this shape, with or without data.
 
+        >>> from openbnns import *
         >>> Shape.vector(10).descriptor()
         BNNSNDArrayDescriptor(layout=BNNSDataLayoutVector, size=[10], data_type=BNNSDataTypeFloat32)
         """

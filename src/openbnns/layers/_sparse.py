@@ -12,7 +12,7 @@ from ..filters._tensors import Caller
 from ..filters.sparse import sparsify_coordinates, sparsify_rows
 from ._base import reworded
 from ._misuse import careful
-from ._ports import as_array, data_type, descriptor_for, first_major
+from ._ports import as_array, data_type, descriptor_for, first_major, require
 from ._shape import Shape
 from .types import DataLayout, SparseLayout, SparseParameters
 
@@ -55,12 +55,7 @@ def sparsify(
     hint = None if sparse_parameters is None else sparse_parameters.bnns_sparsity_parameters
     size = 0 if workspace is None else memoryview(workspace).nbytes
     try:
-        if not isinstance(input_layout, SparseLayout):
-            raise Problem(
-                f"{caller('layout')} must be a SparseLayout such as SparseLayout.coo(indices=...), not "
-                f"{type(input_layout).__name__}.",
-                kind=TypeError,
-            )
+        require(input_layout, SparseLayout, caller("layout"), "SparseLayout.coo(indices=...)")
         shape = _dense_shape(input_dense_shape, caller("in_dense_shape"))
         rest = (_tensor(input_values, caller("in_values")), out, hint, batch_size, workspace, size)
         if input_layout.case == "coo":

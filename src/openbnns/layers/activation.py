@@ -15,7 +15,7 @@ from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
 from ._base import APPLY_NAMES, UnaryLayer
 from ._misuse import careful
-from ._ports import Port, TensorLike, describe_sample
+from ._ports import Port, TensorLike, describe_sample, require
 from ._shape import Shape
 from .types import ActivationFunction
 
@@ -26,7 +26,16 @@ _TRAINABLE = (
 
 
 class ActivationGradients(NamedTuple):
-    """What the backward pass of an activation gives; ``alpha`` is ``None`` unless the function trains it."""
+    """What the backward pass of an activation gives; ``alpha`` is ``None`` unless the function trains it.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> prelu = ActivationFunction.prelu_per_channel(alpha=0.25)
+    >>> layer = ActivationLayer(function=prelu, input=Shape.image_chw(1, 1, 2))
+    >>> x, dy = np.float32([[[-2]], [[4]]]), np.float32([[[10]], [[10]]])
+    >>> layer.apply_backward(input=x, output=layer.apply(x), output_gradient=dy).alpha.tolist()  # x dy where x < 0
+    [-20.0, 0.0]
+    """
 
     input: Any = None
     alpha: Any = None
@@ -44,9 +53,12 @@ class ActivationLayer(UnaryLayer):
     shape or descriptor they are Swift's: positions in ``size[]``, where ``rank`` means the batch; left out, axis 0.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ActivationLayer(function=ActivationFunction.rectified_linear(), input=Shape.vector(3))
     >>> layer.apply(np.array([-1, 0, 2], np.float32))
     array([0., 0., 2.], dtype=float32)
+    >>> layer.apply_backward(input=np.float32([-1, 0, 2]), output_gradient=np.float32([5, 5, 5])).input.tolist()
+    [0.0, 0.0, 5.0]
     """
 
     _weights_argument = "generating_alpha_gradient"
@@ -67,6 +79,7 @@ class ActivationLayer(UnaryLayer):
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(who: str) -> ActivationFilter:
+            require(function, ActivationFunction, f"{who}: function", "ActivationFunction.tanh()")
             x = describe_sample(input, f"{who}: input")
             y = x if output is None else describe_sample(output, f"{who}: output")
             flags = _axis_flags(axes, Port(x), isinstance(input, (Shape, BNNSNDArrayDescriptor)), f"{who}: axes")
@@ -164,6 +177,7 @@ def apply_activation(
     ``input`` and ``output`` are arrays or descriptors with data, read, like ``axes``, as by :class:`ActivationLayer`.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_activation(ActivationFunction.softmax(), np.zeros((2, 4), np.float32))
     array([[0.25, 0.25, 0.25, 0.25],
            [0.25, 0.25, 0.25, 0.25]], dtype=float32)

@@ -43,6 +43,7 @@ from ._ports import (
     descriptor_for,
     first_major,
     memory,
+    require,
     sample_rank,
     skip,
 )
@@ -57,7 +58,18 @@ from .types import (
 
 
 class InputGradients3(NamedTuple):
-    """What the backward pass of a layer with three inputs gives."""
+    """What the backward pass of a layer with three inputs gives.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> v = Shape.vector(1)
+    >>> layer = TernaryArithmeticLayer(
+    ...     input_a=v, input_b=v, input_c=v, output=v, function=ArithmeticTernaryFunction.MULTIPLY_ADD
+    ... )
+    >>> a, b, c = np.float32([2]), np.float32([3]), np.float32([4])
+    >>> [g.tolist() for g in layer.apply_backward(input_a=a, input_b=b, input_c=c, output_gradient=np.float32([1]))]
+    [[3.0], [2.0], [1.0]]
+    """
 
     input_a: Any = None
     input_b: Any = None
@@ -132,16 +144,9 @@ class _ArithmeticLayer(Layer):
             self._summary["activation"] = activation
 
     def _check_kinds(self, who: str, roles: list[DescriptorType], output_role: DescriptorType, function: Any) -> None:
-        if not isinstance(function, self._functions):
-            raise Problem(
-                f"{who}: function must be an {self._functions.__name__}, not {type(function).__name__}.", kind=TypeError
-            )
+        require(function, self._functions, f"{who}: function")
         for name, role in zip((*self._inputs, "output"), (*roles, output_role), strict=True):
-            if not isinstance(role, DescriptorType):
-                raise Problem(
-                    f"{who}: {name}_descriptor_type must be a DescriptorType, not {type(role).__name__}.",
-                    kind=TypeError,
-                )
+            require(role, DescriptorType, f"{who}: {name}_descriptor_type")
 
     # Forward.
 
@@ -254,9 +259,12 @@ class UnaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(x)), elementwise.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = UnaryArithmeticLayer(input=Shape.vector(2), function=ArithmeticUnaryFunction.SQUARE)
     >>> layer.apply(np.array([3, 4], np.float32))
     array([ 9., 16.], dtype=float32)
+    >>> layer.apply_backward(input=np.float32([3, 4]), output_gradient=np.float32([1, 10])).input.tolist()
+    [6.0, 80.0]
     """
 
     _inputs = ("input",)
@@ -303,6 +311,7 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(a, b)), elementwise with broadcasting.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = BinaryArithmeticLayer(
     ...     input_a=Shape.vector(2),
     ...     input_b=np.array([10, 20], np.float32),
@@ -312,6 +321,9 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
     >>> layer.apply(np.array([[1, 2], [3, 4]], np.float32))
     array([[10., 40.],
            [30., 80.]], dtype=float32)
+    >>> gradients = layer.apply_backward(input_a=np.float32([[1, 2], [3, 4]]), output_gradient=np.ones((2, 2), np.float32))
+    >>> gradients.input_a.tolist(), gradients.input_b.tolist()  # that of a parameter is summed over the batch
+    ([[10.0, 20.0], [10.0, 20.0]], [4.0, 6.0])
     """
 
     _inputs = ("input_a", "input_b")
@@ -367,12 +379,16 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
     """y = f(op(a, b, c)), elementwise with broadcasting.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> shape, x = Shape.vector(2), np.array([2, 3], np.float32)
     >>> layer = TernaryArithmeticLayer(
     ...     input_a=shape, input_b=shape, input_c=shape, function=ArithmeticTernaryFunction.MULTIPLY_ADD
     ... )
     >>> layer.apply(x, x, x)
     array([ 6., 12.], dtype=float32)
+    >>> dy = np.float32([1, 10])
+    >>> [g.tolist() for g in layer.apply_backward(input_a=x, input_b=x, input_c=x, output_gradient=dy)]
+    [[2.0, 30.0], [2.0, 30.0], [1.0, 10.0]]
     """
 
     _inputs = ("input_a", "input_b", "input_c")

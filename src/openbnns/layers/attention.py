@@ -23,7 +23,7 @@ from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.attention import MultiheadAttention
 from ._base import Layer, client_pointer
-from ._ports import as_array, skip
+from ._ports import as_array, require, skip
 from .types import LearningPhase
 
 _L = BNNSDataLayout
@@ -52,6 +52,14 @@ class AttentionGradients(NamedTuple):
 
     ``key`` and ``value`` are ``None`` too where the forward call took the same array for several inputs: the first of
     them has the sum. ``parameters`` is a dictionary by the names of :attr:`MultiheadAttentionLayer.parameters`.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = MultiheadAttentionLayer(4, 2)
+    >>> x = np.ones((3, 5, 4), np.float32)
+    >>> gradients = layer.apply_backward(layer.apply(x))
+    >>> gradients.query.shape, gradients.key, sorted(gradients.parameters) == sorted(layer.parameters)
+    ((3, 5, 4), None, True)
     """
 
     query: Any = None
@@ -110,6 +118,7 @@ class MultiheadAttentionLayer(Layer):
     ``apply_backward`` needs.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = MultiheadAttentionLayer(8, 2)
     >>> x = np.random.default_rng(0).standard_normal((3, 5, 8)).astype(np.float32)
     >>> y = layer.apply(x)
@@ -235,14 +244,34 @@ class MultiheadAttentionLayer(Layer):
         """The filter for these lengths; it reads the layer's parameters at each call."""
         found = self._filters.get((target_length, source_length))
         if found is not None:
-            self._filter = found
+            if found is not self._filter:
+                found.draws = self.draws
+                self._filter = found
             return found
+        draws = self.draws
         self._create(lambda who: self._make(target_length, source_length, who), None)
         assert isinstance(self._filter, MultiheadAttention)
+        self._filter.draws = draws
         self._filters[target_length, source_length] = self._filter
         if len(self._filters) > _KEPT_FILTERS:
             self._filters.popitem(last=False)
         return self._filter
+
+    @property
+    def draws(self) -> int:
+        """Forward calls with dropout so far, of any length. The next mask follows from the seed and this number, so setting
+        it repeats a mask."""
+        filter = getattr(self, "_filter", None)
+        return filter.draws if isinstance(filter, MultiheadAttention) else self._draws
+
+    @draws.setter
+    def draws(self, number: int) -> None:
+        self._draws = int(number)
+        filter = getattr(self, "_filter", None)
+        if isinstance(filter, MultiheadAttention):
+            filter.draws = self._draws
+
+    _draws = 0  # until there is a filter
 
     @property
     def bnns_filter(self) -> MultiheadAttention:
@@ -332,8 +361,7 @@ class MultiheadAttentionLayer(Layer):
         caller = self._apply_caller
         who = caller.function
         self._require_alive(caller)
-        if not isinstance(phase, LearningPhase):
-            raise Problem(f"{who}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError)
+        require(phase, LearningPhase, f"{who}: phase")
         q = self._input(query, f"{who}: query", None)
         k_is_q = key is None or key is query
         k = q if k_is_q else self._input(key, f"{who}: key", q)

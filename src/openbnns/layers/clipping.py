@@ -32,6 +32,7 @@ def clip(to: Sequence[float], input: TensorLike, output: TensorLike | None = Non
     """Clamp every element to the range ``to`` = (low, high). ``output`` may be ``input``; left out, it is a new array.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> clip((-1, 1), np.array([-2, 0.5, 3], np.float32))
     array([-1. ,  0.5,  1. ], dtype=float32)
     """
@@ -58,6 +59,7 @@ def clip_by_norm(
     positions in ``size[]``.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> clip_by_norm(2.5, np.array([3, 4], np.float32))
     array([1.5, 2. ], dtype=float32)
     """
@@ -83,6 +85,7 @@ def clip_by_global_norm(
     ``global_norm``, if not 0, is taken for the joint norm. ``outputs`` may be ``inputs``; left out, they are new arrays.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> clip_by_global_norm(6.5, [np.array([3, 4], np.float32), np.array([12], np.float32)])
     [array([1.5, 2. ], dtype=float32), array([6.], dtype=float32)]
     """
@@ -110,6 +113,7 @@ def compute_norm(input: TensorLike, output: TensorLike | None = None, axes: Sequ
     """The L2 norm over ``axes``, which the output does not have; over all of them it has the shape (1,).
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> compute_norm(np.array([[3, 4], [12, 5]], np.float32), axes=[1])
     array([ 5., 13.], dtype=float32)
     """
@@ -134,6 +138,7 @@ def compute_norm_backward(
     """The gradient of the norm: dx = dy · x / y, 0 where y = 0. ``input`` and ``output`` are those of the forward call.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> x, y = np.array([3, 4], np.float32), np.array([5], np.float32)
     >>> compute_norm_backward(x, y, output_gradient=np.array([2], np.float32))
     array([1.2, 1.6], dtype=float32)

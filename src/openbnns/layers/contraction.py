@@ -31,10 +31,14 @@ class TensorContractionLayer(ProductLayer):
     Backward gives, for each operand, alpha times the contraction of the output gradient with the other operand.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> from openbnns import Shape
     >>> layer = TensorContractionLayer(operation="a_ij, b_j -> c_i", input_a=Shape([2, 3]), input_b=Shape.vector(3))
     >>> layer.apply(np.ones((2, 3), np.float32), np.array([1, 2, 3], np.float32))
     array([6., 6.], dtype=float32)
+    >>> a, b = np.ones((2, 3), np.float32), np.float32([1, 2, 3])
+    >>> layer.apply_backward(input_a=a, input_b=b, output_gradient=np.float32([1, 10])).input_a.tolist()
+    [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]
     """
 
     _words: ClassVar[dict[str, str]] = ProductLayer._words | {"beta": "accumulates_to_output"}

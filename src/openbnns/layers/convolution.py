@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from ..errors import Problem
 from ..filters.convolution import Convolution, kernel_axes, resolve_window
 from ..filters.transposed_convolution import TransposedConvolution
 from ._base import Gradients, UnaryLayer, client_pointer, port_of
-from ._ports import Port, TensorLike, describe_parameter, describe_sample
+from ._ports import Port, TensorLike, describe_parameter, describe_sample, require
 from ._shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, ConvolutionType, DataLayout
 
@@ -34,9 +35,15 @@ class ConvolutionLayer(UnaryLayer):
     at each call, so that training may change them in place.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ConvolutionLayer(input=Shape.image_chw(8, 6, 3), weights=np.ones((4, 3, 3, 3), np.float32))
     >>> layer.apply(np.ones((2, 3, 6, 8), np.float32)).shape
     (2, 4, 4, 6)
+    >>> dx, dw, db = layer.apply_backward(
+    ...     input=np.ones((2, 3, 6, 8), np.float32), output_gradient=np.ones((2, 4, 4, 6), np.float32)
+    ... )
+    >>> dx.shape, dw.shape, db
+    ((2, 3, 6, 8), (4, 3, 3, 3), None)
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
@@ -65,6 +72,8 @@ class ConvolutionLayer(UnaryLayer):
         transposed = type is ConvolutionType.TRANSPOSED
 
         def make(who: str) -> Convolution | TransposedConvolution:
+            require(type, ConvolutionType, f"{who}: type", "ConvolutionType.STANDARD")
+            require(padding, ConvolutionPadding, f"{who}: padding", "ConvolutionPadding.symmetric(x=1, y=1)")
             in_place = client_pointer(filter_parameters)
             x = describe_sample(input, f"{who}: input", rank=3)
             layout, axes = array_kernels(transposed)
@@ -96,8 +105,8 @@ class ConvolutionLayer(UnaryLayer):
             "type": (type, ConvolutionType.STANDARD),
             "padding": (padding, ConvolutionPadding.zero()),
             "group_count": (group_count, 1),
-            "stride": (stride, (1, 1)),
-            "dilation_stride": (dilation_stride, (1, 1)),
+            "stride": (pair(stride, "stride"), (1, 1)),
+            "dilation_stride": (pair(dilation_stride, "dilation_stride"), (1, 1)),
         }
         self._summary |= {name: value for name, (value, default) in chosen.items() if value != default}
 
@@ -153,17 +162,20 @@ def array_kernels(transposed: bool) -> tuple[int, str]:
     return int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW), "(out, in / group_count, kh, kw)"
 
 
-def pair(value: Sequence[int] | int, who: str) -> tuple[int, int]:
-    numbers = tuple(value) if isinstance(value, Sequence) else (value, value)
+def pair(value: Any, who: str) -> tuple[int, int]:
+    numbers = tuple(value) if hasattr(value, "__len__") else (value, value)
     if len(numbers) != 2:
         raise Problem(f"{who} is {value!r}. Pass (x, y), horizontal first.")
     return positive(numbers[0], who), positive(numbers[1], who)
 
 
 def positive(value: Any, who: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
         raise Problem(f"{who} must be an integer, not {type(value).__name__}.", kind=TypeError)
-    number = int(value)
     if number < 1:
         raise Problem(f"{who} is {number}. It must be at least 1.")
     return number

@@ -14,7 +14,7 @@ from ..filters._tensors import Caller
 from ..filters.crop_resize import CropResize
 from ._base import Layer, reworded
 from ._misuse import careful
-from ._ports import TensorLike, as_array, data_type, descriptor_for, struct_of
+from ._ports import TensorLike, as_array, data_type, descriptor_for, require, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
 _WORDS = Layer._words | {"roi": "region_of_interest"}
@@ -37,11 +37,15 @@ class CropResizeLayer:
     ``extrapolation_value``. Backward gives the gradient of the images; there is none of the boxes.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> image = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)
     >>> layer = CropResizeLayer(sampling_mode=LinearSamplingMode.ALIGN_CORNERS)
     >>> layer.apply(image, np.array([[1, 1, 2, 2]], np.float32), output_size=(2, 2))[0, 0, 0]
     array([[ 5.,  6.],
            [ 9., 10.]], dtype=float32)
+    >>> dy = np.ones((1, 1, 1, 2, 2), np.float32)
+    >>> layer.apply_backward(np.float32([[1, 1, 2, 2]]), dy, input_size=(4, 4))[0, 0, 1].tolist()
+    [0.0, 1.0, 1.0, 0.0]
     """
 
     @careful(LayerCreationError)
@@ -60,11 +64,7 @@ class CropResizeLayer:
                 ("sampling_mode", sampling_mode, LinearSamplingMode),
                 ("box_coordinate_mode", box_coordinate_mode, BoxCoordinateMode),
             ):
-                if not isinstance(value, kind):
-                    raise Problem(
-                        f"{who}: {name} must be a {kind.__name__} such as {next(iter(kind))}, not {type(value).__name__}.",
-                        kind=TypeError,
-                    )
+                require(value, kind, f"{who}: {name}", str(next(iter(kind))))
             self._parameters = struct_of(
                 BNNSLayerParametersCropResize, who, normalized_coordinates=bool(coordinates_are_normalized),
                 spatial_scale=spatial_scale, extrapolation_value=extrapolation_value, sampling_mode=sampling_mode.value,

@@ -23,6 +23,7 @@ class DropoutLayer(UnaryLayer):
     drops whole planes of an image.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = DropoutLayer(input=np.ones((2, 4), np.float32), rate=0.5, seed=7)
     >>> y = layer.apply(np.ones((2, 4), np.float32))
     >>> sorted(set(y.ravel().tolist()))
@@ -57,3 +58,12 @@ class DropoutLayer(UnaryLayer):
         self._summary = {
             "input": self._input, "output": self._output, "rate": rate, "seed": seed or None, "control": control or None,
         }  # fmt: skip
+
+    @property
+    def draws(self) -> int:
+        """Forward calls so far. The next mask follows from the seed and this number, so setting it repeats a mask."""
+        return self._filter.draws
+
+    @draws.setter
+    def draws(self, number: int) -> None:
+        self._filter.draws = number

@@ -10,7 +10,7 @@ from ..descriptors import View
 from ..errors import Problem
 from ..filters.embedding import Embedding
 from ._base import Gradients, UnaryLayer, client_pointer
-from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, descriptor_for, skip
+from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, descriptor_for, require, skip
 from ._shape import Shape
 from .types import DataType, Norm
 
@@ -18,10 +18,10 @@ _NO_PADDING = 2**64 - 1
 
 
 class EmbeddingLayer(UnaryLayer):
-    """Each index is replaced by the entry of ``dictionary`` that it names; backward gives the dictionary's gradient.
+    r"""Each index is replaced by the entry of ``dictionary`` that it names; backward gives the dictionary's gradient.
 
-    Arrays: ``dictionary`` (entries, \\*item) float32, ``input`` (N, \\*index) or (\\*index) of integers, ``output``
-    (N, \\*index, \\*item) float32. At creation ``input`` is the shape, descriptor or array of one sample of indices, or
+    Arrays: ``dictionary`` (entries, \*item) float32, ``input`` (N, \*index) or (\*index) of integers, ``output``
+    (N, \*index, \*item) float32. At creation ``input`` is the shape, descriptor or array of one sample of indices, or
     an array with a batch of them; a shape has elements of ``index_type``. ``output`` may be left out.
 
     ``padding_index`` names an entry that reads as zeros and gets no gradient. An entry whose norm (``norm_type``)
@@ -30,10 +30,13 @@ class EmbeddingLayer(UnaryLayer):
     ``filter_parameters`` has ``BNNSFlagsUseClientPtr``: then the layer reads the array at each call.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> words = np.array([[0, 0], [1, 2], [3, 4]], np.float32)
     >>> layer = EmbeddingLayer(input=Shape.vector(2), dictionary=words)
     >>> layer.apply(np.array([[2, 1]])).tolist()
     [[[3.0, 4.0], [1.0, 2.0]]]
+    >>> layer.apply_backward(input=np.array([[2, 2]]), output_gradient=np.ones((1, 2, 2), np.float32)).weights.tolist()
+    [[0.0, 0.0], [0.0, 0.0], [2.0, 2.0]]
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
@@ -124,8 +127,7 @@ def _describe_dictionary(value: Any, who: str, in_place: bool) -> BNNSNDArrayDes
 
 
 def _describe_indices(value: Any, who: str, index_type: DataType) -> BNNSNDArrayDescriptor:
-    if not isinstance(index_type, DataType):
-        raise Problem(f"{who}: index_type must be a DataType, not {type(index_type).__name__}.", kind=TypeError)
+    require(index_type, DataType, f"{who}: index_type")
     if isinstance(value, Shape):
         return value.descriptor(index_type)
     if isinstance(value, BNNSNDArrayDescriptor):

@@ -28,9 +28,13 @@ class FullyConnectedLayer(ConvolutionLayer):
     reads the arrays at each call, so that training may change them in place.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = FullyConnectedLayer(weights=np.ones((2, 3), np.float32), bias=np.array([0, 1], np.float32))
     >>> layer.apply(np.array([[1, 2, 3]], np.float32))
     array([[6., 7.]], dtype=float32)
+    >>> dx, dw, db = layer.apply_backward(input=np.float32([[1, 2, 3]]), output_gradient=np.float32([[1, 10]]))
+    >>> dx.tolist(), dw.tolist(), db.tolist()
+    ([[11.0, 11.0, 11.0]], [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]], [1.0, 10.0])
     """
 
     sparsify = staticmethod(sparsify)

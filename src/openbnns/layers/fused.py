@@ -34,19 +34,47 @@ from ._fused_parameters import (
     FusedFullyConnectedParameters,
     FusedNormalizationParameters,
 )
-from ._ports import Arguments, Delta, TensorLike, memory, skip
+from ._ports import Arguments, Delta, TensorLike, memory, require, skip
 from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType
 
 
 class FusedGradients(NamedTuple):
-    """What the backward pass of a fused layer with one input gives."""
+    """What the backward pass of a fused layer with one input gives.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedFullyConnectedNormalizationLayer(
+    ...     fully_connected_weights=np.float32([[2]]), normalization=NormalizationType.batch(), normalization_epsilon=0
+    ... )
+    >>> x = np.float32([[1], [3]])
+    >>> y = layer.apply(x, phase=LearningPhase.TRAINING)
+    >>> gradients = layer.apply_backward(input=x, output=y, output_gradient=x)
+    >>> gradients.input.shape, len(gradients.parameters)  # weights, bias, beta, gamma
+    ((2, 1), 4)
+    """
 
     input: Any = None
     parameters: Any = None
 
 
 class FusedGradients2(NamedTuple):
-    """What the backward pass of a fused layer with two inputs gives."""
+    """What the backward pass of a fused layer with two inputs gives.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedParametersLayer(
+    ...     input_a=Shape.vector(1),
+    ...     input_b=Shape.vector(1),
+    ...     fused_layer_parameters=[
+    ...         FusedBinaryArithmeticParameters(function=ArithmeticBinaryFunction.ADD),
+    ...         FusedNormalizationParameters(type=NormalizationType.batch(), beta=np.float32([0]), epsilon=1),
+    ...     ],
+    ... )
+    >>> x = np.float32([[1], [3]])
+    >>> y = layer.apply(x, x, phase=LearningPhase.TRAINING)
+    >>> layer.apply_backward(input_a=x, input_b=x, output=y, output_gradient=x).parameters[0].tolist()  # of beta
+    [4.0]
+    """
 
     input_a: Any = None
     input_b: Any = None
@@ -54,7 +82,24 @@ class FusedGradients2(NamedTuple):
 
 
 class FusedGradients3(NamedTuple):
-    """What the backward pass of a fused layer with three inputs gives."""
+    """What the backward pass of a fused layer with three inputs gives.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> v = Shape.vector(1)
+    >>> layer = FusedParametersLayer(
+    ...     input_a=v, input_b=v, input_c=v,
+    ...     fused_layer_parameters=[
+    ...         FusedTernaryArithmeticParameters(function=ArithmeticTernaryFunction.MULTIPLY_ADD),
+    ...         FusedNormalizationParameters(type=NormalizationType.batch(), gamma=np.float32([1]), epsilon=0),
+    ...     ],
+    ... )
+    >>> x, dy = np.float32([[1], [3]]), np.float32([[5], [7]])
+    >>> y = layer.apply(x, x, x, phase=LearningPhase.TRAINING)
+    >>> gradients = layer.apply_backward(input_a=x, input_b=x, input_c=x, output=y, output_gradient=dy)
+    >>> gradients.parameters[1].tolist()  # of gamma
+    [2.0]
+    """
 
     input_a: Any = None
     input_b: Any = None
@@ -68,7 +113,16 @@ _PARAMETERS = "generating_parameter_gradients"
 
 
 class FusedLayer(Layer):
-    """Base of the fused layers."""
+    """Base of the fused layers.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedFullyConnectedNormalizationLayer(
+    ...     fully_connected_weights=np.float32([[2]]), normalization=NormalizationType.batch(), normalization_epsilon=0
+    ... )
+    >>> isinstance(layer, FusedLayer), layer.apply(np.float32([[1], [3]]), phase=LearningPhase.TRAINING).tolist()
+    (True, [[-1.0], [1.0]])
+    """
 
     _filter: Fused
     _words: ClassVar[dict[str, str]] = Layer._words | {
@@ -191,10 +245,7 @@ class FusedLayer(Layer):
     def _apply_checked(self, inputs: list[Any], output: Any, phase: Any, batch_size: Any) -> TensorLike:
         caller = self._apply_caller
         self._filter.require_alive(caller)
-        if not isinstance(phase, LearningPhase):
-            raise Problem(
-                f"{caller.function}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError
-            )
+        require(phase, LearningPhase, f"{caller.function}: phase")
         arguments = Arguments(caller.function, batch_size)
         given = self._take_inputs(arguments, inputs, needed=True)
         y = None if output is None else arguments.take("output", self._output, output, output=True)
@@ -356,6 +407,7 @@ class FusedParametersLayer(FusedLayer):
     ``output`` may be left out unless the chain ends in a quantization.
 
     >>> import numpy as np, openbnns
+    >>> from openbnns import *
     >>> from openbnns import LearningPhase, NormalizationType
     >>> layer = FusedParametersLayer(
     ...     input_a=openbnns.Shape.vector(2),
@@ -406,7 +458,23 @@ class FusedParametersLayer(FusedLayer):
 
 
 class FusedConvolutionNormalizationLayer(FusedLayer):
-    """A convolution followed by a normalization with its activation. Parameter gradients: weights, bias, beta, gamma."""
+    """A convolution followed by a normalization with its activation. Parameter gradients: weights, bias, beta, gamma.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedConvolutionNormalizationLayer(
+    ...     input=Shape.image_chw(3, 1, 1), convolution_weights=np.float32([[[[1, 1]]]]),
+    ...     normalization=NormalizationType.instance(), normalization_beta=np.float32([0]), normalization_epsilon=0,
+    ... )
+    >>> x = np.float32([[[[1, 2, 5]]]])
+    >>> y = layer.apply(x, phase=LearningPhase.TRAINING)
+    >>> y.tolist()
+    [[[[-1.0, 1.0]]]]
+    >>> dy = np.float32([[[[1, 2]]]])
+    >>> dw, db, dbeta, dgamma = layer.apply_backward(input=x, output=y, output_gradient=dy).parameters
+    >>> dbeta.tolist()
+    [3.0]
+    """
 
     def __init__(
         self,
@@ -446,7 +514,21 @@ class FusedConvolutionNormalizationLayer(FusedLayer):
 
 class FusedFullyConnectedNormalizationLayer(FusedLayer):
     """A fully connected layer followed by a normalization with its activation. Parameter gradients: weights, bias, beta,
-    gamma."""
+    gamma.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = FusedFullyConnectedNormalizationLayer(
+    ...     fully_connected_weights=np.float32([[2]]), normalization=NormalizationType.batch(),
+    ...     normalization_gamma=np.float32([1]), normalization_epsilon=0,
+    ... )
+    >>> x = np.float32([[1], [3]])
+    >>> y = layer.apply(x, phase=LearningPhase.TRAINING)
+    >>> dy = np.float32([[5], [7]])
+    >>> dw, db, dbeta, dgamma = layer.apply_backward(input=x, output=y, output_gradient=dy).parameters
+    >>> dgamma.tolist()
+    [2.0]
+    """
 
     def __init__(
         self,

@@ -18,10 +18,14 @@ class GramLayer(UnaryLayer):
     descriptors or arrays (an image or a batch of images); ``output`` may be left out for an image.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = GramLayer(input=Shape.image_chw(2, 1, 2), alpha=2.0)
     >>> layer.apply(np.array([[[1, 2]], [[3, 4]]], np.float32))
     array([[10., 22.],
            [22., 50.]], dtype=float32)
+    >>> x, dy = np.float32([[[1, 2]], [[3, 4]]]), np.float32([[1, 0], [0, 0]])
+    >>> layer.apply_backward(input=x, output_gradient=dy).input.tolist()
+    [[[4.0, 8.0]], [[0.0, 0.0]]]
     """
 
     _filter: Gram

@@ -14,13 +14,23 @@ from ..engines.reference.loss import PER_SAMPLE
 from ..errors import Problem
 from ..filters.loss import Loss
 from ._base import GradientArguments, InputGradient, Layer
-from ._ports import Arguments, Delta, Port, TensorLike, as_array, describe_sample, memory
+from ._ports import Arguments, Delta, Port, TensorLike, as_array, describe_sample, memory, require
 from ._shape import Shape
 from .types import LossFunction, LossReduction
 
 
 class LossResult(NamedTuple):
-    """What a loss layer gives: the loss, and its gradient with respect to the input (``None`` if skipped)."""
+    """What a loss layer gives: the loss, and its gradient with respect to the input (``None`` if skipped).
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = LossLayer(
+    ...     input=Shape.vector(1), loss_function=LossFunction.mean_square_error(), loss_reduction=LossReduction.MEAN
+    ... )
+    >>> loss, gradient = layer.apply(np.float32([[3], [5]]), np.float32([[1], [1]]))
+    >>> loss.tolist(), gradient.tolist()
+    ([10.0], [[2.0], [4.0]])
+    """
 
     output: Any = None
     input_gradient: Any = None
@@ -36,6 +46,7 @@ class LossLayer(Layer):
     The formulas are on the docs page of losses.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = LossLayer(
     ...     input=Shape.vector(2),
     ...     loss_function=LossFunction.mean_square_error(),
@@ -44,6 +55,8 @@ class LossLayer(Layer):
     >>> loss, gradient = layer.apply(np.array([[3, 5]], np.float32), np.array([[1, 1]], np.float32))
     >>> loss, gradient
     (array([10.], dtype=float32), array([[2., 4.]], dtype=float32))
+    >>> layer.apply_backward(np.float32([[3, 5]]), np.float32([[1, 1]]), output_gradient=np.float32([10])).input.tolist()
+    [[20.0, 40.0]]
     """
 
     _words = Layer._words | {
@@ -76,18 +89,8 @@ class LossLayer(Layer):
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(who: str) -> Loss:
-            if not isinstance(loss_function, LossFunction):
-                raise Problem(
-                    f"{who}: loss_function must be a LossFunction such as LossFunction.mean_square_error(), not "
-                    f"{type(loss_function).__name__}.",
-                    kind=TypeError,
-                )
-            if not isinstance(loss_reduction, LossReduction):
-                raise Problem(
-                    f"{who}: loss_reduction must be a LossReduction such as LossReduction.MEAN, not "
-                    f"{type(loss_reduction).__name__}.",
-                    kind=TypeError,
-                )
+            require(loss_function, LossFunction, f"{who}: loss_function", "LossFunction.mean_square_error()")
+            require(loss_reduction, LossReduction, f"{who}: loss_reduction", "LossReduction.MEAN")
             x = describe_sample(input, f"{who}: input")
             y = _describe_output(output, x, loss_function, loss_reduction, who)
             made = Loss(loss_function.bnns_layer_parameters(x, y, loss_reduction.value), filter_parameters, who)

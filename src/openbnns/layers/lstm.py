@@ -22,7 +22,7 @@ from ..filters._lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tens
 from ..filters._tensors import Caller
 from ..filters.lstm import LSTM, draws
 from ._base import Layer, client_pointer
-from ._ports import as_array, skip
+from ._ports import as_array, require, skip
 from .types import ActivationFunction, LearningPhase
 
 _WEIGHTS = {
@@ -36,7 +36,16 @@ _SIDES = ("data_desc", "hidden_desc", "cell_state_desc")
 
 
 class LSTMResult(NamedTuple):
-    """What :meth:`LSTMLayer.apply` gives: outputs (T, N, R, H), final states (L, R, N, H), and the training cache."""
+    """What :meth:`LSTMLayer.apply` gives: outputs (T, N, R, H), final states (L, R, N, H), and the training cache.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> w, u = np.ones((4, 1, 5, 2), np.float32), np.ones((4, 1, 1, 5, 5), np.float32)
+    >>> layer = LSTMLayer(input_weights=w, hidden_weights=u)
+    >>> output, hidden, cell, cache = layer.apply(np.zeros((3, 7, 2), np.float32))
+    >>> output.shape, hidden.shape, cell.shape
+    ((3, 7, 1, 5), (1, 1, 7, 5), (1, 1, 7, 5))
+    """
 
     output: Any
     hidden: Any
@@ -45,7 +54,18 @@ class LSTMResult(NamedTuple):
 
 
 class LSTMGradients(NamedTuple):
-    """What :meth:`LSTMLayer.apply_backward` gives; ``None`` where a gradient was skipped or does not exist."""
+    """What :meth:`LSTMLayer.apply_backward` gives; ``None`` where a gradient was skipped or does not exist.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> w = np.ones((4, 1, 1, 1), np.float32)  # (gates, directions, H, I)
+    >>> layer = LSTMLayer(input_weights=w, hidden_weights=w.reshape(4, 1, 1, 1, 1))
+    >>> x = np.zeros((3, 1, 1), np.float32)  # (T, N, I)
+    >>> y = layer.apply(x, phase=LearningPhase.TRAINING)
+    >>> gradients = layer.apply_backward(x, output_gradient=np.ones_like(y.output), cache=y.cache)
+    >>> gradients.input.shape, gradients.hidden_weights.shape, gradients.bias
+    ((3, 1, 1), (4, 1, 1, 1, 1), None)
+    """
 
     input: Any = None
     initial_hidden: Any = None
@@ -72,9 +92,14 @@ class LSTMLayer(Layer):
     ``nn.LSTM``. Weights are copied, unless ``filter_parameters`` has ``BNNSFlagsUseClientPtr``.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = LSTMLayer(input_weights=np.ones((4, 1, 2, 3), np.float32), hidden_weights=np.zeros((4, 1, 1, 2, 2), np.float32))
     >>> layer.apply(np.zeros((5, 1, 3), np.float32)).output.shape
     (5, 1, 1, 2)
+    >>> x, dy = np.zeros((5, 1, 3), np.float32), np.ones((5, 1, 1, 2), np.float32)
+    >>> cache = layer.apply(x, phase=LearningPhase.TRAINING).cache
+    >>> layer.apply_backward(x, output_gradient=dy, cache=cache).input_weights.shape
+    (4, 1, 2, 3)
     """
 
     _filter: LSTM
@@ -293,8 +318,7 @@ class LSTMLayer(Layer):
         )
         who = caller.function
         self._filter.require_alive(caller)
-        if not isinstance(phase, LearningPhase):
-            raise Problem(f"{who}: phase must be a LearningPhase, not {type(phase).__name__}.", kind=TypeError)
+        require(phase, LearningPhase, f"{who}: phase")
         x = self._sequence(input, who)
         steps, batch = x.shape[:2]
         states = (self.num_layers, self.directions, batch, self.hidden_size)

@@ -44,11 +44,15 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
     ``accumulates_to_output`` the product is added to what ``output`` holds.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = BroadcastMatrixMultiplyLayer(input_a=Shape([2, 3]), input_b=Shape([3, 2]))
     >>> a = np.arange(6, dtype=np.float32).reshape(2, 3)
     >>> layer.apply(a, np.eye(3, 2, dtype=np.float32))
     array([[0., 1.],
            [3., 4.]], dtype=float32)
+    >>> dc = np.float32([[1, 0], [0, 0]])
+    >>> layer.apply_backward(input_a=a, input_b=np.eye(3, 2, dtype=np.float32), output_gradient=dc).input_b.tolist()
+    [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]
     """
 
     _words: ClassVar[dict[str, str]] = ProductLayer._words | _OPTIONS | {"beta": "accumulates_to_output"}
@@ -155,6 +159,7 @@ def apply_matrix_multiplication(
     out; no bytes of it are used.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_matrix_multiplication(np.ones((2, 3), np.float32), np.ones((3, 2), np.float32), alpha=0.5)
     array([[1.5, 1.5],
            [1.5, 1.5]], dtype=float32)
@@ -185,6 +190,7 @@ def matrix_multiplication_workspace_size(
 
     Operands are shapes, descriptors or arrays; their data is not looked at.
 
+    >>> from openbnns import *
     >>> matrix_multiplication_workspace_size(Shape([2, 3]), Shape([3, 2]))
     0
     """

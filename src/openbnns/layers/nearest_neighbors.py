@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..capi.enums import BNNSDataType
 from ..capi.structs import BNNSFilterParameters
 from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import nearest_neighbors as filters
 from ..filters._tensors import Caller
 from ._base import reworded
 from ._misuse import careful
-from ._ports import as_array
+from ._ports import as_array, require
 from .types import DataType
 
 _NAMES = {"data_ptr": "samples", "sample_number": "index", "indices": "output_indices", "distances": "output_distances"}
@@ -23,7 +24,16 @@ _WORDS = {
 
 
 class Neighbors(NamedTuple):
-    """Indices and distances, (neighbors,) of one point or (points, neighbors) of all."""
+    """Indices and distances, (neighbors,) of one point or (points, neighbors) of all.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> store = NearestNeighbors(capacity=3, dimension_count=1, neighbor_count=2)
+    >>> store.append(np.float32([[0], [1], [10]]))
+    >>> indices, distances = store.apply()
+    >>> indices.tolist(), distances.tolist()
+    ([[0, 1], [1, 0], [2, 1]], [[0.0, 1.0], [0.0, 1.0], [0.0, 9.0]])
+    """
 
     indices: Any
     distances: Any
@@ -33,6 +43,7 @@ class NearestNeighbors:
     """A store of points, and for each of them the nearest ones by Euclidean distance, itself included.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> store = NearestNeighbors(capacity=10, dimension_count=2, neighbor_count=2)
     >>> store.append(np.array([[0, 0], [3, 4], [0, 1]], np.float32))
     >>> store.apply(0)
@@ -48,10 +59,13 @@ class NearestNeighbors:
         data_type: DataType = DataType.FLOAT32,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        kind = data_type.value if isinstance(data_type, DataType) else data_type
+        who = type(self).__name__
         try:
+            if not isinstance(data_type, BNNSDataType):
+                require(data_type, DataType, f"{who}: data_type", "DataType.FLOAT32")
+            kind = data_type.value if isinstance(data_type, DataType) else data_type
             self._store = filters.NearestNeighbors(
-                capacity, dimension_count, neighbor_count, kind, filter_parameters, type(self).__name__
+                capacity, dimension_count, neighbor_count, kind, filter_parameters, who
             )
         except Problem as problem:
             raise as_exception(reworded(problem, _WORDS), LayerCreationError) from None

@@ -11,12 +11,33 @@ from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.normalization import Normalization
 from ._base import BACKWARD_NAMES, UnaryLayer, _is_count, client_pointer, port_of
-from ._ports import Arguments, Port, TensorLike, as_array, describe_parameter, describe_sample, memory
+from ._ports import (
+    Arguments,
+    Port,
+    TensorLike,
+    as_array,
+    describe_parameter,
+    describe_sample,
+    memory,
+    require,
+    struct_of,
+)
 from .types import ActivationFunction, DataLayout, LearningPhase, NormalizationType
 
 
 class NormalizationGradients(NamedTuple):
-    """What the backward pass of a normalization gives; ``None`` where a gradient was skipped or does not exist."""
+    """What the backward pass of a normalization gives; ``None`` where a gradient was skipped or does not exist.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = NormalizationLayer(
+    ...     type=NormalizationType.batch(), input=Shape.vector(1), gamma=np.float32([1]), beta=np.float32([0]), epsilon=0
+    ... )
+    >>> y = layer.apply(np.float32([[1], [3]]), phase=LearningPhase.TRAINING)
+    >>> dx, dbeta, dgamma = layer.apply_backward(output=y, output_gradient=np.float32([[5], [7]]))
+    >>> dbeta.tolist(), dgamma.tolist()
+    ([12.0], [2.0])
+    """
 
     input: Any = None
     beta: Any = None
@@ -36,10 +57,14 @@ class NormalizationLayer(UnaryLayer):
     belongs to the latest such call and must see the same batch.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> from openbnns import Shape
     >>> layer = NormalizationLayer(type=NormalizationType.layer(normalization_axis=0), input=Shape.vector(4), epsilon=0)
     >>> layer.apply(np.float32([[1, 2, 3, 4]]), phase=LearningPhase.INFERENCE).round(4)
     array([[-1.3416, -0.4472,  0.4472,  1.3416]], dtype=float32)
+    >>> y = layer.apply(np.float32([[1, 2, 3, 4]]), phase=LearningPhase.TRAINING)
+    >>> layer.apply_backward(output=y, output_gradient=np.float32([[0, 1, 0, 0]])).input.round(4)
+    array([[-0.3578,  0.6261, -0.1789, -0.0894]], dtype=float32)
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
@@ -73,12 +98,7 @@ class NormalizationLayer(UnaryLayer):
         activation = ActivationFunction.identity() if activation is None else activation
 
         def make(who: str) -> Normalization:
-            if not isinstance(type, NormalizationType):
-                raise Problem(
-                    f"{who}: type must be a NormalizationType such as NormalizationType.batch(), not "
-                    f"{type.__class__.__name__}.",
-                    kind=TypeError,
-                )
+            require(type, NormalizationType, f"{who}: type", "NormalizationType.batch()")
             x = describe_sample(input, f"{who}: input")
             y = _like(x) if output is None else describe_sample(output, f"{who}: output")
             in_place = client_pointer(filter_parameters)
@@ -91,9 +111,10 @@ class NormalizationLayer(UnaryLayer):
                 else describe_parameter(v, f"{who}: {n}", DataLayout.VECTOR, "(C,)", client_pointer=True)
                 for v, n in ((type.moving_mean, "moving_mean"), (type.moving_variance, "moving_variance"))
             )
-            parameters = BNNSLayerParametersNormalization(
-                i_desc=x, o_desc=y, beta_desc=b, gamma_desc=g, moving_mean_desc=mean, moving_variance_desc=variance,
-                momentum=momentum, epsilon=epsilon, activation=activation.bnns_activation, num_groups=type.group_count,
+            parameters = struct_of(
+                BNNSLayerParametersNormalization, who, i_desc=x, o_desc=y, beta_desc=b, gamma_desc=g,
+                moving_mean_desc=mean, moving_variance_desc=variance, momentum=momentum, epsilon=epsilon,
+                activation=activation.bnns_activation, num_groups=type.group_count,
                 normalization_axis=type.normalization_axis,
             )  # fmt: skip
             made = Normalization(parameters, filter_parameters, who, type.bnns_filter_type)

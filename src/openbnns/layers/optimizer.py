@@ -100,6 +100,16 @@ class Optimizer:
 
     Every optimizer first prepares the gradients: g = gradient_scale · clip(dL/dW) + regularization_scale · R'(W), with
     R' = sign(W) for L1 and W for L2. All hyperparameters are attributes and may change between steps.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> w, gradient = np.float32([1, 2]), np.float32([4, -4])
+    >>> optimizer = SGDMomentumOptimizer(learning_rate=0.5, gradient_scale=0.25)
+    >>> optimizer.step([w], [gradient])
+    >>> optimizer.learning_rate = 0.25
+    >>> optimizer.step([w], [gradient])
+    >>> w.tolist()
+    [0.25, 2.75]
     """
 
     _functions: ClassVar[dict[tuple[bool, bool], int]]  # (AMSGrad, with a choice of clipping) -> function
@@ -249,6 +259,7 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
     Without momentum, W −= lr·g and no accumulators. PyTorch's ``SGD`` is variant 1.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> w = np.array([1, 2], np.float32)
     >>> SGDMomentumOptimizer(learning_rate=0.5).step([w], [np.array([1, -1], np.float32)])
     >>> w
@@ -308,6 +319,7 @@ class AdamOptimizer(_RegularizedOptimizer):
     it instead of v. Accumulators: m, v and, with AMSGrad, the largest v.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> optimizer = AdamOptimizer(learning_rate=0.1)
     >>> w, g = np.zeros(3, np.float32), np.array([1, -2, 0], np.float32)
     >>> accumulators = optimizer.zero_accumulators([w])
@@ -376,7 +388,16 @@ class AdamOptimizer(_RegularizedOptimizer):
 
 
 class AdamWOptimizer(Optimizer):
-    """Adam with decoupled weight decay: the step of Adam without a penalty, and W −= lr · weight_decay · W."""
+    """Adam with decoupled weight decay: the step of Adam without a penalty, and W −= lr · weight_decay · W.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> w = np.float32([1, 2])
+    >>> adamw = AdamWOptimizer(learning_rate=0.1, weight_decay=0.5)
+    >>> adamw.step([w], [np.float32([0, 3])], adamw.zero_accumulators([w]))
+    >>> print(w.round(4))  # decay alone; decay and a step
+    [0.95 1.8 ]
+    """
 
     _functions: ClassVar[dict[tuple[bool, bool], int]] = {
         (False, False): 4,
@@ -441,6 +462,14 @@ class RMSPropOptimizer(_RegularizedOptimizer):
 
     s = n, or if ``centered`` n − u² with the mean gradient u = α·u + (1−α)·g; q is ``momentum``. Accumulators: n, then u
     if centered, then step if there is momentum.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> w = np.float32([1, 2])
+    >>> rmsprop = RMSPropOptimizer(learning_rate=0.25, alpha=0.75)
+    >>> rmsprop.step([w], [np.float32([3, -3])], rmsprop.zero_accumulators([w]))
+    >>> print(w.round(4))  # steps of lr / sqrt(1 - alpha)
+    [0.5 2.5]
     """
 
     _functions: ClassVar[dict[tuple[bool, bool], int]] = {(False, False): 3, (False, True): 9}

@@ -9,7 +9,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPadding, BNN
 from ..errors import Problem
 from ..filters.padding import Padding
 from ._base import UnaryLayer
-from ._ports import Port, describe_c_order, struct_of
+from ._ports import Port, describe_c_order, require, struct_of
 from .types import PaddingMode
 
 
@@ -22,11 +22,15 @@ class PaddingLayer(UnaryLayer):
     ``size[]``, for ImageCHW (width, height, channels).
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> x = np.array([1, 2, 3], np.float32)
     >>> PaddingLayer(input=x, mode=PaddingMode.constant_scalar(7), size=[(1, 2)]).apply(x)
     array([7., 1., 2., 3., 7., 7.], dtype=float32)
     >>> PaddingLayer(input=x, mode=PaddingMode.reflect(), size=[(2, 1)]).apply(x)
     array([3., 2., 1., 2., 3., 2.], dtype=float32)
+    >>> layer = PaddingLayer(input=x, mode=PaddingMode.reflect(), size=[(2, 1)])
+    >>> layer.apply_backward(output_gradient=np.float32([1, 2, 3, 4, 5, 6])).input.tolist()
+    [3.0, 12.0, 6.0]
     """
 
     _filter: Padding
@@ -41,11 +45,7 @@ class PaddingLayer(UnaryLayer):
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(who: str) -> Padding:
-            if not isinstance(mode, PaddingMode):
-                raise Problem(
-                    f"{who}: mode must be a PaddingMode such as PaddingMode.reflect(), not {type(mode).__name__}.",
-                    kind=TypeError,
-                )
+            require(mode, PaddingMode, f"{who}: mode", "PaddingMode.reflect()")
             pairs = _pairs(size, f"{who}: size")
             x = describe_c_order(input, f"{who}: input", len(pairs))
             port = Port(x)

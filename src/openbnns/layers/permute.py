@@ -22,9 +22,13 @@ class PermuteLayer(UnaryLayer):
     Swift's: positions in ``size[]``, for ImageCHW (width, height, channels).
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> images = np.zeros((8, 3, 4, 5), np.float32)
     >>> PermuteLayer(input=images, permutation=[1, 2, 0]).apply(images).shape
     (8, 4, 5, 3)
+    >>> layer = PermuteLayer(input=images, permutation=[1, 2, 0])
+    >>> layer.apply_backward(output_gradient=np.zeros((8, 4, 5, 3), np.float32)).input.shape
+    (8, 3, 4, 5)
     """
 
     _filter: Permute

@@ -16,14 +16,24 @@ from ..filters._tensors import Caller
 from ..filters.convolution import resolve_window
 from ..filters.pooling import Pooling
 from ._base import UnaryLayer, _is_count, client_pointer, port_of
-from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, skip
+from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require, skip
 from ._shape import Shape
 from .convolution import pair
 from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingType
 
 
 class PoolingGradients(NamedTuple):
-    """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist."""
+    """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = PoolingLayer(
+    ...     type=PoolingType.max(), input=Shape.image_chw(4, 1, 1), kernel_size=(2, 1), stride=(2, 1)
+    ... )
+    >>> x = np.float32([[[[1, 3, 9, 5]]]])
+    >>> layer.apply_backward(input=x, output=layer.apply(x), output_gradient=np.float32([[[[10, 20]]]])).input.tolist()
+    [[[[0.0, 10.0, 20.0, 0.0]]]]
+    """
 
     input: Any = None
     bias: Any = None
@@ -52,12 +62,15 @@ class PoolingLayer(UnaryLayer):
     or a descriptor.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> found = np.empty((1, 1, 2, 2), np.uint64)
     >>> layer = PoolingLayer(type=PoolingType.max(indices=found), input=Shape.image_chw(4, 4, 1), kernel_size=2, stride=2)
     >>> layer.apply(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)).ravel()
     array([ 5.,  7., 13., 15.], dtype=float32)
     >>> found.ravel()
     array([ 5,  7, 13, 15], dtype=uint64)
+    >>> layer.apply_backward(output_gradient=np.float32([[[[1, 2], [3, 4]]]])).input[0, 0, 1].tolist()
+    [0.0, 1.0, 0.0, 2.0]
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
@@ -88,11 +101,8 @@ class PoolingLayer(UnaryLayer):
         padding = ConvolutionPadding.zero() if padding is None else padding
 
         def make(who: str) -> Pooling:
-            if not isinstance(type, PoolingType):
-                raise Problem(
-                    f"{who}: type must be a PoolingType such as PoolingType.max(), not {type.__class__.__name__}.",
-                    kind=TypeError,
-                )
+            require(type, PoolingType, f"{who}: type", "PoolingType.max()")
+            require(padding, ConvolutionPadding, f"{who}: padding", "ConvolutionPadding.symmetric(x=1, y=1)")
             x = describe_sample(input, f"{who}: input", rank=3)
             in_place, b = client_pointer(filter_parameters), None
             if bias is not None:

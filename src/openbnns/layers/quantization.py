@@ -39,6 +39,7 @@ def quantize(
     batch. There is no gradient.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> quantize(np.array([0.0, 2.0, 4.0, 600.0], np.float32), scale=0.5, bias=1.0)
     array([  1,   2,   3, 127], dtype=int8)
     """
@@ -61,6 +62,7 @@ def dequantize(
     Left out, ``output`` is a new float32 array.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> dequantize(np.array([1, 2, 3], np.int8), scale=0.5, bias=1.0)
     array([0., 2., 4.], dtype=float32)
     """

@@ -13,7 +13,7 @@ from ..filters import random_numbers as filters
 from ..filters._tensors import Caller
 from ._base import reworded
 from ._misuse import STUMBLES, misuse
-from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major
+from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, require
 from .types import RandomGeneratorMethod
 
 # How the C functions name their arguments, and how these methods name theirs.
@@ -27,6 +27,7 @@ _WORDS = {
 class RandomGeneratorState:
     """A place in the stream of a generator, to come back to; ``bytes(state)`` can be stored.
 
+    >>> from openbnns import *
     >>> RandomGeneratorState(bytes(RandomGenerator(seed=1).state)) == RandomGenerator(seed=1).state
     True
     """
@@ -58,6 +59,7 @@ class RandomGenerator:
     Without a ``seed`` every generator differs. ``state`` can be read and assigned to repeat numbers.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> generator = RandomGenerator(seed=7)
     >>> state = generator.state
     >>> first = generator.fill_normal(np.empty(3, np.float32))
@@ -73,8 +75,7 @@ class RandomGenerator:
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(caller: Caller) -> filters.RandomGenerator:
-            if not isinstance(method, RandomGeneratorMethod):
-                raise Problem(f"{caller('method')} must be a RandomGeneratorMethod.", kind=TypeError)
+            require(method, RandomGeneratorMethod, caller("method"))
             if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
                 raise Problem(f"{caller('filter_parameters')} must be a BNNSFilterParameters or None.", kind=TypeError)
             return filters.RandomGenerator(method.value, seed, filter_parameters, caller.function)
@@ -90,10 +91,7 @@ class RandomGenerator:
     @state.setter
     def state(self, value: RandomGeneratorState) -> None:
         def work(caller: Caller) -> None:
-            if not isinstance(value, RandomGeneratorState):
-                raise Problem(
-                    f"{caller.function} must be a RandomGeneratorState, not {type(value).__name__}.", kind=TypeError
-                )
+            require(value, RandomGeneratorState, caller.function)
             self._generator.require_alive(caller)
             self._generator.restore(caller, bytes(value))
 

@@ -11,7 +11,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, B
 from ..descriptors import resolve
 from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
 from ..filters._tensors import Caller
-from ..filters.reduction import Reduction
+from ..filters.reduction import Reduction, reduce_plain
 from ._base import Gradients, Layer, UnaryLayer, client_pointer, port_of, reworded
 from ._misuse import careful
 from ._ports import (
@@ -22,6 +22,7 @@ from ._ports import (
     describe_sample,
     descriptor_for,
     first_major,
+    require,
     skip,
     struct_of,
 )
@@ -39,9 +40,13 @@ class ReductionLayer(UnaryLayer):
     functions have none.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ReductionLayer(function=ReductionFunction.sum(), input=np.zeros((1, 2, 3, 4), np.float32), axes=(1, 2))
     >>> layer.apply(np.ones((5, 2, 3, 4), np.float32)).shape
     (5, 2, 1, 1)
+    >>> dy = np.float32([[[[1]], [[2]]]])
+    >>> layer.apply_backward(input=np.ones((1, 2, 3, 4), np.float32), output_gradient=dy).input[0, 1, 0].tolist()
+    [2.0, 2.0, 2.0, 2.0]
     """
 
     _filter: Reduction
@@ -112,10 +117,14 @@ def apply_reduction(
     logical functions truth values.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_reduction(ReductionFunction.max(), np.array([[3, 9], [7, 1]], np.float32), axes=-1)
     array([[9.],
            [7.]], dtype=float32)
     """
+    plain = weights is None and filter_parameters is None and isinstance(function, ReductionFunction)
+    if plain and reduce_plain(int(function.bnns_reduce_function), function.epsilon, input, output):
+        return output
     caller = Caller("apply_reduction", {"in": "input", "out": "output"})
     try:
         _check_function(function, caller.function)
@@ -144,11 +153,7 @@ def apply_reduction(
 
 
 def _check_function(function: Any, who: str) -> None:
-    if not isinstance(function, ReductionFunction):
-        raise Problem(
-            f"{who}: function must be a ReductionFunction such as ReductionFunction.sum(), not {type(function).__name__}.",
-            kind=TypeError,
-        )
+    require(function, ReductionFunction, f"{who}: function", "ReductionFunction.sum()")
 
 
 def _whole(value: Any, who: str, layout: int | None = None) -> BNNSNDArrayDescriptor:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersResize
-from ..errors import Problem
 from ..filters.resize import Resize
 from ._base import UnaryLayer
-from ._ports import Port, describe_sample, struct_of
+from ._ports import Port, describe_sample, require, struct_of
 from .types import InterpolationMethod
 
 
@@ -21,10 +20,13 @@ class ResizeLayer(UnaryLayer):
     sample, (N, n) or (N, C, H, W) for a batch.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> layer = ResizeLayer(interpolation_method=InterpolationMethod.LINEAR, input=np.zeros(2, np.float32),
     ...                     output=np.zeros(4, np.float32))
     >>> layer.apply(np.array([0, 4], np.float32))
     array([0., 1., 3., 4.], dtype=float32)
+    >>> layer.apply_backward(output_gradient=np.float32([0, 4, 0, 0])).input.tolist()
+    [3.0, 1.0]
     """
 
     _filter: Resize
@@ -39,12 +41,8 @@ class ResizeLayer(UnaryLayer):
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
         def make(who: str) -> Resize:
-            if not isinstance(interpolation_method, InterpolationMethod):
-                raise Problem(
-                    f"{who}: interpolation_method must be an InterpolationMethod such as InterpolationMethod.LINEAR, not "
-                    f"{type(interpolation_method).__name__}.",
-                    kind=TypeError,
-                )
+            what = f"{who}: interpolation_method"
+            require(interpolation_method, InterpolationMethod, what, "InterpolationMethod.LINEAR")
             x, y = describe_sample(input, f"{who}: input"), describe_sample(output, f"{who}: output")
             parameters = struct_of(
                 BNNSLayerParametersResize, who, method=interpolation_method.value, i_desc=x, o_desc=y,

@@ -21,7 +21,7 @@ from ..filters._direct import logical_shape
 from ..filters._tensors import Caller
 from ._base import reworded
 from ._misuse import STUMBLES, misuse
-from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, skip
+from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, require, skip
 from .types import DataType, ReductionFunction, RelationalOperator, ShuffleType
 
 # How the C functions name their arguments, and how these name theirs.
@@ -35,7 +35,14 @@ _WORDS = {"NULL": "None", "src": "input", "in0": "a"}
 
 
 class TopK(NamedTuple):
-    """The largest values and where they are; ``indices`` is ``None`` when they were skipped."""
+    """The largest values and where they are; ``indices`` is ``None`` when they were skipped.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> best = apply_top_k(2, np.float32([3, 9, 5]), axis=0)
+    >>> best.values.tolist(), best.indices.tolist()
+    ([9.0, 5.0], [1, 2])
+    """
 
     values: Any
     indices: Any
@@ -47,9 +54,12 @@ def copy(
     """y = x for tensors of one logical shape: layouts, strides and element types may differ. They may not overlap.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> copy(np.array([[1, 2]], np.float32), np.zeros((1, 2), np.int8))
     array([[1, 2]], dtype=int8)
     """
+    if filter_parameters is None and _copied(input, to):
+        return to
 
     def work(caller: Caller) -> TensorLike:
         x = _described(caller("src"), input)
@@ -67,11 +77,17 @@ def transpose(
     """y = x with two axes swapped; the gradient of y, transposed the same way, is that of x.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> transpose(np.arange(6, dtype=np.float32).reshape(2, 3), first_transpose_axis=0, second_transpose_axis=-1)
     array([[0., 3.],
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
+    if filter_parameters is None and type(input) is np.ndarray:
+        axes, rank = (first_transpose_axis, second_transpose_axis), input.ndim
+        within = all(type(a) is int and -rank <= a < rank for a in axes)
+        if within and _copied(input.swapaxes(*axes), output):
+            return output
 
     def work(caller: Caller) -> TensorLike:
         x = _described(caller("src"), input)
@@ -94,6 +110,7 @@ def copy_band_part(
     """y[..., i, j] = x[..., i, j] if i - j <= lower and j - i <= upper, else 0; ``None`` keeps the whole triangle.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> copy_band_part(np.ones((3, 3), np.float32), lower_band_count=0, upper_band_count=1)
     array([[1., 1., 0.],
            [0., 1., 1.],
@@ -118,18 +135,16 @@ def compare(
     Logical operators take every number but 0 for true. A comparison with NaN is false, but for NOT_EQUAL.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> a, b = np.array([1, 5, 3], np.float32), np.array([2, 5, 1], np.float32)
     >>> compare(a, b, using=RelationalOperator.GREATER_EQUAL)
     array([False,  True,  True])
     """
+    if _compared(a, b, using, output):
+        return output
 
     def work(caller: Caller) -> TensorLike:
-        if not isinstance(using, RelationalOperator):
-            raise Problem(
-                f"{caller('using')} must be a RelationalOperator such as RelationalOperator.LESS, not "
-                f"{type(using).__name__}.",
-                kind=TypeError,
-            )
+        require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
         left = _described(caller("a"), a)
         like = int(left.layout) if isinstance(a, BNNSNDArrayDescriptor) else None
         right = None if b is None else _described(caller("b"), b, like)
@@ -149,6 +164,7 @@ def tile(
     Sizes of ``output`` are multiples of those of ``input``; left out, ``repeats`` tells how many copies each axis gets.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> tile(np.array([[1, 2]], np.float32), repeats=(2, 2))
     array([[1., 2., 1., 2.],
            [1., 2., 1., 2.]], dtype=float32)
@@ -177,6 +193,7 @@ def tile_backward(
     """The gradient of tiling: dx = the sum of dy over all copies. ``input_shape`` is needed when dx is left out.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> tile_backward(np.array([[1, 2, 3], [10, 20, 30]], np.float32), input_shape=(1, 3))
     array([[11., 22., 33.]], dtype=float32)
     """
@@ -208,16 +225,14 @@ def shuffle(
     is left out.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> shuffle(ShuffleType.PIXEL_SHUFFLE_NCHW, np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1), block_size=2)
     array([[[[0., 1.],
              [2., 3.]]]], dtype=float32)
     """
 
     def work(caller: Caller) -> TensorLike:
-        if not isinstance(type, ShuffleType):
-            raise Problem(
-                f"{caller('type')} must be a ShuffleType such as ShuffleType.PIXEL_SHUFFLE_NCHW.", kind=TypeError
-            )
+        require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")
         x = _described(caller("input"), input)
         size = _sizes(x) if output is not None else _shuffled_sizes(caller, type, _sizes(x), block_size)
         y, result = _output(caller("output"), output, x, size)
@@ -239,6 +254,7 @@ def gather(
     An index outside the axis is an error, negative ones too.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> gather(np.array([[1, 2, 3], [4, 5, 6]], np.float32), np.array([2, 0]), axis=-1)
     array([[3., 1.],
            [6., 4.]], dtype=float32)
@@ -246,11 +262,10 @@ def gather(
 
     if filter_parameters is None:
         target = _gathered_like(input, indices, axis) if output is None else output
-        sizes = _plain_sizes(input, target, target, indices, axis)
-        if sizes is not None:
-            engines._core.gather(
-                input.itemsize, sizes, False, indices.ctypes.data, input.ctypes.data, target.ctypes.data, 0
-            )
+        plain = _plain_selection(input, target, target, indices, axis)
+        if plain is not None:
+            sizes, whole, part, numbers = plain
+            engines._core.gather(input.itemsize, sizes, False, numbers, whole, part, 0)
             return target
 
     def work(caller: Caller) -> TensorLike:
@@ -279,6 +294,7 @@ def scatter(
     Where several entries meet, sums add all of them, and the last one stays otherwise.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> x, places = np.array([1, 2, 3], np.float32), np.array([0, 0, 2])
     >>> scatter(x, places, np.zeros(4, np.float32), reduction_function=ReductionFunction.sum())
     array([3., 0., 3., 0.], dtype=float32)
@@ -286,13 +302,12 @@ def scatter(
 
     if filter_parameters is None and isinstance(reduction_function, ReductionFunction | None):
         adds = reduction_function is not None and reduction_function.bnns_reduce_function.name.endswith("Sum")
-        sizes = None
+        plain = None
         if reduction_function is None or (adds and getattr(output, "dtype", None) == np.float32):
-            sizes = _plain_sizes(output, input, output, indices, axis)
-        if sizes is not None:
-            engines._core.scatter(
-                int(adds), output.itemsize, sizes, False, indices.ctypes.data, output.ctypes.data, input.ctypes.data, 0
-            )
+            plain = _plain_selection(output, input, output, indices, axis)
+        if plain is not None:
+            sizes, whole, part, numbers = plain
+            engines._core.scatter(int(adds), output.itemsize, sizes, False, numbers, whole, part, 0)
             return output
 
     def work(caller: Caller) -> TensorLike:
@@ -314,6 +329,7 @@ def gather_nd(
     ``indices`` (..., L) with 1 <= L <= rank of x; y has shape indices.shape[:-1] + x.shape[L:].
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> x = np.arange(9, dtype=np.float32).reshape(3, 3)
     >>> gather_nd(x, np.array([[0, 0], [1, 2]]))
     array([0., 5.], dtype=float32)
@@ -339,6 +355,7 @@ def scatter_nd(
     ``indices`` (..., L), x of shape indices.shape[:-1] + y.shape[L:]; the rules of :func:`scatter` hold.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> scatter_nd(np.array([7, 8], np.float32), np.array([[0, 1], [1, 0]]), np.zeros((2, 2), np.float32))
     array([[0., 7.],
            [8., 0.]], dtype=float32)
@@ -365,6 +382,7 @@ def apply_top_k(
     packed samples of descriptors.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_top_k(2, np.array([[3, 9, 1], [5, 5, 7]], np.float32))
     TopK(values=array([[9., 3.],
            [7., 5.]], dtype=float32), indices=array([[1, 0],
@@ -398,6 +416,7 @@ def apply_in_top_k(
     ``test_indices`` and the result have the shape of the input without the axis, (1,) if nothing is left.
 
     >>> import numpy as np
+    >>> from openbnns import *
     >>> apply_in_top_k(1, np.array([[3, 9, 1], [5, 5, 7]], np.float32), np.array([1, 0]))
     array([ True, False])
     """
@@ -435,13 +454,20 @@ def _gathered_like(input: Any, indices: Any, axis: Any) -> Any:
     return np.empty(shape, input.dtype)
 
 
-def _plain_sizes(whole: Any, part: Any, result: Any, indices: Any, axis: Any) -> list[int] | None:
-    """[outer, length, inner, count] of a selection along an axis, once everything about it has been found right."""
+def _plain_selection(
+    whole: Any, part: Any, result: Any, indices: Any, axis: Any
+) -> tuple[list[int], int, int, int] | None:
+    """A selection along an axis, once everything about it has been found right.
+
+    ([outer, length, inner, count], addresses of whole, part and indices), or ``None``.
+    """
     if not engines.is_native() or type(axis) is not int:
         return None
-    arrays = (whole, part, indices)
-    if any(type(a) is not np.ndarray or not (a.flags.c_contiguous and a.flags.aligned) for a in arrays):
-        return None
+    addresses = []
+    for array in (whole, part, indices):
+        if type(array) is not np.ndarray or not (array.flags.c_contiguous and array.flags.aligned):
+            return None
+        addresses.append(int(array.ctypes.data))
     rank = whole.ndim
     fits = whole.dtype in _PLAIN and part.dtype == whole.dtype and indices.dtype == np.int64 and indices.ndim == 1
     if not fits or not 1 <= rank <= 8 or part.ndim != rank or not -rank <= axis < rank or not result.flags.writeable:
@@ -450,19 +476,53 @@ def _plain_sizes(whole: Any, part: Any, result: Any, indices: Any, axis: Any) ->
     before, behind, count = whole.shape[:axis], whole.shape[axis + 1 :], len(indices)
     if part.shape != (*before, count, *behind) or whole.size == 0 or part.size == 0:
         return None
-    begin, end = _stretch(result)
-    others = [_stretch(a) for a in arrays if a is not result]
-    if any(first < end and begin < last for first, last in others):
+    ends = [start + array.nbytes for start, array in zip(addresses, (whole, part, indices), strict=True)]
+    written = 0 if result is whole else 1
+    for other in (1 - written, 2):
+        if addresses[other] < ends[written] and addresses[written] < ends[other]:
+            return None
+    if engines._core.first_outside(addresses[2], count, whole.shape[axis]) >= 0:
         return None
-    if engines._core.first_outside(indices.ctypes.data, count, whole.shape[axis]) >= 0:
-        return None
-    return [math.prod(before), whole.shape[axis], math.prod(behind), count]
+    sizes = [math.prod(before), whole.shape[axis], math.prod(behind), count]
+    return sizes, addresses[0], addresses[1], addresses[2]
 
 
-def _stretch(array: Any) -> tuple[int, int]:
-    """First and last address of a contiguous array."""
-    start = int(array.ctypes.data)
-    return start, start + array.nbytes
+def _copied(source: Any, target: Any) -> bool:
+    """Copies a plain array into another one; False if they are not that, and nothing has been done."""
+    if type(source) is not np.ndarray or type(target) is not np.ndarray or not engines.is_native():
+        return False
+    fits = target.shape == source.shape and target.dtype == source.dtype and target.dtype in _PLAIN
+    if not fits or not 1 <= target.ndim <= 8 or target.size == 0:
+        return False
+    flags = target.flags
+    if not (flags.c_contiguous and flags.aligned and flags.writeable and source.flags.aligned):
+        return False
+    if np.may_share_memory(source, target):
+        return False
+    engines._core.strided_copy(
+        target.ctypes.data, source.ctypes.data, target.itemsize, target.shape, target.strides, source.strides, 0
+    )
+    return True
+
+
+def _compared(a: Any, b: Any, using: Any, y: Any) -> bool:
+    """Compares two plain float32 arrays; False if they are not that, and nothing has been done."""
+    if not isinstance(using, RelationalOperator) or using is RelationalOperator.NOT:
+        return False
+    if not engines.is_native() or any(type(t) is not np.ndarray or not t.flags.c_contiguous for t in (a, b, y)):
+        return False
+    fits = a.dtype == b.dtype == np.float32 and y.dtype == np.bool_ and a.shape == b.shape == y.shape
+    if (
+        not fits
+        or not 1 <= a.ndim <= 8
+        or a.size == 0
+        or not (a.flags.aligned and b.flags.aligned and y.flags.writeable)
+    ):
+        return False
+    if np.may_share_memory(a, y) or np.may_share_memory(b, y):
+        return False
+    moves.run_comparison(int(using.value), a, b, y)
+    return True
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ __all__ = [
 class DataType(enum.Enum):
     """Element type of an array.
 
+    >>> from openbnns import *
     >>> DataType.from_dtype("float32")
     <DataType.FLOAT32: BNNSDataTypeFloat32>
     >>> DataType.INT8.dtype
@@ -118,7 +119,20 @@ class DataType(enum.Enum):
 
 
 class LearningPhase(enum.Enum):
-    """Whether a layer is being trained or used."""
+    """Whether a layer is being trained or used.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = NormalizationLayer(
+    ...     type=NormalizationType.batch(moving_mean=np.float32([1]), moving_variance=np.float32([4])),
+    ...     input=Shape.vector(1), epsilon=0,
+    ... )
+    >>> x = np.float32([[3], [7]])
+    >>> layer.apply(x, phase=LearningPhase.INFERENCE).tolist()  # with the moving statistics
+    [[1.0], [3.0]]
+    >>> layer.apply(x, phase=LearningPhase.TRAINING).tolist()  # with those of the batch
+    [[-1.0], [1.0]]
+    """
 
     INFERENCE = False
     TRAINING = True
@@ -130,14 +144,36 @@ class LearningPhase(enum.Enum):
 
 
 class ConvolutionType(enum.Enum):
-    """Direction of a convolution."""
+    """Direction of a convolution.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = ConvolutionLayer(
+    ...     type=ConvolutionType.TRANSPOSED, input=Shape.image_chw(2, 1, 1), stride=(2, 1),
+    ...     weights=np.float32([[[[1, 10]]]]),  # (in, out, KH, KW)
+    ... )
+    >>> layer.apply(np.float32([[[3, 4]]])).tolist()
+    [[[3.0, 30.0, 4.0, 40.0]]]
+    """
 
     STANDARD = c.BNNSConvolution
     TRANSPOSED = c.BNNSTransposedConvolution
 
 
 class DescriptorType(enum.Enum):
-    """Role of an arithmetic operand: fixed, one per sample, or one parameter shared by the batch."""
+    """Role of an arithmetic operand: fixed, one per sample, or one parameter shared by the batch.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = BinaryArithmeticLayer(
+    ...     input_a=Shape.vector(2), input_a_descriptor_type=DescriptorType.SAMPLE, input_b=Shape.vector(2),
+    ...     input_b_descriptor_type=DescriptorType.PARAMETER, output=Shape.vector(2),
+    ...     output_descriptor_type=DescriptorType.SAMPLE, function=ArithmeticBinaryFunction.ADD,
+    ... )
+    >>> dy = np.float32([[1, 2], [10, 20]])
+    >>> layer.apply_backward(output_gradient=dy).input_b.tolist()  # summed over the batch
+    [11.0, 22.0]
+    """
 
     CONSTANT = c.BNNSConstant
     SAMPLE = c.BNNSSample
@@ -145,7 +181,15 @@ class DescriptorType(enum.Enum):
 
 
 class ArithmeticUnaryFunction(enum.Enum):
-    """Elementwise function of one operand."""
+    """Elementwise function of one operand.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = UnaryArithmeticLayer(input=Shape.vector(2), function=ArithmeticUnaryFunction.SQUARE)
+    >>> x = np.float32([3, -4])
+    >>> layer.apply(x).tolist(), layer.apply_backward(input=x, output_gradient=np.float32([1, 1])).input.tolist()
+    ([9.0, 16.0], [6.0, -8.0])
+    """
 
     ABS = c.BNNSArithmeticAbs
     ACOS = c.BNNSArithmeticAcos
@@ -177,7 +221,16 @@ class ArithmeticUnaryFunction(enum.Enum):
 
 
 class ArithmeticBinaryFunction(enum.Enum):
-    """Elementwise function of two operands."""
+    """Elementwise function of two operands.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = BinaryArithmeticLayer(
+    ...     input_a=Shape.vector(2), input_b=Shape.vector(2), function=ArithmeticBinaryFunction.DIVIDE_NO_NAN
+    ... )
+    >>> layer.apply(np.float32([6, 1]), np.float32([2, 0])).tolist()
+    [3.0, 0.0]
+    """
 
     ADD = c.BNNSArithmeticAdd
     SUBTRACT = c.BNNSArithmeticSubtract
@@ -194,14 +247,33 @@ class ArithmeticBinaryFunction(enum.Enum):
 
 
 class ArithmeticTernaryFunction(enum.Enum):
-    """Elementwise function of three operands; `SELECT` (a ? b : c) is not in Swift."""
+    """Elementwise function of three operands; `SELECT` (a ? b : c) is not in Swift.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> v = Shape.vector(2)
+    >>> layer = TernaryArithmeticLayer(
+    ...     input_a=v, input_b=v, input_c=v, output=v, function=ArithmeticTernaryFunction.MULTIPLY_ADD
+    ... )
+    >>> layer.apply(np.float32([2, 3]), np.float32([4, 5]), np.float32([1, 1])).tolist()
+    [9.0, 16.0]
+    """
 
     MULTIPLY_ADD = c.BNNSArithmeticMultiplyAdd
     SELECT = c.BNNSArithmeticSelect
 
 
 class LossReduction(enum.Enum):
-    """How the losses of a batch become the output; `MEAN` and `NON_ZERO_WEIGHT_MEAN` are the C names."""
+    """How the losses of a batch become the output; `MEAN` and `NON_ZERO_WEIGHT_MEAN` are the C names.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = LossLayer(
+    ...     input=Shape.vector(1), loss_function=LossFunction.mean_square_error(), loss_reduction=LossReduction.SUM
+    ... )
+    >>> layer.apply(np.float32([[3], [5]]), np.float32([[1], [1]])).output.tolist()
+    [20.0]
+    """
 
     NONE = c.BNNSLossReductionNone
     SUM = c.BNNSLossReductionSum
@@ -213,14 +285,31 @@ class LossReduction(enum.Enum):
 
 
 class InterpolationMethod(enum.Enum):
-    """How resizing finds values between samples."""
+    """How resizing finds values between samples.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> layer = ResizeLayer(
+    ...     input=Shape.vector(2), output=Shape.vector(4), interpolation_method=InterpolationMethod.NEAREST_NEIGHBOR
+    ... )
+    >>> layer.apply(np.float32([1, 5])).tolist()
+    [1.0, 1.0, 5.0, 5.0]
+    """
 
     NEAREST_NEIGHBOR = c.BNNSInterpolationMethodNearest
     LINEAR = c.BNNSInterpolationMethodLinear
 
 
 class LinearSamplingMode(enum.Enum):
-    """Where `CropResizeLayer` places its sample points."""
+    """Where `CropResizeLayer` places its sample points.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> x, box = np.float32([[[[0, 1, 2, 3]]]]), np.float32([[0, 0, 0, 3]])  # y, x start; y, x end
+    >>> layer = CropResizeLayer(sampling_mode=LinearSamplingMode.ALIGN_CORNERS)
+    >>> layer.apply(x, box, output_size=(1, 3)).tolist()
+    [[[[[0.0, 1.5, 3.0]]]]]
+    """
 
     DEFAULT = c.BNNSLinearSamplingDefault
     ALIGN_CORNERS = c.BNNSLinearSamplingAlignCorners
@@ -230,7 +319,15 @@ class LinearSamplingMode(enum.Enum):
 
 
 class BoxCoordinateMode(enum.Enum):
-    """Meaning of the four numbers of a region of interest of `CropResizeLayer`."""
+    """Meaning of the four numbers of a region of interest of `CropResizeLayer`.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> x, box = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3), np.float32([[1, 0, 1, 2]])  # y 1 to 1, x 0 to 2
+    >>> layer = CropResizeLayer(box_coordinate_mode=BoxCoordinateMode.CORNERS_HEIGHT_FIRST)
+    >>> layer.apply(x, box, output_size=(1, 3)).tolist()
+    [[[[[3.0, 4.0, 5.0]]]]]
+    """
 
     CORNERS_HEIGHT_FIRST = c.BNNSCornersHeightFirst
     CORNERS_WIDTH_FIRST = c.BNNSCornersWidthFirst
@@ -241,6 +338,7 @@ class BoxCoordinateMode(enum.Enum):
 class Norm(enum.Enum):
     """A vector norm; the value is the exponent p that `BNNSLayerParametersEmbedding.norm_type` takes.
 
+    >>> from openbnns import *
     >>> Norm.EUCLIDEAN is Norm.L2, Norm.L2.value
     (True, 2.0)
     """
@@ -254,7 +352,13 @@ class Norm(enum.Enum):
 
 
 class RelationalOperator(enum.Enum):
-    """Comparison of numbers, or logical operation on booleans."""
+    """Comparison of numbers, or logical operation on booleans.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> compare(np.float32([1, 2, 3]), np.float32([2, 2, 2]), RelationalOperator.GREATER_EQUAL).tolist()
+    [False, True, True]
+    """
 
     EQUAL = c.BNNSRelationalOperatorEqual
     NOT_EQUAL = c.BNNSRelationalOperatorNotEqual
@@ -271,7 +375,13 @@ class RelationalOperator(enum.Enum):
 
 
 class ShuffleType(enum.Enum):
-    """Rearrangement between channels and space."""
+    """Rearrangement between channels and space.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> shuffle(ShuffleType.PIXEL_SHUFFLE_NCHW, np.float32([[[[1]], [[2]], [[3]], [[4]]]]), block_size=2).tolist()
+    [[[[1.0, 2.0], [3.0, 4.0]]]]
+    """
 
     PIXEL_SHUFFLE_NCHW = c.BNNSShuffleTypePixelShuffleNCHW
     PIXEL_UNSHUFFLE_NCHW = c.BNNSShuffleTypePixelUnshuffleNCHW
@@ -280,25 +390,53 @@ class ShuffleType(enum.Enum):
 
 
 class SparsityType(enum.Enum):
-    """Pattern of the zeros in sparse weights."""
+    """Pattern of the zeros in sparse weights.
+
+    >>> from openbnns import *
+    >>> SparseParameters(type=SparsityType.UNSTRUCTURED).ratio
+    (0, 0)
+    """
 
     UNSTRUCTURED = c.BNNSSparsityTypeUnstructured
 
 
 class TargetSystem(enum.Enum):
-    """Machine that sparse weights are packed for."""
+    """Machine that sparse weights are packed for.
+
+    >>> from openbnns import *
+    >>> SparseParameters(target_system=TargetSystem.GENERIC).target_system.name
+    'GENERIC'
+    """
 
     GENERIC = c.BNNSTargetSystemGeneric
 
 
 class RandomGeneratorMethod(enum.Enum):
-    """Algorithm of a random generator."""
+    """Algorithm of a random generator.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> generator = RandomGenerator(RandomGeneratorMethod.AES_CTR, seed=7)
+    >>> generator.fill_uniform_integers(np.zeros(4, np.int32), range=(1, 6)).tolist()
+    [5, 1, 5, 6]
+    """
 
     AES_CTR = c.BNNSRandomGeneratorMethodAES_CTR
 
 
 class RegularizationFunction(enum.Enum):
-    """Penalty on the weights that an optimizer adds to the gradient."""
+    """Penalty on the weights that an optimizer adds to the gradient.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> w = np.float32([1, -2])
+    >>> sgd = SGDMomentumOptimizer(
+    ...     learning_rate=0.5, regularization_scale=0.5, regularization_function=RegularizationFunction.L2
+    ... )
+    >>> sgd.step([w], [np.float32([0, 0])])
+    >>> w.tolist()
+    [0.75, -1.5]
+    """
 
     NONE = c.BNNSOptimizerRegularizationNone
     L1 = c.BNNSOptimizerRegularizationL1
@@ -306,7 +444,16 @@ class RegularizationFunction(enum.Enum):
 
 
 class SGDMomentumVariant(enum.Enum):
-    """Which of three forms of momentum stochastic gradient descent uses."""
+    """Which of three forms of momentum stochastic gradient descent uses.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> w = np.float32([1])
+    >>> sgd = SGDMomentumOptimizer(learning_rate=0.5, momentum=0.5, sgd_momentum_variant=SGDMomentumVariant.VARIANT_0)
+    >>> sgd.step([w], [np.float32([1])], sgd.zero_accumulators([w]))
+    >>> w.tolist()
+    [0.5]
+    """
 
     VARIANT_0 = c.BNNSSGDMomentumVariant0
     VARIANT_1 = c.BNNSSGDMomentumVariant1

@@ -58,3 +58,25 @@ __all__ = [
     "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer", "Diverged", "Interrupted",
     "checkpoints", "data", "initialisers", "losses", "models", "schedules", "weights",
 ]  # fmt: skip
+
+_ELSEWHERE = {
+    "Conv1d": "Conv2d with samples (channels, 1, length)",
+    "AdaptiveAvgPool2d": "GlobalAvgPool2d",
+    "Dropout2d": "Dropout",
+    "PReLU": "Activation(ActivationFunction.leaky_rectified_linear(alpha=...))",
+    "TransformerEncoder": "Sequential(TransformerEncoderLayer(...), ...)",
+    "GRU": "LSTM",
+    "NLLLoss": "CrossEntropyLoss",
+    "BCELoss": "BCEWithLogitsLoss",
+    "SmoothL1Loss": "HuberLoss",
+    "functional": "modules, such as ReLU(), in forward()",
+    "optim": "nn.SGD, nn.Adam, nn.AdamW or nn.RMSprop",
+}
+
+
+def __getattr__(name: str) -> object:
+    """What PyTorch has by a name that is not here."""
+    from ._choose import nearest
+
+    hint = f" Use {_ELSEWHERE[name]}." if name in _ELSEWHERE else nearest(name, __all__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")

@@ -24,6 +24,14 @@ class Value:
     """A tensor of a network while it is put together: the shape of one sample, without the batch axis.
 
     Modules take values and give values; ``a + b`` adds two of the same shape.
+
+    >>> from openbnns import nn
+    >>> class Show(nn.Module):
+    ...     def forward(self, x):
+    ...         print(type(x).__name__, x.shape)
+    ...         return x + x
+    >>> net = Show().build((3, 8, 8))
+    Value (3, 8, 8)
     """
 
     def __init__(
@@ -64,6 +72,24 @@ class Value:
         if not isinstance(other, Value):
             return NotImplemented
         return self.graph.append(Add(self.graph, self, other))
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            "forward() joins modules once, before there are numbers, so NumPy and operators other than + do not act on a Value. "
+            "Use modules (nn.Tanh(), nn.Linear(10), ...), x + y and x.reshape(...)."
+        )
+
+    __array_ufunc__ = __array_function__ = __array__ = _refuse
+    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __pow__ = __neg__ = _refuse
+    __getitem__ = __bool__ = __float__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"A Value has no {name!r}, because forward() joins modules once, before there are numbers. Use a module for it "
+            f"(nn.ReLU(), nn.Flatten(), ...)."
+        )
 
     def __repr__(self) -> str:
         return f"Value(shape={self.shape})"

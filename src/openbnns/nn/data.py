@@ -14,12 +14,27 @@ from ._graph import Array
 
 
 class DataError(ValueError):
-    """Data that cannot be trained on; the message says what and where."""
+    """Data that cannot be trained on; the message says what and where.
+
+    >>> from openbnns import nn
+    >>> try:
+    ...     nn.data.load("nowhere.npz")
+    ... except nn.data.DataError as error:
+    ...     print(error)
+    nowhere.npz: there is no such file or folder. Use 'digits' or the path of your data.
+    """
 
 
 @dataclass
 class Data:
-    """Samples ``x`` with the batch axis in front, and targets ``y``; the test part may be empty."""
+    """Samples ``x`` with the batch axis in front, and targets ``y``; the test part may be empty.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> data = nn.data.Data(np.zeros((4, 3)), np.array([0, 1, 2, 1]), np.zeros((0, 3)), np.array([], int))
+    >>> data.sample_shape, data.classes
+    ((3,), 3)
+    """
 
     train_x: Array
     train_y: Array
@@ -75,6 +90,11 @@ def load(source: str | Path, *, test_share: float = 0.2, seed: int = 0) -> Data:
     * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
 
     Pixels of 8 bits become 0 to 1.
+
+    >>> from openbnns import nn
+    >>> data = nn.data.load("digits")
+    >>> data.train_x.shape, data.train_y.dtype.kind, data.classes
+    ((1437, 1, 8, 8), 'i', 10)
     """
     if str(source) == "digits":
         from ..datasets import load_digits

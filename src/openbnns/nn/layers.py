@@ -48,7 +48,16 @@ def _check_rank(who: str, x: Value, rank: int, axes: str) -> None:
 
 
 class Linear(Module):
-    """y = x Wᵀ + b along the last axis: (..., in) -> (..., out). ``weight`` is (out, in), ``bias`` (out,)."""
+    """y = x Wᵀ + b along the last axis: (..., in) -> (..., out). ``weight`` is (out, in), ``bias`` (out,).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.Linear(3, 2)
+    >>> y = layer(np.ones((5, 3), np.float32))  # built with the first call; the first argument may be left out
+    >>> dx = layer.backward(np.ones_like(y))
+    >>> y.shape, layer.weight.grad.shape, layer.bias.grad.tolist()
+    ((5, 2), (2, 3), [5.0, 5.0])
+    """
 
     def __init__(
         self,
@@ -194,6 +203,12 @@ class Conv2d(_Convolution):
     """Convolution of images (C, H, W) -> (O, H', W'); ``weight`` is (O, C / groups, KH, KW), ``bias`` (O,).
 
     H' = floor((H + 2 padding - dilation (KH - 1) - 1) / stride) + 1, and W' likewise. ``padding`` may be "same" or "valid".
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.Conv2d(3, 8, 5, stride=2, padding=2)  # or Conv2d(8, 5): the input tells its channels
+    >>> layer(np.zeros((4, 3, 28, 28), np.float32)).shape, layer.weight.data.shape
+    ((4, 8, 14, 14), (8, 3, 5, 5))
     """
 
 
@@ -201,6 +216,11 @@ class ConvTranspose2d(_Convolution):
     """Transposed convolution (C, H, W) -> (O, H', W'); ``weight`` is (C, O, KH, KW), ``bias`` (O,).
 
     H' = stride (H - 1) + dilation (KH - 1) + 1 - 2 padding + output_padding.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ConvTranspose2d(8, 3, 2, stride=2)(np.zeros((4, 8, 14, 14), np.float32)).shape
+    (4, 3, 28, 28)
     """
 
     transposed = True
@@ -265,14 +285,26 @@ class _Pooling(Module):
 
 
 class MaxPool2d(_Pooling):
-    """The largest value of every window; ``stride`` is the window unless given."""
+    """The largest value of every window; ``stride`` is the window unless given.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.MaxPool2d(2)(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)).tolist()
+    [[[[5.0, 7.0], [13.0, 15.0]]]]
+    """
 
     def _type(self) -> PoolingType:
         return PoolingType.max()
 
 
 class AvgPool2d(_Pooling):
-    """The mean of every window; zeros of the padding count unless ``count_include_pad`` is False."""
+    """The mean of every window; zeros of the padding count unless ``count_include_pad`` is False.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.AvgPool2d(2)(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4)).tolist()
+    [[[[2.5, 4.5], [10.5, 12.5]]]]
+    """
 
     def __init__(
         self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, *, count_include_pad: bool = True
@@ -285,7 +317,13 @@ class AvgPool2d(_Pooling):
 
 
 class GlobalAvgPool2d(Module):
-    """The mean of every channel: (C, H, W) -> (C,)."""
+    """The mean of every channel: (C, H, W) -> (C,).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.GlobalAvgPool2d()(np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)).tolist()
+    [[1.5, 5.5]]
+    """
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
@@ -295,7 +333,14 @@ class GlobalAvgPool2d(Module):
 
 
 class Dropout(Module):
-    """In training every element is 0 with probability p, else x / (1 - p); at inference y = x."""
+    """In training every element is 0 with probability p, else x / (1 - p); at inference y = x.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x, layer = np.ones((1, 1000), np.float32), nn.Dropout(0.5)
+    >>> sorted(set(layer(x)[0].tolist())), set(layer.eval()(x)[0].tolist())
+    ([0.0, 2.0], {1.0})
+    """
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__()
@@ -315,6 +360,12 @@ class Embedding(Module):
     """Rows of ``weight`` (num_embeddings, embedding_dim) by number: integers (...) -> (..., embedding_dim).
 
     The row ``padding_idx`` reads as zeros and gets no gradient.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.Embedding(10, 3, padding_idx=0)
+    >>> layer(np.array([[0, 7]])).shape, layer(np.array([[0, 7]]))[0, 0].tolist()
+    ((1, 2, 3), [0.0, 0.0, 0.0])
     """
 
     def __init__(
@@ -355,7 +406,13 @@ class Embedding(Module):
 
 
 class Flatten(Module):
-    """All axes of a sample as one; no data is moved."""
+    """All axes of a sample as one; no data is moved.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Flatten()(np.zeros((4, 3, 5, 5), np.float32)).shape
+    (4, 75)
+    """
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
@@ -363,7 +420,13 @@ class Flatten(Module):
 
 
 class Reshape(Module):
-    """Samples in another shape with the same number of elements; one size may be -1. No data is moved."""
+    """Samples in another shape with the same number of elements; one size may be -1. No data is moved.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Reshape(1, 8, -1)(np.zeros((4, 64), np.float32)).shape
+    (4, 1, 8, 8)
+    """
 
     def __init__(self, *shape: int) -> None:
         super().__init__()
@@ -378,7 +441,13 @@ class Reshape(Module):
 
 
 class Identity(Module):
-    """y = x."""
+    """y = x.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Identity()(np.float32([[1, 2]])).tolist()
+    [[1.0, 2.0]]
+    """
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
@@ -389,6 +458,11 @@ class Concatenate(Module):
     """The results of several branches that read the same input, side by side along ``axis`` of the sample.
 
     Called with several values and no branches, it joins those.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Concatenate(nn.Identity(), nn.ReLU())(np.float32([[-1, 2]])).tolist()
+    [[-1.0, 2.0, 0.0, 2.0]]
     """
 
     def __init__(self, *branches: Module, axis: int = 0) -> None:
@@ -415,7 +489,14 @@ class _Activation(Module):
 
 
 class Activation(_Activation):
-    """Any :class:`openbnns.ActivationFunction` as a layer: ``Activation(ActivationFunction.erf())``."""
+    """Any :class:`openbnns.ActivationFunction` as a layer: ``Activation(ActivationFunction.erf())``.
+
+    >>> import numpy as np
+    >>> import openbnns as bn
+    >>> from openbnns import nn
+    >>> nn.Activation(bn.ActivationFunction.abs())(np.float32([[-1, 2]])).tolist()
+    [[1.0, 2.0]]
+    """
 
     def __init__(self, function: ActivationFunction) -> None:
         super().__init__()
@@ -433,21 +514,40 @@ class Activation(_Activation):
 
 
 class ReLU(_Activation):
-    """max(x, 0)."""
+    """max(x, 0).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.ReLU()
+    >>> layer(np.float32([[-1, 2]])).tolist(), layer.backward(np.float32([[5, 5]])).tolist()
+    ([[0.0, 2.0]], [[0.0, 5.0]])
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.rectified_linear()
 
 
 class ReLU6(_Activation):
-    """min(max(x, 0), 6)."""
+    """min(max(x, 0), 6).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ReLU6()(np.float32([[-1, 2, 9]])).tolist()
+    [[0.0, 2.0, 6.0]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.clamp(bounds=(0.0, 6.0))
 
 
 class LeakyReLU(_Activation):
-    """x for x > 0, else negative_slope x."""
+    """x for x > 0, else negative_slope x.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.LeakyReLU(0.25)(np.float32([[-4, 2]])).tolist()
+    [[-1.0, 2.0]]
+    """
 
     def __init__(self, negative_slope: float = 0.01) -> None:
         super().__init__()
@@ -461,7 +561,13 @@ class LeakyReLU(_Activation):
 
 
 class ELU(_Activation):
-    """x for x > 0, else alpha (exp(x) - 1)."""
+    """x for x > 0, else alpha (exp(x) - 1).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.ELU()(np.float32([[-1, 2]])).round(4))
+    [[-0.6321  2.    ]]
+    """
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
@@ -475,14 +581,26 @@ class ELU(_Activation):
 
 
 class SELU(_Activation):
-    """Scaled ELU of Klambauer et al. 2017."""
+    """Scaled ELU of Klambauer et al. 2017.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.SELU()(np.float32([[-1, 2]])).round(4))
+    [[-1.1113  2.1014]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.selu()
 
 
 class GELU(_Activation):
-    """x Φ(x), or with ``approximate="tanh"`` its usual approximation."""
+    """x Φ(x), or with ``approximate="tanh"`` its usual approximation.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.GELU()(np.float32([[-1, 2]])).round(4), nn.GELU("tanh")(np.float32([[-1, 2]])).round(4))
+    [[-0.1587  1.9545]] [[-0.1588  1.9546]]
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -498,70 +616,146 @@ class GELU(_Activation):
 
 
 class SiLU(_Activation):
-    """x σ(x)."""
+    """x σ(x).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.SiLU()(np.float32([[-1, 2]])).round(4))
+    [[-0.2689  1.7616]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.silu()
 
 
 class Sigmoid(_Activation):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.Sigmoid()(np.float32([[-1, 0, 1]])).round(4))
+    [[0.2689 0.5    0.7311]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.sigmoid()
 
 
 class LogSigmoid(_Activation):
-    """log(1 / (1 + exp(-x)))."""
+    """log(1 / (1 + exp(-x))).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.LogSigmoid()(np.float32([[-100, 0]])).round(4))
+    [[-100.       -0.6931]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.log_sigmoid()
 
 
 class Tanh(_Activation):
-    """tanh(x)."""
+    """tanh(x).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.Tanh()(np.float32([[-1, 0, 1]])).round(4))
+    [[-0.7616  0.      0.7616]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.tanh()
 
 
 class Softplus(_Activation):
-    """log(1 + exp(x))."""
+    """log(1 + exp(x)).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.Softplus()(np.float32([[-1, 0, 100]])).round(4))
+    [[  0.3133   0.6931 100.    ]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.softplus()
 
 
 class Softsign(_Activation):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Softsign()(np.float32([[-1, 0, 3]])).tolist()
+    [[-0.5, 0.0, 0.75]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.softsign()
 
 
 class Hardswish(_Activation):
-    """x min(max(x + 3, 0), 6) / 6."""
+    """x min(max(x + 3, 0), 6) / 6.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Hardswish()(np.float32([[-1.5, 0, 9]])).tolist()
+    [[-0.375, 0.0, 9.0]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.hard_swish()
 
 
 class Hardsigmoid(_Activation):
-    """min(max(x / 6 + 1 / 2, 0), 1)."""
+    """min(max(x / 6 + 1 / 2, 0), 1).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Hardsigmoid()(np.float32([[-9, 0, 9]])).tolist()
+    [[0.0, 0.5, 1.0]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.hard_sigmoid(alpha=1.0 / 6.0, beta=0.5)
 
 
-class Softmax(_Activation):
-    """exp(x) / Σ exp(x) along the last axis."""
+class _AlongLastAxis(_Activation):
+    """``dim`` is there for PyTorch's sake: it counts the batch axis, and is the last one."""
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, *inputs: Value) -> Value:
+        if self.dim not in (-1, len(inputs[0].shape)):
+            name = type(self).__name__
+            raise ValueError(
+                f"{name}: dim is {self.dim}, but {name} runs along the last axis of samples {inputs[0].shape}. Leave it out."
+            )
+        return super().forward(*inputs)
+
+
+class Softmax(_AlongLastAxis):
+    """exp(x) / Σ exp(x) along the last axis.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Softmax()(np.float32([[7, 7, -1000]])).tolist()
+    [[0.5, 0.5, 0.0]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.softmax()
 
 
-class LogSoftmax(_Activation):
-    """x - log Σ exp(x) along the last axis."""
+class LogSoftmax(_AlongLastAxis):
+    """x - log Σ exp(x) along the last axis.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.LogSoftmax()(np.float32([[7, 7]])).round(4))
+    [[-0.6931 -0.6931]]
+    """
 
     def _function(self) -> ActivationFunction:
         return ActivationFunction.log_softmax()

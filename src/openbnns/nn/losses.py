@@ -45,7 +45,19 @@ class BoundLoss:
 
 
 class Loss:
-    """Base of the losses."""
+    """Base of the losses.
+
+    ``loss(y, targets)`` gives the mean over the batch and its gradient with respect to y.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> net, loss = nn.Linear(1), nn.MSELoss()
+    >>> y = net(np.float32([[1], [2]]))
+    >>> value, gradient = loss(y, np.float32([[3], [5]]))
+    >>> dx = net.backward(gradient)  # and net.weight.grad, net.bias.grad
+    >>> gradient.shape, dx.shape
+    ((2, 1), (2, 1))
+    """
 
     along_last_axis = False
     classes = False  # targets are class numbers
@@ -86,7 +98,14 @@ class Loss:
 
 
 class CrossEntropyLoss(Loss):
-    """Softmax cross entropy of scores (N, classes) or (N, ..., classes) against class numbers (N,) or (N, ...)."""
+    """Softmax cross entropy of scores (N, classes) or (N, ..., classes) against class numbers (N,) or (N, ...).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> value, gradient = nn.CrossEntropyLoss()(np.zeros((1, 4), np.float32), np.array([2]))
+    >>> round(value, 4), gradient.tolist()
+    (1.3863, [[0.25, 0.25, -0.75, 0.25]])
+    """
 
     along_last_axis = True
     classes = True
@@ -125,21 +144,42 @@ class CrossEntropyLoss(Loss):
 
 
 class MSELoss(Loss):
-    """mean (y - t)²."""
+    """mean (y - t)².
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> value, gradient = nn.MSELoss()(np.float32([[1], [5]]), np.float32([[1], [1]]))
+    >>> value, gradient.tolist()
+    (8.0, [[0.0], [4.0]])
+    """
 
     def function(self) -> LossFunction:
         return LossFunction.mean_square_error()
 
 
 class L1Loss(Loss):
-    """mean |y - t|."""
+    """mean |y - t|.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> value, gradient = nn.L1Loss()(np.float32([[1], [5]]), np.float32([[0], [7]]))
+    >>> value, gradient.tolist()
+    (1.5, [[0.5], [-0.5]])
+    """
 
     def function(self) -> LossFunction:
         return LossFunction.mean_absolute_error()
 
 
 class HuberLoss(Loss):
-    """Quadratic within ``delta`` of the target, linear beyond."""
+    """Quadratic within ``delta`` of the target, linear beyond.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> value, gradient = nn.HuberLoss(1.0)(np.float32([[0.5], [9]]), np.float32([[0], [0]]))
+    >>> value, gradient.tolist()
+    (4.3125, [[0.25], [0.5]])
+    """
 
     def __init__(self, delta: float = 1.0) -> None:
         if not delta > 0:
@@ -154,7 +194,14 @@ class HuberLoss(Loss):
 
 
 class BCEWithLogitsLoss(Loss):
-    """Binary cross entropy of sigmoid(y) against targets between 0 and 1."""
+    """Binary cross entropy of sigmoid(y) against targets between 0 and 1.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> value, gradient = nn.BCEWithLogitsLoss()(np.float32([[0], [100]]), np.float32([[1], [1]]))
+    >>> round(value, 4), gradient.tolist()
+    (0.3466, [[-0.25], [0.0]])
+    """
 
     def function(self) -> LossFunction:
         return LossFunction.sigmoid_cross_entropy()

@@ -17,14 +17,25 @@ class ModelError(ValueError):
 
 
 def mlp(outputs: int) -> Sequential:
-    """Two hidden layers of 64 and 32 units."""
+    """Two hidden layers of 64 and 32 units.
+
+    >>> from openbnns import nn
+    >>> sum(p.size for p in nn.models.mlp(10).build((64,)).parameters())
+    6570
+    """
     from . import Flatten, Linear, ReLU
 
     return Sequential(Flatten(), Linear(64), ReLU(), Linear(32), ReLU(), Linear(outputs))
 
 
 def cnn(outputs: int) -> Sequential:
-    """Three convolutions with batch normalization, for small images."""
+    """Three convolutions with batch normalization, for small images.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.models.cnn(10)(np.zeros((2, 1, 28, 28), np.float32)).shape
+    (2, 10)
+    """
     from . import BatchNorm2d, Conv2d, Dropout, Flatten, Linear, MaxPool2d, ReLU
 
     return Sequential(
@@ -50,7 +61,13 @@ class _Rows(Module):
 
 
 def transformer(outputs: int) -> Sequential:
-    """Two transformer encoder layers over the rows of an image, or over a sequence (length, features)."""
+    """Two transformer encoder layers over the rows of an image, or over a sequence (length, features).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.models.transformer(10)(np.zeros((2, 1, 8, 8), np.float32)).shape
+    (2, 10)
+    """
     from . import Flatten, Linear, TransformerEncoderLayer
 
     return Sequential(

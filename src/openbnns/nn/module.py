@@ -31,7 +31,17 @@ _PROGRAMS = 4  # batch sizes and modes whose memory is kept at a time
 
 
 class Parameter:
-    """An array that training changes. ``data`` is changed in place, ``grad`` is what the last backward pass left."""
+    """An array that training changes. ``data`` is changed in place, ``grad`` is what the last backward pass left.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.Linear(3, 2, bias=False).build((3,), seed=0)
+    >>> layer.weight
+    Parameter(shape=(2, 3))
+    >>> layer.weight.data[:] = 1  # in place: the layer sees it
+    >>> layer(np.ones((1, 3), np.float32)).tolist()
+    [[3.0, 3.0]]
+    """
 
     def __init__(self, data: Any) -> None:
         self.data: Array = np.ascontiguousarray(data, np.float32)
@@ -50,11 +60,39 @@ class Parameter:
 
 
 class Mismatch(ValueError):
-    """Weights that do not fit a network; the message lists every mismatch."""
+    """Weights that do not fit a network; the message lists every mismatch.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> try:
+    ...     nn.Linear(2).build((3,)).load_state_dict({"weight": np.zeros((2, 4)), "scale": np.zeros(2)})
+    ... except nn.Mismatch as error:
+    ...     print(error)
+    load_state_dict: 3 mismatch(es), nothing was changed:
+      weight: shape (2, 4) given, (2, 3) needed
+      bias: missing
+      scale: not in the network
+    """
 
 
 class Module:
-    """Base of all networks and layers. A subclass makes its parts in ``__init__`` and joins them in ``forward``."""
+    """Base of all networks and layers. A subclass makes its parts in ``__init__`` and joins them in ``forward``.
+
+    ``module(x)`` runs it on an array (N, ...); ``module.backward(dy)`` gives the gradient of x and fills every ``grad``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> class Twice(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.linear = nn.Linear(3, bias=False)
+    ...     def forward(self, x):
+    ...         return x + self.linear(self.linear(x))
+    >>> net = Twice().build((3,), seed=0)
+    >>> y = net(np.ones((5, 3), np.float32))
+    >>> net.backward(y).shape, [name for name, parameter in net.named_parameters()]
+    ((5, 3), ['linear.weight'])
+    """
 
     def __init__(self) -> None:
         self._children: dict[str, Module] = {}
@@ -66,10 +104,12 @@ class Module:
         self.training = True
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if "_children" not in self.__dict__ and name != "_children":
+            raise AttributeError(f"{type(self).__name__}.{name}: call super().__init__() first in __init__.")
         if isinstance(value, Module) and not name.startswith("_"):
-            self.__dict__.setdefault("_children", {})[name] = value
+            self._children[name] = value
         elif isinstance(value, Parameter):
-            self.__dict__.setdefault("_parameters", {})[name] = value
+            self._parameters[name] = value
         super().__setattr__(name, value)
 
     def register_buffer(self, name: str, array: Array) -> None:
@@ -391,7 +431,21 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """Modules in a list, for a ``forward`` of one's own to use."""
+    """Modules in a list, for a ``forward`` of one's own to use.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> class Stack(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layers = nn.ModuleList([nn.Linear(4), nn.Linear(2)])
+    ...     def forward(self, x):
+    ...         for layer in self.layers:
+    ...             x = layer(x)
+    ...         return x
+    >>> list(Stack().build((3,)).state_dict())
+    ['layers.0.weight', 'layers.0.bias', 'layers.1.weight', 'layers.1.bias']
+    """
 
     def __init__(self, modules: Sequence[Module] = ()) -> None:
         super().__init__()
@@ -416,6 +470,11 @@ class Add(Module):
     """The sum of several branches that all read the same input: y = b₁(x) + b₂(x) + ...
 
     Called with two or more values and no branches, it adds those.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Add(nn.Identity(), nn.ReLU())(np.float32([[-1, 2]])).tolist()
+    [[-1.0, 4.0]]
     """
 
     def __init__(self, *branches: Module) -> None:
@@ -432,7 +491,14 @@ class Add(Module):
 
 
 class Residual(Module):
-    """y = x + body(x), or shortcut(x) + body(x) where the body changes the shape."""
+    """y = x + body(x), or shortcut(x) + body(x) where the body changes the shape.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> net = nn.Residual(nn.ReLU())
+    >>> net(np.float32([[-1, 2]])).tolist(), net.backward(np.float32([[1, 1]])).tolist()
+    ([[-1.0, 4.0]], [[1.0, 2.0]])
+    """
 
     def __init__(self, *body: Module, shortcut: Module | None = None) -> None:
         super().__init__()

@@ -96,21 +96,46 @@ class _ChannelNorm(_Normalization):
 
 
 class BatchNorm2d(_ChannelNorm):
-    """Statistics of each channel over the batch and the image; (C, H, W)."""
+    """Statistics of each channel over the batch and the image; (C, H, W).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.BatchNorm2d(3)
+    >>> y = layer(np.random.default_rng(0).normal(5, 2, (16, 3, 8, 8)).astype(np.float32))
+    >>> bool(abs(y.mean()) < 1e-5), sorted(layer.state_dict())
+    (True, ['bias', 'running_mean', 'running_var', 'weight'])
+    """
 
     def _kind(self) -> NormalizationType:
         return NormalizationType.batch(moving_mean=self.running_mean, moving_variance=self.running_var)
 
 
 class BatchNorm1d(BatchNorm2d):
-    """Statistics of each element over the batch; (n,)."""
+    """Statistics of each element over the batch; (n,).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer, x = nn.BatchNorm1d(), np.float32([[1, 10], [3, 30]])
+    >>> print(layer(x).round(3))
+    [[-1. -1.]
+     [ 1.  1.]]
+    >>> print(layer.state_dict()["running_mean"].round(3))  # a tenth (momentum) of the batch's mean
+    [0.2 2. ]
+    >>> y = layer.eval()(x)  # with the running statistics
+    """
 
     rank = 1
     axes = "(features,)"
 
 
 class InstanceNorm2d(_ChannelNorm):
-    """Statistics of each channel of each sample; (C, H, W)."""
+    """Statistics of each channel of each sample; (C, H, W).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.InstanceNorm2d()(np.float32([[[[1, 3]], [[10, 30]]]])).round(3).tolist())
+    [[[[-1.0, 1.0]], [[-1.0, 1.0]]]]
+    """
 
     def __init__(
         self,
@@ -128,7 +153,13 @@ class InstanceNorm2d(_ChannelNorm):
 
 
 class GroupNorm(_Normalization):
-    """Statistics of each group of channels of each sample; (C, H, W) or (C,)."""
+    """Statistics of each group of channels of each sample; (C, H, W) or (C,).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.GroupNorm(2)(np.float32([[1, 3, 10, 30]])).round(3))
+    [[-1.  1. -1.  1.]]
+    """
 
     def __init__(
         self, num_groups: int, num_channels: int | None = None, eps: float = 1e-5, *, affine: bool = True
@@ -153,7 +184,13 @@ class GroupNorm(_Normalization):
 
 
 class LayerNorm(_Normalization):
-    """Statistics of each sample over its last axes: all those of ``normalized_shape``, or the last one."""
+    """Statistics of each sample over its last axes: all those of ``normalized_shape``, or the last one.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.LayerNorm()(np.float32([[[1, 3], [10, 30]]])).round(3).tolist())
+    [[[-1.0, 1.0], [-1.0, 1.0]]]
+    """
 
     def __init__(
         self,

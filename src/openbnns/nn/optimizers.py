@@ -27,19 +27,55 @@ def _check(who: str, **limits: tuple[float, float, float]) -> None:
             raise ValueError(f"{who}: {name} is {value}. It must be between {low:g} and {high:g}.")
 
 
+def _rate(who: str, first: Any, lr: float | None, default: float) -> tuple[float, list[Parameter] | None]:
+    """Learning rate and parameters of ``Adam(0.001)``, and of ``Adam(parameters, lr=0.001)`` as PyTorch has it."""
+    parameters = None
+    if first is not None and not isinstance(first, (int, float, np.number)):
+        try:
+            parameters = list(first)
+        except TypeError:
+            parameters = [first]
+        wrong = [type(p).__name__ for p in parameters if not isinstance(p, Parameter)]
+        if wrong:
+            raise TypeError(
+                f"{who}: the first argument is the learning rate, or the parameters of a network: {who}(0.001), or "
+                f"{who}(network.parameters(), lr=0.001). It holds a {wrong[0]}."
+            )
+        first = None
+    if first is not None and lr is not None:
+        raise TypeError(f"{who}: learning_rate and lr are the same thing. Give one of them.")
+    rate = default if first is None and lr is None else first if lr is None else lr
+    return float(rate), parameters
+
+
 class Optimizer:
     """Base of the optimizers: changes parameters in place, from their ``grad``.
 
-    ``learning_rate`` may be changed between steps. :meth:`attach` makes the accumulators, one set per parameter.
+    ``learning_rate`` may be changed between steps. :meth:`attach` makes the accumulators, one set per parameter; a
+    trainer calls it. PyTorch's ``SGD(network.parameters(), lr=0.1)`` does it at once, for a network whose sizes are known.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> net = nn.Linear(1, 1, bias=False).build((1,), seed=0)
+    >>> optimizer = nn.SGD(net.parameters(), lr=0.1)
+    >>> x, t = np.float32([[1], [2]]), np.float32([[3], [6]])
+    >>> for step in range(100):
+    ...     loss, gradient = nn.MSELoss()(net(x), t)
+    ...     _ = net.backward(gradient)
+    ...     optimizer.step()
+    >>> print(net.weight.data.round(3))
+    [[3.]]
     """
 
     bnns: Any
 
-    def __init__(self, bnns: Any) -> None:
+    def __init__(self, bnns: Any, parameters: list[Parameter] | None = None) -> None:
         self.bnns = bnns
         self.parameters: list[Parameter] = []
         self.accumulators: list[Array] = []
         self.steps = 0
+        if parameters is not None:
+            self.attach(parameters)
 
     @property
     def learning_rate(self) -> float:
@@ -102,115 +138,137 @@ class Optimizer:
 class SGD(Optimizer):
     """v = momentum v + g;  W -= learning_rate v, or learning_rate (g + momentum v) with ``nesterov``.
 
-    g is the gradient plus weight_decay W.
+    g is the gradient plus weight_decay W. The learning rate is 0.01 unless given.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, sgd = nn.Parameter(np.float32([1, 2])), nn.SGD(0.5, momentum=0.5)
+    >>> w.grad = np.float32([1, -1])
+    >>> sgd.attach([w])
+    >>> for _ in range(2):
+    ...     sgd.step()
+    >>> w.data.tolist()
+    [-0.25, 3.25]
     """
 
     def __init__(
         self,
-        learning_rate: float = 0.01,
+        learning_rate: float | Iterable[Parameter] | None = None,
         momentum: float = 0.0,
         *,
         nesterov: bool = False,
         weight_decay: float = 0.0,
         clipping: GradientClipping | None = None,
+        lr: float | None = None,
     ) -> None:
+        rate, parameters = _rate("SGD", learning_rate, lr, 0.01)
         _check(
             "SGD",
-            learning_rate=(learning_rate, 0, np.inf),
+            learning_rate=(rate, 0, np.inf),
             momentum=(momentum, 0, 1),
             weight_decay=(weight_decay, 0, np.inf),
         )
         super().__init__(
             SGDMomentumOptimizer(
-                learning_rate=learning_rate,
+                learning_rate=rate,
                 momentum=momentum,
                 uses_nesterov_momentum=nesterov,
                 regularization_scale=weight_decay,
                 regularization_function=_decay(weight_decay),
                 sgd_momentum_variant=SGDMomentumVariant.VARIANT_1,
                 gradient_clipping=clipping,
-            )
+            ),
+            parameters,
         )
 
 
 class Adam(Optimizer):
     """m = β₁ m + (1 - β₁) g;  v = β₂ v + (1 - β₂) g²;  W -= lr √(1 - β₂ᵗ) / (1 - β₁ᵗ) m / (√v + eps).
 
-    g is the gradient plus weight_decay W.
+    g is the gradient plus weight_decay W. The learning rate is 0.001 unless given.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, adam = nn.Parameter(np.float32([1, 2])), nn.Adam(0.1)
+    >>> w.grad = np.float32([5, -0.01])
+    >>> adam.attach([w])
+    >>> adam.step()
+    >>> print(w.data.round(4))  # the first step is the learning rate, whatever the gradient's size
+    [0.9 2.1]
+    """
+
+    _weight_decay = 0.0
+
+    def __init__(
+        self,
+        learning_rate: float | Iterable[Parameter] | None = None,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        *,
+        weight_decay: float | None = None,
+        amsgrad: bool = False,
+        clipping: GradientClipping | None = None,
+        lr: float | None = None,
+    ) -> None:
+        who = type(self).__name__
+        rate, parameters = _rate(who, learning_rate, lr, 1e-3)
+        decay = self._weight_decay if weight_decay is None else weight_decay
+        beta1, beta2 = _betas(who, betas)
+        _check(who, learning_rate=(rate, 0, np.inf), eps=(eps, 0, np.inf), weight_decay=(decay, 0, np.inf))
+        made = self._make(
+            rate, beta1=beta1, beta2=beta2, epsilon=eps, weight_decay=decay, gradient_clipping=clipping,
+            uses_ams_grad=amsgrad,
+        )  # fmt: skip
+        super().__init__(made, parameters)
+
+    def _make(self, rate: float, *, weight_decay: float, **options: Any) -> Any:
+        return AdamOptimizer(
+            learning_rate=rate,
+            regularization_scale=weight_decay,
+            regularization_function=_decay(weight_decay),
+            **options,
+        )
+
+
+class AdamW(Adam):
+    """Adam with W -= learning_rate weight_decay W beside it, instead of a penalty in the gradient.
+
+    The learning rate is 0.001 unless given, ``weight_decay`` 0.01.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, adamw = nn.Parameter(np.float32([1, 2])), nn.AdamW(0.1, weight_decay=0.5)
+    >>> w.grad = np.float32([0, 3])
+    >>> adamw.attach([w])
+    >>> adamw.step()
+    >>> print(w.data.round(4))  # decay alone; decay and a step
+    [0.95 1.8 ]
+    """
+
+    _weight_decay = 0.01
+
+    def _make(self, rate: float, **options: Any) -> Any:
+        return AdamWOptimizer(learning_rate=rate, **options)
+
+
+class RMSprop(Optimizer):
+    """n = α n + (1 - α) g²;  step = momentum step - lr g / (√n + eps);  W += step. ``centered`` subtracts the mean².
+
+    The learning rate is 0.01 unless given.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, rmsprop = nn.Parameter(np.float32([1, 2])), nn.RMSprop(0.25, alpha=0.75)
+    >>> w.grad = np.float32([3, -3])
+    >>> rmsprop.attach([w])
+    >>> rmsprop.step()
+    >>> print(w.data.round(4))
+    [0.5 2.5]
     """
 
     def __init__(
         self,
-        learning_rate: float = 1e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        *,
-        weight_decay: float = 0.0,
-        amsgrad: bool = False,
-        clipping: GradientClipping | None = None,
-    ) -> None:
-        beta1, beta2 = _betas("Adam", betas)
-        _check(
-            "Adam",
-            learning_rate=(learning_rate, 0, np.inf),
-            eps=(eps, 0, np.inf),
-            weight_decay=(weight_decay, 0, np.inf),
-        )
-        super().__init__(
-            AdamOptimizer(
-                learning_rate=learning_rate,
-                beta1=beta1,
-                beta2=beta2,
-                time_step=1,
-                epsilon=eps,
-                regularization_scale=weight_decay,
-                regularization_function=_decay(weight_decay),
-                gradient_clipping=clipping,
-                uses_ams_grad=amsgrad,
-            )
-        )
-
-
-class AdamW(Optimizer):
-    """Adam with W -= learning_rate weight_decay W beside it, instead of a penalty in the gradient."""
-
-    def __init__(
-        self,
-        learning_rate: float = 1e-3,
-        betas: Sequence[float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        *,
-        weight_decay: float = 0.01,
-        amsgrad: bool = False,
-        clipping: GradientClipping | None = None,
-    ) -> None:
-        beta1, beta2 = _betas("AdamW", betas)
-        _check(
-            "AdamW",
-            learning_rate=(learning_rate, 0, np.inf),
-            eps=(eps, 0, np.inf),
-            weight_decay=(weight_decay, 0, np.inf),
-        )
-        super().__init__(
-            AdamWOptimizer(
-                learning_rate=learning_rate,
-                beta1=beta1,
-                beta2=beta2,
-                time_step=1,
-                epsilon=eps,
-                weight_decay=weight_decay,
-                gradient_clipping=clipping,
-                uses_ams_grad=amsgrad,
-            )
-        )
-
-
-class RMSprop(Optimizer):
-    """n = α n + (1 - α) g²;  step = momentum step - lr g / (√n + eps);  W += step. ``centered`` subtracts the mean²."""
-
-    def __init__(
-        self,
-        learning_rate: float = 0.01,
+        learning_rate: float | Iterable[Parameter] | None = None,
         alpha: float = 0.99,
         eps: float = 1e-8,
         *,
@@ -218,17 +276,19 @@ class RMSprop(Optimizer):
         centered: bool = False,
         weight_decay: float = 0.0,
         clipping: GradientClipping | None = None,
+        lr: float | None = None,
     ) -> None:
+        rate, parameters = _rate("RMSprop", learning_rate, lr, 0.01)
         _check(
             "RMSprop",
-            learning_rate=(learning_rate, 0, np.inf),
+            learning_rate=(rate, 0, np.inf),
             alpha=(alpha, 0, 1),
             eps=(eps, 0, np.inf),
             momentum=(momentum, 0, 1),
         )
         super().__init__(
             RMSPropOptimizer(
-                learning_rate=learning_rate,
+                learning_rate=rate,
                 alpha=alpha,
                 epsilon=eps,
                 centered=centered,
@@ -236,7 +296,8 @@ class RMSprop(Optimizer):
                 regularization_scale=weight_decay,
                 regularization_function=_decay(weight_decay),
                 gradient_clipping=clipping,
-            )
+            ),
+            parameters,
         )
 
 

@@ -10,12 +10,23 @@ Schedule = Callable[[int, int], float]
 
 
 def constant() -> Schedule:
-    """Always 1."""
+    """Always 1.
+
+    >>> from openbnns import nn
+    >>> nn.schedules.constant()(7, 100)
+    1.0
+    """
     return lambda step, total: 1.0
 
 
 def step_decay(factor: float = 0.1, every: float = 1 / 3) -> Schedule:
-    """Times ``factor`` after every ``every`` of the run (a share below 1) or ``every`` steps (1 or more)."""
+    """Times ``factor`` after every ``every`` of the run (a share below 1) or ``every`` steps (1 or more).
+
+    >>> from openbnns import nn
+    >>> schedule = nn.schedules.step_decay(0.5, every=10)
+    >>> [schedule(step, 100) for step in (0, 9, 10, 20)]
+    [1.0, 1.0, 0.5, 0.25]
+    """
     if not (factor > 0 and every > 0):
         raise ValueError(f"step_decay: factor is {factor} and every is {every}. Both must be above 0.")
 
@@ -27,7 +38,13 @@ def step_decay(factor: float = 0.1, every: float = 1 / 3) -> Schedule:
 
 
 def cosine(end: float = 0.0) -> Schedule:
-    """From 1 to ``end`` along half a cosine."""
+    """From 1 to ``end`` along half a cosine.
+
+    >>> from openbnns import nn
+    >>> schedule = nn.schedules.cosine(end=0.1)
+    >>> [round(schedule(step, 100), 3) for step in (0, 50, 100)]
+    [1.0, 0.55, 0.1]
+    """
 
     def schedule(step: int, total: int) -> float:
         return end + (1 - end) * 0.5 * (1 + math.cos(math.pi * min(step / max(total, 1), 1.0)))
@@ -36,7 +53,13 @@ def cosine(end: float = 0.0) -> Schedule:
 
 
 def warm_up(steps: float, then: Schedule | None = None) -> Schedule:
-    """Linearly from 0 to 1 over ``steps`` steps (or that share of the run, below 1), then as ``then`` says."""
+    """Linearly from 0 to 1 over ``steps`` steps (or that share of the run, below 1), then as ``then`` says.
+
+    >>> from openbnns import nn
+    >>> schedule = nn.schedules.warm_up(4, nn.schedules.cosine())
+    >>> [schedule(step, 100) for step in (0, 1, 3, 4)]
+    [0.25, 0.5, 1.0, 1.0]
+    """
     if not steps > 0:
         raise ValueError(f"warm_up: steps is {steps}. It must be above 0.")
     following = constant() if then is None else then

@@ -14,11 +14,23 @@ from .module import Module, Parameter, Sequential
 from .normalization import LayerNorm
 
 
+def _require_batch_first(who: str, batch_first: bool) -> None:
+    if not batch_first:
+        raise ValueError(f"{who}: batch_first is False, but arrays always have the batch axis in front. Leave it out.")
+
+
 class LSTM(Module):
     """Layers of LSTM cells, one direction: (T, I) -> (T, H), or with ``last_only`` the last output, (H,).
 
     Gates stand in the order input, forget, cell, output. Parameters are ``weight_ih_l0`` (4 H, I), ``weight_hh_l0``
     (4 H, H), ``bias_ih_l0`` and ``bias_hh_l0`` (4 H,), and so on for further layers. Initial states are zero.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.LSTM(3, 5, num_layers=2)(np.zeros((4, 7, 3), np.float32)).shape  # (N, T, I) -> (N, T, H)
+    (4, 7, 5)
+    >>> nn.LSTM(5, last_only=True)(np.zeros((4, 7, 3), np.float32)).shape
+    (4, 5)
     """
 
     def __init__(
@@ -28,8 +40,10 @@ class LSTM(Module):
         bias: bool = True,
         dropout: float = 0.0,
         last_only: bool = False,
+        batch_first: bool = True,
     ) -> None:
         super().__init__()
+        _require_batch_first("LSTM", batch_first)
         if not 1 <= len(sizes) <= 2:
             raise TypeError("LSTM takes the hidden size, or the input size and the hidden size.")
         self.hidden_size = _positive(sizes[-1], "LSTM: hidden_size")
@@ -78,6 +92,14 @@ class MultiheadAttention(Module):
 
     query (T, D), key and value (S, D) -> (T, D). ``causal`` keeps positions from looking ahead. Parameters:
     ``in_proj_weight`` (3 D, D), ``in_proj_bias`` (3 D,), ``out_proj.weight`` (D, D), ``out_proj.bias`` (D,).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.MultiheadAttention(8, 2, causal=True)
+    >>> x = np.random.default_rng(0).standard_normal((1, 5, 8)).astype(np.float32)
+    >>> y, x[0, 4] = layer(x), 0
+    >>> bool(np.allclose(layer(x)[0, :4], y[0, :4]))  # the last position does not reach those before it
+    True
     """
 
     def __init__(
@@ -152,6 +174,12 @@ class TransformerEncoderLayer(Module):
     """Self-attention and a network of two layers, each with a residual connection and a layer normalization.
 
     (T, D) -> (T, D). ``norm_first`` normalizes before each part instead of after the sum.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> net = nn.Sequential(nn.Embedding(100, 16), nn.TransformerEncoderLayer(16, 4, 32), nn.Linear(2))
+    >>> net(np.zeros((3, 10), np.int64)).shape
+    (3, 10, 2)
     """
 
     def __init__(
@@ -165,8 +193,10 @@ class TransformerEncoderLayer(Module):
         layer_norm_eps: float = 1e-5,
         norm_first: bool = False,
         causal: bool = False,
+        batch_first: bool = True,
     ) -> None:
         super().__init__()
+        _require_batch_first("TransformerEncoderLayer", batch_first)
         if activation not in ("relu", "gelu"):
             raise ValueError(f"TransformerEncoderLayer: activation is {activation!r}. Use 'relu' or 'gelu'.")
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, causal=causal)

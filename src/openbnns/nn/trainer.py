@@ -38,11 +38,27 @@ Metric = Callable[[Array, Array], float]
 
 
 class Diverged(ArithmeticError):
-    """The loss is no longer a number; the message names the step and the layer."""
+    """The loss is no longer a number; the message names the step and the layer.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.float32([[1], [2]])
+    >>> trainer = nn.Trainer(nn.Linear(1), "mse", nn.SGD(1e20), quiet=True, seed=0)
+    >>> try:
+    ...     trainer.fit(x, x, epochs=9)
+    ... except nn.Diverged as error:
+    ...     print(str(error).split(" in ")[0])
+    The loss became inf
+    """
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop by a signal; the message names the checkpoint to go on from."""
+    """Training was asked to stop by a signal; the message names the checkpoint to go on from.
+
+    >>> from openbnns import nn
+    >>> issubclass(nn.Interrupted, KeyboardInterrupt)  # passes through `except Exception`
+    True
+    """
 
 
 def accuracy(outputs: Array, targets: Array) -> float:

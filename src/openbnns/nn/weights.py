@@ -128,6 +128,7 @@ def save(path: Any, arrays: Mapping[str, Any], metadata: Mapping[str, str] | Non
     """Write arrays to a ``.safetensors`` file.
 
     >>> import numpy as np, tempfile, os
+    >>> from openbnns.nn.weights import load, save
     >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
     >>> save(path, {"w": np.arange(3, dtype=np.float32)})
     >>> load(path)

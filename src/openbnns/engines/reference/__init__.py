@@ -4,7 +4,3 @@ It computes on plain arrays in canonical form: C order, batch first; images (N, 
 (O, I/groups, KH, KW), fully connected weights (out, in). It knows nothing of descriptors, buffers or layouts, and it
 keeps no state: what a backward needs, it is given. Each module holds the forward and the backward of one family.
 """
-
-from . import activation, arithmetic, convolution, fully_connected, loss, pooling
-
-__all__ = ["activation", "arithmetic", "convolution", "fully_connected", "loss", "pooling"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 from ... import ActivationFunction
@@ -26,6 +27,11 @@ def can_fuse(function: ActivationFunction) -> bool:
     if function.case in ("leaky_rectified_linear", "elu", "celu"):
         return function.alpha > 0
     return function.case in FUSABLE
+
+
+def draw_number(seed: int, step: int, index: int) -> int:
+    """Which draw of its own the random operation ``index`` of a network makes at a step."""
+    return (zlib.crc32(f"{seed} {index}".encode()) << 31) + step
 
 
 def wanted(gradient: Array | None) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from functools import partial
 from typing import Any
 
 from ... import LearningPhase, MultiheadAttentionLayer
 from .._graph import Array, Call, Graph, Operation, Value
 from ..module import Parameter
-from ._base import IN_PLACE, wanted
+from ._base import IN_PLACE, draw_number, wanted
 
 
 class Attention(Operation):
@@ -48,7 +47,7 @@ class Attention(Operation):
         self.mask = _causal_mask(self.output.shape[0]) if self.causal else None
 
     def reseed(self, seed: int, step: int, index: int) -> None:
-        self.layer.bnns_filter.draws = (zlib.crc32(f"{seed} {index}".encode()) << 31) + step
+        self.layer.draws = draw_number(seed, step, index)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         query, key, value = (x[place] for place in self.places)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from functools import partial
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from ... import DropoutLayer, Shape
 from .._graph import Array, Call, Graph, Operation, Value
-from ._base import rows
+from ._base import draw_number, rows
 
 
 class Dropout(Operation):
@@ -28,12 +27,10 @@ class Dropout(Operation):
 
     def prepare(self) -> None:
         self.layer = DropoutLayer(input=Shape.vector(self.output.count), rate=self.rate, seed=1)
-        self.layer.bnns_filter.state[0] = self._start
+        self.layer.draws = self._start
 
     def reseed(self, seed: int, step: int, index: int) -> None:
-        # The number of the draw is what the mask depends on.
-        mixed = zlib.crc32(f"{seed} {index}".encode()) << 31
-        self.layer.bnns_filter.state[0] = mixed + step
+        self.layer.draws = draw_number(seed, step, index)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         if not training:

@@ -1,0 +1,21 @@
+from . import capi as capi, compat as compat, datasets as datasets, layers as layers, nn as nn
+from .errors import (
+    BNNSError as BNNSError,
+    InvalidDescriptorError as InvalidDescriptorError,
+    LayerApplyError as LayerApplyError,
+    LayerCreationError as LayerCreationError,
+    OptimizerStepError as OptimizerStepError,
+    last_error as last_error,
+)
+from .gradient_check import GradientReport as GradientReport, gradcheck as gradcheck
+from .layers import *
+from .layers.types import *
+from .runtime import (
+    current_engine as current_engine,
+    engine as engine,
+    get_num_threads as get_num_threads,
+    set_num_threads as set_num_threads,
+    show_config as show_config,
+)
+
+__version__: str

@@ -1,0 +1,67 @@
+"""Packages whose names load when first used, so that importing one costs little.
+
+The ``__init__.pyi`` beside such a package imports every name plainly: that is what type checkers and editors read.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def attach(
+    package: str,
+    homes: Mapping[str, Iterable[str]],
+    *,
+    modules: Iterable[str] = (),
+    tables: Iterable[str] = (),
+    elsewhere: Iterable[str] = (),
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package.
+
+    ``homes`` gives for each module the public names that it holds. ``modules`` are public themselves. ``tables`` are
+    modules all of whose public names, which must begin with a capital, belong to the package too: they are asked last.
+    ``__all__`` is made of all three when somebody wants it. A name that one of ``elsewhere`` has is said to be there.
+    """
+    home = {name: module for module, names in homes.items() for name in names}
+    here = vars(sys.modules[package])
+
+    def load(module: str) -> Any:
+        return import_module(f"{package}.{module}")
+
+    def public() -> list[str]:
+        return [*modules, *home, *(name for module in tables for name in load(module).__all__)]
+
+    def nearest(name: str) -> str:
+        if not name[0].isupper():  # asked for by tools, or by the import system before it looks for a file
+            return ""
+        for module in elsewhere:
+            if name in load(module).__all__:
+                return f". It is {package}.{module}.{name}"
+        from difflib import get_close_matches
+
+        return "".join(f". Did you mean {match}?" for match in get_close_matches(name, public(), 1))
+
+    def find(name: str) -> Any:
+        if name in home:
+            return getattr(load(home[name]), name)
+        if name in homes or name in modules or name in tables:
+            return load(name)
+        if name == "__all__":
+            return public()
+        if name[0].isupper():  # see nearest
+            for module in map(load, tables):
+                if name in module.__all__:
+                    return getattr(module, name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{nearest(name)}")
+
+    def __getattr__(name: str) -> Any:
+        found = here[name] = find(name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*here, *public()})
+
+    return __getattr__, __dir__

@@ -1,0 +1,65 @@
+"""LSTM layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import Problem
+from ..filters.lstm import LSTM
+from ..layers.lstm import LSTMLayer
+from ..layers.types import LearningPhase
+from ._base import BATCH, Array, Subject, float32_numbers, random_numbers
+
+
+class LstmSubject(Subject):
+    """LSTMs: sequence, initial states and weights; what arrives is the gradient of outputs and final states.
+
+    Dropout has a mask of its own for every check, the same in both passes.
+    """
+
+    inputs = ("input",)
+
+    def __init__(self, filter: LSTM, layer: LSTMLayer) -> None:
+        self.filter, self.layer = filter, layer
+        self._seed = 0
+
+    def _shape(self) -> tuple[int, ...]:
+        return (4, BATCH, self.layer.input_size)
+
+    def draw(self, random: np.random.Generator) -> dict[str, Array]:
+        self._seed += 1
+        return self._with_states(random_numbers(random, self._shape()), random)
+
+    def given(self, inputs: Sequence[Any]) -> dict[str, Array]:
+        x = np.asarray(inputs[0], np.float64)
+        if len(inputs) != 1 or x.ndim != 3 or x.shape[2] != self.layer.input_size:
+            raise Problem(f"gradcheck: pass one array (T, N, {self.layer.input_size}), the input of the LSTM.")
+        return self._with_states(float32_numbers(x), np.random.default_rng(0))
+
+    def _with_states(self, x: Array, random: np.random.Generator) -> dict[str, Array]:
+        states = (self.layer.num_layers, self.layer.directions, x.shape[1], self.layer.hidden_size)
+        return {
+            "input": x,
+            "initial_hidden": random_numbers(random, states),
+            "initial_cell": random_numbers(random, states),
+        }
+
+    def parameters(self) -> dict[str, Array]:
+        return {name: array.astype(np.float64) for name, array in self.layer._weights.items()}
+
+    def forward(self, values: dict[str, Array]) -> Array:
+        return self.layer.reference_outputs(values, self._seed)
+
+    def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
+        x, h, c = (values[name].astype(np.float32) for name in ("input", "initial_hidden", "initial_cell"))
+        cache = self.layer.apply(x, h, c, phase=LearningPhase.TRAINING, seed=self._seed).cache
+        outputs = (*x.shape[:2], self.layer.directions, self.layer.hidden_size)
+        dy, dh, dc = np.split(cotangent.astype(np.float32), np.cumsum([int(np.prod(outputs)), h.size]))
+        gradients = self.layer.apply_backward(
+            x, h, c, output_gradient=dy.reshape(outputs), final_hidden_gradient=dh.reshape(h.shape),
+            final_cell_gradient=dc.reshape(h.shape), cache=cache,
+        )  # fmt: skip
+        return {name: np.asarray(g, np.float64) for name, g in gradients._asdict().items() if g is not None}
