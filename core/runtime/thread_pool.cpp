@@ -14,6 +14,8 @@
 #include <sched.h>
 #endif
 
+#include "runtime/own_items.h"
+
 namespace openbnns {
 namespace {
 
@@ -35,10 +37,12 @@ int cgroup_cores() {
   return 1 << 20;
 }
 
+constexpr int kMostThreads = 256;
+
 int detected_threads() {
   if (const char* text = std::getenv("OPENBNNS_NUM_THREADS")) {
     int n = std::atoi(text);
-    if (n > 0) return std::min(n, 256);
+    if (n > 0) return std::min(n, kMostThreads);
   }
   int cores = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
@@ -186,13 +190,36 @@ int max_threads() {
   return n;
 }
 
-void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, 256) : detected_threads(); }
+void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, kMostThreads) : detected_threads(); }
 
 void run_workers(int workers, Task task, void* context) {
   Pool& p = the_pool();
   std::unique_lock<std::mutex> owner(p.busy, std::try_to_lock);
   if (workers > 1 && owner.owns_lock()) return p.run(workers, task, context);
   for (int w = 0; w < workers; w++) task(context, w, workers);
+}
+
+void run_own_items(int workers, int64_t items, ItemTask task, void* context) {
+  workers = static_cast<int>(std::min<int64_t>({workers, kMostThreads, items}));
+  if (workers <= 1) {
+    for (int64_t i = 0; i < items; i++) task(context, i);
+    return;
+  }
+  struct alignas(64) Share {
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  Share shares[kMostThreads];
+  for (int w = 0; w < workers; w++) {
+    shares[w].next.store(items * w / workers, std::memory_order_relaxed);
+    shares[w].end = items * (w + 1) / workers;
+  }
+  parallel(workers, [&](int worker, int) {
+    for (int w = 0; w < workers; w++) {
+      Share& share = shares[(worker + w) % workers];
+      for (int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) task(context, i);
+    }
+  });
 }
 
 }  // namespace openbnns
