@@ -8,14 +8,23 @@ from cases import Arrays, Calls, Case, created, describe, training_parameters, v
 from openbnns import capi
 
 # batch, inputs, outputs, target
-SHAPES = ((1, 8, 8, 5.0), (32, 64, 32, 5.0), (128, 784, 1024, 1.0), (2048, 1024, 256, 1.0))
+SHAPES: tuple[tuple[int, int, int, float | None], ...] = (
+    (1, 8, 8, 5.0),
+    (32, 64, 32, 5.0),
+    (128, 784, 1024, 1.0),
+    (2048, 1024, 256, 1.0),
+    (7, 1024, 1024, None),
+    (129, 785, 1001, None),
+    (256, 512, 512, None),
+    (512, 1024, 1024, None),
+)
 
 
 def cases() -> list[Case]:
     return [_case(*shape) for shape in SHAPES]
 
 
-def _case(batch: int, inputs: int, outputs: int, target: float) -> Case:
+def _case(batch: int, inputs: int, outputs: int, target: float | None) -> Case:
     return Case(
         name=f"fully connected/{batch}x{inputs} -> {outputs}",
         shapes={"x": (batch, inputs), "w": (outputs, inputs), "b": (outputs,), "y": (batch, outputs)},

@@ -8,6 +8,7 @@
 #include "kernels/scratch_uses.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
+#include "runtime/thread_pool.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -15,97 +16,150 @@ namespace {
 
 // The sum over k is cut into blocks of at most kDepthBlock steps, the same for every way of sharing the work.
 constexpr int kDepthBlock = 256;
-// Rows of A packed together: whole tiles, and few enough that the rows of a packed block do not collide in L1.
-constexpr int kStripTiles = 8;
-constexpr int64_t kSharedFloats = int64_t{1} << 19;  // of the operand that all threads read (2 MB)
+constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all threads read (1 MB)
+constexpr int64_t kPanelColumns = 32;                // of B packed together: a block of it stays in L1
+constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns
+constexpr int64_t kFewSteps = 32;
+constexpr double kWriteSteps = 8;  // steps in the time that writing an element of C takes
+constexpr double kPackFlops = 64;  // operations in the time that packing an element takes
 
-// Where the depth entries of a packed operand begin: `block` elements for 16 steps, `unit` for kDepth of them.
-struct Entries {
-  int32_t offset[kDepthBlock / kDepth];
-  Entries(int count, int64_t block, int unit) {
-    constexpr int kPerBlock = kBlock / kDepth;
-    for (int i = 0; i < count; i++) offset[i] = static_cast<int32_t>(i / kPerBlock * block + i % kPerBlock * unit);
-  }
-};
-
-// Columns [column, column + columns) and steps [step, step + steps) of the product, with B packed.
+// Columns [column, column + columns) and steps [step, step + steps) of the product.
 struct Panel {
   int64_t column, columns, step, steps;
-  const float* b;  // [columns / 16][padded_steps()][16], zero beyond `steps`
+  const float* b;  // as pack_b leaves it
   bool first, last;
-
-  int64_t padded_steps() const { return round_up(steps, kBlock); }
 };
 
+// to[column][0..kWidth) = from[0..rows)[column] for column < columns, filled up with zeros; rows, columns <= kWidth.
+// Asks for the rows below, which most callers transpose next.
+OPENBNNS_INLINE void transpose_square(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
+                                      int64_t to_stride) {
+  Vec r[kWidth];
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) {
+    const float* row = from + i * from_stride;
+    if (i >= rows)
+      r[i] = Vec{};
+    else
+      r[i] = columns >= kWidth ? load(row) : load_partial(row, columns);
+    __builtin_prefetch(row + kWidth * from_stride);
+  }
+  transpose(r);
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) if (i < columns) store(to + i * to_stride, r[i]);
+}
+
+int64_t lanes_of(int64_t count) { return std::max<int64_t>(0, std::min<int64_t>(kWidth, count)); }
+
+// Whether tiles read B where it lies: when all rows fit into one, a copy would be read once.
+bool reads_in_place(const MatrixProduct& p, int64_t columns) {
+  return !p.transpose_b && p.m <= kWideRows && columns >= kWideColumns;
+}
+
+// b: tiles of kWideColumns columns, [steps][kWideColumns] each; the last one is filled up with zeros to whole blocks of
+// 16 columns. Tiles that are read in place are left out.
 void pack_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps, float* b) {
-  int64_t padded = round_up(steps, kBlock), block = padded * kBlock;
-  if (p.transpose_b)
-    pack_transposed(p.b + column * p.ldb + step, p.ldb, columns, steps, b, block);
-  else
-    pack_columns(p.b + step * p.ldb + column, p.ldb, steps, columns, b, block);
-  if (padded > steps)
-    for (int64_t j = 0; j < blocks_of(columns); j++)
-      std::fill_n(b + j * block + steps * kBlock, (padded - steps) * kBlock, 0.f);
+  for (int64_t j = 0; j < columns; j += kWideColumns) {
+    int64_t have = std::min<int64_t>(kWideColumns, columns - j), width = round_up(have, kBlock);
+    float* tile = b + j * steps;
+    if (reads_in_place(p, have)) continue;
+    if (p.transpose_b) {
+      const float* from = p.b + (column + j) * p.ldb + step;
+      for (int64_t v = 0; v < width; v += kWidth)
+        for (int64_t k = 0; k < steps; k += kWidth)
+          transpose_square(from + v * p.ldb + k, p.ldb, have - v, lanes_of(steps - k), tile + k * width + v, width);
+      continue;
+    }
+    const float* from = p.b + step * p.ldb + column + j;
+    for (int64_t k = 0; k < steps; k++, from += p.ldb, tile += width)
+      if (have == kWideColumns)
+        OPENBNNS_UNROLL for (int v = 0; v < kWideColumns; v += kWidth) store(tile + v, load(from + v));
+      else
+        for (int64_t v = 0; v < width; v += kWidth) store(tile + v, load_partial(from + v, lanes_of(have - v)));
+  }
 }
 
-// a: [steps / 16][rows][16], zero beyond `steps`
-void pack_a(const MatrixProduct& p, int64_t row, int64_t rows, int64_t step, int64_t steps, float* a) {
-  if (p.transpose_a)
-    pack_transposed(p.a + step * p.lda + row, p.lda, steps, rows, a, rows * kBlock);
-  else
-    pack_columns(p.a + row * p.lda + step, p.lda, rows, steps, a, rows * kBlock);
+// a: [steps][kWidth], zero beyond `rows`.
+void pack_a(const MatrixProduct& p, int64_t row, int rows, int64_t step, int64_t steps, float* a) {
+  if (p.transpose_a) {
+    const float* from = p.a + step * p.lda + row;
+    for (int64_t k = 0; k < steps; k++) store(a + k * kWidth, load_partial(from + k * p.lda, rows));
+    return;
+  }
+  for (int64_t k = 0; k < steps; k += kWidth)
+    transpose_square(p.a + row * p.lda + step + k, p.lda, rows, lanes_of(steps - k), a + k * kWidth, kWidth);
 }
 
-// Asks for row `row` of A, so that packing the next strip does not wait for memory.
-void prefetch_a(const MatrixProduct& p, int64_t row, int64_t step, int64_t steps) {
-  if (p.transpose_a || row >= p.m) return;
-  const float* a = p.a + row * p.lda + step;
-  for (int64_t k = 0; k < steps; k += kBlock) __builtin_prefetch(a + k, 0, 2);
-}
+// The part of an operand that is packed next, [rows][columns] of a row-major matrix: kernels ask for it while they
+// multiply, a column of cache lines each, so that packing does not wait for memory.
+class Ahead {
+ public:
+  Ahead(const float* from, int64_t stride, int64_t rows, int64_t columns)
+      : from_(from), stride_(stride), rows_(rows), columns_(columns) {}
+
+  static Ahead of_a(const MatrixProduct& p, int64_t row, int64_t rows, int64_t step, int64_t steps) {
+    return p.transpose_a ? Ahead(p.a + step * p.lda + row, p.lda, steps, rows)
+                         : Ahead(p.a + row * p.lda + step, p.lda, rows, steps);
+  }
+  static Ahead of_b(const MatrixProduct& p, int64_t column, int64_t columns, int64_t step, int64_t steps) {
+    return p.transpose_b ? Ahead(p.b + column * p.ldb + step, p.ldb, columns, steps)
+                         : Ahead(p.b + step * p.ldb + column, p.ldb, steps, columns);
+  }
+
+  void ask(Tile& tile) {
+    bool done = row_ >= rows_;
+    tile.next = done ? tile.a : from_ + row_ * stride_ + column_;
+    tile.next_step = done ? 0 : stride_;
+    column_ += kBlock;
+    if (column_ < columns_) return;
+    column_ = 0;
+    row_ += tile.entries / 2;
+  }
+
+ private:
+  const float* from_;
+  int64_t stride_, rows_, columns_, row_ = 0, column_ = 0;
+};
 
 // Rows [row, row + rows) of C over the columns of the panel; a: these rows as pack_a leaves them.
-void multiply_tile(const MatrixProduct& p, const Panel& panel, const Entries& a_entries, const Entries& b_entries,
-                   const float* a, int64_t row, int rows, int64_t next_strip) {
-  int prefetched = 0;
+void multiply_rows(const MatrixProduct& p, const Panel& panel, const float* a, int64_t row, int rows, Ahead& ahead) {
   float edge[kWideRows * kWideColumns];  // a tile that sticks out of C to the right
   float edge_bias[kWideColumns];
-  Write write = p.accumulate || !panel.first ? Write::Add
-                : p.row_bias                 ? Write::RowBias
-                : p.column_bias              ? Write::ColumnBias
-                                             : Write::Set;
+  Tile tile{};
+  tile.a = a;
+  tile.entries = static_cast<int>(panel.steps);
+  tile.c_block = kBlock;
+  tile.write = p.accumulate || !panel.first ? Write::Add
+               : p.row_bias                 ? Write::RowBias
+               : p.column_bias              ? Write::ColumnBias
+                                            : Write::Set;
   for (int64_t j = 0; j < panel.columns;) {
     int blocks = tile_blocks(panel.columns - j);
     int64_t width = std::min<int64_t>(blocks * kBlock, panel.columns - j);
     float* c = p.c + row * p.ldc + panel.column + j;
-    Tile tile{a,
-              panel.b + j * panel.padded_steps(),
-              a_entries.offset,
-              b_entries.offset,
-              static_cast<int>(round_up(panel.steps, kDepth) / kDepth),
-              panel.padded_steps() * kBlock,
-              c,
-              p.ldc,
-              kBlock};
-    tile.write = write;
-    if (write == Write::RowBias) tile.bias = p.row_bias + row;
-    if (write == Write::ColumnBias) tile.bias = p.column_bias + panel.column + j;
+    bool in_place = reads_in_place(p, width);
+    tile.b = in_place ? p.b + panel.step * p.ldb + panel.column + j : panel.b + j * panel.steps;
+    tile.b_step = in_place ? p.ldb : blocks * kBlock;
+    ahead.ask(tile);
+    tile.c = c;
+    tile.c_row = p.ldc;
+    if (tile.write == Write::RowBias) tile.bias = p.row_bias + row;
+    if (tile.write == Write::ColumnBias) tile.bias = p.column_bias + panel.column + j;
+    TileKernel kernel = tile_kernel(TileForm::Product, blocks, rows);
     if (width == blocks * kBlock) {
-      tile_kernel(TileForm::Matrix, blocks, rows)(tile);
+      kernel(tile);
     } else {
       tile.c = edge;
       tile.c_row = kWideColumns;
-      if (write == Write::ColumnBias) {
+      if (tile.write == Write::ColumnBias) {
         std::copy_n(tile.bias, width, edge_bias);
         std::fill(edge_bias + width, edge_bias + kWideColumns, 0.f);
         tile.bias = edge_bias;
       }
-      if (write == Write::Add)
+      if (tile.write == Write::Add)
         for (int m = 0; m < rows; m++) std::copy_n(c + m * p.ldc, width, edge + m * kWideColumns);
-      tile_kernel(TileForm::Matrix, blocks, rows)(tile);
+      kernel(tile);
       for (int m = 0; m < rows; m++) std::copy_n(edge + m * kWideColumns, width, c + m * p.ldc);
     }
     j += blocks * kBlock;
-    if (prefetched < rows) prefetch_a(p, next_strip + prefetched++, panel.step, panel.steps);
   }
   if (panel.last && p.activation)
     for (int m = 0; m < rows; m++) {
@@ -114,62 +168,50 @@ void multiply_tile(const MatrixProduct& p, const Panel& panel, const Entries& a_
     }
 }
 
-// A strip of A, [steps / 16][rows][16], against a panel of B. The rows of A from `next` on are packed after it (p.m:
-// none are).
-void multiply_strip(const MatrixProduct& p, const Panel& panel, const float* a, int64_t row, int64_t rows, int tile,
-                    int64_t next) {
-  const int entries = static_cast<int>(panel.padded_steps() / kDepth);
-  const Entries a_entries(entries, rows * kBlock, kDepth), b_entries(entries, kBlock * kBlock, kDepth * kBlock);
-  for (int64_t i = 0; i < rows; i += tile)
-    multiply_tile(p, panel, a_entries, b_entries, a + i * kBlock, row + i,
-                  static_cast<int>(std::min<int64_t>(tile, rows - i)), next + i);
-}
-
 // How a product is cut up; nothing here touches the order of a sum.
 struct Cut {
-  int tile;              // rows of a tile
-  int64_t strip;         // rows packed together
-  int64_t depth_block;   // steps of one block of the sum
-  int64_t depth_chunk;   // steps for which the shared operand is packed at a time
-  int64_t column_panel;  // columns of B packed together, or of a task
-};
+  int tile;             // rows of a tile
+  int64_t tiles;        // of the rows
+  int64_t depth_block;  // steps of one block of the sum
+  int64_t depth_chunk;  // steps for which the shared operand is packed at a time
 
-Cut cut_up(const MatrixProduct& p, int64_t shared_rows, int threads) {
-  Cut cut{};
-  cut.tile = even_tile(p.m, kWideRows);
-  cut.strip = p.transpose_a ? cut.tile * kStripTiles : cut.tile;
-  cut.depth_block = round_up(even_tile(p.k, kDepthBlock), kBlock);
-  int64_t blocks = std::max<int64_t>(1, kSharedFloats / (round_up(shared_rows, kBlock) * cut.depth_block));
-  cut.depth_chunk = std::min(round_up(p.k, cut.depth_block), blocks * cut.depth_block);
-  int64_t panel = round_up((p.n + 8 * threads - 1) / (8 * threads), kWideColumns);
-  cut.column_panel = std::max<int64_t>(64, std::min<int64_t>(256, panel));
-  return cut;
-}
+  Cut(const MatrixProduct& p, int64_t shared_rows)
+      : tile(even_tile(p.m, kWideRows)), tiles((p.m + tile - 1) / tile), depth_block(even_tile(p.k, kDepthBlock)) {
+    int64_t blocks = std::max<int64_t>(1, kSharedFloats / (shared_rows * depth_block));
+    depth_chunk = std::min(round_up(p.k, depth_block), blocks * depth_block);
+  }
+  int rows(const MatrixProduct& p, int64_t index) const {
+    return static_cast<int>(std::min<int64_t>(tile, p.m - index * tile));
+  }
+};
 
 // More columns than rows: A is packed once for all, and every task packs the columns of B it works on.
 void product_by_columns(const MatrixProduct& p, int threads) {
-  const Cut cut = cut_up(p, p.m, threads);
-  int64_t strips = (p.m + cut.strip - 1) / cut.strip, block_floats = p.m * cut.depth_block;
-  float* a = scratch(kMatrixA, static_cast<size_t>(p.m * cut.depth_chunk));  // [depth block][strip] as pack_a leaves it
+  const Cut cut(p, p.m);
+  const int64_t tile_floats = cut.depth_block * kWidth;
+  float* a = scratch(kMatrixA, static_cast<size_t>(cut.tiles * kWidth * cut.depth_chunk));  // [depth block][tile]
   for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
     int64_t end = std::min(p.k, chunk + cut.depth_chunk),
             blocks = (end - chunk + cut.depth_block - 1) / cut.depth_block;
-    int packers = useful_threads(threads, 8.0 * static_cast<double>(p.m * (end - chunk)));
-    parallel_items(packers, blocks * strips, [&](int64_t item) {
-      int64_t row = item % strips * cut.strip, step = chunk + item / strips * cut.depth_block;
-      pack_a(p, row, std::min(cut.strip, p.m - row), step, std::min(cut.depth_block, end - step),
-             a + item / strips * block_floats + row * cut.depth_block);
+    int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.m * (end - chunk)));
+    parallel_items(packers, blocks * cut.tiles, [&](int64_t item) {
+      int64_t tile = item % cut.tiles, step = chunk + item / cut.tiles * cut.depth_block;
+      pack_a(p, tile * cut.tile, cut.rows(p, tile), step, std::min(cut.depth_block, end - step),
+             a + item * tile_floats);
     });
-    dynamic_items(threads, (p.n + cut.column_panel - 1) / cut.column_panel, [&](int64_t item) {
-      int64_t column = item * cut.column_panel, columns = std::min(cut.column_panel, p.n - column);
+    dynamic_items(threads, (p.n + kPanelColumns - 1) / kPanelColumns, [&](int64_t item) {
+      int64_t column = item * kPanelColumns, columns = std::min(kPanelColumns, p.n - column);
       float* b = scratch(kMatrixB, static_cast<size_t>(round_up(columns, kBlock) * cut.depth_block));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
         Panel panel{
             column, columns, step, std::min(cut.depth_block, end - step), b, step == 0, step + cut.depth_block >= p.k};
         pack_b(p, column, columns, step, panel.steps, b);
-        for (int64_t row = 0; row < p.m; row += cut.strip)
-          multiply_strip(p, panel, a + (step - chunk) / cut.depth_block * block_floats + row * cut.depth_block, row,
-                         std::min(cut.strip, p.m - row), cut.tile, p.m);
+        const float* block = a + (step - chunk) / cut.depth_block * cut.tiles * tile_floats;
+        bool turns = step + cut.depth_block >= end;
+        Ahead ahead = Ahead::of_b(p, turns ? column + columns : column, kPanelColumns,
+                                  turns ? chunk : step + cut.depth_block, panel.steps);
+        for (int64_t tile = 0; tile < cut.tiles; tile++)
+          multiply_rows(p, panel, block + tile * tile_floats, tile * cut.tile, cut.rows(p, tile), ahead);
       }
     });
   }
@@ -177,24 +219,21 @@ void product_by_columns(const MatrixProduct& p, int threads) {
 
 // More rows than columns: B is packed once for all, and every task packs the rows of A it works on.
 void product_by_rows(const MatrixProduct& p, int threads) {
-  const Cut cut = cut_up(p, p.n, threads);
-  constexpr int64_t kPackColumns = 64;
-  int64_t padded = round_up(p.n, kBlock), packs = (p.n + kPackColumns - 1) / kPackColumns;
+  const Cut cut(p, p.n);
+  int64_t padded = round_up(p.n, kBlock), packs = (p.n + kPanelColumns - 1) / kPanelColumns;
   float* b = scratch(kMatrixB, static_cast<size_t>(padded * cut.depth_chunk));  // [depth block] as pack_b leaves it
-  int64_t task = cut.strip * std::max<int64_t>(1, kStripTiles * cut.tile / cut.strip);
   for (int64_t chunk = 0; chunk < p.k; chunk += cut.depth_chunk) {
     int64_t end = std::min(p.k, chunk + cut.depth_chunk),
             blocks = (end - chunk + cut.depth_block - 1) / cut.depth_block;
-    int packers = useful_threads(threads, 8.0 * static_cast<double>(p.n * (end - chunk)));
+    int packers = useful_threads(threads, kPackFlops * static_cast<double>(p.n * (end - chunk)));
     parallel_items(packers, blocks * packs, [&](int64_t item) {
-      int64_t column = item % packs * kPackColumns, step = chunk + item / packs * cut.depth_block;
+      int64_t column = item % packs * kPanelColumns, step = chunk + item / packs * cut.depth_block;
       int64_t steps = std::min(cut.depth_block, end - step);
-      pack_b(p, column, std::min(kPackColumns, p.n - column), step, steps,
-             b + (step - chunk) * padded + column * round_up(steps, kBlock));
+      pack_b(p, column, std::min(kPanelColumns, p.n - column), step, steps,
+             b + (step - chunk) * padded + column * steps);
     });
-    dynamic_items(threads, (p.m + task - 1) / task, [&](int64_t item) {
-      float* a = scratch(kMatrixA, static_cast<size_t>(cut.strip * cut.depth_block));
-      int64_t last_row = std::min(p.m, (item + 1) * task);
+    dynamic_items(threads, (cut.tiles + kTaskTiles - 1) / kTaskTiles, [&](int64_t item) {
+      float* a = scratch(kMatrixA, static_cast<size_t>(cut.depth_block * kWidth));
       for (int64_t step = chunk; step < end; step += cut.depth_block) {
         Panel panel{0,
                     p.n,
@@ -203,10 +242,10 @@ void product_by_rows(const MatrixProduct& p, int threads) {
                     b + (step - chunk) * padded,
                     step == 0,
                     step + cut.depth_block >= p.k};
-        for (int64_t row = item * task; row < last_row; row += cut.strip) {
-          int64_t rows = std::min(cut.strip, last_row - row);
-          pack_a(p, row, rows, step, panel.steps, a);
-          multiply_strip(p, panel, a, row, rows, cut.tile, row + rows);
+        Ahead ahead = Ahead::of_a(p, (item * kTaskTiles + 1) * cut.tile, kTaskTiles * cut.tile, step, panel.steps);
+        for (int64_t tile = item * kTaskTiles; tile < std::min(cut.tiles, (item + 1) * kTaskTiles); tile++) {
+          pack_a(p, tile * cut.tile, cut.rows(p, tile), step, panel.steps, a);
+          multiply_rows(p, panel, a, tile * cut.tile, cut.rows(p, tile), ahead);
         }
       }
     });
@@ -214,7 +253,9 @@ void product_by_rows(const MatrixProduct& p, int threads) {
 }
 
 void product_on_threads(const MatrixProduct& p, int threads) {
-  if (p.m <= p.n)
+  // Sums of few steps are bound by the writing of C, which goes best along its rows.
+  bool writes = p.k <= kFewSteps && p.m > kWideRows;
+  if (p.m <= p.n && !writes)
     product_by_columns(p, threads);
   else
     product_by_rows(p, threads);
@@ -259,8 +300,8 @@ void matrix_product(const MatrixProduct& p) {
 }
 
 void matrix_product(const MatrixProduct& p, int threads) {
-  threads =
-      useful_threads(threads, 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k));
+  double steps = static_cast<double>(p.k) + kWriteSteps;
+  threads = useful_threads(threads, 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * steps);
   if (threads <= 1) return matrix_product(p);
   if (is_small_product(p)) {  // the choice of method must not depend on the threads: only columns are shared out
     int64_t share = round_up((p.n + threads - 1) / threads, 4 * kWidth);

@@ -87,8 +87,8 @@ void broadcast_rows(const MatrixProduct& p, int64_t row) {
     broadcast_products<kRows, 1>(p, row, column, Lanes(std::min<int64_t>(kWidth, p.n - column)));
 }
 
-constexpr int kDotRows = 4;         // more rows: transposing B once is cheaper than summing lanes for each
-constexpr int kBroadcastRows = 12;  // more rows: copying B to unit stride pays
+constexpr int kDotRows = 8;        // more rows: transposing B once is cheaper than summing lanes for each
+constexpr int kBroadcastRows = 4;  // more rows: one tile of a packed product reads B once
 
 }  // namespace
 

@@ -17,6 +17,8 @@ TileKernel matrix_kernel(int blocks, int rows) {
 
 TileKernel tile_kernel(TileForm form, int blocks, int rows) {
   switch (form) {
+    case TileForm::Product:
+      return product_kernel(blocks, rows);
     case TileForm::Edge:
       return edge_kernel(blocks, rows);
     case TileForm::Pair:

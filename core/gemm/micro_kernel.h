@@ -47,6 +47,11 @@ struct Tile {
   int skip_first = 0, skip_last = 0;
   // TileForm::Pair: the second half of the rows lies at a + a_pair and c + c_pair.
   int64_t a_pair = 0, c_pair = 0;
+  // TileForm::Product: elements from one step of B to the next, and memory that is needed after this tile: with every
+  // other step one cache line is asked for, `next_step` elements after the one before.
+  int64_t b_step = 0;
+  const float* next = nullptr;
+  int64_t next_step = 0;
 };
 
 using TileKernel = void (*)(const Tile&);
@@ -54,7 +59,9 @@ using TileKernel = void (*)(const Tile&);
 // How A_i is stored, and how many steps of depth every entry has. Strides are constants of the kernel so that each
 // scalar of A is one base address plus a displacement.
 enum class TileForm {
-  Matrix,   // A[row][k] at row * 16 + k, depth 4: matrix product
+  Product,  // A[row][k] at row + k * kWidth, B[k][column] at k * b_step + column; `entries` steps, no offsets, at most
+            // kWideRows rows: matrix product
+  Matrix,   // A[row][k] at row * 16 + k, depth 4: matrix products inside other kernels
   Edge,     // the same, with rows left out at the ends: convolution
   Pair,     // the same, with the rows of two images: convolution with short rows
   Planes,   // A[row][k] at row, depth 1: weights against rows of an image
@@ -69,7 +76,7 @@ enum class TileForm {
 constexpr int kDepth = 4;           // of Matrix, Edge, Pair
 constexpr int kColumnPixels = 128;  // row length of the patches matrix [tap][pixel] of convolutions with few channels
 
-// blocks is 1 or kWideBlocks; rows is at most max_rows(blocks) (kWeightRows for the Pixels forms).
+// blocks is 1 or kWideBlocks; rows is at most max_rows(blocks) (kWideRows for Product, kWeightRows for Pixels).
 TileKernel tile_kernel(TileForm form, int blocks, int rows);
 
 inline int max_rows(int blocks) { return blocks == 2 ? kWideRows : kNarrowRows; }

@@ -10,7 +10,7 @@
 #include "kernels/activation_functions.h"
 #include "kernels/normalization.h"
 #include "kernels/scratch_uses.h"
-#include "runtime/near_items.h"
+#include "runtime/dynamic_items.h"
 #include "simd/stream.h"
 
 namespace openbnns {
@@ -225,7 +225,7 @@ class Columns final : public NormalizationForm {
     const int workers = workers_for(batch * columns_, threads);
     const bool shared = workers == 1 || cut.column_tiles % workers == 0 || cut.column_tiles >= 4 * workers;
     if (shared && batch * cut.channels * pixels_ <= kCached) {
-      near_items(workers, cut.column_tiles, [&](int64_t i) {
+      dynamic_items(workers, cut.column_tiles, [&](int64_t i) {
         for (int64_t t = 0; measures && t < cut.row_tiles; t++) measure(tile_of(cut, batch, t, i));
         settle(tile_of(cut, batch, 0, i));
         for (int64_t t = 0; t < cut.row_tiles; t++) write(tile_of(cut, batch, t, i));
@@ -233,8 +233,8 @@ class Columns final : public NormalizationForm {
       return;
     }
     auto each = [&](auto body) {
-      near_items(workers, cut.row_tiles * cut.column_tiles,
-                 [&](int64_t i) { body(tile_of(cut, batch, i / cut.column_tiles, i % cut.column_tiles)); });
+      dynamic_items(workers, cut.row_tiles * cut.column_tiles,
+                    [&](int64_t i) { body(tile_of(cut, batch, i / cut.column_tiles, i % cut.column_tiles)); });
     };
     if (measures) each(measure);
     for (int64_t i = 0; i < cut.column_tiles; i++) settle(tile_of(cut, batch, 0, i));

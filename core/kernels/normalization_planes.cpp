@@ -7,7 +7,7 @@
 
 #include "kernels/normalization.h"
 #include "kernels/scratch_uses.h"
-#include "runtime/near_items.h"
+#include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
 
@@ -173,7 +173,7 @@ class Planes final : public NormalizationForm {
     const bool whole_sets = workers == 1 || sets.count % workers == 0 || sets.count >= 4 * workers;
     if (whole_sets) {
       const int64_t width = sets_at_once(sets, workers);
-      near_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
+      dynamic_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
         const int64_t first = item * width, last = std::min(sets.count, first + width);
         for (int64_t j = 0; measures && j < sets.planes; j++)
           for (int64_t s = first; s < last; s++)
@@ -186,7 +186,7 @@ class Planes final : public NormalizationForm {
       return;
     }
     auto each = [&](auto body) {
-      near_items(workers, planes * units_, [&](int64_t i) {
+      dynamic_items(workers, planes * units_, [&](int64_t i) {
         int64_t p = i / units_;
         body(Place{p / shape_.channels, p % shape_.channels}, i % units_);
       });

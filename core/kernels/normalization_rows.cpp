@@ -4,7 +4,7 @@
 
 #include "kernels/normalization.h"
 #include "kernels/scratch_uses.h"
-#include "runtime/near_items.h"
+#include "runtime/dynamic_items.h"
 #include "simd/stream.h"
 #include "simd/wide.h"
 
@@ -196,7 +196,7 @@ class Rows final : public NormalizationForm {
     if (wants_parameters) parts = scratch(kNormalizationSums, static_cast<size_t>(cut.groups * part));
 
     const int workers = workers_for(call.batch * sample_, call.threads);
-    near_items(workers, cut.groups * cut.row_blocks, [&](int64_t item) {
+    dynamic_items(workers, cut.groups * cut.row_blocks, [&](int64_t item) {
       const int64_t group = item / cut.row_blocks, block = item % cut.row_blocks;
       const int64_t first = call.batch * group / cut.groups, last = call.batch * (group + 1) / cut.groups;
       float* dz = activation_.identity() ? nullptr : scratch(kActivated, static_cast<size_t>(length_));
@@ -228,7 +228,7 @@ class Rows final : public NormalizationForm {
   template <class Body>
   void each_row(int64_t batch, int threads, Body body) const {
     const int64_t sets = batch * rows_, each = std::max<int64_t>(1, kItemElements / length_);
-    near_items(workers_for(batch * sample_, threads), (sets + each - 1) / each, [&](int64_t item) {
+    dynamic_items(workers_for(batch * sample_, threads), (sets + each - 1) / each, [&](int64_t item) {
       for (int64_t s = item * each; s < std::min(sets, (item + 1) * each); s++) body(s / rows_, s % rows_);
     });
   }
@@ -276,7 +276,7 @@ class Rows final : public NormalizationForm {
   static void add_parts(float* parts, int64_t part, int64_t groups, int workers) {
     constexpr int64_t kFloats = 8192;
     if (groups == 1) return;
-    near_items(workers_for(part * groups, workers), (part + kFloats - 1) / kFloats, [&](int64_t block) {
+    dynamic_items(workers_for(part * groups, workers), (part + kFloats - 1) / kFloats, [&](int64_t block) {
       for (int64_t i = block * kFloats; i < std::min(part, (block + 1) * kFloats); i += kWidth) {
         WideVec sum{};
         for (int64_t g = 0; g < groups; g++) sum = sum + widen(load(parts + g * part + i));
