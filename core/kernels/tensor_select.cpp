@@ -14,18 +14,16 @@
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 #include "simd/math.h"
-#include "simd/stream.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
 constexpr int64_t kSerialBytes = 1 << 16, kTaskBytes = 1 << 17;
-constexpr int64_t kStreamBytes = 4 << 20;  // results as large as this go past the caches
 
 int workers(int threads, int64_t bytes) { return bytes < kSerialBytes ? 1 : threads; }
 
-constexpr int64_t kAhead = 6;            // rows fetched ahead of their use
+constexpr int64_t kAhead = 16;            // rows fetched ahead of their use
 constexpr int64_t kFetchedBytes = 1024;  // of a row, at most: beyond, the processor goes on by itself
 
 template <int kWrites>
@@ -33,81 +31,31 @@ OPENBNNS_INLINE void fetch(const char* row, int64_t bytes) {
   for (int64_t at = 0; at < std::min(bytes, kFetchedBytes); at += 64) __builtin_prefetch(row + at, kWrites);
 }
 
-// 64 bytes at a time; the last ones may overlap those before.
+// 64 bytes at a time, whole lines of the output but for the first and the last ones, which overlap their neighbours:
+// a store that touches two lines costs as much as two.
 OPENBNNS_INLINE void copy_row(char* to, const char* from, int64_t bytes) {
   if (bytes < 64) {
     std::memcpy(to, from, static_cast<size_t>(bytes));
     return;
   }
-  int64_t at = 0;
-  for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
-  if (at < bytes) std::memcpy(to + bytes - 64, from + bytes - 64, 64);
+  std::memcpy(to, from, 64);
+  for (int64_t at = 64 - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % 64); at + 64 <= bytes; at += 64)
+    std::memcpy(to + at, from + at, 64);
+  std::memcpy(to + bytes - 64, from + bytes - 64, 64);
 }
-
-// Consecutive bytes of an output, collected and sent past the caches in whole cache lines.
-class LineWriter {
- public:
-  explicit LineWriter(char* to) {
-    skipped_ = held_ = static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % kLine);
-    to_ = to - held_;
-  }
-  void append(const char* from, int64_t bytes) {
-    while (bytes > 0) {
-      const int64_t now = std::min(bytes, kRoom - held_);
-      copy_row(buffer_ + held_, from, now);
-      held_ += now;
-      from += now;
-      bytes -= now;
-      if (held_ == kRoom || held_ + bytes > kRoom) send_lines();
-    }
-  }
-  void finish() {
-    send_lines();
-    std::memcpy(to_ + skipped_, buffer_ + skipped_, static_cast<size_t>(held_ - skipped_));
-    finish_stream();
-  }
-
- private:
-  static constexpr int64_t kLine = 64, kRoom = 4096;
-
-  void send_lines() {
-    const int64_t end = held_ / kLine * kLine;
-    int64_t at = 0;
-    if (skipped_ > 0 && end > 0) {  // what is in front of the output stays
-      std::memcpy(to_ + skipped_, buffer_ + skipped_, static_cast<size_t>(kLine - skipped_));
-      at = kLine;
-      skipped_ = 0;
-    }
-    for (; at < end; at += static_cast<int64_t>(sizeof(Vec)))
-      store_stream(reinterpret_cast<float*>(to_ + at), load(reinterpret_cast<const float*>(buffer_ + at)));
-    std::memcpy(buffer_, buffer_ + end, kLine);
-    to_ += end;
-    held_ -= end;
-  }
-
-  alignas(kLine) char buffer_[kRoom + kLine];
-  char* to_;  // where the buffer begins in the output: the start of a line
-  int64_t held_, skipped_;
-};
 
 void gather_rows(const Selection& s, int threads) {
   const int64_t row = s.inner * s.bytes;
   const int64_t group = std::min(s.count, std::max<int64_t>(1, kTaskBytes / row));
   const int64_t groups = (s.count + group - 1) / group;
-  const bool stream = s.outer * s.count * row >= kStreamBytes;
   dynamic_items(workers(threads, s.outer * s.count * row), s.outer * groups, [&](int64_t task) {
     const int64_t o = task / groups, first = task % groups * group, last = std::min(s.count, first + group);
     const char* block = s.whole + o * s.length * row;
     char* to = s.selected + (o * s.count + first) * row;
-    LineWriter lines(to);
     for (int64_t j = first; j < last; j++, to += row) {
       if (j + kAhead < last) fetch<0>(block + s.indices[j + kAhead] * row, row);
-      if (stream)
-        lines.append(block + s.indices[j] * row, row);
-      else
-        copy_row(to, block + s.indices[j] * row, row);
+      copy_row(to, block + s.indices[j] * row, row);
     }
-    if (stream) lines.finish();
   });
 }
 
