@@ -23,7 +23,7 @@ constexpr int64_t kSerialBytes = 1 << 16, kTaskBytes = 1 << 17;
 
 int workers(int threads, int64_t bytes) { return bytes < kSerialBytes ? 1 : threads; }
 
-constexpr int64_t kAhead = 16;            // rows fetched ahead of their use
+constexpr int64_t kAhead = 16;           // rows fetched ahead of their use
 constexpr int64_t kFetchedBytes = 1024;  // of a row, at most: beyond, the processor goes on by itself
 
 template <int kWrites>
