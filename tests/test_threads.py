@@ -117,7 +117,7 @@ def test_the_thread_limit_does_not_change_results(count: int) -> None:
         openbnns.set_num_threads(before)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform (see issue 2)")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.parametrize("threads", [0, 3])
 def test_work_after_a_fork(threads: int) -> None:
     """A child has no worker threads of its parent's pool, yet computes the same; the parent goes on."""
@@ -150,7 +150,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to read the memory in use (see issue 2)")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to read the memory in use")
 def test_memory_does_not_grow() -> None:
     """A thousand calls with changing shapes, filters made and dropped: scratch is reused, nothing leaks."""
 
