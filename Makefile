@@ -84,8 +84,8 @@ format: $(VENV)/.check-tools
 	$(BIN)/ruff format src tests benchmarks examples tools
 	$(BIN)/clang-format -i $$(find core -name '*.cpp' -o -name '*.h')
 
-# AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own: random calls of every family, and the tests
-# that hand odd memory to every kernel. The whole suite would take hours.
+# AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own: random calls of the families that fuzzing
+# knows, and the tests that hand odd memory to kernels. The whole suite would take hours.
 sanitize:
 	$(MAKE) VENV=.venv-sanitize WORKERS=$(WORKERS) sanitize-run
 

@@ -119,19 +119,21 @@ def test_random_configurations(kind: str) -> None:
         test_backward(case)
 
 
+def trained_output(kind: str, x: np.ndarray) -> np.ndarray:
+    """x normalized by its own statistics, epsilon 0; two groups where there are groups."""
+    kinds = {
+        "batch": NormalizationType.batch(), "instance": NormalizationType.instance(),
+        "layer": NormalizationType.layer(), "group": NormalizationType.group(group_count=2),
+    }  # fmt: skip
+    return ob.NormalizationLayer(type=kinds[kind], input=x, epsilon=0.0).apply(x, phase=TRAINING)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_mean_small_variance(kind: str) -> None:
     """Mean 1e3, deviation 1e-2: the result is that of the float32 data, to float32 accuracy."""
     rng = np.random.default_rng(1)
     x = np.float32(1e3 + 1e-2 * rng.standard_normal((8, 4, 16, 16)))
-    layer = ob.NormalizationLayer(
-        type={
-            "batch": NormalizationType.batch(), "instance": NormalizationType.instance(),
-            "layer": NormalizationType.layer(), "group": NormalizationType.group(group_count=2),
-        }[kind],
-        input=x, epsilon=0.0,
-    )  # fmt: skip
-    y = layer.apply(x, phase=TRAINING)
+    y = trained_output(kind, x)
     axes = {"batch": (0, 2, 3), "instance": (2, 3), "layer": (1, 2, 3), "group": (2, 3, 4)}[kind]
     d = x.astype(np.float64).reshape((8, 2, 2, 16, 16) if kind == "group" else x.shape)
     truth = (d - d.mean(axis=axes, keepdims=True)) / d.std(axis=axes, keepdims=True)
@@ -144,14 +146,7 @@ def test_few_values_far_from_the_others(kind: str) -> None:
     rng = np.random.default_rng(2)
     x = rng.standard_normal((64, 2, 64, 64)).astype(np.float32)
     x.reshape(64, 2, -1)[..., ::512] += 1e4
-    layer = ob.NormalizationLayer(
-        type={
-            "batch": NormalizationType.batch(), "instance": NormalizationType.instance(),
-            "layer": NormalizationType.layer(), "group": NormalizationType.group(group_count=2),
-        }[kind],
-        input=x, epsilon=0.0,
-    )  # fmt: skip
-    y = layer.apply(x, phase=TRAINING)
+    y = trained_output(kind, x)
     d = x.astype(np.float64)
     axes = {"batch": (0, 2, 3), "instance": (2, 3), "layer": (1, 2, 3), "group": (2, 3)}[kind]
     truth = (d - d.mean(axis=axes, keepdims=True)) / d.std(axis=axes, keepdims=True)
