@@ -261,3 +261,17 @@ def test_reduction_into_its_input_or_a_wrong_shape() -> None:
     assert bn.apply_reduction(total, x[:, ::2], np.empty((3, 1), np.float32)).tolist() == [[2], [10], [18]]
     assert bn.apply_reduction(total, x, np.empty((3, 1), np.float16)).tolist() == [[6], [22], [38]]
     assert bn.apply_reduction(bn.ReductionFunction.arg_max(), x, np.empty((1, 4), np.float32)).tolist() == [[2] * 4]
+
+
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+def test_scatter_knows_no_function_but_sum(index_type: type) -> None:
+    """Also where plain arrays go straight to the kernel; the log of a sum is not a sum."""
+    x, indices = np.float32([[1, 2], [3, 4]]), np.array([1, 0], index_type)
+    for name in ("log_sum", "mean", "max", "product", "sum_of_squares"):
+        y = np.ones((3, 2), np.float32)
+        with pytest.raises(bn.LayerApplyError, match=r"scatter: reduction_function is .*there are no others"):
+            bn.scatter(x, indices, y, axis=0, reduction_function=getattr(bn.ReductionFunction, name)())
+        assert (y == 1).all()
+    y = np.ones((3, 2), np.float32)
+    bn.scatter(x, indices, y, axis=0, reduction_function=bn.ReductionFunction.sum())
+    assert y.tolist() == [[4, 5], [2, 3], [1, 1]]

@@ -301,7 +301,7 @@ def scatter(
     """
 
     if filter_parameters is None and isinstance(reduction_function, ReductionFunction | None):
-        adds = reduction_function is not None and reduction_function.bnns_reduce_function.name.endswith("Sum")
+        adds = reduction_function == ReductionFunction.sum()
         plain = None
         if reduction_function is None or (adds and getattr(output, "dtype", None) == np.float32):
             plain = _plain_selection(output, input, output, indices, axis)
