@@ -68,7 +68,7 @@ scoreboard: install $(VENV)/.test-tools
 bench: install $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py
 
-# Size of the installed package by kind of file, and time that importing it takes beyond NumPy.
+# Size of the package's files by kind, of the bytecode that installing adds, and time that importing takes beyond NumPy.
 footprint: install
 	$(BIN)/python benchmarks/run.py --only overhead/i
 

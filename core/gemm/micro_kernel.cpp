@@ -24,8 +24,7 @@ TileKernel tile_kernel(TileForm form, int blocks, int rows) {
     case TileForm::Pair:
       return pair_kernel(blocks, rows);
     case TileForm::Planes:
-      return KernelTable<1, 1, 1, Rows::Plain, Writes<Write::Set, Write::RowBias>, kWideRows, kWideRows>::get(blocks,
-                                                                                                              rows);
+      return KernelTable<1, 1, 1, Rows::Plain, Writes<Write::RowBias>, kWideRows, kWideRows>::get(blocks, rows);
     case TileForm::Pixels1:
       return pixels_kernel<1>(blocks, rows);
     case TileForm::Pixels2:

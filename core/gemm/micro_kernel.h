@@ -30,6 +30,9 @@ constexpr int kWideColumns = kWideBlocks * kBlock;
 // What happens to the finished tile: Set writes it, Add adds it to C, the others write it plus bias[column] or
 // bias[row]. Every form of tile has only the ways that its callers use (see TileForm).
 enum class Write { Set, Add, ColumnBias, RowBias };
+// For a tile without bias whose form always adds one.
+inline constexpr float kNoBias[kWideColumns] = {};
+static_assert(kWideRows <= kWideColumns, "as bias of the rows, too");
 
 struct Tile {
   const float* a;           // A_i = a + a_offset[i]
@@ -62,9 +65,9 @@ enum class TileForm {
   Product,  // A[row][k] at row + k * kWidth, B[k][column] at k * b_step + column; `entries` steps, no offsets, at most
             // kWideRows rows; every way of writing: matrix product
   Matrix,   // A[row][k] at row * 16 + k, depth 4; Set, Add: matrix products inside other kernels
-  Edge,     // the same, with rows left out at the ends; Set, ColumnBias: convolution
-  Pair,     // the same, with the rows of two images; Set, ColumnBias: convolution with short rows
-  Planes,   // A[row][k] at row, depth 1, at most kWideRows rows; Set, RowBias: weights against rows of an image
+  Edge,     // the same, with rows left out at the ends; ColumnBias: convolution
+  Pair,     // the same, with the rows of two images; ColumnBias: convolution with short rows
+  Planes,   // A[row][k] at row, depth 1, at most kWideRows rows; RowBias: weights against rows of an image
   Pixels1,  // A[row][k] at row + k * 16, depth 1, at most kWeightRows rows; Add: gradient of the weights
   Pixels2,  // the same, depth 2, and so on
   Pixels3,

@@ -5,7 +5,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 TileKernel edge_kernel(int blocks, int rows) {
-  return KernelTable<kBlock, 1, kDepth, Rows::Edge, Writes<Write::Set, Write::ColumnBias>>::get(blocks, rows);
+  return KernelTable<kBlock, 1, kDepth, Rows::Edge, Writes<Write::ColumnBias>>::get(blocks, rows);
 }
 
 }  // namespace OPENBNNS_ISA

@@ -5,7 +5,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 TileKernel pair_kernel(int blocks, int rows) {
-  return KernelTable<kBlock, 1, kDepth, Rows::Pair, Writes<Write::Set, Write::ColumnBias>>::get(blocks, rows);
+  return KernelTable<kBlock, 1, kDepth, Rows::Pair, Writes<Write::ColumnBias>>::get(blocks, rows);
 }
 
 }  // namespace OPENBNNS_ISA

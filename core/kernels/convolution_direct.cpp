@@ -225,10 +225,8 @@ class Direct : public ImageKernel {
     t.a_pair = in_blocks() * band_.plane();
     t.c_pair = block_pixels * blocks;
     t.b = shared.weights + (group * out_blocks() + block) * block_weights();
-    if (shared.bias) {
-      t.bias = shared.bias + (group * out_blocks() + block) * kBlock;
-      t.write = Write::ColumnBias;
-    }
+    t.bias = shared.bias ? shared.bias + (group * out_blocks() + block) * kBlock : kNoBias;
+    t.write = Write::ColumnBias;
     for (const Phase& phase : phases_) {
       int pixels = even_tile(phase.columns, limit);
       for (int row = row0 + phase.first_row, i = row0 / rows_.out_step; row < row1; row += rows_.out_step, i++) {

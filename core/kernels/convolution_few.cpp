@@ -99,8 +99,8 @@ class FewForward : public ImageKernel {
                y + k * plane + first,
                plane,
                second};
-        t.write = bias ? Write::RowBias : Write::Set;
-        t.bias = bias ? bias + k : nullptr;
+        t.write = Write::RowBias;
+        t.bias = bias ? bias + k : kNoBias;
         tile_kernel(TileForm::Planes, blocks, static_cast<int>(std::min<int64_t>(rows, s_.made - k)))(t);
       }
       j += blocks;
