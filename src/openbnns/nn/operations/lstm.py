@@ -53,7 +53,8 @@ class Lstm(Operation):
 
     def _by_time(self, array: Array) -> Array:
         """A view (T, N, ...) of an array (N, T, ...), the first step that the cells see in front."""
-        return array.swapaxes(0, 1)[self._order]
+        view: Array = array.swapaxes(0, 1)[self._order]
+        return view
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         batch, (steps, _) = len(y), self.inputs[0].shape
