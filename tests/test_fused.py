@@ -258,7 +258,7 @@ def test_gradients_of_absent_parameters(kind: str, engine: str) -> None:
             run.filter, 4, None, 0, None, 0, run.y.elements, 0, run.dy.descriptor(), 0, slots
         )
         succeed(code)
-        np.testing.assert_allclose(columns, affine["dbeta"].read().sum((0, 1, 2)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(columns, affine["dbeta"].read().sum((0, 2, 3)), rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
