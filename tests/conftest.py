@@ -119,3 +119,10 @@ def same_state() -> Iterator[None]:
     assert openbnns.current_engine() == engine
     assert openbnns.get_num_threads() == threads
     assert np.geterr() == handling
+
+
+@pytest.fixture(params=["native", "reference"])
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A test that takes it runs once on each engine."""
+    with openbnns.engine(request.param):
+        yield request.param

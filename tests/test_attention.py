@@ -6,7 +6,7 @@ import ctypes
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,6 @@ from helpers import FIRST_MAJOR_2D, FIRST_MAJOR_3D, FLOAT16, VECTOR, Array, Tens
 from openbnns import capi, compat, engines
 
 OBSERVED = json.loads((Path(__file__).parent / "data" / "observed_cases.json").read_text(encoding="utf-8"))["cases"]
-
-
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -75,12 +75,6 @@ def observed(caplog: pytest.LogCaptureFixture) -> Iterator[Observed]:
         yield Observed(caplog)
 
 
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with openbnns.engine(request.param):
-        yield request.param
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Creation
 

@@ -24,12 +24,6 @@ from openbnns.layers.normalization import NormalizationLayer
 F32 = np.float32
 
 
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
-
-
 CONV = case("own", convolution.case("own", 3, 6, (6, 5), (3, 3), batch=4, symmetric=(1, 1)), Norm("Batch", moving="mv"),
             activation=Act("RectifiedLinear"))  # fmt: skip
 ADD = case("own", arithmetic.case("own", "Add", image(6, 4, 5), image(6, 4, 5), batch=4), Norm("Batch"),

@@ -4,14 +4,14 @@ import array
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import openbnns as ob
-from openbnns import engines, skip
+from openbnns import skip
 from openbnns.capi import (
     BNNSDataLayoutConvolutionWeightsIOHrWr,
     BNNSDataLayoutConvolutionWeightsOIHW,
@@ -29,13 +29,9 @@ from openbnns.layers._ports import Port
 
 Array = np.ndarray[Any, Any]
 CLIENT = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
-ENGINES = ["reference"] if engines._core is None else ["native", "reference"]
 
 
-@pytest.fixture(params=ENGINES, autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

@@ -26,12 +26,6 @@ def marked(cases: list[NormalizationCase], rows: str) -> list[Any]:
     return [pytest.param(c, id=c.id, marks=pytest.mark.covers(*getattr(c, rows))) for c in cases]
 
 
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Any:
-    with ob.engine(request.param):
-        yield request.param
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Values
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +15,6 @@ from cases._base import TRAINABLE, Act, created, native, succeed
 from cases.pooling import INDEX_TYPES, NO_CELL, PoolingCase, case
 from helpers import FLOAT16, Array, Storage, Tensor, assert_bitwise, assert_within, image, vector
 from openbnns import capi, compat, engines
-
-ENGINES = ["native", "reference"]
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 def by_definition(c: PoolingCase, x: Array) -> tuple[Array, Array]:

@@ -38,17 +38,10 @@ from helpers import (
 )  # fmt: skip
 from openbnns import capi, compat
 
-ENGINES = ["native", "reference"]
 FIRST_MAJOR = {r: getattr(capi, f"BNNSDataLayout{r}DFirstMajor") for r in range(1, 9)}
 LAST_MAJOR = {r: getattr(capi, f"BNNSDataLayout{r}DLastMajor") for r in range(1, 9)}
 TYPES = [FLOAT32, FLOAT16, BFLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64]
 SUM, NONE = capi.BNNSReduceFunctionSum, capi.BNNSReduceFunctionNone
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Any:
-    with bn.engine(request.param):
-        yield request.param
 
 
 def random_storage(t: Tensor, rng: np.random.Generator, batch: int = 1, gap: int = 0, low: int = 0) -> Storage:
