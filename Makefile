@@ -91,8 +91,8 @@ sanitize:
 
 SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-SANITIZED_TESTS := $(addprefix tests/test_,buffers.py contract.py errors.py misuse.py threads.py attention.py fused.py \
-  lstm.py loss.py normalization.py pooling.py)
+SANITIZED_TESTS := $(foreach name,buffers contract errors misuse threads attention fused lstm loss normalization pooling,\
+  $(wildcard tests/test_$(name)*.py))
 
 .PHONY: sanitize-run
 sanitize-run: $(VENV)/.created $(VENV)/.test-tools
