@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import openbnns as bn
-from helpers import FLOAT16, FLOAT32, INT8, INT32, INT64, Storage, Tensor, vector
+from cases.tensor import FIRST_MAJOR, any_layout, strided
+from helpers import BOOLEAN, FLOAT16, FLOAT32, INT8, INT32, INT64, Storage, Tensor, vector
 from openbnns import capi, compat
-from test_tensor import BOOLEAN, FIRST_MAJOR, any_layout, strided
 
 EPSILON = 0.25
 GRADED = (
