@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,9 @@ import pytest
 import openbnns as ob
 from cases._base import created, succeed
 from cases.attention import CASES, PARAMETERS, TARGETS, AttentionCase, AttentionRun, random_case
+from cases.observed import OBSERVED
 from helpers import FLOAT16, Array, assert_bitwise, assert_within
 from openbnns import capi, engines
-
-OBSERVED = json.loads((Path(__file__).parent / "data" / "observed_cases.json").read_text(encoding="utf-8"))["cases"]
-
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Values and gradients
@@ -247,16 +243,16 @@ def test_gradients_in_another_layout(engine: str) -> None:
 )
 def test_observed(engine: str) -> None:
     """The values seen on hardware."""
-    found = {case["id"]: case for case in OBSERVED if case["id"].startswith("mha")}
-    given, expected = found["mha_scalar"]["inputs"], found["mha_scalar_backward"]["expected"]
+    seen, seen_backward = OBSERVED["mha_scalar"], OBSERVED["mha_scalar_backward"]
+    given, expected = seen["inputs"], seen_backward["expected"]
     case = AttentionCase(1, 1, 1, 1, 1, 1, 1, biases="")
     values = {name: np.full((1, 1, 1), given[name]) for name in "qkv"}
     values |= {name: np.full((1, 1, 1), given[name]) for name in ("wq", "wk", "wv")}
     values |= {"wo": np.full((1, 1), given["wo"])}
-    values["do"] = np.full((1, 1, 1), found["mha_scalar_backward"]["inputs"]["dO"])
+    values["do"] = np.full((1, 1, 1), seen_backward["inputs"]["dO"])
     run = AttentionRun(case, values)
     cache = run.new_cache()
-    assert run.forward(cache).read().item() == pytest.approx(found["mha_scalar"]["expected"]["y"], abs=1e-5)
+    assert run.forward(cache).read().item() == pytest.approx(seen["expected"]["y"], abs=1e-5)
     storages = run.results(case.gradients)
     run.backward(storages, cache)
     for name, number in expected.items():

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +11,10 @@ import pytest
 import openbnns as ob
 from cases._base import created, succeed
 from cases.loss import CASES, EVERY, FUNCTIONS, NAMES, REDUCTIONS, STRUCTS, LossCase, LossRun, YoloCase
+from cases.observed import OBSERVED, setup_of
 from helpers import Array, Storage, assert_bitwise, assert_within, vector
 from openbnns import capi, compat
 from openbnns.engines.reference import loss as reference
-
-OBSERVED = json.loads((Path(__file__).parent / "data" / "observed_cases.json").read_text(encoding="utf-8"))["cases"]
 
 
 def parameters(chosen: list[LossCase], rows: str) -> list[Any]:
@@ -131,13 +128,11 @@ def test_gradcheck_takes_predictions_and_labels(engine: str) -> None:
         ob.gradcheck(made, [x[0], np.zeros(3)])
 
 
-@pytest.mark.parametrize("case", [c for c in OBSERVED if c["id"].startswith("mse_")], ids=lambda c: c["id"])
+@pytest.mark.parametrize("case", [c for name, c in OBSERVED.items() if name.startswith("mse_")], ids=lambda c: c["id"])
 @pytest.mark.covers("loss.MeanSquareError.fwd", "loss.MeanSquareError.indelta", "loss.MeanSquareError.bwd")
 def test_observed(case: dict[str, Any], engine: str) -> None:
     """What real BNNS was seen to compute."""
-    setup = case["setup"]
-    if "same_as" in setup:
-        setup = next(c["setup"] for c in OBSERVED if c["id"] == setup["same_as"])
+    setup = setup_of(case)
     given, expected = case["inputs"], case["expected"]
     x, t = (np.array(given[name], np.float32) for name in ("x", "labels"))
     made = LossCase(setup["function"], setup["reduction"], batch=1, x=vector(len(x))).create()
