@@ -238,6 +238,14 @@ def test_gradients_of_absent_parameters(kind: str, engine: str) -> None:
     assert (bias == 7).all()
     for name, storage in expected.backward(["dbeta", "dgamma"]).items():
         assert_bitwise(affine[name].raw(), storage.raw(), name)
+    if kind == "Layer":  # one value per column
+        columns = np.zeros(3, F32)
+        slots = [None, None, image(1, 1, 3).descriptor(columns), None]
+        code = capi.BNNSFusedFilterApplyBackwardBatch(
+            run.filter, 4, None, 0, None, 0, run.y.elements, 0, run.dy.descriptor(), 0, slots
+        )
+        succeed(code)
+        np.testing.assert_allclose(columns, affine["dbeta"].read().sum((0, 2, 3)), rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -112,6 +112,10 @@ NETWORKS = {
         (2, 5, 4),
     ),
     "lstm": lambda: (nn.Sequential(nn.LSTM(4, num_layers=2), nn.LSTM(3, last_only=True), nn.Linear(2)), (5, 3)),
+    "lstm, both directions": lambda: (
+        nn.Sequential(nn.LSTM(4, num_layers=2, bidirectional=True), nn.LSTM(3, bidirectional=True, last_only=True), nn.Linear(2)),
+        (5, 3),
+    ),
     "transformer": lambda: (
         nn.Sequential(nn.Linear(8), nn.TransformerEncoderLayer(8, 2, 12, 0.0, "gelu", causal=True), nn.Flatten(), nn.Linear(2)),
         (4, 3),

@@ -180,3 +180,52 @@ def test_gradients_of_absent_parameters(engine: str) -> None:
     run.forward()
     for name, storage in run.backward().items():
         assert_within(storage.read(), want[name], 1e-5 * (1 + np.abs(want[name])), name)
+
+
+@pytest.mark.parametrize("flags", [0, 1])
+@pytest.mark.parametrize(
+    ("kind", "layout", "size"),
+    [
+        ("layer", "ImageCHW", (4, 1, 1)), ("layer", "ImageCHW", (1, 3, 2)), ("layer", "ImageCHW", (1, 1, 1)),
+        ("layer", "Vector", (4,)), ("group", "ImageCHW", (1, 1, 2)), ("instance", "ImageCHW", (1, 1, 2)),
+    ],
+)  # fmt: skip
+def test_gradients_of_absent_parameters_have_any_form_of_theirs(
+    kind: str, layout: str, size: tuple[int, ...], flags: int, engine: str
+) -> None:
+    """One value along an axis where there might have been many: the gradient is the sum of theirs."""
+    draw = np.random.default_rng(3)
+    x, dy = (draw.standard_normal((3, 2, 3, 4)).astype(np.float32) for _ in range(2))
+    image = capi.BNNSNDArrayDescriptor(layout=capi.BNNSDataLayoutImageCHW, size=(4, 3, 2), data_type=FLOAT32.value)
+    normalization = capi.BNNSFilterCreateLayerNormalization(
+        {"layer": capi.BNNSLayerNorm, "group": capi.BNNSGroupNorm, "instance": capi.BNNSInstanceNorm}[kind],
+        capi.BNNSLayerParametersNormalization(i_desc=image, o_desc=image, epsilon=1e-3, num_groups=1),
+        None,
+    )
+    assert capi.BNNSNormalizationFilterApplyBatch(normalization, 3, x, 0, np.empty_like(x), 0, True) == 0
+    xhat = np.empty_like(x)
+    assert capi.BNNSNormalizationFilterApplyBatch(normalization, 3, x, 0, xhat, 0, True) == 0
+    arriving = image.copy()
+    arriving.data = dy
+    found = [np.ones(size[::-1], np.float32) for _ in range(2)]
+    deltas = [
+        capi.BNNSNDArrayDescriptor(
+            layout=capi.BNNSDataLayout[f"BNNSDataLayout{layout}"],
+            size=size,
+            data_type=FLOAT32.value,
+            data=g,
+            flags=flags,
+        )
+        for g in found
+    ]
+    code = capi.BNNSNormalizationFilterApplyBackwardBatch(normalization, 3, None, 0, None, 0, arriving, 0, *deltas)
+    assert code == 0, ob.last_error()
+    shape = (1,) * (3 - len(size)) + size[::-1]
+    for gradient, terms in zip(found, (dy, dy * xhat), strict=True):
+        want = terms.sum(0, np.float64)
+        axes = tuple(axis for axis, n in enumerate(shape) if n == 1)
+        want = want.sum(axes, keepdims=True) + flags
+        np.testing.assert_allclose(gradient.reshape(shape), want, atol=2e-6)
+    deltas[0].size = (3, *size[1:])
+    code = capi.BNNSNormalizationFilterApplyBackwardBatch(normalization, 3, None, 0, None, 0, arriving, 0, *deltas)
+    assert code == -1 and "beta_delta is" in (ob.last_error() or "")

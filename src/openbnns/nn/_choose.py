@@ -1,4 +1,4 @@
-"""Things that users give as an object or by name."""
+"""Things that users give as an object, by name or as a number."""
 
 from __future__ import annotations
 
@@ -22,3 +22,19 @@ def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None
     if (kind is not None and not isinstance(value, kind)) or (kind is None and not callable(value)):
         raise TypeError(f"{who} is a {type(value).__name__}. Use one of {', '.join(named)}, or such an object.")
     return value
+
+
+def whole_number(value: Any, who: str, least: int, most: int | None = None) -> int:
+    """An integer, Python's or NumPy's, within its limits."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{who} must be a whole number, not {value!r}.")
+    number = int(value.__index__())
+    if number < least or (most is not None and number > most):
+        limits = f"at least {least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"{who} is {number}. It must be {limits}.")
+    return number
+
+
+def seed_number(value: Any, who: str) -> int:
+    """A seed that NumPy's generators take, too."""
+    return whole_number(value, who, 0, 2**32 - 1)

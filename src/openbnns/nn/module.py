@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ._choose import seed_number
 from ._graph import FLOAT32, Array, Graph, Value
 from ._program import Program
 
@@ -230,7 +231,8 @@ class Module:
                     f"{', '.join(map(str, shapes))}. Make a new network for other sizes."
                 )
             return self
-        graph = Graph(np.random.RandomState(seed))
+        number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
+        graph = Graph(np.random.RandomState(number))
         dtypes = self.input_dtypes(len(shapes))
         values = [graph.input(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
         output = self(*values)
