@@ -13,17 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 import openbnns
+from helpers import descriptor
 from openbnns import capi
-from openbnns.capi import BNNSDataLayout, BNNSDataType
 
 Array = NDArray[Any]
-FLOAT32 = BNNSDataType.BNNSDataTypeFloat32
 FILL = 7.25
-
-
-def descriptor(layout: str, size: Any, data: Any = None, **more: Any) -> capi.BNNSNDArrayDescriptor:
-    more.setdefault("data_type", FLOAT32)
-    return capi.BNNSNDArrayDescriptor(layout=BNNSDataLayout[f"BNNSDataLayout{layout}"], size=size, data=data, **more)
 
 
 def numbers(*shape: int) -> Array:
@@ -122,7 +116,3 @@ def assign(path: str, value: Any) -> Callable[[Any], None]:
             setattr(p, name, value)
 
     return change
-
-
-def code(name: str) -> int:
-    return int(BNNSDataLayout[f"BNNSDataLayout{name}"])

@@ -21,13 +21,12 @@ from bad_calls import (
     GOOD,
     Observed,
     assign,
-    code,
-    descriptor,
     good_activation,
     good_convolution,
     good_fully_connected,
     numbers,
 )
+from helpers import descriptor, layout
 from openbnns import capi
 from openbnns.capi import BNNSDataType
 
@@ -148,7 +147,7 @@ BACKWARD: list[tuple[str, Callable[[Unary], Any], str]] = [
     ("out_delta", delta("out_delta", size=()), r": out_delta\.size\[0\] is 0"),
     ("out_delta", delta("out_delta", data_type=HALF), r": out_delta\.data_type is Float16, but training works on Float32\. Use"),
     ("out_delta", delta("out_delta", layout=0), r": out_delta\.layout is 0x0"),
-    ("out_delta", delta("out_delta", layout=code("8DFirstMajor"), size=(2,) * 8), r": out_delta is 8DFirstMajor"),
+    ("out_delta", delta("out_delta", layout=layout("8DFirstMajor"), size=(2,) * 8), r": out_delta is 8DFirstMajor"),
     ("out_delta", delta("out_delta", stride=(2**64 - 1,)), r"out_delta\.stride is .*reaches further|stride\[1\]"),
     ("in_delta", delta("in_delta", data=None), r": in_delta\.data is NULL\. Point .* or pass NULL for the descriptor to skip it"),
     ("in_delta", delta("in_delta", data=lambda c: np.zeros(2 * c.inputs - 1, "f4")), r": in_delta\.data holds"),
@@ -184,7 +183,7 @@ PARAMETERS: list[tuple[str, Callable[[Unary], Any], str]] = [
     ("in_", lambda c: None, r": in is NULL, but the weights gradient needs the forward input\. Pass it, or no weights_delta"),
     ("weights_delta", delta("weights_delta", data=None), r": weights_delta\.data is NULL"),
     ("weights_delta", delta("weights_delta", data=np.zeros(11, "f4")), r": weights_delta\.data holds 44 bytes"),
-    ("weights_delta", delta("weights_delta", layout=code("2DFirstMajor")), r": weights_delta is 2DFirstMajor .*same layout and size"),
+    ("weights_delta", delta("weights_delta", layout=layout("2DFirstMajor")), r": weights_delta is 2DFirstMajor .*same layout and size"),
     ("weights_delta", delta("weights_delta", size=(1, 1, 1, 1)), r": weights_delta is .* but the parameter was created as"),
     ("weights_delta", delta("weights_delta", flags=9), r": weights_delta\.flags is 9"),
     ("weights_delta", delta("weights_delta", data=bytes(999)), r": weights_delta\.data is read-only"),

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import openbnns
-from bad_calls import Observed, descriptor, good_arithmetic, numbers
+from bad_calls import Observed, good_arithmetic, numbers
+from helpers import descriptor
 from openbnns import capi
 from openbnns.capi import BNNSDataType
 

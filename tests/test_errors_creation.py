@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import openbnns
-from bad_calls import GOOD, Observed, assign, code, descriptor, good_activation, good_arithmetic, numbers
+from bad_calls import GOOD, Observed, assign, good_activation, good_arithmetic, numbers
+from helpers import descriptor, layout
 from openbnns import capi
 from openbnns.capi import BNNSDataType
 
@@ -35,10 +36,10 @@ CREATION: list[tuple[Any, ...]] = [
     *[("fully connected", "i_desc.size[0]", n, "more than any memory holds|but i_desc has") for n in HUGE],
     ("fully connected", "i_desc.size[0]", 5, r"4 inputs, but i_desc has 5 elements.*Set w_desc\.size to \(5, 3\)"),
     ("fully connected", "o_desc.size[0]", 2, r"3 outputs x 4 inputs, but .* o_desc 2\. Set w_desc\.size to \(4, 2\)"),
-    ("fully connected", "o_desc.layout", code("FullyConnectedSparse"), "packed form of sparse weights"),
-    ("fully connected", "w_desc.layout", code("Vector"), r"w_desc\.layout is Vector\. Fully connected weights are RowMajor"),
-    ("fully connected", "w_desc.layout", code("ImageCHW"), r"size\[2\] is 0|Fully connected weights are"),
-    ("fully connected", "w_desc.layout", code("ColumnMajorMatrix"), r"Set w_desc\.size to \(3, 4\) for ColumnMajorMatrix"),
+    ("fully connected", "o_desc.layout", layout("FullyConnectedSparse"), "packed form of sparse weights"),
+    ("fully connected", "w_desc.layout", layout("Vector"), r"w_desc\.layout is Vector\. Fully connected weights are RowMajor"),
+    ("fully connected", "w_desc.layout", layout("ImageCHW"), r"size\[2\] is 0|Fully connected weights are"),
+    ("fully connected", "w_desc.layout", layout("ColumnMajorMatrix"), r"Set w_desc\.size to \(3, 4\) for ColumnMajorMatrix"),
     ("fully connected", "w_desc.data", None, r"w_desc\.data is NULL, but this call needs it\. Pass the memory of RowMajor"),
     ("fully connected", "w_desc.data", np.zeros(11, np.float32), r"w_desc\.data holds 44 bytes, but the call touches 48"),
     ("fully connected", "w_desc.data", np.zeros(12), r"w_desc\.data holds float64 items, but its descriptor says Float32"),
@@ -48,21 +49,21 @@ CREATION: list[tuple[Any, ...]] = [
     *[("fully connected", "w_desc.stride[0]", n, "further than any memory") for n in HUGE],
     ("fully connected", "w_desc.data_type", int(BNNSDataType.BNNSDataTypeIndexed8), "Indexed8, but table_data is NULL"),
     ("fully connected", "bias.size[0]", 4, r"bias is Vector size \(4,\) Float32.*Describe a Vector of size 3"),
-    ("fully connected", "bias.layout", code("RowMajorMatrix"), r"bias\.size\[1\] is 0"),
+    ("fully connected", "bias.layout", layout("RowMajorMatrix"), r"bias\.size\[1\] is 0"),
     ("fully connected", "bias.data", np.zeros(2, np.float32), r"bias\.data holds 8 bytes, but the call touches 12"),
     ("fully connected", "bias.data", 2**63, r"bias\.data is the address 0x8000000000000000, which cannot be valid"),
     ("fully connected", "activation.function", 36, r"activation\.function is 36, which is no BNNSActivationFunction\. Use one"),
     ("fully connected", "activation.function", 2**32 - 1, "which is no BNNSActivationFunction"),
     ("fully connected", "activation.function", 14, r"GumbelMax, which cannot be fused.*BNNSFilterCreateLayerActivation", True),
-    ("convolution", "i_desc.layout", code("3DFirstMajor"), r"i_desc\.layout is 3DFirstMajor\. Images are ImageCHW with size ="),
+    ("convolution", "i_desc.layout", layout("3DFirstMajor"), r"i_desc\.layout is 3DFirstMajor\. Images are ImageCHW with size ="),
     ("convolution", "i_desc.size[2]", 5, r"6 output and 4 input channels, but o_desc has 6 and i_desc 5\. Set w_desc\.size"),
     ("convolution", "o_desc.size[2]", 5, r"but o_desc has 5 and i_desc 4"),
     ("convolution", "o_desc.size[0]", 5, r"o_desc width is 5, but i_desc width 6 with padding 0 \+ 0.*Set o_desc\.size\[0\] to 4"),
     ("convolution", "o_desc.size[1]", 2**40, r"o_desc height is \d+, but .* gives at most 4\. Set o_desc\.size\[1\] to 4"),
     ("convolution", "i_desc.size[0]", 2, "leaves no room for a single window. Use a larger image"),
     ("convolution", "x_dilation_stride", 3, "leaves no room for a single window"),
-    ("convolution", "w_desc.layout", code("4DFirstMajor"), r"w_desc\.layout is 4DFirstMajor\. Kernels are ConvolutionWeightsOIHW"),
-    ("convolution", "w_desc.layout", code("ConvolutionWeightsIOHrWr"), r"4 output and 6 input channels"),
+    ("convolution", "w_desc.layout", layout("4DFirstMajor"), r"w_desc\.layout is 4DFirstMajor\. Kernels are ConvolutionWeightsOIHW"),
+    ("convolution", "w_desc.layout", layout("ConvolutionWeightsIOHrWr"), r"4 output and 6 input channels"),
     ("convolution", "w_desc.data", np.zeros(143, np.float32), r"w_desc\.data holds 572 bytes, but the call touches 576"),
     ("convolution", "groups", 3, "groups is 3, which does not divide the 4 input channels"),
     ("convolution", "groups", 2**64 - 1, "which does not divide"),
@@ -73,7 +74,7 @@ CREATION: list[tuple[Any, ...]] = [
     ("convolution", "pad[2]", 2**63, r"pad\[2\] is 9223372036854775808, which is more than any image"),
     ("transposed", "groups", 2, "transposed convolution has no groups. Set groups to 0 or 1", True),
     ("transposed", "i_desc.data_type", int(HALF), r"i_desc\.data_type is Float16, but .* works on Float32 only\. Use", True),
-    ("transposed", "w_desc.layout", code("ConvolutionWeightsOIHW"), r"that is 6 output and 4 input channels, but o_desc has 4"),
+    ("transposed", "w_desc.layout", layout("ConvolutionWeightsOIHW"), r"that is 6 output and 4 input channels, but o_desc has 4"),
     ("transposed", "i_desc.size[0]", 5, r"i_desc width is 5, but o_desc width 6 .* gives at most 4"),
     ("transposed", "y_stride", 2**64 - 1, "more than any image has"),
     ("activation", "o_desc.size[0]", 4, r"o_desc is Vector size \(4,\) Float32\. Tanh needs the same number of elements"),
@@ -87,7 +88,7 @@ CREATION: list[tuple[Any, ...]] = [
     ("arithmetic", FIELDS, None, "arithmetic_function_fields is NULL. Multiply takes a BNNSArithmeticBinary"),
     ("arithmetic", f"{FIELDS}.in1_type", 3, r"in1_type is 3\. Use BNNSConstant"),
     ("arithmetic", f"{FIELDS}.out_type", 2, "out_type is not BNNSSample, but an operand is"),
-    ("arithmetic", f"{FIELDS}.in2.layout", code("ColumnMajorMatrix"), "in2.layout is ColumnMajorMatrix and out.layout is RowMajor"),
+    ("arithmetic", f"{FIELDS}.in2.layout", layout("ColumnMajorMatrix"), "in2.layout is ColumnMajorMatrix and out.layout is RowMajor"),
     ("arithmetic", f"{FIELDS}.in2.size[1]", 2, r"in2\.size\[1\] is 2, but out\.size\[1\] is 3\. An operand's size equals"),
     ("arithmetic", f"{FIELDS}.in2.data_type", 5, "which is no BNNSDataType"),
     ("arithmetic", "activation.function", 13, "which cannot be fused", True),
