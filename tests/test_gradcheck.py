@@ -1,24 +1,19 @@
 """gradcheck accepts right gradients of every family and refuses wrong ones."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import openbnns as ob
-from openbnns import capi, engines
+from openbnns import capi
 from openbnns.capi import BNNSNDArrayDescriptor
 from openbnns.engines.reference import fully_connected
 
-ENGINES = ["reference"] if engines._core is None else ["native", "reference"]
 AF = ob.ActivationFunction
 
 
-@pytest.fixture(params=ENGINES, autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
