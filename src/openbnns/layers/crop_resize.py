@@ -48,6 +48,9 @@ class CropResizeLayer:
     [0.0, 1.0, 1.0, 0.0]
     """
 
+    LinearSamplingMode = LinearSamplingMode  # where Swift has them
+    BoxCoordinateMode = BoxCoordinateMode
+
     @careful(LayerCreationError)
     def __init__(
         self,
