@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -312,7 +313,7 @@ def test_bad_use() -> None:
         nn.Sequential(nn.Linear(2, weight_init="kaimin")).build((2,))
     with pytest.raises(NotImplementedError, match="has no forward"):
         nn.Module().build((2,))
-    for make in (lambda: nn.Linear(), lambda: nn.Conv2d(3), lambda: nn.Conv2d(1, 2, 3, 4)):
+    for make in (lambda: nn.Linear(), lambda: nn.Conv2d(3), lambda: nn.Conv2d(1, 2, 3, 1, 0, 1, 1, True, 4)):
         with pytest.raises(TypeError):
             make()
     for make in (
@@ -459,3 +460,47 @@ def test_losses_refuse_what_does_not_fit() -> None:
     for make in (lambda: losses.HuberLoss(0), lambda: losses.CrossEntropyLoss(1.0)):
         with pytest.raises(ValueError):
             make()
+
+
+@pytest.mark.parametrize(
+    ("make", "same_as"),
+    [
+        (lambda: nn.Linear(in_features=3, out_features=2, bias=False), lambda: nn.Linear(3, 2, False)),
+        (lambda: nn.Linear(out_features=2), lambda: nn.Linear(2)),
+        (lambda: nn.Conv2d(1, 8, 3, 2, 1), lambda: nn.Conv2d(1, 8, 3, stride=2, padding=1)),
+        (lambda: nn.Conv2d(in_channels=4, out_channels=8, kernel_size=3, groups=2), lambda: nn.Conv2d(4, 8, 3, 1, 0, 1, 2)),
+        (lambda: nn.Conv2d(8, kernel_size=3), lambda: nn.Conv2d(8, 3)),
+        (lambda: nn.ConvTranspose2d(2, 3, 3, 2, 1, 1), lambda: nn.ConvTranspose2d(2, 3, 3, 2, padding=1, output_padding=1)),
+        (lambda: nn.LSTM(3, 5, 2), lambda: nn.LSTM(input_size=3, hidden_size=5, num_layers=2)),
+        (lambda: nn.LSTM(3, 5, 1, True, True, 0.5, True), lambda: nn.LSTM(3, 5, dropout=0.5, bidirectional=True)),
+        (lambda: nn.MultiheadAttention(8, 2, batch_first=True), lambda: nn.MultiheadAttention(8, 2)),
+        (lambda: nn.ReLU(inplace=True), lambda: nn.ReLU(True)), (lambda: nn.Flatten(1), lambda: nn.Flatten()),
+        (lambda: nn.LeakyReLU(0.2, inplace=True), lambda: nn.LeakyReLU(0.2)),
+        (lambda: nn.Dropout(0.3, True), lambda: nn.Dropout(0.3)),
+    ],
+)  # fmt: skip
+def test_arguments_as_in_pytorch(make: Callable[[], nn.Module], same_as: Callable[[], nn.Module]) -> None:
+    """By position in PyTorch's order, or by its names."""
+    one, other = make(), same_as()
+    assert repr(one) == repr(other)
+    skipped = ("_between", "out_proj")
+    settings = [{k: v for k, v in vars(m).items() if not k.startswith("_") and k not in skipped} for m in (one, other)]
+    assert settings[0] == settings[1]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Linear(in_features=3), "Linear takes the number of outputs"),
+        (lambda: nn.Linear(3, 2, True, 4), "Linear takes the number of outputs"),
+        (lambda: nn.Conv2d(1, 8, 3, 2, stride=1), "stride is given twice: by position and by name"),
+        (lambda: nn.Conv2d(1, 8, 3, output_padding=1), "belongs to ConvTranspose2d"),
+        (lambda: nn.LSTM(), "LSTM takes the hidden size"),
+        (lambda: nn.LSTM(3, 5, 1, True, False), "batch_first is False"),
+        (lambda: nn.MultiheadAttention(8, 2, batch_first=False), "MultiheadAttention: batch_first is False"),
+        (lambda: nn.Flatten(2), "start_dim is 2"),
+    ],
+)
+def test_arguments_that_do_not_fit(make: Callable[[], nn.Module], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()

@@ -48,9 +48,6 @@ class CropResizeLayer:
     [0.0, 1.0, 1.0, 0.0]
     """
 
-    LinearSamplingMode = LinearSamplingMode  # where Swift has them
-    BoxCoordinateMode = BoxCoordinateMode
-
     @careful(LayerCreationError)
     def __init__(
         self,
@@ -145,6 +142,10 @@ class CropResizeLayer:
         return (
             f"{type(self).__name__}(sampling_mode={p.sampling_mode!r}, box_coordinate_mode={p.box_coordinate_mode!r})"
         )
+
+
+for _choice in (LinearSamplingMode, BoxCoordinateMode):  # where Swift has them
+    setattr(CropResizeLayer, _choice.__name__, _choice)
 
 
 def _raised(problem: Problem) -> BNNSError:
