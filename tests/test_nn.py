@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
+import pickle
 import struct
 from collections.abc import Callable
 
@@ -504,3 +506,41 @@ def test_arguments_as_in_pytorch(make: Callable[[], nn.Module], same_as: Callabl
 def test_arguments_that_do_not_fit(make: Callable[[], nn.Module], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=["copy", "pickle"]
+)
+@pytest.mark.parametrize("name", ["images", "normalized", "lstm, both directions", "transformer"])
+def test_copies_are_networks_of_their_own(name: str, duplicate: Callable[[nn.Module], nn.Module]) -> None:
+    net, shape = NETWORKS[name]()
+    assert repr(duplicate(net)) == repr(net)  # before it is built, too
+    net.build(shape, seed=3)
+    x = numbers(4, *shape)
+    dy = numbers(*net(x).shape, seed=1)  # moves the statistics
+    net.backward(dy)
+    twin = duplicate(net)
+    assert twin.built and list(twin.state_dict()) == list(net.state_dict())
+    np.testing.assert_array_equal(twin.eval()(x), net.eval()(x))
+    twin.train()
+    net.train()
+    for one in (net, twin):
+        one(x)
+        one.backward(dy)
+    for (path, mine), (_, theirs) in zip(net.named_parameters(), twin.named_parameters(), strict=True):
+        np.testing.assert_array_equal(mine.grad, theirs.grad, err_msg=path)
+        theirs.data += 1
+        assert not np.array_equal(mine.data, theirs.data)
+    for (_, mine), (_, theirs) in zip(net.named_buffers(), twin.named_buffers(), strict=True):
+        assert mine is not theirs
+
+
+def test_layers_and_filters_are_not_copied() -> None:
+    layer = openbnns.ActivationLayer(function=openbnns.ActivationFunction.tanh(), input=openbnns.Shape.vector(2))
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(
+            TypeError, match="ActivationLayer holds memory of the compiled core, so it cannot be copied"
+        ):
+            duplicate(layer)
+        with pytest.raises(TypeError, match="a filter cannot be copied or pickled"):
+            duplicate(layer.bnns_filter)
