@@ -448,7 +448,7 @@ def test_summary_and_repr() -> None:
 def test_losses_refuse_what_does_not_fit() -> None:
     scores = numbers(4, 3)
     with pytest.raises(ValueError, match=r"need class numbers of shape \(4,\)"):
-        losses.CrossEntropyLoss()(scores, np.zeros((4, 3), np.int64))
+        losses.CrossEntropyLoss()(scores, np.zeros((4, 2), np.int64))
     with pytest.raises(TypeError, match="Pass class numbers as integers"):
         losses.CrossEntropyLoss()(scores, np.zeros(4))
     with pytest.raises(ValueError, match=r"class number 3 is out of range.*0 to 2"):
