@@ -8,8 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from . import initialisers, operations
+from ._checks import check_rank, check_size, positive
 from ._graph import Value
-from .layers import GELU, Dropout, Linear, ReLU, _check_rank, _check_size, _positive
+from .activation import GELU, ReLU
+from .layers import Dropout, Linear
 from .module import Module, Parameter, Sequential
 from .normalization import LayerNorm
 
@@ -53,9 +55,9 @@ class LSTM(Module):
         _require_batch_first("LSTM", batch_first)
         if not 1 <= len(sizes) <= 2:
             raise TypeError("LSTM takes the hidden size, or the input size and the hidden size.")
-        self.hidden_size = _positive(sizes[-1], "LSTM: hidden_size")
-        self.input_size = _positive(sizes[0], "LSTM: input_size") if len(sizes) == 2 else None
-        self.num_layers = _positive(num_layers, "LSTM: num_layers")
+        self.hidden_size = positive(sizes[-1], "LSTM: hidden_size")
+        self.input_size = positive(sizes[0], "LSTM: input_size") if len(sizes) == 2 else None
+        self.num_layers = positive(num_layers, "LSTM: num_layers")
         self.use_bias, self.last_only, self.dropout = bool(bias), bool(last_only), float(dropout)
         self.bidirectional = bool(bidirectional)
         self._between = Dropout(dropout)
@@ -65,8 +67,8 @@ class LSTM(Module):
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        _check_rank("LSTM", x, 2, "(length, features)")
-        _check_size("LSTM", "features", self.input_size, x.shape[1])
+        check_rank("LSTM", x, 2, "(length, features)")
+        check_size("LSTM", "features", self.input_size, x.shape[1])
         self.input_size = x.shape[1]
         directions = [x]
         for layer in range(self.num_layers):
@@ -139,8 +141,8 @@ class MultiheadAttention(Module):
         causal: bool = False,
     ) -> None:
         super().__init__()
-        self.embed_dim = _positive(embed_dim, "MultiheadAttention: embed_dim")
-        self.num_heads = _positive(num_heads, "MultiheadAttention: num_heads")
+        self.embed_dim = positive(embed_dim, "MultiheadAttention: embed_dim")
+        self.num_heads = positive(num_heads, "MultiheadAttention: num_heads")
         if embed_dim % num_heads:
             raise ValueError(f"MultiheadAttention: {num_heads} heads do not divide embed_dim {embed_dim}.")
         if not 0 <= dropout < 1:
@@ -166,8 +168,8 @@ class MultiheadAttention(Module):
         if len(inputs) not in (1, 3):
             raise ValueError("MultiheadAttention: takes one input, or query, key and value.")
         for x in inputs:
-            _check_rank("MultiheadAttention", x, 2, "(length, features)")
-            _check_size("MultiheadAttention", "features", self.embed_dim, x.shape[1])
+            check_rank("MultiheadAttention", x, 2, "(length, features)")
+            check_size("MultiheadAttention", "features", self.embed_dim, x.shape[1])
         graph = inputs[0].graph
         if self.in_proj_weight is None:
             self._make(graph.generator)
