@@ -98,9 +98,11 @@ SANITIZED_TESTS := $(foreach name,buffers contract errors misuse threads attenti
 sanitize-run: $(VENV)/.created $(VENV)/.test-tools
 	$(BIN)/python -m pip install --quiet "numpy>=1.24" scikit-build-core nanobind
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
-	  --config-settings=cmake.define.OPENBNNS_SANITIZE=ON --config-settings=build-dir=build/sanitize .
+	  --config-settings=cmake.define.OPENBNNS_SANITIZE=ON --config-settings=install.strip=false \
+	  --config-settings=build-dir=build/sanitize .
 	$(SANITIZED) $(BIN)/python tests/fuzz.py --seconds 300
-	$(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_TESTS)
+	$(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_TESTS) \
+	  --deselect tests/test_threads.py::test_memory_does_not_grow # the sanitizer keeps what is freed
 
 fuzz: install $(VENV)/.test-tools
 	$(BIN)/python tests/fuzz.py

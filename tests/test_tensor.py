@@ -221,6 +221,13 @@ def test_band_part(engine: str, seed: int) -> None:
     np.testing.assert_array_equal(x.raw(), y.raw())
 
 
+def test_bands_wider_than_the_matrix(engine: str) -> None:
+    """Any number is a fair width; one that no C int holds, too."""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for lower, upper, want in ((2**70, 0, np.tril(x)), (0, 2**70, np.triu(x)), (-(2**70), 2**31, x)):
+        np.testing.assert_array_equal(bn.copy_band_part(x, None, lower, upper), want)
+
+
 def test_band_part_refuses_matrices(engine: str) -> None:
     for layout, status in ((ROW_MAJOR, -1), (COLUMN_MAJOR, -1), (FIRST_MAJOR_2D, 0)):
         x, y = Storage(Tensor(layout, (3, 3)), values=np.ones((1, 3, 3))), Storage(Tensor(layout, (3, 3)))
