@@ -352,3 +352,8 @@ def test_layer_errors(engine: str) -> None:
         with pytest.raises(kind, match=pattern) as caught:
             call()
         assert isinstance(caught.value, ob.LayerApplyError)
+
+
+def test_choices_are_names_of_the_layer_as_in_swift() -> None:
+    assert ob.CropResizeLayer.LinearSamplingMode is ob.LinearSamplingMode
+    assert ob.CropResizeLayer.BoxCoordinateMode is ob.BoxCoordinateMode

@@ -240,3 +240,23 @@ def test_legacy_null_and_wrong_structs(observed: Observed) -> None:
     )
     with pytest.raises(TypeError, match="in_desc must be a BNNSImageStackDescriptor, not BNNSVectorDescriptor"):
         capi.BNNSFilterCreateConvolutionLayer(vector, vector, capi.BNNSConvolutionLayerParameters())
+
+
+def test_a_number_that_no_float_holds_is_infinite() -> None:
+    """As a C compiler would store it; the warnings of NumPy stay inside."""
+    matrix = capi.BNNSNDArrayDescriptor(
+        layout=capi.BNNSDataLayout2DFirstMajor, size=(1, 1), data_type=capi.BNNSDataTypeFloat32
+    )
+    image = capi.BNNSNDArrayDescriptor(
+        layout=capi.BNNSDataLayoutImageCHW, size=(1, 1, 1), data_type=capi.BNNSDataTypeFloat32
+    )
+    x, y = np.ones(1, np.float32), np.zeros(1, np.float32)
+    gram = capi.BNNSFilterCreateLayerGram(capi.BNNSLayerParametersGram(alpha=1e300, i_desc=image, o_desc=matrix))
+    assert capi.BNNSFilterApply(gram, x, y) == 0 and y[0] == np.inf
+    product = capi.BNNSFilterCreateLayerBroadcastMatMul(
+        capi.BNNSLayerParametersBroadcastMatMul(alpha=-1e300, iA_desc=matrix, iB_desc=matrix, o_desc=matrix)
+    )
+    assert capi.BNNSFilterApplyTwoInput(product, x, x, y) == 0 and y[0] == -np.inf
+    dropout = capi.BNNSLayerParametersDropout(i_desc=matrix, o_desc=matrix, rate=1e300)
+    assert capi.BNNSFilterCreateLayerDropout(dropout) is None
+    assert "rate is inf" in (openbnns.last_error() or "")

@@ -38,7 +38,7 @@ def test_convolution(kind: ob.ConvolutionType) -> None:
     layer = ob.ConvolutionLayer(
         type=kind,
         input=ob.Shape.image_chw(6, 5, 4),
-        weights=numbers(4, 2, 3, 3) if transposed else numbers(6, 2, 3, 3),
+        weights=numbers(2, 4, 3, 3) if transposed else numbers(6, 2, 3, 3),
         bias=numbers(2 if transposed else 6),
         group_count=1 if transposed else 2,
         stride=(2, 1),

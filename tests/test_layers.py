@@ -315,12 +315,17 @@ def test_convolution_backward_agrees_with_its_adjoint() -> None:
     close(db, dy.sum((0, 2, 3)), 1e-4)
 
 
-def test_transposed_convolution_takes_weights_in_out_first() -> None:
-    v, x = numbers(3, 2, 3, 3), numbers(2, 3, 4, 5)  # (in, out, kh, kw)
+@pytest.mark.parametrize("described", [False, True])
+def test_transposed_convolution(described: bool) -> None:
+    """Weights (out, in, kh, kw) correlate; those of PyTorch, (in, out, kh, kw), are described by the layout IOHrWr."""
+    v, x = numbers(3, 2, 3, 3), numbers(2, 3, 4, 5)
+    w: Any = np.ascontiguousarray(v.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1])
+    if described:
+        w = ob.Shape([3, 3, 2, 3], ob.capi.BNNSDataLayoutConvolutionWeightsIOHrWr).descriptor(data=v)
     layer = ob.ConvolutionLayer(
         type=ob.ConvolutionType.TRANSPOSED,
         input=x,
-        weights=v,
+        weights=w,
         stride=2,
         padding=ob.ConvolutionPadding.symmetric(x=1, y=1),
     )
@@ -334,12 +339,23 @@ def test_transposed_convolution_takes_weights_in_out_first() -> None:
     close(y, scattered[:, :, 1:-1, 1:-1])
     dy = numbers(*y.shape, seed=3)
     dx, dw, _ = layer.apply_backward(x, y, dy)
-    assert dw.shape == v.shape
+    array = v if described else w
+    assert dw.shape == array.shape
     assert np.vdot(dx, x) == pytest.approx(np.vdot(dy, y), rel=1e-4)
-    assert np.vdot(dw, v) == pytest.approx(np.vdot(dy, y), rel=1e-4)
-    given = np.empty_like(v)
+    assert np.vdot(dw, array) == pytest.approx(np.vdot(dy, y), rel=1e-4)
+    given = np.empty_like(array)
     assert layer.apply_backward(x, y, dy, skip, given).weights is given
     close(given, dw)
+
+
+def test_transposed_convolution_tells_weights_of_pytorch() -> None:
+    with pytest.raises(
+        ob.LayerCreationError, match=r"need \(out, in .*Weights \(in, out, kh, kw\) as in PyTorch .*IOHrWr"
+    ):
+        ob.ConvolutionLayer(
+            type=ob.ConvolutionType.TRANSPOSED, input=numbers(2, 3, 4, 5), weights=numbers(3, 2, 3, 3),
+            output=ob.Shape.image_chw(7, 6, 2),
+        )  # fmt: skip
 
 
 def test_kernels_in_a_descriptor() -> None:

@@ -322,6 +322,30 @@ def test_single_numbers_are_no_samples(tmp_path: Path) -> None:
         nn.Trainer(nn.Sequential(nn.Linear(1)), "mse", quiet=True).fit(np.float32(1), np.float32(2))
 
 
+def test_probabilities_as_targets() -> None:
+    """One-hot targets train as class numbers do, and are measured alike; other probabilities have a loss of their own."""
+    x, y = problem()
+    histories = []
+    for targets in (y, np.eye(2, dtype=np.float32)[y], np.eye(2, dtype=np.int64)[y]):
+        net = nn.Sequential(nn.Linear(8), nn.Tanh(), nn.Linear(2))
+        histories.append(nn.Trainer(net, seed=1, quiet=True).fit(x, targets, epochs=2, validation=(x, targets)))
+    for other in histories[1:]:
+        for mine, theirs in zip(histories[0], other, strict=True):
+            for name in ("loss", "accuracy", "validation_loss", "validation_accuracy"):
+                assert mine[name] == theirs[name], name
+    scores, wanted = np.float32([[1, 2, 0]]), np.float32([[0.2, 0.5, 0.3]])
+    p = np.exp(scores) / np.exp(scores).sum()
+    value, gradient = nn.CrossEntropyLoss()(scores, wanted)
+    assert value == pytest.approx(float(-(wanted * np.log(p)).sum()), rel=1e-5)
+    np.testing.assert_allclose(gradient, p - wanted, atol=1e-6)
+    with pytest.raises(
+        ValueError, match=r"targets have shape \(1, 2\), but scores .*or probabilities in their own shape"
+    ):
+        nn.CrossEntropyLoss()(scores, wanted[:, :2])
+    with pytest.raises(TypeError, match=r"validation must be a pair \(x, y\)"):
+        nn.Trainer(net, quiet=True).fit(x, y, validation=x)  # type: ignore[arg-type]
+
+
 def test_numbers_of_a_run_are_checked() -> None:
     net = nn.Sequential(nn.Linear(2))
     for arguments, error, message in (

@@ -71,9 +71,10 @@ class Attention:
         self._draw_gradients(draw)
 
     def _projection(self, draw: Draw, name: str) -> capi.BNNSMHAProjectionParameters:
-        w, b = self.weights[name], self.biases[name]
+        w, b = self.weights[name], self.biases[name]  # weights as large as those of a network
         p = capi.BNNSMHAProjectionParameters(
-            target_desc=self.targets[name].descriptor, weights=w.at(w.values(draw, lambda a: a * np.float32(0.5)))
+            target_desc=self.targets[name].descriptor,
+            weights=w.at(w.values(draw, lambda a: a / np.float32(np.sqrt(self.sizes.model)))),
         )
         if draw.chance(0.6):
             p.bias = b.at(b.values(draw))

@@ -40,7 +40,9 @@ class Cells:
         self.present = {name: draw.chance(0.7) for name in self.shapes if name.endswith(SIDES[1:])}
         self.wanted = {name: draw.chance(0.8) for name in self.shapes}
         self.accumulates = {name: draw.chance(0.4) for name in self.shapes}
-        self.values = {name: np.float32(0.5) * draw.floats(*shape) for name, shape in self.shapes.items()}
+        self.values = {name: draw.floats(*shape) for name, shape in self.shapes.items()}
+        for name, values in self.values.items():  # weights as large as those of a network: larger ones make chaos
+            values *= 0.5 if "gate" not in name else np.float32(0.7 / np.sqrt(values.shape[-1]))
         self.arriving = {n: draw.floats(*s) for n, s in self.shapes.items() if n.startswith("output_descriptor")}
         self.activations = [draw_activation(draw, TAME) for _ in range(5)]
         self.steps_of_batch: Array | None = None

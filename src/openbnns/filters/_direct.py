@@ -41,15 +41,19 @@ def threads_of(caller: Caller, filter_params: Any) -> int:
     return min(int(filter_params.n_threads), 256)
 
 
+def require_descriptor(descriptor: Any, who: str) -> None:
+    if descriptor is None:
+        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+
+
 def tensor(
     caller: Caller, name: str, descriptor: Any, *, output: bool = False, batch: int = 1, stride: Any = 0
 ) -> Bound:
     """A descriptor with its data, axes in the order of memory."""
     who = caller(name)
-    if descriptor is None:
-        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
-    if not isinstance(descriptor, BNNSNDArrayDescriptor):
-        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+    require_descriptor(descriptor, who)
     view = resolve(descriptor, who)
     if descriptor.data is None:
         raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")

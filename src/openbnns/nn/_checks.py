@@ -24,6 +24,11 @@ def positive(value: Any, who: str) -> int:
     return int(value)
 
 
+def optional(value: Any, who: str) -> int | None:
+    """A size that may be left to the first input."""
+    return None if value is None else positive(value, who)
+
+
 def check_size(who: str, what: str, expected: int | None, got: int) -> None:
     if expected is not None and expected != got:
         raise ValueError(

@@ -17,6 +17,13 @@ class _Activation(Module):
         return x.graph.append(operations.Activation(x.graph, x, self._function()))
 
 
+class _InPlace(_Activation):
+    """Takes PyTorch's ``inplace``, which makes no difference: the memory of a network is planned as a whole."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+
+
 class Activation(_Activation):
     """Any :class:`openbnns.ActivationFunction` as a layer: ``Activation(ActivationFunction.erf())``.
 
@@ -42,7 +49,7 @@ class Activation(_Activation):
         return repr(self.function)
 
 
-class ReLU(_Activation):
+class ReLU(_InPlace):
     """max(x, 0).
 
     >>> import numpy as np
@@ -56,7 +63,7 @@ class ReLU(_Activation):
         return ActivationFunction.rectified_linear()
 
 
-class ReLU6(_Activation):
+class ReLU6(_InPlace):
     """min(max(x, 0), 6).
 
     >>> import numpy as np
@@ -69,7 +76,7 @@ class ReLU6(_Activation):
         return ActivationFunction.clamp(bounds=(0.0, 6.0))
 
 
-class LeakyReLU(_Activation):
+class LeakyReLU(_InPlace):
     """x for x > 0, else negative_slope x.
 
     >>> import numpy as np
@@ -78,7 +85,7 @@ class LeakyReLU(_Activation):
     [[-1.0, 2.0]]
     """
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope = float(negative_slope)
 
@@ -89,7 +96,7 @@ class LeakyReLU(_Activation):
         return f"negative_slope={self.negative_slope:g}"
 
 
-class ELU(_Activation):
+class ELU(_InPlace):
     """x for x > 0, else alpha (exp(x) - 1).
 
     >>> import numpy as np
@@ -98,7 +105,7 @@ class ELU(_Activation):
     [[-0.6321  2.    ]]
     """
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = float(alpha)
 
@@ -109,7 +116,7 @@ class ELU(_Activation):
         return f"alpha={self.alpha:g}"
 
 
-class SELU(_Activation):
+class SELU(_InPlace):
     """Scaled ELU of Klambauer et al. 2017.
 
     >>> import numpy as np
@@ -144,7 +151,7 @@ class GELU(_Activation):
         return "" if self.approximate == "none" else f"approximate={self.approximate!r}"
 
 
-class SiLU(_Activation):
+class SiLU(_InPlace):
     """x σ(x).
 
     >>> import numpy as np
@@ -222,7 +229,7 @@ class Softsign(_Activation):
         return ActivationFunction.softsign()
 
 
-class Hardswish(_Activation):
+class Hardswish(_InPlace):
     """x min(max(x + 3, 0), 6) / 6.
 
     >>> import numpy as np
@@ -235,7 +242,7 @@ class Hardswish(_Activation):
         return ActivationFunction.hard_swish()
 
 
-class Hardsigmoid(_Activation):
+class Hardsigmoid(_InPlace):
     """min(max(x / 6 + 1 / 2, 0), 1).
 
     >>> import numpy as np

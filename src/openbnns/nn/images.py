@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import ConvolutionPadding, PoolingType
 from . import initialisers, operations
-from ._checks import Pair, check_rank, check_size, pair, positive
+from ._checks import Pair, check_rank, check_size, optional, pair, positive
+from ._choose import by_position
 from ._graph import Value
 from .initialisers import Initialiser
 from .module import Module, Parameter
@@ -14,35 +15,44 @@ from .module import Module, Parameter
 
 class _Convolution(Module):
     transposed = False
+    _order: tuple[str, ...] = ("stride", "padding", "dilation", "groups", "bias")  # PyTorch's, after the sizes
 
     def __init__(
         self,
         *sizes: Any,
+        in_channels: int | None = None,
+        out_channels: int | None = None,
         kernel_size: Pair | None = None,
-        stride: Pair = 1,
-        padding: Pair | str = 0,
-        dilation: Pair = 1,
-        groups: int = 1,
-        bias: bool = True,
+        stride: Pair | None = None,
+        padding: Pair | str | None = None,
+        dilation: Pair | None = None,
+        groups: int | None = None,
+        bias: bool | None = None,
         weight_init: str | Initialiser | None = None,
         bias_init: str | Initialiser | None = None,
+        output_padding: Pair | None = None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
-        if kernel_size is None:
-            if not 2 <= len(sizes) <= 3:
-                raise TypeError(f"{who} takes (out_channels, kernel_size) or (in_channels, out_channels, kernel_size).")
-            *sizes, kernel_size = sizes  # type: ignore[assignment]
-        if not 1 <= len(sizes) <= 2:
-            raise TypeError(f"{who} takes (out_channels, kernel_size) or (in_channels, out_channels, kernel_size).")
-        assert kernel_size is not None
-        self.out_channels = positive(sizes[-1], f"{who}: out_channels")
-        self.in_channels = positive(sizes[0], f"{who}: in_channels") if len(sizes) == 2 else None
-        self.kernel_size = pair(kernel_size, f"{who}: kernel_size")
-        self.stride, self.dilation = pair(stride, f"{who}: stride"), pair(dilation, f"{who}: dilation")
-        self.groups = positive(groups, f"{who}: groups")
-        self.padding = self._resolve_padding(padding, who)
-        self.use_bias, self.weight_init, self.bias_init = bool(bias), weight_init, bias_init
+        if output_padding is not None and not self.transposed:
+            raise TypeError(f"{who} has no output_padding, which belongs to ConvTranspose2d.")
+        options: dict[str, tuple[Any, Any]] = {
+            "stride": (stride, 1), "padding": (padding, 0), "dilation": (dilation, 1), "groups": (groups, 1),
+            "bias": (bias, True), "output_padding": (output_padding, 0),
+        }  # fmt: skip
+        found, chosen = by_position(
+            f"{who} takes (out_channels, kernel_size) or (in_channels, out_channels, kernel_size).", sizes,
+            {"in_channels": in_channels, "out_channels": out_channels, "kernel_size": kernel_size},
+            {name: options[name] for name in self._order},
+        )  # fmt: skip
+        self.in_channels = optional(found["in_channels"], f"{who}: in_channels")
+        self.out_channels = positive(found["out_channels"], f"{who}: out_channels")
+        self.kernel_size = pair(found["kernel_size"], f"{who}: kernel_size")
+        self.stride, self.dilation = (pair(chosen[name], f"{who}: {name}") for name in ("stride", "dilation"))
+        self.output_padding = pair(chosen.get("output_padding", 0), f"{who}: output_padding")
+        self.groups = positive(chosen["groups"], f"{who}: groups")
+        self.padding = self._resolve_padding(chosen["padding"], who)
+        self.use_bias, self.weight_init, self.bias_init = bool(chosen["bias"]), weight_init, bias_init
         self.weight: Parameter | None = None
         self.bias: Parameter | None = None
 
@@ -139,10 +149,10 @@ class ConvTranspose2d(_Convolution):
     """
 
     transposed = True
+    _order = ("stride", "padding", "output_padding", "groups", "bias", "dilation")
 
-    def __init__(self, *sizes: Any, output_padding: Pair = 0, **options: Any) -> None:
+    def __init__(self, *sizes: Any, **options: Any) -> None:
         super().__init__(*sizes, **options)
-        self.output_padding = pair(output_padding, "ConvTranspose2d: output_padding")
         if self.groups != 1:
             raise ValueError("ConvTranspose2d: groups must be 1. BNNS has no transposed convolution in groups.")
         for extra, stride, dilation in zip(self.output_padding, self.stride, self.dilation, strict=True):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from . import initialisers, operations
-from ._checks import check_size, positive
+from ._checks import check_size, optional, positive
+from ._choose import by_position
 from ._graph import Value
 from .initialisers import Initialiser
 from .module import Module, Parameter
@@ -32,16 +33,20 @@ class Linear(Module):
     def __init__(
         self,
         *features: int,
-        bias: bool = True,
+        in_features: int | None = None,
+        out_features: int | None = None,
+        bias: bool | None = None,
         weight_init: str | Initialiser | None = None,
         bias_init: str | Initialiser | None = None,
     ) -> None:
         super().__init__()
-        if not 1 <= len(features) <= 2:
-            raise TypeError("Linear takes the number of outputs, or the numbers of inputs and outputs.")
-        self.out_features = positive(features[-1], "Linear: out_features")
-        self.in_features = positive(features[0], "Linear: in_features") if len(features) == 2 else None
-        self.use_bias, self.weight_init, self.bias_init = bool(bias), weight_init, bias_init
+        sizes, options = by_position(
+            "Linear takes the number of outputs, or the numbers of inputs and outputs.", features,
+            {"in_features": in_features, "out_features": out_features}, {"bias": (bias, True)},
+        )  # fmt: skip
+        self.in_features = optional(sizes["in_features"], "Linear: in_features")
+        self.out_features = positive(sizes["out_features"], "Linear: out_features")
+        self.use_bias, self.weight_init, self.bias_init = bool(options["bias"]), weight_init, bias_init
         self.weight: Parameter | None = None
         self.bias: Parameter | None = None
 
@@ -77,7 +82,7 @@ class Dropout(Module):
     ([0.0, 2.0], {1.0})
     """
 
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p < 1:
             raise ValueError(f"Dropout: p is {p}. It is the probability to drop: at least 0 and less than 1.")
@@ -148,6 +153,14 @@ class Flatten(Module):
     >>> nn.Flatten()(np.zeros((4, 3, 5, 5), np.float32)).shape
     (4, 75)
     """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        if (start_dim, end_dim) != (1, -1):
+            raise ValueError(
+                f"Flatten: start_dim is {start_dim} and end_dim {end_dim}, but all axes behind the batch become one. Use "
+                "Reshape for another shape."
+            )
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs

@@ -113,6 +113,17 @@ class Module:
             self._parameters[name] = value
         super().__setattr__(name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
+        shapes = None if self._graph is None else [value.shape for value in self._graph.inputs]
+        return {**self.__dict__, "_graph": shapes, "_programs": OrderedDict(), "_latest": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        shapes = state["_graph"]
+        self.__dict__.update(state, _graph=None)
+        if shapes is not None:
+            self.build(*shapes)
+
     def register_buffer(self, name: str, array: Array) -> None:
         """Keep an array that is saved with the parameters but not trained, such as a moving mean."""
         self._buffers[name] = array

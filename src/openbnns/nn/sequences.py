@@ -5,10 +5,13 @@ Parameters have the names and the memory order of PyTorch's.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from . import initialisers, operations
-from ._checks import check_rank, check_size, positive
+from ._checks import check_rank, check_size, optional, positive
+from ._choose import by_position
 from ._graph import Value
 from .activation import GELU, ReLU
 from .layers import Dropout, Linear
@@ -43,24 +46,32 @@ class LSTM(Module):
 
     def __init__(
         self,
-        *sizes: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
+        *sizes: Any,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        bias: bool | None = None,
+        batch_first: bool | None = None,
+        dropout: float | None = None,
+        bidirectional: bool | None = None,
         last_only: bool = False,
-        batch_first: bool = True,
     ) -> None:
         super().__init__()
-        _require_batch_first("LSTM", batch_first)
-        if not 1 <= len(sizes) <= 2:
-            raise TypeError("LSTM takes the hidden size, or the input size and the hidden size.")
-        self.hidden_size = positive(sizes[-1], "LSTM: hidden_size")
-        self.input_size = positive(sizes[0], "LSTM: input_size") if len(sizes) == 2 else None
-        self.num_layers = positive(num_layers, "LSTM: num_layers")
-        self.use_bias, self.last_only, self.dropout = bool(bias), bool(last_only), float(dropout)
-        self.bidirectional = bool(bidirectional)
-        self._between = Dropout(dropout)
+        found, chosen = by_position(
+            "LSTM takes the hidden size, or the input size and the hidden size.", sizes,
+            {"input_size": input_size, "hidden_size": hidden_size},
+            {
+                "num_layers": (num_layers, 1), "bias": (bias, True), "batch_first": (batch_first, True),
+                "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False),
+            },
+        )  # fmt: skip
+        _require_batch_first("LSTM", chosen["batch_first"])
+        self.input_size = optional(found["input_size"], "LSTM: input_size")
+        self.hidden_size = positive(found["hidden_size"], "LSTM: hidden_size")
+        self.num_layers = positive(chosen["num_layers"], "LSTM: num_layers")
+        self.use_bias, self.last_only, self.dropout = bool(chosen["bias"]), bool(last_only), float(chosen["dropout"])
+        self.bidirectional = bool(chosen["bidirectional"])
+        self._between = Dropout(self.dropout)
 
     def _lazy(self) -> bool:
         return not self._parameters
@@ -139,8 +150,10 @@ class MultiheadAttention(Module):
         dropout: float = 0.0,
         bias: bool = True,
         causal: bool = False,
+        batch_first: bool = True,
     ) -> None:
         super().__init__()
+        _require_batch_first("MultiheadAttention", batch_first)
         self.embed_dim = positive(embed_dim, "MultiheadAttention: embed_dim")
         self.num_heads = positive(num_heads, "MultiheadAttention: num_heads")
         if embed_dim % num_heads:

@@ -62,8 +62,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 def accuracy(outputs: Array, targets: Array) -> float:
-    """Share of samples whose largest score is that of their class."""
-    return float(np.mean(outputs.argmax(axis=-1) == targets))
+    """Share of samples whose largest score is that of their class: a number, or the most probable one."""
+    wanted = targets.argmax(axis=-1) if targets.ndim == outputs.ndim else targets
+    return float(np.mean(outputs.argmax(axis=-1) == wanted))
 
 
 class Trainer:
@@ -139,6 +140,8 @@ class Trainer:
         """
         epochs = whole_number(epochs, "Trainer.fit: epochs", 1)
         x, y = check(x, y, "Trainer.fit")
+        if validation is not None and (not isinstance(validation, (tuple, list)) or len(validation) != 2):
+            raise TypeError("Trainer.fit: validation must be a pair (x, y) of samples and targets.")
         tested = None if validation is None else check(*validation, "Trainer.fit, validation")
         self._prepare(x, y, tested)
         run = _Run(self, x, y, tested, epochs)
