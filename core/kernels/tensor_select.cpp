@@ -44,8 +44,12 @@ OPENBNNS_INLINE void copy_row(char* to, const char* from, int64_t bytes) {
   std::memcpy(to + bytes - 64, from + bytes - 64, 64);
 }
 
+// Asks for the rows that follow, into the second cache (they are too many for the first one), and for the lines of the
+// output that follow, to be overwritten: with both under way the copy waits for neither.
 void gather_rows(const Selection& s, int threads) {
-  const int64_t row = s.inner * s.bytes;
+  constexpr int64_t kRowsAhead = 64, kBytesAhead = 1 << 15, kOutputAhead = 4096;
+  const int64_t row = s.inner * s.bytes, fetched = std::min(row, kFetchedBytes);
+  const int64_t ahead = std::clamp<int64_t>(kBytesAhead / row, 1, kRowsAhead);
   const int64_t group = std::min(s.count, std::max<int64_t>(1, kTaskBytes / row));
   const int64_t groups = (s.count + group - 1) / group;
   dynamic_items(workers(threads, s.outer * s.count * row), s.outer * groups, [&](int64_t task) {
@@ -53,7 +57,11 @@ void gather_rows(const Selection& s, int threads) {
     const char* block = s.whole + o * s.length * row;
     char* to = s.selected + (o * s.count + first) * row;
     for (int64_t j = first; j < last; j++, to += row) {
-      if (j + kAhead < last) fetch<0>(block + s.indices[j + kAhead] * row, row);
+      if (j + ahead < s.count) {
+        const char* later = block + s.indices[j + ahead] * row;
+        for (int64_t at = 0; at < fetched; at += 64) __builtin_prefetch(later + at, 0, 2);
+      }
+      for (int64_t at = 0; at < row; at += 64) __builtin_prefetch(to + kOutputAhead + at, 1);
       copy_row(to, block + s.indices[j] * row, row);
     }
   });

@@ -6,7 +6,6 @@ An output that is left out is a new array; one that is given is written and retu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -262,10 +261,7 @@ def gather(
 
     if filter_parameters is None:
         target = _gathered_like(input, indices, axis) if output is None else output
-        plain = _plain_selection(input, target, target, indices, axis)
-        if plain is not None:
-            sizes, whole, part, numbers = plain
-            engines._core.gather(input.itemsize, sizes, False, numbers, whole, part, 0)
+        if _selected(_GATHER, input, target, indices, axis):
             return target
 
     def work(caller: Caller) -> TensorLike:
@@ -302,12 +298,8 @@ def scatter(
 
     if filter_parameters is None and isinstance(reduction_function, ReductionFunction | None):
         adds = reduction_function == ReductionFunction.sum()
-        plain = None
-        if reduction_function is None or (adds and getattr(output, "dtype", None) == np.float32):
-            plain = _plain_selection(output, input, output, indices, axis)
-        if plain is not None:
-            sizes, whole, part, numbers = plain
-            engines._core.scatter(int(adds), output.itemsize, sizes, False, numbers, whole, part, 0)
+        simple = reduction_function is None or (adds and getattr(output, "dtype", None) == np.float32)
+        if simple and _selected(_ADD if adds else _WRITE, output, input, indices, axis):
             return output
 
     def work(caller: Caller) -> TensorLike:
@@ -454,37 +446,17 @@ def _gathered_like(input: Any, indices: Any, axis: Any) -> Any:
     return np.empty(shape, input.dtype)
 
 
-def _plain_selection(
-    whole: Any, part: Any, result: Any, indices: Any, axis: Any
-) -> tuple[list[int], int, int, int] | None:
-    """A selection along an axis, once everything about it has been found right.
+_GATHER, _WRITE, _ADD = -1, 0, 1
 
-    ([outer, length, inner, count], addresses of whole, part and indices), or ``None``.
+
+def _selected(kind: int, whole: Any, part: Any, indices: Any, axis: Any) -> bool:
+    """Gathers ``part`` from ``whole`` or scatters it there if these are plain arrays and the indices are right.
+
+    Otherwise False, and nothing has been done.
     """
-    if not engines.is_native() or type(axis) is not int:
-        return None
-    addresses = []
-    for array in (whole, part, indices):
-        if type(array) is not np.ndarray or not (array.flags.c_contiguous and array.flags.aligned):
-            return None
-        addresses.append(int(array.ctypes.data))
-    rank = whole.ndim
-    fits = whole.dtype in _PLAIN and part.dtype == whole.dtype and indices.dtype == np.int64 and indices.ndim == 1
-    if not fits or not 1 <= rank <= 8 or part.ndim != rank or not -rank <= axis < rank or not result.flags.writeable:
-        return None
-    axis %= rank
-    before, behind, count = whole.shape[:axis], whole.shape[axis + 1 :], len(indices)
-    if part.shape != (*before, count, *behind) or whole.size == 0 or part.size == 0:
-        return None
-    ends = [start + array.nbytes for start, array in zip(addresses, (whole, part, indices), strict=True)]
-    written = 0 if result is whole else 1
-    for other in (1 - written, 2):
-        if addresses[other] < ends[written] and addresses[written] < ends[other]:
-            return None
-    if engines._core.first_outside(addresses[2], count, whole.shape[axis]) >= 0:
-        return None
-    sizes = [math.prod(before), whole.shape[axis], math.prod(behind), count]
-    return sizes, addresses[0], addresses[1], addresses[2]
+    if type(whole) is type(part) is type(indices) is np.ndarray and type(axis) is int and engines.is_native():
+        return bool(engines._core.select_plain(kind, whole, part, indices, axis))
+    return False
 
 
 def _copied(source: Any, target: Any) -> bool:
