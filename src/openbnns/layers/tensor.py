@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import engines
+from ..capi.enums import BNNSReduceFunction
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import LAYOUTS, View, resolve
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, Problem, as_exception
@@ -296,10 +297,9 @@ def scatter(
     array([3., 0., 3., 0.], dtype=float32)
     """
 
-    if filter_parameters is None and isinstance(reduction_function, ReductionFunction | None):
-        adds = reduction_function == ReductionFunction.sum()
-        simple = reduction_function is None or (adds and getattr(output, "dtype", None) == np.float32)
-        if simple and _selected(_ADD if adds else _WRITE, output, input, indices, axis):
+    if filter_parameters is None:
+        kind = _scattering(reduction_function, output)
+        if kind is not None and _selected(kind, output, input, indices, axis):
             return output
 
     def work(caller: Caller) -> TensorLike:
@@ -381,6 +381,11 @@ def apply_top_k(
            [2, 0]]))
     """
 
+    if filter_parameters is None and type(batch_size) is int and batch_size == 1:
+        plain = _top_k(k, input, best_values, best_indices, axis)
+        if plain is not None:
+            return plain
+
     def work(caller: Caller) -> TopK:
         x = _described(caller("input"), input)
         _check_batch(caller, batch_size, input, best_values, best_indices)
@@ -439,14 +444,23 @@ def _gathered_like(input: Any, indices: Any, axis: Any) -> Any:
     """A new array for the result of gathering, if everything is plain."""
     if type(input) is not np.ndarray or type(indices) is not np.ndarray or type(axis) is not int:
         return None
-    if indices.ndim != 1 or not -input.ndim <= axis < input.ndim or input.dtype not in _PLAIN:
+    if indices.ndim not in (1, input.ndim) or not -input.ndim <= axis < input.ndim or input.dtype not in _PLAIN:
         return None
     shape = list(input.shape)
-    shape[axis] = len(indices)
+    shape[axis] = indices.shape[axis] if indices.ndim > 1 else len(indices)
     return np.empty(shape, input.dtype)
 
 
 _GATHER, _WRITE, _ADD = -1, 0, 1
+
+
+def _scattering(function: Any, output: Any) -> int | None:
+    """What plain arrays do where entries meet: the last one stays, or floats are added; None for anything else."""
+    if function is None:
+        return _WRITE
+    if type(function) is not ReductionFunction or type(output) is not np.ndarray or output.dtype != np.float32:
+        return None
+    return _ADD if function.bnns_reduce_function is BNNSReduceFunction.BNNSReduceFunctionSum else None
 
 
 def _selected(kind: int, whole: Any, part: Any, indices: Any, axis: Any) -> bool:
@@ -457,6 +471,21 @@ def _selected(kind: int, whole: Any, part: Any, indices: Any, axis: Any) -> bool
     if type(whole) is type(part) is type(indices) is np.ndarray and type(axis) is int and engines.is_native():
         return bool(engines._core.select_plain(kind, whole, part, indices, axis))
     return False
+
+
+def _top_k(k: Any, input: Any, values: Any, indices: Any, axis: Any) -> TopK | None:
+    """The largest values of a plain array, in new arrays where none are given; None if something is not plain."""
+    if type(input) is not np.ndarray or type(k) is not int or type(axis) is not int or not engines.is_native():
+        return None
+    if not (-input.ndim <= axis < input.ndim and 1 <= k <= input.shape[axis] and input.dtype == np.float32):
+        return None
+    shape = [*input.shape]
+    shape[axis] = k
+    found = np.empty(shape, np.float32) if values is None else values
+    where = None if indices is skip else np.empty(shape, np.int64) if indices is None else indices
+    if type(found) is not np.ndarray or not (where is None or type(where) is np.ndarray):
+        return None
+    return TopK(found, where) if engines._core.top_k_plain(k, input, found, where, axis) else None
 
 
 def _copied(source: Any, target: Any) -> bool:
