@@ -63,6 +63,26 @@ def tensor(
     )  # fmt: skip
 
 
+def plain_array(descriptor: Any) -> tuple[View, NDArray[Any]] | None:
+    """The data of a descriptor as the C-order array that kernels take as it is, its axes in the order of memory.
+
+    None for anything that needs more thought, mistakes included: other memory than an array of the descriptor's type
+    and size, strides, element types without a counterpart, the flag to accumulate.
+    """
+    if type(descriptor) is not BNNSNDArrayDescriptor or int(descriptor.flags) != 0:
+        return None
+    data = descriptor.data
+    if type(data) is not np.ndarray or not data.flags.c_contiguous or not data.dtype.isnative:
+        return None
+    try:
+        view = resolve(descriptor, "")
+    except Problem:  # the caller will say what is wrong
+        return None
+    if not view.packed or view.element.kind not in ("float", "int", "uint") or view.element.numpy != data.dtype:
+        return None
+    return (view, data.reshape(view.shape)) if data.size == view.count else None
+
+
 def ordered(bound: Bound, order: tuple[int, ...], shape: tuple[int, ...] | None = None) -> Bound:
     """The same tensor with the axes of ``size[]`` in another order, or seen in another shape."""
     return replace(bound, order=order, shape=tuple(bound.view.size[a] for a in order) if shape is None else shape)
