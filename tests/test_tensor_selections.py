@@ -22,6 +22,7 @@ from helpers import (
     UINT16,
     UINT32,
     UINT64,
+    VECTOR,
     Storage,
     Tensor,
     vector,
