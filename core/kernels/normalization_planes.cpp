@@ -25,7 +25,8 @@ class Planes final : public NormalizationForm {
         activation_(activation, s.slope_from_input),
         pixels_(s.height * s.width),
         units_((pixels_ + kUnit - 1) / kUnit),
-        groups_(s.kind == kInstanceNorm ? s.channels : s.groups) {}
+        groups_(s.kind == kInstanceNorm ? s.channels : s.groups),
+        group_size_(s.channels / groups_) {}
 
   void forward(const NormalizationForward& call) override {
     const Sets sets = sets_of(call.batch);
@@ -43,29 +44,28 @@ class Planes final : public NormalizationForm {
     };
     auto measure = [&](const Place& p, int64_t u) {
       make(p, u);
-      moments[index(p) * units_ + u] = moments_of(plane(call.x, p) + u * kUnit, unit_size(u));
+      moments[p.index * units_ + u] = moments_of(plane(call.x, p) + u * kUnit, unit_size(u));
     };
     auto settle = [&](int64_t s) {
       Moments total;
-      for (int64_t j = 0; measures && j < sets.planes; j++) {
-        Place p = place(s, j);
-        for (int64_t u = 0; u < units_; u++) total.add(moments[index(p) * units_ + u]);
-      }
-      Place first = place(s, 0);
+      const Place first = first_of(s);
+      Place p = first;
+      for (int64_t j = 0; measures && j < sets.planes; j++, p = after(p))
+        for (int64_t u = 0; u < units_; u++) total.add(moments[p.index * units_ + u]);
       statistics[static_cast<size_t>(s)] = choose_statistics(shape_, call, total, first.channel);
-      moments[index(first) * units_] = total;
+      moments[first.index * units_] = total;
     };
-    auto write = [&](int64_t s, const Place& p, int64_t u) {
+    auto write = [&](const Place& p, int64_t u) {
       float gamma = call.gamma ? call.gamma[p.channel] : 1, beta = call.beta ? call.beta[p.channel] : 0;
       int64_t from = u * kUnit;
       if (!measures) make(p, u);
-      normalize(activation_, make_affine(statistics[static_cast<size_t>(s)], gamma, beta), plane(call.x, p) + from,
+      normalize(activation_, make_affine(statistics[static_cast<size_t>(p.set)], gamma, beta), plane(call.x, p) + from,
                 plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), stream);
     };
-    sweep(call.batch, call.threads, measures, measure, settle, write);
+    sweep(call.batch, call.threads, measures, stream, measure, settle, write);
     if (call.training && has_moving(shape_)) {
       // the totals, gathered at the front; a set's first plane is never before the set
-      for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[index(place(s, 0)) * units_];
+      for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[first_of(s).index * units_];
       update_moving(shape_, call, moments);
     }
   }
@@ -78,8 +78,8 @@ class Planes final : public NormalizationForm {
     GradientSums* sums = scratch_of<GradientSums>(kNormalizationSums, planes * units_);
     InputGradient* gradients = scratch_of<InputGradient>(kNormalizationValues, planes);
     const bool stream = !call.add_dx && planes * pixels_ >= stream_from();
-    auto affine = [&](int64_t s, const Place& p) {
-      return make_affine(statistics_[static_cast<size_t>(s)], call.gamma ? call.gamma[p.channel] : 1,
+    auto affine = [&](const Place& p) {
+      return make_affine(statistics_[static_cast<size_t>(p.set)], call.gamma ? call.gamma[p.channel] : 1,
                          call.beta ? call.beta[p.channel] : 0);
     };
     auto run = [&](const Place& p, int64_t u) {
@@ -89,40 +89,41 @@ class Planes final : public NormalizationForm {
     };
 
     auto measure = [&](const Place& p, int64_t u) {
-      sums[index(p) * units_ + u] = gradient_sums(activation_, affine(set_of(p), p), run(p, u));
+      sums[p.index * units_ + u] = gradient_sums(activation_, affine(p), run(p, u));
     };
     auto settle = [&](int64_t s) {
       const Statistics& statistics = statistics_[static_cast<size_t>(s)];
       double g = 0, g_xhat = 0;
-      for (int64_t j = 0; j < sets.planes; j++) {
-        Place p = place(s, j);
-        GradientSums& total = sums[index(p) * units_];
-        for (int64_t u = 1; u < units_; u++) total.add(sums[index(p) * units_ + u]);
+      const Place first = first_of(s);
+      Place p = first;
+      for (int64_t j = 0; j < sets.planes; j++, p = after(p)) {
+        GradientSums& total = sums[p.index * units_];
+        for (int64_t u = 1; u < units_; u++) total.add(sums[p.index * units_ + u]);
         total.dz_distance = total.dz_distance * static_cast<double>(statistics.inverse) +
                             total.dz * static_cast<double>(statistics.offset);  // now the sum of dz * xhat
         double gamma = call.gamma ? static_cast<double>(call.gamma[p.channel]) : 1;
         g += gamma * total.dz;
         g_xhat += gamma * total.dz_distance;
       }
-      double count = static_cast<double>(sets.planes * pixels_);
-      for (int64_t j = 0; j < sets.planes; j++) {
-        Place p = place(s, j);
+      const double count = static_cast<double>(sets.planes * pixels_), mean_g = g / count, mean_g_xhat = g_xhat / count;
+      p = first;
+      for (int64_t j = 0; j < sets.planes; j++, p = after(p)) {
         double gamma = call.gamma ? static_cast<double>(call.gamma[p.channel]) : 1;
-        gradients[index(p)] = make_input_gradient(statistics, gamma, g / count, g_xhat / count);
+        gradients[p.index] = make_input_gradient(statistics, gamma, mean_g, mean_g_xhat);
       }
     };
-    auto write = [&](int64_t s, const Place& p, int64_t u) {
+    auto write = [&](const Place& p, int64_t u) {
       if (call.taker) {
         const int64_t from = u * kUnit, count = unit_size(u);
         float* dx = scratch(kBoundaryGradient, static_cast<size_t>(std::min(kUnit, pixels_)));
-        input_gradient(activation_, affine(s, p), gradients[index(p)], run(p, u), dx, false, false);
+        input_gradient(activation_, affine(p), gradients[p.index], run(p, u), dx, false, false);
         return call.taker->take(p.n, p.channel, from, count, plane(call.x, p) + from, dx);
       }
       if (!call.dx.data) return;
-      input_gradient(activation_, affine(s, p), gradients[index(p)], run(p, u), plane(call.dx, p) + u * kUnit,
-                     call.add_dx, stream);
+      input_gradient(activation_, affine(p), gradients[p.index], run(p, u), plane(call.dx, p) + u * kUnit, call.add_dx,
+                     stream);
     };
-    sweep(call.batch, call.threads, true, measure, settle, write);
+    sweep(call.batch, call.threads, true, stream, measure, settle, write);
     write_parameter_gradients(call, sums);
   }
 
@@ -133,22 +134,27 @@ class Planes final : public NormalizationForm {
     int64_t count, planes;  // planes of each
   };
   struct Place {
-    int64_t n, channel;
+    int64_t n, channel, set, index;  // index = n * channels + channel
   };
 
   Sets sets_of(int64_t batch) const {
     if (shape_.kind == kBatchNorm) return {shape_.channels, batch};
-    return {batch * groups_, shape_.channels / groups_};
+    return {batch * groups_, group_size_};
   }
-  // Plane j of set s.
-  Place place(int64_t s, int64_t j) const {
-    if (shape_.kind == kBatchNorm) return {j, s};
-    return {s / groups_, s % groups_ * (shape_.channels / groups_) + j};
+  // The first plane of set s, and the plane of the same set after p.
+  Place first_of(int64_t s) const {
+    if (shape_.kind == kBatchNorm) return {0, s, s, s};
+    return {s / groups_, s % groups_ * group_size_, s, s * group_size_};
   }
-  int64_t set_of(const Place& p) const {
-    return shape_.kind == kBatchNorm ? p.channel : p.n * groups_ + p.channel / (shape_.channels / groups_);
+  Place after(const Place& p) const {
+    if (shape_.kind == kBatchNorm) return {p.n + 1, p.channel, p.set, p.index + shape_.channels};
+    return {p.n, p.channel + 1, p.set, p.index + 1};
   }
-  int64_t index(const Place& p) const { return p.n * shape_.channels + p.channel; }
+  // Plane `index` of the batch.
+  Place at(int64_t index) const {
+    const int64_t n = index / shape_.channels, channel = index % shape_.channels;
+    return {n, channel, shape_.kind == kBatchNorm ? channel : index / group_size_, index};
+  }
   int64_t unit_size(int64_t u) const { return std::min(kUnit, pixels_ - u * kUnit); }
 
   const float* plane(const ConstSamples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
@@ -164,9 +170,27 @@ class Planes final : public NormalizationForm {
     return std::max<int64_t>(1, std::min(wished, sets.count / (2 * workers)));
   }
 
+  // body(place, unit) for the planes of sets [from, to); those of a batch normalization sample by sample
+  template <class Body>
+  void each_plane(int64_t from, int64_t to, int64_t planes, Body body) const {
+    auto units = [&](const Place& p) {
+      for (int64_t u = 0; u < units_; u++) body(p, u);
+    };
+    if (shape_.kind == kBatchNorm) {
+      for (int64_t n = 0; n < planes; n++)
+        for (int64_t c = from; c < to; c++) units({n, c, c, n * shape_.channels + c});
+      return;
+    }
+    for (int64_t s = from; s < to; s++) {
+      Place p = first_of(s);
+      for (int64_t j = 0; j < planes; j++, p = after(p)) units(p);
+    }
+  }
+
   // measure every unit (if asked to), settle every set, write every unit
   template <class Measure, class Settle, class Write>
-  void sweep(int64_t batch, int threads, bool measures, Measure measure, Settle settle, Write write) const {
+  void sweep(int64_t batch, int threads, bool measures, bool streams, Measure measure, Settle settle,
+             Write write) const {
     const Sets sets = sets_of(batch);
     const int64_t planes = batch * shape_.channels;
     const int workers = workers_for(planes * pixels_, threads);
@@ -175,25 +199,26 @@ class Planes final : public NormalizationForm {
       const int64_t width = sets_at_once(sets, workers);
       dynamic_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
         const int64_t first = item * width, last = std::min(sets.count, first + width);
-        for (int64_t j = 0; measures && j < sets.planes; j++)
-          for (int64_t s = first; s < last; s++)
-            for (int64_t u = 0; u < units_; u++) measure(place(s, j), u);
-        for (int64_t s = first; s < last; s++) settle(s);
-        for (int64_t j = 0; j < sets.planes; j++)
-          for (int64_t s = first; s < last; s++)
-            for (int64_t u = 0; u < units_; u++) write(s, place(s, j), u);
+        const int64_t together = shape_.kind == kBatchNorm ? width : 1;
+        for (int64_t from = first; from < last; from += together) {
+          const int64_t to = std::min(last, from + together);
+          if (measures) each_plane(from, to, sets.planes, measure);
+          for (int64_t s = from; s < to; s++) settle(s);
+          each_plane(from, to, sets.planes, write);
+        }
+        if (streams) finish_stream();
       });
       return;
     }
     auto each = [&](auto body) {
-      dynamic_items(workers, planes * units_, [&](int64_t i) {
-        int64_t p = i / units_;
-        body(Place{p / shape_.channels, p % shape_.channels}, i % units_);
-      });
+      dynamic_items(workers, planes * units_, [&](int64_t i) { body(at(i / units_), i % units_); });
     };
     if (measures) each(measure);
     for (int64_t s = 0; s < sets.count; s++) settle(s);
-    each([&](const Place& p, int64_t u) { write(set_of(p), p, u); });
+    each([&](const Place& p, int64_t u) {
+      write(p, u);
+      if (streams) finish_stream();
+    });
   }
 
   // sums[(n * channels + c) * units]: of dz and of dz * xhat
@@ -209,7 +234,7 @@ class Planes final : public NormalizationForm {
 
   const NormalizationShape shape_;
   const FusedActivation activation_;
-  const int64_t pixels_, units_, groups_;
+  const int64_t pixels_, units_, groups_, group_size_;
   std::vector<Statistics> statistics_;  // of the sets of the latest training forward
 };
 

@@ -102,7 +102,6 @@ void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t cou
     loop(std::true_type{});
   else
     loop(std::false_type{});
-  if (kStream) finish_stream();
 }
 
 using NormalizeLoop = void (*)(Affine, const float*, float*, float*, int64_t);
@@ -158,7 +157,6 @@ void gradient_loop(float center, InputGradient g, const BackwardRun& r, float* d
                       load_partial(r.x + i, lanes));
         store_partial(dx + i, kAdd ? load_partial(dx + i, lanes) + v : v, lanes);
       });
-  if (kStream) finish_stream();
 }
 
 template <bool kRectify>

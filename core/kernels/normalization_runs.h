@@ -79,7 +79,8 @@ class FusedActivation {
 
 // ---- one mean, one gamma and one beta for the whole run ----
 
-// y = f((x - center) * scale + shift); keep, if given and not x itself, receives x. x == y allowed.
+// y = f((x - center) * scale + shift); keep, if given and not x itself, receives x. x == y allowed. After calls with
+// `stream`, here and below, finish_stream() has to follow.
 void normalize(const FusedActivation& f, Affine a, const float* x, float* y, float* keep, int64_t count, bool stream);
 
 struct GradientSums {
