@@ -16,7 +16,10 @@ namespace OPENBNNS_ISA {
 namespace normalization {
 namespace {
 
-constexpr int64_t kUnit = 16384;  // pixels of a plane that one worker takes at a time
+constexpr int64_t kUnit = 16384;                 // pixels of a plane that one worker takes at a time
+constexpr int64_t kRun = 4096;                   // floats that should lie side by side
+constexpr int64_t kCached = 131072;              // floats of one tensor in the cache
+constexpr int64_t kOwnCache = int64_t{1} << 19;  // floats that a second-level cache holds
 
 class Planes final : public NormalizationForm {
  public:
@@ -33,10 +36,10 @@ class Planes final : public NormalizationForm {
     std::vector<Statistics> passing;  // of an inference, which must not disturb what training kept
     std::vector<Statistics>& statistics = call.training ? statistics_ : passing;
     statistics.resize(static_cast<size_t>(sets.count));
-    Moments* moments =
-        scratch_of<Moments>(kNormalizationSums, std::max(sets.count, call.batch * shape_.channels * units_));
+    Moments* moments = moments_room(call.batch);
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
-    const bool stream = call.batch * shape_.channels * pixels_ >= stream_from();
+    const int64_t size = call.batch * shape_.channels * pixels_;
+    const Streams streams{size >= stream_from(), size >= keep_stream_from()};
 
     // moments[(n * channels + c) * units + u]; the total of a set replaces its first one
     auto make = [&](const Place& p, int64_t u) {
@@ -47,11 +50,12 @@ class Planes final : public NormalizationForm {
       moments[p.index * units_ + u] = moments_of(plane(call.x, p) + u * kUnit, unit_size(u));
     };
     auto settle = [&](int64_t s) {
-      Moments total;
       const Place first = first_of(s);
-      Place p = first;
-      for (int64_t j = 0; measures && j < sets.planes; j++, p = after(p))
-        for (int64_t u = 0; u < units_; u++) total.add(moments[p.index * units_ + u]);
+      const int64_t step = after(first).index - first.index;
+      const Moments* parts = moments + first.index * units_;
+      const Moments total = merged(measures ? sets.planes * units_ : 0, [&](int64_t i) -> const Moments& {
+        return units_ == 1 ? parts[i * step] : parts[i / units_ * step * units_ + i % units_];
+      });
       statistics[static_cast<size_t>(s)] = choose_statistics(shape_, call, total, first.channel);
       moments[first.index * units_] = total;
     };
@@ -60,9 +64,9 @@ class Planes final : public NormalizationForm {
       int64_t from = u * kUnit;
       if (!measures) make(p, u);
       normalize(activation_, make_affine(statistics[static_cast<size_t>(p.set)], gamma, beta), plane(call.x, p) + from,
-                plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), stream);
+                plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), streams);
     };
-    sweep(call.batch, call.threads, measures, stream, measure, settle, write);
+    sweep(call.batch, call.threads, measures && !call.measured, call.measured, streams.result, measure, settle, write);
     if (call.training && has_moving(shape_)) {
       // the totals, gathered at the front; a set's first plane is never before the set
       for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[first_of(s).index * units_];
@@ -123,11 +127,12 @@ class Planes final : public NormalizationForm {
       input_gradient(activation_, affine(p), gradients[p.index], run(p, u), plane(call.dx, p) + u * kUnit, call.add_dx,
                      stream);
     };
-    sweep(call.batch, call.threads, true, stream, measure, settle, write);
+    sweep(call.batch, call.threads, true, false, stream, measure, settle, write);
     write_parameter_gradients(call, sums);
   }
 
   bool plane_wise() const override { return true; }
+  Moments* plane_moments(int64_t batch) const override { return units_ == 1 ? moments_room(batch) : nullptr; }
 
  private:
   struct Sets {
@@ -157,13 +162,17 @@ class Planes final : public NormalizationForm {
   }
   int64_t unit_size(int64_t u) const { return std::min(kUnit, pixels_ - u * kUnit); }
 
+  // [batch][channels][units]
+  Moments* moments_room(int64_t batch) const {
+    return scratch_of<Moments>(kNormalizationSums, std::max(sets_of(batch).count, batch * shape_.channels * units_));
+  }
+
   const float* plane(const ConstSamples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
   float* plane(const Samples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
 
   // Sets that make one item. Channels of a batch normalization go through memory together: small planes of one channel
   // lie far apart, those of neighbouring channels side by side. Their data should fit the second-level cache.
   int64_t sets_at_once(const Sets& sets, int workers) const {
-    constexpr int64_t kRun = 4096, kCached = 131072;  // floats: side by side; of one tensor in the cache
     const int64_t set = std::max<int64_t>(1, sets.planes * pixels_);
     const int64_t wished =
         shape_.kind == kBatchNorm ? std::min((kRun + pixels_ - 1) / pixels_, kCached / set) : kUnit / set;
@@ -187,15 +196,22 @@ class Planes final : public NormalizationForm {
     }
   }
 
-  // measure every unit (if asked to), settle every set, write every unit
+  // Whether all planes of a tensor stay where one sweep by samples leaves them until the next: in the second-level
+  // caches of the workers.
+  bool stays_cached(int64_t size, int workers) const { return workers > 1 && size <= workers * kOwnCache; }
+
+  // Measure every unit (if asked to), settle every set, write every unit. Whole sets are taken through all of it one
+  // after the other, unless there are too few of them for all workers, or a batch is so small that it is better for
+  // every worker to stay with its samples, which neighbouring layers share out in the same way.
   template <class Measure, class Settle, class Write>
-  void sweep(int64_t batch, int threads, bool measures, bool streams, Measure measure, Settle settle,
+  void sweep(int64_t batch, int threads, bool measures, bool by_samples, bool streams, Measure measure, Settle settle,
              Write write) const {
     const Sets sets = sets_of(batch);
     const int64_t planes = batch * shape_.channels;
     const int workers = workers_for(planes * pixels_, threads);
     const bool whole_sets = workers == 1 || sets.count % workers == 0 || sets.count >= 4 * workers;
-    if (whole_sets) {
+    by_samples = by_samples || (shape_.kind == kBatchNorm && stays_cached(planes * pixels_, workers));
+    if (whole_sets && !by_samples) {
       const int64_t width = sets_at_once(sets, workers);
       dynamic_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
         const int64_t first = item * width, last = std::min(sets.count, first + width);
@@ -210,13 +226,17 @@ class Planes final : public NormalizationForm {
       });
       return;
     }
-    auto each = [&](auto body) {
-      dynamic_items(workers, planes * units_, [&](int64_t i) { body(at(i / units_), i % units_); });
-    };
-    if (measures) each(measure);
-    for (int64_t s = 0; s < sets.count; s++) settle(s);
-    each([&](const Place& p, int64_t u) {
-      write(p, u);
+    const int64_t each = units_ > 1 ? 1 : std::max<int64_t>(1, kRun / pixels_);  // units of an item
+    const int64_t units = planes * units_, items = (units + each - 1) / each;
+    if (measures)
+      dynamic_items(workers, items, [&](int64_t item) {
+        for (int64_t i = item * each; i < std::min(units, (item + 1) * each); i++) measure(at(i / units_), i % units_);
+      });
+    constexpr int64_t kParts = 4096;  // from so many on they are settled in parallel
+    dynamic_items(units >= kParts ? workers : 1, sets.count, settle);
+    dynamic_items(workers, items, [&](int64_t k) {
+      const int64_t item = mirrored(k, items, workers);
+      for (int64_t i = item * each; i < std::min(units, (item + 1) * each); i++) write(at(i / units_), i % units_);
       if (streams) finish_stream();
     });
   }
