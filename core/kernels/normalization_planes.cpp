@@ -19,6 +19,8 @@ namespace {
 constexpr int64_t kUnit = 16384;                 // pixels of a plane that one worker takes at a time
 constexpr int64_t kRun = 4096;                   // floats that should lie side by side
 constexpr int64_t kCached = 131072;              // floats of one tensor in the cache
+constexpr int64_t kSettled = 32;                 // sets whose sums are put together at a time,
+constexpr int64_t kParts = 2048;                 // in parallel from so many sums on
 constexpr int64_t kOwnCache = int64_t{1} << 19;  // floats that a second-level cache holds
 
 class Planes final : public NormalizationForm {
@@ -155,10 +157,16 @@ class Planes final : public NormalizationForm {
     if (shape_.kind == kBatchNorm) return {p.n + 1, p.channel, p.set, p.index + shape_.channels};
     return {p.n, p.channel + 1, p.set, p.index + 1};
   }
-  // Plane `index` of the batch.
+  // Plane `index` of the batch, and the plane after p in memory.
   Place at(int64_t index) const {
     const int64_t n = index / shape_.channels, channel = index % shape_.channels;
     return {n, channel, shape_.kind == kBatchNorm ? channel : index / group_size_, index};
+  }
+  Place beside(const Place& p) const {
+    const bool next = p.channel + 1 == shape_.channels;
+    const int64_t channel = next ? 0 : p.channel + 1, index = p.index + 1;
+    const int64_t set = shape_.kind == kBatchNorm ? channel : group_size_ == 1 ? index : index / group_size_;
+    return {p.n + next, channel, set, index};
   }
   int64_t unit_size(int64_t u) const { return std::min(kUnit, pixels_ - u * kUnit); }
 
@@ -228,15 +236,18 @@ class Planes final : public NormalizationForm {
     }
     const int64_t each = units_ > 1 ? 1 : std::max<int64_t>(1, kRun / pixels_);  // units of an item
     const int64_t units = planes * units_, items = (units + each - 1) / each;
-    if (measures)
-      dynamic_items(workers, items, [&](int64_t item) {
-        for (int64_t i = item * each; i < std::min(units, (item + 1) * each); i++) measure(at(i / units_), i % units_);
-      });
-    constexpr int64_t kParts = 4096;  // from so many on they are settled in parallel
-    dynamic_items(units >= kParts ? workers : 1, sets.count, settle);
-    dynamic_items(workers, items, [&](int64_t k) {
-      const int64_t item = mirrored(k, items, workers);
-      for (int64_t i = item * each; i < std::min(units, (item + 1) * each); i++) write(at(i / units_), i % units_);
+    auto take = [&](int64_t item, auto& body) {
+      const int64_t first = item * each, last = std::min(units, first + each);
+      Place p = at(first / units_);
+      for (int64_t i = first; i < last; i++, p = beside(p)) body(p, i % units_);
+    };
+    if (measures) dynamic_items(workers, items, [&](int64_t item) { take(item, measure); });
+    const int64_t blocks = (sets.count + kSettled - 1) / kSettled;
+    dynamic_items(units >= kParts ? workers : 1, blocks, [&](int64_t b) {
+      for (int64_t s = b * kSettled; s < std::min(sets.count, (b + 1) * kSettled); s++) settle(s);
+    });
+    dynamic_items(workers, items, [&](int64_t item) {
+      take(mirrored(item, items, workers), write);
       if (streams) finish_stream();
     });
   }
