@@ -31,7 +31,7 @@ class Pointwise : public ImageKernel {
     // Axis-wise activations and gradients through them need whole rows.
     int64_t row = call.in.output ? call.in.width : call.activation ? call.activation_row : 1;
     int64_t share = std::max<int64_t>(1, kTaskPixels / row) * row, shares = (pixels_ + share - 1) / share;
-    int64_t made = this->made(), read = backward_ ? outputs_ : inputs_;
+    int64_t made = backward_ ? inputs_ : outputs_, read = backward_ ? outputs_ : inputs_;
     int64_t units = call.batch * groups_ * shares, splits = 1;
     if (units < 4 * threads)
       while (units * splits % threads != 0) splits++;
@@ -55,18 +55,10 @@ class Pointwise : public ImageKernel {
       packed_product(p);
       for (int64_t m = 0; by_rows && m < rows; m++)
         activation_forward(*call.activation, p.c + m * pixels_, p.c + m * pixels_, count, call.activation_row);
-      if (call.watcher) call.watcher->completed(n, group * made + row0, rows);
     });
   }
 
-  bool watches(const ImageCall& call) const override {
-    const int64_t row = call.activation ? call.activation_row : 1;
-    return pixels_ <= std::max<int64_t>(1, kTaskPixels / row) * row && made() * pixels_ <= kWatchedFloats;
-  }
-
  private:
-  int64_t made() const { return backward_ ? inputs_ : outputs_; }
-
   const bool backward_;
   const int64_t groups_, inputs_, outputs_, pixels_;
   const double flops_;

@@ -16,12 +16,11 @@ namespace OPENBNNS_ISA {
 namespace normalization {
 namespace {
 
-constexpr int64_t kUnit = 16384;                 // pixels of a plane that one worker takes at a time
-constexpr int64_t kRun = 4096;                   // floats that should lie side by side
-constexpr int64_t kCached = 131072;              // floats of one tensor in the cache
-constexpr int64_t kSettled = 32;                 // sets whose sums are put together at a time,
-constexpr int64_t kParts = 2048;                 // in parallel from so many sums on
-constexpr int64_t kOwnCache = int64_t{1} << 19;  // floats that a second-level cache holds
+constexpr int64_t kUnit = 16384;     // pixels of a plane that one worker takes at a time
+constexpr int64_t kRun = 4096;       // floats that should lie side by side
+constexpr int64_t kCached = 131072;  // floats of one tensor in the cache
+constexpr int64_t kSettled = 32;     // sets whose sums are put together at a time,
+constexpr int64_t kParts = 2048;     // in parallel from so many sums on
 
 class Planes final : public NormalizationForm {
  public:
@@ -204,13 +203,9 @@ class Planes final : public NormalizationForm {
     }
   }
 
-  // Whether all planes of a tensor stay where one sweep by samples leaves them until the next: in the second-level
-  // caches of the workers.
-  bool stays_cached(int64_t size, int workers) const { return workers > 1 && size <= workers * kOwnCache; }
-
   // Measure every unit (if asked to), settle every set, write every unit. Whole sets are taken through all of it one
-  // after the other, unless there are too few of them for all workers, or a batch is so small that it is better for
-  // every worker to stay with its samples, which neighbouring layers share out in the same way.
+  // after the other, unless there are too few of them for all workers or the caller wants every worker to stay with
+  // samples, as they are shared out in other layers.
   template <class Measure, class Settle, class Write>
   void sweep(int64_t batch, int threads, bool measures, bool by_samples, bool streams, Measure measure, Settle settle,
              Write write) const {
@@ -218,7 +213,6 @@ class Planes final : public NormalizationForm {
     const int64_t planes = batch * shape_.channels;
     const int workers = workers_for(planes * pixels_, threads);
     const bool whole_sets = workers == 1 || sets.count % workers == 0 || sets.count >= 4 * workers;
-    by_samples = by_samples || (shape_.kind == kBatchNorm && stays_cached(planes * pixels_, workers));
     if (whole_sets && !by_samples) {
       const int64_t width = sets_at_once(sets, workers);
       dynamic_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
@@ -239,7 +233,7 @@ class Planes final : public NormalizationForm {
     auto take = [&](int64_t item, auto& body) {
       const int64_t first = item * each, last = std::min(units, first + each);
       Place p = at(first / units_);
-      for (int64_t i = first; i < last; i++, p = beside(p)) body(p, i % units_);
+      for (int64_t i = first; i < last; i++, p = beside(p)) body(p, units_ > 1 ? i % units_ : 0);
     };
     if (measures) dynamic_items(workers, items, [&](int64_t item) { take(item, measure); });
     const int64_t blocks = (sets.count + kSettled - 1) / kSettled;
