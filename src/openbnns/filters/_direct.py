@@ -18,7 +18,7 @@ from ..capi.enums import BNNSDataLayout
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import View, describe, resolve
 from ..errors import Problem
-from ._tensors import Bound, Caller, OwnedMemory, bind, check_count
+from ._tensors import Bound, Caller, OwnedMemory, bind, integer
 
 SHAPE_CODE = -1003
 """Status of selections whose shapes do not fit."""
@@ -41,15 +41,19 @@ def threads_of(caller: Caller, filter_params: Any) -> int:
     return min(int(filter_params.n_threads), 256)
 
 
+def require_descriptor(descriptor: Any, who: str) -> None:
+    if descriptor is None:
+        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+
+
 def tensor(
     caller: Caller, name: str, descriptor: Any, *, output: bool = False, batch: int = 1, stride: Any = 0
 ) -> Bound:
     """A descriptor with its data, axes in the order of memory."""
     who = caller(name)
-    if descriptor is None:
-        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
-    if not isinstance(descriptor, BNNSNDArrayDescriptor):
-        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+    require_descriptor(descriptor, who)
     view = resolve(descriptor, who)
     if descriptor.data is None:
         raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
@@ -96,8 +100,8 @@ def logical_shape(view: View) -> tuple[int, ...]:
 
 def axis_of(caller: Caller, name: str, axis: Any, view: View) -> int:
     """A checked axis: a position in ``size[]``."""
-    number = check_count(axis, caller(name))
-    if number >= len(view.size):
+    number = integer(axis, caller(name))
+    if not 0 <= number < len(view.size):
         raise Problem(
             f"{caller(name)} is {number}, but {describe(view)} has axes 0 to {len(view.size) - 1}, in the order of size[]."
         )

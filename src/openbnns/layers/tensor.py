@@ -15,12 +15,11 @@ from .. import engines
 from ..capi.enums import BNNSReduceFunction
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import LAYOUTS, View, resolve
-from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, Problem, as_exception
+from ..errors import Problem
 from ..filters import moves, selection
 from ..filters._direct import logical_shape
 from ..filters._tensors import Caller
-from ._base import reworded
-from ._misuse import STUMBLES, misuse
+from ._base import attempt
 from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, require, skip
 from .types import DataType, ReductionFunction, RelationalOperator, ShuffleType
 
@@ -531,15 +530,7 @@ def _compared(a: Any, b: Any, using: Any, y: Any) -> bool:
 
 
 def _attempt(name: str, work: Callable[[Caller], Any], names: dict[str, str] = _NAMES) -> Any:
-    try:
-        return work(Caller(name, names))
-    except Problem as problem:
-        family = InvalidDescriptorError if isinstance(problem, DataProblem) else LayerApplyError
-        raise as_exception(reworded(problem, _WORDS), family) from None
-    except BNNSError:
-        raise
-    except STUMBLES as error:
-        raise as_exception(misuse(error), LayerApplyError) from error
+    return attempt(Caller(name, names), work, _WORDS)
 
 
 def _view(descriptor: BNNSNDArrayDescriptor) -> View:
