@@ -122,7 +122,7 @@ def moving_layers() -> dict[str, tuple[Any, tuple[int, ...]]]:
     sample, mode = openbnns.Shape.image_chw(29, 23, 16), openbnns.PaddingMode
     pairs = [(1, 0), (2, 3), (4, 1)]
     layers: dict[str, tuple[Any, tuple[int, ...]]] = {
-        name: (openbnns.PaddingLayer(input=sample, mode=m, size=pairs), (17, 28, 34))
+        name: (openbnns.PaddingLayer(input=sample, mode=m, size=pairs), (21, 28, 30))
         for name, m in (
             ("constant", mode.constant_scalar(2.0)),
             ("reflect", mode.reflect()),
