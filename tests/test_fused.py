@@ -1,12 +1,8 @@
-"""Fused chains beyond what the tables of all families test: random chains, the state between calls, classes, bad inputs."""
-
-# ruff: noqa: E501 - one line per case keeps the tables readable
+"""Fused chains: values, gradients, state, memory, quantization, speed paths."""
 
 from __future__ import annotations
 
-import logging
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,24 +13,57 @@ import openbnns as ob
 from cases import arithmetic, convolution, fully_connected, transposed_convolution
 from cases._base import Act, native, reference, succeed
 from cases.fused import CASES, FusedCase, FusedRun, Norm, case, random_case
-from helpers import FLOAT16, INT8, Array, Storage, Tensor, assert_bitwise, assert_within, image, vector
-from openbnns import capi, compat, engines
-from openbnns.layers.normalization import NormalizationLayer
+from helpers import INT8, Array, Storage, Tensor, assert_bitwise, assert_within, image, vector
+from openbnns import capi, engines
 
 F32 = np.float32
-
-
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
-
 
 CONV = case("own", convolution.case("own", 3, 6, (6, 5), (3, 3), batch=4, symmetric=(1, 1)), Norm("Batch", moving="mv"),
             activation=Act("RectifiedLinear"))  # fmt: skip
 ADD = case("own", arithmetic.case("own", "Add", image(6, 4, 5), image(6, 4, 5), batch=4), Norm("Batch"),
            activation=Act("RectifiedLinear"))  # fmt: skip
 FC = case("own", fully_connected.case("own", 7, 6, 5), Norm("Batch"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Statistics gathered by the convolution
+
+
+def measured(kind: str, batch: int) -> FusedCase:
+    """A chain on images that the convolution completes one by one, or (batches of 1 and 3) that threads share."""
+    if kind == "few":
+        first: Any = convolution.case(kind, 1, 6, (20, 20), (5, 5), batch=batch, symmetric=(2, 2))
+    elif kind == "direct":
+        first = convolution.case(kind, 16, 21, (13, 14), (5, 5), batch=batch, symmetric=(2, 2))
+    elif kind == "steps":
+        first = convolution.case(kind, 18, 33, (25, 24), (3, 3), batch=batch, step=(2, 2), gap=5)
+    elif kind == "groups":
+        first = convolution.case(kind, 40, 60, (12, 12), (3, 3), batch=batch, groups=2)
+    else:
+        first = transposed_convolution.case(kind, 17, 18, (9, 9), (3, 3), batch=batch, step=(2, 2))
+    norm = {1: Norm("Group", groups=3), 3: Norm("Batch", moving="mv"), 18: Norm("Batch"), 19: Norm("Instance")}[batch]
+    return case(f"{kind}-{batch}", first, norm, activation=Act("RectifiedLinear") if batch > 1 else Act())
+
+
+@pytest.mark.parametrize("batch", [1, 3, 18, 19])
+@pytest.mark.parametrize("kind", ["few", "direct", "steps", "groups", "transposed"])
+def test_statistics_from_the_convolution(kind: str, batch: int) -> None:
+    """The same bits, whether planes were measured on the way or afterwards; the reference agrees."""
+    chain = measured(kind, batch)
+    values = chain.values()
+    runs = [chain.run(values, threads) for threads in (1, 2, 3, 5)]
+    for run in runs:
+        run.forward()
+    theirs = chain.run(values)
+    with ob.engine("reference"):
+        theirs.forward()
+    y = theirs.y.read()
+    assert_within(runs[0].y.read(), y, chain.forward_bound(values, y), "y")
+    gradients = [run.backward(chain.gradients) for run in runs]
+    for run, found in zip(runs[1:], gradients[1:], strict=True):
+        assert_bitwise(run.y.read(), runs[0].y.read(), "y")
+        for name in chain.gradients:
+            assert_bitwise(found[name].read(), gradients[0][name].read(), name)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -251,6 +280,14 @@ def test_gradients_of_absent_parameters(kind: str, engine: str) -> None:
     assert (bias == 7).all()
     for name, storage in expected.backward(["dbeta", "dgamma"]).items():
         assert_bitwise(affine[name].raw(), storage.raw(), name)
+    if kind == "Layer":  # one value per column
+        columns = np.zeros(3, F32)
+        slots = [None, None, image(1, 1, 3).descriptor(columns), None]
+        code = capi.BNNSFusedFilterApplyBackwardBatch(
+            run.filter, 4, None, 0, None, 0, run.y.elements, 0, run.dy.descriptor(), 0, slots
+        )
+        succeed(code)
+        np.testing.assert_allclose(columns, affine["dbeta"].read().sum((0, 2, 3)), rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -336,211 +373,6 @@ def test_quantized_chains(kind: str, axis: str | None, engine: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Classes
-
-
-def parameters_of(layer: str, **more: Any) -> Any:
-    return getattr(ob, f"Fused{layer}Parameters")(**more)
-
-
-def arrays(*shapes: tuple[int, ...], seed: int = 0) -> list[Array]:
-    rng = np.random.default_rng(seed)
-    return [rng.standard_normal(shape).astype(F32) for shape in shapes]
-
-
-def batch_norm(channels: int, **more: Any) -> Any:
-    beta, gamma = arrays((channels,), (channels,), seed=9)
-    more = {"type": ob.NormalizationType.batch(), "beta": beta, "gamma": gamma, "momentum": 0.9, "epsilon": 1e-3} | more
-    return parameters_of("Normalization", **more)
-
-
-def normalized(h: Array, beta: Array, gamma: Array, epsilon: float = 1e-3) -> Array:
-    h = h.astype(np.float64)
-    axes = (0, *range(2, h.ndim))
-    shape = (1, -1, *[1] * (h.ndim - 2))
-    mean, variance = h.mean(axis=axes, keepdims=True), h.var(axis=axes, keepdims=True)
-    return (h - mean) / np.sqrt(variance + epsilon) * gamma.reshape(shape) + beta.reshape(shape)
-
-
-def central(forward: Callable[..., Array], tensors: list[Array], dy: Array, k: int, u: Array) -> float:
-    h = 1e-5
-    moved = [[t.astype(np.float64) + (s * h * u if i == k else 0) for i, t in enumerate(tensors)] for s in (1, -1)]
-    return float(np.vdot(dy, forward(*moved[0]) - forward(*moved[1]))) / (2 * h)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.covers("swift.FusedLayer", "swift.FusedParametersLayer")
-def test_arithmetic_layers(count: int, engine: str) -> None:
-    """One, two and three inputs by name and by position, against the formula and its differences."""
-    shape = (5, 6, 4, 3)
-    inputs = arrays(*[shape] * count, seed=count)
-    (dy,) = arrays(shape, seed=7)
-    functions = [
-        (ob.ArithmeticUnaryFunction.SQUARE, lambda a: a * a),
-        (ob.ArithmeticBinaryFunction.MULTIPLY, lambda a, b: a * b),
-        (ob.ArithmeticTernaryFunction.MULTIPLY_ADD, lambda a, b, c: a * b + c),
-    ]
-    function, op = functions[count - 1]
-    norm = batch_norm(6, activation=ob.ActivationFunction.tanh())
-    names = ["input"] if count == 1 else [f"input_{'abc'[i]}" for i in range(count)]
-    first = parameters_of(("UnaryArithmetic", "BinaryArithmetic", "TernaryArithmetic")[count - 1], function=function)
-    layer = ob.FusedParametersLayer(**dict(zip(names, inputs, strict=True)), fused_layer_parameters=[first, norm])
-
-    def forward(*values: Array) -> Array:
-        beta, gamma = values[count:] if len(values) > count else (norm.beta, norm.gamma)
-        return np.tanh(normalized(op(*values[:count]), beta, gamma))
-
-    named = dict(zip(names, inputs, strict=True))
-    y = layer.apply(**named, phase=ob.LearningPhase.TRAINING)
-    assert_within(y, forward(*inputs).astype(F32), 1e-5, "y")
-    result = layer.apply_backward(**named, output=y, output_gradient=dy)
-    assert result._fields == (*names, "parameters") and len(result.parameters) == 2
-    tensors = [*inputs, norm.beta, norm.gamma]
-    for k, gradient in enumerate([*result[:-1], *result.parameters]):
-        u = np.random.default_rng(k).standard_normal(tensors[k].shape)
-        numeric = central(forward, tensors, dy, k, u)
-        assert abs(np.vdot(gradient, u) - numeric) <= 1e-3 * max(1.0, float(np.linalg.norm(gradient * u))), k
-
-    target = np.empty_like(y)
-    assert layer.apply(*inputs, target, phase=ob.LearningPhase.TRAINING) is target
-    given = [np.full(t.shape, 2, F32) for t in tensors]
-    again = layer.apply_backward(*inputs, target, dy, *given[:count], given[count:], accumulate=True)
-    for mine, before in zip((*again[:-1], *again.parameters), (*result[:-1], *result.parameters), strict=True):
-        assert_within(mine, before + 2, 1e-5, "accumulated")
-    assert all(a is b for a, b in zip((*again[:-1], *again.parameters), given, strict=True))
-    skipped = layer.apply_backward(
-        *inputs, output=target, output_gradient=dy, generating_parameter_gradients=[ob.skip, None]
-    )
-    assert skipped.parameters[0] is None
-    assert_within(skipped.parameters[1], result.parameters[1], 1e-6, "gamma alone")
-
-
-def test_roles_in_classes(engine: str) -> None:
-    """A parameter's gradient is summed over the batch, a constant has none."""
-    a, b = arrays((5, 6, 4, 3), (6, 4, 3))
-    c = np.ones((6, 1, 1), F32)
-    first = parameters_of(
-        "TernaryArithmetic", input_a_descriptor_type=ob.DescriptorType.SAMPLE,
-        input_b_descriptor_type=ob.DescriptorType.PARAMETER, input_c_descriptor_type=ob.DescriptorType.CONSTANT,
-        output_descriptor_type=ob.DescriptorType.SAMPLE, function=ob.ArithmeticTernaryFunction.MULTIPLY_ADD,
-    )  # fmt: skip
-    layer = ob.FusedParametersLayer(
-        input_a=ob.Shape.image_chw(3, 4, 6), input_b=ob.Shape.image_chw(3, 4, 6), input_c=ob.Shape.image_chw(1, 1, 6),
-        output=ob.Shape.image_chw(3, 4, 6), fused_layer_parameters=[first, batch_norm(6)],
-    )  # fmt: skip
-    y = layer.apply(input_a=a, input_b=b, input_c=c, phase=ob.LearningPhase.TRAINING)
-    (dy,) = arrays(y.shape, seed=3)
-    result = layer.apply_backward(input_a=a, input_b=b, input_c=c, output=y, output_gradient=dy)
-    assert result.input_a.shape == a.shape and result.input_b.shape == b.shape and result.input_c is None
-    assert_within((result.input_b * b).sum(), (result.input_a * a).sum(), 1e-2, "a da and b db are the same sum")
-
-
-def separate(first: Any, x: Array, norm: Any, dy: Array) -> tuple[Array, list[Array]]:
-    """The two layers one after the other, through their own classes."""
-    last = NormalizationLayer(
-        type=norm.type, input=first.apply(x), output=first.apply(x), beta=norm.beta, gamma=norm.gamma,
-        momentum=norm.momentum, epsilon=norm.epsilon, activation=norm.activation,
-    )  # fmt: skip
-    h = first.apply(x)
-    y = last.apply(h, phase=ob.LearningPhase.TRAINING)
-    back = last.apply_backward(output=y, output_gradient=dy)
-    inner = first.apply_backward(input=x, output=h, output_gradient=back.input)
-    return y, [inner.input, inner.weights, inner.bias, back.beta, back.gamma]
-
-
-TYPES = [
-    ob.NormalizationType.batch(), ob.NormalizationType.instance(), ob.NormalizationType.group(group_count=2),
-    ob.NormalizationType.layer(normalization_axis=1),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("kind, type", [
-    pytest.param(kind, type, id=f"{kind}-{type.case}")
-    for kind in ("conv", "tconv", "fc", "conv class", "fc class")
-    for type in TYPES
-    if not (kind.startswith("fc") and type.case == "instance")  # of vectors: gives beta, whatever comes in
-])  # fmt: skip
-@pytest.mark.covers(
-    "fused.convnorm_class", "fused.fcnorm_class", "swift.FusedConvolutionNormalizationLayer",
-    "swift.FusedFullyConnectedNormalizationLayer",
-)  # fmt: skip
-def test_a_chain_is_its_layers(kind: str, type: Any, engine: str) -> None:
-    """Fused classes give what the layers give one by one."""
-    flat = kind.startswith("fc")
-    x, w, b = arrays((7, 5), (6, 5), (6,)) if flat else arrays((4, 3, 6, 5), (6, 3, 3, 2), (6,))
-    if kind == "tconv":
-        w = np.ascontiguousarray(w.transpose(1, 0, 2, 3))
-    beta, gamma = arrays((6,), (6,), seed=5)
-    if type.case == "layer":
-        shape = (6,) if flat else (6, 1, 1)
-        beta, gamma = beta.reshape(shape), gamma.reshape(shape)
-    norm = batch_norm(6, type=type, beta=beta, gamma=gamma, activation=ob.ActivationFunction.rectified_linear())
-    padding = ob.ConvolutionPadding.symmetric(x=1, y=1)
-    options = {"stride": (2, 1), "dilation_stride": (1, 2), "padding": padding}
-    if flat:
-        first: Any = ob.FullyConnectedLayer(weights=w, bias=b)
-    else:
-        convolution_type = ob.ConvolutionType.TRANSPOSED if kind == "tconv" else ob.ConvolutionType.STANDARD
-        first = ob.ConvolutionLayer(type=convolution_type, input=x, weights=w, bias=b, **options)
-    affine = {
-        "normalization": type, "normalization_beta": beta, "normalization_gamma": gamma, "normalization_momentum": 0.9,
-        "normalization_epsilon": 1e-3, "normalization_activation": norm.activation,
-    }  # fmt: skip
-    if kind == "conv class":
-        named = {f"convolution_{name}": value for name, value in {"weights": w, "bias": b, **options}.items()}
-        layer: Any = ob.FusedConvolutionNormalizationLayer(input=x, output=first.apply(x), **named, **affine)
-    elif kind == "fc class":
-        layer = ob.FusedFullyConnectedNormalizationLayer(
-            input=ob.Shape.vector(5), output=ob.Shape.vector(6), fully_connected_weights=w, fully_connected_bias=b,
-            **affine,
-        )  # fmt: skip
-    elif flat:
-        layer = ob.FusedParametersLayer(
-            input=ob.Shape.vector(5), fused_layer_parameters=[parameters_of("FullyConnected", weights=w, bias=b), norm]
-        )
-    else:
-        p = parameters_of("Convolution", type=convolution_type, weights=w, bias=b, group_size=1, **options)
-        layer = ob.FusedParametersLayer(input=x, output=first.apply(x), fused_layer_parameters=[p, norm])
-    (dy,) = arrays(first.apply(x).shape, seed=8)
-    expected_y, expected = separate(first, x, norm, dy)
-    y = layer.apply(x, phase=ob.LearningPhase.TRAINING)
-    assert_within(y, expected_y, 2e-5, "y")
-    result = layer.apply_backward(x, expected_y, dy)
-    for name, mine, theirs in zip(
-        ("x", "w", "b", "beta", "gamma"), (result.input, *result.parameters), expected, strict=True
-    ):
-        assert_within(mine, theirs, 2e-4 * max(1.0, float(np.abs(theirs).max())), name)
-    inference = layer.apply(x)
-    assert inference.shape == y.shape
-    assert "fused_layer_parameters=[Fused" in repr(layer)
-
-
-def test_quantization_in_classes(engine: str) -> None:
-    x, w, b = arrays((3, 5), (6, 5), (6,))
-    y = np.empty((3, 6), np.int8)
-    layer = ob.FusedParametersLayer(
-        input=ob.Shape.vector(5), output=y,
-        fused_layer_parameters=[
-            parameters_of("FullyConnected", weights=w, bias=b),
-            parameters_of("Quantization", axis=0, scale=np.arange(10, 16, dtype=F32), bias=np.ones(6, F32)),
-        ],
-    )  # fmt: skip
-    assert layer.apply(x, y) is y
-    h = ob.FullyConnectedLayer(weights=w, bias=b).apply(x)
-    assert np.array_equal(y, np.clip(np.rint(h.astype(np.float64) * np.arange(10, 16) + 1), -128, 127))
-    with pytest.raises(ob.LayerApplyError, match="has no gradient"):
-        layer.apply_backward(x, output_gradient=y)
-    whole = np.rint(3 * arrays((3, 5))[0])
-    layer = ob.FusedParametersLayer(
-        input=ob.Shape.vector(5), output=ob.Shape.vector(6),
-        fused_layer_parameters=[
-            parameters_of("FullyConnected", weights=np.rint(4 * w)), parameters_of("Dequantization", scale=np.full(1, 8, F32)),
-        ],
-    )  # fmt: skip
-    assert_bitwise(layer.apply(whole), whole @ np.rint(4 * w).T / 8, "dequantized")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # Gradcheck
 
 
@@ -551,342 +383,6 @@ def test_gradcheck(k: int, engine: str) -> None:
     assert report.passed, str(report)
     names = {row.name for row in report.rows}
     assert names >= {"gamma"} if chain.norm.gamma else True
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Bad inputs
-
-
-class Watched:
-    """A call under watch: one log line, a message that helps."""
-
-    def __init__(self, log: pytest.LogCaptureFixture) -> None:
-        self.log = log
-
-    def failed(self, result: Any, pattern: str, unsupported: bool = False) -> None:
-        assert result is None or result == -1, result
-        records = [r for r in self.log.records if r.name == "openbnns"]
-        message = str(ob.last_error())
-        assert [r.getMessage() for r in records] == [message]
-        assert records[0].levelno == (logging.INFO if unsupported else logging.ERROR), message
-        assert re.match(r"BNNS\w+(: | does not drive | is for )", message) and message.endswith("."), message
-        assert re.search(pattern, message), f"{pattern!r} not in: {message}"
-        self.log.clear()
-
-
-@pytest.fixture
-def watched(caplog: pytest.LogCaptureFixture) -> Iterator[Watched]:
-    with caplog.at_level(logging.DEBUG, "openbnns"):
-        yield Watched(caplog)
-
-
-def _pieces(chain: FusedCase) -> tuple[list[Any], list[Any]]:
-    run = chain.run()
-    first = (
-        chain.first.parameters(run.x)
-        if chain.is_arithmetic
-        else chain.first.parameters(run.w and run.w.elements, run.b and run.b.elements)
-    )
-    kinds = {"conv": capi.BNNSConvolution, "fc": capi.BNNSFullyConnected, "arith": capi.BNNSArithmetic}
-    return [kinds[chain.chain], chain.norm.filter_type], [first, run.normalization()]
-
-
-def _edit(chain: FusedCase, change: Callable[[list[Any], list[Any]], None]) -> Any:
-    kinds, layers = _pieces(chain)
-    change(kinds, layers)
-    return capi.BNNSFilterCreateFusedLayer(len(kinds), kinds, layers, None)
-
-
-def _set(index: int, **fields: Any) -> Callable[[list[Any], list[Any]], None]:
-    def change(kinds: list[Any], layers: list[Any]) -> None:
-        for name, value in fields.items():
-            setattr(layers[index], name, value)
-
-    return change
-
-
-def _kinds(*wanted: int) -> Callable[[list[Any], list[Any]], None]:
-    def change(kinds: list[Any], layers: list[Any]) -> None:
-        kinds[:] = wanted
-        layers[:] = layers + layers[: max(0, len(wanted) - 2)]
-
-    return change
-
-
-D = capi.BNNSNDArrayDescriptor
-
-
-@pytest.mark.parametrize("chain, change, pattern, unsupported", [
-    (CONV, _kinds(capi.BNNSConvolution), "chain BNNSConvolution is not supported. Supported are BNNSConvolution, .* BNNSGroupNorm", True),
-    (CONV, _kinds(), "chain of no layers", True),
-    (CONV, _kinds(capi.BNNSBatchNorm, capi.BNNSConvolution), "BNNSBatchNorm -> BNNSConvolution is not supported", True),
-    (CONV, _kinds(capi.BNNSConvolution, capi.BNNSConvolution), "BNNSConvolution -> BNNSConvolution is not", True),
-    (CONV, _kinds(capi.BNNSConvolution, capi.BNNSBatchNorm, capi.BNNSBatchNorm), "-> BNNSBatchNorm is not supported", True),
-    (ADD, _kinds(capi.BNNSArithmetic, capi.BNNSQuantization), "BNNSArithmetic -> BNNSQuantization is not supported", True),
-    (CONV, _kinds(capi.BNNSConvolution, 99), r"filter_type\[1\] is 99, which is no BNNSFilterType", False),
-    (CONV, lambda k, v: v.__setitem__(0, None), r"layer_params\[0\] is NULL. Pass the BNNSLayerParametersConvolution", False),
-    (CONV, lambda k, v: v.__setitem__(1, None), r"layer_params\[1\] is NULL", False),
-    (CONV, _set(1, i_desc=image(6, 6, 4).descriptor(), o_desc=image(6, 6, 4).descriptor()),
-     r"layer_params\[0\].o_desc is .* but layer_params\[1\].i_desc is", False),
-    (CONV, _set(1, i_desc=image(6, 6, 5, stride=(1, 6, 40)).descriptor()), "equal in size, stride and data_type", False),
-    (CONV, _set(1, i_desc=image(6, 6, 5, data_type=FLOAT16).descriptor()), "equal in size, stride and data_type", False),
-    (FC, _set(1, i_desc=vector(5).descriptor(), o_desc=vector(5).descriptor()), "What one layer writes is what the next reads|beta", False),
-    (ADD, _set(1, i_desc=image(6, 5, 4).descriptor(), o_desc=image(6, 5, 4).descriptor()), "arithmetic_function_fields.out is", False),
-    (replace(CONV, norm=Norm("Group", groups=4)), lambda k, v: None, "4|group", False),
-    (CONV, _set(1, activation=Act("Softmax").struct), "[Ss]oftmax", True),
-    (CONV, _set(0, groups=4), "groups is 4", False),
-    (CONV, _set(1, beta_desc=vector(5).descriptor(np.zeros(5, F32))), "beta_desc", False),
-], ids=range(18))  # fmt: skip
-def test_creation_is_refused(
-    chain: FusedCase, change: Any, pattern: str, unsupported: bool, engine: str, watched: Watched
-) -> None:
-    if chain.norm.groups == 4:
-        kinds, layers = _pieces(replace(chain, norm=Norm("Group", groups=1)))
-        layers[1].num_groups = 4
-        watched.failed(capi.BNNSFilterCreateFusedLayer(2, kinds, layers, None), "4")
-        return
-    watched.failed(_edit(chain, change), pattern, unsupported)
-
-
-def test_arguments_of_creation(watched: Watched) -> None:
-    kinds, layers = _pieces(CONV)
-    create = capi.BNNSFilterCreateFusedLayer
-    watched.failed(create(2, kinds[:1], layers), "filter_type has 1 entries, but number_of_fused_filters is 2")
-    watched.failed(create(2, kinds, layers[:1]), "layer_params has 1 entries")
-    watched.failed(create(2, None, layers), "filter_type is NULL")
-    watched.failed(create(2, kinds, None), "layer_params is NULL")
-    assert create(2, [*kinds, 99], [*layers, None]) is not None
-    for call in (
-        lambda: create(2, kinds, [layers[1], layers[0]]),
-        lambda: create("2", kinds, layers),
-        lambda: create(2, 5, layers),
-        lambda: create(2, ["a", "b"], layers),
-        lambda: create(2, kinds, layers, 5),
-    ):
-        with pytest.raises(TypeError):
-            call()
-
-
-def _backward(run: FusedRun, **changes: Any) -> int:
-    """The backward call of a run with all gradients, and some arguments changed."""
-    chain, g = run.case, {name: s.descriptor() for name, s in run.new_gradients().items()}
-    slots = [g.get(name) for name in chain.slots]
-    if chain.is_arithmetic:
-        arguments: dict[str, Any] = {
-            "filter": run.filter, "batch_size": chain.batch, "number_of_inputs": chain.first.count,
-            "in_": [s.elements for s in run.x], "in_stride": [0] * len(run.x),
-            "in_delta": [g[f"da{i}"] for i in range(chain.first.count)], "in_delta_stride": [0] * len(run.x),
-        }  # fmt: skip
-    else:
-        arguments = {
-            "filter": run.filter, "batch_size": chain.batch, "in_": run.x[0].elements, "in_stride": 0, "in_delta": g["dx"],
-            "in_delta_stride": 0,
-        }  # fmt: skip
-    arguments |= {
-        "out": run.y.elements, "out_stride": 0, "out_delta": run.dy.descriptor(), "out_delta_stride": 0,
-        "delta_parameters": slots,
-    } | changes  # fmt: skip
-    call = "BNNSFusedFilterApplyBackwardMultiInputBatch" if chain.is_arithmetic else "BNNSFusedFilterApplyBackwardBatch"
-    return int(getattr(capi, call)(**arguments))
-
-
-def _guarded(run: FusedRun) -> dict[str, Storage]:
-    return run.new_gradients()
-
-
-@pytest.mark.parametrize("chain, changes, pattern", [
-    (CONV, lambda r, g: {"delta_parameters": [g["dw"], g["db"], g["dbeta"]]},
-     "delta_parameters has 3 entries, but this chain has 4 parameter gradients, in the order weights, bias, beta, gamma"),
-    (CONV, lambda r, g: {"delta_parameters": [g["dbeta"], g["dgamma"], g["dw"], g["db"]]},
-     r"delta_parameters\[0\] .*This is the gradient of weights; the order is weights, bias, beta, gamma"),
-    (CONV, lambda r, g: {"delta_parameters": [g["dw"], g["dbeta"], g["db"], g["dw"]]}, r"delta_parameters\[3\] .*gamma"),
-    (ADD, lambda r, g: {"delta_parameters": [None, None, g["dbeta"], g["dgamma"]]}, "has 4 entries.* 2 .*beta, gamma"),
-    (CONV, lambda r, g: {"delta_parameters": []}, "has 0 entries"),
-    (CONV, lambda r, g: {"in_": None}, "in is NULL, but the weights gradient needs"),
-    (CONV, lambda r, g: {"out": None}, "out is NULL, but the fused activation"),
-    (CONV, lambda r, g: {"out_delta": None}, "out_delta is NULL"),
-    (CONV, lambda r, g: {"in_delta": g["dw"]}, "in_delta is ConvolutionWeightsOIHW"),
-    (CONV, lambda r, g: {"batch_size": 3}, "batch_size is 3, but the latest training forward had 4"),
-    (CONV, lambda r, g: {"delta_parameters": [g["dw"], g["db"], g["db"], None]}, "share memory"),
-    (ADD, lambda r, g: {"in_delta": [g["da0"], g["da0"]]}, "share memory"),
-    (ADD, lambda r, g: {"in_delta": None}, "in_delta is NULL"),
-    (ADD, lambda r, g: {"in_delta": [g["da0"]]}, "in_delta has 1 entries"),
-    (ADD, lambda r, g: {"number_of_inputs": 3}, "number_of_inputs is 3"),
-    (ADD, lambda r, g: {"out_delta": None}, "out_delta is NULL"),
-], ids=range(16))  # fmt: skip
-def test_backward_is_refused(chain: FusedCase, changes: Any, pattern: str, engine: str, watched: Watched) -> None:
-    run = chain.run()
-    run.forward()
-    memory = _guarded(run)
-    described = {name: storage.descriptor() for name, storage in memory.items()}
-    edit = changes(run, described)
-    slots = [described.get(name) for name in chain.slots]
-    base: dict[str, Any] = {"delta_parameters": slots}
-    base["in_delta"] = (
-        [described[f"da{i}"] for i in range(chain.first.count)] if chain.is_arithmetic else described["dx"]
-    )
-    watched.failed(_backward(run, **(base | edit)), pattern)
-    for name, storage in memory.items():
-        storage.assert_unchanged(name)
-
-
-def test_calls_that_do_not_fit(engine: str, watched: Watched) -> None:
-    conv, add = CONV.run(), ADD.run()
-    y = conv.y.elements
-    watched.failed(
-        capi.BNNSFilterApplyBatch(conv.filter, 4, conv.x[0].elements, 0, y, 0), "Use BNNSFusedFilterApplyBatch"
-    )
-    watched.failed(capi.BNNSFusedFilterApplyBatch(add.filter, 4, add.x[0].elements, 0, add.y.elements, 0, True),
-                   "arithmetic of 2 operands.* Use BNNSFusedFilterApplyMultiInputBatch")  # fmt: skip
-    watched.failed(
-        capi.BNNSFusedFilterApplyMultiInputBatch(conv.filter, 4, 1, [conv.x[0].elements], [0], y, 0, True),
-        "starts with a convolution layer.* Use BNNSFusedFilterApplyBatch",
-    )
-    single = fully_connected.case("single", 3, 2).run()
-    watched.failed(
-        capi.BNNSFusedFilterApplyBatch(single.filter, 1, single.x.elements, 0, single.y.elements, 0, True),
-        "does not drive a filter of family fully connected",
-    )
-    watched.failed(capi.BNNSFusedFilterApplyBatch(None, 1, y, 0, y, 0, True), "filter is NULL")
-    watched.failed(capi.BNNSFusedFilterApplyBatch(conv.filter, 4, None, 0, y, 0, True), "in is NULL")
-    watched.failed(capi.BNNSFusedFilterApplyBatch(conv.filter, 4, conv.x[0].elements, 0, None, 0, True), "out is NULL")
-    watched.failed(
-        capi.BNNSFusedFilterApplyBatch(conv.filter, 9, conv.x[0].elements, 0, y, 0, True), "Pass a larger buffer"
-    )
-    with pytest.raises(TypeError, match="training must be a bool"):
-        capi.BNNSFusedFilterApplyBatch(conv.filter, 4, conv.x[0].elements, 0, y, 0, None)
-    capi.BNNSFilterDestroy(conv.filter)
-    watched.failed(capi.BNNSFusedFilterApplyBatch(conv.filter, 4, conv.x[0].elements, 0, y, 0, True), "destroyed")
-    assert np.isnan(y).all()
-
-
-def test_an_activation_inside_the_chain(engine: str, watched: Watched) -> None:
-    """Fine in inference, refused in training."""
-    inner = replace(CONV, first=replace(CONV.first, activation=Act("Tanh")), training=False, trains=False)
-    run = inner.run()
-    run.forward()
-    h = np.tanh(CONV._boundary(inner.values())[0])
-    mean, variance = (inner.values()[f"moving_{k}"].reshape(1, -1, 1, 1) for k in ("mean", "variance"))
-    gamma, beta = (inner.values()[k].reshape(1, -1, 1, 1) for k in ("gamma", "beta"))
-    expected = np.maximum((h - mean) / np.sqrt(variance + 1e-3) * gamma + beta, 0)
-    np.testing.assert_allclose(run.y.read().transpose(0, 3, 2, 1), expected, rtol=1e-4, atol=1e-5)
-    run.y.write(np.full_like(run.y.read(), 7))
-    watched.failed(
-        capi.BNNSFusedFilterApplyBatch(run.filter, 4, run.x[0].elements, 0, run.y.elements, 0, True),
-        "activation Tanh, but in training every layer except the last must have the Identity",
-    )
-    run.y.assert_unchanged("y")
-
-
-def test_an_activation_that_cannot_be_trained(engine: str, watched: Watched) -> None:
-    chain = replace(CONV, activation=Act("SiLU"))
-    run = chain.run()
-    run.forward()
-    watched.failed(_backward(run), "SiLU cannot be trained", unsupported=True)
-
-
-def test_operands_that_the_derivative_needs(engine: str, watched: Watched) -> None:
-    chain = case("needs", arithmetic.case("needs", "Multiply", image(6, 4, 5), image(6, 4, 5), batch=4), Norm("Batch"))
-    run = chain.run()
-    run.forward()
-    watched.failed(_backward(run, in_=None), r"in\[0\] is NULL, but the derivative of Multiply needs its operands")
-    watched.failed(_backward(run, in_=[run.x[0].elements, None]), r"in\[1\] is NULL")
-    skipped = [chain.first.operands[0].descriptor()] * 2
-    assert _backward(run, in_=None, in_delta=skipped) == 0
-
-
-def test_other_types_run_but_do_not_train(engine: str, watched: Watched) -> None:
-    tensor = image(6, 4, 5, data_type=FLOAT16)
-    chain = case(
-        "half", arithmetic.case("half", "Add", tensor, tensor, batch=4, y=tensor), Norm("Batch"), training=False
-    )
-    run = chain.run()
-    y = chain.y.decode(run.forward())
-    a = chain.values()
-    h = tensor.rounded(a["a0"] + a["a1"]).transpose(0, 3, 2, 1)
-    beta, gamma = a["beta"][0], a["gamma"][0]
-    np.testing.assert_allclose(y.transpose(0, 3, 2, 1), normalized(h, beta, gamma), rtol=4e-3, atol=4e-3)
-    run.forward(training=True)
-    watched.failed(_backward(run), "training works on Float32 only")
-
-
-def test_bad_arguments_of_classes(engine: str) -> None:
-    x, w, b = arrays((4, 5), (6, 5), (6,))
-    fc, norm = parameters_of("FullyConnected", weights=w, bias=b), batch_norm(6)
-    vector5 = ob.Shape.vector(5)
-
-    def refused(pattern: str, kind: type[Exception] = ob.LayerCreationError, **more: Any) -> None:
-        with pytest.raises(kind, match=pattern):
-            ob.FusedParametersLayer(**({"input": vector5, "fused_layer_parameters": [fc, norm]} | more))
-
-    refused(
-        "FusedNormalizationParameters -> FusedFullyConnectedParameters is not supported",
-        fused_layer_parameters=[norm, fc],
-    )
-    refused("chain of no layers", fused_layer_parameters=[])
-    refused("must be a list", TypeError, fused_layer_parameters=fc)
-    refused(r"fused_layer_parameters\[1\] is of type int", TypeError, fused_layer_parameters=[fc, 3])
-    refused("give input, or input_a and input_b", TypeError, input=None)
-    refused("give input", TypeError, input_a=vector5)
-    refused(
-        "2 inputs are given, but FusedFullyConnectedParameters takes 1", input=None, input_a=vector5, input_b=vector5
-    )
-    refused("weights has shape", input=ob.Shape.vector(4))
-    refused("output is left out", fused_layer_parameters=[fc, parameters_of("Quantization")])
-    refused(
-        "axis is 5", fused_layer_parameters=[fc, parameters_of("Quantization", axis=5)], output=np.zeros(6, np.int8)
-    )
-    refused("type must be a NormalizationType", TypeError, fused_layer_parameters=[fc, batch_norm(6, type="batch")])
-    refused("beta", fused_layer_parameters=[fc, batch_norm(5)])
-    refused("filter_parameters must be", TypeError, filter_parameters=3)
-
-    layer = ob.FusedParametersLayer(input=vector5, fused_layer_parameters=[fc, norm])
-    y = np.full((4, 6), 7, F32)
-    with pytest.raises(ob.LayerApplyError, match=r"no training forward.*phase=LearningPhase.TRAINING"):
-        layer.apply_backward(x, y, y)
-    with pytest.raises(TypeError, match="phase must be a LearningPhase"):
-        layer.apply(x, phase=True)
-    with pytest.raises(TypeError, match="takes input, output, each once"):
-        layer.apply(x, y, y)
-    with pytest.raises(TypeError, match="got a tensor, input_a"):
-        layer.apply(x, input_a=x)
-    with pytest.raises(ob.LayerApplyError, match="input has shape"):
-        layer.apply(x[:, :4])
-    layer.apply(x, phase=ob.LearningPhase.TRAINING)
-    with pytest.raises(ob.LayerApplyError, match=r"has 3 entries, but this chain has 4.*weights, bias, beta, gamma"):
-        layer.apply_backward(x, y, y, generating_parameter_gradients=[None] * 3)
-    with pytest.raises(ob.LayerApplyError, match=r"generating_parameter_gradients\[0\] \(weights\) has shape \(6,\)"):
-        layer.apply_backward(x, y, y, generating_parameter_gradients=[b, w, b, b])
-    with pytest.raises(ob.LayerApplyError, match="input is None, but the weights gradient"):
-        layer.apply_backward(output=y, output_gradient=y)
-    with pytest.raises(ob.LayerApplyError, match=r"batch_size is 3|holds 3|had 4 samples"):
-        layer.apply_backward(x[:3], y[:3], y[:3])
-    assert (y == 7).all()
-    layer.destroy()
-    with pytest.raises(ob.LayerApplyError, match="destroyed"):
-        layer.apply(x)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Readings, threads, speed paths
-
-
-def test_kinks_and_ties_by_compat(engine: str) -> None:
-    """The switches that concern the layers hold inside a chain as well."""
-    a = np.array([[1, 2, 3, 0]], F32).repeat(3, axis=0)
-    for split, share in ((False, 1.0), (True, 0.5)):
-        with compat.using(minmax_tie_split=split):
-            first = parameters_of("BinaryArithmetic", function=ob.ArithmeticBinaryFunction.MAX)
-            layer = ob.FusedParametersLayer(
-                input_a=ob.Shape.vector(4), input_b=ob.Shape.vector(4), fused_layer_parameters=[first, batch_norm(4)]
-            )
-            x = a + np.arange(3, dtype=F32)[:, None] ** 2
-            layer.apply(x, x.copy(), phase=ob.LearningPhase.TRAINING)
-            (dy,) = arrays((3, 4), seed=2)
-            result = layer.apply_backward(x, x.copy(), output_gradient=dy)
-            total = result.input_a + result.input_b
-            np.testing.assert_allclose(result.input_a, share * total, atol=1e-6)
-            assert np.abs(total).max() > 1e-3
 
 
 def test_fast_calls_are_taken() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,16 +28,27 @@ class Caller:
         return f"{self.function}: {self.names.get(argument, argument)}"
 
 
-def check_count(value: Any, who: str) -> int:
-    """A size_t argument as an int; a wrong Python type raises ``TypeError``, a negative number is a problem."""
+def integer(value: Any, who: str) -> int:
+    """An integer or enum argument."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{who} must be an integer, not {type(value).__name__}.")
-    number = int(value)
+    return int(value)
+
+
+def check_count(value: Any, who: str) -> int:
+    """A size_t argument as an int; a wrong Python type raises ``TypeError``, a negative number is a problem."""
+    number = integer(value, who)
     if not 0 <= number <= descriptors.MAX_ELEMENTS:
-        raise Problem(
-            f"{who} is {number}, but a size is between 0 and {descriptors.MAX_ELEMENTS}. Pass the number of elements."
-        )
+        raise Problem(f"{who} is {number}, but it must be 0 to {descriptors.MAX_ELEMENTS}. {_count_meant(who)}")
     return number
+
+
+def _count_meant(who: str) -> str:
+    """What to pass for a count instead, by the name of its argument."""
+    name = who.rpartition(": ")[2]
+    if "stride" in name:
+        return "Pass the elements from one sample to the next, or 0 for packed samples."
+    return "Pass the number of samples." if name == "batch_size" else "Pass a number that fits the tensors."
 
 
 @dataclass(frozen=True)
@@ -174,6 +185,16 @@ class Operand:
             output=output,
             flags=descriptor.flags,
         )
+
+    def bind_arriving(
+        self, caller: Caller, descriptor: BNNSNDArrayDescriptor | None, batch: int, stride: int,
+        elements: tuple[ElementType, ...] = (FLOAT32,),
+    ) -> Bound:  # fmt: skip
+        """Check ``out_delta``, the gradient that arrives at this output."""
+        who = caller("out_delta")
+        if descriptor is None:
+            raise Problem(f"{who} is NULL. It is the gradient arriving at the output and always needed.")
+        return self.bind_delta(who, descriptor, batch, stride, elements=elements)
 
     def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
         if view.layout.same_as(self.view.layout) and view.size == self.view.size:
@@ -336,6 +357,20 @@ class Parameter:
         return bind(
             view, self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True, flags=descriptor.flags
         )
+
+
+def check_training_types(
+    caller: Caller, tensors: Mapping[str, Operand | Parameter | None], elements: tuple[ElementType, ...] = (FLOAT32,)
+) -> None:
+    """Refuse to train a filter that was created with other element types."""
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.view.element not in elements:
+            known = " or ".join(e.name for e in elements)
+            raise Problem(
+                f"{caller.function}: the filter's {name} is {tensor.view.element.name}, but training works on {known} only. "
+                "Create the filter with Float32 descriptors.",
+                kind=TypeError,
+            )
 
 
 class OwnedMemory:

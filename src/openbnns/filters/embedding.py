@@ -26,8 +26,9 @@ from ..engines.native import embedding as native
 from ..engines.reference import embedding as reference
 from ..engines.reference.activation import IDENTITY
 from ..errors import Problem
+from ._activation_rules import as_float32
 from ._base import DW, DX, DY, B, UnaryFilter, W, X, Y, fast_argument
-from ._tensors import Bound, Caller, Operand, Parameter, check_count
+from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
 
 if TYPE_CHECKING:
     from .. import _core
@@ -190,11 +191,7 @@ class Embedding(UnaryFilter):
         self.require_alive(caller)
         batch = check_count(batch, caller("batch_size"))
         self._check_training_types(caller)
-        if out_delta is None:
-            raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
-            )
-        dy = self.output.bind_delta(caller("out_delta"), out_delta, batch, out_delta_stride)
+        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
         if in_ is None:
             raise Problem(
                 f"{caller('in')} is NULL, but it says which entries the gradient belongs to. Pass the indices."
@@ -225,13 +222,7 @@ class Embedding(UnaryFilter):
         return np.moveaxis(gradient, 0, -1) if self.item_major else gradient
 
     def _check_training_types(self, caller: Caller) -> None:
-        for name, view in (("output", self.output.view), ("dictionary", self.weights.view)):
-            if view.element is not FLOAT32:
-                raise Problem(
-                    f"{caller.function}: the filter's {name} is {view.element.name}, but training works on Float32 only. "
-                    "Create the filter with Float32 descriptors.",
-                    kind=TypeError,
-                )
+        check_training_types(caller, {"output": self.output, "dictionary": self.weights})
 
 
 def _resolve_indices(p: BNNSLayerParametersEmbedding, who: str) -> View:
@@ -266,8 +257,7 @@ def _settings(p: BNNSLayerParametersEmbedding, entries: int, who: str) -> refere
     flags = int(p.flags)
     if flags & ~int(BNNSEmbeddingFlags.BNNSEmbeddingFlagScaleGradientByFrequency):
         raise Problem(f"{who}: flags is {flags:#x}. Use 0 or BNNSEmbeddingFlagScaleGradientByFrequency (1).")
-    with np.errstate(over="ignore"):
-        max_norm, norm_type = float(np.float32(p.max_norm)), float(np.float32(p.norm_type))
+    max_norm, norm_type = as_float32(p.max_norm), as_float32(p.norm_type)
     if not max_norm >= 0.0:
         raise Problem(f"{who}: max_norm is {max_norm:g}. It is the largest norm of an entry; 0 sets no limit.")
     if max_norm != 0.0 and not norm_type >= 0.0:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -100,6 +100,21 @@ def reworded(problem: Problem, words: Mapping[str, str]) -> Problem:
     return problem
 
 
+def attempt(
+    caller: Caller, work: Callable[[Caller], Any], words: Mapping[str, str], family: type[BNNSError] = LayerApplyError
+) -> Any:
+    """Run the work of a function without a layer; its problems become exceptions of ``family``, in its words."""
+    try:
+        return work(caller)
+    except Problem as problem:
+        kind = InvalidDescriptorError if isinstance(problem, DataProblem) else family
+        raise as_exception(reworded(problem, words), kind) from None
+    except BNNSError:
+        raise
+    except STUMBLES as error:
+        raise as_exception(misuse(error), family) from error
+
+
 def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:
     """Whether a layer is to use the caller's parameter arrays in place."""
     return filter_parameters is not None and bool(int(filter_parameters.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
@@ -143,6 +158,12 @@ class Layer:
 
     _filter: Filter
     _summary: dict[str, Any]
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} holds memory of the compiled core, so it cannot be copied or pickled. Make another one with "
+            "the same arguments."
+        )
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
