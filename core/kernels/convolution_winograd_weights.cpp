@@ -118,6 +118,8 @@ class WinogradWeights : public WeightsKernel {
     float* du = sums + part * part_floats() + block0 * kBlock;
     float* db = sums + part * part_floats() + grid_.places() * sum_place() + block0 * kBlock;
     std::fill_n(db, blocks * kBlock, 0.f);
+    for (int64_t row = 0; call.dw && row < grid_.places() * in_channels_; row++)
+      std::fill_n(du + row * padded_outputs(), blocks * kBlock, 0.f);
     const Buffers buffer = buffers(blocks);
     int64_t begin = work.items * part / work.parts, end = work.items * (part + 1) / work.parts;
     for (int64_t item = begin; item < end; item++) {
@@ -129,9 +131,8 @@ class WinogradWeights : public WeightsKernel {
         WinogradGroup group{first + line, std::min(grid_.group_lines, count - line), 0, 0};
         for (; group.tile < grid_.line_tiles; group.tile += grid_.part_tiles) {
           group.tiles = std::min(grid_.part_tiles, grid_.line_tiles - group.tile);
-          Write write = item == begin && line == 0 && group.tile == 0 ? Write::Set : Write::Add;
-          grid_.taps == 3 ? add_group<3>(first, group, blocks, write, buffer, du)
-                          : add_group<5>(first, group, blocks, write, buffer, du);
+          grid_.taps == 3 ? add_group<3>(first, group, blocks, buffer, du)
+                          : add_group<5>(first, group, blocks, buffer, du);
         }
       }
     }
@@ -147,8 +148,7 @@ class WinogradWeights : public WeightsKernel {
   }
 
   template <int kTaps>
-  void add_group(int64_t first, const WinogradGroup& group, int64_t blocks, Write write, const Buffers& buffer,
-                 float* du) const {
+  void add_group(int64_t first, const WinogradGroup& group, int64_t blocks, const Buffers& buffer, float* du) const {
     const int cells = grid_.cells();
     const int64_t rows_cell = blocks * rows_block();
     const Products p = products(group.size());
@@ -165,7 +165,7 @@ class WinogradWeights : public WeightsKernel {
           spread_cell<kTaps>(i, buffer.f + j * rows_cell + b * rows_block(), group, buffer.d + b * column_block());
         clear_rest(p, input_.blocks(), v);
         clear_rest(p, blocks, buffer.d);
-        multiply(v, buffer.d, blocks, p, write, du + (i * cells + j) * sum_place());
+        multiply(v, buffer.d, blocks, p, du + (i * cells + j) * sum_place());
       }
     }
   }
@@ -223,13 +223,14 @@ class WinogradWeights : public WeightsKernel {
       std::fill_n(cell + b * column_block() + p.tiles * kBlock, (int64_t{p.entries} * p.steps - p.tiles) * kBlock, 0.f);
   }
 
-  // du[c][k] (+)= sum over tiles of v[tile][c] d[tile][k], one place; du: rows padded_outputs() apart
-  void multiply(const float* v, const float* d, int64_t blocks, const Products& p, Write write, float* du) const {
+  // du[c][k] += sum over tiles of v[tile][c] d[tile][k], one place; du: rows padded_outputs() apart
+  void multiply(const float* v, const float* d, int64_t blocks, const Products& p, float* du) const {
     Tile t{};
     const int entries = p.entries, chain = p.chain;
     t.b_block = column_block();
     t.c_row = padded_outputs();
     t.c_block = kBlock;
+    t.write = Write::Add;
     t.a_offset = t.b_offset = entries_[p.steps - kLeastSteps].data();
     for (int64_t b = 0; b < blocks;) {
       int taken = tile_blocks((blocks - b) * kBlock);
@@ -239,8 +240,7 @@ class WinogradWeights : public WeightsKernel {
         for (int lane = 0; lane < lanes; lane += limit) {
           TileKernel kernel = tile_kernel(p.form, taken, std::min(limit, lanes - lane));
           t.c = du + (c + lane) * padded_outputs() + b * kBlock;
-          t.write = write;
-          for (int first = 0; first < entries; first += chain, t.write = Write::Add) {
+          for (int first = 0; first < entries; first += chain) {
             t.a = v + c / kBlock * column_block() + lane + first * p.steps * kBlock;
             t.b = d + b * column_block() + first * p.steps * kBlock;
             t.entries = std::min(chain, entries - first);
