@@ -7,6 +7,7 @@ the file; a run of a part (other files, ``-k``, another ``OPENBNNS_ISA``) only u
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 
 import openbnns
 import scoreboard
+from bad_calls import Observed
 
 HERE = Path(__file__).resolve().parent
 
@@ -119,3 +121,17 @@ def same_state() -> Iterator[None]:
     assert openbnns.current_engine() == engine
     assert openbnns.get_num_threads() == threads
     assert np.geterr() == handling
+
+
+@pytest.fixture(params=["native", "reference"])
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A test that takes it runs once on each engine."""
+    with openbnns.engine(request.param):
+        yield request.param
+
+
+@pytest.fixture
+def observed(caplog: pytest.LogCaptureFixture) -> Iterator[Observed]:
+    """Watches calls that fail."""
+    with caplog.at_level(logging.DEBUG, "openbnns"):
+        yield Observed(caplog)

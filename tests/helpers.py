@@ -176,6 +176,16 @@ def image(channels: int, height: int, width: int, **options: Any) -> Tensor:
     return Tensor(IMAGE, (width, height, channels), **options)
 
 
+def layout(name: str) -> BNNSDataLayout:
+    return BNNSDataLayout[f"BNNSDataLayout{name}"]
+
+
+def descriptor(name: str, size: Any, data: Any = None, stride: Any = (), **fields: Any) -> capi.BNNSNDArrayDescriptor:
+    """A descriptor by the name of its layout, float32 unless told otherwise."""
+    fields.setdefault("data_type", FLOAT32)
+    return capi.BNNSNDArrayDescriptor(layout=layout(name), size=size, stride=stride, data=data, **fields)
+
+
 def packed(tensor: Tensor) -> Tensor:
     """The same tensor without gaps."""
     return replace(tensor, stride=())

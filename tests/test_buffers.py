@@ -159,7 +159,9 @@ def test_addresses(integer: Callable[[int], Any], slow: bool) -> None:
 
 
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "general"])
-@pytest.mark.parametrize("address", [0, -1, -4, -(2**63), 2**63, 2**64 - 4, 2**70, np.int64(-4), np.uint64(2**64 - 4)])
+@pytest.mark.parametrize(
+    "address", [0, 1, 4095, -1, -4, -(2**63), 2**63, 2**64 - 4, 2**70, np.int64(-4), np.uint64(2**64 - 4)]
+)
 def test_impossible_addresses(address: Any, slow: bool) -> None:
     f, y = make(slow=slow), np.full(12, 7, np.float32)
     assert capi.BNNSFilterApply(f, address, y) == -1

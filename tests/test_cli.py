@@ -50,6 +50,14 @@ def test_resume_gives_the_same_weights(tmp_path: Path, points: Path) -> None:
         np.testing.assert_array_equal(one[name], other[name])
 
 
+def test_resume_without_a_checkpoint_says_so(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "--data", str(points), "--model", "mlp", "--epochs", "1", "--no-report", "--resume", "--out"]
+    (tmp_path / "empty").mkdir()
+    for folder in ("empty", "missing"):
+        assert run(*arguments, str(tmp_path / folder)) == 0
+        assert f"{folder}: no checkpoint yet, starting from the beginning." in capsys.readouterr().out
+
+
 def test_quiet_prints_nothing(tmp_path: Path, points: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = ["--data", str(points), "--model", "mlp", "--epochs", "1", "--out", str(tmp_path / "q"), "--quiet"]
     assert run("train", *arguments) == 0
@@ -70,6 +78,15 @@ def test_quiet_prints_nothing(tmp_path: Path, points: Path, capfd: pytest.Captur
 def test_bad_arguments_of_train(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("train", "--epochs", "1", *arguments) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "check"])
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "2.5", "seven", "²"])
+def test_bad_seeds(command: str, seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(command, "--seed", seed)
+    assert caught.value.code == 2
+    assert f"--seed: {seed} is not a whole number from 0 to 4294967295" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -372,7 +372,9 @@ BAD_FUNCTIONS: list[tuple[Any, str, type[Exception]]] = [
     (lambda x: bn.clip_by_global_norm(1, [x], [x, x]), "outputs has 2 entries, but inputs has 1", ValueError),
     (lambda x: bn.compute_norm(x, np.zeros(3, np.float32)), r"output has shape \(3,\), but the norm", ValueError),
     (lambda x: bn.compute_norm_backward(x, np.ones(1, np.float32)), "output_gradient is None", ValueError),
-]
+    (lambda x: bn.compute_norm_backward(x, np.ones(1, np.float32), None, np.ones(1)),
+     "compute_norm_backward: output_gradient is float64", TypeError),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "message", "kind"), BAD_FUNCTIONS)

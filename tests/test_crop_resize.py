@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,12 +28,6 @@ from openbnns import capi, compat
 
 SAMPLING = ("Default", "AlignCorners", "UnalignCorners", "StrictAlignCorners", "OffsetCorners")
 BOXES = ("CornersHeightFirst", "CornersWidthFirst", "CenterSizeHeightFirst", "CenterSizeWidthFirst")
-
-
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 def offsets(mode: str, length: float, n: int, plain: bool = False) -> list[float]:
@@ -359,3 +352,8 @@ def test_layer_errors(engine: str) -> None:
         with pytest.raises(kind, match=pattern) as caught:
             call()
         assert isinstance(caught.value, ob.LayerApplyError)
+
+
+def test_choices_are_names_of_the_layer_as_in_swift() -> None:
+    assert ob.CropResizeLayer.LinearSamplingMode is ob.LinearSamplingMode
+    assert ob.CropResizeLayer.BoxCoordinateMode is ob.BoxCoordinateMode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,12 +34,6 @@ TENSORS = [
     Tensor(LAST_MAJOR_2D, (5, 9)), image(2, 3, 5, stride=(1, 8, 40)), image(1, 1, 6), image(4, 1, 1),
     Tensor(capi.BNNSDataLayout.BNNSDataLayout5DFirstMajor, (2, 3, 2, 3, 2)),
 ]  # fmt: skip
-
-
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 def make(tensor: Tensor, rate: float = 0.4, seed: int = 7, control: int = 0, threads: int = 0, **more: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +13,6 @@ import openbnns as ob
 from cases.embedding import CASES, INDEX_TYPES, NO_PADDING, EmbeddingCase, EmbeddingRun, rounding
 from helpers import EPSILON, FLOAT32, UINT64, Storage, Tensor, assert_bitwise, assert_within, vector
 from openbnns import capi, compat, engines
-
-ENGINES = ["native", "reference"]
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 def parameters(cases: list[EmbeddingCase], rows: str) -> list[Any]:

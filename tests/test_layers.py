@@ -1,17 +1,16 @@
-"""The Python face: arrays in, arrays out, exceptions that say what to do."""
+"""The Python face: arrays in, arrays out; fully connected layers, convolutions, descriptors, the life of a layer."""
 
 import array
 import gc
 import threading
 import weakref
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import openbnns as ob
-from openbnns import engines, skip
+from openbnns import skip
 from openbnns.capi import (
     BNNSDataLayoutConvolutionWeightsIOHrWr,
     BNNSDataLayoutConvolutionWeightsOIHW,
@@ -23,19 +22,11 @@ from openbnns.capi import (
     BNNSNDArrayDescriptor,
     BNNSNDArrayFlagBackpropAccumulate,
 )
-from openbnns.filters._base import Filter
-from openbnns.layers._base import BinaryLayer
-from openbnns.layers._ports import Port
 
 Array = np.ndarray[Any, Any]
 CLIENT = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
-ENGINES = ["reference"] if engines._core is None else ["native", "reference"]
 
-
-@pytest.fixture(params=ENGINES, autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:
@@ -50,6 +41,11 @@ def close(got: Any, wanted: Any, tolerance: float = 1e-5) -> None:
 def dense(inputs: int = 6, outputs: int = 4, **options: Any) -> tuple[ob.FullyConnectedLayer, Array, Array]:
     w, b = numbers(outputs, inputs), numbers(outputs, seed=1)
     return ob.FullyConnectedLayer(weights=w, bias=b, **options), w, b
+
+
+def image_layer(**options: Any) -> ob.ConvolutionLayer:
+    arguments = {"input": ob.Shape.image_chw(8, 8, 3), "weights": numbers(4, 3, 3, 3)} | options
+    return ob.ConvolutionLayer(**arguments)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -319,12 +315,17 @@ def test_convolution_backward_agrees_with_its_adjoint() -> None:
     close(db, dy.sum((0, 2, 3)), 1e-4)
 
 
-def test_transposed_convolution_takes_weights_in_out_first() -> None:
-    v, x = numbers(3, 2, 3, 3), numbers(2, 3, 4, 5)  # (in, out, kh, kw)
+@pytest.mark.parametrize("described", [False, True])
+def test_transposed_convolution(described: bool) -> None:
+    """Weights (out, in, kh, kw) correlate; those of PyTorch, (in, out, kh, kw), are described by the layout IOHrWr."""
+    v, x = numbers(3, 2, 3, 3), numbers(2, 3, 4, 5)
+    w: Any = np.ascontiguousarray(v.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1])
+    if described:
+        w = ob.Shape([3, 3, 2, 3], ob.capi.BNNSDataLayoutConvolutionWeightsIOHrWr).descriptor(data=v)
     layer = ob.ConvolutionLayer(
         type=ob.ConvolutionType.TRANSPOSED,
         input=x,
-        weights=v,
+        weights=w,
         stride=2,
         padding=ob.ConvolutionPadding.symmetric(x=1, y=1),
     )
@@ -338,12 +339,23 @@ def test_transposed_convolution_takes_weights_in_out_first() -> None:
     close(y, scattered[:, :, 1:-1, 1:-1])
     dy = numbers(*y.shape, seed=3)
     dx, dw, _ = layer.apply_backward(x, y, dy)
-    assert dw.shape == v.shape
+    array = v if described else w
+    assert dw.shape == array.shape
     assert np.vdot(dx, x) == pytest.approx(np.vdot(dy, y), rel=1e-4)
-    assert np.vdot(dw, v) == pytest.approx(np.vdot(dy, y), rel=1e-4)
-    given = np.empty_like(v)
+    assert np.vdot(dw, array) == pytest.approx(np.vdot(dy, y), rel=1e-4)
+    given = np.empty_like(array)
     assert layer.apply_backward(x, y, dy, skip, given).weights is given
     close(given, dw)
+
+
+def test_transposed_convolution_tells_weights_of_pytorch() -> None:
+    with pytest.raises(
+        ob.LayerCreationError, match=r"need \(out, in .*Weights \(in, out, kh, kw\) as in PyTorch .*IOHrWr"
+    ):
+        ob.ConvolutionLayer(
+            type=ob.ConvolutionType.TRANSPOSED, input=numbers(2, 3, 4, 5), weights=numbers(3, 2, 3, 3),
+            output=ob.Shape.image_chw(7, 6, 2),
+        )  # fmt: skip
 
 
 def test_kernels_in_a_descriptor() -> None:
@@ -358,244 +370,6 @@ def test_kernels_in_a_descriptor() -> None:
     for weights in (straight, rotated):
         layer = ob.ConvolutionLayer(input=ob.Shape.image_chw(5, 5, 3), weights=weights)
         close(layer.apply(x), correlate(x, w))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Activation
-
-
-def softmax(x: Array, axes: tuple[int, ...]) -> Array:
-    e = np.exp(x.astype(np.float64) - x.max(axes, keepdims=True))
-    return e / e.sum(axes, keepdims=True)
-
-
-@pytest.mark.parametrize(
-    ("axes", "numpy_axes"), [(None, (-1,)), ([-1], (-1,)), ([0], (1,)), ([0, 1, 2], (1, 2, 3)), ([0, 2], (1, 3))]
-)
-def test_axes_of_arrays_are_numpy_axes_of_one_sample(axes: list[int] | None, numpy_axes: tuple[int, ...]) -> None:
-    x = numbers(2, 3, 4, 5)
-    layer = ob.ActivationLayer(function=ob.ActivationFunction.softmax(), input=x, axes=axes)
-    y = layer.apply(x)
-    close(y, softmax(x, numpy_axes))
-    dy = numbers(*x.shape, seed=2)
-    close(layer.apply_backward(x, y, dy).input, y * (dy - (dy * y).sum(numpy_axes, keepdims=True)))
-
-
-@pytest.mark.parametrize(
-    ("axes", "numpy_axes"), [(None, (3,)), ([0], (3,)), ([2], (1,)), ([3], (0,)), ([0, 1], (2, 3))]
-)
-def test_axes_of_shapes_are_those_of_size(axes: list[int] | None, numpy_axes: tuple[int, ...]) -> None:
-    x = numbers(2, 3, 4, 5)
-    layer = ob.ActivationLayer(function=ob.ActivationFunction.softmax(), input=ob.Shape.image_chw(5, 4, 3), axes=axes)
-    close(layer.apply(x), softmax(x, numpy_axes))
-
-
-def test_default_axis_of_arrays_with_many_axes_is_the_last() -> None:
-    x = numbers(2, 3, 2, 2, 4)
-    layer = ob.ActivationLayer(function=ob.ActivationFunction.softmax(), input=x)
-    close(layer.apply(x), softmax(x, (-1,)))
-
-
-def test_alpha_is_trained_and_can_be_edited() -> None:
-    x, dy = numbers(4, 5), numbers(4, 5, seed=2)
-    layer = ob.ActivationLayer(
-        function=ob.ActivationFunction.leaky_rectified_linear(alpha=0.25), input=ob.Shape.vector(5)
-    )
-    y = layer.apply(x)
-    dx, alpha = layer.apply_backward(x, y, dy)
-    close(dx, np.where(x >= 0, dy, 0.25 * dy))
-    close(alpha, [(dy * x)[x < 0].sum()], 1e-4)
-    assert layer.apply_backward(x, y, dy, generating_alpha_gradient=skip).alpha is None
-    assert layer.alpha is not None
-    layer.alpha[...] = 0.5
-    close(layer.apply(x), np.where(x >= 0, x, 0.5 * x))
-
-    per_channel = ob.ActivationLayer(
-        function=ob.ActivationFunction.prelu_per_channel(), input=ob.Shape.image_chw(4, 4, 3)
-    )
-    assert per_channel.alpha is not None
-    assert per_channel.alpha.shape == (3,)
-    assert per_channel.beta is None
-    images = numbers(2, 3, 4, 4)
-    gradient = per_channel.apply_backward(images, None, images, skip).alpha
-    close(gradient, np.where(images < 0, images * images, 0).sum((0, 2, 3)), 1e-4)
-
-
-def test_functions_without_alpha_refuse_its_gradient() -> None:
-    layer = ob.ActivationLayer(function=ob.ActivationFunction.tanh(), input=ob.Shape.vector(3))
-    x = numbers(2, 3)
-    with pytest.raises(ob.LayerApplyError, match=r"generating_alpha_gradient is given, but .* no gradient of alpha"):
-        layer.apply_backward(x, None, x, skip, np.zeros(1, np.float32))
-    with pytest.raises(ValueError, match=r"ActivationLayer.apply_backward: input and output are both None"):
-        layer.apply_backward(None, None, x)
-
-
-def test_activation_works_in_place() -> None:
-    x = numbers(4, 5)
-    expected = np.tanh(x)
-    layer = ob.ActivationLayer(function=ob.ActivationFunction.tanh(), input=ob.Shape.vector(5))
-    assert layer.apply(x, x) is x
-    close(x, expected)
-
-
-def test_apply_activation_and_conversion() -> None:
-    x = numbers(2, 6)
-    close(ob.apply_activation(ob.ActivationFunction.sigmoid(), x), 1 / (1 + np.exp(-x)))
-    close(ob.apply_activation(ob.ActivationFunction.softmax(), x, axes=[0]), softmax(x, (1,)))
-    half = np.empty((2, 6), np.float16)
-    assert ob.apply_activation(ob.ActivationFunction.identity(), x, half) is half
-    np.testing.assert_array_equal(half, x.astype(np.float16))
-    close(ob.apply_activation(ob.ActivationFunction.identity(), half, np.empty((2, 6), np.float32)), half)
-    descriptor = described(ob.Shape.vector(6), x)
-    close(ob.apply_activation(ob.ActivationFunction.abs(), descriptor, batch_size=2), np.abs(x))
-    with pytest.raises(ob.LayerApplyError, match=r"apply_activation: input is Vector size \(6,\)"):
-        ob.apply_activation(ob.ActivationFunction.abs(), x, np.empty((2, 5), np.float32))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Arithmetic
-
-ROLE = ob.DescriptorType
-
-
-def test_unary_arithmetic() -> None:
-    x = np.abs(numbers(3, 4)) + 0.5
-    layer = ob.UnaryArithmeticLayer(input=x, output=x, function=ob.ArithmeticUnaryFunction.LOG)
-    y = layer.apply(x)
-    close(y, np.log(x))
-    close(layer.apply_backward(x, y, x).input, np.ones((3, 4)))
-    close(layer.apply(x[0]), np.log(x[0]))
-
-
-def test_binary_arithmetic_with_a_parameter() -> None:
-    a, b = numbers(5, 3, 4), numbers(4)
-    layer = ob.BinaryArithmeticLayer(
-        input_a=a,
-        input_a_descriptor_type=ROLE.SAMPLE,
-        input_b=b,
-        input_b_descriptor_type=ROLE.PARAMETER,
-        output=a,
-        function=ob.ArithmeticBinaryFunction.MULTIPLY,
-        activation=ob.ActivationFunction.tanh(),
-    )
-    y = layer.apply(input_a=a, input_b=b)
-    close(y, np.tanh(a * b))
-    dy = numbers(5, 3, 4, seed=2)
-    dz = dy * (1 - y * y)
-    da, db = layer.apply_backward(input_a=a, input_b=b, output=y, output_gradient=dy)
-    close(da, dz * b)
-    close(db, (dz * a).sum((0, 1)), 1e-4)
-    given = np.full(4, 3, np.float32)
-    result = layer.apply_backward(a, b, y, dy, skip, given, accumulate=True)
-    assert result.input_a is None
-    close(given, (dz * a).sum((0, 1)) + 3, 1e-4)
-
-
-def test_operands_given_at_creation_may_be_left_out_of_calls() -> None:
-    b = numbers(4)
-    layer = ob.BinaryArithmeticLayer(
-        input_a=ob.Shape.vector(4),
-        input_b=b,
-        input_b_descriptor_type=ROLE.CONSTANT,
-        function=ob.ArithmeticBinaryFunction.ADD,
-    )
-    a = numbers(3, 4)
-    close(layer.apply(a), a + b)
-    b += 1
-    close(layer.apply(a), a + b)
-    result = layer.apply_backward(a, b, None, a)
-    close(result.input_a, a)
-    assert result.input_b is None
-    with pytest.raises(
-        ob.LayerApplyError, match=r"generating_input_b_gradient is given, but .* no gradient of input b"
-    ):
-        layer.apply_backward(a, b, None, a, skip, np.zeros(4, np.float32))
-
-
-def test_broadcast_images_and_inferred_output() -> None:
-    a, b = numbers(2, 3, 4, 5), numbers(3, 1, 1)
-    layer = ob.BinaryArithmeticLayer(
-        input_a=ob.Shape.image_chw(5, 4, 3),
-        input_b=ob.Shape.image_chw(1, 1, 3),
-        input_b_descriptor_type=ROLE.PARAMETER,
-        function=ob.ArithmeticBinaryFunction.SUBTRACT,
-    )
-    y = layer.apply(a, b)
-    close(y, a - b)
-    close(layer.apply_backward(a, b, y, a).input_b, -a.sum((0, 2, 3)).reshape(3, 1, 1), 1e-4)
-
-
-def test_ternary_arithmetic() -> None:
-    a, b, c = numbers(3, 4), numbers(3, 4, seed=1), numbers(4)
-    layer = ob.TernaryArithmeticLayer(
-        input_a=a, input_b=b, input_c=c, input_c_descriptor_type=ROLE.PARAMETER, output=a,
-        function=ob.ArithmeticTernaryFunction.MULTIPLY_ADD,
-    )  # fmt: skip
-    y = layer.apply(a, b, c)
-    close(y, a * b + c)
-    da, db, dc = layer.apply_backward(a, b, c, y, a)
-    close(da, a * b)
-    close(db, a * a)
-    close(dc, a.sum(0))
-
-
-def test_arithmetic_of_one_tensor_with_itself() -> None:
-    x = numbers(3, 4)
-    layer = ob.BinaryArithmeticLayer(input_a=x, input_b=x, output=x, function=ob.ArithmeticBinaryFunction.MULTIPLY)
-    close(layer.apply(x, x), x * x)
-    da, db = layer.apply_backward(x, x, None, np.ones_like(x))
-    close(da + db, 2 * x)
-
-
-@pytest.mark.parametrize("rank", range(1, 9))
-def test_arithmetic_of_every_rank(rank: int) -> None:
-    sample = ob.Shape([2] * rank)
-    x = numbers(3, *[2] * rank)
-    layer = ob.UnaryArithmeticLayer(input=sample, function=ob.ArithmeticUnaryFunction.SQUARE)
-    close(layer.apply(x), x * x)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Two-input base
-
-
-class DotFilter(Filter):
-    """y = a b, elementwise, to drive the base class."""
-
-    family = "dot"
-
-    def apply_two_input_batch(self, caller: Any, *arguments: Any) -> None:
-        self.require_alive(caller)
-        _, a, _, b, _, y, _ = arguments
-        np.multiply(a, b, out=y)
-
-    def apply_backward_two_input_batch(self, caller: Any, *arguments: Any) -> None:
-        self.require_alive(caller)
-        _, a, _, da, _, b, _, db, _, _, _, dy, _, _, _ = arguments
-        if da is not None:
-            da.data[...] = dy.data * b
-        if db is not None:
-            db.data[...] = dy.data * a
-
-
-class DotLayer(BinaryLayer):
-    def __init__(self) -> None:
-        port = Port(ob.Shape.vector(4).descriptor())
-        self._input_a = self._input_b = self._output = port
-        self._summary = {"input_a": port}
-        self._create(lambda who: DotFilter(None, who), None)
-
-
-def test_binary_layer() -> None:
-    layer, a, b = DotLayer(), numbers(3, 4), numbers(3, 4, seed=1)
-    y = layer.apply(a, b)
-    close(y, a * b)
-    result = layer.apply_backward(a, b, y, a, generating_input_b_gradient=skip)
-    close(result.input_a, a * b)
-    assert result.input_b is None
-    layer.destroy()
-    with pytest.raises(ob.LayerApplyError, match=r"DotLayer.apply: the filter has been destroyed"):
-        layer.apply(a, b)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -678,256 +452,3 @@ def test_inputs_are_left_alone_and_results_repeat() -> None:
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(x, kept[0])
     np.testing.assert_array_equal(dy, kept[1])
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Messages
-
-
-def image_layer(**options: Any) -> ob.ConvolutionLayer:
-    arguments = {"input": ob.Shape.image_chw(8, 8, 3), "weights": numbers(4, 3, 3, 3)} | options
-    return ob.ConvolutionLayer(**arguments)
-
-
-def frozen(shape: tuple[int, ...]) -> Array:
-    a = np.zeros(shape, np.float32)
-    a.flags.writeable = False
-    return a
-
-
-X, DY = numbers(5, 6), numbers(5, 4)
-APPLY_MISTAKES: list[tuple[Callable[[ob.FullyConnectedLayer], Any], type[Exception], str]] = [
-    (
-        lambda layer: layer.apply(X.astype(np.float64)),
-        TypeError,
-        r"^FullyConnectedLayer\.apply: input is float64, but this layer takes float32 here\. .*\.astype\(np\.float32\)",
-    ),
-    (lambda layer: layer.apply([1.0] * 6), TypeError, r"apply: input is of type list.*np\.asarray\(x, np\.float32\)"),
-    (lambda layer: layer.apply(None), ValueError, r"apply: input is None, but it is needed"),
-    (
-        lambda layer: layer.apply(numbers(5, 7)),
-        ValueError,
-        r"apply: input has shape \(5, 7\), but this layer expects \(6,\), or \(N, 6\) with a batch",
-    ),
-    (lambda layer: layer.apply(numbers(5, 2, 3)), ValueError, r"input has shape \(5, 2, 3\).*\.reshape\(\(5, 6\)\)"),
-    (
-        lambda layer: layer.apply(X, np.zeros((5, 3), np.float32)),
-        ValueError,
-        r"output has shape \(5, 3\).*expects \(4,\)",
-    ),
-    (
-        lambda layer: layer.apply(X, np.zeros((5, 4))),
-        TypeError,
-        r"output is float64, but this layer writes float32 here\. Pass np\.empty\(\(5, 4\), np\.float32\)",
-    ),
-    (
-        lambda layer: layer.apply(X, np.zeros((4, 5), np.float32).T),
-        ValueError,
-        r"output of shape \(5, 4\) is not C-contiguous \(strides \(4, 20\)\), so results would be lost in a copy",
-    ),
-    (lambda layer: layer.apply(X, frozen((5, 4))), ValueError, r"output is read-only, but the call writes to it"),
-    (
-        lambda layer: layer.apply(X, np.zeros((3, 4), np.float32)),
-        ValueError,
-        r"output holds 3 sample\(s\), but input holds 5",
-    ),
-    (lambda layer: layer.apply(X, batch_size=4), ValueError, r"input holds 5 sample\(s\), but batch_size is 4"),
-    (lambda layer: layer.apply(X, batch_size=-1), ValueError, r"batch_size is -1"),
-    (lambda layer: layer.apply(X, batch_size=5.0), TypeError, r"batch_size must be an integer, not float"),
-    (lambda layer: layer.apply(X, batch_size=True), TypeError, r"batch_size must be an integer, not bool"),
-    (
-        lambda layer: layer.apply_backward(X, DY),
-        ValueError,
-        r"^FullyConnectedLayer\.apply_backward: output_gradient is None",
-    ),
-    (
-        lambda layer: layer.apply_backward(X, None, DY),
-        ValueError,
-        r"apply_backward: output is None, but the fused activation is differentiated from the forward output",
-    ),
-    (
-        lambda layer: layer.apply_backward(None, DY, DY),
-        ValueError,
-        r"input is None, but the weights gradient needs the forward input\. Pass it, or no generating_weights_gradient",
-    ),
-    (
-        lambda layer: layer.apply_backward(X, DY, DY, generating_weights_gradient=np.zeros((6, 4), np.float32)),
-        ValueError,
-        r"generating_weights_gradient has shape \(6, 4\), but this layer expects \(4, 6\)",
-    ),
-    (
-        lambda layer: layer.apply_backward(X, DY, DY, generating_weights_gradient=np.zeros((6, 4), np.float32).T),
-        ValueError,
-        r"generating_weights_gradient of shape \(4, 6\) is not C-contiguous",
-    ),
-    (
-        lambda layer: layer.apply_backward(X, DY, DY, generating_bias_gradient=frozen((4,))),
-        ValueError,
-        r"generating_bias_gradient is read-only",
-    ),
-    (
-        lambda layer: layer.apply_backward(X, DY, DY.astype(np.float16)),
-        TypeError,
-        r"output_gradient is float16, but this layer takes float32",
-    ),
-]
-
-
-@pytest.mark.parametrize(("mistake", "kind", "message"), APPLY_MISTAKES, ids=[m[2][:60] for m in APPLY_MISTAKES])
-def test_mistakes_in_calls(mistake: Callable[[Any], Any], kind: type[Exception], message: str) -> None:
-    layer, *_ = dense(activation=ob.ActivationFunction.tanh())
-    with pytest.raises(ob.LayerApplyError, match=message) as caught:
-        mistake(layer)
-    assert isinstance(caught.value, kind)
-
-
-def test_outputs_that_collide() -> None:
-    layer, *_ = dense(inputs=4, outputs=4)
-    x = numbers(4, 4)
-    shared = np.zeros((4, 4), np.float32)
-    with pytest.raises(
-        ob.LayerApplyError, match=r"generating_input_gradient and generating_weights_gradient share memory"
-    ):
-        layer.apply_backward(x, None, x, shared, shared)
-
-
-F = ob.ArithmeticBinaryFunction
-CREATION_MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (
-        lambda: ob.FullyConnectedLayer(weights=np.zeros((4, 6))),
-        TypeError,
-        r"^FullyConnectedLayer: weights is float64, but layers compute in float32\. .*\.astype\(np\.float32\)",
-    ),
-    (lambda: ob.FullyConnectedLayer(weights=numbers(6)), ValueError, r"weights has shape \(6,\).*2 axes \(out, in\)"),
-    (
-        lambda: ob.FullyConnectedLayer(input=ob.Shape.vector(7), weights=numbers(4, 6)),
-        ValueError,
-        r"FullyConnectedLayer: weights has shape \(4, 6\), but an input of 7 .* need \(out, in\) = \(4, 7\)",
-    ),
-    (
-        lambda: ob.FullyConnectedLayer(weights=numbers(4, 6), bias=numbers(5)),
-        ValueError,
-        r"FullyConnectedLayer: bias is Vector size \(5,\).*size 4",
-    ),
-    (
-        lambda: ob.FullyConnectedLayer(weights=numbers(6, 4).T, filter_parameters=CLIENT),
-        ValueError,
-        r"weights of shape \(4, 6\) is not C-contiguous .* BNNSFlagsUseClientPtr",
-    ),
-    (
-        lambda: ob.FullyConnectedLayer(weights=numbers(4, 6), activation="tanh"),
-        TypeError,
-        r"must be an ActivationFunction such as ActivationFunction\.tanh\(\), not str",
-    ),
-    (
-        lambda: ob.FullyConnectedLayer(weights=numbers(4, 6), filter_parameters={}),
-        TypeError,
-        r"filter_parameters must be a BNNSFilterParameters or None, not dict",
-    ),
-    (
-        lambda: ob.FullyConnectedLayer(weights=numbers(4, 6), activation=ob.ActivationFunction.gumbel(1.0, 0.0)),
-        ValueError,
-        r"Gumbel, which cannot be fused into another layer\. .* with ActivationLayer",
-    ),
-    (
-        lambda: ob.FullyConnectedLayer(
-            weights=described(ob.Shape.matrix_row_major(6, 4), numbers(4, 6)), output=ob.Shape.vector(4)
-        ),
-        ValueError,
-        r"input is left out, but only weights in an array tell its size",
-    ),
-    (lambda: image_layer(input=numbers(8, 8)), ValueError, r"^ConvolutionLayer: input has shape \(8, 8\).*3 axes"),
-    (
-        lambda: image_layer(weights=numbers(4, 2, 3, 3)),
-        ValueError,
-        r"weights has shape \(4, 2, 3, 3\).*= \(4, 3, kh, kw\)",
-    ),
-    (lambda: image_layer(weights=numbers(4, 3, 9, 9)), ValueError, r"8 x 8 pixels .*leaves no output .* 9 x 9"),
-    (
-        lambda: image_layer(output=ob.Shape.image_chw(9, 6, 4)),
-        ValueError,
-        r"ConvolutionLayer: output width is 9, but input width 8 .* gives at most 6",
-    ),
-    (lambda: image_layer(group_count=2), ValueError, r"ConvolutionLayer: group_count is 2, which does not divide"),
-    (lambda: image_layer(stride=(1, 1, 1)), ValueError, r"stride is \(1, 1, 1\)\. Pass \(x, y\), horizontal first"),
-    (lambda: image_layer(stride=(0, 1)), ValueError, r"stride is 0\. It must be at least 1"),
-    (lambda: image_layer(dilation_stride=1.5), TypeError, r"dilation_stride must be an integer, not float"),
-    (
-        lambda: ob.ActivationLayer(function=ob.ActivationFunction.softmax(), input=numbers(2, 3), axes=[1]),
-        ValueError,
-        r"axes has 1, but there are -1 to 0 \(axes of one sample, without the batch\)",
-    ),
-    (
-        lambda: ob.ActivationLayer(function=ob.ActivationFunction.softmax(), input=ob.Shape.vector(3), axes=[2]),
-        ValueError,
-        r"axes has 2, but there are 0 to 1",
-    ),
-    (
-        lambda: ob.ActivationLayer(
-            function=ob.ActivationFunction.softmax(), input=ob.Shape.vector(3), output=ob.Shape.vector(4)
-        ),
-        ValueError,
-        r"ActivationLayer: input is Vector size \(3,\) Float32 and output is Vector size \(4,\)",
-    ),
-    (
-        lambda: ob.BinaryArithmeticLayer(input_a=ob.Shape.vector(3), input_b=ob.Shape.vector(4), function=F.ADD),
-        ValueError,
-        r"BinaryArithmeticLayer: operands of size \(3,\), \(4,\) do not broadcast",
-    ),
-    (
-        lambda: ob.BinaryArithmeticLayer(
-            input_a=ob.Shape.vector(3), input_b=ob.Shape.vector(2), output=ob.Shape.vector(3), function=F.ADD
-        ),
-        ValueError,
-        r"BinaryArithmeticLayer: input_b\.size\[0\] is 2, but output\.size\[0\] is 3",
-    ),
-    (
-        lambda: ob.BinaryArithmeticLayer(
-            input_a=ob.Shape.vector(3), input_b=ob.Shape.vector(3), function=ob.ArithmeticUnaryFunction.ABS
-        ),
-        TypeError,
-        r"function must be an ArithmeticBinaryFunction, not ArithmeticUnaryFunction",
-    ),
-    (
-        lambda: ob.UnaryArithmeticLayer(
-            input=ob.Shape.vector(3), input_descriptor_type=1, function=ob.ArithmeticUnaryFunction.ABS
-        ),
-        TypeError,
-        r"input_descriptor_type must be a DescriptorType, not int",
-    ),
-    (
-        lambda: ob.BinaryArithmeticLayer(
-            input_a=ob.Shape.vector(3),
-            input_b=ob.Shape.vector(3),
-            output_descriptor_type=ROLE.PARAMETER,
-            function=F.ADD,
-        ),
-        ValueError,
-        r"output_descriptor_type is not BNNSSample",
-    ),
-]
-
-
-@pytest.mark.parametrize(("mistake", "kind", "message"), CREATION_MISTAKES, ids=[m[2][:60] for m in CREATION_MISTAKES])
-def test_mistakes_at_creation(mistake: Callable[[], Any], kind: type[Exception], message: str) -> None:
-    with pytest.raises(ob.LayerCreationError, match=message) as caught:
-        mistake()
-    assert isinstance(caught.value, kind)
-
-
-def test_mistakes_with_operands() -> None:
-    layer = ob.BinaryArithmeticLayer(input_a=ob.Shape.vector(3), input_b=ob.Shape.vector(3), function=F.MULTIPLY)
-    a = numbers(2, 3)
-    with pytest.raises(ob.LayerApplyError, match=r"BinaryArithmeticLayer.apply: input_b is None, but it is needed"):
-        layer.apply(a)
-    with pytest.raises(
-        ob.LayerApplyError, match=r"apply_backward: input_b is None, but the derivative of Multiply needs"
-    ):
-        layer.apply_backward(a, None, None, a)
-    with pytest.raises(ob.LayerApplyError, match=r"apply: input_b holds 1 sample\(s\), but input_a holds 2"):
-        layer.apply(a, a[0])
-    shared = np.zeros((2, 3), np.float32)
-    with pytest.raises(
-        ob.LayerApplyError, match=r"generating_input_a_gradient and generating_input_b_gradient share memory"
-    ):
-        layer.apply_backward(a, a.copy(), None, a, shared, shared)

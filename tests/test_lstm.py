@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -37,12 +36,6 @@ from openbnns.engines.reference.random_numbers import Stream, uniform
 from openbnns.filters import lstm as filters
 
 ENGINES = ["native", "reference"]
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 def parameters(cases: list[LstmCase], rows: str) -> list[Any]:

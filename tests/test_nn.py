@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
+import pickle
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -112,6 +115,10 @@ NETWORKS = {
         (2, 5, 4),
     ),
     "lstm": lambda: (nn.Sequential(nn.LSTM(4, num_layers=2), nn.LSTM(3, last_only=True), nn.Linear(2)), (5, 3)),
+    "lstm, both directions": lambda: (
+        nn.Sequential(nn.LSTM(4, num_layers=2, bidirectional=True), nn.LSTM(3, bidirectional=True, last_only=True), nn.Linear(2)),
+        (5, 3),
+    ),
     "transformer": lambda: (
         nn.Sequential(nn.Linear(8), nn.TransformerEncoderLayer(8, 2, 12, 0.0, "gelu", causal=True), nn.Flatten(), nn.Linear(2)),
         (4, 3),
@@ -308,7 +315,7 @@ def test_bad_use() -> None:
         nn.Sequential(nn.Linear(2, weight_init="kaimin")).build((2,))
     with pytest.raises(NotImplementedError, match="has no forward"):
         nn.Module().build((2,))
-    for make in (lambda: nn.Linear(), lambda: nn.Conv2d(3), lambda: nn.Conv2d(1, 2, 3, 4)):
+    for make in (lambda: nn.Linear(), lambda: nn.Conv2d(3), lambda: nn.Conv2d(1, 2, 3, 1, 0, 1, 1, True, 4)):
         with pytest.raises(TypeError):
             make()
     for make in (
@@ -441,7 +448,7 @@ def test_summary_and_repr() -> None:
 def test_losses_refuse_what_does_not_fit() -> None:
     scores = numbers(4, 3)
     with pytest.raises(ValueError, match=r"need class numbers of shape \(4,\)"):
-        losses.CrossEntropyLoss()(scores, np.zeros((4, 3), np.int64))
+        losses.CrossEntropyLoss()(scores, np.zeros((4, 2), np.int64))
     with pytest.raises(TypeError, match="Pass class numbers as integers"):
         losses.CrossEntropyLoss()(scores, np.zeros(4))
     with pytest.raises(ValueError, match=r"class number 3 is out of range.*0 to 2"):
@@ -455,3 +462,85 @@ def test_losses_refuse_what_does_not_fit() -> None:
     for make in (lambda: losses.HuberLoss(0), lambda: losses.CrossEntropyLoss(1.0)):
         with pytest.raises(ValueError):
             make()
+
+
+@pytest.mark.parametrize(
+    ("make", "same_as"),
+    [
+        (lambda: nn.Linear(in_features=3, out_features=2, bias=False), lambda: nn.Linear(3, 2, False)),
+        (lambda: nn.Linear(out_features=2), lambda: nn.Linear(2)),
+        (lambda: nn.Conv2d(1, 8, 3, 2, 1), lambda: nn.Conv2d(1, 8, 3, stride=2, padding=1)),
+        (lambda: nn.Conv2d(in_channels=4, out_channels=8, kernel_size=3, groups=2), lambda: nn.Conv2d(4, 8, 3, 1, 0, 1, 2)),
+        (lambda: nn.Conv2d(8, kernel_size=3), lambda: nn.Conv2d(8, 3)),
+        (lambda: nn.ConvTranspose2d(2, 3, 3, 2, 1, 1), lambda: nn.ConvTranspose2d(2, 3, 3, 2, padding=1, output_padding=1)),
+        (lambda: nn.LSTM(3, 5, 2), lambda: nn.LSTM(input_size=3, hidden_size=5, num_layers=2)),
+        (lambda: nn.LSTM(3, 5, 1, True, True, 0.5, True), lambda: nn.LSTM(3, 5, dropout=0.5, bidirectional=True)),
+        (lambda: nn.MultiheadAttention(8, 2, batch_first=True), lambda: nn.MultiheadAttention(8, 2)),
+        (lambda: nn.ReLU(inplace=True), lambda: nn.ReLU(True)), (lambda: nn.Flatten(1), lambda: nn.Flatten()),
+        (lambda: nn.LeakyReLU(0.2, inplace=True), lambda: nn.LeakyReLU(0.2)),
+        (lambda: nn.Dropout(0.3, True), lambda: nn.Dropout(0.3)),
+    ],
+)  # fmt: skip
+def test_arguments_as_in_pytorch(make: Callable[[], nn.Module], same_as: Callable[[], nn.Module]) -> None:
+    """By position in PyTorch's order, or by its names."""
+    one, other = make(), same_as()
+    assert repr(one) == repr(other)
+    skipped = ("_between", "out_proj")
+    settings = [{k: v for k, v in vars(m).items() if not k.startswith("_") and k not in skipped} for m in (one, other)]
+    assert settings[0] == settings[1]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Linear(in_features=3), "Linear takes the number of outputs"),
+        (lambda: nn.Linear(3, 2, True, 4), "Linear takes the number of outputs"),
+        (lambda: nn.Conv2d(1, 8, 3, 2, stride=1), "stride is given twice: by position and by name"),
+        (lambda: nn.Conv2d(1, 8, 3, output_padding=1), "belongs to ConvTranspose2d"),
+        (lambda: nn.LSTM(), "LSTM takes the hidden size"),
+        (lambda: nn.LSTM(3, 5, 1, True, False), "batch_first is False"),
+        (lambda: nn.MultiheadAttention(8, 2, batch_first=False), "MultiheadAttention: batch_first is False"),
+        (lambda: nn.Flatten(2), "start_dim is 2"),
+    ],
+)
+def test_arguments_that_do_not_fit(make: Callable[[], nn.Module], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "duplicate", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))], ids=["copy", "pickle"]
+)
+@pytest.mark.parametrize("name", ["images", "normalized", "lstm, both directions", "transformer"])
+def test_copies_are_networks_of_their_own(name: str, duplicate: Callable[[nn.Module], nn.Module]) -> None:
+    net, shape = NETWORKS[name]()
+    assert repr(duplicate(net)) == repr(net)  # before it is built, too
+    net.build(shape, seed=3)
+    x = numbers(4, *shape)
+    dy = numbers(*net(x).shape, seed=1)  # moves the statistics
+    net.backward(dy)
+    twin = duplicate(net)
+    assert twin.built and list(twin.state_dict()) == list(net.state_dict())
+    np.testing.assert_array_equal(twin.eval()(x), net.eval()(x))
+    twin.train()
+    net.train()
+    for one in (net, twin):
+        one(x)
+        one.backward(dy)
+    for (path, mine), (_, theirs) in zip(net.named_parameters(), twin.named_parameters(), strict=True):
+        np.testing.assert_array_equal(mine.grad, theirs.grad, err_msg=path)
+        theirs.data += 1
+        assert not np.array_equal(mine.data, theirs.data)
+    for (_, mine), (_, theirs) in zip(net.named_buffers(), twin.named_buffers(), strict=True):
+        assert mine is not theirs
+
+
+def test_layers_and_filters_are_not_copied() -> None:
+    layer = openbnns.ActivationLayer(function=openbnns.ActivationFunction.tanh(), input=openbnns.Shape.vector(2))
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(
+            TypeError, match="ActivationLayer holds memory of the compiled core, so it cannot be copied"
+        ):
+            duplicate(layer)
+        with pytest.raises(TypeError, match="a filter cannot be copied or pickled"):
+            duplicate(layer.bnns_filter)

@@ -34,6 +34,14 @@ class TorchLstm(T.Module):
         return self.cells(x)[0]
 
 
+class TorchLastOutputs(TorchLstm):
+    """What each direction of an LSTM ends with."""
+
+    def forward(self, x: Any) -> Any:
+        hidden = self.cells(x)[1][0]
+        return torch.cat([hidden[0], hidden[1]], -1)
+
+
 class Lstm(nn.Module):
     def __init__(self, *sizes: int, **options: Any) -> None:
         super().__init__()
@@ -48,6 +56,16 @@ PAIRS: dict[str, Any] = {
         nn.Sequential(Lstm(6, num_layers=2), nn.Flatten(), nn.Linear(3)),
         T.Sequential(TorchLstm(5, 6, num_layers=2), T.Flatten(), T.Linear(42, 3)),
         (7, 5),
+    ),
+    "lstm, both directions": lambda: (
+        nn.Sequential(Lstm(6, num_layers=2, bidirectional=True), nn.Flatten(), nn.Linear(3)),
+        T.Sequential(TorchLstm(5, 6, num_layers=2, bidirectional=True), T.Flatten(), T.Linear(84, 3)),
+        (7, 5),
+    ),
+    "last outputs of both directions": lambda: (
+        nn.Sequential(Lstm(4, bidirectional=True, last_only=True, bias=False), nn.Linear(3)),
+        T.Sequential(TorchLastOutputs(5, 4, bidirectional=True, bias=False), T.Linear(8, 3)),
+        (6, 5),
     ),
     "transformer": lambda: (
         nn.Sequential(

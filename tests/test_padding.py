@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,6 @@ from helpers import EPSILON, FLOAT16, FLOAT32, IMAGE, VECTOR, Array, Tensor, ass
 from openbnns import capi
 
 NUMPY_MODES = {"Constant": "constant", "Reflect": "reflect", "Symmetric": "symmetric"}
-
-
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 def padded(mode: str, x: Array, pairs: Any, value: Any) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,6 @@ from cases._base import created, parameters, succeed
 from cases.permute import FIRST_MAJOR, case
 from helpers import FIRST_MAJOR_2D, FLOAT16, IMAGE, ROW_MAJOR, Storage, Tensor, assert_bitwise, vector
 from openbnns import capi
-
-
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 @pytest.mark.covers("permute.fwd", "permute.bwd", "fn.BNNSPermuteFilterApplyBackwardBatch")

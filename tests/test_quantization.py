@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,12 +36,6 @@ QUANTIZE, DEQUANTIZE = capi.BNNSQuantizerFunctionQuantize, capi.BNNSQuantizerFun
 INTEGERS = {
     kind: np.dtype(kind.lower()) for kind in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 }
-
-
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 def data_type(name: str) -> capi.BNNSDataType:

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import openbnns as bn
-from helpers import FLOAT16, FLOAT32, INT8, INT32, INT64, Storage, Tensor, vector
+from cases.tensor import FIRST_MAJOR, any_layout, strided
+from helpers import BOOLEAN, FLOAT16, FLOAT32, INT8, INT32, INT64, Storage, Tensor, vector
 from openbnns import capi, compat
-from test_tensor import BOOLEAN, FIRST_MAJOR, any_layout, strided
 
-ENGINES = ["native", "reference"]
 EPSILON = 0.25
 GRADED = (
     "Max", "Min", "Mean", "MeanNonZero", "Sum", "SumSquare", "SumLog", "L1Norm", "L2Norm", "LogSumExp", "Product",
@@ -24,12 +23,6 @@ GRADED = (
 WEIGHTED = ("Mean", "MeanNonZero", "Sum", "SumSquare", "SumLog", "L1Norm", "L2Norm", "LogSumExp", "LogSum")
 OTHERS = ("ArgMax", "ArgMin", "LogicalOr", "LogicalAnd", "Any", "All")
 F = {name: int(getattr(capi, f"BNNSReduceFunction{name}")) for name in (*GRADED, *OTHERS)}
-
-
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Any:
-    with bn.engine(request.param):
-        yield request.param
 
 
 def value(name: str, x: Any, axes: tuple[int, ...], w: Any = None) -> Any:

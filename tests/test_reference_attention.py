@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from differences import assert_gradient, generator
 from openbnns.engines.reference import attention
 from openbnns.engines.reference.activation import Array
 from openbnns.engines.reference.attention import GRADIENTS, Cache, Options, Parameters, Sizes
-from test_reference import assert_gradient, generator
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from differences import assert_gradient, generator
 from openbnns.engines.reference import contraction, embedding, gram, matmul
 from openbnns.engines.reference.activation import Array
 from openbnns.engines.reference.contraction import parse
 from openbnns.engines.reference.embedding import Embedding
 from openbnns.engines.reference.matmul import Product
-from test_reference import assert_gradient, generator
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Matrix product

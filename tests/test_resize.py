@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,6 @@ from cases.permute import FIRST_MAJOR, LAST_MAJOR
 from cases.resize import case
 from helpers import FLOAT16, IMAGE, VECTOR, Array, Tensor, assert_within, vector
 from openbnns import capi, compat
-
-
-@pytest.fixture(params=["native", "reference"])
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    with ob.engine(request.param):
-        yield request.param
 
 
 def weights(method: str, align: bool, n_in: int, n_out: int, asymmetric: bool = False) -> Array:

@@ -313,6 +313,59 @@ def test_bad_settings() -> None:
 # Data.
 
 
+def test_single_numbers_are_no_samples(tmp_path: Path) -> None:
+    for x, y, name in ((np.float32(3), [0], "x"), ([[1.0]], np.int64(0), "y"), (np.uint8(3), [0], "x")):
+        np.savez(tmp_path / "one.npz", x=x, y=y)
+        with pytest.raises(data.DataError, match=rf"one\.npz: {name} is the single number .*one entry per sample"):
+            data.load(tmp_path / "one.npz")
+    with pytest.raises(data.DataError, match=r"Trainer\.fit: x is the single number 1\.0"):
+        nn.Trainer(nn.Sequential(nn.Linear(1)), "mse", quiet=True).fit(np.float32(1), np.float32(2))
+
+
+def test_probabilities_as_targets() -> None:
+    """One-hot targets train as class numbers do, and are measured alike; other probabilities have a loss of their own."""
+    x, y = problem()
+    histories = []
+    for targets in (y, np.eye(2, dtype=np.float32)[y], np.eye(2, dtype=np.int64)[y]):
+        net = nn.Sequential(nn.Linear(8), nn.Tanh(), nn.Linear(2))
+        histories.append(nn.Trainer(net, seed=1, quiet=True).fit(x, targets, epochs=2, validation=(x, targets)))
+    for other in histories[1:]:
+        for mine, theirs in zip(histories[0], other, strict=True):
+            for name in ("loss", "accuracy", "validation_loss", "validation_accuracy"):
+                assert mine[name] == theirs[name], name
+    scores, wanted = np.float32([[1, 2, 0]]), np.float32([[0.2, 0.5, 0.3]])
+    p = np.exp(scores) / np.exp(scores).sum()
+    value, gradient = nn.CrossEntropyLoss()(scores, wanted)
+    assert value == pytest.approx(float(-(wanted * np.log(p)).sum()), rel=1e-5)
+    np.testing.assert_allclose(gradient, p - wanted, atol=1e-6)
+    with pytest.raises(
+        ValueError, match=r"targets have shape \(1, 2\), but scores .*or probabilities in their own shape"
+    ):
+        nn.CrossEntropyLoss()(scores, wanted[:, :2])
+    with pytest.raises(TypeError, match=r"validation must be a pair \(x, y\)"):
+        nn.Trainer(net, quiet=True).fit(x, y, validation=x)  # type: ignore[arg-type]
+
+
+def test_numbers_of_a_run_are_checked() -> None:
+    net = nn.Sequential(nn.Linear(2))
+    for arguments, error, message in (
+        ({"seed": -1}, ValueError, "Trainer: seed is -1. It must be 0 to 4294967295."),
+        ({"seed": 2**32}, ValueError, "Trainer: seed is 4294967296."),
+        ({"seed": "a"}, TypeError, "Trainer: seed must be a whole number, not 'a'."),
+        ({"seed": 2.5}, TypeError, "Trainer: seed must be a whole number, not 2.5."),
+        ({"batch_size": 0}, ValueError, "Trainer: batch_size is 0. It must be at least 1."),
+        ({"batch_size": 2.5}, TypeError, "Trainer: batch_size must be a whole number"),
+    ):
+        with pytest.raises(error, match=message.replace(".", r"\.")):
+            nn.Trainer(net, "mse", **arguments)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"Sequential\.build: seed is -1"):
+        net.build((3,), seed=-1)
+    with pytest.raises(ValueError, match=r"data\.load: seed is -1"):
+        data.load("digits", seed=-1)
+    with pytest.raises(TypeError, match=r"Trainer\.fit: epochs must be a whole number, not 1\.5"):
+        nn.Trainer(net, "mse").fit(np.zeros((2, 3)), np.zeros((2, 2)), epochs=1.5)  # type: ignore[arg-type]
+
+
 def test_npz(tmp_path: Path) -> None:
     x, y = problem(50)
     np.savez(tmp_path / "a.npz", x=x, y=y)

@@ -60,6 +60,7 @@ ENUM_SUMMARIES = {
 }
 
 IMPORT = ">>> from openbnns.capi import *"
+BASES = {"BNNSNDArrayDescriptor": "DescriptorMemory"}
 
 INTEGER_KINDS = {
     "size_t": "SIZE",
@@ -192,7 +193,8 @@ def struct_examples() -> dict[str, list[str]]:
 
 def struct_source(name: str, summary: str, fields: list[Field], example: list[str]) -> list[str]:
     """Lines of one struct class."""
-    lines = ["", "", f"class {name}(Struct):", *docstring_opening(summary), "", "    Fields:"]
+    base = BASES.get(name, "Struct")
+    lines = ["", "", f"class {name}({base}):", *docstring_opening(summary), "", "    Fields:"]
     for each in fields:
         text = f"{each.name}: {each.meaning}."
         lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
@@ -238,10 +240,13 @@ def structs_source() -> str:
     lines += ["from collections.abc import Mapping, Sequence", "from typing import Any, ClassVar", ""]
     tools = ["ArrayField", "FixedList", "Kind", "Struct", "array", "enumeration", "structure"]
     tools += ["BOOL", "FLOAT", "POINTER", *INTEGER_KINDS.values()]
-    for module, names in (("_values", tools), ("enums", sorted(enums))):
-        used = [each for each in names if re.search(rf"\b{each}\b", text)]
+    for module, names in (("_memory", [*BASES.values()]), ("_values", tools), ("enums", sorted(enums))):
+        used = [each for each in names if re.search(rf"\b{each}\b", text) or each == "Struct"]
         used.sort(key=import_order)
-        lines += [f"from .{module} import (", *(f"    {each}," for each in used), ")"]
+        if len(used) == 1:
+            lines += [f"from .{module} import {used[0]}"]
+        else:
+            lines += [f"from .{module} import (", *(f"    {each}," for each in used), ")"]
     lines += ["", *exported(sorted([*facts, "FixedList", "Struct"]))]
     return "\n".join(lines) + "\n" + text + "\n"
 

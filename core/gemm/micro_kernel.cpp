@@ -6,13 +6,13 @@ namespace {
 
 template <int kSteps>
 TileKernel pixels_kernel(int blocks, int rows) {
-  return KernelTable<1, kBlock, kSteps, Rows::Plain, kWeightRows, kWeightRows>::get(blocks, rows);
+  return KernelTable<1, kBlock, kSteps, Rows::Plain, Writes<Write::Add>, kWeightRows, kWeightRows>::get(blocks, rows);
 }
 
 }  // namespace
 
 TileKernel matrix_kernel(int blocks, int rows) {
-  return KernelTable<kBlock, 1, kDepth, Rows::Plain>::get(blocks, rows);
+  return KernelTable<kBlock, 1, kDepth, Rows::Plain, Writes<Write::Set, Write::Add>>::get(blocks, rows);
 }
 
 TileKernel tile_kernel(TileForm form, int blocks, int rows) {
@@ -24,7 +24,8 @@ TileKernel tile_kernel(TileForm form, int blocks, int rows) {
     case TileForm::Pair:
       return pair_kernel(blocks, rows);
     case TileForm::Planes:
-      return KernelTable<1, 1, 1, Rows::Plain>::get(blocks, rows);
+      return KernelTable<1, 1, 1, Rows::Plain, Writes<Write::Set, Write::RowBias>, kWideRows, kWideRows>::get(blocks,
+                                                                                                              rows);
     case TileForm::Pixels1:
       return pixels_kernel<1>(blocks, rows);
     case TileForm::Pixels2:

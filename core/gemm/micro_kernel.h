@@ -28,7 +28,7 @@ constexpr int kWideBlocks = 1, kWideRows = 2, kNarrowRows = 2, kWeightRows = 2;
 constexpr int kWideColumns = kWideBlocks * kBlock;
 
 // What happens to the finished tile: Set writes it, Add adds it to C, the others write it plus bias[column] or
-// bias[row].
+// bias[row]. Every form of tile has only the ways that its callers use (see TileForm).
 enum class Write { Set, Add, ColumnBias, RowBias };
 
 struct Tile {
@@ -56,16 +56,16 @@ struct Tile {
 
 using TileKernel = void (*)(const Tile&);
 
-// How A_i is stored, and how many steps of depth every entry has. Strides are constants of the kernel so that each
-// scalar of A is one base address plus a displacement.
+// How A_i is stored, how many steps of depth every entry has, and how the tile can be written. Strides are constants of
+// the kernel so that each scalar of A is one base address plus a displacement.
 enum class TileForm {
   Product,  // A[row][k] at row + k * kWidth, B[k][column] at k * b_step + column; `entries` steps, no offsets, at most
-            // kWideRows rows: matrix product
-  Matrix,   // A[row][k] at row * 16 + k, depth 4: matrix products inside other kernels
-  Edge,     // the same, with rows left out at the ends: convolution
-  Pair,     // the same, with the rows of two images: convolution with short rows
-  Planes,   // A[row][k] at row, depth 1: weights against rows of an image
-  Pixels1,  // A[row][k] at row + k * 16, depth 1, at most kWeightRows rows: gradient of the weights
+            // kWideRows rows; every way of writing: matrix product
+  Matrix,   // A[row][k] at row * 16 + k, depth 4; Set, Add: matrix products inside other kernels
+  Edge,     // the same, with rows left out at the ends; Set, ColumnBias: convolution
+  Pair,     // the same, with the rows of two images; Set, ColumnBias: convolution with short rows
+  Planes,   // A[row][k] at row, depth 1, at most kWideRows rows; Set, RowBias: weights against rows of an image
+  Pixels1,  // A[row][k] at row + k * 16, depth 1, at most kWeightRows rows; Add: gradient of the weights
   Pixels2,  // the same, depth 2, and so on
   Pixels3,
   Pixels4,
@@ -76,7 +76,8 @@ enum class TileForm {
 constexpr int kDepth = 4;           // of Matrix, Edge, Pair
 constexpr int kColumnPixels = 128;  // row length of the patches matrix [tap][pixel] of convolutions with few channels
 
-// blocks is 1 or kWideBlocks; rows is at most max_rows(blocks) (kWideRows for Product, kWeightRows for Pixels).
+// blocks is 1 or kWideBlocks; rows is at most max_rows(blocks) (kWideRows for Product and Planes, kWeightRows for
+// Pixels).
 TileKernel tile_kernel(TileForm form, int blocks, int rows);
 
 inline int max_rows(int blocks) { return blocks == 2 ? kWideRows : kNarrowRows; }

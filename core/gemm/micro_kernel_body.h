@@ -14,10 +14,24 @@ OPENBNNS_INLINE const float* same_address(const float* p) {
   asm("" : "+r"(p));
   return p;
 }
+// A sum of addresses that stays one: the compiler shall not keep a multiple of the step for each of the rows.
+OPENBNNS_INLINE float* next_address(float* p) {
+  asm("" : "+r"(p));
+  return p;
+}
+
+// The ways of writing that a form of tile has: each one more costs an unrolled copy of the end of every instance.
+template <Write... kWrite>
+struct Writes {
+  static constexpr bool has(Write write) { return ((kWrite == write) || ...); }
+  static OPENBNNS_INLINE bool is(Write write, const Tile& t) {
+    return has(write) && (sizeof...(kWrite) == 1 || t.write == write);
+  }
+};
 
 // kRowStride and kStepStride place A[row][k] inside A_i; every entry has exactly kSteps steps, so the loop over entries
 // is the only loop (an inner loop of 16 steps cost 15 % at 8 rows).
-template <int kRows, int kBlocks, int kRowStride, int kStepStride, int kSteps, Rows kKind>
+template <int kRows, int kBlocks, int kRowStride, int kStepStride, int kSteps, Rows kKind, class Ways>
 struct MicroKernel {
   static constexpr int kParts = kBlock / kWidth;  // vectors of a block of 16
   static constexpr int kVectors = kBlocks * kParts;
@@ -29,11 +43,6 @@ struct MicroKernel {
   static constexpr bool kEmbeds = kWidth == kBlock && kVectors == 2 && kRows > 10;
   // Floats of B asked for ahead of their use: B streams from L2, or L1 is shared with another thread.
   static constexpr int kAhead = kWidth == kBlock ? 256 : 0;
-
-  static OPENBNNS_INLINE float* address(const Tile& t, int row, int vector) {
-    int64_t offset = row < kHalf ? row * t.c_row : t.c_pair + (row - kHalf) * t.c_row;
-    return t.c + offset + (vector / kParts) * t.c_block + (vector % kParts) * kWidth;
-  }
 
   // Entries [begin, end), without the kFirst first and kLast last rows (of each half in a pair).
   template <int kFirst, int kLast>
@@ -65,28 +74,30 @@ struct MicroKernel {
     }
   }
 
+  // put(address in C, row, vector) for every vector of the tile, row after row.
+  template <class Put>
+  static OPENBNNS_INLINE void each(const Tile& t, Put put) {
+    const int64_t c_row = t.c_row, c_block = t.c_block;
+    float* p = t.c;
+    OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) {
+      if (kKind == Rows::Pair && row == kHalf) p = t.c + t.c_pair;
+      OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
+          put(p + (v / kParts) * c_block + (v % kParts) * kWidth, row, v);
+      p = next_address(p + c_row);
+    }
+  }
+
   static OPENBNNS_INLINE void finish(const Tile& t, const Vec (&sum)[kRows][kVectors]) {
-    switch (t.write) {
-      case Write::Add:
-        OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
-          float* p = address(t, row, v);
-          store(p, load(p) + sum[row][v]);
-        }
-        break;
-      case Write::ColumnBias:
-        OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) {
-          Vec bias = load(t.bias + v * kWidth);
-          OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) store(address(t, row, v), sum[row][v] + bias);
-        }
-        break;
-      case Write::RowBias:
-        OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-            store(address(t, row, v), sum[row][v] + splat(t.bias[row]));
-        break;
-      case Write::Set:
-        OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
-            store(address(t, row, v), sum[row][v]);
-        break;
+    if (Ways::is(Write::Add, t)) {
+      each(t, [&](float* p, int row, int v) { store(p, load(p) + sum[row][v]); });
+    } else if (Ways::is(Write::ColumnBias, t)) {
+      Vec bias[kVectors];
+      OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++) bias[v] = load(t.bias + v * kWidth);
+      each(t, [&](float* p, int row, int v) { store(p, sum[row][v] + bias[v]); });
+    } else if (Ways::is(Write::RowBias, t)) {
+      each(t, [&](float* p, int row, int v) { store(p, sum[row][v] + splat(t.bias[row])); });
+    } else if (Ways::has(Write::Set)) {
+      each(t, [&](float* p, int row, int v) { store(p, sum[row][v]); });
     }
   }
 
@@ -94,9 +105,10 @@ struct MicroKernel {
     Vec sum[kRows][kVectors];
     OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int v = 0; v < kVectors; v++)
         sum[row][v] = Vec{};
-    if (t.write == Write::Add)
-      OPENBNNS_UNROLL for (int row = 0; row < kRows; row++) OPENBNNS_UNROLL for (int q = 0; q < kBlocks; q++)
-          __builtin_prefetch(address(t, row, q * kParts), 1);
+    if (Ways::is(Write::Add, t))
+      each(t, [&](float* p, int, int v) {
+        if (v % kParts == 0) __builtin_prefetch(p, 1);
+      });
     if constexpr (kKind == Rows::Plain) {
       multiply<0, 0>(t, 0, t.entries, sum);
     } else {
@@ -109,7 +121,7 @@ struct MicroKernel {
 };
 
 // Instances for every number of rows: kernel[wide][rows].
-template <int kRowStride, int kStepStride, int kSteps, Rows kKind, int kWideLimit = kWideRows,
+template <int kRowStride, int kStepStride, int kSteps, Rows kKind, class Ways, int kWideLimit = kWideRows,
           int kNarrowLimit = kNarrowRows>
 struct KernelTable {
   TileKernel kernel[2][kNarrowLimit + 1];
@@ -120,7 +132,7 @@ struct KernelTable {
     if constexpr (kRows > kLimit || (kKind == Rows::Pair && (kRows % 2 != 0 || kRows > kWideLimit)))
       return nullptr;
     else
-      return MicroKernel<kRows, kBlocks, kRowStride, kStepStride, kSteps, kKind>::run;
+      return MicroKernel<kRows, kBlocks, kRowStride, kStepStride, kSteps, kKind, Ways>::run;
   }
   template <int... kRows>
   constexpr explicit KernelTable(std::integer_sequence<int, kRows...>)

@@ -4,7 +4,9 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-TileKernel edge_kernel(int blocks, int rows) { return KernelTable<kBlock, 1, kDepth, Rows::Edge>::get(blocks, rows); }
+TileKernel edge_kernel(int blocks, int rows) {
+  return KernelTable<kBlock, 1, kDepth, Rows::Edge, Writes<Write::Set, Write::ColumnBias>>::get(blocks, rows);
+}
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

@@ -4,7 +4,9 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-TileKernel pair_kernel(int blocks, int rows) { return KernelTable<kBlock, 1, kDepth, Rows::Pair>::get(blocks, rows); }
+TileKernel pair_kernel(int blocks, int rows) {
+  return KernelTable<kBlock, 1, kDepth, Rows::Pair, Writes<Write::Set, Write::ColumnBias>>::get(blocks, rows);
+}
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

@@ -11,7 +11,8 @@ constexpr int kStepsAhead = 16;  // of A are asked for: it streams from L2
 
 template <int kRows, int kBlocks>
 struct ProductKernel {
-  using Finish = MicroKernel<kRows, kBlocks, 1, kWidth, 1, Rows::Plain>;
+  using Ways = Writes<Write::Set, Write::Add, Write::ColumnBias, Write::RowBias>;
+  using Finish = MicroKernel<kRows, kBlocks, 1, kWidth, 1, Rows::Plain, Ways>;
   static constexpr int kVectors = Finish::kVectors;
 
   static OPENBNNS_INLINE void step(const float* a, const float* b, Vec (&sum)[kRows][kVectors]) {

@@ -67,9 +67,9 @@ class ContractionPlan : public Plan {
   // From y = alpha * sum x * w: dx = alpha * sum dy * w, dw = alpha * sum x * dy. Of a tensor contracted with itself
   // both are gradients of x; where one is the mirror image of the other, dy and its mirror image are added up first.
   void backward(const Call& call) override {
+    if (!call.address[DX] || !call.address[DW] || !second()->batched) return gradients(call);  // DW: there is a second
     const int64_t samples = samples_in_cache();
-    if (!call.address[DX] || !call.address[DW] || !left_[1].batched || call.batch < 16 * samples)
-      return gradients(call);
+    if (call.batch < 16 * samples) return gradients(call);
     // Both gradients of a few samples at a time: the second finds dy in the cache.
     const int64_t parts = (call.batch + samples - 1) / samples;
     const int threads = useful_threads(call.threads, 4.0 * static_cast<double>(call.batch * sample_floats()));

@@ -23,6 +23,7 @@ __getattr__, __dir__ = _attach(
         ],
         "gradient_check": ["GradientReport", "gradcheck"],
         "layers": layers.__all__,
+        "capi.structs": ["BNNSNDArrayDescriptor"],
     },
     modules=["capi", "compat", "datasets", "layers", "nn"],
     tables=["layers.types"],

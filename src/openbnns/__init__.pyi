@@ -1,4 +1,5 @@
 from . import capi as capi, compat as compat, datasets as datasets, layers as layers, nn as nn
+from .capi.structs import BNNSNDArrayDescriptor as BNNSNDArrayDescriptor
 from .errors import (
     BNNSError as BNNSError,
     InvalidDescriptorError as InvalidDescriptorError,

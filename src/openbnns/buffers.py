@@ -142,11 +142,15 @@ def _tells_nothing_about_writing(obj: Any) -> bool:
         return False
 
 
+_FIRST_ADDRESS = 4096
+"""The first page of memory is no program's."""
+
+
 def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
     """The memory behind ``obj``, checked for item type and contiguity but not yet for size."""
     if isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
         address = operator.index(obj)
-        if not 0 < address < 1 << 63:
+        if not _FIRST_ADDRESS <= address < 1 << 63:
             raise Problem(f"{who} is the address {address:#x}, which cannot be valid. Pass None for NULL.")
         return Buffer(address, None, True, None)
     array = _as_array(obj, who)

@@ -36,6 +36,12 @@ def _count(text: str) -> int:
     return value
 
 
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 0 to {2**32 - 1}")
+    return int(text)
+
+
 def _rate(text: str) -> float:
     try:
         value = float(text)
@@ -64,7 +70,7 @@ def _parser() -> _Parser:
     train.add_argument(
         "--early-stopping", type=_count, default=None, metavar="EPOCHS", help="stop after so many without gain"
     )
-    train.add_argument("--seed", type=int, default=0)
+    train.add_argument("--seed", type=_seed, default=0)
     train.add_argument("--threads", type=_count, default=None)
     train.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for everything that is written (default: out)"
@@ -77,7 +83,7 @@ def _parser() -> _Parser:
     check = commands.add_parser("check", help="compare every gradient with finite differences")
     check.add_argument("families", nargs="*", metavar="FAMILY", help="all of them if left out")
     check.add_argument("--cases", type=_count, default=3, help="random shapes per family (default: 3)")
-    check.add_argument("--seed", type=int, default=0)
+    check.add_argument("--seed", type=_seed, default=0)
     check.add_argument("--quiet", action="store_true", help="print failures only")
     check.set_defaults(run=_check)
 

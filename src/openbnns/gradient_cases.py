@@ -125,7 +125,7 @@ def transposed_convolution(random: Random) -> ConvolutionLayer:
     return ConvolutionLayer(
         type=ConvolutionType.TRANSPOSED,
         input=Shape.image_chw(_size(random, 3, 6), _size(random, 3, 6), channels),
-        weights=_numbers(random, channels, outputs, _size(random, 2, 4), _size(random, 2, 4)),
+        weights=_numbers(random, outputs, channels, _size(random, 2, 4), _size(random, 2, 4)),
         bias=_numbers(random, outputs),
         stride=(_size(random, 1, 2), _size(random, 1, 2)),
         activation=_activation(random),

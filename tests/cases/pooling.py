@@ -445,3 +445,13 @@ FUSED = [
 ]  # fmt: skip
 
 CASES = [*SHAPES, *NO_INDICES, *UNMAX, *GENERIC, *INDEXED, *MEMORY, *TYPES, *FUSED]
+
+
+def simple(function: str = "Max", index: str = "size_t", **options: Any) -> PoolingCase:
+    options = {"step": (2, 2), "batch": 1} | options
+    return case("simple", function, options.pop("channels", 1), options.pop("size", (4, 4)),
+                options.pop("kernel", (2, 2)), index=index, **options)  # fmt: skip
+
+
+def c_order(values: Array) -> Array:
+    return np.ascontiguousarray(values.transpose(0, 3, 2, 1), np.float32)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from ._memory import DescriptorMemory
 from ._values import (
     BOOL,
     FLOAT,
@@ -167,7 +168,7 @@ class BNNSActivation(Struct):
         )
 
 
-class BNNSNDArrayDescriptor(Struct):
+class BNNSNDArrayDescriptor(DescriptorMemory):
     """Shape, strides, element type and (optionally) storage of an array of rank 1 to 8.
 
     Fields:

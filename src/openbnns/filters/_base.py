@@ -7,7 +7,7 @@ rule, stage every layout and type, and word every message. Each call tries the f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,9 @@ class Filter:
 
     def __repr__(self) -> str:
         return f"<BNNSFilter {self.family}{'' if self.alive else ', destroyed'}>"
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("BNNSFilter: a filter cannot be copied or pickled. Create another one with the same arguments.")
 
     def __del__(self) -> None:
         if getattr(self, "alive", False):

@@ -21,6 +21,7 @@ from ..descriptors import FLOAT32, View
 from ..engines.native import contraction as native
 from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
+from ._activation_rules import as_float32
 from ._base import DW, DX, DY, UnaryFilter, W, X, Y, fast_argument
 from ._tensors import Bound, Caller, Operand, Parameter, check_count
 
@@ -81,7 +82,7 @@ class Contraction(UnaryFilter):
 
     def __init__(self, filter_params: BNNSFilterParameters | None, who: str, alpha: float, beta: float) -> None:
         super().__init__(filter_params, who)
-        self.alpha = float(np.float32(alpha))
+        self.alpha = as_float32(alpha)
         self.adds_to_output = check_beta(beta, who)
 
     # Creation.

@@ -18,7 +18,7 @@ from ..capi.enums import BNNSDataLayout
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import View, describe, resolve
 from ..errors import Problem
-from ._tensors import Bound, Caller, OwnedMemory, bind, check_count
+from ._tensors import Bound, Caller, OwnedMemory, bind, integer
 
 SHAPE_CODE = -1003
 """Status of selections whose shapes do not fit."""
@@ -76,8 +76,8 @@ def logical_shape(view: View) -> tuple[int, ...]:
 
 def axis_of(caller: Caller, name: str, axis: Any, view: View) -> int:
     """A checked axis: a position in ``size[]``."""
-    number = check_count(axis, caller(name))
-    if number >= len(view.size):
+    number = integer(axis, caller(name))
+    if not 0 <= number < len(view.size):
         raise Problem(
             f"{caller(name)} is {number}, but {describe(view)} has axes 0 to {len(view.size) - 1}, in the order of size[]."
         )

@@ -28,16 +28,27 @@ class Caller:
         return f"{self.function}: {self.names.get(argument, argument)}"
 
 
-def check_count(value: Any, who: str) -> int:
-    """A size_t argument as an int; a wrong Python type raises ``TypeError``, a negative number is a problem."""
+def integer(value: Any, who: str) -> int:
+    """An integer or enum argument."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{who} must be an integer, not {type(value).__name__}.")
-    number = int(value)
+    return int(value)
+
+
+def check_count(value: Any, who: str) -> int:
+    """A size_t argument as an int; a wrong Python type raises ``TypeError``, a negative number is a problem."""
+    number = integer(value, who)
     if not 0 <= number <= descriptors.MAX_ELEMENTS:
-        raise Problem(
-            f"{who} is {number}, but a size is between 0 and {descriptors.MAX_ELEMENTS}. Pass the number of elements."
-        )
+        raise Problem(f"{who} is {number}, but it must be 0 to {descriptors.MAX_ELEMENTS}. {_count_meant(who)}")
     return number
+
+
+def _count_meant(who: str) -> str:
+    """What to pass for a count instead, by the name of its argument."""
+    name = who.rpartition(": ")[2]
+    if "stride" in name:
+        return "Pass the elements from one sample to the next, or 0 for packed samples."
+    return "Pass the number of samples." if name == "batch_size" else "Pass a number that fits the tensors."
 
 
 @dataclass(frozen=True)

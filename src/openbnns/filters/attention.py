@@ -32,6 +32,7 @@ from ..engines.native import attention as native
 from ..engines.reference import attention as reference
 from ..engines.reference.random_numbers import Stream, uniform
 from ..errors import Problem
+from ._activation_rules import as_float32
 from ._attention_fast import prepare
 from ._attention_gradients import ARGUMENTS, TARGETS, bind_output_gradient, bind_results, leaders_of, result_name
 from ._attention_masks import Masks, bind_masks
@@ -79,8 +80,7 @@ class MultiheadAttention(Filter):
         self.fast_backward_cached: Any = self.fast_backward
         tensors, self.sizes = describe_tensors(p, who)
         self.operands = {name: Operand(tensors[name].view, tensors[name].order) for name in ("q", "k", "v", "o")}
-        with np.errstate(over="ignore"):
-            rate = float(np.float32(p.dropout))
+        rate = as_float32(p.dropout)
         self.options = reference.Options(
             zero_row=self.sizes.zero_row,
             dropout=rate if 0.0 < rate < 1.0 else 0.0,

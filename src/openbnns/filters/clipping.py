@@ -21,7 +21,7 @@ from ..engines.native import clipping as native
 from ..engines.reference import clipping as reference
 from ..errors import Problem
 from ._base import DX, DY, X, Y
-from ._tensors import Bound, Caller, bind, check_count, resolve_delta
+from ._tensors import Bound, Caller, bind, check_count, integer, resolve_delta
 
 _CLAMP = int(BNNSActivationFunction.BNNSActivationFunctionClamp)
 
@@ -147,13 +147,6 @@ def number(value: Any, who: str) -> float:
         with suppress(TypeError, ValueError, OverflowError):
             return float(value)
     raise TypeError(f"{who} must be a number, not {type(value).__name__}.")
-
-
-def integer(value: Any, who: str) -> int:
-    """An integer or enum argument."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{who} must be an integer, not {type(value).__name__}.")
-    return int(value)
 
 
 def _limit(caller: Caller, max_norm: Any) -> float:

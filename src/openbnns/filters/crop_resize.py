@@ -20,6 +20,7 @@ from ..engines.native import crop_resize as native
 from ..engines.reference import crop_resize as reference
 from ..engines.reference.crop_resize import Box, Sampling, Settings
 from ..errors import Problem
+from ._activation_rules import as_float32
 from ._tensors import Bound, Caller, OwnedMemory, bind, resolve_delta
 
 _LAYOUTS = {
@@ -48,8 +49,7 @@ class CropResize:
             raise Problem(
                 f"{caller('box_coordinate_mode')} is {box}, which is no BNNSBoxCoordinateMode (0 to {max(Box)})."
             )
-        with np.errstate(over="ignore"):
-            scale, outside = float(np.float32(p.spatial_scale)), float(np.float32(p.extrapolation_value))
+        scale, outside = as_float32(p.spatial_scale), as_float32(p.extrapolation_value)
         if not math.isfinite(scale):
             raise Problem(
                 f"{caller('spatial_scale')} is {scale:g}. It multiplies the boxes: use a finite number, 1 for none."

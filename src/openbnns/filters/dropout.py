@@ -25,6 +25,7 @@ from ..engines.reference import dropout as reference
 from ..engines.reference import random_numbers
 from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
+from ._activation_rules import as_float32
 from ._base import DX, DY, UnaryFilter, W, X, Y, declined
 from ._tensors import Bound, Caller, Operand, check_count
 
@@ -50,7 +51,7 @@ class Dropout(UnaryFilter):
             raise Problem(
                 f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. Dropout keeps the shape: make them equal."
             )
-        self.rate = float(np.float32(p.rate))
+        self.rate = as_float32(p.rate)
         if not 0.0 <= self.rate < 1.0:
             raise Problem(f"{who}: rate is {self.rate:g}. It is the probability to drop: at least 0 and less than 1.")
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)

@@ -26,6 +26,7 @@ from ..engines.native import embedding as native
 from ..engines.reference import embedding as reference
 from ..engines.reference.activation import IDENTITY
 from ..errors import Problem
+from ._activation_rules import as_float32
 from ._base import DW, DX, DY, B, UnaryFilter, W, X, Y, fast_argument
 from ._tensors import Bound, Caller, Operand, Parameter, check_count
 
@@ -266,8 +267,7 @@ def _settings(p: BNNSLayerParametersEmbedding, entries: int, who: str) -> refere
     flags = int(p.flags)
     if flags & ~int(BNNSEmbeddingFlags.BNNSEmbeddingFlagScaleGradientByFrequency):
         raise Problem(f"{who}: flags is {flags:#x}. Use 0 or BNNSEmbeddingFlagScaleGradientByFrequency (1).")
-    with np.errstate(over="ignore"):
-        max_norm, norm_type = float(np.float32(p.max_norm)), float(np.float32(p.norm_type))
+    max_norm, norm_type = as_float32(p.max_norm), as_float32(p.norm_type)
     if not max_norm >= 0.0:
         raise Problem(f"{who}: max_norm is {max_norm:g}. It is the largest norm of an entry; 0 sets no limit.")
     if max_norm != 0.0 and not norm_type >= 0.0:

@@ -405,14 +405,14 @@ class Fused(Filter):
                 continue
             if not isinstance(delta, BNNSNDArrayDescriptor):
                 raise TypeError(f"{who}[{i}] must be a BNNSNDArrayDescriptor or None, not {type(delta).__name__}.")
-            form = self.gradient_form(name)
-            if delta.data is None or form is None:
+            parameter, own = self.slots[name], name in ("weights", "bias")
+            if delta.data is None or (own and parameter is None):  # a bias that is not there has no gradient
                 continue
             try:
-                if isinstance(form, Parameter):
-                    results[name] = form.bind_delta(f"{who}[{i}]", delta)
+                if own and parameter is not None:
+                    results[name] = parameter.bind_delta(f"{who}[{i}]", delta)
                 else:
-                    results[name] = form.bind_delta(f"{who}[{i}]", delta, 1, 0, output=True)
+                    results[name] = self.norm.bind_gradient(f"{who}[{i}]", delta, parameter)
             except Problem as problem:
                 problem.message += f" This is the gradient of {name}; the order is {order}."
                 raise

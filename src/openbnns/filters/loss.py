@@ -38,6 +38,7 @@ from ..engines.native import loss as native
 from ..engines.reference import loss as reference
 from ..engines.reference.loss import PER_SAMPLE, Function, Reduction
 from ..errors import Problem
+from ._activation_rules import as_float32
 from ._base import Filter, fast_argument
 from ._tensors import Bound, Caller, Operand, Parameter, bind, check_count, resolve_delta
 
@@ -82,12 +83,6 @@ def reduction_name(reduction: int) -> str:
 def _vector(count: int) -> View:
     """A packed Float32 vector."""
     return View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], FLOAT32, (count,), (1,))
-
-
-def _float32(value: float) -> float:
-    """A C float field as the C program would hold it."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
 
 
 @dataclass(frozen=True)
@@ -177,12 +172,12 @@ class Loss(Filter):
             plain_cosine_gradient=compat.switches.cosine_gradient_plain,
         )
         if self.function in (Function.SOFTMAX_CROSS_ENTROPY, Function.SIGMOID_CROSS_ENTROPY):
-            smooth = _float32(p.label_smooth)
+            smooth = as_float32(p.label_smooth)
             if not 0.0 <= smooth <= 1.0:
                 raise Problem(f"{who}: label_smooth is {smooth:g}. Smoothing lies between 0 (none) and 1.")
             return replace(settings, label_smooth=smooth)
         if self.function == Function.HUBER:
-            delta = _float32(p.huber_delta)
+            delta = as_float32(p.huber_delta)
             if not delta > 0.0:
                 raise Problem(
                     f"{who}: huber_delta is {delta:g}. It is the error where the loss turns linear: use a positive one."
@@ -207,7 +202,7 @@ class Loss(Filter):
                 f"{anchors} anchors x {p.anchor_box_size} values. Describe {needed} elements."
             )
         numbers = {
-            name: _float32(getattr(p, name))
+            name: as_float32(getattr(p, name))
             for name in (
                 "scale_xy", "scale_wh", "scale_object", "scale_no_object", "scale_classification", "object_minimum_iou",
                 "no_object_maximum_iou", "huber_delta",

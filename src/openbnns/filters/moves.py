@@ -36,8 +36,7 @@ from ._direct import (
     tensor,
     threads_of,
 )
-from ._tensors import Bound, Caller, resolve_delta
-from .clipping import integer
+from ._tensors import Bound, Caller, integer, resolve_delta
 
 _FOUR_AXES = int(BNNSDataLayout.BNNSDataLayout4DFirstMajor)
 _MATRICES = (
@@ -232,6 +231,7 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
     source = contiguous(stored_as(x, y.view), threads)[0]
     rows, columns = x.shape[-2:]
     sizes = [math.prod(x.shape[:-2]), rows, columns]
+    lower, upper = max(-1, min(lower, rows)), max(-1, min(upper, columns))  # no more than there is
 
     def work(target: NDArray[Any]) -> None:
         if not engines.is_native():

@@ -18,8 +18,7 @@ from ..descriptors import ELEMENT_TYPES, LAYOUTS, ElementType, View
 from ..engines.native import nearest_neighbors as native
 from ..engines.reference import nearest_neighbors as reference
 from ..errors import Problem
-from ._tensors import Bound, Caller, bind
-from .clipping import integer
+from ._tensors import Bound, Caller, bind, integer
 
 _INT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeInt32)]
 _TYPES = (BNNSDataType.BNNSDataTypeFloat32, BNNSDataType.BNNSDataTypeFloat16)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 from .. import buffers, compat, descriptors, engines
 from ..capi.enums import BNNSDataLayout, BNNSFilterType
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
-from ..descriptors import BFLOAT16, FLOAT32, LAYOUTS, View, describe
+from ..descriptors import BFLOAT16, FLOAT32, LAYOUTS, ElementType, View, describe
 from ..engines.native import normalization as native
 from ..engines.reference import normalization as reference
 from ..engines.reference.activation import ELEMENTWISE, Function
@@ -35,7 +36,7 @@ from ..engines.reference.normalization import Kind, Moving
 from ..errors import Problem
 from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
 from ._base import DB, DW, DX, DY, B, Filter, W, X, Y, declined, fast_argument, refuse_colliding_outputs
-from ._tensors import Bound, Caller, Operand, Parameter, check_count
+from ._tensors import Bound, Caller, Operand, Parameter, bind, check_count, resolve_delta
 
 if TYPE_CHECKING:
     from .. import _core
@@ -45,6 +46,16 @@ MOVING_MEAN, MOVING_VARIANCE = 8, 9
 
 _DELTAS = (FLOAT32, BFLOAT16)
 """Element types that normalizations train on."""
+
+
+@dataclass(frozen=True)
+class _Summed(Bound):
+    """The gradient of a parameter that is constant along some axes of a sample: results of ``shape`` are summed there."""
+
+    def write(self, numbers: NDArray[Any]) -> None:
+        own = (1,) * (len(self.shape) - self.view.layout.rank) + tuple(self.view.size[a] for a in self.order)
+        axes = tuple(axis for axis, size in enumerate(own) if size == 1)
+        super().write(numbers.reshape(self.shape).sum(axes, keepdims=True)[None])
 
 
 class Normalization(Filter):
@@ -231,6 +242,22 @@ class Normalization(Filter):
         vector = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
         return Operand(View(vector, FLOAT32, (self.channels,), (1,)), (0,))
 
+    def bind_gradient(
+        self, who: str, delta: Any, parameter: Parameter | None, elements: tuple[ElementType, ...] = (FLOAT32,)
+    ) -> Bound:
+        """Check the gradient of beta or gamma; that of an absent one has any form that the parameter could have had."""
+        if parameter is not None:
+            return parameter.bind_delta(who, delta, elements)
+        usual = self.gradient_form(None)
+        view = resolve_delta(delta, who, usual.view, output=True, elements=elements)
+        (self._check_spread if self.kind == Kind.LAYER else self._check_per_channel)(view, who)
+        bound = bind(
+            view, view.memory_axes, usual.shape, who + ".data", delta.data, 1, 0, output=True, flags=delta.flags
+        )
+        if view.count == math.prod(usual.shape):
+            return bound
+        return _Summed(**{field.name: getattr(bound, field.name) for field in fields(bound)})
+
     def _spread_shape(self, parameter: Parameter | None) -> tuple[int, ...]:
         if parameter is None or self.kind != Kind.LAYER:
             return self.image
@@ -413,11 +440,7 @@ class Normalization(Filter):
         ):  # fmt: skip
             if delta is None:
                 continue
-            form = self.gradient_form(parameter)
-            if isinstance(form, Parameter):
-                results[name] = form.bind_delta(caller(argument), delta, _DELTAS)
-            else:
-                results[name] = form.bind_delta(caller(argument), delta, 1, 0, output=True, elements=_DELTAS)
+            results[name] = self.bind_gradient(caller(argument), delta, parameter, _DELTAS)
         check_trainable(self.activation, caller.function, self.fused_function)
         if y is None and self.activation.function != Function.IDENTITY:
             raise Problem(

@@ -22,8 +22,8 @@ from ..descriptors import ELEMENT_TYPES, ElementType, View, describe, resolve
 from ..engines.reference import random_numbers as reference
 from ..engines.reference.random_numbers import STATE_SIZE, Stream
 from ..errors import Problem
-from ._tensors import Bound, Caller, bind
-from .clipping import integer, number
+from ._tensors import Bound, Caller, bind, integer
+from .clipping import number
 
 _BYTE = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt8)]
 

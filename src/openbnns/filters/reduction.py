@@ -21,6 +21,7 @@ from ..engines.reference import reduction as reference
 from ..engines.reference.activation import IDENTITY, Activation
 from ..engines.reference.reduction import DIFFERENTIABLE, WEIGHTED, Function
 from ..errors import Problem
+from ._activation_rules import as_float32
 from ._base import DB, DW, DX, DY, UnaryFilter, W, X, Y
 from ._direct import is_plain_integer
 from ._tensors import Bound, Caller, Operand, Parameter
@@ -54,8 +55,7 @@ class Reduction(UnaryFilter):
         _check_shapes(x, y, who)
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, x.memory_axes)
         self.activation, self.fused_function = IDENTITY, 0
-        with np.errstate(over="ignore"):
-            self.epsilon = float(np.float32(p.epsilon))
+        self.epsilon = as_float32(p.epsilon)
         if not math.isfinite(self.epsilon):
             raise Problem(
                 f"{who}: epsilon is {self.epsilon:g}. It is added inside each logarithm: pass a finite number."

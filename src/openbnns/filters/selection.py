@@ -34,8 +34,7 @@ from ._direct import (
     tensor,
     threads_of,
 )
-from ._tensors import Bound, Caller, check_count
-from .clipping import integer
+from ._tensors import Bound, Caller, check_count, integer
 
 _WRITE, _ADD_FLOATS, _ADD_INTEGERS = range(3)  # as Scattering in core/kernels/tensor.h
 

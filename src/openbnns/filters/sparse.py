@@ -17,8 +17,7 @@ from ..capi.enums import BNNSDataLayout
 from ..capi.structs import BNNSNDArrayDescriptor, BNNSSparsityParameters
 from ..descriptors import LAYOUTS, View
 from ..errors import Problem
-from ._tensors import Bound, Caller, bind
-from .clipping import integer
+from ._tensors import Bound, Caller, bind, integer
 
 _ROW_MAJOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutRowMajorMatrix)]
 # Axes (row, column) of size[] in the layouts of a dense shape.

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -143,6 +143,12 @@ class Layer:
 
     _filter: Filter
     _summary: dict[str, Any]
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} holds memory of the compiled core, so it cannot be copied or pickled. Make another one with "
+            "the same arguments."
+        )
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -32,7 +32,7 @@ from ._fused_parameters import (
 from ._ports import Port, describe_parameter, describe_sample, require
 from ._shape import Shape
 from .arithmetic import broadcast_output, common_form, describe_operand, operand_block
-from .convolution import array_kernels, check_channels, largest_output, pair, positive
+from .convolution import ARRAY_KERNELS, check_channels, largest_output, pair, positive
 from .fully_connected import check_weights, flat_sample
 from .normalization import _parameter, _parameter_port
 from .types import (
@@ -157,8 +157,7 @@ def _convolution(p: FusedConvolutionParameters, input: Any, output: Any, in_plac
     require(p.padding, ConvolutionPadding, f"{who}: padding")
     transposed = p.type is ConvolutionType.TRANSPOSED
     x = describe_sample(input, f"{who}: input", rank=3)
-    layout, axes = array_kernels(transposed)
-    w = describe_parameter(p.weights, f"{who}: weights", layout, axes, client_pointer=in_place)
+    w = describe_parameter(p.weights, f"{who}: weights", *ARRAY_KERNELS, client_pointer=in_place)
     b = _optional_vector(p.bias, f"{who}: bias", "(out,)", in_place)
     x_stride, y_stride = pair(p.stride, f"{who}: stride")
     x_dilation, y_dilation = pair(p.dilation_stride, f"{who}: dilation_stride")

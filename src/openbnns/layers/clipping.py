@@ -277,7 +277,9 @@ def _norm_descriptor(
         layout, size = int(first_major(shape).value), array.shape
         if len(shape) > 1 and not ascending:  # fastest axis first, as in size[] of the input
             layout, size = int(BNNSDataLayout[f"BNNSDataLayout{len(shape)}DLastMajor"]), array.shape[::-1]
-        return BNNSNDArrayDescriptor(layout=layout, size=size, data=array, data_type=data_type(array, name).value)
+        return BNNSNDArrayDescriptor(
+            layout=layout, size=size, data=array, data_type=data_type(array, caller(name)).value
+        )
     raise Problem(f"{caller(name)}: the axes of {view.layout.name} have an order of their own. Pass a descriptor.")
 
 

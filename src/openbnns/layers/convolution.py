@@ -21,11 +21,9 @@ class ConvolutionLayer(UnaryLayer):
     """2-D convolution (cross-correlation) with stride, dilation, padding, groups and a fused activation.
 
     Arrays, all float32: ``input`` (N, I, H, W) or (I, H, W), ``output`` (N, O, H', W') or (O, H', W'), ``bias`` (O,),
-    and ``weights``
-
-    * (O, I / group_count, KH, KW) for ``ConvolutionType.STANDARD``,
-    * (I, O, KH, KW) for ``ConvolutionType.TRANSPOSED``, as in PyTorch's ConvTranspose2d. This is the C layout IOHrWr; a
-      descriptor may have any of the kernel layouts of C.
+    and ``weights`` (O, I / group_count, KH, KW), the C layout OIHW, for both types of convolution; a descriptor may have
+    any of the kernel layouts of C. Weights (I, O, KH, KW) of PyTorch's ConvTranspose2d are the layout IOHrWr: pass
+    ``Shape([KW, KH, O, I], capi.BNNSDataLayoutConvolutionWeightsIOHrWr).descriptor(data=weights)``.
 
     ``output`` may be left out at creation: it then has the largest size that the windows fill. ``stride`` and
     ``dilation_stride`` are (x, y), horizontal first; a single number stands for both.
@@ -76,8 +74,7 @@ class ConvolutionLayer(UnaryLayer):
             require(padding, ConvolutionPadding, f"{who}: padding", "ConvolutionPadding.symmetric(x=1, y=1)")
             in_place = client_pointer(filter_parameters)
             x = describe_sample(input, f"{who}: input", rank=3)
-            layout, axes = array_kernels(transposed)
-            w = describe_parameter(weights, f"{who}: weights", layout, axes, client_pointer=in_place)
+            w = describe_parameter(weights, f"{who}: weights", *ARRAY_KERNELS, client_pointer=in_place)
             b = None
             if bias is not None:
                 b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(out,)", client_pointer=in_place)
@@ -155,11 +152,8 @@ class ConvolutionLayer(UnaryLayer):
         )  # fmt: skip
 
 
-def array_kernels(transposed: bool) -> tuple[int, str]:
-    """How kernels in an array are described."""
-    if transposed:
-        return int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr), "(in, out, kh, kw)"
-    return int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW), "(out, in / group_count, kh, kw)"
+ARRAY_KERNELS = (int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW), "(out, in / group_count, kh, kw)")
+"""How kernels in an array are described."""
 
 
 def pair(value: Any, who: str) -> tuple[int, int]:
@@ -208,14 +202,14 @@ def check_channels(
     who: str, w: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...], groups: int, transposed: bool
 ) -> None:
     """Refuse a weights array whose first two axes do not fit the images."""
-    if transposed:
-        expected, rule = (x[0], y[0]), "(in, out, kh, kw)"
-    elif x[0] % groups or y[0] % groups:
+    if x[0] % groups or y[0] % groups:
         return  # the filter tells
-    else:
-        expected, rule = (y[0], x[0] // groups), "(out, in / group_count, kh, kw)"
+    expected = (y[0], x[0] // groups)
     if w[:2] != expected:
+        cure = ""
+        if transposed and w[:2] == expected[::-1]:
+            cure = " Weights (in, out, kh, kw) as in PyTorch are described by the layout IOHrWr: pass a descriptor with it."
         raise Problem(
             f"{who}: weights has shape {w}, but an input of {x[0]} channels and an output of {y[0]} with group_count "
-            f"{groups} need {rule} = ({expected[0]}, {expected[1]}, kh, kw)."
+            f"{groups} need {ARRAY_KERNELS[1]} = ({expected[0]}, {expected[1]}, kh, kw).{cure}"
         )

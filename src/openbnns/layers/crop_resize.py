@@ -144,6 +144,10 @@ class CropResizeLayer:
         )
 
 
+for _choice in (LinearSamplingMode, BoxCoordinateMode):  # where Swift has them
+    setattr(CropResizeLayer, _choice.__name__, _choice)
+
+
 def _raised(problem: Problem) -> BNNSError:
     return as_exception(reworded(problem, _WORDS), LayerApplyError)
 

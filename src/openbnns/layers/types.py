@@ -150,10 +150,10 @@ class ConvolutionType(enum.Enum):
     >>> from openbnns import *
     >>> layer = ConvolutionLayer(
     ...     type=ConvolutionType.TRANSPOSED, input=Shape.image_chw(2, 1, 1), stride=(2, 1),
-    ...     weights=np.float32([[[[1, 10]]]]),  # (in, out, KH, KW)
+    ...     weights=np.float32([[[[1, 10]]]]),  # (out, in, KH, KW), which correlate
     ... )
     >>> layer.apply(np.float32([[[3, 4]]])).tolist()
-    [[[3.0, 30.0, 4.0, 40.0]]]
+    [[[30.0, 3.0, 40.0, 4.0]]]
     """
 
     STANDARD = c.BNNSConvolution

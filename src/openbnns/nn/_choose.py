@@ -1,9 +1,9 @@
-"""Things that users give as an object or by name."""
+"""Things that users give as an object, by name or as a number."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -22,3 +22,42 @@ def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None
     if (kind is not None and not isinstance(value, kind)) or (kind is None and not callable(value)):
         raise TypeError(f"{who} is a {type(value).__name__}. Use one of {', '.join(named)}, or such an object.")
     return value
+
+
+def whole_number(value: Any, who: str, least: int, most: int | None = None) -> int:
+    """An integer, Python's or NumPy's, within its limits."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{who} must be a whole number, not {value!r}.")
+    number = int(value.__index__())
+    if number < least or (most is not None and number > most):
+        limits = f"at least {least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"{who} is {number}. It must be {limits}.")
+    return number
+
+
+def seed_number(value: Any, who: str) -> int:
+    """A seed that NumPy's generators take, too."""
+    return whole_number(value, who, 0, 2**32 - 1)
+
+
+def by_position(
+    usage: str, given: Sequence[Any], sizes: Mapping[str, Any], options: Mapping[str, tuple[Any, Any]]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Arguments in PyTorch's order: sizes, the first of which may be left out, then options; any of them by name, too.
+
+    ``sizes`` are what was given by name, or ``None``, in the order of their positions, and ``options`` pairs of that and
+    the default. Gives the values of both; a size that is to be inferred stays ``None``.
+    """
+    first = next(iter(sizes))
+    free = [name for name, value in sizes.items() if value is None]
+    if len(given) == len(free) - 1 and first in free:
+        free.remove(first)
+    rest = given[len(free) :]
+    if len(given) < len(free) or len(rest) > len(options):
+        raise TypeError(usage)
+    placed = dict(zip(options, rest, strict=False))
+    for name in placed:
+        if options[name][0] is not None:
+            raise TypeError(f"{usage} {name} is given twice: by position and by name.")
+    chosen = {name: default if value is None else value for name, (value, default) in options.items()}
+    return {**sizes, **dict(zip(free, given, strict=False))}, {**chosen, **placed}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ._choose import seed_number
 from ._graph import Array
 
 
@@ -57,9 +58,9 @@ class Data:
 def check(x: Any, y: Any, who: str) -> tuple[Array, Array]:
     """Samples and targets as arrays, refused if empty, ragged, of different length or not finite."""
     samples, targets = _array(x, f"{who}: x"), _array(y, f"{who}: y")
-    if samples.ndim < 1 or len(samples) == 0:
+    if len(samples) == 0:
         raise DataError(f"{who}: there are no samples (x has shape {samples.shape}).")
-    if targets.ndim < 1 or len(samples) != len(targets):
+    if len(samples) != len(targets):
         raise DataError(
             f"{who}: x has {len(samples)} samples, but y has shape {targets.shape}. Pass one target per sample."
         )
@@ -77,6 +78,8 @@ def _array(value: Any, who: str) -> Array:
         raise DataError(f"{who} is ragged: its rows have different lengths. Pad or cut them to one shape.") from None
     if array.dtype.kind not in "fiub":
         raise DataError(f"{who} is {array.dtype}, but numbers are needed.")
+    if array.ndim == 0:
+        raise DataError(f"{who} is the single number {array}, but an array with one entry per sample is needed.")
     if array.dtype.kind == "f":
         return np.ascontiguousarray(array, np.float32)
     return np.ascontiguousarray(array)
@@ -96,6 +99,7 @@ def load(source: str | Path, *, test_share: float = 0.2, seed: int = 0) -> Data:
     >>> data.train_x.shape, data.train_y.dtype.kind, data.classes
     ((1437, 1, 8, 8), 'i', 10)
     """
+    seed = seed_number(seed, "data.load: seed")
     if str(source) == "digits":
         from ..datasets import load_digits
 

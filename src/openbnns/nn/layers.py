@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import ActivationFunction, ConvolutionPadding, PoolingType
 from . import initialisers, operations
+from ._choose import by_position
 from ._graph import Value
 from .initialisers import Initialiser
 from .module import Module, Parameter
@@ -32,6 +33,11 @@ def _positive(value: Any, who: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
         raise ValueError(f"{who} is {value!r}. Pass an integer of at least 1.")
     return int(value)
+
+
+def _optional(value: Any, who: str) -> int | None:
+    """A size that may be left to the first input."""
+    return None if value is None else _positive(value, who)
 
 
 def _check_size(who: str, what: str, expected: int | None, got: int) -> None:
@@ -62,16 +68,20 @@ class Linear(Module):
     def __init__(
         self,
         *features: int,
-        bias: bool = True,
+        in_features: int | None = None,
+        out_features: int | None = None,
+        bias: bool | None = None,
         weight_init: str | Initialiser | None = None,
         bias_init: str | Initialiser | None = None,
     ) -> None:
         super().__init__()
-        if not 1 <= len(features) <= 2:
-            raise TypeError("Linear takes the number of outputs, or the numbers of inputs and outputs.")
-        self.out_features = _positive(features[-1], "Linear: out_features")
-        self.in_features = _positive(features[0], "Linear: in_features") if len(features) == 2 else None
-        self.use_bias, self.weight_init, self.bias_init = bool(bias), weight_init, bias_init
+        sizes, options = by_position(
+            "Linear takes the number of outputs, or the numbers of inputs and outputs.", features,
+            {"in_features": in_features, "out_features": out_features}, {"bias": (bias, True)},
+        )  # fmt: skip
+        self.in_features = _optional(sizes["in_features"], "Linear: in_features")
+        self.out_features = _positive(sizes["out_features"], "Linear: out_features")
+        self.use_bias, self.weight_init, self.bias_init = bool(options["bias"]), weight_init, bias_init
         self.weight: Parameter | None = None
         self.bias: Parameter | None = None
 
@@ -99,35 +109,44 @@ class Linear(Module):
 
 class _Convolution(Module):
     transposed = False
+    _order: tuple[str, ...] = ("stride", "padding", "dilation", "groups", "bias")  # PyTorch's, after the sizes
 
     def __init__(
         self,
         *sizes: Any,
+        in_channels: int | None = None,
+        out_channels: int | None = None,
         kernel_size: Pair | None = None,
-        stride: Pair = 1,
-        padding: Pair | str = 0,
-        dilation: Pair = 1,
-        groups: int = 1,
-        bias: bool = True,
+        stride: Pair | None = None,
+        padding: Pair | str | None = None,
+        dilation: Pair | None = None,
+        groups: int | None = None,
+        bias: bool | None = None,
         weight_init: str | Initialiser | None = None,
         bias_init: str | Initialiser | None = None,
+        output_padding: Pair | None = None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
-        if kernel_size is None:
-            if not 2 <= len(sizes) <= 3:
-                raise TypeError(f"{who} takes (out_channels, kernel_size) or (in_channels, out_channels, kernel_size).")
-            *sizes, kernel_size = sizes  # type: ignore[assignment]
-        if not 1 <= len(sizes) <= 2:
-            raise TypeError(f"{who} takes (out_channels, kernel_size) or (in_channels, out_channels, kernel_size).")
-        assert kernel_size is not None
-        self.out_channels = _positive(sizes[-1], f"{who}: out_channels")
-        self.in_channels = _positive(sizes[0], f"{who}: in_channels") if len(sizes) == 2 else None
-        self.kernel_size = _pair(kernel_size, f"{who}: kernel_size")
-        self.stride, self.dilation = _pair(stride, f"{who}: stride"), _pair(dilation, f"{who}: dilation")
-        self.groups = _positive(groups, f"{who}: groups")
-        self.padding = self._resolve_padding(padding, who)
-        self.use_bias, self.weight_init, self.bias_init = bool(bias), weight_init, bias_init
+        if output_padding is not None and not self.transposed:
+            raise TypeError(f"{who} has no output_padding, which belongs to ConvTranspose2d.")
+        options: dict[str, tuple[Any, Any]] = {
+            "stride": (stride, 1), "padding": (padding, 0), "dilation": (dilation, 1), "groups": (groups, 1),
+            "bias": (bias, True), "output_padding": (output_padding, 0),
+        }  # fmt: skip
+        found, chosen = by_position(
+            f"{who} takes (out_channels, kernel_size) or (in_channels, out_channels, kernel_size).", sizes,
+            {"in_channels": in_channels, "out_channels": out_channels, "kernel_size": kernel_size},
+            {name: options[name] for name in self._order},
+        )  # fmt: skip
+        self.in_channels = _optional(found["in_channels"], f"{who}: in_channels")
+        self.out_channels = _positive(found["out_channels"], f"{who}: out_channels")
+        self.kernel_size = _pair(found["kernel_size"], f"{who}: kernel_size")
+        self.stride, self.dilation = (_pair(chosen[name], f"{who}: {name}") for name in ("stride", "dilation"))
+        self.output_padding = _pair(chosen.get("output_padding", 0), f"{who}: output_padding")
+        self.groups = _positive(chosen["groups"], f"{who}: groups")
+        self.padding = self._resolve_padding(chosen["padding"], who)
+        self.use_bias, self.weight_init, self.bias_init = bool(chosen["bias"]), weight_init, bias_init
         self.weight: Parameter | None = None
         self.bias: Parameter | None = None
 
@@ -224,10 +243,10 @@ class ConvTranspose2d(_Convolution):
     """
 
     transposed = True
+    _order = ("stride", "padding", "output_padding", "groups", "bias", "dilation")
 
-    def __init__(self, *sizes: Any, output_padding: Pair = 0, **options: Any) -> None:
+    def __init__(self, *sizes: Any, **options: Any) -> None:
         super().__init__(*sizes, **options)
-        self.output_padding = _pair(output_padding, "ConvTranspose2d: output_padding")
         if self.groups != 1:
             raise ValueError("ConvTranspose2d: groups must be 1. BNNS has no transposed convolution in groups.")
         for extra, stride, dilation in zip(self.output_padding, self.stride, self.dilation, strict=True):
@@ -342,7 +361,7 @@ class Dropout(Module):
     ([0.0, 2.0], {1.0})
     """
 
-    def __init__(self, p: float = 0.5) -> None:
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p < 1:
             raise ValueError(f"Dropout: p is {p}. It is the probability to drop: at least 0 and less than 1.")
@@ -413,6 +432,14 @@ class Flatten(Module):
     >>> nn.Flatten()(np.zeros((4, 3, 5, 5), np.float32)).shape
     (4, 75)
     """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        if (start_dim, end_dim) != (1, -1):
+            raise ValueError(
+                f"Flatten: start_dim is {start_dim} and end_dim {end_dim}, but all axes behind the batch become one. Use "
+                "Reshape for another shape."
+            )
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
@@ -488,6 +515,13 @@ class _Activation(Module):
         return x.graph.append(operations.Activation(x.graph, x, self._function()))
 
 
+class _InPlace(_Activation):
+    """Takes PyTorch's ``inplace``, which makes no difference: the memory of a network is planned as a whole."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+
+
 class Activation(_Activation):
     """Any :class:`openbnns.ActivationFunction` as a layer: ``Activation(ActivationFunction.erf())``.
 
@@ -513,7 +547,7 @@ class Activation(_Activation):
         return repr(self.function)
 
 
-class ReLU(_Activation):
+class ReLU(_InPlace):
     """max(x, 0).
 
     >>> import numpy as np
@@ -527,7 +561,7 @@ class ReLU(_Activation):
         return ActivationFunction.rectified_linear()
 
 
-class ReLU6(_Activation):
+class ReLU6(_InPlace):
     """min(max(x, 0), 6).
 
     >>> import numpy as np
@@ -540,7 +574,7 @@ class ReLU6(_Activation):
         return ActivationFunction.clamp(bounds=(0.0, 6.0))
 
 
-class LeakyReLU(_Activation):
+class LeakyReLU(_InPlace):
     """x for x > 0, else negative_slope x.
 
     >>> import numpy as np
@@ -549,7 +583,7 @@ class LeakyReLU(_Activation):
     [[-1.0, 2.0]]
     """
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope = float(negative_slope)
 
@@ -560,7 +594,7 @@ class LeakyReLU(_Activation):
         return f"negative_slope={self.negative_slope:g}"
 
 
-class ELU(_Activation):
+class ELU(_InPlace):
     """x for x > 0, else alpha (exp(x) - 1).
 
     >>> import numpy as np
@@ -569,7 +603,7 @@ class ELU(_Activation):
     [[-0.6321  2.    ]]
     """
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = float(alpha)
 
@@ -580,7 +614,7 @@ class ELU(_Activation):
         return f"alpha={self.alpha:g}"
 
 
-class SELU(_Activation):
+class SELU(_InPlace):
     """Scaled ELU of Klambauer et al. 2017.
 
     >>> import numpy as np
@@ -615,7 +649,7 @@ class GELU(_Activation):
         return "" if self.approximate == "none" else f"approximate={self.approximate!r}"
 
 
-class SiLU(_Activation):
+class SiLU(_InPlace):
     """x σ(x).
 
     >>> import numpy as np
@@ -693,7 +727,7 @@ class Softsign(_Activation):
         return ActivationFunction.softsign()
 
 
-class Hardswish(_Activation):
+class Hardswish(_InPlace):
     """x min(max(x + 3, 0), 6) / 6.
 
     >>> import numpy as np
@@ -706,7 +740,7 @@ class Hardswish(_Activation):
         return ActivationFunction.hard_swish()
 
 
-class Hardsigmoid(_Activation):
+class Hardsigmoid(_InPlace):
     """min(max(x / 6 + 1 / 2, 0), 1).
 
     >>> import numpy as np

@@ -1,6 +1,6 @@
 """Losses of networks, each on a LossLayer. All give the mean over the batch.
 
-``targets`` are as in PyTorch: class numbers for :class:`CrossEntropyLoss`, arrays of the network's output shape else.
+``targets`` are as in PyTorch: class numbers for :class:`CrossEntropyLoss`, or arrays of the network's output shape.
 """
 
 from __future__ import annotations
@@ -100,11 +100,15 @@ class Loss:
 class CrossEntropyLoss(Loss):
     """Softmax cross entropy of scores (N, classes) or (N, ..., classes) against class numbers (N,) or (N, ...).
 
+    Targets in the shape of the scores are probabilities of the classes, one-hot for instance.
+
     >>> import numpy as np
     >>> from openbnns import nn
     >>> value, gradient = nn.CrossEntropyLoss()(np.zeros((1, 4), np.float32), np.array([2]))
     >>> round(value, 4), gradient.tolist()
     (1.3863, [[0.25, 0.25, -0.75, 0.25]])
+    >>> nn.CrossEntropyLoss()(np.zeros((1, 4), np.float32), np.float32([[0, 0.5, 0.5, 0]]))[1].tolist()
+    [[0.25, -0.25, -0.25, 0.25]]
     """
 
     along_last_axis = True
@@ -121,14 +125,20 @@ class CrossEntropyLoss(Loss):
         return LossFunction.softmax_cross_entropy(label_smoothing=self.label_smoothing)
 
     def fill(self, labels: Array, targets: Array) -> None:
+        if targets.dtype.kind == "f" or targets.size != len(labels):
+            super().fill(labels, targets)
+            return
         labels.fill(0.0)
         labels[np.arange(len(labels)), targets.reshape(-1)] = 1.0
 
     def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
+        if targets.shape == output_shape and (targets.dtype.kind == "f" or output_shape[-1] > 1):
+            super().check(output_shape, targets)
+            return
         if targets.shape != output_shape[:-1]:
             raise ValueError(
                 f"CrossEntropyLoss: targets have shape {targets.shape}, but scores {output_shape} need class numbers of "
-                f"shape {output_shape[:-1]}."
+                f"shape {output_shape[:-1]}, or probabilities in their own shape."
             )
         if targets.dtype.kind not in "iu":
             raise TypeError(f"CrossEntropyLoss: targets are {targets.dtype}. Pass class numbers as integers.")

@@ -78,13 +78,8 @@ def transformer(outputs: int) -> Sequential:
 
 NAMED: dict[str, Callable[[int], Sequential]] = {"mlp": mlp, "cnn": cnn, "transformer": transformer}
 
-# Sizes that layers take by position, in that order; in a file they are given by name.
-_SIZES = {
-    "Linear": ("in_features", "out_features"),
-    "Conv2d": ("in_channels", "out_channels", "kernel_size"),
-    "ConvTranspose2d": ("in_channels", "out_channels", "kernel_size"),
-    "Reshape": ("shape",),
-}
+# What layers take by position only; in a file it is given by name.
+_SIZES = {"Reshape": ("shape",)}
 
 
 def _known() -> dict[str, type[Module]]:

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ._choose import seed_number
 from ._graph import FLOAT32, Array, Graph, Value
 from ._program import Program
 
@@ -111,6 +112,17 @@ class Module:
         elif isinstance(value, Parameter):
             self._parameters[name] = value
         super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
+        shapes = None if self._graph is None else [value.shape for value in self._graph.inputs]
+        return {**self.__dict__, "_graph": shapes, "_programs": OrderedDict(), "_latest": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        shapes = state["_graph"]
+        self.__dict__.update(state, _graph=None)
+        if shapes is not None:
+            self.build(*shapes)
 
     def register_buffer(self, name: str, array: Array) -> None:
         """Keep an array that is saved with the parameters but not trained, such as a moving mean."""
@@ -230,7 +242,8 @@ class Module:
                     f"{', '.join(map(str, shapes))}. Make a new network for other sizes."
                 )
             return self
-        graph = Graph(np.random.RandomState(seed))
+        number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
+        graph = Graph(np.random.RandomState(number))
         dtypes = self.input_dtypes(len(shapes))
         values = [graph.input(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
         output = self(*values)

@@ -5,11 +5,14 @@ Parameters have the names and the memory order of PyTorch's.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from . import initialisers, operations
+from ._choose import by_position
 from ._graph import Value
-from .layers import GELU, Dropout, Linear, ReLU, _check_rank, _check_size, _positive
+from .layers import GELU, Dropout, Linear, ReLU, _check_rank, _check_size, _optional, _positive
 from .module import Module, Parameter, Sequential
 from .normalization import LayerNorm
 
@@ -20,10 +23,14 @@ def _require_batch_first(who: str, batch_first: bool) -> None:
 
 
 class LSTM(Module):
-    """Layers of LSTM cells, one direction: (T, I) -> (T, H), or with ``last_only`` the last output, (H,).
+    """Layers of LSTM cells: (T, I) -> (T, H), or with ``last_only`` the last output, (H,).
 
     Gates stand in the order input, forget, cell, output. Parameters are ``weight_ih_l0`` (4 H, I), ``weight_hh_l0``
     (4 H, H), ``bias_ih_l0`` and ``bias_hh_l0`` (4 H,), and so on for further layers. Initial states are zero.
+
+    ``bidirectional`` adds cells that run from the last step to the first, with parameters ``weight_ih_l0_reverse`` and so
+    on: outputs stand side by side, (T, 2 H), and further layers see both. The last output is then the one that each
+    direction ends with: of the last step, and of the first one.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -31,26 +38,38 @@ class LSTM(Module):
     (4, 7, 5)
     >>> nn.LSTM(5, last_only=True)(np.zeros((4, 7, 3), np.float32)).shape
     (4, 5)
+    >>> nn.LSTM(5, bidirectional=True)(np.zeros((4, 7, 3), np.float32)).shape
+    (4, 7, 10)
     """
 
     def __init__(
         self,
-        *sizes: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        dropout: float = 0.0,
+        *sizes: Any,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        bias: bool | None = None,
+        batch_first: bool | None = None,
+        dropout: float | None = None,
+        bidirectional: bool | None = None,
         last_only: bool = False,
-        batch_first: bool = True,
     ) -> None:
         super().__init__()
-        _require_batch_first("LSTM", batch_first)
-        if not 1 <= len(sizes) <= 2:
-            raise TypeError("LSTM takes the hidden size, or the input size and the hidden size.")
-        self.hidden_size = _positive(sizes[-1], "LSTM: hidden_size")
-        self.input_size = _positive(sizes[0], "LSTM: input_size") if len(sizes) == 2 else None
-        self.num_layers = _positive(num_layers, "LSTM: num_layers")
-        self.use_bias, self.last_only, self.dropout = bool(bias), bool(last_only), float(dropout)
-        self._between = Dropout(dropout)
+        found, chosen = by_position(
+            "LSTM takes the hidden size, or the input size and the hidden size.", sizes,
+            {"input_size": input_size, "hidden_size": hidden_size},
+            {
+                "num_layers": (num_layers, 1), "bias": (bias, True), "batch_first": (batch_first, True),
+                "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False),
+            },
+        )  # fmt: skip
+        _require_batch_first("LSTM", chosen["batch_first"])
+        self.input_size = _optional(found["input_size"], "LSTM: input_size")
+        self.hidden_size = _positive(found["hidden_size"], "LSTM: hidden_size")
+        self.num_layers = _positive(chosen["num_layers"], "LSTM: num_layers")
+        self.use_bias, self.last_only, self.dropout = bool(chosen["bias"]), bool(last_only), float(chosen["dropout"])
+        self.bidirectional = bool(chosen["bidirectional"])
+        self._between = Dropout(self.dropout)
 
     def _lazy(self) -> bool:
         return not self._parameters
@@ -60,31 +79,50 @@ class LSTM(Module):
         _check_rank("LSTM", x, 2, "(length, features)")
         _check_size("LSTM", "features", self.input_size, x.shape[1])
         self.input_size = x.shape[1]
+        directions = [x]
         for layer in range(self.num_layers):
             if layer:
                 x = self._between(x)
-            x = self._layer(x, layer)
-        return x if not self.last_only else x.graph.append(operations.Slice(x.graph, x, x.shape[0] - 1))
+            directions = [self._direction(x, layer, "")]
+            if self.bidirectional:
+                directions.append(self._direction(x, layer, "_reverse"))
+            x = _side_by_side(directions)
+        if not self.last_only:
+            return x
+        ends = [x.shape[0] - 1, 0]
+        return _side_by_side(
+            [
+                value.graph.append(operations.Slice(value.graph, value, end))
+                for value, end in zip(directions, ends, strict=False)
+            ]
+        )
 
-    def _layer(self, x: Value, layer: int) -> Value:
-        h = self.hidden_size
+    def _direction(self, x: Value, layer: int, ending: str) -> Value:
+        h, place = self.hidden_size, f"l{layer}{ending}"
         shapes: dict[str, tuple[int, ...]] = {
-            f"weight_ih_l{layer}": (4 * h, x.shape[1]),
-            f"weight_hh_l{layer}": (4 * h, h),
+            f"weight_ih_{place}": (4 * h, x.shape[1]),
+            f"weight_hh_{place}": (4 * h, h),
         }
         if self.use_bias:
-            shapes |= {f"bias_ih_l{layer}": (4 * h,), f"bias_hh_l{layer}": (4 * h,)}
+            shapes |= {f"bias_ih_{place}": (4 * h,), f"bias_hh_{place}": (4 * h,)}
         make = initialisers.fan_in_uniform(h)
         for name, shape in shapes.items():
             if name not in self._parameters:
                 setattr(self, name, Parameter(make(shape, x.graph.generator)))
         found = [self._parameters[name] for name in shapes]
         weights = [p for p in found if p is not None]
-        return x.graph.append(operations.Lstm(x.graph, x, (weights[0], weights[1]), weights[2:]))
+        cells = operations.Lstm(x.graph, x, (weights[0], weights[1]), weights[2:], reverse=bool(ending))
+        return x.graph.append(cells)
 
     def extra_repr(self) -> str:
         layers = f", num_layers={self.num_layers}" if self.num_layers > 1 else ""
-        return f"{self.input_size or '?'}, {self.hidden_size}{layers}"
+        both = ", bidirectional=True" if self.bidirectional else ""
+        return f"{self.input_size or '?'}, {self.hidden_size}{layers}{both}"
+
+
+def _side_by_side(values: list[Value]) -> Value:
+    graph = values[0].graph
+    return values[0] if len(values) == 1 else graph.append(operations.Concatenate(graph, values, -1))
 
 
 class MultiheadAttention(Module):
@@ -110,8 +148,10 @@ class MultiheadAttention(Module):
         dropout: float = 0.0,
         bias: bool = True,
         causal: bool = False,
+        batch_first: bool = True,
     ) -> None:
         super().__init__()
+        _require_batch_first("MultiheadAttention", batch_first)
         self.embed_dim = _positive(embed_dim, "MultiheadAttention: embed_dim")
         self.num_heads = _positive(num_heads, "MultiheadAttention: num_heads")
         if embed_dim % num_heads:

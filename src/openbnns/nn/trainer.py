@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import GradientClipping
 from . import checkpoints, losses, optimizers, schedules
-from ._choose import choose
+from ._choose import choose, seed_number, whole_number
 from ._graph import Array
 from ._program import Program
 from .checkpoints import Checkpoint, CheckpointError
@@ -62,8 +62,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 def accuracy(outputs: Array, targets: Array) -> float:
-    """Share of samples whose largest score is that of their class."""
-    return float(np.mean(outputs.argmax(axis=-1) == targets))
+    """Share of samples whose largest score is that of their class: a number, or the most probable one."""
+    wanted = targets.argmax(axis=-1) if targets.ndim == outputs.ndim else targets
+    return float(np.mean(outputs.argmax(axis=-1) == wanted))
 
 
 class Trainer:
@@ -102,13 +103,12 @@ class Trainer:
     ) -> None:
         if not isinstance(network, Module):
             raise TypeError(f"Trainer: network must be an openbnns.nn.Module, not {type(network).__name__}.")
-        if batch_size < 1:
-            raise ValueError(f"Trainer: batch_size is {batch_size}. It must be at least 1.")
         self.network = network
         self.loss: Loss = choose(loss, losses.NAMED, Loss, "Trainer: loss")
         self.optimizer: Optimizer = choose(optimizer, optimizers.NAMED, Optimizer, "Trainer: optimizer")
         self.schedule: Schedule = choose(schedule or "constant", schedules.NAMED, None, "Trainer: schedule")
-        self.batch_size, self.seed, self.early_stopping = int(batch_size), int(seed), early_stopping
+        self.batch_size = whole_number(batch_size, "Trainer: batch_size", 1)
+        self.seed, self.early_stopping = seed_number(seed, "Trainer: seed"), early_stopping
         if clip_norm is not None:
             if not clip_norm > 0:
                 raise ValueError(f"Trainer: clip_norm is {clip_norm}. It must be above 0.")
@@ -138,9 +138,10 @@ class Trainer:
 
         ``resume`` goes on from the latest whole checkpoint in ``out``, or starts if there is none.
         """
-        if epochs < 1:
-            raise ValueError(f"Trainer.fit: epochs is {epochs}. It must be at least 1.")
+        epochs = whole_number(epochs, "Trainer.fit: epochs", 1)
         x, y = check(x, y, "Trainer.fit")
+        if validation is not None and (not isinstance(validation, (tuple, list)) or len(validation) != 2):
+            raise TypeError("Trainer.fit: validation must be a pair (x, y) of samples and targets.")
         tested = None if validation is None else check(*validation, "Trainer.fit, validation")
         self._prepare(x, y, tested)
         run = _Run(self, x, y, tested, epochs)
@@ -253,7 +254,7 @@ class _Run:
     def _run_epoch(self, progress: Progress, stop: _StopRequest) -> None:
         trainer = self.trainer
         # RandomState, because its streams never change between versions of NumPy.
-        order = np.random.RandomState([trainer.seed % 2**32, self.epoch]).permutation(len(self.x))
+        order = np.random.RandomState([trainer.seed, self.epoch]).permutation(len(self.x))
         size = trainer.batch_size
         while self.batch < self.batches:
             chosen = order[self.batch * size : (self.batch + 1) * size]

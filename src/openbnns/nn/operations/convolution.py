@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, Shape
+from ...capi.enums import BNNSDataLayout
 from .._graph import Graph, Value
 from ..module import Parameter
 from ._base import IN_PLACE
@@ -32,7 +33,7 @@ class Convolution(NormalizedOperation):
             type=self.type,
             input=input,
             output=output,
-            weights=self.weight.data,
+            weights=self._weights(),
             bias=None if self.bias is None else self.bias.data,
             activation=self.activation,
             filter_parameters=IN_PLACE,
@@ -43,4 +44,11 @@ class Convolution(NormalizedOperation):
         options = dict(self.options)
         options["group_size"] = options.pop("group_count")
         bias = None if self.bias is None else self.bias.data
-        return FusedConvolutionParameters(type=self.type, weights=self.weight.data, bias=bias, **options)
+        return FusedConvolutionParameters(type=self.type, weights=self._weights(), bias=bias, **options)
+
+    def _weights(self) -> Any:
+        """The array, or for transposed convolutions, whose weights are PyTorch's (I, O, KH, KW), what describes it."""
+        if self.type is ConvolutionType.STANDARD:
+            return self.weight.data
+        shape = Shape(self.weight.shape[::-1], BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr)
+        return shape.descriptor(data=self.weight.data)

@@ -13,13 +13,23 @@ from ._base import IN_PLACE, wanted
 class Lstm(Operation):
     """(T, I) -> (T, H), in PyTorch's parameters: weights of four gates each, and two biases whose sum counts.
 
-    The layer wants time in front of the batch, so input and output are copied on the way.
+    The layer wants time in front of the batch, so input and output are copied on the way; with ``reverse`` the copies
+    run from the last step to the first.
     """
 
     keeps_inputs = False
 
-    def __init__(self, graph: Graph, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        x: Value,
+        weights: tuple[Parameter, Parameter],
+        biases: list[Parameter],
+        *,
+        reverse: bool = False,
+    ) -> None:
         self.weights, self.biases = weights, biases
+        self._order = slice(None, None, -1 if reverse else 1)
         self.hidden = weights[1].shape[1]
         super().__init__([x], Value(graph, (x.shape[0], self.hidden)), [*weights, *biases])
 
@@ -41,6 +51,11 @@ class Lstm(Operation):
             self._kept = {batch: (np.empty((steps, batch, inputs), np.float32), cache)}
         return self._kept[batch]
 
+    def _by_time(self, array: Array) -> Array:
+        """A view (T, N, ...) of an array (N, T, ...), the first step that the cells see in front."""
+        view: Array = array.swapaxes(0, 1)[self._order]
+        return view
+
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         batch, (steps, _) = len(y), self.inputs[0].shape
         outputs = np.empty((steps, batch, 1, self.hidden), np.float32)
@@ -48,14 +63,14 @@ class Lstm(Operation):
 
         def call() -> None:
             sequence, cache = self._memory(batch)
-            np.copyto(sequence, x[0].swapaxes(0, 1))
+            np.copyto(sequence, self._by_time(x[0]))
             if self._bias is not None:
                 np.add(biases[0], biases[1], out=self._bias)
             if training:
                 self.layer.apply(sequence, output=outputs, phase=LearningPhase.TRAINING, cache=cache)
             else:
                 self.layer.apply(sequence, output=outputs)
-            np.copyto(y, outputs[:, :, 0].swapaxes(0, 1))
+            np.copyto(self._by_time(y), outputs[:, :, 0])
 
         return call
 
@@ -77,13 +92,13 @@ class Lstm(Operation):
 
         def call() -> None:
             sequence, cache = self._memory(batch)
-            np.copyto(arriving[:, :, 0], dy.swapaxes(0, 1))
+            np.copyto(arriving[:, :, 0], self._by_time(dy))
             self.layer.apply_backward(sequence, output_gradient=arriving, cache=cache, **given)
             for gradient in dp[2:]:
                 if gradient is not None:
                     np.copyto(gradient, bias.reshape(-1))
             if dx[0] is not None and leaving is not None:
-                np.copyto(dx[0], leaving.swapaxes(0, 1))
+                np.copyto(self._by_time(dx[0]), leaving)
 
         return call
 

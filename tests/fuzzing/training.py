@@ -1,4 +1,4 @@
-"""More families for ``fuzz.py``: losses, normalizations, fused chains, optimizers."""
+"""Losses, normalizations, fused chains, optimizers."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from fuzz import GUARD, TRAINED, Array, Case, Draw, Outcome, Tensor, draw_activation, filter_parameters
 from openbnns import capi
+
+from .core import (
+    GUARD,
+    TRAINED,
+    Array,
+    Case,
+    Draw,
+    Outcome,
+    Tensor,
+    calls,
+    draw_activation,
+    filter_parameters,
+    result,
+)  # fmt: skip
 
 ELEMENTWISE = [
     f for f in TRAINED if f not in (capi.BNNSActivationFunctionSoftmax, capi.BNNSActivationFunctionLogSoftmax)
 ]
 NORMS = (capi.BNNSBatchNorm, capi.BNNSInstanceNorm, capi.BNNSLayerNorm, capi.BNNSGroupNorm)
-
-
-def result(draw: Draw, tensor: Tensor, out: Outcome, name: str, flags: int) -> Any:
-    """The descriptor of a gradient to be written, in guarded memory."""
-    memory = tensor.empty()
-    if flags:
-        memory[GUARD:-GUARD] = 0.5
-    return tensor.at(out.keep(name, memory), flags)
 
 
 def loss(draw: Draw) -> Case:
@@ -53,19 +58,19 @@ def loss(draw: Draw) -> Case:
     flags = [int(draw.chance(0.5)) for _ in range(2)]
 
     def run(out: Outcome) -> None:
-        f = capi.BNNSFilterCreateLayerLoss(layer, parameters)
+        f = calls.BNNSFilterCreateLayerLoss(layer, parameters)
         if not out.note(f):
             return
         target = out.keep("loss", y.empty())
-        dx = result(draw, x, out, "dx of the forward call", flags[0])
+        dx = result(x, out, "dx of the forward call", flags[0])
         out.note(
-            capi.BNNSLossFilterApplyBatch(
+            calls.BNNSLossFilterApplyBatch(
                 f, batch, values, x.stride, labels, x.stride, weights, weights_size, target, dx, x.stride
             )
         )
-        dx = result(draw, x, out, "dx", flags[1])
+        dx = result(x, out, "dx", flags[1])
         out.note(
-            capi.BNNSLossFilterApplyBackwardBatch(
+            calls.BNNSLossFilterApplyBackwardBatch(
                 f, batch, values, x.stride, dx, x.stride, labels, x.stride, weights, weights_size, up.at(arriving),
                 up.stride,
             )
@@ -113,19 +118,19 @@ def normalization(draw: Draw) -> Case:
     flags, wanted = [int(draw.chance(0.5)) for _ in range(3)], [draw.chance(0.8) for _ in range(3)]
 
     def run(out: Outcome) -> None:
-        f = capi.BNNSFilterCreateLayerNormalization(norm.kind, norm.with_moving(out), parameters)
+        f = calls.BNNSFilterCreateLayerNormalization(norm.kind, norm.with_moving(out), parameters)
         if not out.note(f):
             return
         target = out.keep("y", y.empty())
-        out.note(capi.BNNSNormalizationFilterApplyBatch(f, batch, values, x.stride, target, y.stride, training))
+        out.note(calls.BNNSNormalizationFilterApplyBatch(f, batch, values, x.stride, target, y.stride, training))
         deltas = [
-            result(draw, tensor, out, name, flag) if want else None
+            result(tensor, out, name, flag) if want else None
             for tensor, name, flag, want in zip(
                 (x, norm.parameter, norm.parameter), ("dx", "dbeta", "dgamma"), flags, wanted, strict=True
             )
         ]
         out.note(
-            capi.BNNSNormalizationFilterApplyBackwardBatch(
+            calls.BNNSNormalizationFilterApplyBackwardBatch(
                 f, batch, deltas[0], x.stride, target, y.stride, y.at(arriving.copy()), y.stride, deltas[1], deltas[2]
             )
         )
@@ -152,18 +157,18 @@ def fused(draw: Draw) -> Case:
 
     def run(out: Outcome) -> None:
         layers = [first, norm.with_moving(out)]
-        f = capi.BNNSFilterCreateFusedLayer(2, [capi.BNNSArithmetic, norm.kind], layers, parameters)
+        f = calls.BNNSFilterCreateFusedLayer(2, [capi.BNNSArithmetic, norm.kind], layers, parameters)
         if not out.note(f):
             return
         target, strides = out.keep("y", y.empty()), [t.stride for t in inputs]
-        out.note(capi.BNNSFusedFilterApplyMultiInputBatch(f, batch, 2, values, strides, target, y.stride, True))
+        out.note(calls.BNNSFusedFilterApplyMultiInputBatch(f, batch, 2, values, strides, target, y.stride, True))
         deltas = [
-            inputs[i].at(None) if roles[i] == capi.BNNSConstant else result(draw, inputs[i], out, f"d{i}", flags[i])
+            inputs[i].at(None) if roles[i] == capi.BNNSConstant else result(inputs[i], out, f"d{i}", flags[i])
             for i in range(2)
         ]
-        shared = [result(draw, norm.parameter, out, name, flags[2]) for name in ("dbeta", "dgamma")]
+        shared = [result(norm.parameter, out, name, flags[2]) for name in ("dbeta", "dgamma")]
         out.note(
-            capi.BNNSFusedFilterApplyBackwardMultiInputBatch(
+            calls.BNNSFusedFilterApplyBackwardMultiInputBatch(
                 f, batch, 2, values, strides, deltas, strides, target, y.stride, y.at(arriving.copy()), y.stride, shared
             )
         )
@@ -202,7 +207,7 @@ def optimizer(draw: Draw) -> Case:
                 memory[GUARD:-GUARD] = start if role in (0, 1) else 0.1 * start
                 places.append(tensor.at(out.keep(f"role {role} of {i}", memory)))
         n = len(tensors)
-        out.note(capi.BNNSOptimizerStep(function, fields, n, places[:n], gradients, places[n:] or None, None))
+        out.note(calls.BNNSOptimizerStep(function, fields, n, places[:n], gradients, places[n:] or None, None))
 
     return f"{function!r} {fields!r}", run
 

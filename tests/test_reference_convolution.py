@@ -1,0 +1,186 @@
+"""Fully connected layers and convolutions of the reference engine: definitions and finite differences."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differences import activation_name, assert_gradient, generator
+from openbnns.engines.reference import activation, convolution, fully_connected
+from openbnns.engines.reference.activation import IDENTITY, Activation
+from openbnns.engines.reference.activation import Function as A
+
+Array = activation.Array
+TANH = Activation(A.TANH)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Fully connected
+
+
+@pytest.mark.parametrize("f", [IDENTITY, TANH, Activation(A.SOFTMAX), Activation(A.ELU, 0.7)], ids=activation_name)
+def test_fully_connected_gradients(f: Activation) -> None:
+    rng = generator(10)
+    x, w, b = rng.standard_normal((3, 7)), rng.standard_normal((5, 7)), rng.standard_normal(5)
+    y = fully_connected.forward(x, w, b, f)
+
+    def gradient(name: str) -> Callable[[Array], Array]:
+        return lambda v: fully_connected.backward(x, y, v, w, f, {name})[name]
+
+    assert_gradient(lambda x: fully_connected.forward(x, w, b, f), gradient("dx"), x)
+    assert_gradient(lambda w: fully_connected.forward(x, w, b, f), gradient("dw"), w)
+    assert_gradient(lambda b: fully_connected.forward(x, w, b, f), gradient("db"), b)
+
+
+def test_fully_connected_values_and_wanted() -> None:
+    w, b = np.arange(1.0, 7.0).reshape(2, 3), np.array([0.5, -1.0])
+    np.testing.assert_array_equal(fully_connected.forward(np.ones((1, 3)), w, b, IDENTITY), [[6.5, 14]])
+    x, dy, w = np.array([[1.0, 2], [10, 20]]), np.array([[1.0], [2]]), np.array([[3.0, 4]])
+    gradients = fully_connected.backward(x, None, dy, w, IDENTITY, {"dx", "dw", "db"})
+    np.testing.assert_array_equal(gradients["dx"], [[3, 4], [6, 8]])
+    np.testing.assert_array_equal(gradients["dw"], [[21, 42]])
+    np.testing.assert_array_equal(gradients["db"], [3])
+    assert fully_connected.backward(None, None, dy, w, IDENTITY, set()) == {}
+    assert set(fully_connected.backward(None, None, dy, w, IDENTITY, {"dx"})) == {"dx"}
+    with pytest.raises(ValueError, match="dw needs the input"):
+        fully_connected.backward(None, None, dy, w, IDENTITY, {"dw"})
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Convolution
+
+
+# (input (I, H, W), weights (O, I/groups, KH, KW), geometry)
+CONVOLUTIONS = {
+    "plain": ((3, 5, 7), (4, 3, 3, 2), convolution.Geometry((1, 1), (1, 1), (0, 0, 0, 0), 1, (3, 6))),
+    "one by one": ((2, 3, 5), (3, 2, 1, 1), convolution.Geometry((1, 1), (1, 1), (0, 0, 0, 0), 1, (3, 5))),
+    "stride": ((1, 7, 9), (2, 1, 3, 3), convolution.Geometry((2, 3), (1, 1), (1, 1, 0, 0), 1, (4, 3))),
+    "dilation": ((2, 9, 8), (3, 2, 3, 2), convolution.Geometry((1, 2), (3, 2), (0, 0, 1, 1), 1, (3, 4))),
+    "asymmetric padding": ((2, 4, 5), (3, 2, 3, 3), convolution.Geometry((1, 1), (1, 1), (2, 0, 0, 1), 1, (4, 4))),
+    "padding beyond kernel": ((2, 3, 2), (3, 2, 2, 1), convolution.Geometry((1, 2), (1, 1), (3, 4, 5, 2), 1, (9, 5))),
+    "nothing but padding": ((1, 2, 2), (1, 1, 2, 2), convolution.Geometry((1, 1), (1, 1), (4, 0, 0, 0), 1, (2, 1))),
+    "remainder": ((2, 8, 9), (3, 2, 3, 3), convolution.Geometry((3, 2), (1, 1), (0, 0, 0, 0), 1, (2, 4))),
+    "smaller output": ((2, 8, 9), (3, 2, 3, 3), convolution.Geometry((1, 1), (1, 1), (1, 1, 1, 1), 1, (3, 2))),
+    "groups": ((4, 5, 5), (6, 2, 3, 3), convolution.Geometry((2, 1), (1, 2), (1, 0, 1, 2), 2, (2, 4))),
+    "depthwise": ((3, 5, 4), (6, 1, 2, 3), convolution.Geometry((1, 1), (1, 1), (0, 1, 1, 1), 3, (5, 4))),
+}
+SCATTERED = {name: case for name, case in CONVOLUTIONS.items() if case[2].groups == 1}
+convolution_cases = pytest.mark.parametrize(("image", "kernel", "g"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+
+
+def meetings(g: convolution.Geometry, windows: tuple[int, int], kernel: tuple[int, ...], size: tuple[int, int]) -> Any:
+    """(window y, x, tap y, x, cell Y, X) wherever a tap of a window meets a cell of an image of this size."""
+    for y, x, ky, kx in itertools.product(*map(range, (*windows, *kernel[2:]))):
+        row = g.stride[0] * y + g.dilation[0] * ky - g.padding[0]
+        column = g.stride[1] * x + g.dilation[1] * kx - g.padding[2]
+        if 0 <= row < size[0] and 0 <= column < size[1]:
+            yield y, x, ky, kx, row, column
+
+
+@convolution_cases
+def test_convolution_by_definition(
+    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: convolution.Geometry
+) -> None:
+    rng = generator(20)
+    x, w, b = rng.standard_normal((2, *image)), rng.standard_normal(kernel), rng.standard_normal(kernel[0])
+    expected = np.zeros((2, kernel[0], *g.out_size)) + b[:, np.newaxis, np.newaxis]
+    per_group = kernel[0] // g.groups
+    for o, i in np.ndindex(kernel[:2]):
+        channel = o // per_group * kernel[1] + i
+        for oy, ox, ky, kx, row, column in meetings(g, g.out_size, kernel, image[1:]):
+            expected[:, o, oy, ox] += w[o, i, ky, kx] * x[:, channel, row, column]
+    np.testing.assert_allclose(convolution.forward(x, w, b, IDENTITY, g), expected, rtol=1e-12, atol=1e-12)
+
+
+@convolution_cases
+@pytest.mark.parametrize("f", [IDENTITY, TANH], ids=activation_name)
+def test_convolution_gradients(
+    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: convolution.Geometry, f: Activation
+) -> None:
+    rng = generator(21)
+    x, w, b = rng.standard_normal((3, *image)), 0.3 * rng.standard_normal(kernel), rng.standard_normal(kernel[0])
+    y = convolution.forward(x, w, b, f, g)
+
+    def gradient(name: str) -> Callable[[Array], Array]:
+        return lambda v: convolution.backward(x, y, v, w, f, g, {name}, image[1:])[name]
+
+    assert_gradient(lambda x: convolution.forward(x, w, b, f, g), gradient("dx"), x)
+    assert_gradient(lambda w: convolution.forward(x, w, b, f, g), gradient("dw"), w)
+    assert_gradient(lambda b: convolution.forward(x, w, b, f, g), gradient("db"), b)
+
+
+def transposed_case(case: tuple[Any, Any, convolution.Geometry]) -> tuple[Any, Any, convolution.Geometry]:
+    """The convolution with its images exchanged: input (O, *windows), weights in the form v, output (I, H, W)."""
+    image, kernel, g = case
+    exchanged = convolution.Geometry(g.stride, g.dilation, g.padding, 1, image[1:])
+    return (kernel[0], *g.out_size), kernel, exchanged
+
+
+transposed_cases = pytest.mark.parametrize(
+    ("image", "kernel", "g"), [transposed_case(case) for case in SCATTERED.values()], ids=SCATTERED
+)
+
+
+@transposed_cases
+def test_transposed_convolution_by_definition(
+    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: convolution.Geometry
+) -> None:
+    rng = generator(22)
+    x, v, b = rng.standard_normal((2, *image)), rng.standard_normal(kernel), rng.standard_normal(kernel[1])
+    expected = np.zeros((2, kernel[1], *g.out_size)) + b[:, np.newaxis, np.newaxis]
+    for i, o in np.ndindex(kernel[:2]):
+        for iy, ix, ky, kx, row, column in meetings(g, image[1:], kernel, g.out_size):
+            expected[:, o, row, column] += v[i, o, ky, kx] * x[:, i, iy, ix]
+    np.testing.assert_allclose(convolution.transposed_forward(x, v, b, IDENTITY, g), expected, rtol=1e-12, atol=1e-12)
+
+
+@transposed_cases
+@pytest.mark.parametrize("f", [IDENTITY, Activation(A.SOFTMAX)], ids=activation_name)
+def test_transposed_convolution_gradients(
+    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: convolution.Geometry, f: Activation
+) -> None:
+    rng = generator(23)
+    x, v, b = rng.standard_normal((3, *image)), rng.standard_normal(kernel), rng.standard_normal(kernel[1])
+    y = convolution.transposed_forward(x, v, b, f, g)
+
+    def gradient(name: str) -> Callable[[Array], Array]:
+        return lambda dy: convolution.transposed_backward(x, y, dy, v, f, g, {name}, image[1:])[name]
+
+    assert_gradient(lambda x: convolution.transposed_forward(x, v, b, f, g), gradient("dx"), x)
+    assert_gradient(lambda v: convolution.transposed_forward(x, v, b, f, g), gradient("dw"), v)
+    assert_gradient(lambda b: convolution.transposed_forward(x, v, b, f, g), gradient("db"), b)
+
+
+def test_convolution_fused_softmax_runs_along_the_last_axis() -> None:
+    image, kernel, g = CONVOLUTIONS["plain"]
+    rng = generator(24)
+    x, w = rng.standard_normal((2, *image)), rng.standard_normal(kernel)
+    y = convolution.forward(x, w, None, Activation(A.SOFTMAX), g)
+    np.testing.assert_allclose(y.sum(axis=-1), 1.0)
+
+
+def test_convolution_wanted_and_missing_input() -> None:
+    image, kernel, g = CONVOLUTIONS["plain"]
+    w, dy = np.ones(kernel), np.ones((2, kernel[0], *g.out_size))
+    assert set(convolution.backward(None, None, dy, w, IDENTITY, g, {"dx", "db"}, image[1:])) == {"dx", "db"}
+    with pytest.raises(ValueError, match="dw needs the input"):
+        convolution.backward(None, None, dy, w, IDENTITY, g, {"dw"}, image[1:])
+    grouped = convolution.Geometry((1, 1), (1, 1), (0, 0, 0, 0), 2, (3, 6))
+    with pytest.raises(ValueError, match="no groups"):
+        convolution.transposed_forward(dy, w, None, IDENTITY, grouped)
+
+
+def test_empty_batches() -> None:
+    gradients = fully_connected.backward(
+        np.zeros((0, 3)), None, np.zeros((0, 2)), np.ones((2, 3)), IDENTITY, {"dx", "dw"}
+    )
+    assert gradients["dx"].shape == (0, 3)
+    np.testing.assert_array_equal(gradients["dw"], np.zeros((2, 3)))
+    image, kernel, g = CONVOLUTIONS["groups"]
+    x, w = np.zeros((0, *image)), np.ones(kernel)
+    y = convolution.forward(x, w, None, IDENTITY, g)
+    gradients = convolution.backward(x, y, y, w, IDENTITY, g, {"dx", "dw"}, image[1:])
+    assert gradients["dx"].shape == x.shape
+    np.testing.assert_array_equal(gradients["dw"], np.zeros(kernel))

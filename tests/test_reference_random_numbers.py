@@ -1,0 +1,185 @@
+"""Random numbers of the reference engine against published vectors, definitions and distributions."""
+
+import math
+import statistics
+import warnings
+
+import numpy as np
+import pytest
+
+from openbnns.engines.reference import (
+    random_numbers,
+)
+from openbnns.engines.reference.random_numbers import Stream
+
+STREAM = Stream(0x299F31D0A4093822, 0x0370734413198A2E)
+
+
+def philox_by_definition(counter: list[int], key: list[int]) -> list[int]:
+    """Ten rounds in plain integers."""
+    for _ in range(10):
+        first, second = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [
+            (second >> 32) ^ counter[1] ^ key[0],
+            second & 0xFFFFFFFF,
+            (first >> 32) ^ counter[3] ^ key[1],
+            first & 0xFFFFFFFF,
+        ]
+        key = [(key[0] + 0x9E3779B9) % 2**32, (key[1] + 0xBB67AE85) % 2**32]
+    return counter
+
+
+def test_philox_published_vectors() -> None:
+    ones = 0xFFFFFFFF
+    for counter, key, expected in [
+        ([0] * 4, [0, 0], [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
+        ([ones] * 4, [ones, ones], [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
+        (
+            [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344],
+            [0xA4093822, 0x299F31D0],
+            [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1],
+        ),
+    ]:
+        assert philox_by_definition(counter, key) == expected
+        c0, c1, c2, c3 = (np.array([word], np.uint64) for word in counter)
+        assert [int(word[0]) for word in random_numbers.philox((c0, c1, c2, c3), (key[0], key[1]))] == expected
+
+
+def test_words_of_a_stream() -> None:
+    words = random_numbers.words(STREAM, 22, first=4 << 40)
+    for block in range(5):
+        counter = [block, 1 << 8, 0x13198A2E, 0x03707344]
+        assert words[4 * block : 4 * block + 4].tolist() == philox_by_definition(counter, [0xA4093822, 0x299F31D0])
+    everything = random_numbers.words(STREAM, 300)
+    for first in range(9):
+        np.testing.assert_array_equal(random_numbers.words(STREAM, 200, first), everything[first : first + 200])
+    assert random_numbers.words(STREAM, 0).shape == (0,)
+
+
+def test_streams_differ_and_can_be_saved() -> None:
+    stream = Stream(2**64 - 1, 2**64 - 1)
+    assert stream.next() == Stream(2**64 - 1, 0)
+    state = STREAM.next().to_bytes()
+    assert len(state) == random_numbers.STATE_SIZE
+    assert state.hex() == "7068696c6f783031" + "223809a4d0319f29" + "2f8a191344737003"
+    assert Stream.from_bytes(state + b"more") == STREAM.next()
+    assert not np.array_equal(random_numbers.words(STREAM, 8), random_numbers.words(STREAM.next(), 8))
+    assert not np.array_equal(random_numbers.words(Stream(1), 8), random_numbers.words(Stream(2), 8))
+    with pytest.raises(ValueError, match="a state has 24 bytes; got 23"):
+        Stream.from_bytes(state[:23])
+    with pytest.raises(ValueError, match="not the saved state"):
+        Stream.from_bytes(bytes(24))
+
+
+def test_uniform_floats() -> None:
+    u = random_numbers.uniform(STREAM, 40000)
+    words = random_numbers.words(STREAM, 40000)
+    np.testing.assert_array_equal(u, u.astype(np.float32))
+    np.testing.assert_array_equal(u, [((int(word) >> 9) + 0.5) / 2**23 for word in words])
+    x = random_numbers.uniform_float(STREAM, (200, 200), -2.0, 6.0)
+    np.testing.assert_array_equal(x.ravel(), -2.0 + 8.0 * u)
+    assert x.mean() == pytest.approx(2.0, abs=0.05)
+    assert x.var() == pytest.approx(64 / 12, rel=0.02)
+    largest = float(np.finfo(np.float32).max)
+    wide = random_numbers.uniform_float(STREAM, (99,), -largest, largest)
+    assert np.all(np.isfinite(wide.astype(np.float32)))
+    assert np.all(random_numbers.uniform_float(STREAM, (99,), 0.1, 0.1) == 0.1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(0, 1), (-3, 3), (5, 5), (-(2**63), 2**63 - 1), (-(2**63), 2**63 - 2), (0, 2**63 - 1), (-(2**40), 2**41 + 17)],
+)
+def test_uniform_integers(low: int, high: int) -> None:
+    values = random_numbers.uniform_integer(STREAM, (50, 8), low, high)
+    words = [int(word) for word in random_numbers.words(STREAM, 800)]
+    expected = [low + ((a + (b << 32)) * (high - low + 1) >> 64) for a, b in zip(words[::2], words[1::2], strict=True)]
+    assert values.dtype == np.int64
+    assert values.ravel().tolist() == expected
+    assert low <= min(expected)
+    assert max(expected) <= high
+
+
+def test_uniform_integers_reach_every_value() -> None:
+    values = random_numbers.uniform_integer(STREAM, (70000,), -3, 3)
+    counts = np.bincount(values + 3)
+    assert len(counts) == 7
+    np.testing.assert_allclose(counts, 10000, rtol=0.05)
+    with pytest.raises(ValueError, match="the range 3 to 2 is empty"):
+        random_numbers.uniform_integer(STREAM, (1,), 3, 2)
+
+
+def test_normal_numbers() -> None:
+    z = random_numbers.normal(STREAM, (301, 133), 0.0, 1.0)
+    u = (random_numbers.words(STREAM, z.size + 1) + 0.5) / 2.0**32
+    radius, angle = np.sqrt(-2 * np.log(u[::2])), 2 * np.pi * u[1::2]
+    expected = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).ravel()[: z.size]
+    np.testing.assert_allclose(z.ravel(), expected, rtol=1e-11, atol=1e-14)
+    assert z.mean() == pytest.approx(0.0, abs=0.02)
+    assert z.std() == pytest.approx(1.0, abs=0.02)
+    exact = statistics.NormalDist()
+    for limit in (-2.0, -1.0, 0.0, 0.5, 1.5, 2.5):
+        assert np.mean(z < limit) == pytest.approx(exact.cdf(limit), abs=0.01)
+    np.testing.assert_array_equal(random_numbers.normal(STREAM, (7,), 3.0, 0.5), 3.0 + 0.5 * z.ravel()[:7])
+    assert random_numbers.normal(STREAM, (0, 3), 0.0, 1.0).shape == (0, 3)
+
+
+def test_functions_by_series() -> None:
+    """As accurate as a few units in the last place, and fixed to the bit: these numbers must never change."""
+    u = np.concatenate([(np.arange(0, 2**32, 65537 * 7) + 0.5) / 2.0**32, [2.0**-33, 0.5, 1 - 2.0**-33, 0.125]])
+    np.testing.assert_allclose(random_numbers._log(u), np.log(u), rtol=4e-15)
+    cosine, sine = random_numbers._cosine_and_sine(u)
+    np.testing.assert_allclose(cosine**2 + sine**2, 1.0, rtol=1e-14)
+    np.testing.assert_allclose(cosine, np.cos(2 * np.pi * u), atol=2e-15)
+    np.testing.assert_allclose(sine, np.sin(2 * np.pi * u), atol=2e-15)
+    x = np.linspace(-690, 0, 1001)
+    np.testing.assert_allclose(random_numbers._exp(x), np.exp(x), rtol=2e-13)
+    np.testing.assert_array_equal(random_numbers._exp(np.array([-701.0, -np.inf, 0.0])), [0, 0, 1])
+
+
+UNIFORM_BITS = ["-0x1.c37ba80000000p-2", "-0x1.3a29780000000p-2", "0x1.b90b0c0000000p-1", "0x1.5966180000000p-2"]
+NORMAL_BITS = ["-0x1.d242281844b58p-1", "0x1.4fb9e7716d720p+0", "-0x1.7ba87eeaefa5ep-3", "-0x1.527967894b219p-2"]
+INTEGERS = [-306798764374, 337303616074, -369194578334, -663429009390]
+CATEGORIES = [1, 2, 3, 3, 0, 2, 3, 1, 0, 2, 0, 3]
+
+
+def test_streams_are_the_same_on_every_machine() -> None:
+    stream = Stream(2024, 7)
+    uniform = random_numbers.uniform_float(stream, (4,), -1.0, 1.0)
+    assert [float(value).hex() for value in uniform] == UNIFORM_BITS
+    assert [float(value).hex() for value in random_numbers.normal(stream, (4,), 0.0, 1.0)] == NORMAL_BITS
+    assert random_numbers.uniform_integer(stream, (4,), -(10**12), 10**12).tolist() == INTEGERS
+    logs = np.array([[-2.0, -1.5, -1.0, -0.75]])
+    assert random_numbers.categorical(stream, (1, 12), logs, log_probabilities=True).tolist() == [CATEGORIES]
+
+
+def test_categories() -> None:
+    p = np.array([[0.5, 0.0, 1.5, 2.0], [0.0, 0.0, 0.0, 3.0], [1.0, 0.0, 0.0, 0.0]])
+    drawn = random_numbers.categorical(STREAM, (3, 40, 500), p)
+    assert np.all(drawn[1] == 3.0)
+    assert np.all(drawn[2] == 0.0)
+    counts = np.bincount(drawn[0].astype(int).ravel(), minlength=4) / 20000
+    np.testing.assert_allclose(counts, [0.125, 0.0, 0.375, 0.5], atol=0.015)
+    u = (random_numbers.words(STREAM, 60000) + 0.5) / 2.0**32
+    expected = [0 if v < 0.125 else 2 if v < 0.5 else 3 for v in u[:20000]]
+    np.testing.assert_array_equal(drawn[0].ravel(), expected)
+    with np.errstate(divide="ignore"):
+        logs = np.log(p) - 12.0
+    np.testing.assert_array_equal(random_numbers.categorical(STREAM, (3, 40, 500), logs, True), drawn)
+    assert random_numbers.categorical(STREAM, (3,), p).shape == (3,)
+    assert random_numbers.categorical(STREAM, (0, 5), p[:0]).shape == (0, 5)
+
+
+@pytest.mark.parametrize("bad", [[0.0, 0.0], [-1.0, 2.0], [math.nan, 1.0], [math.inf, 1.0]])
+def test_categories_refuse(bad: list[float]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="must be finite, not negative and not all 0"):
+            random_numbers.categorical(STREAM, (1, 3), np.array([bad]))
+        if 0 not in bad and -1.0 not in bad:
+            with pytest.raises(ValueError, match="must be finite, not negative and not all 0"):
+                random_numbers.categorical(STREAM, (1, 3), np.array([bad]), log_probabilities=True)
+        with pytest.raises(ValueError, match="must be finite, not negative and not all 0"):
+            random_numbers.categorical(STREAM, (1, 3), np.full((1, 2), -np.inf), log_probabilities=True)
+    with pytest.raises(ValueError, match=r"shape \(2, 3\) does not begin with \(1,\)"):
+        random_numbers.categorical(STREAM, (2, 3), np.ones((1, 2)))
