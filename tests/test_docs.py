@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import openbnns
-from openbnns import capi, nn
+from openbnns import capi, compat, nn
 
 ROOT = Path(__file__).parent.parent
 MODULES = [m.name for m in pkgutil.walk_packages(openbnns.__path__, "openbnns.") if not m.name.endswith("__main__")]
@@ -79,3 +79,8 @@ def test_every_function_is_on_a_page() -> None:
         row = re.search(rf"^\|.*`{name}`.*\]\((.*\.md)\).*\|$", page, re.MULTILINE)
         assert row, f"docs/coming_from_c.md does not list {name} with a page"
         assert name in (ROOT / "docs" / row[1]).read_text(), f"{row[1]} does not mention {name}"
+
+
+def test_open_questions_name_every_switch() -> None:
+    page = (ROOT / "docs" / "open_questions.md").read_text()
+    assert [name for name in vars(compat.switches) if f"`{name}`" not in page] == []

@@ -25,6 +25,45 @@ FC = case("own", fully_connected.case("own", 7, 6, 5), Norm("Batch"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Statistics gathered by the convolution
+
+
+def _measured() -> Iterator[FusedCase]:
+    """Images that convolutions complete one by one, and those (batches of 1 and 3) that threads share."""
+    firsts = {
+        "few": lambda n: convolution.case("few", 1, 6, (20, 20), (5, 5), batch=n, symmetric=(2, 2)),
+        "direct": lambda n: convolution.case("direct", 16, 20, (13, 14), (5, 5), batch=n, symmetric=(2, 2)),
+        "steps": lambda n: convolution.case("steps", 18, 33, (25, 24), (3, 3), batch=n, step=(2, 2), gap=5),
+        "groups": lambda n: convolution.case("groups", 40, 60, (12, 12), (3, 3), batch=n, groups=2),
+        "transposed": lambda n: transposed_convolution.case("transposed", 17, 18, (9, 9), (3, 3), batch=n, step=(2, 2)),
+    }
+    norms = (Norm("Batch", moving="mv"), Norm("Instance"), Norm("Group", groups=3))
+    for k, (name, first) in enumerate(firsts.items()):
+        for i, batch in enumerate((1, 3, 18)):
+            norm = norms[0] if batch > 1 and k % 2 else norms[(k + i) % 3]
+            yield case(f"{name}-{batch}", first(batch), norm, activation=Act("RectifiedLinear") if i else Act())
+
+
+@pytest.mark.parametrize("chain", list(_measured()), ids=lambda c: c.id)
+def test_statistics_from_the_convolution(chain: FusedCase) -> None:
+    """The same bits, whether planes were measured on the way or afterwards; the reference agrees."""
+    values = chain.values()
+    runs = [chain.run(values, threads) for threads in (1, 2, 3, 5)]
+    for run in runs:
+        run.forward()
+    theirs = chain.run(values)
+    with ob.engine("reference"):
+        theirs.forward()
+    y = theirs.y.read()
+    assert_within(runs[0].y.read(), y, chain.forward_bound(values, y), "y")
+    gradients = [run.backward(chain.gradients) for run in runs]
+    for run, found in zip(runs[1:], gradients[1:], strict=True):
+        assert_bitwise(run.y.read(), runs[0].y.read(), "y")
+        for name in chain.gradients:
+            assert_bitwise(found[name].read(), gradients[0][name].read(), name)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Random chains: every parameter at once
 
 

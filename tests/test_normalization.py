@@ -356,6 +356,8 @@ def test_overlapping_output() -> None:
         C("batch", (40, 14, 14), 9), C("batch", (90, 7, 7), 33, activation=Act("RectifiedLinear")), C("batch", (700,), 70),
         C("batch", (5, 3, 3), 900, activation=Act("RectifiedLinear")), C("group", (32, 10, 10), 20, groups=8),
         C("batch", (130, 5, 5), 20, activation=Act("Tanh")), C("layer", (33, 5, 7), 40, beta=(33, 1, 1), axis=1),
+        C("batch", (600,), 400), C("batch", (2100,), 150, activation=Act("Tanh")), C("batch", (3, 20, 20), 700),
+        C("batch", (1001,), 3500, activation=Act("RectifiedLinear")), C("group", (16, 230, 240), 4, groups=4),
     ],
     ids=lambda c: c.id,
 )  # fmt: skip

@@ -168,7 +168,7 @@ def test_only_float_types_train() -> None:
     code = capi.BNNSNormalizationFilterApplyBackwardBatch(
         run.filter, 4, dx.descriptor(), 0, None, 0, run.dy.descriptor(), 0, None, None
     )
-    assert code == -1 and "input is Float16, but normalizations train on Float32 or BFloat16" in (ob.last_error() or "")
+    assert code == -1 and "input is Float16, but training works on Float32 or BFloat16" in (ob.last_error() or "")
 
 
 def test_gradients_of_absent_parameters(engine: str) -> None:

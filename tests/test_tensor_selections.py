@@ -22,6 +22,7 @@ from helpers import (
     UINT16,
     UINT32,
     UINT64,
+    VECTOR,
     Storage,
     Tensor,
     vector,
@@ -95,6 +96,66 @@ def test_large_selections() -> None:
         hit[indices] = True
         mask = hit.reshape([-1 if a == axis else 1 for a in range(len(shape))])
         np.testing.assert_array_equal(written, np.where(mask, x, 0))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_plain_arrays(seed: int) -> None:
+    """Packed arrays of every width of row, in both faces, with indices of both types, along an axis and per element."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(1, 40, rng.integers(1, 4)).tolist())
+    axis, count = int(rng.integers(len(shape))), int(rng.integers(1, 60))
+    part_shape = tuple(count if a == axis else n for a, n in enumerate(shape))
+    dtype, code = [(np.float32, FLOAT32), (np.int32, INT32), (np.int64, INT64)][rng.integers(3)]
+    index_type, index_code = [(np.int32, INT32), (np.int64, INT64)][rng.integers(2)]
+    per_element = len(shape) > 1 and bool(rng.integers(2))
+    whole, part = (rng.integers(-99, 99, s).astype(dtype) for s in (shape, part_shape))
+    indices = rng.integers(0, shape[axis], part_shape if per_element else count).astype(index_type)
+    wide = indices if per_element else np.broadcast_to(
+        indices.reshape([-1 if a == axis else 1 for a in range(len(shape))]), part_shape
+    )  # fmt: skip
+    places = list(np.indices(part_shape))
+    places[axis] = wide
+    added = whole.copy()
+    np.add.at(added, tuple(places), part)
+    written = whole.copy()
+    for at in np.ndindex(*part_shape):  # in order: the last one stays
+        written[tuple(p[at] for p in places)] = part[at]
+
+    def described(array: Any, kind: Any) -> Any:
+        layout = VECTOR if array.ndim == 1 else getattr(capi, f"BNNSDataLayout{array.ndim}DFirstMajor")
+        return Tensor(layout, array.shape, data_type=kind).descriptor(array)
+
+    idx = described(indices, index_code)
+    for face in ("python", "c"):
+        y, sums, last = np.zeros_like(part), whole.copy(), whole.copy()
+        if face == "python":
+            bn.gather(whole, indices, y, axis=axis)
+            np.testing.assert_array_equal(bn.gather(whole, indices, axis=axis - len(shape)), y)
+            bn.scatter(part, indices, sums, axis=axis, reduction_function=bn.ReductionFunction.sum())
+            bn.scatter(part, indices, last, axis=axis)
+        else:
+            x = described(part, code)
+            succeed(capi.BNNSGather(axis, described(whole, code), idx, described(y, code)))
+            succeed(capi.BNNSScatter(axis, SUM, x, idx, described(sums, code)))
+            succeed(capi.BNNSScatter(axis, NONE, x, idx, described(last, code)))
+        np.testing.assert_array_equal(y, np.take_along_axis(whole, wide.astype(np.int64), axis))
+        np.testing.assert_array_equal(sums, added)
+        np.testing.assert_array_equal(last, written)
+
+    if dtype is np.float32:
+        k = int(rng.integers(1, shape[axis] + 1))
+        where = best(whole.astype(np.float64), k, axis)
+        values = np.zeros(where.shape, np.float32)
+        found = np.zeros(where.shape, index_type)
+        bn.apply_top_k(k, whole, values, found, axis=axis)
+        np.testing.assert_array_equal(found, where)
+        np.testing.assert_array_equal(values, np.take_along_axis(whole, where, axis))
+        values.fill(0)
+        found.fill(0)
+        succeed(capi.BNNSDirectApplyTopK(k, axis, 1, described(whole, code), 0, described(values, code), 0,
+                described(found, index_code), 0))  # fmt: skip
+        np.testing.assert_array_equal(found, where)
+        np.testing.assert_array_equal(values, np.take_along_axis(whole, where, axis))
 
 
 def test_integer_sums_are_exact(engine: str) -> None:
@@ -196,7 +257,10 @@ def test_top_k(engine: str, seed: int) -> None:
     check(y, (larger.sum(axis + 1) < k).reshape(batch, *kept).astype(np.float64), x, tests)
 
 
-@pytest.mark.parametrize(("rows", "length", "k"), [(40, 5000, 8), (3, 100_000, 1), (5, 3000, 2999), (7, 999, 300)])
+@pytest.mark.parametrize(
+    ("rows", "length", "k"),
+    [(40, 5000, 8), (3, 100_000, 1), (5, 3000, 2999), (7, 999, 300), (300, 64, 2), (200, 7, 7), (9, 4096, 16)],
+)
 def test_large_top_k(rows: int, length: int, k: int) -> None:
     rng = np.random.default_rng(0)
     for x in (

@@ -3,8 +3,11 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
+#include "bindings/fast_call.h"
 #include "kernels/tensor.h"
 #include "runtime/thread_pool.h"
 
@@ -63,6 +66,108 @@ void scatter(int kind, int bytes, const Ints& sizes, bool per_element, uintptr_t
   const Selection s = selection(bytes, sizes, per_element, indices, whole, selected);
   nb::gil_scoped_release unlocked;
   tensor_kernels().scatter(s, static_cast<Scattering>(kind), workers(threads));
+}
+
+// The memory of a plain array: in C order, aligned, of up to eight axes and elements that are copied as they are.
+class PlainArray {
+ public:
+  ~PlainArray() {
+    if (held_) PyBuffer_Release(&view);
+  }
+  bool hold(PyObject* object, bool writes) {
+    const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writes ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(object, &view, flags) != 0) return PyErr_Clear(), false;
+    held_ = true;
+    return view.ndim >= 1 && view.ndim <= 8 && view.len > 0 && view.format && std::strlen(view.format) == 1 &&
+           std::strchr("ef?bhilqBHILQ", *view.format) &&
+           reinterpret_cast<uintptr_t>(view.buf) % static_cast<uintptr_t>(view.itemsize) == 0;
+  }
+  bool overlaps(const PlainArray& other) const {
+    return begin() < other.begin() + other.view.len && other.begin() < begin() + view.len;
+  }
+  char* begin() const { return static_cast<char*>(view.buf); }
+  Py_buffer view;
+
+ private:
+  bool held_ = false;
+};
+
+constexpr int kGathers = -1;
+
+// Gathers part from whole, or scatters it there (kind as in scatter), if these are plain arrays of one type that do not
+// overlap and the indices are int32 or int64, of one axis or in the shape of part, all inside; otherwise does nothing
+// and returns false.
+bool select_plain(int kind, nb::handle whole_array, nb::handle part_array, nb::handle index_array, int64_t axis) {
+  const bool gathers = kind == kGathers;
+  PlainArray whole, part, index;
+  if (!fast_calls_enabled || !whole.hold(whole_array.ptr(), !gathers) || !part.hold(part_array.ptr(), gathers) ||
+      !index.hold(index_array.ptr(), false))
+    return false;
+  const Py_buffer &w = whole.view, &p = part.view, &i = index.view;
+  const int rank = w.ndim;
+  const bool per_element = i.ndim > 1;
+  if (*w.format != *p.format || p.ndim != rank || (per_element && i.ndim != rank) || !std::strchr("ilq", *i.format))
+    return false;
+  if (axis < -rank || axis >= rank || part.overlaps(whole) || (gathers ? part : whole).overlaps(index)) return false;
+  if (axis < 0) axis += rank;
+  const int64_t count = i.shape[per_element ? axis : 0], length = w.shape[axis];
+  Selection s{static_cast<int>(w.itemsize), 1, length, 1, count, per_element, nullptr, whole.begin(), part.begin()};
+  for (int a = 0; a < rank; a++) {
+    const Py_ssize_t size = a == axis ? count : w.shape[a];
+    if (p.shape[a] != size || (per_element && i.shape[a] != size)) return false;
+    if (a != axis) (a < axis ? s.outer : s.inner) *= size;
+  }
+  const int64_t given = i.len / i.itemsize;
+  Ints wide;
+  if (i.itemsize == 4) {
+    const auto* narrow = static_cast<const int32_t*>(i.buf);
+    wide.assign(narrow, narrow + given);
+  }
+  s.indices = i.itemsize == 4 ? wide.data() : static_cast<const int64_t*>(i.buf);
+  const TensorKernels& k = tensor_kernels();
+  if (k.first_outside(s.indices, given, length) >= 0) return false;
+  nb::gil_scoped_release unlocked;
+  if (gathers)
+    k.gather(s, max_threads());
+  else
+    k.scatter(s, static_cast<Scattering>(kind), max_threads());
+  return true;
+}
+
+// The k largest of x along an axis into values, and their indices (int32 or int64) unless that is None, if these are
+// plain float32 arrays of the right shapes that do not overlap; otherwise does nothing and returns false.
+bool top_k_plain(int64_t k, nb::handle input, nb::handle best_values, nb::handle best_indices, int64_t axis) {
+  PlainArray x, values, index;
+  const bool wanted = !best_indices.is_none();
+  if (!fast_calls_enabled || !x.hold(input.ptr(), false) || !values.hold(best_values.ptr(), true) ||
+      (wanted && !index.hold(best_indices.ptr(), true)))
+    return false;
+  const int rank = x.view.ndim;
+  if (axis < -rank || axis >= rank || *x.view.format != 'f' || *values.view.format != 'f' || values.overlaps(x))
+    return false;
+  if (wanted && (!std::strchr("ilq", *index.view.format) || index.overlaps(x) || index.overlaps(values))) return false;
+  if (axis < 0) axis += rank;
+  const int64_t length = x.view.shape[axis];
+  if (k < 1 || k > length || length > INT32_MAX || values.view.ndim != rank || (wanted && index.view.ndim != rank))
+    return false;
+  TopKShape s{false, 1, length, 1, k};
+  for (int a = 0; a < rank; a++) {
+    const Py_ssize_t size = a == axis ? k : x.view.shape[a];
+    if (values.view.shape[a] != size || (wanted && index.view.shape[a] != size)) return false;
+    if (a != axis) (a < axis ? s.outer : s.inner) *= size;
+  }
+  const int64_t count = s.outer * k * s.inner;
+  const bool direct = wanted && index.view.itemsize == 8;
+  Ints own(direct ? 0 : static_cast<size_t>(count));
+  int64_t* best = direct ? static_cast<int64_t*>(index.view.buf) : own.data();
+  {
+    nb::gil_scoped_release unlocked;
+    const TensorKernels& kernels = tensor_kernels();
+    kernels.top_k(s, x.view.buf, best, max_threads());
+    kernels.gather({4, s.outer, length, s.inner, k, true, best, x.begin(), values.begin()}, max_threads());
+  }
+  if (wanted && !direct) std::copy(own.begin(), own.end(), static_cast<int32_t*>(index.view.buf));
+  return true;
 }
 
 int64_t first_outside(uintptr_t indices, int64_t count, int64_t limit) {
@@ -136,6 +241,8 @@ void bind_tensor(nb::module_& m) {
   m.def("gather", &gather, "bytes"_a, "sizes"_a, "per_element"_a, "indices"_a, "whole"_a, "selected"_a, "threads"_a);
   m.def("scatter", &scatter, "kind"_a, "bytes"_a, "sizes"_a, "per_element"_a, "indices"_a, "whole"_a, "selected"_a,
         "threads"_a);
+  m.def("select_plain", &select_plain, "kind"_a, "whole"_a, "part"_a, "indices"_a, "axis"_a);
+  m.def("top_k_plain", &top_k_plain, "k"_a, "input"_a, "best_values"_a, "best_indices"_a.none(), "axis"_a);
   m.def("first_outside", &first_outside, "indices"_a, "count"_a, "limit"_a);
   m.def("top_k", &top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "indices"_a, "threads"_a);
   m.def("in_top_k", &in_top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "tested"_a, "y"_a, "threads"_a);

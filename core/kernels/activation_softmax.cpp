@@ -7,14 +7,26 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-// The first `count` lanes from memory, the others `fill`.
-OPENBNNS_INLINE Vec load_padded(const float* p, int64_t count, float fill) {
-  float lane[kWidth];
-  store(lane, splat(fill));
-  std::memcpy(lane, p, static_cast<size_t>(count) * sizeof(float));
-  return load(lane);
+OPENBNNS_INLINE IntVec first_lanes(int64_t count) {
+  IntVec lane{};
+  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) lane[i] = i;
+  return lane < splat_int(static_cast<int32_t>(count));
 }
 
+#if defined(__SSE2__)
+OPENBNNS_INLINE float max_lanes(Vec v) {
+#if defined(__AVX512F__)
+  const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+#elif defined(__AVX2__)
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+#else
+  __m128 four = v;
+#endif
+  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(four, _mm_shuffle_ps(four, four, 1)));
+}
+#else
 OPENBNNS_INLINE float max_lanes(Vec v) {
   float lane[kWidth];
   store(lane, v);
@@ -22,6 +34,7 @@ OPENBNNS_INLINE float max_lanes(Vec v) {
       lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
   return lane[0];
 }
+#endif
 
 // A long float sum in two levels, so that its rounding error grows with the square root of its length.
 class Sum {
@@ -61,8 +74,15 @@ float row_maximum(const float* x, int64_t length) {
     d = math::max(load(x + i + 3 * kWidth), d);
   }
   for (; i + kWidth <= length; i += kWidth) a = math::max(load(x + i), a);
-  if (i < length) b = math::max(load_padded(x + i, length - i, -math::kInfinity), b);
+  if (i < length) b = math::max(select(first_lanes(length - i), load_partial(x + i, length - i), b), b);
   return max_lanes(math::max(math::max(a, b), math::max(c, d)));
+}
+
+// exp(x - max) in the first `count` lanes, 0 in the others. Those compute exp(0): exp(-inf) would pass through
+// subnormal numbers, which cost more than all the rest of a short row.
+OPENBNNS_INLINE Vec exp_of_last(const float* x, int64_t count, Vec largest) {
+  const IntVec inside = first_lanes(count);
+  return select(inside, math::exp_not_positive(select(inside, load_partial(x, count) - largest, Vec{})), Vec{});
 }
 
 // y = exp(x - max) / sum exp(x - max); the numerators wait in `row`, which may be y. A NaN in the row, or nothing but
@@ -79,7 +99,7 @@ void softmax_row(const float* x, float* y, float* row, int64_t length) {
         sum.add(e);
       },
       [&](int64_t i, int64_t count) {
-        Vec e = math::exp_not_positive(load_padded(x + i, count, -math::kInfinity) - largest);
+        Vec e = exp_of_last(x + i, count, largest);
         store_partial(row + i, e, count);
         sum.add(e);
       },
@@ -97,10 +117,7 @@ void log_softmax_row(const float* x, float* y, int64_t length) {
   Sum sum;
   over_row(
       length, [&](int64_t i) { sum.add(math::exp_not_positive(load(x + i) - largest)); },
-      [&](int64_t i, int64_t count) {
-        sum.add(math::exp_not_positive(load_padded(x + i, count, -math::kInfinity) - largest));
-      },
-      [&] { sum.close_part(); });
+      [&](int64_t i, int64_t count) { sum.add(exp_of_last(x + i, count, largest)); }, [&] { sum.close_part(); });
   Vec shift = math::log(splat(sum_lanes(sum.lanes())));
   over_vectors<kStream>(
       y, length, [&](int64_t i) { put<kStream>(y + i, (load(x + i) - largest) - shift); },

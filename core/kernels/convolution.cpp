@@ -40,7 +40,7 @@ ConvolutionShape with_long_rows(ConvolutionShape s) {
   return s;
 }
 
-class ConvolutionPlan : public Plan {
+class ConvolutionPlan : public WatchedPlan {
  public:
   ConvolutionPlan(const ConvolutionShape& shape, const ActivationSpec& activation, bool transposed)
       : shape_(shape),
@@ -51,11 +51,14 @@ class ConvolutionPlan : public Plan {
         weights_(first_that_takes(kWeightsKernels, with_long_rows(shape))) {}
 
   // y = f(conv(x, w) + b); transposed: y = f(adjoint of conv at x + b)
-  void forward(const Call& call) override {
-    const ActivationSpec* f = is_identity(activation_) ? nullptr : &activation_;
-    ImageCall c{input(call),     call.address[W], call.address[B], f,          out_width(),
-                call.address[Y], call.stride[Y],  false,           call.batch, call.threads};
-    (transposed_ ? backward_data_ : forward_)->run(c);
+  void forward(const Call& call) override { forward_kernel().run(forward_call(call)); }
+
+  bool forward_watched(const Call& call, const PlaneWatcher& watcher) override {
+    ImageCall c = forward_call(call);
+    const bool watched = forward_kernel().watches(c);
+    if (watched) c.watcher = &watcher;
+    forward_kernel().run(c);
+    return watched;
   }
 
   // With dz = dy f'(y): dx is the adjoint of forward at dz, dw pairs x with dz, db sums dz over all but its channel.
@@ -78,6 +81,12 @@ class ConvolutionPlan : public Plan {
   }
 
  private:
+  const ImageKernel& forward_kernel() const { return transposed_ ? *backward_data_ : *forward_; }
+  ImageCall forward_call(const Call& call) const {
+    const ActivationSpec* f = is_identity(activation_) ? nullptr : &activation_;
+    return {input(call),     call.address[W], call.address[B], f,          out_width(),
+            call.address[Y], call.stride[Y],  false,           call.batch, call.threads};
+  }
   int64_t out_width() const { return transposed_ ? shape_.in_width : shape_.out_width; }
   ImageSource input(const Call& call) const {
     return transposed_

@@ -64,6 +64,12 @@ class Direct : public ImageKernel {
     dynamic_items(threads, work.units * work.splits, [&](int64_t item) { run_item(call, shared, work, item); });
   }
 
+  bool watches(const ImageCall& call) const override {
+    Work work = share_out(call.batch, useful_threads(call.threads, flops_ * static_cast<double>(call.batch)));
+    return (work.splits == 1 || work.split_channels) &&
+           work.images * out_channels_ * rows_.out_size * columns_.out_size <= kWatchedFloats;
+  }
+
  private:
   struct Shared {
     const float* weights;  // [groups][out_channels / 16][in_channels / 16][taps][16 in][16 out]
@@ -196,6 +202,9 @@ class Direct : public ImageKernel {
         block += blocks;
       }
     }
+    int64_t channel = block0 * kBlock, channels = std::min(block1 * kBlock, out_channels_) - channel;
+    for (int i = 0; call.watcher && i < images; i++)
+      call.watcher->completed(n + i, group * out_channels_ + channel, channels);
   }
 
   // Output rows [row0, row1) of `blocks` blocks of channels; input: the band packed for row0.

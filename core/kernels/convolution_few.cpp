@@ -42,19 +42,33 @@ class FewForward : public ImageKernel {
     for (int64_t g = 0; g < s_.groups; g++)
       for (int64_t t = 0; t < s_.taps(); t++)
         for (int64_t k = 0; k < s_.made; k++) weights[(g * s_.taps() + t) * s_.made + k] = call.w[s_.weight(g, k, t)];
-    int64_t bands = (s_.rows.out_size + band_rows_ - 1) / band_rows_;
-    int64_t units = call.batch * s_.groups * bands, splits = 1;
-    if (units < 8 * threads)
-      while (units * splits % threads != 0) splits++;
-    dynamic_items(threads, units * splits, [&](int64_t item) {
-      int64_t unit = item / splits, split = item % splits, band = unit % bands * band_rows_;
+    const Work work = share_out(call.batch, threads);
+    dynamic_items(threads, work.units * work.splits, [&](int64_t item) {
+      int64_t unit = item / work.splits, split = item % work.splits, band = unit % work.bands * band_rows_;
       int64_t rows = std::min<int64_t>(band_rows_, s_.rows.out_size - band);
-      run_rows(call, unit / bands / s_.groups, unit / bands % s_.groups, static_cast<int>(band + rows * split / splits),
-               static_cast<int>(band + rows * (split + 1) / splits), weights);
+      run_rows(call, unit / work.bands / s_.groups, unit / work.bands % s_.groups,
+               static_cast<int>(band + rows * split / work.splits),
+               static_cast<int>(band + rows * (split + 1) / work.splits), weights);
     });
   }
 
+  bool watches(const ImageCall& call) const override {
+    int threads = useful_threads(call.threads, s_.operations * static_cast<double>(call.batch));
+    const Work work = share_out(call.batch, threads);
+    return work.bands * work.splits == 1 && s_.made * s_.pixels <= kWatchedFloats;
+  }
+
  private:
+  struct Work {
+    int64_t bands, units, splits;  // bands of an image; bands of all images; parts of a band
+  };
+  Work share_out(int64_t batch, int threads) const {
+    int64_t bands = (s_.rows.out_size + band_rows_ - 1) / band_rows_, units = batch * s_.groups * bands, splits = 1;
+    if (units < 8 * threads)
+      while (units * splits % threads != 0) splits++;
+    return {bands, units, splits};
+  }
+
   int rows_per_band() const {
     constexpr double kBandBytes = 200e3;
     double bytes = 4.0 * static_cast<double>(s_.columns.span(s_.columns.out_size) * s_.rows.in_step * s_.read +
@@ -80,6 +94,7 @@ class FewForward : public ImageKernel {
         for (int64_t i = 0; i < span; i++) line[i] += sums[k * span + i];
       if (call.activation) activation_forward(*call.activation, line, line, span, call.activation_row);
     }
+    if (call.watcher) call.watcher->completed(n, group * s_.made, s_.made);
   }
 
   // One output row of every output channel, channels `plane` apart.

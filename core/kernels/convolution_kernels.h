@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/kernels.h"
+#include "kernels/plane_watcher.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -36,12 +37,17 @@ struct ImageCall {
   bool accumulate;
   int64_t batch;
   int threads;
+  const PlaneWatcher* watcher = nullptr;  // only where watches() says so
 };
 class ImageKernel {
  public:
   virtual ~ImageKernel() = default;
   virtual void run(const ImageCall& call) const = 0;
+  // Whether run() can tell a watcher of every plane that is complete, and the planes are still cached then.
+  virtual bool watches(const ImageCall& /*call*/) const { return false; }
 };
+
+constexpr int64_t kWatchedFloats = int64_t{1} << 17;  // of the planes completed together, at most
 
 // dw(k,c,r,s) = sum over batch and output cells of dy(k) x(c, cell met by tap r,s); db(k) = sum of dy(k).
 struct WeightsCall {

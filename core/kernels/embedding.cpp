@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "kernels/makers.h"
+#include "kernels/rows.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
@@ -106,11 +107,18 @@ class Embedding : public Plan {
   void look_up_rows(const Call& call) const {
     const int64_t rows = call.batch * s_.positions, group = task_items(s_.item);
     const float* w = call.address[W];
+    const int64_t bytes = s_.item * 4, ahead = rows_ahead(bytes);
     dynamic_items(workers_for(call, rows * s_.item), (rows + group - 1) / group, [&](int64_t task) {
       for (int64_t row = task * group, end = std::min(rows, row + group); row < end; row++) {
         const int64_t n = row / s_.positions, pos = row % s_.positions;
-        const int64_t entry = static_cast<int64_t>(indices(call, n)[pos]);
+        const Index* x = indices(call, n);
+        const int64_t entry = static_cast<int64_t>(x[pos]);
         float* y = call.address[Y] + n * call.stride[Y] + pos * s_.item;
+        if (pos + ahead < s_.positions) {
+          const int64_t later = static_cast<int64_t>(x[pos + ahead]);
+          if (later != s_.padding) fetch_row(w + later * s_.item, bytes);
+        }
+        fetch_output(y, bytes);
         if (entry == s_.padding) {
           std::fill_n(y, s_.item, 0.0f);
           continue;
@@ -122,13 +130,8 @@ class Embedding : public Plan {
   }
 
   void copy_scaled(const float* w, float* y, float scale) const {
-    int64_t i = 0;
-    if (scale == 1.0f) {
-      for (; i + kWidth <= s_.item; i += kWidth) store(y + i, load(w + i));
-      if (i < s_.item) store_partial(y + i, load_partial(w + i, s_.item - i), s_.item - i);
-      return;
-    }
-    for (; i < s_.item; i++) y[i] = w[i] * scale;
+    if (scale == 1.0f) return copy_row(y, w, s_.item * 4);
+    for (int64_t i = 0; i < s_.item; i++) y[i] = w[i] * scale;
   }
 
   // y[i][pos] = w[i][x[pos]]
@@ -189,17 +192,37 @@ class Embedding : public Plan {
     return {first, last, s_.by_frequency ? 1.0f / static_cast<float>(last - first) : 1.0f};
   }
 
+  // Entries that are next to each other and have no gradient are set to 0 together: in long stretches of memory, whose
+  // whole lines can be streamed.
   void add_rows(const Call& call, const Lookups& lookups) const {
     const int64_t floats = s_.entries * s_.item, group = task_items(s_.item);
-    const bool adds = call.adds(DW);
-    const auto row = adds ? sum_row<true, false> : floats >= kStreamFrom ? sum_row<false, true> : sum_row<false, false>;
+    const bool adds = call.adds(DW), streams = !adds && floats >= kStreamFrom;
+    const auto row = adds ? sum_row<true, false> : streams ? sum_row<false, true> : sum_row<false, false>;
+    const auto clear = streams ? clear_stretch<true> : clear_stretch<false>;
     dynamic_items(workers_for(call, floats), (s_.entries + group - 1) / group, [&](int64_t task) {
-      for (int64_t v = task * group, end = std::min(s_.entries, v + group); v < end; v++) {
-        const Entry entry = entry_of(lookups, v);
-        if (!adds || entry.place != entry.end) row(call.address[DY], entry, call.address[DW] + v * s_.item, s_.item);
+      float* dw = call.address[DW];
+      for (int64_t v = task * group, end = std::min(s_.entries, v + group); v < end;) {
+        const int64_t start = v;
+        Entry entry{};
+        while (v < end && (entry = entry_of(lookups, v), entry.place == entry.end)) v++;
+        if (!adds && v > start) clear(dw + start * s_.item, (v - start) * s_.item);
+        if (v == end) break;
+        row(call.address[DY], entry, dw + v * s_.item, s_.item);
+        v++;
       }
       finish_stream();
     });
+  }
+
+  template <bool kStream>
+  static void clear_stretch(float* dw, int64_t count) {
+    if (!kStream) {
+      std::memset(dw, 0, static_cast<size_t>(count) * 4);
+      return;
+    }
+    over_vectors<kStream>(
+        dw, count, [&](int64_t i) { put<kStream>(dw + i, Vec{}); },
+        [&](int64_t i, int64_t lanes) { std::memset(dw + i, 0, static_cast<size_t>(lanes) * 4); });
   }
 
   // dw[i] (+)= factor * sum over places of dy[place + i], i < count

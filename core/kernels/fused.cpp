@@ -11,6 +11,7 @@
 #include "kernels/kept_memory.h"
 #include "kernels/makers.h"
 #include "kernels/normalization.h"
+#include "kernels/plane_watcher.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
@@ -48,6 +49,22 @@ class ArithmeticTaker final : public PlaneTaker {
   const bool stream_;
 };
 
+// Measures the planes of h as the first layer completes them.
+class PlaneMeasure final : public PlaneWatcher {
+ public:
+  PlaneMeasure(Samples h, int64_t channels, int64_t plane, normalization::Moments* moments)
+      : h_(h), channels_(channels), plane_(plane), moments_(moments) {}
+  void completed(int64_t n, int64_t channel, int64_t channels) const override {
+    for (int64_t c = channel; c < channel + channels; c++)
+      moments_[n * channels_ + c] = normalization::moments_of(h_.sample(n) + c * plane_, plane_);
+  }
+
+ private:
+  const Samples h_;
+  const int64_t channels_, plane_;
+  normalization::Moments* const moments_;
+};
+
 class Fused final : public Plan {
  public:
   Fused(std::shared_ptr<Plan> first, const FusedShape& shape, const ActivationSpec& activation)
@@ -59,6 +76,7 @@ class Fused final : public Plan {
     const ArithmeticShape* arithmetic = first_->plain_arithmetic();
     if (arithmetic && normalizer_.plane_wise() && PlaneArithmetic::takes(*arithmetic))
       arithmetic_ = std::make_unique<PlaneArithmetic>(*arithmetic);
+    watched_ = dynamic_cast<WatchedPlan*>(first_.get());
   }
 
   void forward(const Call& call) override {
@@ -131,7 +149,10 @@ class Fused final : public Plan {
     Call into = inner(call);
     into.address[OUT] = h.data;
     into.stride[OUT] = h.stride;
-    first_->forward(into);
+    if (normalization::Moments* moments = watched_ && call.training ? normalizer_.plane_moments(call.batch) : nullptr)
+      last.measured = watched_->forward_watched(into, PlaneMeasure(h, shape_.normalization.channels, plane_, moments));
+    else
+      first_->forward(into);
     normalizer_.forward(last);
   }
 
@@ -155,6 +176,7 @@ class Fused final : public Plan {
   KeptMemory memory_;
   Samples boundary_;  // h of the latest training forward
   const int64_t plane_, sample_;
+  WatchedPlan* watched_ = nullptr;               // the first layer, if it tells of planes that are complete
   std::unique_ptr<PlaneArithmetic> arithmetic_;  // if the first layer is computed piece by piece
 };
 

@@ -17,7 +17,7 @@ namespace normalization {
 int64_t stream_from() {
 #if defined(_SC_LEVEL3_CACHE_SIZE)
   static const int64_t cached = sysconf(_SC_LEVEL3_CACHE_SIZE) / static_cast<int64_t>(sizeof(float));
-  return std::max(kStreamFrom, cached / 12);
+  return std::max(kStreamFrom, cached / 20);
 #else
   return kStreamFrom;
 #endif

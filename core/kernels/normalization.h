@@ -12,6 +12,7 @@
 // their own per element (layer, and small planes of instance and group), and columns (batch with small planes).
 // The pieces below the batch, over contiguous runs, are in normalization_runs.h.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -64,6 +65,7 @@ struct NormalizationForward {
   const float *beta = nullptr, *gamma = nullptr;             // null: 0 and 1
   float *moving_mean = nullptr, *moving_variance = nullptr;  // null: not tracked
   const PlaneMaker* maker = nullptr;  // null: x is there already; only for plane-wise normalizers
+  bool measured = false;              // the moments of all planes of x are in Normalizer::plane_moments()
 };
 
 struct NormalizationBackward {
@@ -86,6 +88,7 @@ class NormalizationForm {
   virtual void forward(const NormalizationForward& call) = 0;
   virtual void backward(const NormalizationBackward& call) const = 0;
   virtual bool plane_wise() const { return false; }
+  virtual normalization::Moments* plane_moments(int64_t /*batch*/) const { return nullptr; }
 };
 
 // A normalization for use inside a plan: forward in training keeps statistics (not x), backward uses them.
@@ -98,6 +101,9 @@ class Normalizer {
   void backward(const NormalizationBackward& call) const { form_->backward(call); }
   // Whether makers and takers of planes are possible.
   bool plane_wise() const { return form_->plane_wise(); }
+  // Where whoever makes x may leave the moments [batch][channels] of its planes, as moments_of() gives them, for a
+  // forward call that follows on the same thread; null where that is of no use.
+  normalization::Moments* plane_moments(int64_t batch) const { return form_->plane_moments(batch); }
   // Whether backward reads y.
   bool needs_output() const { return needs_output_; }
   int64_t trained_batch() const { return trained_batch_; }
@@ -129,8 +135,17 @@ inline int workers_for(int64_t elements, int threads) {
 }
 
 // Results of this many floats and more are streamed: a call writes two of them and reads one, which large last-level
-// caches hold for longer than those that kStreamFrom is for.
+// caches hold for longer than those that kStreamFrom is for. What is kept for backward is read again, and only streamed
+// when the cache has no hope of holding it until then.
 int64_t stream_from();
+inline int64_t keep_stream_from() { return 2 * stream_from(); }
+
+// A sweep over items that follows another should begin with what that one left in the caches: every worker goes through
+// its own range (see run_items) from the end.
+inline int64_t mirrored(int64_t item, int64_t items, int workers) {
+  const int64_t ranges = std::min<int64_t>(workers, items), range = ((item + 1) * ranges - 1) / items;
+  return items * range / ranges + (items * (range + 1) / ranges - 1 - item);
+}
 
 inline bool has_moving(const NormalizationShape& s) { return s.kind == kBatchNorm || s.kind == kInstanceNorm; }
 

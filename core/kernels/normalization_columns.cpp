@@ -23,6 +23,8 @@ constexpr int64_t kLeastColumns = 512;  // of a tile, where there are as many: l
 constexpr int64_t kMostColumns = 2048;  // for arrays on the stack
 constexpr int64_t kTiles = 8;           // side by side, if there are columns enough
 constexpr int64_t kCached = 131072;     // floats of one tensor in the second-level cache
+constexpr int64_t kSettled = 64;        // channels whose sums are put together at a time,
+constexpr int64_t kParts = 2048;        // in parallel from so many sums on
 
 struct Tile {
   int64_t first_row, rows, channel, channels, column, columns;
@@ -75,7 +77,7 @@ struct ColumnValues {
   }
 };
 
-template <bool kRectify>
+template <bool kRectify, bool kStream>
 void normalize_run(const ColumnValues& v, const float* x, float* y, float* keep, int64_t count) {
   const functions::RectifiedLinear rectify(ActivationParameters{});
   auto value = [&](Vec lanes, auto get, int64_t i) {
@@ -87,7 +89,7 @@ void normalize_run(const ColumnValues& v, const float* x, float* y, float* keep,
       [&](int64_t i) {
         Vec lanes = load(x + i);
         if (keep) store(keep + i, lanes);
-        store(y + i, value(lanes, [](const float* p) { return load(p); }, i));
+        put<kStream>(y + i, value(lanes, [](const float* p) { return load(p); }, i));
       },
       [&](int64_t i, int64_t left) {
         Vec lanes = load_partial(x + i, left);
@@ -97,7 +99,7 @@ void normalize_run(const ColumnValues& v, const float* x, float* y, float* keep,
 }
 
 // r.y is read with kRectify only
-template <bool kRectify>
+template <bool kRectify, bool kStream>
 void write_run_gradient(const ColumnValues& v, const BackwardRun& r, float* dx, bool add) {
   auto value = [&](int64_t i, auto get) {
     Vec dz = get(r.dy + i);
@@ -106,7 +108,7 @@ void write_run_gradient(const ColumnValues& v, const BackwardRun& r, float* dx, 
     return add ? get(dx + i) + dz : dz;
   };
   over_vectors<true>(
-      dx, r.count, [&](int64_t i) { store(dx + i, value(i, [](const float* p) { return load(p); })); },
+      dx, r.count, [&](int64_t i) { put<kStream>(dx + i, value(i, [](const float* p) { return load(p); })); },
       [&](int64_t i, int64_t left) {
         store_partial(dx + i, value(i, [left](const float* p) { return load_partial(p, left); }), left);
       });
@@ -138,25 +140,28 @@ class Columns final : public NormalizationForm {
       make(t);
       tile_moments(t, call.x, moments + t.first_row / kTileRows * shape_.channels + t.channel);
     };
-    auto settle = [&](const Tile& all) {  // the total of a channel replaces its first part
-      for (int64_t c = all.channel; c < all.channel + all.channels; c++) {
-        Moments total;
-        for (int64_t t = 0; measures && t < cut.row_tiles; t++) total.add(moments[t * shape_.channels + c]);
+    auto settle = [&](int64_t first, int64_t last) {  // the total of a channel replaces its first part
+      for (int64_t c = first; c < last; c++) {
+        const Moments total = merged(measures ? cut.row_tiles : 0,
+                                     [&](int64_t t) -> const Moments& { return moments[t * shape_.channels + c]; });
         Statistics& s = statistics[static_cast<size_t>(c)] = choose_statistics(shape_, call, total, c);
         moments[c] = total;
         set_affine(values, s, c, call.gamma, call.beta);
       }
     };
+    const bool keeps = call.training && call.keep.data != call.x.data;
+    const bool built_in = activation_.identity() || activation_.rectifies();
+    const bool stream = built_in && call.batch * columns_ >= stream_from();
+    auto run = activation_.rectifies() ? (stream ? normalize_run<true, true> : normalize_run<true, false>)
+                                       : (stream ? normalize_run<false, true> : normalize_run<false, false>);
     auto write = [&](const Tile& t) {
       if (!measures) make(t);
-      const bool keeps = call.training && call.keep.data != call.x.data;
       for (int64_t n = t.first_row; n < t.first_row + t.rows; n++) {
         float *y = call.y.sample(n) + t.column, *keep = keeps ? call.keep.sample(n) + t.column : nullptr;
-        (activation_.rectifies() ? normalize_run<true> : normalize_run<false>)(values.from(t.column),
-                                                                               call.x.sample(n) + t.column, y, keep,
-                                                                               t.columns);
-        if (!activation_.identity() && !activation_.rectifies()) activation_.forward(y, y, t.columns, false);
+        run(values.from(t.column), call.x.sample(n) + t.column, y, keep, t.columns);
+        if (!built_in) activation_.forward(y, y, t.columns, false);
       }
+      if (stream) finish_stream();
     };
     sweep(cut, call.batch, call.threads, measures, measure, settle, write);
     update_moving(shape_, call, moments);
@@ -174,13 +179,16 @@ class Columns final : public NormalizationForm {
     auto measure = [&](const Tile& t) {
       tile_gradient_sums(t, call, values, sums + t.first_row / kTileRows * shape_.channels + t.channel);
     };
-    auto settle = [&](const Tile& all) {
-      for (int64_t c = all.channel; c < all.channel + all.channels; c++) {
+    auto settle = [&](int64_t first, int64_t last) {
+      for (int64_t c = first; c < last; c++) {
         GradientSums total;
         for (int64_t t = 0; t < cut.row_tiles; t++) total.add(sums[t * shape_.channels + c]);
         settle_channel(call, values, c, total);
       }
     };
+    const bool stream = !call.add_dx && !call.taker && call.batch * columns_ >= stream_from();
+    auto write_run = rectifies_ ? (stream ? write_run_gradient<true, true> : write_run_gradient<true, false>)
+                                : (stream ? write_run_gradient<false, true> : write_run_gradient<false, false>);
     auto write = [&](const Tile& t) {
       if (!call.dx.data && !call.taker) return;
       float taken[kMostColumns], staged[kMostColumns];
@@ -188,11 +196,11 @@ class Columns final : public NormalizationForm {
         BackwardRun run = run_of(call, n, t);
         float* dx = call.taker ? taken : call.dx.sample(n) + t.column;
         if (stages()) run.dy = staged_gradient(values.from(t.column), run, staged);
-        (rectifies_ ? write_run_gradient<true> : write_run_gradient<false>)(values.from(t.column), run, dx,
-                                                                            call.add_dx && !call.taker);
+        write_run(values.from(t.column), run, dx, call.add_dx && !call.taker);
         for (int64_t c = 0; call.taker && c < t.channels; c++)
           call.taker->take(n, t.channel + c, 0, pixels_, run.x + c * pixels_, dx + c * pixels_);
       }
+      if (stream) finish_stream();
     };
     sweep(cut, call.batch, call.threads, true, measure, settle, write);
   }
@@ -227,18 +235,19 @@ class Columns final : public NormalizationForm {
     if (shared && batch * cut.channels * pixels_ <= kCached) {
       dynamic_items(workers, cut.column_tiles, [&](int64_t i) {
         for (int64_t t = 0; measures && t < cut.row_tiles; t++) measure(tile_of(cut, batch, t, i));
-        settle(tile_of(cut, batch, 0, i));
+        const Tile top = tile_of(cut, batch, 0, i);
+        settle(top.channel, top.channel + top.channels);
         for (int64_t t = 0; t < cut.row_tiles; t++) write(tile_of(cut, batch, t, i));
       });
       return;
     }
-    auto each = [&](auto body) {
-      dynamic_items(workers, cut.row_tiles * cut.column_tiles,
-                    [&](int64_t i) { body(tile_of(cut, batch, i / cut.column_tiles, i % cut.column_tiles)); });
-    };
-    if (measures) each(measure);
-    for (int64_t i = 0; i < cut.column_tiles; i++) settle(tile_of(cut, batch, 0, i));
-    each(write);
+    const int64_t tiles = cut.row_tiles * cut.column_tiles;
+    auto tile = [&](int64_t i) { return tile_of(cut, batch, i / cut.column_tiles, i % cut.column_tiles); };
+    if (measures) dynamic_items(workers, tiles, [&](int64_t i) { measure(tile(i)); });
+    const int64_t blocks = (shape_.channels + kSettled - 1) / kSettled;
+    dynamic_items(cut.row_tiles * shape_.channels >= kParts ? workers : 1, blocks,
+                  [&](int64_t b) { settle(b * kSettled, std::min(shape_.channels, (b + 1) * kSettled)); });
+    dynamic_items(workers, tiles, [&](int64_t i) { write(tile(mirrored(i, tiles, workers))); });
   }
 
   ColumnValues make_values() const {
@@ -329,7 +338,7 @@ class Columns final : public NormalizationForm {
   }
 
   const float* staged_gradient(const ColumnValues& values, const BackwardRun& r, float* dz) const {
-    if (activation_.from_input()) normalize_run<false>(values, r.x, dz, nullptr, r.count);
+    if (activation_.from_input()) normalize_run<false, false>(values, r.x, dz, nullptr, r.count);
     activation_.backward(activation_.from_input() ? dz : r.y, r.dy, dz, r.count);
     return dz;
   }

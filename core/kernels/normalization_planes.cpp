@@ -16,7 +16,11 @@ namespace OPENBNNS_ISA {
 namespace normalization {
 namespace {
 
-constexpr int64_t kUnit = 16384;  // pixels of a plane that one worker takes at a time
+constexpr int64_t kUnit = 16384;     // pixels of a plane that one worker takes at a time
+constexpr int64_t kRun = 4096;       // floats that should lie side by side
+constexpr int64_t kCached = 131072;  // floats of one tensor in the cache
+constexpr int64_t kSettled = 32;     // sets whose sums are put together at a time,
+constexpr int64_t kParts = 2048;     // in parallel from so many sums on
 
 class Planes final : public NormalizationForm {
  public:
@@ -25,17 +29,18 @@ class Planes final : public NormalizationForm {
         activation_(activation, s.slope_from_input),
         pixels_(s.height * s.width),
         units_((pixels_ + kUnit - 1) / kUnit),
-        groups_(s.kind == kInstanceNorm ? s.channels : s.groups) {}
+        groups_(s.kind == kInstanceNorm ? s.channels : s.groups),
+        group_size_(s.channels / groups_) {}
 
   void forward(const NormalizationForward& call) override {
     const Sets sets = sets_of(call.batch);
     std::vector<Statistics> passing;  // of an inference, which must not disturb what training kept
     std::vector<Statistics>& statistics = call.training ? statistics_ : passing;
     statistics.resize(static_cast<size_t>(sets.count));
-    Moments* moments =
-        scratch_of<Moments>(kNormalizationSums, std::max(sets.count, call.batch * shape_.channels * units_));
+    Moments* moments = moments_room(call.batch);
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
-    const bool stream = call.batch * shape_.channels * pixels_ >= stream_from();
+    const int64_t size = call.batch * shape_.channels * pixels_;
+    const Streams streams{size >= stream_from(), size >= keep_stream_from()};
 
     // moments[(n * channels + c) * units + u]; the total of a set replaces its first one
     auto make = [&](const Place& p, int64_t u) {
@@ -43,29 +48,29 @@ class Planes final : public NormalizationForm {
     };
     auto measure = [&](const Place& p, int64_t u) {
       make(p, u);
-      moments[index(p) * units_ + u] = moments_of(plane(call.x, p) + u * kUnit, unit_size(u));
+      moments[p.index * units_ + u] = moments_of(plane(call.x, p) + u * kUnit, unit_size(u));
     };
     auto settle = [&](int64_t s) {
-      Moments total;
-      for (int64_t j = 0; measures && j < sets.planes; j++) {
-        Place p = place(s, j);
-        for (int64_t u = 0; u < units_; u++) total.add(moments[index(p) * units_ + u]);
-      }
-      Place first = place(s, 0);
+      const Place first = first_of(s);
+      const int64_t step = after(first).index - first.index;
+      const Moments* parts = moments + first.index * units_;
+      const Moments total = merged(measures ? sets.planes * units_ : 0, [&](int64_t i) -> const Moments& {
+        return units_ == 1 ? parts[i * step] : parts[i / units_ * step * units_ + i % units_];
+      });
       statistics[static_cast<size_t>(s)] = choose_statistics(shape_, call, total, first.channel);
-      moments[index(first) * units_] = total;
+      moments[first.index * units_] = total;
     };
-    auto write = [&](int64_t s, const Place& p, int64_t u) {
+    auto write = [&](const Place& p, int64_t u) {
       float gamma = call.gamma ? call.gamma[p.channel] : 1, beta = call.beta ? call.beta[p.channel] : 0;
       int64_t from = u * kUnit;
       if (!measures) make(p, u);
-      normalize(activation_, make_affine(statistics[static_cast<size_t>(s)], gamma, beta), plane(call.x, p) + from,
-                plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), stream);
+      normalize(activation_, make_affine(statistics[static_cast<size_t>(p.set)], gamma, beta), plane(call.x, p) + from,
+                plane(call.y, p) + from, call.training ? plane(call.keep, p) + from : nullptr, unit_size(u), streams);
     };
-    sweep(call.batch, call.threads, measures, measure, settle, write);
+    sweep(call.batch, call.threads, measures && !call.measured, call.measured, streams.result, measure, settle, write);
     if (call.training && has_moving(shape_)) {
       // the totals, gathered at the front; a set's first plane is never before the set
-      for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[index(place(s, 0)) * units_];
+      for (int64_t s = 0; s < sets.count; s++) moments[s] = moments[first_of(s).index * units_];
       update_moving(shape_, call, moments);
     }
   }
@@ -78,8 +83,8 @@ class Planes final : public NormalizationForm {
     GradientSums* sums = scratch_of<GradientSums>(kNormalizationSums, planes * units_);
     InputGradient* gradients = scratch_of<InputGradient>(kNormalizationValues, planes);
     const bool stream = !call.add_dx && planes * pixels_ >= stream_from();
-    auto affine = [&](int64_t s, const Place& p) {
-      return make_affine(statistics_[static_cast<size_t>(s)], call.gamma ? call.gamma[p.channel] : 1,
+    auto affine = [&](const Place& p) {
+      return make_affine(statistics_[static_cast<size_t>(p.set)], call.gamma ? call.gamma[p.channel] : 1,
                          call.beta ? call.beta[p.channel] : 0);
     };
     auto run = [&](const Place& p, int64_t u) {
@@ -89,67 +94,85 @@ class Planes final : public NormalizationForm {
     };
 
     auto measure = [&](const Place& p, int64_t u) {
-      sums[index(p) * units_ + u] = gradient_sums(activation_, affine(set_of(p), p), run(p, u));
+      sums[p.index * units_ + u] = gradient_sums(activation_, affine(p), run(p, u));
     };
     auto settle = [&](int64_t s) {
       const Statistics& statistics = statistics_[static_cast<size_t>(s)];
       double g = 0, g_xhat = 0;
-      for (int64_t j = 0; j < sets.planes; j++) {
-        Place p = place(s, j);
-        GradientSums& total = sums[index(p) * units_];
-        for (int64_t u = 1; u < units_; u++) total.add(sums[index(p) * units_ + u]);
+      const Place first = first_of(s);
+      Place p = first;
+      for (int64_t j = 0; j < sets.planes; j++, p = after(p)) {
+        GradientSums& total = sums[p.index * units_];
+        for (int64_t u = 1; u < units_; u++) total.add(sums[p.index * units_ + u]);
         total.dz_distance = total.dz_distance * static_cast<double>(statistics.inverse) +
                             total.dz * static_cast<double>(statistics.offset);  // now the sum of dz * xhat
         double gamma = call.gamma ? static_cast<double>(call.gamma[p.channel]) : 1;
         g += gamma * total.dz;
         g_xhat += gamma * total.dz_distance;
       }
-      double count = static_cast<double>(sets.planes * pixels_);
-      for (int64_t j = 0; j < sets.planes; j++) {
-        Place p = place(s, j);
+      const double count = static_cast<double>(sets.planes * pixels_), mean_g = g / count, mean_g_xhat = g_xhat / count;
+      p = first;
+      for (int64_t j = 0; j < sets.planes; j++, p = after(p)) {
         double gamma = call.gamma ? static_cast<double>(call.gamma[p.channel]) : 1;
-        gradients[index(p)] = make_input_gradient(statistics, gamma, g / count, g_xhat / count);
+        gradients[p.index] = make_input_gradient(statistics, gamma, mean_g, mean_g_xhat);
       }
     };
-    auto write = [&](int64_t s, const Place& p, int64_t u) {
+    auto write = [&](const Place& p, int64_t u) {
       if (call.taker) {
         const int64_t from = u * kUnit, count = unit_size(u);
         float* dx = scratch(kBoundaryGradient, static_cast<size_t>(std::min(kUnit, pixels_)));
-        input_gradient(activation_, affine(s, p), gradients[index(p)], run(p, u), dx, false, false);
+        input_gradient(activation_, affine(p), gradients[p.index], run(p, u), dx, false, false);
         return call.taker->take(p.n, p.channel, from, count, plane(call.x, p) + from, dx);
       }
       if (!call.dx.data) return;
-      input_gradient(activation_, affine(s, p), gradients[index(p)], run(p, u), plane(call.dx, p) + u * kUnit,
-                     call.add_dx, stream);
+      input_gradient(activation_, affine(p), gradients[p.index], run(p, u), plane(call.dx, p) + u * kUnit, call.add_dx,
+                     stream);
     };
-    sweep(call.batch, call.threads, true, measure, settle, write);
+    sweep(call.batch, call.threads, true, false, stream, measure, settle, write);
     write_parameter_gradients(call, sums);
   }
 
   bool plane_wise() const override { return true; }
+  Moments* plane_moments(int64_t batch) const override { return units_ == 1 ? moments_room(batch) : nullptr; }
 
  private:
   struct Sets {
     int64_t count, planes;  // planes of each
   };
   struct Place {
-    int64_t n, channel;
+    int64_t n, channel, set, index;  // index = n * channels + channel
   };
 
   Sets sets_of(int64_t batch) const {
     if (shape_.kind == kBatchNorm) return {shape_.channels, batch};
-    return {batch * groups_, shape_.channels / groups_};
+    return {batch * groups_, group_size_};
   }
-  // Plane j of set s.
-  Place place(int64_t s, int64_t j) const {
-    if (shape_.kind == kBatchNorm) return {j, s};
-    return {s / groups_, s % groups_ * (shape_.channels / groups_) + j};
+  // The first plane of set s, and the plane of the same set after p.
+  Place first_of(int64_t s) const {
+    if (shape_.kind == kBatchNorm) return {0, s, s, s};
+    return {s / groups_, s % groups_ * group_size_, s, s * group_size_};
   }
-  int64_t set_of(const Place& p) const {
-    return shape_.kind == kBatchNorm ? p.channel : p.n * groups_ + p.channel / (shape_.channels / groups_);
+  Place after(const Place& p) const {
+    if (shape_.kind == kBatchNorm) return {p.n + 1, p.channel, p.set, p.index + shape_.channels};
+    return {p.n, p.channel + 1, p.set, p.index + 1};
   }
-  int64_t index(const Place& p) const { return p.n * shape_.channels + p.channel; }
+  // Plane `index` of the batch, and the plane after p in memory.
+  Place at(int64_t index) const {
+    const int64_t n = index / shape_.channels, channel = index % shape_.channels;
+    return {n, channel, shape_.kind == kBatchNorm ? channel : index / group_size_, index};
+  }
+  Place beside(const Place& p) const {
+    const bool next = p.channel + 1 == shape_.channels;
+    const int64_t channel = next ? 0 : p.channel + 1, index = p.index + 1;
+    const int64_t set = shape_.kind == kBatchNorm ? channel : group_size_ == 1 ? index : index / group_size_;
+    return {p.n + next, channel, set, index};
+  }
   int64_t unit_size(int64_t u) const { return std::min(kUnit, pixels_ - u * kUnit); }
+
+  // [batch][channels][units]
+  Moments* moments_room(int64_t batch) const {
+    return scratch_of<Moments>(kNormalizationSums, std::max(sets_of(batch).count, batch * shape_.channels * units_));
+  }
 
   const float* plane(const ConstSamples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
   float* plane(const Samples& t, const Place& p) const { return t.sample(p.n) + p.channel * pixels_; }
@@ -157,43 +180,70 @@ class Planes final : public NormalizationForm {
   // Sets that make one item. Channels of a batch normalization go through memory together: small planes of one channel
   // lie far apart, those of neighbouring channels side by side. Their data should fit the second-level cache.
   int64_t sets_at_once(const Sets& sets, int workers) const {
-    constexpr int64_t kRun = 4096, kCached = 131072;  // floats: side by side; of one tensor in the cache
     const int64_t set = std::max<int64_t>(1, sets.planes * pixels_);
     const int64_t wished =
         shape_.kind == kBatchNorm ? std::min((kRun + pixels_ - 1) / pixels_, kCached / set) : kUnit / set;
     return std::max<int64_t>(1, std::min(wished, sets.count / (2 * workers)));
   }
 
-  // measure every unit (if asked to), settle every set, write every unit
+  // body(place, unit) for the planes of sets [from, to); those of a batch normalization sample by sample
+  template <class Body>
+  void each_plane(int64_t from, int64_t to, int64_t planes, Body body) const {
+    auto units = [&](const Place& p) {
+      for (int64_t u = 0; u < units_; u++) body(p, u);
+    };
+    if (shape_.kind == kBatchNorm) {
+      for (int64_t n = 0; n < planes; n++)
+        for (int64_t c = from; c < to; c++) units({n, c, c, n * shape_.channels + c});
+      return;
+    }
+    for (int64_t s = from; s < to; s++) {
+      Place p = first_of(s);
+      for (int64_t j = 0; j < planes; j++, p = after(p)) units(p);
+    }
+  }
+
+  // Measure every unit (if asked to), settle every set, write every unit. Whole sets are taken through all of it one
+  // after the other, unless there are too few of them for all workers or the caller wants every worker to stay with
+  // samples, as they are shared out in other layers.
   template <class Measure, class Settle, class Write>
-  void sweep(int64_t batch, int threads, bool measures, Measure measure, Settle settle, Write write) const {
+  void sweep(int64_t batch, int threads, bool measures, bool by_samples, bool streams, Measure measure, Settle settle,
+             Write write) const {
     const Sets sets = sets_of(batch);
     const int64_t planes = batch * shape_.channels;
     const int workers = workers_for(planes * pixels_, threads);
     const bool whole_sets = workers == 1 || sets.count % workers == 0 || sets.count >= 4 * workers;
-    if (whole_sets) {
+    if (whole_sets && !by_samples) {
       const int64_t width = sets_at_once(sets, workers);
       dynamic_items(workers, (sets.count + width - 1) / width, [&](int64_t item) {
         const int64_t first = item * width, last = std::min(sets.count, first + width);
-        for (int64_t j = 0; measures && j < sets.planes; j++)
-          for (int64_t s = first; s < last; s++)
-            for (int64_t u = 0; u < units_; u++) measure(place(s, j), u);
-        for (int64_t s = first; s < last; s++) settle(s);
-        for (int64_t j = 0; j < sets.planes; j++)
-          for (int64_t s = first; s < last; s++)
-            for (int64_t u = 0; u < units_; u++) write(s, place(s, j), u);
+        const int64_t together = shape_.kind == kBatchNorm ? width : 1;
+        for (int64_t from = first; from < last; from += together) {
+          const int64_t to = std::min(last, from + together);
+          if (measures) each_plane(from, to, sets.planes, measure);
+          for (int64_t s = from; s < to; s++) settle(s);
+          each_plane(from, to, sets.planes, write);
+        }
+        if (streams) finish_stream();
       });
       return;
     }
-    auto each = [&](auto body) {
-      dynamic_items(workers, planes * units_, [&](int64_t i) {
-        int64_t p = i / units_;
-        body(Place{p / shape_.channels, p % shape_.channels}, i % units_);
-      });
+    const int64_t each = units_ > 1 ? 1 : std::max<int64_t>(1, kRun / pixels_);  // units of an item
+    const int64_t units = planes * units_, items = (units + each - 1) / each;
+    auto take = [&](int64_t item, auto& body) {
+      const int64_t first = item * each, last = std::min(units, first + each);
+      Place p = at(first / units_);
+      for (int64_t i = first; i < last; i++, p = beside(p)) body(p, units_ > 1 ? i % units_ : 0);
     };
-    if (measures) each(measure);
-    for (int64_t s = 0; s < sets.count; s++) settle(s);
-    each([&](const Place& p, int64_t u) { write(set_of(p), p, u); });
+    if (measures) dynamic_items(workers, items, [&](int64_t item) { take(item, measure); });
+    const int64_t blocks = (sets.count + kSettled - 1) / kSettled;
+    dynamic_items(units >= kParts ? workers : 1, blocks, [&](int64_t b) {
+      for (int64_t s = b * kSettled; s < std::min(sets.count, (b + 1) * kSettled); s++) settle(s);
+    });
+    dynamic_items(workers, items, [&](int64_t item) {
+      take(mirrored(item, items, workers), write);
+      if (streams) finish_stream();
+    });
   }
 
   // sums[(n * channels + c) * units]: of dz and of dz * xhat
@@ -209,7 +259,7 @@ class Planes final : public NormalizationForm {
 
   const NormalizationShape shape_;
   const FusedActivation activation_;
-  const int64_t pixels_, units_, groups_;
+  const int64_t pixels_, units_, groups_, group_size_;
   std::vector<Statistics> statistics_;  // of the sets of the latest training forward
 };
 

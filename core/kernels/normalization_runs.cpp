@@ -76,20 +76,21 @@ Moments block_moments(const float* x, int64_t count) {
 
 // Results are written in whole lines also where they are not streamed: a store across two lines costs two.
 template <bool kStream, bool kKeep, bool kRectify>
-void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t count) {
+void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t count, bool stream_keep) {
   const Vec center = splat(a.center), scale = splat(a.scale), shift = splat(a.shift);
   const functions::RectifiedLinear rectify(ActivationParameters{});
   auto value = [&](Vec v) {
     Vec z = (v - center) * scale + shift;
     return kRectify ? rectify.value(z) : z;
   };
-  const bool aligned = kKeep && (reinterpret_cast<uintptr_t>(keep) - reinterpret_cast<uintptr_t>(y)) % sizeof(Vec) == 0;
-  auto loop = [&](auto stream_keep) {
+  if (reinterpret_cast<uintptr_t>(keep) % sizeof(Vec) != reinterpret_cast<uintptr_t>(y) % sizeof(Vec))
+    stream_keep = false;
+  auto loop = [&](auto streams_keep) {
     over_vectors<true>(
         y, count,
         [&](int64_t i) {
           Vec v = load(x + i);
-          if (kKeep) put<kStream&& decltype(stream_keep)::value>(keep + i, v);
+          if (kKeep) put<decltype(streams_keep)::value>(keep + i, v);
           put<kStream>(y + i, value(v));
         },
         [&](int64_t i, int64_t lanes) {
@@ -98,14 +99,13 @@ void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t cou
           store_partial(y + i, value(v), lanes);
         });
   };
-  if (kStream && kKeep && aligned)
-    loop(std::true_type{});
+  if (kStream && kKeep && stream_keep)
+    loop(std::bool_constant < kStream && kKeep > {});
   else
     loop(std::false_type{});
-  if (kStream) finish_stream();
 }
 
-using NormalizeLoop = void (*)(Affine, const float*, float*, float*, int64_t);
+using NormalizeLoop = void (*)(Affine, const float*, float*, float*, int64_t, bool);
 
 NormalizeLoop normalize_loop_for(bool stream, bool keep, bool rectify) {
   static constexpr NormalizeLoop kLoops[] = {normalize_loop<false, false, false>, normalize_loop<false, false, true>,
@@ -158,7 +158,6 @@ void gradient_loop(float center, InputGradient g, const BackwardRun& r, float* d
                       load_partial(r.x + i, lanes));
         store_partial(dx + i, kAdd ? load_partial(dx + i, lanes) + v : v, lanes);
       });
-  if (kStream) finish_stream();
 }
 
 template <bool kRectify>
@@ -178,7 +177,7 @@ const float* staged_gradient(const FusedActivation& f, Affine a, const BackwardR
   float* dz = scratch(kActivated, static_cast<size_t>(r.count));
   const float* source = r.y;
   if (f.from_input()) {
-    normalize_loop<false, false, false>(a, r.x, dz, nullptr, r.count);
+    normalize_loop<false, false, false>(a, r.x, dz, nullptr, r.count, false);
     source = dz;
   }
   f.backward(source, r.dy, dz, r.count);
@@ -216,15 +215,17 @@ FusedActivation::FusedActivation(const ActivationSpec& f, bool from_input)
       rectifies_(f.function == 1),
       from_input_(from_input && !is_identity(f)) {}
 
-void normalize(const FusedActivation& f, Affine a, const float* x, float* y, float* keep, int64_t count, bool stream) {
+void normalize(const FusedActivation& f, Affine a, const float* x, float* y, float* keep, int64_t count,
+               Streams streams) {
+  const bool stream = streams.result;
   if (keep == x) keep = nullptr;
   if (f.identity() || f.rectifies())
-    return normalize_loop_for(stream, keep != nullptr, f.rectifies())(a, x, y, keep, count);
+    return normalize_loop_for(stream, keep != nullptr, f.rectifies())(a, x, y, keep, count, streams.keep);
   float* z = scratch(kActivated, kBlock);
   // blocks end at aligned results, so that streams have no ragged ends
   for (int64_t i = 0, next; i < count; i = next) {
     next = std::min(count, i + kBlock - (i == 0 && stream ? kWidth - floats_to_alignment(y) % kWidth : 0));
-    normalize_loop_for(false, keep != nullptr, false)(a, x + i, z, keep ? keep + i : nullptr, next - i);
+    normalize_loop_for(false, keep != nullptr, false)(a, x + i, z, keep ? keep + i : nullptr, next - i, false);
     f.forward(z, y + i, next - i, stream);
   }
 }

@@ -11,7 +11,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace normalization {
 
-// Count, mean and sum of squared deviations from it. Sums over parts of the data combine without cancellation, however
+// Count, mean and sum of squared deviations from it. Those of parts of the data combine without cancellation, however
 // far the mean is from 0.
 struct Moments {
   double mean = 0, squares = 0;
@@ -27,6 +27,27 @@ struct Moments {
   }
   double variance() const { return count > 0 ? squares / static_cast<double>(count) : 0; }  // population variance
 };
+
+// The moments of all data from those of its parts: part(0), part(1), ..., part(count - 1), in this order. One division
+// for all, where add() has one for each.
+template <class Part>
+Moments merged(int64_t count, Part part) {
+  Moments all;
+  double sum = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const Moments& m = part(i);
+    sum += m.mean * static_cast<double>(m.count);
+    all.count += m.count;
+  }
+  if (all.count == 0) return all;
+  all.mean = sum / static_cast<double>(all.count);
+  for (int64_t i = 0; i < count; i++) {
+    const Moments& m = part(i);
+    const double distance = m.mean - all.mean;
+    all.squares += m.squares + distance * distance * static_cast<double>(m.count);
+  }
+  return all;
+}
 
 // From sums of d = x - shift and d * d over `count` values; sound when the shift is within a few deviations of the mean
 // (any value of the data's own neighbourhood).
@@ -79,8 +100,15 @@ class FusedActivation {
 
 // ---- one mean, one gamma and one beta for the whole run ----
 
-// y = f((x - center) * scale + shift); keep, if given and not x itself, receives x. x == y allowed.
-void normalize(const FusedActivation& f, Affine a, const float* x, float* y, float* keep, int64_t count, bool stream);
+// Which results go past the caches.
+struct Streams {
+  bool result, keep;
+};
+
+// y = f((x - center) * scale + shift); keep, if given and not x itself, receives x. x == y allowed. After calls that
+// stream, here and below, finish_stream() has to follow.
+void normalize(const FusedActivation& f, Affine a, const float* x, float* y, float* keep, int64_t count,
+               Streams streams);
 
 struct GradientSums {
   double dz = 0, dz_distance = 0;  // of dz and of dz * (x - center)

@@ -59,20 +59,30 @@ void put_row(Item* to, const Item* from, int64_t count) {
 
 // tile[q][l] = from[l * step + q], for `rows` q and `columns` l
 template <class Item>
-void transpose_tile(const Item* from, int64_t step, Item* tile, int64_t rows, int64_t columns) {
-  int64_t q = 0;
-  if constexpr (sizeof(Item) == 4) {
-    for (; q + kWidth <= rows; q += kWidth) {
-      int64_t l = 0;
-      for (; l + kWidth <= columns; l += kWidth)
-        transpose_square(reinterpret_cast<const float*>(from + l * step + q), step,
-                         reinterpret_cast<float*>(tile + q * columns + l), columns);
-      for (; l < columns; l++)
-        for (int64_t i = 0; i < kWidth; i++) tile[(q + i) * columns + l] = from[l * step + q + i];
-    }
-  }
-  for (; q < rows; q++)
+void transpose_items(const Item* from, int64_t step, Item* tile, int64_t rows, int64_t columns) {
+  for (int64_t q = 0; q < rows; q++)
     for (int64_t l = 0; l < columns; l++) tile[q * columns + l] = from[l * step + q];
+}
+
+// Floats by squares. Up to kWidth - 1 floats behind the tile are overwritten.
+void transpose_items(const float* from, int64_t step, float* tile, int64_t rows, int64_t columns) {
+  const int64_t whole = columns / kWidth * kWidth;
+  int64_t q = 0;
+  for (; q + kWidth <= rows; q += kWidth) {
+    float* to = tile + q * columns;
+    // The last columns first: they run over into the rows that follow.
+    if (whole < columns) transpose_few_rows(from + whole * step + q, step, columns - whole, to + whole, columns);
+    for (int64_t l = 0; l < whole; l += kWidth) transpose_square(from + l * step + q, step, to + l, columns);
+  }
+  for (; q < rows; q += 4) {
+    const int64_t few = std::min<int64_t>(4, rows - q);
+    int64_t l = 0;
+    // As long as what is read beyond the wanted rows is still source of this tile.
+    for (; (l + kWidth - 1) * step + q + kWidth <= (columns - 1) * step + rows; l += kWidth)
+      transpose_few_columns(from + l * step + q, step, few, tile + q * columns + l, columns);
+    for (; l < columns; l++)
+      for (int64_t i = 0; i < few; i++) tile[(q + i) * columns + l] = from[l * step + q + i];
+  }
 }
 
 // The moves of one direction, for items of one size.
@@ -149,12 +159,12 @@ class Mover {
     const int64_t outer = count_ / (q.size * l.size), tiles = outer * down * across;
     const int64_t together = std::max<int64_t>(1, kPiece / (high * wide)), total = call.batch * tiles;
     dynamic_items(workers_for(call, call.batch * count_), (total + together - 1) / together, [&](int64_t item) {
-      alignas(64) Item tile[kTile];
+      alignas(64) Item tile[kTile + kWidth];
       for (int64_t t = item * together, end = std::min(total, t + together); t < end; t++) {
         const int64_t n = t / tiles, r = t % tiles, first_l = r % across * wide, first_q = r / across % down * high;
         const int64_t columns = std::min(wide, l.size - first_l), rows = std::min(high, q.size - first_q);
         const Place p = place(r / (across * down));
-        transpose_tile(x + n * x_stride + p.from + first_l * l.step + first_q, l.step, tile, rows, columns);
+        transpose_items(x + n * x_stride + p.from + first_l * l.step + first_q, l.step, tile, rows, columns);
         Item* to = y + n * y_stride + p.to + first_q * steps_[tiled_] + first_l;
         if (steps_[tiled_] == columns) {
           put_row<Item, kStore>(to, tile, rows * columns);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/rows.h"
 #include "kernels/scratch_uses.h"
 #include "kernels/tensor.h"
 #include "runtime/dynamic_items.h"
@@ -19,41 +20,25 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int64_t kSerialBytes = 1 << 16, kTaskBytes = 1 << 17;
+constexpr int64_t kSerialBytes = 1 << 16, kTaskBytes = 1 << 17, kTaskElements = 2048;
+constexpr int64_t kCachedBytes = 1 << 20;  // so much stays close to the core: nothing is gained by asking for it early
 
 int workers(int threads, int64_t bytes) { return bytes < kSerialBytes ? 1 : threads; }
 
-constexpr int64_t kAhead = 16;           // rows fetched ahead of their use
-constexpr int64_t kFetchedBytes = 1024;  // of a row, at most: beyond, the processor goes on by itself
-
-template <int kWrites>
-OPENBNNS_INLINE void fetch(const char* row, int64_t bytes) {
-  for (int64_t at = 0; at < std::min(bytes, kFetchedBytes); at += 64) __builtin_prefetch(row + at, kWrites);
-}
-
-// 64 bytes at a time, whole lines of the output but for the first and the last ones, which overlap their neighbours:
-// a store that touches two lines costs as much as two.
-OPENBNNS_INLINE void copy_row(char* to, const char* from, int64_t bytes) {
-  if (bytes < 64) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
-    return;
-  }
-  std::memcpy(to, from, 64);
-  for (int64_t at = 64 - static_cast<int64_t>(reinterpret_cast<uintptr_t>(to) % 64); at + 64 <= bytes; at += 64)
-    std::memcpy(to + at, from + at, 64);
-  std::memcpy(to + bytes - 64, from + bytes - 64, 64);
-}
-
 void gather_rows(const Selection& s, int threads) {
-  const int64_t row = s.inner * s.bytes;
-  const int64_t group = std::min(s.count, std::max<int64_t>(1, kTaskBytes / row));
+  const int64_t row = s.inner * s.bytes, ahead = rows_ahead(row);
+  const bool cached = (s.length + s.count) * s.outer * row <= kCachedBytes;
+  const int64_t group = std::clamp<int64_t>(s.count / (4 * threads), 1, std::max<int64_t>(1, kTaskBytes / row));
   const int64_t groups = (s.count + group - 1) / group;
   dynamic_items(workers(threads, s.outer * s.count * row), s.outer * groups, [&](int64_t task) {
     const int64_t o = task / groups, first = task % groups * group, last = std::min(s.count, first + group);
     const char* block = s.whole + o * s.length * row;
     char* to = s.selected + (o * s.count + first) * row;
     for (int64_t j = first; j < last; j++, to += row) {
-      if (j + kAhead < last) fetch<0>(block + s.indices[j + kAhead] * row, row);
+      if (!cached) {
+        if (j + ahead < s.count) fetch_row(block + s.indices[j + ahead] * row, row);
+        fetch_output(to, row);
+      }
       copy_row(to, block + s.indices[j] * row, row);
     }
   });
@@ -62,32 +47,31 @@ void gather_rows(const Selection& s, int threads) {
 // Items of one element: whole[o][indices[j]].
 template <class Item>
 void gather_items(const Selection& s, int threads) {
-  constexpr int64_t kGroup = 16384;
-  const int64_t groups = (s.count + kGroup - 1) / kGroup;
+  const int64_t group = std::clamp<int64_t>(s.count / (2 * threads), 1024, 16384);
+  const int64_t groups = (s.count + group - 1) / group;
   dynamic_items(workers(threads, s.outer * s.count * s.bytes), s.outer * groups, [&](int64_t task) {
-    const int64_t o = task / groups, first = task % groups * kGroup, last = std::min(s.count, first + kGroup);
+    const int64_t o = task / groups, first = task % groups * group, last = std::min(s.count, first + group);
     const Item* from = reinterpret_cast<const Item*>(s.whole) + o * s.length;
     Item* to = reinterpret_cast<Item*>(s.selected) + o * s.count;
     for (int64_t j = first; j < last; j++) to[j] = from[s.indices[j]];
   });
 }
 
-// Every element has an index of its own.
+// Every element has an index of its own. Along the last axis a block of `outer` is one run of such elements.
 template <class Item>
 void gather_elements(const Selection& s, int threads) {
-  const int64_t rows = s.outer * s.count;
-  const int64_t group = std::max<int64_t>(1, kTaskBytes / (s.inner * s.bytes));
-  dynamic_items(workers(threads, rows * s.inner * s.bytes), (rows + group - 1) / group, [&](int64_t task) {
-    int64_t n = task * group, o = n / s.count, left = s.count - n % s.count;
-    for (const int64_t end = std::min(rows, n + group); n < end; n++) {
-      const Item* from = reinterpret_cast<const Item*>(s.whole) + o * s.length * s.inner;
-      Item* to = reinterpret_cast<Item*>(s.selected) + n * s.inner;
-      const int64_t* index = s.indices + n * s.inner;
-      for (int64_t i = 0; i < s.inner; i++) to[i] = from[index[i] * s.inner + i];
-      if (--left == 0) {
-        o++;
-        left = s.count;
-      }
+  const bool last_axis = s.inner == 1;
+  const int64_t rows = last_axis ? s.outer : s.outer * s.count, width = last_axis ? s.count : s.inner;
+  const int64_t group = std::max<int64_t>(1, kTaskBytes / (width * s.bytes));
+  dynamic_items(workers(threads, rows * width * s.bytes), (rows + group - 1) / group, [&](int64_t task) {
+    for (int64_t n = task * group, end = std::min(rows, n + group); n < end; n++) {
+      const Item* from = reinterpret_cast<const Item*>(s.whole) + (last_axis ? n : n / s.count) * s.length * s.inner;
+      Item* to = reinterpret_cast<Item*>(s.selected) + n * width;
+      const int64_t* index = s.indices + n * width;
+      if (last_axis)
+        for (int64_t j = 0; j < width; j++) to[j] = from[index[j]];
+      else
+        for (int64_t i = 0; i < width; i++) to[i] = from[index[i] * s.inner + i];
     }
   });
 }
@@ -104,18 +88,23 @@ void add_row(uint64_t* to, const uint64_t* from, int64_t count) {
   for (int64_t i = 0; i < count; i++) to[i] += from[i];
 }
 
+template <int kWrites>
+OPENBNNS_INLINE void fetch(const char* row, int64_t bytes) {
+  for (int64_t at = 0; at < std::min(bytes, kFetchedBytes); at += 64) __builtin_prefetch(row + at, kWrites);
+}
+
 // Tasks own parts of `length` (and blocks of `outer`): each lists the indices that fall in its part, in order.
 template <class Row>
 void scatter_rows(const Selection& s, int threads, Row put) {
+  constexpr int64_t kAhead = 16, kListed = 4096;
   const int64_t row = s.inner * s.bytes, bytes = s.outer * s.count * row;
   threads = workers(threads, bytes);
-  const int64_t parts = s.outer >= 8 * threads ? 1 : std::min<int64_t>(s.length, 2 * threads);
+  const int64_t parts = threads == 1 || s.outer >= 8 * threads ? 1 : std::min<int64_t>(s.length, 2 * threads);
   dynamic_items(threads, s.outer * parts, [&](int64_t task) {
     const int64_t o = task / parts, part = task % parts;
     const int64_t first = s.length * part / parts, size = s.length * (part + 1) / parts - first;
     char* block = s.whole + o * s.length * row;
     const char* from = s.selected + o * s.count * row;
-    constexpr int64_t kListed = 4096;
     int64_t list[kListed + 1];  // the last place is written before it is known whether it counts
     for (int64_t start = 0; start < s.count; start += kListed) {
       int64_t listed = 0;
@@ -129,6 +118,23 @@ void scatter_rows(const Selection& s, int threads, Row put) {
           fetch<0>(from + list[k + kAhead] * row, row);
         }
         put(block + s.indices[list[k]] * row, from + list[k] * row);
+      }
+    }
+  });
+}
+
+// Items of one element; a block of `outer` is one thread's: to find out which items belong to it would cost a thread as
+// much as scattering them.
+template <class Item, bool kAdds>
+void scatter_items(const Selection& s, int threads) {
+  const int64_t group = std::max<int64_t>(1, kTaskBytes / (s.count * s.bytes));
+  dynamic_items(workers(threads, s.outer * s.count * s.bytes), (s.outer + group - 1) / group, [&](int64_t task) {
+    for (int64_t o = task * group, end = std::min(s.outer, o + group); o < end; o++) {
+      Item* to = reinterpret_cast<Item*>(s.whole) + o * s.length;
+      const Item* from = reinterpret_cast<const Item*>(s.selected) + o * s.count;
+      for (int64_t j = 0; j < s.count; j++) {
+        Item& place = to[s.indices[j]];
+        place = kAdds ? static_cast<Item>(place + from[j]) : from[j];
       }
     }
   });
@@ -152,26 +158,46 @@ void scatter_elements(const Selection& s, int threads) {
   });
 }
 
+template <class Item, bool kAdds>
+void scatter_all(const Selection& s, int threads) {
+  if (s.per_element) return scatter_elements<Item, kAdds>(s, threads);
+  scatter_items<Item, kAdds>(s, threads);
+}
+
 // ---- the largest values ----
 
+// What ranks an element: of two keys the larger one is better. NaN is larger than every number; of equal values the
+// first one is better.
 template <class Value>
-struct Entry {
-  Value value;
-  int64_t index;
+struct Key;
+
+// The bits of the value, made to grow with it, above the inverted index.
+template <>
+struct Key<float> {
+  uint64_t rank;
+  static Key of(float value, int64_t index) {
+    value += 0.0f;  // -0 is 0
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    bits = value != value ? UINT32_MAX : bits >> 31 ? ~bits : bits | 1u << 31;
+    return {uint64_t{bits} << 32 | ~static_cast<uint32_t>(index)};
+  }
+  int64_t index() const { return ~static_cast<uint32_t>(rank); }
+  bool operator<(const Key& other) const { return rank > other.rank; }  // better ones first
+};
+
+template <>
+struct Key<int64_t> {
+  int64_t value, place;
+  static Key of(int64_t value, int64_t index) { return {value, index}; }
+  int64_t index() const { return place; }
+  bool operator<(const Key& other) const {
+    return value > other.value || (value == other.value && place < other.place);
+  }
 };
 
 OPENBNNS_INLINE bool is_nan(float v) { return v != v; }
 OPENBNNS_INLINE bool is_nan(int64_t) { return false; }
-
-// NaN is larger than every number; of equal values the first one is better.
-template <class Value>
-OPENBNNS_INLINE bool better(const Entry<Value>& a, const Entry<Value>& b) {
-  if (is_nan(a.value) || is_nan(b.value)) {
-    if (is_nan(a.value) && is_nan(b.value)) return a.index < b.index;
-    return is_nan(a.value);
-  }
-  return a.value > b.value || (a.value == b.value && a.index < b.index);
-}
 
 // Next index from i on of a value that may beat `limit`, which is not NaN.
 OPENBNNS_INLINE int64_t next_larger(const float* x, int64_t i, int64_t length, float limit) {
@@ -181,6 +207,7 @@ OPENBNNS_INLINE int64_t next_larger(const float* x, int64_t i, int64_t length, f
                          (load(x + i + 2 * kWidth) <= bound) & (load(x + i + 3 * kWidth) <= bound);
     if (__builtin_expect(math::any(~small), 0)) break;
   }
+  while (i + kWidth <= length && !math::any(~(load(x + i) <= bound))) i += kWidth;
   while (i < length && x[i] <= limit) i++;
   return i;
 }
@@ -189,45 +216,74 @@ OPENBNNS_INLINE int64_t next_larger(const int64_t* x, int64_t i, int64_t length,
   return i;
 }
 
-// The k best of x, best first. Candidates gather in a buffer of more than k entries; whenever it is full, the k best
-// stay, and the worst of those is the limit that later values have to exceed.
+// The k best of a short row, best first: kept in order from the start.
 template <class Value>
-void best_of_row(const Value* x, int64_t length, int64_t k, Entry<Value>* buffer, int64_t capacity, int64_t* indices,
+OPENBNNS_INLINE void few_of_row(const Value* x, int64_t length, int64_t k, Key<Value>* best) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < length; i++) {
+    if (found == k) {
+      const Value limit = x[best[k - 1].index()];
+      if (is_nan(limit) || (i = next_larger(x, i, length, limit)) == length) return;
+    }
+    const Key<Value> key = Key<Value>::of(x[i], i);
+    int64_t place = found < k ? found++ : k - 1;
+    for (; place > 0 && key < best[place - 1]; place--) best[place] = best[place - 1];
+    best[place] = key;
+  }
+}
+
+// The k best of x, best first. Candidates gather in a buffer of more than k keys; whenever it is full, the k best stay,
+// and the worst of those is the limit that later values have to exceed.
+template <class Value>
+void best_of_row(const Value* x, int64_t length, int64_t k, Key<Value>* buffer, int64_t capacity, int64_t* indices,
                  int64_t step) {
+  constexpr int64_t kFew = 16, kShort = 4096;  // rows that grow need k steps for each element
+  if (k <= kFew && length <= kShort) {
+    few_of_row(x, length, k, buffer);
+    for (int64_t n = 0; n < k; n++) indices[n * step] = buffer[n].index();
+    return;
+  }
   int64_t found = 0, i = 0;
-  for (; i < length && found < capacity; i++) buffer[found++] = {x[i], i};
+  for (; i < length && found < capacity; i++, found++) buffer[found] = Key<Value>::of(x[i], i);
   while (i < length) {
-    std::nth_element(buffer, buffer + k - 1, buffer + found, better<Value>);
+    std::nth_element(buffer, buffer + k - 1, buffer + found);
     found = k;
-    const Value limit = buffer[k - 1].value;
+    const Value limit = x[buffer[k - 1].index()];
     if (is_nan(limit)) break;  // nothing that follows is better
     while (found < capacity && (i = next_larger(x, i, length, limit)) < length) {
-      buffer[found++] = {x[i], i};
+      buffer[found++] = Key<Value>::of(x[i], i);
       i++;
     }
   }
-  std::partial_sort(buffer, buffer + k, buffer + found, better<Value>);
-  for (int64_t n = 0; n < k; n++) indices[n * step] = buffer[n].index;
+  if (found > k) std::nth_element(buffer, buffer + k - 1, buffer + found);
+  std::sort(buffer, buffer + k);
+  for (int64_t n = 0; n < k; n++) indices[n * step] = buffer[n].index();
 }
 
 template <class Value>
 void best_of_all(const TopKShape& s, const Value* x, int64_t* indices, int threads) {
-  const int64_t capacity = std::min(s.length, 2 * s.k + 64);
+  const int64_t capacity = std::min(s.length, 2 * s.k + 256);
   const int64_t columns = std::min<int64_t>(s.inner, 16), strips = (s.inner + columns - 1) / columns;
-  const int64_t elements = s.outer * s.length * s.inner;
-  dynamic_items(workers(threads, elements * 4), s.outer * strips, [&](int64_t task) {
-    const int64_t o = task / strips, first = task % strips * columns, count = std::min(columns, s.inner - first);
-    auto* buffer = reinterpret_cast<Entry<Value>*>(
-        scratch(kOutputTile, static_cast<size_t>(capacity) * (sizeof(Entry<Value>) / sizeof(float))));
-    const Value* from = x + o * s.length * s.inner + first;
-    int64_t* to = indices + o * s.k * s.inner + first;
-    if (s.inner == 1) return best_of_row(from, s.length, s.k, buffer, capacity, to, 1);
-    auto* rows = reinterpret_cast<Value*>(
-        scratch(kInputBand, static_cast<size_t>(count * s.length) * (sizeof(Value) / sizeof(float))));
-    for (int64_t l = 0; l < s.length; l++)
-      for (int64_t c = 0; c < count; c++) rows[c * s.length + l] = from[l * s.inner + c];
-    for (int64_t c = 0; c < count; c++)
-      best_of_row(rows + c * s.length, s.length, s.k, buffer, capacity, to + c, s.inner);
+  const int64_t tasks = s.outer * strips, group = std::max<int64_t>(1, kTaskElements / (s.length * columns));
+  dynamic_items(workers(threads, tasks * s.length * columns * 4), (tasks + group - 1) / group, [&](int64_t item) {
+    auto* buffer = reinterpret_cast<Key<Value>*>(
+        scratch(kOutputTile, static_cast<size_t>(capacity) * (sizeof(Key<Value>) / sizeof(float))));
+    auto* rows = s.inner == 1 ? nullptr
+                              : reinterpret_cast<Value*>(scratch(kInputBand, static_cast<size_t>(columns * s.length) *
+                                                                                 (sizeof(Value) / sizeof(float))));
+    for (int64_t task = item * group, end = std::min(tasks, task + group); task < end; task++) {
+      const int64_t o = task / strips, first = task % strips * columns, count = std::min(columns, s.inner - first);
+      const Value* from = x + o * s.length * s.inner + first;
+      int64_t* to = indices + o * s.k * s.inner + first;
+      if (s.inner == 1) {
+        best_of_row(from, s.length, s.k, buffer, capacity, to, 1);
+        continue;
+      }
+      for (int64_t l = 0; l < s.length; l++)
+        for (int64_t c = 0; c < count; c++) rows[c * s.length + l] = from[l * s.inner + c];
+      for (int64_t c = 0; c < count; c++)
+        best_of_row(rows + c * s.length, s.length, s.k, buffer, capacity, to + c, s.inner);
+    }
   });
 }
 
@@ -278,31 +334,32 @@ void gather(const Selection& s, int threads) {
 }
 
 void scatter(const Selection& s, Scattering kind, int threads) {
+  const bool rows = !s.per_element && s.inner > 1;
   if (kind == Scattering::kAddFloats) {
-    if (s.per_element) return scatter_elements<float, true>(s, threads);
+    if (!rows) return scatter_all<float, true>(s, threads);
     return scatter_rows(s, threads, [&](char* to, const char* from) {
       add_row(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), s.inner);
     });
   }
   if (kind == Scattering::kAddIntegers) {
-    if (s.per_element) return scatter_elements<uint64_t, true>(s, threads);
+    if (!rows) return scatter_all<uint64_t, true>(s, threads);
     return scatter_rows(s, threads, [&](char* to, const char* from) {
       add_row(reinterpret_cast<uint64_t*>(to), reinterpret_cast<const uint64_t*>(from), s.inner);
     });
   }
-  if (!s.per_element) {
+  if (rows) {
     const int64_t row = s.inner * s.bytes;
     return scatter_rows(s, threads, [&](char* to, const char* from) { copy_row(to, from, row); });
   }
   switch (s.bytes) {
     case 1:
-      return scatter_elements<uint8_t, false>(s, threads);
+      return scatter_all<uint8_t, false>(s, threads);
     case 2:
-      return scatter_elements<uint16_t, false>(s, threads);
+      return scatter_all<uint16_t, false>(s, threads);
     case 4:
-      return scatter_elements<uint32_t, false>(s, threads);
+      return scatter_all<uint32_t, false>(s, threads);
     default:
-      return scatter_elements<uint64_t, false>(s, threads);
+      return scatter_all<uint64_t, false>(s, threads);
   }
 }
 
@@ -311,13 +368,19 @@ int64_t first_outside(const int64_t* indices, int64_t count, int64_t limit) {
   const auto largest = static_cast<uint64_t>(limit) - 1;
   for (int64_t first = 0; first < count; first += kBlock) {
     const int64_t last = std::min(count, first + kBlock);
-    uint64_t signs = 0;  // of the indices and of what is between them and the largest
-    for (int64_t i = first; i < last; i++) {
-      const auto index = static_cast<uint64_t>(indices[i]);
+    typedef uint64_t Words __attribute__((vector_size(sizeof(Vec))));
+    constexpr int64_t kWords = sizeof(Vec) / 8;
+    Words signs{};  // of the indices and of what is between them and the largest
+    int64_t i = first;
+    for (Words index; i + kWords <= last; i += kWords) {
+      std::memcpy(&index, indices + i, sizeof index);
       signs |= index | (largest - index);
     }
-    if (static_cast<int64_t>(signs) >= 0) continue;
-    for (int64_t i = first; i < last; i++)
+    bool good = true;
+    for (int64_t k = 0; k < kWords; k++) good &= static_cast<int64_t>(signs[k]) >= 0;
+    for (; i < last; i++) good &= static_cast<uint64_t>(indices[i]) <= largest;
+    if (good) continue;
+    for (i = first; i < last; i++)
       if (indices[i] < 0 || indices[i] >= limit) return i;
   }
   return -1;

@@ -20,7 +20,7 @@ from ..engines.native._activation import gradient_from_input
 from ..engines.reference.activation import IDENTITY, Activation, Function
 from ..errors import Problem
 from ._activation_rules import check_trainable, function_name, needs_input, output_determines_slope
-from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, check_count
+from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, check_count, check_training_types
 
 if TYPE_CHECKING:
     from .. import _core
@@ -383,11 +383,7 @@ class UnaryFilter(Filter):
         self.require_alive(caller)
         batch = check_count(batch, caller("batch_size"))
         self._check_training_types(caller)
-        if out_delta is None:
-            raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
-            )
-        dy = self.output.bind_delta(caller("out_delta"), out_delta, batch, out_delta_stride)
+        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
         x = None if in_ is None else self.input.bind(caller("in"), in_, batch, in_stride)
         y = None if out is None else self.output.bind(caller("out"), out, batch, out_stride)
         results: dict[str, Bound] = {}
@@ -404,13 +400,7 @@ class UnaryFilter(Filter):
 
     def _check_training_types(self, caller: Caller) -> None:
         tensors = {"input": self.input, "output": self.output, "weights": self.weights, "bias": self.bias}
-        for name, operand in tensors.items():
-            if operand is not None and operand.view.element is not FLOAT32:
-                raise Problem(
-                    f"{caller.function}: the filter's {name} is {operand.view.element.name}, but training works on Float32 "
-                    "only. Create the filter with Float32 descriptors.",
-                    kind=TypeError,
-                )
+        check_training_types(caller, tensors)
 
     def run_backward(
         self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any = None

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from .. import descriptors, engines
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..descriptors import FLOAT32, View
+from ..descriptors import View
 from ..engines.native import contraction as native
 from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
 from ._activation_rules import as_float32
 from ._base import DW, DX, DY, UnaryFilter, W, X, Y, fast_argument
-from ._tensors import Bound, Caller, Operand, Parameter, check_count
+from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
 
 # Layouts whose logical order is neither that of size[] nor the reverse of it.
 _LOGICAL_AXES = {"ImageCHW": (0, 1, 2), "MHA_DHK": (0, 2, 1)}
@@ -271,11 +271,7 @@ class Contraction(UnaryFilter):
         ) = arguments  # fmt: skip
         batch = check_count(batch, caller("batch_size"))
         self._check_training_types(caller)
-        if out_delta is None:
-            raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
-            )
-        dy = self.output.bind_delta(caller("out_delta"), out_delta, batch, out_delta_stride)
+        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
         a = None if a_data is None else self.input.bind(caller("inA"), a_data, batch, a_stride)
         b = None if b_data is None else self.second.bind(caller("inB"), b_data, batch, b_stride)
         if out is not None:
@@ -301,12 +297,7 @@ class Contraction(UnaryFilter):
 
     def _check_training_types(self, caller: Caller) -> None:
         super()._check_training_types(caller)
-        if self.second is not None and self.second.view.element is not FLOAT32:
-            raise Problem(
-                f"{caller.function}: the filter's second input is {self.second.view.element.name}, but training works on "
-                "Float32 only. Create the filter with Float32 descriptors.",
-                kind=TypeError,
-            )
+        check_training_types(caller, {"second input": self.second})
 
     def run_backward(
         self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any = None

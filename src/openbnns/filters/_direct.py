@@ -41,15 +41,19 @@ def threads_of(caller: Caller, filter_params: Any) -> int:
     return min(int(filter_params.n_threads), 256)
 
 
+def require_descriptor(descriptor: Any, who: str) -> None:
+    if descriptor is None:
+        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
+    if not isinstance(descriptor, BNNSNDArrayDescriptor):
+        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+
+
 def tensor(
     caller: Caller, name: str, descriptor: Any, *, output: bool = False, batch: int = 1, stride: Any = 0
 ) -> Bound:
     """A descriptor with its data, axes in the order of memory."""
     who = caller(name)
-    if descriptor is None:
-        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
-    if not isinstance(descriptor, BNNSNDArrayDescriptor):
-        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+    require_descriptor(descriptor, who)
     view = resolve(descriptor, who)
     if descriptor.data is None:
         raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
@@ -57,6 +61,26 @@ def tensor(
         view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, batch, stride, output=output,
         flags=int(descriptor.flags) if output else 0,
     )  # fmt: skip
+
+
+def plain_array(descriptor: Any) -> tuple[View, NDArray[Any]] | None:
+    """The data of a descriptor as the C-order array that kernels take as it is, its axes in the order of memory.
+
+    None for anything that needs more thought, mistakes included: other memory than an array of the descriptor's type
+    and size, strides, element types without a counterpart, the flag to accumulate.
+    """
+    if type(descriptor) is not BNNSNDArrayDescriptor or int(descriptor.flags) != 0:
+        return None
+    data = descriptor.data
+    if type(data) is not np.ndarray or not data.flags.c_contiguous or not data.dtype.isnative:
+        return None
+    try:
+        view = resolve(descriptor, "")
+    except Problem:  # the caller will say what is wrong
+        return None
+    if not view.packed or view.element.kind not in ("float", "int", "uint") or view.element.numpy != data.dtype:
+        return None
+    return (view, data.reshape(view.shape)) if data.size == view.count else None
 
 
 def ordered(bound: Bound, order: tuple[int, ...], shape: tuple[int, ...] | None = None) -> Bound:

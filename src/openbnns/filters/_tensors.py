@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -186,6 +186,16 @@ class Operand:
             flags=descriptor.flags,
         )
 
+    def bind_arriving(
+        self, caller: Caller, descriptor: BNNSNDArrayDescriptor | None, batch: int, stride: int,
+        elements: tuple[ElementType, ...] = (FLOAT32,),
+    ) -> Bound:  # fmt: skip
+        """Check ``out_delta``, the gradient that arrives at this output."""
+        who = caller("out_delta")
+        if descriptor is None:
+            raise Problem(f"{who} is NULL. It is the gradient arriving at the output and always needed.")
+        return self.bind_delta(who, descriptor, batch, stride, elements=elements)
+
     def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
         if view.layout.same_as(self.view.layout) and view.size == self.view.size:
             return self.order
@@ -347,6 +357,20 @@ class Parameter:
         return bind(
             view, self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True, flags=descriptor.flags
         )
+
+
+def check_training_types(
+    caller: Caller, tensors: Mapping[str, Operand | Parameter | None], elements: tuple[ElementType, ...] = (FLOAT32,)
+) -> None:
+    """Refuse to train a filter that was created with other element types."""
+    for name, tensor in tensors.items():
+        if tensor is not None and tensor.view.element not in elements:
+            known = " or ".join(e.name for e in elements)
+            raise Problem(
+                f"{caller.function}: the filter's {name} is {tensor.view.element.name}, but training works on {known} only. "
+                "Create the filter with Float32 descriptors.",
+                kind=TypeError,
+            )
 
 
 class OwnedMemory:

@@ -25,7 +25,6 @@ from ..capi.structs import (
     BNNSLayerParametersArithmetic,
     BNNSNDArrayDescriptor,
 )
-from ..descriptors import FLOAT32, describe
 from ..engines.native import arithmetic as native
 from ..engines.native._activation import gradient_from_input
 from ..engines.reference import activation as reference_activation
@@ -35,7 +34,7 @@ from ..engines.reference.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..errors import Problem
 from ._activation_rules import check_trainable, needs_input, output_determines_slope, resolve_fused
 from ._base import Filter, fast_argument
-from ._tensors import Bound, Caller, Operand, check_count
+from ._tensors import Bound, Caller, Operand, check_count, check_training_types
 
 if TYPE_CHECKING:
     from .. import _core
@@ -324,11 +323,7 @@ class Arithmetic(Filter):
         ]
         samples = batch if self.out_batched else 1
         out_stride, out_delta_stride = (out_stride, out_delta_stride) if self.out_batched else (0, 0)
-        if out_delta is None:
-            raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
-            )
-        dy = self.output.bind_delta(caller("out_delta"), out_delta, samples, out_delta_stride)
+        dy = self.output.bind_arriving(caller, out_delta, samples, out_delta_stride)
         y = None if out is None else self.output.bind(caller("out"), out, samples, out_stride)
         results = self.bind_gradients(caller, batch, in_delta, in_delta_stride)
         self._check_backward(caller, operands, y)
@@ -337,13 +332,8 @@ class Arithmetic(Filter):
             self._run_backward(batch, samples, operands, y, dy, results)
 
     def _check_training_types(self, caller: Caller) -> None:
-        for name, operand in [*((f"operand {i + 1}", o) for i, o in enumerate(self.operands)), ("output", self.output)]:
-            if operand.view.element is not FLOAT32:
-                raise Problem(
-                    f"{caller.function}: the filter's {name} is {describe(operand.view)}, but training works on Float32 only. "
-                    "Create the filter with Float32 descriptors.",
-                    kind=TypeError,
-                )
+        tensors = {f"operand {i + 1}": operand for i, operand in enumerate(self.operands)}
+        check_training_types(caller, tensors | {"output": self.output})
 
     def bind_gradients(self, caller: Caller, batch: int, in_delta: Any, in_delta_stride: Any) -> dict[int, Bound]:
         if in_delta is None:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from .. import compat, engines
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention
-from ..descriptors import FLOAT32, View
+from ..descriptors import View
 from ..engines.native import attention as native
 from ..engines.reference import attention as reference
 from ..engines.reference.random_numbers import Stream, uniform
@@ -50,7 +50,7 @@ from ._attention_memory import (
 from ._attention_run import NativeCall, slot_of
 from ._attention_shapes import FIELDS, PARAMETERS, describe_tensors, field, letter_sizes
 from ._base import Filter
-from ._tensors import Bound, Caller, Operand, Parameter, check_count
+from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
 
 if TYPE_CHECKING:
     from .. import _core
@@ -307,15 +307,8 @@ class MultiheadAttention(Filter):
             self._backward_reference(batch, inputs, dout, results, leaders, masks, cache)
 
     def _check_training(self, caller: Caller) -> None:
-        views = {f"{name} target": operand.view for name, operand in self.operands.items()}
-        views |= {field(name): held.view for name, held in self.held.items()}
-        for name, view in views.items():
-            if view.element is not FLOAT32:
-                raise Problem(
-                    f"{caller.function}: the filter's {name} is {view.element.name}, but training works on Float32 only. "
-                    "Create the filter with Float32 descriptors.",
-                    kind=TypeError,
-                )
+        tensors: dict[str, Any] = {f"{name} target": operand for name, operand in self.operands.items()}
+        check_training_types(caller, tensors | {field(name): held for name, held in self.held.items()})
 
     def _check_strict(self, caller: Caller, has_cache: bool, workspace: Any) -> None:
         if self.strict and not has_cache:

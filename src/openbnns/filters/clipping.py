@@ -21,6 +21,7 @@ from ..engines.native import clipping as native
 from ..engines.reference import clipping as reference
 from ..errors import Problem
 from ._base import DX, DY, X, Y
+from ._direct import require_descriptor
 from ._tensors import Bound, Caller, bind, check_count, integer, resolve_delta
 
 _CLAMP = int(BNNSActivationFunction.BNNSActivationFunctionClamp)
@@ -110,7 +111,7 @@ def compute_norm_backward(
         missing = "in_delta" if in_delta is None else "out_delta"
         raise Problem(f"{caller(missing)} is NULL. Pass the descriptor of the gradient.")
     for name, descriptor in (("in_delta", in_delta), ("out_delta", out_delta)):
-        _require_descriptor(descriptor, caller(name))
+        require_descriptor(descriptor, caller(name))
     view = resolve(in_delta, caller("in_delta"))
     resolve_delta(in_delta, caller("in_delta"), view, output=True)
     inside = _inside(caller, view, axis_flags)
@@ -161,16 +162,9 @@ def _check_type(caller: Caller, norm_type: Any) -> None:
         raise Problem(f"{caller('norm_type')} is {int(norm_type)}, but there is only BNNSL2Norm (1).")
 
 
-def _require_descriptor(descriptor: Any, who: str) -> None:
-    if descriptor is None:
-        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
-    if not isinstance(descriptor, BNNSNDArrayDescriptor):
-        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
-
-
 def _bind(who: str, descriptor: Any, *, output: bool = False) -> Bound:
     """A whole tensor with its data, in the order of memory."""
-    _require_descriptor(descriptor, who)
+    require_descriptor(descriptor, who)
     view = resolve(descriptor, who)
     if view.element.kind not in ("float", "bfloat"):
         raise Problem(

@@ -12,6 +12,7 @@ Shapes: x (N, I, H, W), w (O, I/groups, KH, KW), b (O), y (N, O, H', W').
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -128,8 +129,41 @@ def check_output_size(
             )
 
 
-class Convolution(UnaryFilter):
+class KernelFilter(UnaryFilter):
+    """What a convolution and its adjoint, the transposed one, have in common."""
+
+    window: Window
+    groups = 1
+    _formulas: tuple[Callable[..., NDArray[Any]], Callable[..., dict[str, NDArray[Any]]]]  # forward and backward
+
+    def _finish(self, p: BNNSLayerParametersConvolution, who: str) -> None:
+        """Bias, activation and plan, when tensors and window are known."""
+        channels, *image = self.output.shape
+        self.bias = resolve_bias(self, p.bias, channels, who)
+        self.fused_function = int(p.activation.function)
+        self.activation = resolve_fused(p.activation, who)
+        self.geometry = reference.Geometry(
+            self.window.stride, self.window.dilation, self.window.padding, self.groups, (image[0], image[1])
+        )
+        self.prepare()
+
+    def reference_forward(
+        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
+    ) -> NDArray[Any]:
+        return self._formulas[0](x, w, b, f, self.geometry)
+
+    def reference_backward(
+        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
+        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+    ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        image, z = self.input.shape[1:], self.reference_z(x, w, b)
+        return self._formulas[1](x, y, dy, w, self.activation, self.geometry, wanted, image, z=z)
+
+
+class Convolution(KernelFilter):
     """A 2-D convolution filter."""
+
+    _formulas = (reference.forward, reference.backward)
 
     family = "convolution"
 
@@ -153,13 +187,7 @@ class Convolution(UnaryFilter):
         self.weights = Parameter(
             w, axes, f"{who}: w_desc.data", p.w_desc.data, client_pointer=self.client_pointer, memory=self.memory
         )
-        self.bias = resolve_bias(self, p.bias, y.size[2], who)
-        self.fused_function = int(p.activation.function)
-        self.activation = resolve_fused(p.activation, who)
-        self.geometry = reference.Geometry(
-            self.window.stride, self.window.dilation, self.window.padding, self.groups, (y.size[1], y.size[0])
-        )
-        self.prepare()
+        self._finish(p, who)
 
     def _check_channels(self, x: View, y: View, w: View, axes: tuple[int, int, int, int], who: str) -> None:
         channels_in, channels_out = x.size[2], y.size[2]
@@ -188,30 +216,6 @@ class Convolution(UnaryFilter):
             self.input.shape, self.output.shape, self.kernel, self.window.stride, self.window.dilation,
             (self.window.padding[0], self.window.padding[2]), self.groups, f, transposed=False,
         )  # fmt: skip
-
-    def reference_forward(
-        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
-    ) -> NDArray[Any]:
-        assert w is not None
-        return reference.forward(x, w, b, f, self.geometry)
-
-    def reference_backward(
-        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
-    ) -> dict[str, NDArray[Any]]:  # fmt: skip
-        assert w is not None
-        _, height, width = self.input.shape
-        return reference.backward(
-            x,
-            y,
-            dy,
-            w,
-            self.activation,
-            self.geometry,
-            wanted,
-            (height, width),
-            z=self.reference_z(x, w, b),
-        )
 
 
 def kernel_axes(w: View, who: str) -> tuple[int, int, int, int]:

@@ -28,7 +28,7 @@ from ..engines.reference.activation import IDENTITY
 from ..errors import Problem
 from ._activation_rules import as_float32
 from ._base import DW, DX, DY, B, UnaryFilter, W, X, Y, fast_argument
-from ._tensors import Bound, Caller, Operand, Parameter, check_count
+from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
 
 if TYPE_CHECKING:
     from .. import _core
@@ -191,11 +191,7 @@ class Embedding(UnaryFilter):
         self.require_alive(caller)
         batch = check_count(batch, caller("batch_size"))
         self._check_training_types(caller)
-        if out_delta is None:
-            raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
-            )
-        dy = self.output.bind_delta(caller("out_delta"), out_delta, batch, out_delta_stride)
+        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
         if in_ is None:
             raise Problem(
                 f"{caller('in')} is NULL, but it says which entries the gradient belongs to. Pass the indices."
@@ -226,13 +222,7 @@ class Embedding(UnaryFilter):
         return np.moveaxis(gradient, 0, -1) if self.item_major else gradient
 
     def _check_training_types(self, caller: Caller) -> None:
-        for name, view in (("output", self.output.view), ("dictionary", self.weights.view)):
-            if view.element is not FLOAT32:
-                raise Problem(
-                    f"{caller.function}: the filter's {name} is {view.element.name}, but training works on Float32 only. "
-                    "Create the filter with Float32 descriptors.",
-                    kind=TypeError,
-                )
+        check_training_types(caller, {"output": self.output, "dictionary": self.weights})
 
 
 def _resolve_indices(p: BNNSLayerParametersEmbedding, who: str) -> View:

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from .. import buffers, engines
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..descriptors import FLOAT32
 from ..engines.reference import fused as reference
 from ..engines.reference import normalization
 from ..engines.reference.activation import Function as ActivationKind
@@ -35,7 +34,7 @@ from . import _fused_native as native
 from ._activation_rules import check_trainable, function_name
 from ._base import Filter, declined
 from ._fused_chain import make_layers
-from ._tensors import Bound, Caller, Operand, Parameter, check_count
+from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
 from .arithmetic import Arithmetic
 from .arithmetic import function_name as arithmetic_name
 from .convolution import Convolution
@@ -359,13 +358,7 @@ class Fused(Filter):
         check_trainable(self.normalization.activation, caller.function, self.normalization.fused_function)
         tensors: dict[str, Any] = {f"input {i + 1}": o for i, o in enumerate(self.inputs)}
         tensors |= {"layer boundary": self.last.input, "output": self.output, **self.slots}
-        for name, operand in tensors.items():
-            if operand is not None and operand.view.element is not FLOAT32:
-                raise Problem(
-                    f"{caller.function}: the filter's {name} is {operand.view.element.name}, but training works on Float32 "
-                    "only. Create the filter with Float32 descriptors.",
-                    kind=TypeError,
-                )
+        check_training_types(caller, tensors)
         return count
 
     def _backward(
@@ -373,11 +366,7 @@ class Fused(Filter):
         results: dict[str, Bound], out: Any, out_stride: Any, out_delta: Any, out_delta_stride: Any,
         delta_parameters: Any,
     ) -> None:  # fmt: skip
-        if out_delta is None:
-            raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
-            )
-        dy = self.output.bind_delta(caller("out_delta"), out_delta, batch, out_delta_stride)
+        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
         y = None if out is None else self.output.bind(caller("out"), out, batch, out_stride)
         inputs = [self._bind_input(i, name, data[i], batch, strides[i], needed=False) for i, name in enumerate(names)]
         results |= self._bind_parameter_gradients(caller, delta_parameters)

@@ -36,7 +36,7 @@ from ..engines.reference.normalization import Kind, Moving
 from ..errors import Problem
 from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
 from ._base import DB, DW, DX, DY, B, Filter, W, X, Y, declined, fast_argument, refuse_colliding_outputs
-from ._tensors import Bound, Caller, Operand, Parameter, bind, check_count, resolve_delta
+from ._tensors import Bound, Caller, Operand, Parameter, bind, check_count, check_training_types, resolve_delta
 
 if TYPE_CHECKING:
     from .. import _core
@@ -424,11 +424,7 @@ class Normalization(Filter):
         self.require_alive(caller)
         batch = check_count(batch, caller("batch_size"))
         self._check_training_types(caller)
-        if out_delta is None:
-            raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the output and always needed."
-            )
-        dy = self.output.bind_delta(caller("out_delta"), out_delta, batch, out_delta_stride, elements=_DELTAS)
+        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride, _DELTAS)
         y = None if out is None else self.output.bind(caller("out"), out, batch, out_stride)
         results: dict[str, Bound] = {}
         if in_delta is not None:
@@ -458,13 +454,7 @@ class Normalization(Filter):
 
     def _check_training_types(self, caller: Caller) -> None:
         tensors = {"input": self.input, "output": self.output, "beta": self.beta, "gamma": self.gamma}
-        for name, operand in tensors.items():
-            if operand is not None and operand.view.element not in _DELTAS:
-                raise Problem(
-                    f"{caller.function}: the filter's {name} is {operand.view.element.name}, but normalizations train on "
-                    "Float32 or BFloat16. Create the filter with Float32 descriptors.",
-                    kind=TypeError,
-                )
+        check_training_types(caller, tensors, _DELTAS)
 
     def _require_training_forward(self, caller: Caller, batch: int) -> None:
         native_batch = 0 if self.plan is None else self.plan.trained_batch()

@@ -33,6 +33,7 @@ from ..engines.native import optimizer as native
 from ..engines.reference import optimizer as reference
 from ..engines.reference.optimizer import Adam, Clipping, ClippingFunction, Preparation, RMSProp, SGDMomentum
 from ..errors import Problem
+from ._direct import require_descriptor
 from ._tensors import Bound, Caller, bind, check_count
 
 Fields = (
@@ -286,10 +287,7 @@ def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, o
 
 
 def _tensor(who: str, descriptor: Any, *, output: bool) -> _Tensor:
-    if descriptor is None:
-        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
-    if not isinstance(descriptor, BNNSNDArrayDescriptor):
-        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+    require_descriptor(descriptor, who)
     view = resolve(descriptor, who)
     if view.element is not FLOAT32:
         raise Problem(

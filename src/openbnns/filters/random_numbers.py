@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from .. import buffers, engines, staging
 from ..capi.enums import BNNSDataType, BNNSRandomGeneratorMethod
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from ..capi.structs import BNNSFilterParameters
 from ..descriptors import ELEMENT_TYPES, ElementType, View, describe, resolve
 from ..engines.reference import random_numbers as reference
 from ..engines.reference.random_numbers import STATE_SIZE, Stream
 from ..errors import Problem
+from ._direct import require_descriptor
 from ._tensors import Bound, Caller, bind, integer
 from .clipping import number
 
@@ -248,10 +249,7 @@ def _representable(value: float, element: ElementType) -> bool:
 
 
 def _bind(who: str, descriptor: Any, *, output: bool) -> Bound:
-    if descriptor is None:
-        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
-    if not isinstance(descriptor, BNNSNDArrayDescriptor):
-        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+    require_descriptor(descriptor, who)
     view = resolve(descriptor, who)
     if descriptor.data is None:
         raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")

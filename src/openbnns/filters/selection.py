@@ -28,6 +28,8 @@ from ._direct import (
     logical_axes,
     logical_shape,
     ordered,
+    plain_array,
+    same_elements,
     storage,
     store,
     stored_as,
@@ -37,6 +39,7 @@ from ._direct import (
 from ._tensors import Bound, Caller, check_count, integer
 
 _WRITE, _ADD_FLOATS, _ADD_INTEGERS = range(3)  # as Scattering in core/kernels/tensor.h
+_GATHER = -1  # and the other direction
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,8 @@ class _Along:
 def gather(caller: Caller, axis: Any, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
     """y[.., j, ..] = x[.., indices[j], ..] along one axis of size[]; or indices as large as y, one per element."""
     threads = threads_of(caller, filter_params)
+    if threads == 0 and _selected(_GATHER, axis, input, output, indices):
+        return
     x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
     y = tensor(caller, "output", output, output=True)
     number = axis_of(caller, "axis", axis, x.view)
@@ -74,11 +79,29 @@ def scatter(caller: Caller, axis: Any, op: Any, input: Any, indices: Any, output
     """y[.., indices[j], ..] = x[.., j, ..], or += with Sum, along one axis of size[]; other places keep their values."""
     threads = threads_of(caller, filter_params)
     function = _scatter_function(caller, op)
+    if threads == 0 and _selected(_WRITE if function == Reduction.NONE else _ADD_FLOATS, axis, output, input, indices):
+        return
     x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
     y = tensor(caller, "output", output, output=True)
     number = axis_of(caller, "axis", axis, y.view)
     along = _along(caller, number, y, "output", x, "input", idx)
     _scatter_into(function, ordered(x, y.order), y, along, idx, threads)
+
+
+def _selected(kind: int, axis: Any, whole: Any, part: Any, indices: Any) -> bool:
+    """Gather or scatter at once what lies in memory as kernels want it; False if it does not, and nothing is done."""
+    if not engines.is_native() or type(axis) is not int:
+        return False
+    arrays = [a for d in (whole, part, indices) if (a := plain_array(d)) is not None]
+    if len(arrays) < 3:
+        return False
+    (view, x), (other, y), (numbers, idx) = arrays
+    fits = view.layout is other.layout and same_elements(view, other) and is_plain_integer(numbers)
+    if not fits or not (numbers.layout is view.layout or idx.ndim == 1) or not 0 <= axis < x.ndim:
+        return False
+    if kind == _ADD_FLOATS and x.dtype != np.float32:
+        return False
+    return bool(engines._core.select_plain(kind, x, y, idx, view.memory_axes.index(axis)))
 
 
 def gather_nd(caller: Caller, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
@@ -279,6 +302,10 @@ def top_k(
 ) -> None:  # fmt: skip
     """The K largest values along an axis of size[] and where they are, best first; of equal ones the first is better."""
     threads = threads_of(caller, filter_params)
+    numbers = (count, axis, batch_size, input_stride, best_values_stride, best_indices_stride)
+    simple = threads == 0 and all(type(n) is int for n in numbers) and numbers[2:] == (1, 0, 0, 0)
+    if simple and _found_best(count, axis, input, best_values, best_indices):
+        return
     batch = check_count(batch_size, caller("batch_size"))
     x = tensor(caller, "input", input, batch=batch, stride=input_stride)
     number, k = _axis_and_k(caller, axis, count, x.view)
@@ -305,6 +332,20 @@ def top_k(
     _gather_into(values, stored, along, (x,), threads)
     if best_indices is not None:
         results[1].write_integers(best)
+
+
+def _found_best(k: int, axis: int, input: Any, best_values: Any, best_indices: Any) -> bool:
+    """Find at once the largest floats of what lies in memory as kernels want it; False if it does not."""
+    given = [input, best_values] if best_indices is None else [input, best_values, best_indices]
+    arrays = [a for d in given if (a := plain_array(d)) is not None]
+    if not engines.is_native() or len(arrays) < len(given):
+        return False
+    view, x = arrays[0]
+    fits = all(other.layout is view.layout for other, _ in arrays) and all(is_plain_integer(v) for v, _ in arrays[2:])
+    if not fits or not 0 <= axis < x.ndim:
+        return False
+    places = arrays[2][1] if len(arrays) > 2 else None
+    return bool(engines._core.top_k_plain(k, x, arrays[1][1], places, view.memory_axes.index(axis)))
 
 
 def in_top_k(

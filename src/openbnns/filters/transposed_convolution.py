@@ -16,9 +16,7 @@ Shapes: x (N, I, H, W), v (I, O, KH, KW), b (O), y (N, O, H', W') with H' + up +
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from .. import compat, descriptors
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
@@ -27,11 +25,8 @@ from ..engines.native import convolution as native
 from ..engines.reference import convolution as reference
 from ..engines.reference.activation import Activation
 from ..errors import Problem
-from ._activation_rules import resolve_fused
-from ._base import UnaryFilter
 from ._tensors import Operand, Parameter
-from .convolution import check_output_size, check_window, kernel_axes, resolve_image, resolve_window
-from .fully_connected import resolve_bias
+from .convolution import KernelFilter, check_output_size, check_window, kernel_axes, resolve_image, resolve_window
 
 if TYPE_CHECKING:
     from .. import _core
@@ -47,8 +42,10 @@ def _as_stored(view: View) -> View:
     return view
 
 
-class TransposedConvolution(UnaryFilter):
+class TransposedConvolution(KernelFilter):
     """A 2-D transposed convolution filter (Float32, no groups)."""
+
+    _formulas = (reference.transposed_forward, reference.transposed_backward)
 
     family = "transposed convolution"
 
@@ -80,13 +77,7 @@ class TransposedConvolution(UnaryFilter):
             client_pointer=self.client_pointer, memory=self.memory,
             reading=_as_stored if compat.switches.transposed_kernel_scatter else _rotated,
         )  # fmt: skip
-        self.bias = resolve_bias(self, p.bias, y.size[2], who)
-        self.fused_function = int(p.activation.function)
-        self.activation = resolve_fused(p.activation, who)
-        self.geometry = reference.Geometry(
-            self.window.stride, self.window.dilation, self.window.padding, 1, (y.size[1], y.size[0])
-        )
-        self.prepare()
+        self._finish(p, who)
 
     def _check_supported(self, p: BNNSLayerParametersConvolution, views: dict[str, View], who: str) -> None:
         if p.groups > 1:
@@ -110,27 +101,3 @@ class TransposedConvolution(UnaryFilter):
             self.output.shape, self.input.shape, self.kernel, self.window.stride, self.window.dilation,
             (self.window.padding[0], self.window.padding[2]), 1, f, transposed=True,
         )  # fmt: skip
-
-    def reference_forward(
-        self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
-    ) -> NDArray[Any]:
-        assert w is not None
-        return reference.transposed_forward(x, w, b, f, self.geometry)
-
-    def reference_backward(
-        self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
-    ) -> dict[str, NDArray[Any]]:  # fmt: skip
-        assert w is not None
-        _, height, width = self.input.shape
-        return reference.transposed_backward(
-            x,
-            y,
-            dy,
-            w,
-            self.activation,
-            self.geometry,
-            wanted,
-            (height, width),
-            z=self.reference_z(x, w, b),
-        )

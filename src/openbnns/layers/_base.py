@@ -100,6 +100,21 @@ def reworded(problem: Problem, words: Mapping[str, str]) -> Problem:
     return problem
 
 
+def attempt(
+    caller: Caller, work: Callable[[Caller], Any], words: Mapping[str, str], family: type[BNNSError] = LayerApplyError
+) -> Any:
+    """Run the work of a function without a layer; its problems become exceptions of ``family``, in its words."""
+    try:
+        return work(caller)
+    except Problem as problem:
+        kind = InvalidDescriptorError if isinstance(problem, DataProblem) else family
+        raise as_exception(reworded(problem, words), kind) from None
+    except BNNSError:
+        raise
+    except STUMBLES as error:
+        raise as_exception(misuse(error), family) from error
+
+
 def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:
     """Whether a layer is to use the caller's parameter arrays in place."""
     return filter_parameters is not None and bool(int(filter_parameters.flags) & BNNSFlags.BNNSFlagsUseClientPtr)

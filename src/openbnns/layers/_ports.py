@@ -219,6 +219,22 @@ def memory(value: Any) -> Any:
     return value.data if isinstance(value, BNNSNDArrayDescriptor) else value
 
 
+def common_batch(ports: Sequence[Port], inputs: Sequence[Any], batch_size: Any) -> int:
+    """The batch size, if every input is an array of the expected shape with a batch axis; 0 otherwise."""
+    batch = 0
+    for port, value in zip(ports, inputs, strict=True):
+        if type(value) is not np.ndarray:
+            return 0
+        if not port.batched:
+            if value.shape != port.shape:
+                return 0
+        elif value.shape[1:] != port.shape or (batch and value.shape[0] != batch):
+            return 0
+        else:
+            batch = value.shape[0]
+    return batch if batch_size is None or (type(batch_size) is int and batch_size == batch) else 0
+
+
 class Arguments:
     """The arguments of one call: each checked against its port, and all together giving one batch size."""
 

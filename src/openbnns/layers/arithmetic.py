@@ -39,6 +39,7 @@ from ._ports import (
     Port,
     TensorLike,
     as_array,
+    common_batch,
     data_type,
     descriptor_for,
     first_major,
@@ -151,7 +152,7 @@ class _ArithmeticLayer(Layer):
     # Forward.
 
     def _apply(self, inputs: tuple[Any, ...], output: Any, batch_size: Any) -> Any:
-        batch = self._common_batch(inputs, batch_size)
+        batch = common_batch(self._ports, inputs, batch_size)
         if batch:
             shape = self._output.full_shape(batch)
             target = np.empty(shape, self._output.dtype) if output is None else output
@@ -162,21 +163,6 @@ class _ArithmeticLayer(Layer):
             ):
                 return target
         return self._attempt(self._apply_checked, inputs, output, batch_size)
-
-    def _common_batch(self, inputs: tuple[Any, ...], batch_size: Any) -> int:
-        """The batch size, if every operand is an array of the expected shape with a batch axis; 0 otherwise."""
-        batch = 0
-        for port, value in zip(self._ports, inputs, strict=True):
-            if type(value) is not np.ndarray:
-                return 0
-            if not port.batched:
-                if value.shape != port.shape:
-                    return 0
-            elif value.shape[1:] != port.shape or (batch and value.shape[0] != batch):
-                return 0
-            else:
-                batch = value.shape[0]
-        return batch if batch_size is None or (type(batch_size) is int and batch_size == batch) else 0
 
     def _apply_checked(self, inputs: tuple[Any, ...], output: Any, batch_size: Any) -> Any:
         caller = self._apply_caller
@@ -209,7 +195,7 @@ class _ArithmeticLayer(Layer):
         self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
         accumulate: bool,
     ) -> list[Any] | None:  # fmt: skip
-        batch = self._common_batch(inputs, batch_size) if type(accumulate) is bool else 0
+        batch = common_batch(self._ports, inputs, batch_size) if type(accumulate) is bool else 0
         shape = self._output.full_shape(batch)
         if not batch or type(output_gradient) is not np.ndarray or output_gradient.shape != shape:
             return None

@@ -10,11 +10,10 @@ import numpy as np
 from ..capi.enums import BNNSDataLayout, BNNSNormType
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import resolve
-from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, Problem, as_exception
+from ..errors import Problem
 from ..filters import clipping
 from ..filters._tensors import Caller
-from ._base import reworded
-from ._misuse import STUMBLES, misuse
+from ._base import attempt
 from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, skip
 
 _L2 = int(BNNSNormType.BNNSL2Norm)
@@ -168,15 +167,7 @@ def compute_norm_backward(
 
 
 def _attempt(name: str, work: Callable[[Caller], Any]) -> Any:
-    try:
-        return work(Caller(name, _NAMES))
-    except Problem as problem:
-        family = InvalidDescriptorError if isinstance(problem, DataProblem) else LayerApplyError
-        raise as_exception(reworded(problem, _WORDS), family) from None
-    except BNNSError:
-        raise
-    except STUMBLES as error:
-        raise as_exception(misuse(error), LayerApplyError) from error
+    return attempt(Caller(name, _NAMES), work, _WORDS)
 
 
 def _needed(caller: Caller, name: str, value: Any) -> Any:

@@ -34,7 +34,7 @@ from ._fused_parameters import (
     FusedFullyConnectedParameters,
     FusedNormalizationParameters,
 )
-from ._ports import Arguments, Delta, TensorLike, memory, require, skip
+from ._ports import Arguments, Delta, TensorLike, common_batch, memory, require, skip
 from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType
 
 
@@ -212,7 +212,7 @@ class FusedLayer(Layer):
         """
         *inputs, output = self._sorted(tensors, (*self._inputs, "output"), named, self._apply_caller)
         if isinstance(phase, LearningPhase):
-            batch = self._common_batch(inputs, batch_size)
+            batch = common_batch(self._ports, inputs, batch_size)
             if batch:
                 shape = (batch, *self._output.shape)
                 target = np.empty(shape, self._output.dtype) if output is None else output
@@ -226,21 +226,6 @@ class FusedLayer(Layer):
 
     def _data(self, inputs: list[Any]) -> Any:
         return inputs if self._arithmetic else inputs[0]
-
-    def _common_batch(self, inputs: list[Any], batch_size: Any) -> int:
-        """The batch size, if every input is an array of the expected shape with a batch axis; 0 otherwise."""
-        batch = 0
-        for port, value in zip(self._ports, inputs, strict=True):
-            if type(value) is not np.ndarray:
-                return 0
-            if not port.batched:
-                if value.shape != port.shape:
-                    return 0
-            elif value.shape[1:] != port.shape or (batch and value.shape[0] != batch):
-                return 0
-            else:
-                batch = value.shape[0]
-        return batch if batch_size is None or (type(batch_size) is int and batch_size == batch) else 0
 
     def _apply_checked(self, inputs: list[Any], output: Any, phase: Any, batch_size: Any) -> TensorLike:
         caller = self._apply_caller

@@ -29,6 +29,12 @@ _WORDS = {
     "clip_gradients_use_norm": "the global norm of clipping",
 }
 
+_C_NAMES = {
+    "regularization_function": "regularization_func",
+    "uses_nesterov_momentum": "nesterov",
+    "weight_decay": "regularization_scale",
+}
+
 
 class _Hyperparameter:
     """An attribute that may change between steps; checked for its kind when written, for its range in a step."""
@@ -126,10 +132,13 @@ class Optimizer:
         super().__init_subclass__()
         cls._who = f"{cls.__name__}.step"
 
-    def _start(self, **values: Any) -> None:
+    def _start(self, arguments: dict[str, Any]) -> None:
+        """Keep what a constructor was given, its ``locals()``, as hyperparameters."""
         self._values = {}
-        for name, value in values.items():
-            setattr(self, name, value)
+        for name, value in arguments.items():
+            if isinstance(getattr(type(self), name, None), _Hyperparameter):
+                setattr(self, name, value)
+        values = self._values
         if values.get("clips_gradients_to") is not None and values.get("gradient_clipping") is not None:
             raise as_exception(
                 Problem(
@@ -150,15 +159,15 @@ class Optimizer:
         with_choice = self.gradient_clipping is not None
         return BNNSOptimizerFunction(self._functions[bool(self._values.get("uses_ams_grad")), with_choice])
 
-    def _struct_values(self) -> dict[str, Any]:
-        """The fields of the C struct other than those of clipping."""
-        raise NotImplementedError
-
     @property
     def bnns_fields(self) -> Any:
         """The C struct with the present hyperparameters."""
         struct = rules.STRUCTS[int(self.bnns_optimizer_function)]
-        values = self._struct_values()
+        values = {
+            _C_NAMES.get(name, name): value.value if isinstance(value, enum.Enum) else value
+            for name, value in self._values.items()
+            if name not in ("uses_ams_grad", "clips_gradients_to", "gradient_clipping")
+        }
         if self.gradient_clipping is not None:
             return struct(**values, **self.gradient_clipping.bnns_fields)
         bounds = self._values.get("clips_gradients_to")
@@ -236,14 +245,6 @@ class _RegularizedOptimizer(Optimizer):
     clips_gradients_to = _Hyperparameter(_bounds)
     regularization_function = _Hyperparameter(_member(RegularizationFunction))
 
-    def _common(self) -> dict[str, Any]:
-        return {
-            "learning_rate": self.learning_rate,
-            "gradient_scale": self.gradient_scale,
-            "regularization_scale": self.regularization_scale,
-            "regularization_func": self.regularization_function.value,
-        }
-
 
 class SGDMomentumOptimizer(_RegularizedOptimizer):
     """Gradient descent with momentum; the velocity V becomes V'.
@@ -287,32 +288,31 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
         uses_nestrov_momentum: bool | None = None,
     ) -> None:
         """``uses_nestrov_momentum`` is the older spelling."""
-        self._start(
-            learning_rate=learning_rate,
-            momentum=momentum,
-            gradient_scale=gradient_scale,
-            regularization_scale=regularization_scale,
-            clips_gradients_to=clips_gradients_to,
-            gradient_clipping=gradient_clipping,
-            uses_nesterov_momentum=uses_nesterov_momentum if uses_nestrov_momentum is None else uses_nestrov_momentum,
-            regularization_function=regularization_function,
-            sgd_momentum_variant=sgd_momentum_variant,
-        )
+        uses_nesterov_momentum = uses_nesterov_momentum if uses_nestrov_momentum is None else uses_nestrov_momentum
+        self._start(locals())
 
     @property
     def accumulator_count_multiplier(self) -> int:
         """1, or 0 without momentum."""
         return 0 if self.momentum == 0.0 else 1
 
-    def _struct_values(self) -> dict[str, Any]:
-        return self._common() | {
-            "momentum": self.momentum,
-            "nesterov": self.uses_nesterov_momentum,
-            "sgd_momentum_variant": self.sgd_momentum_variant.value,
-        }
+
+class _Moments(Optimizer):
+    """What Adam and AdamW share."""
+
+    beta1 = _Hyperparameter(_number)
+    beta2 = _Hyperparameter(_number)
+    time_step = _Hyperparameter(_number)
+    epsilon = _Hyperparameter(_number)
+    uses_ams_grad = _Hyperparameter(_truth)
+
+    @property
+    def accumulator_count_multiplier(self) -> int:
+        """2, or 3 with AMSGrad."""
+        return 3 if self.uses_ams_grad else 2
 
 
-class AdamOptimizer(_RegularizedOptimizer):
+class AdamOptimizer(_Moments, _RegularizedOptimizer):
     """Adam: m = β1·m + (1−β1)·g, v = β2·v + (1−β2)·g², W −= lr·√(1−β2ᵗ)/(1−β1ᵗ) · m/(√v + ε).
 
     t is ``time_step``: 1 in the first step; add 1 after each step. ``uses_ams_grad`` keeps the largest v so far and uses
@@ -336,12 +336,6 @@ class AdamOptimizer(_RegularizedOptimizer):
         (True, True): 11,
     }
 
-    beta1 = _Hyperparameter(_number)
-    beta2 = _Hyperparameter(_number)
-    time_step = _Hyperparameter(_number)
-    epsilon = _Hyperparameter(_number)
-    uses_ams_grad = _Hyperparameter(_truth)
-
     def __init__(
         self,
         learning_rate: float,
@@ -359,35 +353,11 @@ class AdamOptimizer(_RegularizedOptimizer):
         uses_amsgrad: bool | None = None,
     ) -> None:
         """``uses_amsgrad`` is another spelling of ``uses_ams_grad``."""
-        self._start(
-            learning_rate=learning_rate,
-            beta1=beta1,
-            beta2=beta2,
-            time_step=time_step,
-            epsilon=epsilon,
-            gradient_scale=gradient_scale,
-            regularization_scale=regularization_scale,
-            clips_gradients_to=clips_gradients_to,
-            gradient_clipping=gradient_clipping,
-            regularization_function=regularization_function,
-            uses_ams_grad=uses_ams_grad if uses_amsgrad is None else uses_amsgrad,
-        )
-
-    @property
-    def accumulator_count_multiplier(self) -> int:
-        """2, or 3 with AMSGrad."""
-        return 3 if self.uses_ams_grad else 2
-
-    def _struct_values(self) -> dict[str, Any]:
-        return self._common() | {
-            "beta1": self.beta1,
-            "beta2": self.beta2,
-            "time_step": self.time_step,
-            "epsilon": self.epsilon,
-        }
+        uses_ams_grad = uses_ams_grad if uses_amsgrad is None else uses_amsgrad
+        self._start(locals())
 
 
-class AdamWOptimizer(Optimizer):
+class AdamWOptimizer(_Moments):
     """Adam with decoupled weight decay: the step of Adam without a penalty, and W −= lr · weight_decay · W.
 
     >>> import numpy as np
@@ -406,12 +376,7 @@ class AdamWOptimizer(Optimizer):
         (True, True): 12,
     }
 
-    beta1 = _Hyperparameter(_number)
-    beta2 = _Hyperparameter(_number)
-    time_step = _Hyperparameter(_number)
-    epsilon = _Hyperparameter(_number)
     weight_decay = _Hyperparameter(_number)
-    uses_ams_grad = _Hyperparameter(_truth)
 
     def __init__(
         self,
@@ -428,33 +393,9 @@ class AdamWOptimizer(Optimizer):
         uses_amsgrad: bool | None = None,
     ) -> None:
         """``uses_amsgrad`` is another spelling of ``uses_ams_grad``."""
-        self._start(
-            learning_rate=learning_rate,
-            beta1=beta1,
-            beta2=beta2,
-            time_step=time_step,
-            epsilon=epsilon,
-            gradient_scale=gradient_scale,
-            weight_decay=weight_decay,
-            gradient_clipping=GradientClipping.none() if gradient_clipping is None else gradient_clipping,
-            uses_ams_grad=uses_ams_grad if uses_amsgrad is None else uses_amsgrad,
-        )
-
-    @property
-    def accumulator_count_multiplier(self) -> int:
-        """2, or 3 with AMSGrad."""
-        return 3 if self.uses_ams_grad else 2
-
-    def _struct_values(self) -> dict[str, Any]:
-        return {
-            "learning_rate": self.learning_rate,
-            "beta1": self.beta1,
-            "beta2": self.beta2,
-            "time_step": self.time_step,
-            "epsilon": self.epsilon,
-            "gradient_scale": self.gradient_scale,
-            "regularization_scale": self.weight_decay,
-        }
+        uses_ams_grad = uses_ams_grad if uses_amsgrad is None else uses_amsgrad
+        gradient_clipping = GradientClipping.none() if gradient_clipping is None else gradient_clipping
+        self._start(locals())
 
 
 class RMSPropOptimizer(_RegularizedOptimizer):
@@ -492,31 +433,12 @@ class RMSPropOptimizer(_RegularizedOptimizer):
         gradient_clipping: GradientClipping | None = None,
         regularization_function: RegularizationFunction = RegularizationFunction.NONE,
     ) -> None:
-        self._start(
-            learning_rate=learning_rate,
-            alpha=alpha,
-            epsilon=epsilon,
-            centered=centered,
-            momentum=momentum,
-            gradient_scale=gradient_scale,
-            regularization_scale=regularization_scale,
-            clips_gradients_to=clips_gradients_to,
-            gradient_clipping=gradient_clipping,
-            regularization_function=regularization_function,
-        )
+        self._start(locals())
 
     @property
     def accumulator_count_multiplier(self) -> int:
         """1, and 1 more each for ``centered`` and for momentum."""
         return 1 + int(self.centered) + int(self.momentum != 0.0)
-
-    def _struct_values(self) -> dict[str, Any]:
-        return self._common() | {
-            "alpha": self.alpha,
-            "epsilon": self.epsilon,
-            "centered": self.centered,
-            "momentum": self.momentum,
-        }
 
 
 # Arguments of a step.

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import LayerApplyError, LayerCreationError, Problem
 from ..filters import random_numbers as filters
 from ..filters._tensors import Caller
-from ._base import reworded
-from ._misuse import STUMBLES, misuse
+from ._base import attempt
 from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, require
 from .types import RandomGeneratorMethod
 
@@ -191,12 +190,4 @@ def _bounds(caller: Caller, range: Any) -> tuple[Any, Any]:
 
 
 def _attempt(name: str, work: Callable[[Caller], Any], family: type[Any] = LayerApplyError) -> Any:
-    try:
-        return work(Caller(name, _NAMES))
-    except Problem as problem:
-        family = InvalidDescriptorError if isinstance(problem, DataProblem) else family
-        raise as_exception(reworded(problem, _WORDS), family) from None
-    except BNNSError:
-        raise
-    except STUMBLES as error:
-        raise as_exception(misuse(error), family) from error
+    return attempt(Caller(name, _NAMES), work, _WORDS, family)

@@ -6,21 +6,20 @@ An output that is left out is a new array; one that is given is written and retu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import engines
+from ..capi.enums import BNNSReduceFunction
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import LAYOUTS, View, resolve
-from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, Problem, as_exception
+from ..errors import Problem
 from ..filters import moves, selection
 from ..filters._direct import logical_shape
 from ..filters._tensors import Caller
-from ._base import reworded
-from ._misuse import STUMBLES, misuse
+from ._base import attempt
 from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, require, skip
 from .types import DataType, ReductionFunction, RelationalOperator, ShuffleType
 
@@ -262,10 +261,7 @@ def gather(
 
     if filter_parameters is None:
         target = _gathered_like(input, indices, axis) if output is None else output
-        plain = _plain_selection(input, target, target, indices, axis)
-        if plain is not None:
-            sizes, whole, part, numbers = plain
-            engines._core.gather(input.itemsize, sizes, False, numbers, whole, part, 0)
+        if _selected(_GATHER, input, target, indices, axis):
             return target
 
     def work(caller: Caller) -> TensorLike:
@@ -300,14 +296,9 @@ def scatter(
     array([3., 0., 3., 0.], dtype=float32)
     """
 
-    if filter_parameters is None and isinstance(reduction_function, ReductionFunction | None):
-        adds = reduction_function == ReductionFunction.sum()
-        plain = None
-        if reduction_function is None or (adds and getattr(output, "dtype", None) == np.float32):
-            plain = _plain_selection(output, input, output, indices, axis)
-        if plain is not None:
-            sizes, whole, part, numbers = plain
-            engines._core.scatter(int(adds), output.itemsize, sizes, False, numbers, whole, part, 0)
+    if filter_parameters is None:
+        kind = _scattering(reduction_function, output)
+        if kind is not None and _selected(kind, output, input, indices, axis):
             return output
 
     def work(caller: Caller) -> TensorLike:
@@ -389,6 +380,11 @@ def apply_top_k(
            [2, 0]]))
     """
 
+    if filter_parameters is None and type(batch_size) is int and batch_size == 1:
+        plain = _top_k(k, input, best_values, best_indices, axis)
+        if plain is not None:
+            return plain
+
     def work(caller: Caller) -> TopK:
         x = _described(caller("input"), input)
         _check_batch(caller, batch_size, input, best_values, best_indices)
@@ -447,44 +443,48 @@ def _gathered_like(input: Any, indices: Any, axis: Any) -> Any:
     """A new array for the result of gathering, if everything is plain."""
     if type(input) is not np.ndarray or type(indices) is not np.ndarray or type(axis) is not int:
         return None
-    if indices.ndim != 1 or not -input.ndim <= axis < input.ndim or input.dtype not in _PLAIN:
+    if indices.ndim not in (1, input.ndim) or not -input.ndim <= axis < input.ndim or input.dtype not in _PLAIN:
         return None
     shape = list(input.shape)
-    shape[axis] = len(indices)
+    shape[axis] = indices.shape[axis] if indices.ndim > 1 else len(indices)
     return np.empty(shape, input.dtype)
 
 
-def _plain_selection(
-    whole: Any, part: Any, result: Any, indices: Any, axis: Any
-) -> tuple[list[int], int, int, int] | None:
-    """A selection along an axis, once everything about it has been found right.
+_GATHER, _WRITE, _ADD = -1, 0, 1
 
-    ([outer, length, inner, count], addresses of whole, part and indices), or ``None``.
+
+def _scattering(function: Any, output: Any) -> int | None:
+    """What plain arrays do where entries meet: the last one stays, or floats are added; None for anything else."""
+    if function is None:
+        return _WRITE
+    if type(function) is not ReductionFunction or type(output) is not np.ndarray or output.dtype != np.float32:
+        return None
+    return _ADD if function.bnns_reduce_function is BNNSReduceFunction.BNNSReduceFunctionSum else None
+
+
+def _selected(kind: int, whole: Any, part: Any, indices: Any, axis: Any) -> bool:
+    """Gathers ``part`` from ``whole`` or scatters it there if these are plain arrays and the indices are right.
+
+    Otherwise False, and nothing has been done.
     """
-    if not engines.is_native() or type(axis) is not int:
+    if type(whole) is type(part) is type(indices) is np.ndarray and type(axis) is int and engines.is_native():
+        return bool(engines._core.select_plain(kind, whole, part, indices, axis))
+    return False
+
+
+def _top_k(k: Any, input: Any, values: Any, indices: Any, axis: Any) -> TopK | None:
+    """The largest values of a plain array, in new arrays where none are given; None if something is not plain."""
+    if type(input) is not np.ndarray or type(k) is not int or type(axis) is not int or not engines.is_native():
         return None
-    addresses = []
-    for array in (whole, part, indices):
-        if type(array) is not np.ndarray or not (array.flags.c_contiguous and array.flags.aligned):
-            return None
-        addresses.append(int(array.ctypes.data))
-    rank = whole.ndim
-    fits = whole.dtype in _PLAIN and part.dtype == whole.dtype and indices.dtype == np.int64 and indices.ndim == 1
-    if not fits or not 1 <= rank <= 8 or part.ndim != rank or not -rank <= axis < rank or not result.flags.writeable:
+    if not (-input.ndim <= axis < input.ndim and 1 <= k <= input.shape[axis] and input.dtype == np.float32):
         return None
-    axis %= rank
-    before, behind, count = whole.shape[:axis], whole.shape[axis + 1 :], len(indices)
-    if part.shape != (*before, count, *behind) or whole.size == 0 or part.size == 0:
+    shape = [*input.shape]
+    shape[axis] = k
+    found = np.empty(shape, np.float32) if values is None else values
+    where = None if indices is skip else np.empty(shape, np.int64) if indices is None else indices
+    if type(found) is not np.ndarray or not (where is None or type(where) is np.ndarray):
         return None
-    ends = [start + array.nbytes for start, array in zip(addresses, (whole, part, indices), strict=True)]
-    written = 0 if result is whole else 1
-    for other in (1 - written, 2):
-        if addresses[other] < ends[written] and addresses[written] < ends[other]:
-            return None
-    if engines._core.first_outside(addresses[2], count, whole.shape[axis]) >= 0:
-        return None
-    sizes = [math.prod(before), whole.shape[axis], math.prod(behind), count]
-    return sizes, addresses[0], addresses[1], addresses[2]
+    return TopK(found, where) if engines._core.top_k_plain(k, input, found, where, axis) else None
 
 
 def _copied(source: Any, target: Any) -> bool:
@@ -530,15 +530,7 @@ def _compared(a: Any, b: Any, using: Any, y: Any) -> bool:
 
 
 def _attempt(name: str, work: Callable[[Caller], Any], names: dict[str, str] = _NAMES) -> Any:
-    try:
-        return work(Caller(name, names))
-    except Problem as problem:
-        family = InvalidDescriptorError if isinstance(problem, DataProblem) else LayerApplyError
-        raise as_exception(reworded(problem, _WORDS), family) from None
-    except BNNSError:
-        raise
-    except STUMBLES as error:
-        raise as_exception(misuse(error), LayerApplyError) from error
+    return attempt(Caller(name, names), work, _WORDS)
 
 
 def _view(descriptor: BNNSNDArrayDescriptor) -> View:

@@ -9,30 +9,18 @@
 
 from . import checkpoints, data, initialisers, losses, models, schedules, weights
 from ._graph import Value
-from .layers import (
+from .activation import (
     ELU,
     GELU,
     SELU,
     Activation,
-    AvgPool2d,
-    Concatenate,
-    Conv2d,
-    ConvTranspose2d,
-    Dropout,
-    Embedding,
-    Flatten,
-    GlobalAvgPool2d,
     Hardsigmoid,
     Hardswish,
-    Identity,
     LeakyReLU,
-    Linear,
     LogSigmoid,
     LogSoftmax,
-    MaxPool2d,
     ReLU,
     ReLU6,
-    Reshape,
     Sigmoid,
     SiLU,
     Softmax,
@@ -40,6 +28,8 @@ from .layers import (
     Softsign,
     Tanh,
 )
+from .images import AvgPool2d, Conv2d, ConvTranspose2d, GlobalAvgPool2d, MaxPool2d
+from .layers import Concatenate, Dropout, Embedding, Flatten, Identity, Linear, Reshape
 from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, Loss, MSELoss
 from .module import Add, Mismatch, Module, ModuleList, Parameter, Residual, Sequential
 from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, LayerNorm

@@ -396,7 +396,20 @@ def _as_float_array(value: Any) -> Array:
     return np.asarray(value.data if isinstance(value, Parameter) else value).astype(np.float32, copy=False)
 
 
-class Sequential(Module):
+class _Series(Module):
+    """Modules by number."""
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._children.values())
+
+    def __getitem__(self, index: int) -> Module:
+        return list(self._children.values())[index]
+
+
+class Sequential(_Series):
     """Modules one after the other; each takes what the one before gives.
 
     >>> import numpy as np
@@ -433,17 +446,8 @@ class Sequential(Module):
         value: Value = result[0]
         return value
 
-    def __len__(self) -> int:
-        return len(self._children)
 
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._children.values())
-
-    def __getitem__(self, index: int) -> Module:
-        return list(self._children.values())[index]
-
-
-class ModuleList(Module):
+class ModuleList(_Series):
     """Modules in a list, for a ``forward`` of one's own to use.
 
     >>> import numpy as np
@@ -468,15 +472,6 @@ class ModuleList(Module):
     def append(self, module: Module) -> ModuleList:
         self._children[str(len(self._children))] = module
         return self
-
-    def __len__(self) -> int:
-        return len(self._children)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._children.values())
-
-    def __getitem__(self, index: int) -> Module:
-        return list(self._children.values())[index]
 
 
 class Add(Module):

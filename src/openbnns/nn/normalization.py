@@ -13,8 +13,8 @@ import numpy as np
 
 from .. import NormalizationType
 from . import operations
+from ._checks import check_rank, check_size, positive
 from ._graph import Array, Value
-from .layers import _check_rank, _check_size, _positive
 from .module import Module, Parameter
 
 
@@ -71,7 +71,7 @@ class _ChannelNorm(_Normalization):
     ) -> None:
         super().__init__(eps, momentum, affine)
         who = type(self).__name__
-        self.num_features = None if num_features is None else _positive(num_features, f"{who}: num_features")
+        self.num_features = None if num_features is None else positive(num_features, f"{who}: num_features")
         self.track_running_stats = bool(track_running_stats)
         self.running_mean: Array | None = None
         self.running_var: Array | None = None
@@ -82,8 +82,8 @@ class _ChannelNorm(_Normalization):
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
         who = type(self).__name__
-        _check_rank(who, x, self.rank, self.axes)
-        _check_size(who, "channels", self.num_features, x.shape[0])
+        check_rank(who, x, self.rank, self.axes)
+        check_size(who, "channels", self.num_features, x.shape[0])
         self.num_features = x.shape[0]
         if not self._made and self.track_running_stats:
             self.register_buffer("running_mean", np.zeros(x.shape[0], np.float32))
@@ -165,14 +165,14 @@ class GroupNorm(_Normalization):
         self, num_groups: int, num_channels: int | None = None, eps: float = 1e-5, *, affine: bool = True
     ) -> None:
         super().__init__(eps, 0.0, affine)
-        self.num_groups = _positive(num_groups, "GroupNorm: num_groups")
-        self.num_channels = None if num_channels is None else _positive(num_channels, "GroupNorm: num_channels")
+        self.num_groups = positive(num_groups, "GroupNorm: num_groups")
+        self.num_channels = None if num_channels is None else positive(num_channels, "GroupNorm: num_channels")
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
         if len(x.shape) not in (1, 3):
             raise ValueError(f"GroupNorm: needs samples (channels, height, width) or (channels,), but gets {x.shape}.")
-        _check_size("GroupNorm", "channels", self.num_channels, x.shape[0])
+        check_size("GroupNorm", "channels", self.num_channels, x.shape[0])
         if x.shape[0] % self.num_groups:
             raise ValueError(f"GroupNorm: {self.num_groups} groups do not divide {x.shape[0]} channels.")
         self._make((x.shape[0],))
@@ -203,7 +203,7 @@ class LayerNorm(_Normalization):
         super().__init__(eps, 0.0, elementwise_affine, bias)
         shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
         self.normalized_shape = (
-            None if shape is None else tuple(_positive(n, "LayerNorm: normalized_shape") for n in shape)
+            None if shape is None else tuple(positive(n, "LayerNorm: normalized_shape") for n in shape)
         )
 
     def forward(self, *inputs: Value) -> Value:

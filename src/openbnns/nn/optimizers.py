@@ -285,6 +285,7 @@ class RMSprop(Optimizer):
             alpha=(alpha, 0, 1),
             eps=(eps, 0, np.inf),
             momentum=(momentum, 0, 1),
+            weight_decay=(weight_decay, 0, np.inf),
         )
         super().__init__(
             RMSPropOptimizer(

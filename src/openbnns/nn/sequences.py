@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from . import initialisers, operations
+from ._checks import check_rank, check_size, optional, positive
 from ._choose import by_position
 from ._graph import Value
-from .layers import GELU, Dropout, Linear, ReLU, _check_rank, _check_size, _optional, _positive
+from .activation import GELU, ReLU
+from .layers import Dropout, Linear
 from .module import Module, Parameter, Sequential
 from .normalization import LayerNorm
 
@@ -64,9 +66,9 @@ class LSTM(Module):
             },
         )  # fmt: skip
         _require_batch_first("LSTM", chosen["batch_first"])
-        self.input_size = _optional(found["input_size"], "LSTM: input_size")
-        self.hidden_size = _positive(found["hidden_size"], "LSTM: hidden_size")
-        self.num_layers = _positive(chosen["num_layers"], "LSTM: num_layers")
+        self.input_size = optional(found["input_size"], "LSTM: input_size")
+        self.hidden_size = positive(found["hidden_size"], "LSTM: hidden_size")
+        self.num_layers = positive(chosen["num_layers"], "LSTM: num_layers")
         self.use_bias, self.last_only, self.dropout = bool(chosen["bias"]), bool(last_only), float(chosen["dropout"])
         self.bidirectional = bool(chosen["bidirectional"])
         self._between = Dropout(self.dropout)
@@ -76,8 +78,8 @@ class LSTM(Module):
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        _check_rank("LSTM", x, 2, "(length, features)")
-        _check_size("LSTM", "features", self.input_size, x.shape[1])
+        check_rank("LSTM", x, 2, "(length, features)")
+        check_size("LSTM", "features", self.input_size, x.shape[1])
         self.input_size = x.shape[1]
         directions = [x]
         for layer in range(self.num_layers):
@@ -152,8 +154,8 @@ class MultiheadAttention(Module):
     ) -> None:
         super().__init__()
         _require_batch_first("MultiheadAttention", batch_first)
-        self.embed_dim = _positive(embed_dim, "MultiheadAttention: embed_dim")
-        self.num_heads = _positive(num_heads, "MultiheadAttention: num_heads")
+        self.embed_dim = positive(embed_dim, "MultiheadAttention: embed_dim")
+        self.num_heads = positive(num_heads, "MultiheadAttention: num_heads")
         if embed_dim % num_heads:
             raise ValueError(f"MultiheadAttention: {num_heads} heads do not divide embed_dim {embed_dim}.")
         if not 0 <= dropout < 1:
@@ -179,8 +181,8 @@ class MultiheadAttention(Module):
         if len(inputs) not in (1, 3):
             raise ValueError("MultiheadAttention: takes one input, or query, key and value.")
         for x in inputs:
-            _check_rank("MultiheadAttention", x, 2, "(length, features)")
-            _check_size("MultiheadAttention", "features", self.embed_dim, x.shape[1])
+            check_rank("MultiheadAttention", x, 2, "(length, features)")
+            check_size("MultiheadAttention", "features", self.embed_dim, x.shape[1])
         graph = inputs[0].graph
         if self.in_proj_weight is None:
             self._make(graph.generator)

@@ -1,0 +1,42 @@
+"""Checks of the arguments of layers and of the samples that reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._graph import Value
+
+Pair = int | Sequence[int]
+
+
+def pair(value: Pair, who: str) -> tuple[int, int]:
+    """(vertical, horizontal)."""
+    numbers = (value, value) if isinstance(value, int) else tuple(value)
+    if len(numbers) != 2 or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
+        raise ValueError(f"{who} is {value!r}. Pass one integer or (vertical, horizontal).")
+    return numbers
+
+
+def positive(value: Any, who: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
+        raise ValueError(f"{who} is {value!r}. Pass an integer of at least 1.")
+    return int(value)
+
+
+def optional(value: Any, who: str) -> int | None:
+    """A size that may be left to the first input."""
+    return None if value is None else positive(value, who)
+
+
+def check_size(who: str, what: str, expected: int | None, got: int) -> None:
+    if expected is not None and expected != got:
+        raise ValueError(
+            f"{who}: made for {expected} {what}, but its input has {got}. Leave the number out to infer it."
+        )
+
+
+def check_rank(who: str, x: Value, rank: int, axes: str) -> None:
+    if len(x.shape) != rank:
+        hint = " Put nn.Flatten() before it." if rank == 1 else " Put nn.Reshape(...) before it."
+        raise ValueError(f"{who}: needs samples {axes}, but gets {x.shape}.{hint}")
