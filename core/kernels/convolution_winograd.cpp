@@ -63,25 +63,41 @@ class Winograd : public ImageKernel {
   }
 
   void run(const ImageCall& call) const override {
-    if (call.batch * grid_.lines * grid_.line_tiles < kFewestTiles) return direct_->run(call);
-    int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
+    if (has_few_tiles(call)) return direct_->run(call);
     float* u = scratch(kPartialSums, static_cast<size_t>(grid_.places() * kernel_place()));
-    int transformers = useful_threads(threads, 32.0 * static_cast<double>(grid_.places() * kernel_place()));
+    const Work work = share_out(call);
+    int transformers = useful_threads(work.threads, 32.0 * static_cast<double>(grid_.places() * kernel_place()));
     dynamic_items(transformers, out_blocks(), [&](int64_t block) { transform_kernels(call.w, block, u); });
-    // Neither how lines are grouped nor how channels are shared out touches the order of a sum.
-    int item_lines = grid_.item_lines;
-    while (item_lines > 1 && grid_.items(call.batch, item_lines) < 4 * threads)
-      item_lines = item_lines > grid_.lines ? (item_lines / grid_.lines + 1) / 2 * grid_.lines : (item_lines + 1) / 2;
-    int64_t items = grid_.items(call.batch, item_lines), splits = 1;
-    while (items * splits < threads && splits < out_blocks()) splits++;
-    dynamic_items(threads, items * splits, [&](int64_t index) {
-      auto [first, count] = grid_.item(index / splits, call.batch, item_lines);
-      int64_t split = index % splits;
-      run_lines(call, u, first, count, out_blocks() * split / splits, out_blocks() * (split + 1) / splits);
+    dynamic_items(work.threads, work.items * work.splits, [&](int64_t index) {
+      auto [first, count] = grid_.item(index / work.splits, call.batch, work.item_lines);
+      int64_t split = index % work.splits;
+      run_lines(call, u, first, count, out_blocks() * split / work.splits, out_blocks() * (split + 1) / work.splits);
     });
   }
 
+  bool watches(const ImageCall& call) const override {
+    if (has_few_tiles(call)) return direct_->watches(call);
+    const int64_t lines = share_out(call).item_lines;
+    return lines >= grid_.lines && lines * 2 * grid_.out_width * out_channels_ <= kWatchedFloats;
+  }
+
  private:
+  // Neither how lines are grouped nor how channels are shared out touches the order of a sum.
+  struct Work {
+    int threads, item_lines;
+    int64_t items, splits;  // of the output channels
+  };
+  Work share_out(const ImageCall& call) const {
+    Work work{useful_threads(call.threads, flops_ * static_cast<double>(call.batch)), grid_.item_lines, 0, 1};
+    int& lines = work.item_lines;
+    while (lines > 1 && grid_.items(call.batch, lines) < 4 * work.threads)
+      lines = lines > grid_.lines ? (lines / grid_.lines + 1) / 2 * grid_.lines : (lines + 1) / 2;
+    work.items = grid_.items(call.batch, lines);
+    while (work.items * work.splits < work.threads && work.splits < out_blocks()) work.splits++;
+    return work;
+  }
+  bool has_few_tiles(const ImageCall& call) const { return call.batch * grid_.lines * grid_.line_tiles < kFewestTiles; }
+
   int64_t out_blocks() const { return blocks_of(out_channels_); }
   // u: [column j][row i of the places][out_channels / 16][in_channels][16 out], channels rounded up to 4 and zero
   // beyond the last
@@ -143,6 +159,10 @@ class Winograd : public ImageKernel {
       }
       if (call.activation) activate(call, group, block0, block1);
     }
+    if (!call.watcher) return;
+    const int64_t channel = block0 * kBlock, channels = std::min(out_channels_, block1 * kBlock) - channel;
+    for (int64_t n = first / grid_.lines; n < (first + count) / grid_.lines; n++)
+      call.watcher->completed(n, channel, channels);
   }
 
   // y = A^T m A, column by column of m: first A^T of the column, then A of the columns.
