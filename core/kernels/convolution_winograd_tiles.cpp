@@ -77,12 +77,13 @@ WinogradGrid::WinogradGrid(const ConvolutionShape& s, bool backward, int most_ti
     item_lines = group_lines = most_tiles / tiles * lines;
     return;
   }
-  // Tiles are multiplied a few at a time, each time with some effort of its own: as few times as can be.
+  // Tiles are multiplied a few at a time, each time with some effort of its own: as few times as can be, and large
+  // groups.
   auto times = [&](int count) { return (count * line_tiles + kWideRows - 1) / kWideRows; };
   int fewest = 0;
   for (int n = 1; n == 1 || n * line_tiles <= most_tiles; n++) {
     int total = lines / n * times(n) + times(lines % n);
-    if (n > 1 && total >= fewest) continue;
+    if (n > 1 && total > fewest) continue;
     fewest = total;
     group_lines = n;
   }
