@@ -275,3 +275,14 @@ def test_scatter_knows_no_function_but_sum(index_type: type) -> None:
     y = np.ones((3, 2), np.float32)
     bn.scatter(x, indices, y, axis=0, reduction_function=bn.ReductionFunction.sum())
     assert y.tolist() == [[4, 5], [2, 3], [1, 1]]
+
+
+def test_bias_gradient_of_many_samples() -> None:
+    """Sums of sums: terms of one sign, which a running sum in float32 would lose digits of."""
+    samples = 200_000
+    dy = np.random.default_rng(0).random((samples, 20), np.float32) + np.float32(0.5)
+    layer = bn.FullyConnectedLayer(weights=np.ones((20, 1), np.float32), bias=np.zeros(20, np.float32))
+    db = layer.apply_backward(
+        None, None, dy, generating_input_gradient=bn.skip, generating_weights_gradient=bn.skip
+    ).bias
+    np.testing.assert_allclose(db, dy.sum(0, np.float64), rtol=3e-6)

@@ -117,6 +117,48 @@ def test_the_thread_limit_does_not_change_results(count: int) -> None:
         openbnns.set_num_threads(before)
 
 
+def moving_layers() -> dict[str, tuple[Any, tuple[int, ...]]]:
+    """Layers that cut (16, 23, 29) samples into rows, and the shapes of their results."""
+    sample, mode = openbnns.Shape.image_chw(29, 23, 16), openbnns.PaddingMode
+    pairs = [(1, 0), (2, 3), (4, 1)]
+    layers: dict[str, tuple[Any, tuple[int, ...]]] = {
+        name: (openbnns.PaddingLayer(input=sample, mode=m, size=pairs), (21, 28, 30))
+        for name, m in (
+            ("constant", mode.constant_scalar(2.0)),
+            ("reflect", mode.reflect()),
+            ("symmetric", mode.symmetric()),
+        )
+    }
+    for method in openbnns.InterpolationMethod:
+        for wide, high in ((58, 46), (13, 31), (8, 9)):
+            out = openbnns.Shape.image_chw(wide, high, 16)
+            layer = openbnns.ResizeLayer(interpolation_method=method, input=sample, output=out)
+            layers[f"{method.name} to {wide}x{high}"] = (layer, (16, high, wide))
+    return layers
+
+
+@pytest.mark.parametrize("name", moving_layers())
+def test_rows_are_the_same_in_any_thread(name: str) -> None:
+    layer, shape = moving_layers()[name]
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((9, 16, 23, 29)).astype(np.float32)
+    dy = rng.standard_normal((9, *shape)).astype(np.float32)
+    before = openbnns.get_num_threads()
+    results = {}
+    try:
+        for count in (1, 2, 5, 2):
+            openbnns.set_num_threads(count)
+            results[count] = layer.apply(x), layer.apply_backward(output_gradient=dy).input
+            for mine, alone in zip(results[count], results[1], strict=True):
+                np.testing.assert_array_equal(mine, alone)
+    finally:
+        openbnns.set_num_threads(before)
+    with openbnns.engine("reference"):
+        exact = layer.apply(x), layer.apply_backward(output_gradient=dy).input
+    for mine, right in zip(results[1], exact, strict=True):
+        np.testing.assert_allclose(mine, right, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.parametrize("threads", [0, 3])
 def test_work_after_a_fork(threads: int) -> None:

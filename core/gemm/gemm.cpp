@@ -312,7 +312,10 @@ void matrix_product(const MatrixProduct& p, int threads) {
   product_on_threads(p, threads);
 }
 
-void sum_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t columns, float* sums, bool accumulate) {
+namespace {
+
+void sum_few_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t columns, float* sums,
+                  bool accumulate) {
   constexpr int kVectors = 4;
   int64_t j = 0;
   for (; j + kVectors * kWidth <= columns; j += kVectors * kWidth) {
@@ -330,6 +333,15 @@ void sum_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t col
     for (int64_t i = 0; i < rows; i++) sum += matrix[i * row_stride + j];
     sums[j] = accumulate ? sums[j] + sum : sum;
   }
+}
+
+}  // namespace
+
+void sum_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t columns, float* sums, bool accumulate) {
+  constexpr int64_t kBlock = 256;  // sums of sums: the rounding error of n terms grows like n / kBlock + kBlock
+  for (int64_t i = 0; i < rows || i == 0; i += kBlock)
+    sum_few_rows(matrix + i * row_stride, row_stride, rows - i < kBlock ? rows - i : kBlock, columns, sums,
+                 accumulate || i > 0);
 }
 
 }  // namespace OPENBNNS_ISA

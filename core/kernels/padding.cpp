@@ -7,6 +7,7 @@
 
 #include "kernels/makers.h"
 #include "kernels/pieces.h"
+#include "kernels/rows.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {
@@ -85,14 +86,15 @@ struct Geometry {
     return product([](const Axis& a) { return a.out(); });
   }
 
-  // Where the source of output row `row` begins, or kBorder.
-  int64_t source_of(int mode, int64_t row) const {
+  // Where the source of the output rows of slice `slice` (an index over all outer axes but the last one) begins, or
+  // kBorder.
+  int64_t source_of(int mode, int64_t slice) const {
     int64_t place = 0;
-    for (size_t a = outer.size(); a-- > 0;) {
-      const int64_t p = outer[a].source(mode, row % outer[a].out());
+    for (size_t a = outer.size() - (outer.empty() ? 0 : 1); a-- > 0;) {
+      const int64_t p = outer[a].source(mode, slice % outer[a].out());
       if (p == kBorder) return kBorder;
       place += p * outer[a].in_step;
-      row /= outer[a].out();
+      slice /= outer[a].out();
     }
     return place;
   }
@@ -106,12 +108,27 @@ struct Geometry {
   }
 };
 
-// body(row) for all rows, several together where they are short.
+// A row of a tensor: row `line` of `lines` in slice `slice` of a sample, numbers that are counted rather than divided.
+struct Row {
+  int64_t sample, slice, line;
+};
+
+// body(row, first) for all rows, several together where they are short; `first` says that the slice is a new one.
 template <class Body>
-void for_each_row(const Call& call, int64_t rows, int64_t length, Body body) {
-  const int64_t together = std::max<int64_t>(1, kPiece / length);
-  dynamic_items(workers_for(call, rows * length), (rows + together - 1) / together, [&](int64_t item) {
-    for (int64_t row = item * together, end = std::min(rows, row + together); row < end; row++) body(row);
+void for_each_row(const Call& call, int64_t rows, int64_t lines, int64_t length, Body body) {
+  const int64_t together = std::max<int64_t>(1, kPiece / length), total = call.batch * rows, slices = rows / lines;
+  dynamic_items(workers_for(call, total * length), (total + together - 1) / together, [&](int64_t item) {
+    const int64_t start = item * together, end = std::min(total, start + together);
+    Row row{start / rows, start % rows / lines, start % lines};
+    Body own = body;  // with what it remembers of the slice
+    for (int64_t r = start; r < end; r++) {
+      own(row, r == start || row.line == 0);
+      if (++row.line < lines) continue;
+      row.line = 0;
+      if (++row.slice < slices) continue;
+      row.slice = 0;
+      row.sample++;
+    }
   });
 }
 
@@ -124,13 +141,15 @@ class PaddingPlan : public Plan {
     const auto* x = reinterpret_cast<const Item*>(call.address[X]);
     auto* y = reinterpret_cast<Item*>(call.address[Y]);
     const int64_t rows = g_.out_rows(), length = g_.last.out() * g_.unit;
-    for_each_row(call, call.batch * rows, length, [&](int64_t item) {
-      const int64_t n = item / rows, row = item % rows, source = g_.source_of(mode_, row);
-      Item* to = y + n * call.stride[Y] + row * length;
-      if (source == kBorder)
+    const Axis down = g_.outer.empty() ? Axis{1, 0, 0} : g_.outer.back();
+    for_each_row(call, rows, down.out(), length, [&, slice = int64_t{0}](const Row& row, bool first) mutable {
+      if (first) slice = g_.source_of(mode_, row.slice);
+      const int64_t line = down.source(mode_, row.line);
+      Item* to = y + row.sample * call.stride[Y] + (row.slice * down.out() + row.line) * length;
+      if (slice == kBorder || line == kBorder)
         std::fill_n(to, length, value_);
       else
-        pad_row(x + n * call.stride[X] + source, to);
+        pad_row(x + row.sample * call.stride[X] + slice + line * down.in_step, to);
     });
   }
 
@@ -138,19 +157,31 @@ class PaddingPlan : public Plan {
     if constexpr (std::is_same_v<Item, float>) {
       if (!call.address[DX]) return;
       const int64_t rows = g_.in_rows(), length = g_.last.in * g_.unit;
-      for_each_row(call, call.batch * rows, std::max(length, g_.last.out() * g_.unit), [&](int64_t item) {
-        const int64_t n = item / rows, row = item % rows;
-        const float* sum = copies_of(row, call.address[DY] + n * call.stride[DY]);
-        fold_row(sum, call.address[DX] + n * call.stride[DX] + row * length, call.adds(DX));
-      });
+      const int64_t lines = g_.outer.empty() ? 1 : g_.outer.back().in;
+      for_each_row(call, rows, lines, std::max(length, g_.last.out() * g_.unit),
+                   [&, copies = Copies{}](const Row& row, bool first) mutable {
+                     if (first) copies_of_slice(row.slice, copies);
+                     const float* dy = call.address[DY] + row.sample * call.stride[DY];
+                     float* dx = call.address[DX] + row.sample * call.stride[DX];
+                     fold_row(copies_of(row.line, copies, dy), dx + (row.slice * lines + row.line) * length,
+                              call.adds(DX));
+                   });
     }
   }
 
  private:
+  static constexpr size_t kMostAxes = 16;
+
+  // The output indices of every outer axis that are copies of one input index.
+  struct Copies {
+    int64_t index[kMostAxes][3];
+    int count[kMostAxes];
+  };
+
   // y[i] = x[source(i)] along the last axis
   void pad_row(const Item* x, Item* y) const {
     const Axis& last = g_.last;
-    const size_t bytes = static_cast<size_t>(g_.unit) * sizeof(Item);
+    const int64_t bytes = g_.unit * static_cast<int64_t>(sizeof(Item));
     auto border = [&](int64_t i) {
       const int64_t p = last.source(mode_, i);
       if (p == kBorder)
@@ -158,40 +189,44 @@ class PaddingPlan : public Plan {
       else if (g_.unit == 1)
         y[i] = x[p];
       else
-        std::memcpy(y + i * g_.unit, x + p * g_.unit, bytes);
+        std::memcpy(y + i * g_.unit, x + p * g_.unit, static_cast<size_t>(bytes));
     };
     for (int64_t i = 0; i < last.before; i++) border(i);
-    std::memcpy(y + last.before * g_.unit, x, static_cast<size_t>(last.in) * bytes);
+    copy_row(y + last.before * g_.unit, x, last.in * bytes);
     for (int64_t i = last.before + last.in; i < last.out(); i++) border(i);
   }
 
-  // The sum of the rows of dy that are copies of input row `row`; a row of dy itself if there is but one.
-  const float* copies_of(int64_t row, const float* dy) const {
-    const size_t rank = g_.outer.size();
-    std::vector<int64_t> choice(rank, 0), count(rank), index(3 * rank);
-    for (size_t a = rank; a-- > 0;) {
-      count[a] = g_.outer[a].copies(mode_, row % g_.outer[a].in, &index[3 * a]);
-      row /= g_.outer[a].in;
+  void copies_of_slice(int64_t slice, Copies& copies) const {
+    for (size_t a = g_.outer.size() - (g_.outer.empty() ? 0 : 1); a-- > 0;) {
+      copies.count[a] = g_.outer[a].copies(mode_, slice % g_.outer[a].in, copies.index[a]);
+      slice /= g_.outer[a].in;
     }
+  }
+
+  // The sum of the rows of dy that are copies of input row `line` of the slice; a row of dy itself if there is but one.
+  const float* copies_of(int64_t line, Copies& copies, const float* dy) const {
+    const size_t rank = g_.outer.size();
+    if (rank > 0) copies.count[rank - 1] = g_.outer.back().copies(mode_, line, copies.index[rank - 1]);
     const int64_t length = g_.last.out() * g_.unit;
+    int choice[kMostAxes] = {};
     const float *first = nullptr, *result = nullptr;
     float* sum = nullptr;
     for (bool more = true; more;) {
       const float* from = dy;
-      for (size_t a = 0; a < rank; a++) from += index[3 * a + static_cast<size_t>(choice[a])] * g_.outer[a].out_step;
+      for (size_t a = 0; a < rank; a++) from += copies.index[a][choice[a]] * g_.outer[a].out_step;
       if (!first) {
         result = first = from;
       } else {
         if (!sum) {
           sum = scratch(kSumSlot, static_cast<size_t>(length));
-          std::memcpy(sum, first, static_cast<size_t>(length) * sizeof(float));
+          copy_row(sum, first, length * 4);
           result = sum;
         }
         add_to(sum, from, length);
       }
       more = false;
       for (size_t a = rank; a-- > 0 && !more;) {  // the next combination
-        more = ++choice[a] < count[a];
+        more = ++choice[a] < copies.count[a];
         if (!more) choice[a] = 0;
       }
     }
@@ -206,7 +241,7 @@ class PaddingPlan : public Plan {
     if (adds)
       add_to(dx, inner, length);
     else
-      std::memcpy(dx, inner, static_cast<size_t>(length) * sizeof(float));
+      copy_row(dx, inner, length * 4);
     if (mode_ == kConstant) return;
     auto border = [&](int64_t i) {
       float* to = dx + last.source(mode_, i) * unit;

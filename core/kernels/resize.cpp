@@ -8,6 +8,7 @@
 
 #include "kernels/makers.h"
 #include "kernels/pieces.h"
+#include "kernels/rows.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
 
@@ -25,19 +26,15 @@ struct Term {
 
 template <bool kAdd>
 void mix_terms(const Term* terms, size_t count, float* y, int64_t length) {
-  auto term = [&](size_t k, int64_t i) { return terms[k].weight * load(terms[k].x + i); };
+  auto mix = [&](auto read, float* to, int64_t i) {
+    Vec sum = kAdd ? read(to) : terms[0].weight * read(terms[0].x + i);
+    for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += terms[k].weight * read(terms[k].x + i);
+    return sum;
+  };
   int64_t i = 0;
-  for (; i + kWidth <= length; i += kWidth) {
-    Vec sum = kAdd ? load(y + i) : Vec{};
-    if (!kAdd) sum = term(0, i);
-    for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += term(k, i);
-    store(y + i, sum);
-  }
-  for (; i < length; i++) {
-    float sum = kAdd ? y[i] : terms[0].weight * terms[0].x[i];
-    for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += terms[k].weight * terms[k].x[i];
-    y[i] = sum;
-  }
+  for (; i + kWidth <= length; i += kWidth) store(y + i, mix([](const float* p) { return load(p); }, y + i, i));
+  const int64_t rest = length - i;
+  if (rest > 0) store_partial(y + i, mix([&](const float* p) { return load_partial(p, rest); }, y + i, i), rest);
 }
 
 // One axis: which cells make up output i, and which outputs touch cell j.
@@ -103,6 +100,29 @@ OPENBNNS_INLINE Vec permuted(Vec v, IntVec index) {
 #endif
 }
 
+// Blocks of kWidth cells of the last axis: number k of the outputs that touch each cell, with its weight; -1 where
+// there are fewer.
+struct Touch {
+  IntVec output;
+  Vec weight;
+};
+
+// x[index[i]], 0 where the index is negative
+OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
+#if defined(__AVX512F__)
+  const auto at = reinterpret_cast<__m512i>(index);
+  return _mm512_mask_i32gather_ps(Vec{}, _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512()), at, x, 4);
+#elif defined(__AVX2__)
+  const IntVec inside = index >= 0;
+  return _mm256_mask_i32gather_ps(Vec{}, x, reinterpret_cast<__m256i>(index), reinterpret_cast<__m256>(inside), 4);
+#else
+  Vec result{};
+  for (int i = 0; i < kWidth; i++)
+    if (index[i] >= 0) result[i] = x[index[i]];
+  return result;
+#endif
+}
+
 class ResizePlan : public Plan {
  public:
   explicit ResizePlan(const ResizeShape& s) {
@@ -134,22 +154,33 @@ class ResizePlan : public Plan {
     axes.pop_back();
     outer_ = axes;
     make_blocks();
+    make_touches();
   }
 
   void forward(const Call& call) override {
     int64_t rows = 1;
     for (const Axis& a : outer_) rows *= a.out;
+    const int64_t lines = outer_.empty() ? 1 : outer_.back().out;
     const int64_t length = last_.out * unit_, in_length = last_.in * unit_;
     const int64_t together = std::max<int64_t>(1, kPiece / length), total = call.batch * rows;
     dynamic_items(workers_for(call, total * length), (total + together - 1) / together, [&](int64_t item) {
       float* row = scratch(kRowSlot, static_cast<size_t>(in_length + kWidth));
       std::memset(row + in_length, 0, kWidth * sizeof(float));
-      for (int64_t r = item * together, end = std::min(total, r + together); r < end; r++) {
-        const int64_t n = r / rows;
-        Term terms[2];
-        const size_t count = sources(r % rows, call.address[X] + n * call.stride[X], terms);
-        float* y = call.address[Y] + n * call.stride[Y] + r % rows * length;
-        resample(terms, count, row, y);
+      Sources slice;
+      float* y = nullptr;  // of the slice
+      for (int64_t r = item * together, end = std::min(total, r + together), line = r % lines; r < end; r++) {
+        if (line == 0 || r == item * together) {
+          const int64_t n = r / rows;
+          slice = {{{call.address[X] + n * call.stride[X], 1.0f}}, 1};
+          int64_t index = r % rows / lines;
+          y = call.address[Y] + n * call.stride[Y] + index * lines * length;
+          for (size_t a = outer_.size(); a-- > 1; index /= outer_[a - 1].out)
+            slice.along(outer_[a - 1], index % outer_[a - 1].out);
+        }
+        Sources sources = slice;
+        if (!outer_.empty()) sources.along(outer_.back(), line);
+        resample(sources.terms, sources.count, row, y + line * length);
+        if (++line == lines) line = 0;
       }
     });
   }
@@ -158,16 +189,26 @@ class ResizePlan : public Plan {
     if (!call.address[DX]) return;
     int64_t rows = 1;
     for (const Axis& a : outer_) rows *= a.in;
+    const int64_t lines = outer_.empty() ? 1 : outer_.back().in;
     const int64_t length = last_.in * unit_, out_length = last_.out * unit_;
     const int64_t together = std::max<int64_t>(1, kPiece / std::max(length, out_length)), total = call.batch * rows;
     dynamic_items(workers_for(call, total * out_length), (total + together - 1) / together, [&](int64_t item) {
-      std::vector<Term> terms;
+      std::vector<Term> slice, terms;
+      float* slice_dx = nullptr;
       float* sum = scratch(kSumSlot, static_cast<size_t>(out_length));
-      for (int64_t r = item * together, end = std::min(total, r + together); r < end; r++) {
-        const int64_t n = r / rows;
-        terms.clear();
-        targets(r % rows, call.address[DY] + n * call.stride[DY], terms);
-        float* dx = call.address[DX] + n * call.stride[DX] + r % rows * length;
+      for (int64_t r = item * together, end = std::min(total, r + together), line = r % lines; r < end; r++) {
+        if (line == 0 || r == item * together) {
+          const int64_t n = r / rows;
+          slice.assign(1, {call.address[DY] + n * call.stride[DY], 1.0f});
+          int64_t index = r % rows / lines;
+          slice_dx = call.address[DX] + n * call.stride[DX] + index * lines * length;
+          for (size_t a = outer_.size(); a-- > 1; index /= outer_[a - 1].in)
+            touch(outer_[a - 1], index % outer_[a - 1].in, slice);
+        }
+        terms = slice;
+        if (!outer_.empty()) touch(outer_.back(), line, terms);
+        float* dx = slice_dx + line * length;
+        if (++line == lines) line = 0;
         if (!last_.resampled() && !terms.empty()) {
           (call.adds(DX) ? mix_terms<true> : mix_terms<false>)(terms.data(), terms.size(), dx, length);
           continue;
@@ -184,16 +225,15 @@ class ResizePlan : public Plan {
 
  private:
   // The input rows that make up an output row: one, or the two of the one linear axis among the outer ones.
-  size_t sources(int64_t row, const float* x, Term terms[2]) const {
-    terms[0] = {x, 1.0f};
-    size_t count = 1;
-    for (size_t a = outer_.size(); a-- > 0;) {
-      const Axis& axis = outer_[a];
-      const int64_t i = row % axis.out;
-      row /= axis.out;
+  struct Sources {
+    Term terms[2];
+    size_t count;
+
+    // Goes to output index i of an axis.
+    void along(const Axis& axis, int64_t i) {
       if (!axis.resampled()) {
         for (size_t k = 0; k < count; k++) terms[k].x += i * axis.in_step;
-        continue;
+        return;
       }
       const auto at = static_cast<size_t>(i);
       const int64_t cell = axis.low[at];
@@ -206,31 +246,23 @@ class ResizePlan : public Plan {
       }
       terms[0].x += cell * axis.in_step;
     }
-    return count;
-  }
+  };
 
-  // The rows of dy that touch an input row, with their weights.
-  void targets(int64_t row, const float* dy, std::vector<Term>& terms) const {
-    terms.push_back({dy, 1.0f});
-    for (size_t a = outer_.size(); a-- > 0 && !terms.empty();) {
-      const Axis& axis = outer_[a];
-      const int64_t j = row % axis.in;
-      row /= axis.in;
-      if (!axis.resampled()) {
-        for (Term& term : terms) term.x += j * axis.out_step;
-        continue;
-      }
-      const auto begin = static_cast<size_t>(axis.first[static_cast<size_t>(j)]);
-      const size_t fan = static_cast<size_t>(axis.first[static_cast<size_t>(j) + 1]) - begin, before = terms.size();
-      terms.resize(std::max(before, before * fan));
-      for (size_t t = before; t-- > 0;) {  // from the back, so that nothing is overwritten before it is read
-        const Term term = terms[t];
-        for (size_t k = 0; k < fan; k++)
-          terms[t * fan + k] = {term.x + axis.touching[begin + k] * axis.out_step,
-                                term.weight * axis.weight[begin + k]};
-      }
-      terms.resize(before * fan);
+  // From rows of dy to those that touch cell j of an axis, with their weights.
+  static void touch(const Axis& axis, int64_t j, std::vector<Term>& terms) {
+    if (!axis.resampled()) {
+      for (Term& term : terms) term.x += j * axis.out_step;
+      return;
     }
+    const auto begin = static_cast<size_t>(axis.first[static_cast<size_t>(j)]);
+    const size_t fan = static_cast<size_t>(axis.first[static_cast<size_t>(j) + 1]) - begin, before = terms.size();
+    terms.resize(std::max(before, before * fan));
+    for (size_t t = before; t-- > 0;) {  // from the back, so that nothing is overwritten before it is read
+      const Term term = terms[t];
+      for (size_t k = 0; k < fan; k++)
+        terms[t * fan + k] = {term.x + axis.touching[begin + k] * axis.out_step, term.weight * axis.weight[begin + k]};
+    }
+    terms.resize(before * fan);
   }
 
   // One output row from its input rows; `row` has room for an input row and kWidth more, which are zero.
@@ -248,7 +280,7 @@ class ResizePlan : public Plan {
       mix_terms<false>(terms, count, row, in_length);
       x = row;
     } else if (!blocks_.empty()) {  // vectors may reach past the end of the row
-      std::memcpy(row, x, static_cast<size_t>(in_length) * sizeof(float));
+      copy_row(row, x, in_length * 4);
       x = row;
     }
     if (unit_ > 1)
@@ -277,6 +309,7 @@ class ResizePlan : public Plan {
       const Vec v = load(x + block.base);
       Vec result = permuted(v, block.low);
       if (last_.linear) result = (1.0f - block.t) * result + block.t * permuted(v, block.high);
+      if (last_.out - i < kWidth) return store_partial(y + i, result, last_.out - i);
       store(y + i, result);
       i += kWidth;
     }
@@ -290,16 +323,10 @@ class ResizePlan : public Plan {
 
   // dx(j) (+)= sum of weight * dy(i) over the outputs that touch cell j, along the last axis; dy null means zeros.
   void gather_row(const float* dy, float* dx, bool adds) const {
+    if (unit_ == 1) return gather_cells(dy, dx, adds);
     for (int64_t j = 0; j < last_.in; j++) {
       const auto begin = static_cast<size_t>(last_.first[static_cast<size_t>(j)]);
       const auto end = static_cast<size_t>(last_.first[static_cast<size_t>(j) + 1]);
-      if (unit_ == 1) {
-        float sum = 0;
-        if (dy)
-          for (size_t k = begin; k < end; k++) sum += last_.weight[k] * dy[last_.touching[k]];
-        dx[j] = adds ? dx[j] + sum : sum;
-        continue;
-      }
       float* to = dx + j * unit_;
       if (!adds) std::memset(to, 0, static_cast<size_t>(unit_) * sizeof(float));
       for (size_t k = begin; dy && k < end; k++) {
@@ -309,11 +336,41 @@ class ResizePlan : public Plan {
     }
   }
 
+  void gather_cells(const float* dy, float* dx, bool adds) const {
+    const Touch* touch = touches_.data();
+    for (int64_t j = 0; j < last_.in; j += kWidth) {
+      const int64_t lanes = std::min<int64_t>(kWidth, last_.in - j);
+      Vec sum{};
+      for (int64_t k = 0; k < most_touches_; k++, touch++)
+        if (dy) sum += touch->weight * gathered(dy, touch->output);
+      if (adds) sum += load_partial(dx + j, lanes);
+      store_partial(dx + j, sum, lanes);
+    }
+  }
+
+  void make_touches() {
+    if (unit_ > 1 || !last_.resampled()) return;
+    for (size_t j = 0; j < static_cast<size_t>(last_.in); j++)
+      most_touches_ = std::max(most_touches_, last_.first[j + 1] - last_.first[j]);
+    for (int64_t j = 0; j < last_.in; j += kWidth)
+      for (int64_t k = 0; k < most_touches_; k++) {
+        Touch touch{splat_int(-1), Vec{}};
+        for (int64_t lane = 0; lane < std::min<int64_t>(kWidth, last_.in - j); lane++) {
+          const auto cell = static_cast<size_t>(j + lane);
+          if (last_.first[cell] + k >= last_.first[cell + 1]) continue;
+          const auto at = static_cast<size_t>(last_.first[cell] + k);
+          touch.output[lane] = static_cast<int32_t>(last_.touching[at]);
+          touch.weight[lane] = last_.weight[at];
+        }
+        touches_.push_back(touch);
+      }
+  }
+
   void make_blocks() {
     if (!kPermutes || unit_ > 1 || !last_.resampled()) return;
-    for (int64_t i = 0; i + kWidth <= last_.out; i += kWidth) {
+    for (int64_t i = 0; i < last_.out; i += kWidth) {
       Block block{last_.low[static_cast<size_t>(i)], {}, {}, {}};
-      for (int lane = 0; lane < kWidth; lane++) {
+      for (int lane = 0; lane < std::min<int64_t>(kWidth, last_.out - i); lane++) {
         const auto at = static_cast<size_t>(i + lane);
         const int64_t cell = last_.low[at], next = std::min(cell + 1, last_.in - 1);
         if (next - block.base >= kWidth) return blocks_.clear();
@@ -329,6 +386,8 @@ class ResizePlan : public Plan {
   Axis last_;
   int64_t unit_ = 1;
   std::vector<Block> blocks_;
+  std::vector<Touch> touches_;  // most_touches_ for each block of cells
+  int64_t most_touches_ = 0;
 };
 
 }  // namespace
