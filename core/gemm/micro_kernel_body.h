@@ -38,8 +38,9 @@ struct MicroKernel {
   static constexpr int kHalf = kKind == Rows::Pair ? kRows / 2 : kRows;
 
   // AVX-512 multiplies straight from a scalar in memory. A core that shares its front end with another thread gains
-  // from having every other row do so (fewer instructions); with every row the loads would become the limit.
-  static constexpr bool kEmbeds = kWidth == kBlock && kVectors == 2;
+  // from having every other row do so (fewer instructions); with every row, or with few rows, the loads would become
+  // the limit.
+  static constexpr bool kEmbeds = kWidth == kBlock && kVectors == 2 && kRows > 10;
   // Floats of B asked for ahead of their use: B streams from L2, or L1 is shared with another thread.
   static constexpr int kAhead = kWidth == kBlock ? 256 : 0;
 

@@ -48,7 +48,7 @@ OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int
       } else {
         float square[kWidth * kWidth] = {};
         for (int i = 0; i < have_rows; i++)
-          std::memcpy(square + i * kWidth, from + i * row_stride + j, have_columns * sizeof(float));
+          store(square + i * kWidth, load_partial(from + i * row_stride + j, have_columns));
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(square + i * kWidth);
         transpose(r);
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(square + i * kWidth, r[i]);
@@ -104,11 +104,11 @@ inline void unpack_block(const float* block, int64_t count, float* planes, int64
       } else {
         float square[kWidth * kWidth];
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(square + i * kWidth, r[i]);
-        for (int i = 0; i < have_rows; i++)
-          for (int q = 0; q < have; q++) {
-            float* p = to + i * plane_stride + q;
-            *p = kAdd ? *p + square[i * kWidth + q] : square[i * kWidth + q];
-          }
+        for (int i = 0; i < have_rows; i++) {
+          float* p = to + i * plane_stride;
+          Vec v = load(square + i * kWidth);
+          store_partial(p, kAdd ? load_partial(p, have) + v : v, have);
+        }
       }
     }
   }

@@ -75,7 +75,7 @@ std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape
 std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s);
 std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s);
 std::unique_ptr<WeightsKernel> make_few_weights(const ConvolutionShape& s);
-// 3 x 3 with step 1 and enough channels: tiles of 2 x 2 outputs with fewer multiplications.
+// 3 x 3 and 5 x 5 with step 1 and enough channels: tiles of 2 x 2 outputs with fewer multiplications.
 std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
 std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
 std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);

@@ -1,119 +1,19 @@
 // The grid of tiles of a Winograd convolution, and the transforms of its input and its kernels.
 #include <algorithm>
-#include <utility>
 
 #include "kernels/convolution_winograd.h"
-#include "kernels/scratch_uses.h"
-#include "runtime/scratch.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
 constexpr int64_t kMostTileColumns = 512;
-// On the smaller side, and on both together: below, the transforms cost what the products save.
-constexpr int64_t kFewestChannels3 = 24, kFewestChannels5 = 12, kFewestTogether5 = 64;
+// Channels on the smaller side, and on both together: below, the transforms cost what the products save.
+constexpr int64_t kFewest3 = 16, kFewest5 = 12;
+constexpr int64_t kTogether3 = 48, kTogether5 = 40;
+constexpr int64_t kWeightsTogether3 = 32, kWeightsTogether5 = 24;
+constexpr double kBandBytes = 200e3;                // packed input of an item
 constexpr int64_t kMostWeights = int64_t{1} << 22;  // elements of U: 16 MB
-
-template <int kFirst, int... kLane>
-OPENBNNS_INLINE Vec every_other(Vec a, Vec b, std::integer_sequence<int, kLane...>) {
-  return __builtin_shufflevector(a, b, (2 * kLane + kFirst)...);
-}
-
-OPENBNNS_INLINE IntVec lane_numbers() {
-  IntVec n;
-  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) n[i] = i;
-  return n;
-}
-
-// The input transform of one channel of some lines of tiles, in two steps through memory that stays in L1: along the
-// rows of the image, once for every row, then across them.
-//
-//   z: [row][column] of the image with a border of zeros
-//   e: [cell][row parity][row / 2][tile of the line]: B^T along each row. Cell k of tile t of the lines counted through
-//      lies at [k % 2][k / 2 lines + t], so vectors run across the ends of lines.
-class Cells {
- public:
-  Cells(const WinogradGrid& g, float* memory) : grid_(g), z_(memory), e_(memory + z_floats(g) + kWidth) {
-    std::fill_n(z_, z_floats(g), 0.f);
-  }
-
-  static int64_t floats(const WinogradGrid& g) { return z_floats(g) + kWidth + g.cells() * 2 * side_floats(g); }
-
-  // B^T d B of `lines` lines, which become tiles [first, ...) of one channel of v; up to kWidth - 1 tiles more are
-  // overwritten. Their first tile begins in row `top` of the image; plane: from row `held` on. Cells outside the image
-  // are zeros.
-  void transform(const float* plane, int held, int top, int lines, const WinogradInput& layout, int64_t first,
-                 float* v) const {
-    const int rows = 2 * lines + grid_.taps - 1;
-    for (int r = 0; r < rows; r++) copy_row(plane, held, top + r, z_ + r * z_pitch(grid_));
-    grid_.taps == 3 ? combine<3>(rows, lines, layout, first, v) : combine<5>(rows, lines, layout, first, v);
-  }
-
- private:
-  static int64_t z_pitch(const WinogradGrid& g) { return 2 * round_up(g.line_tiles, kWidth) + g.cells(); }
-  static int64_t z_floats(const WinogradGrid& g) { return (2 * int64_t{g.group_lines} + g.taps - 1) * z_pitch(g); }
-  static int64_t side_floats(const WinogradGrid& g) {
-    return (int64_t{g.group_lines} + g.taps / 2) * g.line_tiles + kWidth;
-  }
-
-  void copy_row(const float* plane, int held, int y, float* z) const {
-    int64_t first = std::max(0, grid_.column_shift), to = first - grid_.column_shift;
-    int64_t count = std::min<int64_t>(grid_.in_width - first, 2 * grid_.line_tiles + grid_.taps - 1 - to), i = 0;
-    if (y < 0 || y >= grid_.in_height) {
-      std::fill_n(z, z_pitch(grid_), 0.f);
-      return;
-    }
-    const float* row = plane + int64_t{y - held} * grid_.in_width + first;
-    for (; i + kWidth <= count; i += kWidth) store(z + to + i, load(row + i));
-    if (i < count) store_partial(z + to + i, load_partial(row + i, count - i), count - i);
-  }
-
-  template <int kTaps>
-  void combine(int rows, int lines, const WinogradInput& layout, int64_t first, float* v) const {
-    using Axis = WinogradAxis<kTaps>;
-    constexpr int kCells = Axis::kCells;
-    constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
-    // In registers: the compiler must assume that a store changes what `this` points to.
-    const int64_t line = grid_.line_tiles, tiles = lines * line, pitch = z_pitch(grid_), side = side_floats(grid_);
-    float* const e = e_;
-    const float* z = z_;
-    for (int r = 0; r < rows; r++, z += pitch) {
-      float* to = e + r % 2 * side + r / 2 * line;
-      for (int64_t j = 0; j < line; j += kWidth) {  // what is written past the end of a line, the next overwrites
-        Vec d[kCells], v[kCells];
-        OPENBNNS_UNROLL for (int p = 0; p < kCells; p += 2) {
-          Vec a = load(z + 2 * j + p), b = load(z + 2 * j + p + kWidth);
-          d[p] = every_other<0>(a, b, lanes);
-          d[p + 1] = every_other<1>(a, b, lanes);
-        }
-        Axis::input(d, v);
-        OPENBNNS_UNROLL for (int s = 0; s < kCells; s++) store(to + 2 * s * side + j, v[s]);
-      }
-    }
-    // Vectors as v holds them; the first may begin with tiles of lines before these, which it keeps.
-    const int64_t place = layout.place;
-    for (int64_t t = first / kWidth * kWidth; t < first + tiles; t += kWidth) {
-      const IntVec earlier = lane_numbers() < splat_int(static_cast<int32_t>(std::max<int64_t>(0, first - t)));
-      const bool keeps = t < first;
-      float* to = v + t / kBlock * layout.block + t % kBlock;
-      for (int s = 0; s < kCells; s++) {
-        const float* from = e + 2 * s * side + t - first;
-        Vec d[kCells], made[kCells];
-        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) d[i] = load(from + i % 2 * side + i / 2 * line);
-        Axis::input(d, made);
-        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) {
-          float* cell = to + (i * kCells + s) * place;
-          store(cell, keeps ? select(earlier, load(cell), made[i]) : made[i]);
-          __builtin_prefetch(cell + kBlock, 1);  // of the next channel
-        }
-      }
-    }
-  }
-
-  const WinogradGrid& grid_;
-  float *const z_, *const e_;
-};
 
 // u = G g G^T
 template <int kTaps>
@@ -170,59 +70,117 @@ WinogradGrid::WinogradGrid(const ConvolutionShape& s, bool backward, int most_ti
       column_shift(static_cast<int>(backward ? s.pad_left + 1 - taps : -s.pad_left)),
       lines((out_height + 1) / 2),
       line_tiles((out_width + 1) / 2),
-      group_lines(1) {
-  // As many lines as leave the fewest lanes of the last block of 16 tiles empty.
-  double best = 0;
+      group_lines(1),
+      part_tiles(even_tile(line_tiles, most_tiles)) {
+  const int tiles = lines * line_tiles;
+  if (tiles <= most_tiles) {
+    item_lines = group_lines = most_tiles / tiles * lines;
+    return;
+  }
+  // Tiles are multiplied a few at a time, each time with some effort of its own: as few times as can be, and large
+  // groups.
+  auto times = [&](int count) { return (count * line_tiles + kWideRows - 1) / kWideRows; };
+  int fewest = 0;
   for (int n = 1; n == 1 || n * line_tiles <= most_tiles; n++) {
-    double filled = static_cast<double>(n * line_tiles) / static_cast<double>(round_up(n * line_tiles, kBlock));
-    if (filled < best || n * line_tiles < most_tiles / 4) continue;
-    best = filled;
+    int total = lines / n * times(n) + times(lines % n);
+    if (n > 1 && total > fewest) continue;
+    fewest = total;
     group_lines = n;
   }
+  const int64_t in_channels = backward ? s.out_channels : s.in_channels;
+  const double bytes = 8.0 * kBlock * static_cast<double>((2 * line_tiles + taps) * blocks_of(in_channels));
+  const int groups = (lines + group_lines - 1) / group_lines;
+  item_lines = group_lines * even_tile(groups, std::max(1, static_cast<int>(kBandBytes / bytes) / group_lines));
+  item_lines = std::min(item_lines, lines);
 }
 
-bool suits_winograd(const ConvolutionShape& s) {
+Band winograd_band(int64_t rows, int image_width, int line_tiles, int taps, int shift) {
+  auto axis = [=](int size, int outputs, int low) {
+    return Axis{size, outputs, 1, 1, {{0, outputs, {{0, low}}}}, low, low + taps - 1};
+  };
+  int outputs = static_cast<int>(rows) - taps + 1;
+  return Band(axis(outputs, outputs, 0), axis(image_width, 2 * line_tiles, shift), outputs);
+}
+
+WinogradInput::WinogradInput(const WinogradGrid& grid, int64_t channels, int band_lines)
+    : grid_(grid),
+      channels_(channels),
+      band_(winograd_band(grid.most_rows(band_lines), grid.in_width, grid.line_tiles, grid.taps, grid.column_shift)) {}
+
+void WinogradInput::pack(const ImageSource& image, int64_t first, int count, float* band) const {
+  grid_.for_pieces(first, count, [&](int64_t n, int line, int number, int) {
+    int rows = 2 * number + grid_.taps - 1;
+    band_.pack(image, n, 0, channels_, 2 * line + grid_.row_shift, rows, band, nullptr);
+    band += rows * band_.row();
+  });
+}
+
+void WinogradInput::along_rows(const float* band, int64_t band_first, const WinogradGroup& group, float* e) const {
+  // Rows of the band before the group: every sample that begins in between has taps - 1 more than two per line.
+  const int64_t samples = group.first / grid_.lines - band_first / grid_.lines;
+  band += (2 * (group.first - band_first) + samples * (grid_.taps - 1)) * band_.row() + 2 * group.tile * kBlock;
+  // The rows of all pieces follow each other, in the band and in e.
+  int64_t rows = 0;
+  grid_.for_pieces(group.first, group.count,
+                   [&](int64_t, int, int number, int) { rows += 2 * number + grid_.taps - 1; });
+  for (int64_t b = 0; b < blocks(); b++, band += band_.plane(), e += rows_block())
+    grid_.taps == 3 ? spread_rows<3>(band, rows, group.tiles, e) : spread_rows<5>(band, rows, group.tiles, e);
+}
+
+// e[cell][row][tile] = d B of 16 channels
+template <int kTaps>
+void WinogradInput::spread_rows(const float* band, int64_t rows, int64_t tiles, float* e) const {
+  using Axis = WinogradAxis<kTaps>;
+  constexpr int kCells = Axis::kCells;
+  const int64_t pitch = band_.row(), cell = rows_cell();
+  for (int64_t r = 0; r < rows; r++, band += pitch)
+    for (int64_t t = 0; t < tiles; t++, e += kBlock)
+      for (int part = 0; part < kBlock; part += kWidth) {
+        Vec d[kCells], made[kCells];
+        OPENBNNS_UNROLL for (int j = 0; j < kCells; j++) d[j] = load(band + (2 * t + j) * kBlock + part);
+        Axis::input(d, made);
+        OPENBNNS_UNROLL for (int j = 0; j < kCells; j++) store(e + j * cell + part, made[j]);
+      }
+}
+
+void WinogradInput::across_rows(const float* e, int j, const WinogradGroup& group, float* v) const {
+  e += j * rows_cell();
+  for (int64_t b = 0; b < blocks(); b++, e += rows_block(), v += column_block())
+    grid_.taps == 3 ? spread_column<3>(e, group, v) : spread_column<5>(e, group, v);
+}
+
+// v[cell][tile] = B^T e of 16 channels
+template <int kTaps>
+void WinogradInput::spread_column(const float* e, const WinogradGroup& group, float* v) const {
+  using Axis = WinogradAxis<kTaps>;
+  constexpr int kCells = Axis::kCells;
+  const int64_t row = int64_t{group.tiles} * kBlock, cell = column_cell();
+  grid_.for_pieces(group.first, group.count, [&](int64_t, int, int number, int) {
+    for (int line = 0; line < number; line++, e += 2 * row)
+      for (const float* from = e; from < e + row; from += kWidth, v += kWidth) {
+        Vec d[kCells], made[kCells];
+        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) d[i] = load(from + i * row);
+        Axis::input(d, made);
+        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) store(v + i * cell, made[i]);
+      }
+    e += (kTaps - 1) * row;
+  });
+}
+
+bool suits_winograd(const ConvolutionShape& s, bool weights) {
   int64_t taps = s.kernel_height, cells = taps + 1;
   bool form = s.groups == 1 && (taps == 3 || taps == 5) && s.kernel_width == taps && s.stride_y == 1 &&
               s.stride_x == 1 && s.dilation_y == 1 && s.dilation_x == 1;
   if (!form || s.in_channels * s.out_channels > kMostWeights / (cells * cells)) return false;
   int64_t least = std::min(s.in_channels, s.out_channels);
-  bool few = taps == 3 ? least < kFewestChannels3
-                       : least < kFewestChannels5 || s.in_channels + s.out_channels < kFewestTogether5;
+  int64_t together = taps == 3 ? weights ? kWeightsTogether3 : kTogether3 : weights ? kWeightsTogether5 : kTogether5;
+  bool few = least < (taps == 3 ? kFewest3 : kFewest5) || s.in_channels + s.out_channels < together;
   if (few) return false;
   // Both directions cut their output into tiles; the last of a row or column may be half empty.
   constexpr int64_t kSmallest = 6;
   auto fits = [](int64_t size) { return size >= kSmallest && size <= 2 * kMostTileColumns; };
   return fits(s.in_height) && fits(s.in_width) && fits(s.out_height) && fits(s.out_width) && s.pad_up < taps &&
          s.pad_left < taps;
-}
-
-void transform_input(const WinogradGrid& g, const ImageSource& image, int64_t channels, int64_t first, int count,
-                     const WinogradInput& layout, float* v) {
-  const int64_t tiles = int64_t{count} * g.line_tiles;
-  Cells cells(g, scratch(kPatches, static_cast<size_t>(Cells::floats(g))));
-  for (int64_t c = 0; c < channels; c++) {
-    for (int done = 0; done < count;) {
-      int64_t n = (first + done) / g.lines;
-      int row = static_cast<int>((first + done) % g.lines), rows = std::min(g.lines - row, count - done);
-      int top = 2 * row + g.row_shift;
-      int held = std::max(0, std::min(top, g.in_height)),
-          end = std::max(held, std::min(top + 2 * rows + g.taps - 1, g.in_height));
-      int64_t plane_stride;
-      const float* plane = end == held ? nullptr
-                                       : image.pixels(n, c, 1, int64_t{held} * g.in_width,
-                                                      int64_t{end - held} * g.in_width, &plane_stride);
-      cells.transform(plane, held, top, rows, layout, int64_t{done} * g.line_tiles, v + c * kBlock);
-      done += rows;
-    }
-    for (int64_t t = tiles; t % kDepth != 0; t++)
-      for (int p = 0; p < g.places(); p++)
-        v[p * layout.place + t / kBlock * layout.block + c * kBlock + t % kBlock] = 0;
-  }
-  for (int64_t c = channels; c < layout.channels; c++)
-    for (int p = 0; p < g.places(); p++)
-      for (int64_t b = 0; b < blocks_of(tiles); b++)
-        std::fill_n(v + p * layout.place + b * layout.block + c * kBlock, kBlock, 0.f);
 }
 
 void transform_kernel(int taps, const float* g, float* u) { taps == 3 ? spread<3>(g, u) : spread<5>(g, u); }

@@ -22,25 +22,35 @@ namespace OPENBNNS_ISA {
 namespace {
 
 constexpr double kPartialBytes = 9e6;  // sums of all parts together, unless one part needs more
-constexpr int kMostTiles = 128;        // of a group: every group reads and writes all sums
+// Tiles of a group: every group reads and writes all sums, and what passes between its steps should stay in L1 or L2.
+constexpr int kTiles3 = 128, kTiles5 = 64, kMoreTiles3 = 200, kMoreTiles5 = 128;
+constexpr double kSmallSums = 100e3;  // bytes
 constexpr int64_t kMostParts = 8;
 // 5 x 5: tiles added up before the sum goes to the others. The way back magnifies the rounding of long chains.
-constexpr int kChainTiles = 16;
-constexpr int64_t kFewestTiles = 64;  // per call; the sums must be worth their transform
+constexpr int kChainTiles = 14;
+constexpr int kLeastSteps = 4, kMostSteps = 7;  // of an entry of a product
+constexpr int64_t kFewestTiles = 64;            // per call; the sums must be worth their transform
+
+int tiles_of_group(const ConvolutionShape& s) {
+  double places = static_cast<double>((s.kernel_height + 1) * (s.kernel_width + 1));
+  bool small = 4 * places * static_cast<double>(s.in_channels * s.out_channels) <= kSmallSums;
+  // 3 x 3 has fewer products to make up for the sums; they leave more room where they are small.
+  return s.kernel_height == 3 ? small ? kMoreTiles3 : kTiles3 : small ? kTiles5 : kMoreTiles5;
+}
 
 class WinogradWeights : public WeightsKernel {
  public:
   WinogradWeights(const ConvolutionShape& s, std::unique_ptr<WeightsKernel> direct)
       : in_channels_(s.in_channels),
         out_channels_(s.out_channels),
-        grid_(s, false, kMostTiles),
-        input_(in_channels_, grid_),
+        grid_(s, false, tiles_of_group(s)),
+        input_(grid_, in_channels_, grid_.item_lines),
+        band_(winograd_band(2 * grid_.item_lines, grid_.out_width, grid_.line_tiles, 1, 0)),
         direct_(std::move(direct)),
         flops_(flops(s)) {
-    for (int64_t t = 0; t < grid_.padded_tiles(); t += kDepth) {
-      input_entries_.push_back(static_cast<int32_t>(t / kBlock * input_.block + t % kBlock));
-      gradient_entries_.push_back(static_cast<int32_t>(t * kBlock));
-    }
+    for (int depth = kLeastSteps; depth <= kMostSteps; depth++)
+      for (int64_t t = 0; t < grid_.most_tiles(); t += depth)
+        entries_[depth - kLeastSteps].push_back(static_cast<int32_t>(t * kBlock));
   }
 
   void run(const WeightsCall& call) const override {
@@ -48,16 +58,16 @@ class WinogradWeights : public WeightsKernel {
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
     Work work = share_out(call.batch, threads);
     float* sums = scratch(kPartialSums, static_cast<size_t>(work.parts * part_floats()));
-    dynamic_items(threads, work.parts * work.splits, [&](int64_t item) { sum_part(call, work, item, sums); });
+    dynamic_items(threads, work.parts * work.splits, [&](int64_t index) { sum_part(call, work, index, sums); });
     int adders = useful_threads(threads, 8.0 * static_cast<double>(work.parts * part_floats()));
     dynamic_items(adders, out_blocks(), [&](int64_t block) { add_parts(call, work.parts, block, sums); });
   }
 
  private:
-  // Parts cut the groups of lines; splits cut the output channels for more threads than parts and do not touch the
+  // Parts cut the items; splits cut the output channels for more threads than parts and do not touch the
   // order of any sum.
   struct Work {
-    int64_t lines, groups, parts, splits;
+    int64_t items, parts, splits;
   };
 
   int64_t out_blocks() const { return blocks_of(out_channels_); }
@@ -65,15 +75,34 @@ class WinogradWeights : public WeightsKernel {
   // sums: [part]([place][in_channels][out_channels], then [out_channels] for the bias), channels rounded up to 16
   int64_t sum_place() const { return in_channels_ * padded_outputs(); }
   int64_t part_floats() const { return grid_.places() * sum_place() + padded_outputs(); }
-  // d: [place][out_channels / 16][tile][16], a line of cache between places
-  int64_t gradient_block() const { return grid_.padded_tiles() * kBlock; }
-  int64_t gradient_place(int64_t blocks) const { return blocks * gradient_block() + kBlock; }
+  // Of dy, 16 channels side by side: band [out_channels / 16][row][column][16]; f: [cell j][out_channels / 16][row]
+  // [tile of the line][16] = dy A^T; d: [out_channels / 16][tile][16], one place of A (dy A^T) at a time.
+  int64_t rows_block() const { return 2 * int64_t{grid_.group_lines} * grid_.part_tiles * kBlock; }
+  int64_t column_block() const { return input_.column_block(); }
+
+  struct Buffers {
+    float *x, *e, *v;  // see WinogradInput
+    float *dy, *f, *d;
+  };
+  Buffers buffers(int64_t blocks) const {
+    const int64_t sizes[] = {input_.band_floats(),
+                             input_.rows_floats(),
+                             input_.column_floats(),
+                             blocks * band_.plane(),
+                             grid_.cells() * blocks * rows_block(),
+                             blocks * column_block()};
+    int64_t total = 0;
+    for (int64_t size : sizes) total += size + kBlock;
+    float* next = scratch(kPatches, static_cast<size_t>(total));
+    auto take = [&](int i) { return std::exchange(next, next + sizes[i] + kBlock); };
+    float *x = take(0), *e = take(1), *v = take(2), *dy = take(3), *f = take(4), *d = take(5);
+    return {x, e, v, dy, f, d};
+  }
 
   Work share_out(int64_t batch, int threads) const {
-    Work work{batch * grid_.lines, 0, 1, 1};
-    work.groups = (work.lines + grid_.group_lines - 1) / grid_.group_lines;
+    Work work{grid_.items(batch, grid_.item_lines), 1, 1};
     double bytes = static_cast<double>(part_floats()) * sizeof(float);
-    while (2 * work.parts <= std::min(kMostParts, work.groups) &&
+    while (2 * work.parts <= std::min(kMostParts, work.items) &&
            2 * static_cast<double>(work.parts) * bytes <= kPartialBytes)
       work.parts *= 2;
     int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
@@ -81,118 +110,142 @@ class WinogradWeights : public WeightsKernel {
     return work;
   }
 
-  void sum_part(const WeightsCall& call, const Work& work, int64_t item, float* sums) const {
-    int64_t split = item % work.splits, part = item / work.splits;
+  void sum_part(const WeightsCall& call, const Work& work, int64_t index, float* sums) const {
+    int64_t split = index % work.splits, part = index / work.splits;
     int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
     int64_t block0 = tiles * split / work.splits * kWideBlocks;
     int64_t block1 = std::min(out_blocks(), tiles * (split + 1) / work.splits * kWideBlocks), blocks = block1 - block0;
     float* du = sums + part * part_floats() + block0 * kBlock;
     float* db = sums + part * part_floats() + grid_.places() * sum_place() + block0 * kBlock;
     std::fill_n(db, blocks * kBlock, 0.f);
-    float* v = scratch(kInputBand, static_cast<size_t>(input_.floats()));
-    float* d = scratch(kGradientBand, static_cast<size_t>(grid_.places() * gradient_place(blocks)));
-    int64_t begin = work.groups * part / work.parts, end = work.groups * (part + 1) / work.parts;
-    for (int64_t group = begin; group < end; group++) {
-      int64_t first = group * grid_.group_lines;
-      int count = static_cast<int>(std::min<int64_t>(grid_.group_lines, work.lines - first));
-      for (int64_t b = 0; b < blocks; b++)
-        transform_gradient(call.dy, (block0 + b) * kBlock, first, count, d + b * gradient_block(),
-                           gradient_place(blocks), db + b * kBlock);
+    for (int64_t row = 0; call.dw && row < grid_.places() * in_channels_; row++)
+      std::fill_n(du + row * padded_outputs(), blocks * kBlock, 0.f);
+    const Buffers buffer = buffers(blocks);
+    int64_t begin = work.items * part / work.parts, end = work.items * (part + 1) / work.parts;
+    for (int64_t item = begin; item < end; item++) {
+      auto [first, count] = grid_.item(item, call.batch, grid_.item_lines);
+      pack_gradient(call, first, count, block0, blocks, buffer.dy, db);
       if (!call.dw) continue;
-      transform_input(grid_, call.x, in_channels_, first, count, input_, v);
-      for (int p = 0; p < grid_.places(); p++)
-        multiply(v + p * input_.place, d + p * gradient_place(blocks), blocks, count,
-                 group == begin ? Write::Set : Write::Add, du + p * sum_place());
-    }
-  }
-
-  // Lines [first, first + count) of 16 channels: d[place][tile][16] = A dy A^T, zero in tiles up to a multiple of 4.
-  // Adds the cells of each channel to sums.
-  void transform_gradient(const ImageSource& dy, int64_t channel, int64_t first, int count, float* d, int64_t place,
-                          float* sums) const {
-    int width = grid_.out_width, lanes = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - channel));
-    // [rows][width rounded up to 2][16], so that the last tile finds zeros where there is no cell
-    int64_t row_floats = 2 * int64_t{grid_.line_tiles} * kBlock;
-    float* cells = scratch(kOutputTile, static_cast<size_t>(2 * grid_.group_lines * row_floats));
-    for (int done = 0; done < count;) {
-      int64_t n = (first + done) / grid_.lines;
-      int line = static_cast<int>((first + done) % grid_.lines), lines = std::min(grid_.lines - line, count - done);
-      int rows = std::min(2 * lines, grid_.out_height - 2 * line);
-      int64_t plane, begin = 2 * int64_t{line} * width, pixels = int64_t{rows} * width;
-      const float* from = dy.pixels(n, channel, lanes, begin, pixels, &plane);
-      if (width % 2 == 0)
-        transpose_rows(from, plane, lanes, pixels, [=](int64_t j) { return cells + j * kBlock; });
-      else
-        for (int r = 0; r < rows; r++) {
-          float* row = cells + r * row_floats;
-          transpose_rows(from + r * width, plane, lanes, width, [=](int64_t j) { return row + j * kBlock; });
-          std::fill_n(row + int64_t{width} * kBlock, kBlock, 0.f);
+      input_.pack(call.x, first, count, buffer.x);
+      for (int line = 0; line < count; line += grid_.group_lines) {
+        WinogradGroup group{first + line, std::min(grid_.group_lines, count - line), 0, 0};
+        for (; group.tile < grid_.line_tiles; group.tile += grid_.part_tiles) {
+          group.tiles = std::min(grid_.part_tiles, grid_.line_tiles - group.tile);
+          grid_.taps == 3 ? add_group<3>(first, group, blocks, buffer, du)
+                          : add_group<5>(first, group, blocks, buffer, du);
         }
-      if (rows < 2 * lines) std::fill_n(cells + rows * row_floats, row_floats, 0.f);
-      for (int i = 0; i < lines; i++) {
-        const float* rows_of_line = cells + 2 * i * row_floats;
-        float* to = d + int64_t{done + i} * grid_.line_tiles * kBlock;
-        if (grid_.taps == 3)
-          spread_line<3>(rows_of_line, row_floats, to, place, sums);
-        else
-          spread_line<5>(rows_of_line, row_floats, to, place, sums);
       }
-      done += lines;
     }
-    int64_t tiles = int64_t{count} * grid_.line_tiles;
-    for (int p = 0; p < grid_.places(); p++)
-      std::fill_n(d + p * place + tiles * kBlock, (round_up(tiles, kDepth) - tiles) * kBlock, 0.f);
   }
 
-  // d[place][tile][16] = A dy A^T of one line; cells: two rows of [2 line_tiles][16]
+  // Adds the cells of each channel to sums.
+  void pack_gradient(const WeightsCall& call, int64_t first, int count, int64_t block0, int64_t blocks, float* band,
+                     float* sums) const {
+    const int64_t channels = std::min(out_channels_, (block0 + blocks) * kBlock) - block0 * kBlock;
+    grid_.for_pieces(first, count, [&](int64_t n, int line, int number, int before) {
+      band_.pack(call.dy, n, block0 * kBlock, channels, 2 * line, 2 * number, band + 2 * before * band_.row(), sums);
+    });
+  }
+
   template <int kTaps>
-  void spread_line(const float* cells, int64_t row, float* d, int64_t place, float* sums) const {
+  void add_group(int64_t first, const WinogradGroup& group, int64_t blocks, const Buffers& buffer, float* du) const {
+    const int cells = grid_.cells();
+    const int64_t rows_cell = blocks * rows_block();
+    const Products p = products(group.size());
+    input_.along_rows(buffer.x, first, group, buffer.e);
+    for (int64_t b = 0; b < blocks; b++)
+      spread_rows<kTaps>(
+          buffer.dy + b * band_.plane() + 2 * (group.first - first) * band_.row() + 2 * group.tile * kBlock, group,
+          buffer.f + b * rows_block(), rows_cell);
+    for (int j = 0; j < cells; j++) {
+      input_.across_rows(buffer.e, j, group, buffer.v);
+      for (int i = 0; i < cells; i++) {
+        float* v = buffer.v + i * input_.column_cell();
+        for (int64_t b = 0; b < blocks; b++)
+          spread_cell<kTaps>(i, buffer.f + j * rows_cell + b * rows_block(), group, buffer.d + b * column_block());
+        clear_rest(p, input_.blocks(), v);
+        clear_rest(p, blocks, buffer.d);
+        multiply(v, buffer.d, blocks, p, du + (i * cells + j) * sum_place());
+      }
+    }
+  }
+
+  // f[cell][row][tile] = dy A^T of 16 channels
+  template <int kTaps>
+  void spread_rows(const float* band, const WinogradGroup& group, float* f, int64_t cell) const {
     using Axis = WinogradAxis<kTaps>;
     constexpr int kCells = Axis::kCells;
-    for (int part = 0; part < kBlock; part += kWidth) {
-      Vec sum[4] = {Vec{}, Vec{}, Vec{}, Vec{}};
-      for (int j = 0; j < grid_.line_tiles; j++) {
-        const float* from = cells + 2 * j * kBlock + part;
-        Vec r[2][kCells];
-        OPENBNNS_UNROLL for (int s = 0; s < 2; s++) {
-          Vec y[2] = {load(from + s * kBlock), load(from + row + s * kBlock)};
-          sum[s] += y[0];
-          sum[2 + s] += y[1];
-          Axis::gradient(y, r[s]);
-        }
-        float* to = d + int64_t{j} * kBlock + part;
-        OPENBNNS_UNROLL for (int i = 0; i < kCells; i++) {
-          Vec y[2] = {r[0][i], r[1][i]}, made[kCells];
+    const int64_t pitch = band_.row();
+    for (int r = 0; r < 2 * group.count; r++, band += pitch)
+      for (int64_t t = 0; t < group.tiles; t++, f += kBlock)
+        for (int part = 0; part < kBlock; part += kWidth) {
+          Vec y[2] = {load(band + 2 * t * kBlock + part), load(band + (2 * t + 1) * kBlock + part)}, made[kCells];
           Axis::gradient(y, made);
-          OPENBNNS_UNROLL for (int s = 0; s < kCells; s++) store(to + (i * kCells + s) * place, made[s]);
+          OPENBNNS_UNROLL for (int j = 0; j < kCells; j++) store(f + j * cell + part, made[j]);
         }
-      }
-      store(sums + part, load(sums + part) + ((sum[0] + sum[1]) + (sum[2] + sum[3])));
-    }
   }
 
-  // du[c][k] (+)= sum over tiles of v[c][tile] d[tile][k], one place; du: rows padded_outputs() apart
-  void multiply(const float* v, const float* d, int64_t blocks, int count, Write write, float* du) const {
+  // d[tile] = row i of A f of 16 channels
+  template <int kTaps>
+  void spread_cell(int i, const float* f, const WinogradGroup& group, float* d) const {
+    const float first = WinogradAxis<kTaps>::kGradient[i][0], second = WinogradAxis<kTaps>::kGradient[i][1];
+    const int64_t row = int64_t{group.tiles} * kBlock;
+    auto each = [&](auto value) {
+      for (int line = 0; line < group.count; line++, f += 2 * row)
+        for (const float* from = f; from < f + row; from += kWidth, d += kWidth)
+          store(d, value(load(from), load(from + row)));
+    };
+    if (first == 0)
+      each([=](Vec, Vec y) { return second * y; });
+    else
+      each([=](Vec x, Vec y) { return x + second * y; });
+  }
+
+  // How the sums over `tiles` tiles are taken: in steps that leave the fewest zeros, and chains of them.
+  struct Products {
+    int64_t tiles;
+    int steps, entries, chain;
+    TileForm form;
+  };
+  Products products(int64_t tiles) const {
+    Products p{tiles, kMostSteps, 0, 0, TileForm::Pixels1};
+    for (int steps = kMostSteps - 1; steps >= kLeastSteps; steps--)
+      if (round_up(tiles, steps) < round_up(tiles, p.steps)) p.steps = steps;
+    p.entries = static_cast<int>((tiles + p.steps - 1) / p.steps);
+    p.chain = grid_.taps == 3 ? p.entries : even_tile(p.entries, kChainTiles / p.steps);
+    p.form = static_cast<TileForm>(static_cast<int>(TileForm::Pixels1) + p.steps - 1);
+    return p;
+  }
+
+  // Zeros in the tiles up to a multiple of the steps.
+  void clear_rest(const Products& p, int64_t blocks, float* cell) const {
+    for (int64_t b = 0; b < blocks; b++)
+      std::fill_n(cell + b * column_block() + p.tiles * kBlock, (int64_t{p.entries} * p.steps - p.tiles) * kBlock, 0.f);
+  }
+
+  // du[c][k] += sum over tiles of v[tile][c] d[tile][k], one place; du: rows padded_outputs() apart
+  void multiply(const float* v, const float* d, int64_t blocks, const Products& p, float* du) const {
     Tile t{};
-    const int entries = static_cast<int>((int64_t{count} * grid_.line_tiles + kDepth - 1) / kDepth);
-    const int chain = grid_.taps == 3 ? entries : kChainTiles / kDepth;
-    t.b_block = gradient_block();
+    const int entries = p.entries, chain = p.chain;
+    t.b_block = column_block();
     t.c_row = padded_outputs();
     t.c_block = kBlock;
+    t.write = Write::Add;
+    t.a_offset = t.b_offset = entries_[p.steps - kLeastSteps].data();
     for (int64_t b = 0; b < blocks;) {
-      int taken = tile_blocks((blocks - b) * kBlock), limit = even_tile(in_channels_, max_rows(taken));
-      t.b = d + b * gradient_block();
-      for (int64_t c = 0; c < in_channels_; c += limit) {
-        TileKernel kernel =
-            tile_kernel(TileForm::Matrix, taken, static_cast<int>(std::min<int64_t>(limit, in_channels_ - c)));
-        t.a = v + c * kBlock;
-        t.c = du + c * padded_outputs() + b * kBlock;
-        t.write = write;
-        for (int first = 0; first < entries; first += chain, t.write = Write::Add) {
-          t.a_offset = input_entries_.data() + first;
-          t.b_offset = gradient_entries_.data() + first;
-          t.entries = std::min(chain, entries - first);
-          kernel(t);
+      int taken = tile_blocks((blocks - b) * kBlock);
+      for (int64_t c = 0; c < in_channels_; c += kBlock) {
+        int lanes = static_cast<int>(std::min<int64_t>(kBlock, in_channels_ - c)),
+            limit = even_tile(lanes, kWeightRows);
+        for (int lane = 0; lane < lanes; lane += limit) {
+          TileKernel kernel = tile_kernel(p.form, taken, std::min(limit, lanes - lane));
+          t.c = du + (c + lane) * padded_outputs() + b * kBlock;
+          for (int first = 0; first < entries; first += chain) {
+            t.a = v + c / kBlock * column_block() + lane + first * p.steps * kBlock;
+            t.b = d + b * column_block() + first * p.steps * kBlock;
+            t.entries = std::min(chain, entries - first);
+            kernel(t);
+          }
         }
       }
       b += taken;
@@ -230,15 +283,16 @@ class WinogradWeights : public WeightsKernel {
   const int64_t in_channels_, out_channels_;
   const WinogradGrid grid_;
   const WinogradInput input_;
+  const Band band_;                              // of dy
   const std::unique_ptr<WeightsKernel> direct_;  // for calls with few tiles
   const double flops_;
-  std::vector<int32_t> input_entries_, gradient_entries_;
+  std::vector<int32_t> entries_[kMostSteps - kLeastSteps + 1];  // [steps of an entry]
 };
 
 }  // namespace
 
 std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s) {
-  if (!suits_winograd(s)) return nullptr;
+  if (!suits_winograd(s, true)) return nullptr;
   return std::make_unique<WinogradWeights>(s, make_direct_weights(s));
 }
 

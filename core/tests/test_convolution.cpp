@@ -202,21 +202,22 @@ Case random_case(Random& random) {
   }
 }
 
-// A case that the Winograd kernels take: 3 x 3, step 1, enough channels and tiles.
+// A case that the Winograd kernels take: 3 x 3 or 5 x 5, step 1, enough channels and tiles.
 Case winograd_case(Random& random) {
   for (;;) {
     Case c = random_case(random);
     ConvolutionShape& s = c.s;
     s.groups = s.stride_y = s.stride_x = s.dilation_y = s.dilation_x = 1;
-    s.kernel_height = s.kernel_width = 3;
-    s.in_channels = random.integer(24, 50);
+    const int64_t taps = random.chance(50) ? 3 : 5;
+    s.kernel_height = s.kernel_width = taps;
+    s.in_channels = random.integer(16, 50);
     s.out_channels = random.integer(24, random.chance(80) ? 40 : 130);
-    s.pad_up = random.integer(0, 2);
-    s.pad_left = random.integer(0, 2);
+    s.pad_up = random.integer(0, taps - 1);
+    s.pad_left = random.integer(0, taps - 1);
     s.in_height = random.integer(6, 17);
     s.in_width = random.integer(6, random.chance(80) ? 20 : 40);
-    s.out_height = largest_output(s.in_height, 3, 1, 1, s.pad_up) - (random.chance(20) ? 1 : 0);
-    s.out_width = largest_output(s.in_width, 3, 1, 1, s.pad_left) - (random.chance(20) ? 1 : 0);
+    s.out_height = largest_output(s.in_height, taps, 1, 1, s.pad_up) - (random.chance(20) ? 1 : 0);
+    s.out_width = largest_output(s.in_width, taps, 1, 1, s.pad_left) - (random.chance(20) ? 1 : 0);
     if (s.out_height < 6 || s.out_width < 6) continue;
     int64_t tiles = ((s.out_height + 1) / 2) * ((s.out_width + 1) / 2);
     c.batch = 1 + 63 / tiles + random.integer(0, 3);

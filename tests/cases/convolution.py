@@ -156,8 +156,8 @@ SHAPES = [
     case("smaller-output", 16, 17, (9, 9), (3, 3), less=(2, 3), batch=2, symmetric=(1, 1)),
 ]
 
-# Step 1 and at least 24 channels on both sides for 3 x 3; for 5 x 5 at least 12, and 64 together: tiles of 2 x 2 outputs
-# (Winograd), from 64 tiles a call on.
+# Step 1, at least 16 channels on both sides and 48 together for 3 x 3, or 12 and 40 for 5 x 5 (less for the gradient of the
+# weights): tiles of 2 x 2 outputs (Winograd), from 64 tiles a call on.
 TILES = [
     case("tiles-even", 32, 32, (16, 16), (3, 3), symmetric=(1, 1), batch=2),
     case("tiles-odd", 33, 47, (13, 15), (3, 3), symmetric=(1, 1), batch=3, gap=5),
@@ -177,6 +177,13 @@ TILES = [
     case("tiles5-long-line", 20, 44, (6, 280), (5, 5), symmetric=(2, 2), batch=1),
     case("tiles5-many-channels", 70, 60, (8, 8), (5, 5), symmetric=(2, 2), batch=5),
     case("tiles5-less", 32, 33, (14, 14), (5, 5), symmetric=(2, 2), less=(1, 3), batch=2),
+    case("tiles5-few-channels", 16, 32, (14, 14), (5, 5), symmetric=(2, 2), batch=4),
+    case("tiles5-several-samples", 17, 35, (6, 7), (5, 5), symmetric=(2, 2), batch=17, gap=2),
+    case("tiles5-parts-of-a-sample", 40, 20, (33, 29), (5, 5), symmetric=(2, 2), batch=2),
+    case("tiles-few-channels", 16, 33, (14, 14), (3, 3), symmetric=(1, 1), batch=4),
+    case("tiles-few-channels-for-weights", 16, 17, (9, 12), (3, 3), symmetric=(1, 1), batch=6),
+    case("tiles-several-samples", 27, 37, (6, 6), (3, 3), symmetric=(1, 1), batch=19),
+    case("tiles-parts-of-a-line", 30, 24, (9, 70), (3, 3), batch=2, activation=Act("Tanh")),
     case("tiles5-Tanh", 32, 32, (11, 10), (5, 5), symmetric=(2, 2), batch=3, gap=3, activation=Act("Tanh")),
     case("tiles-Softmax", 24, 32, (10, 13), (3, 3), symmetric=(1, 1), batch=2, activation=Act("Softmax")),
 ]

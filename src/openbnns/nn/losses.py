@@ -13,6 +13,8 @@ import numpy as np
 from .. import LossFunction, LossLayer, LossReduction, Shape
 from ._graph import Array
 
+_MOST_ROWS = 256
+
 
 class BoundLoss:
     """A loss on fixed arrays: ``take`` fills the labels, ``run`` gives the loss and writes the gradient."""
@@ -120,6 +122,7 @@ class CrossEntropyLoss(Loss):
                 f"CrossEntropyLoss: label_smoothing is {label_smoothing}. It must be at least 0 and below 1."
             )
         self.label_smoothing = float(label_smoothing)
+        self._rows = np.eye(0, dtype=np.float32)  # the labels of every class, where these are few
 
     def function(self) -> LossFunction:
         return LossFunction.softmax_cross_entropy(label_smoothing=self.label_smoothing)
@@ -128,8 +131,14 @@ class CrossEntropyLoss(Loss):
         if targets.dtype.kind == "f" or targets.size != len(labels):
             super().fill(labels, targets)
             return
-        labels.fill(0.0)
-        labels[np.arange(len(labels)), targets.reshape(-1)] = 1.0
+        width = labels.shape[1]
+        if width > _MOST_ROWS or targets.dtype == np.uint64:  # which take() refuses
+            labels.fill(0.0)
+            labels[np.arange(len(labels)), targets.reshape(-1)] = 1.0
+            return
+        if len(self._rows) != width:
+            self._rows = np.eye(width, dtype=np.float32)
+        self._rows.take(targets.reshape(-1), 0, labels)  # one call: between layers, little of NumPy is in the caches
 
     def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
         if targets.shape == output_shape and (targets.dtype.kind == "f" or output_shape[-1] > 1):
