@@ -37,7 +37,7 @@ class Planes final : public NormalizationForm {
     std::vector<Statistics> passing;  // of an inference, which must not disturb what training kept
     std::vector<Statistics>& statistics = call.training ? statistics_ : passing;
     statistics.resize(static_cast<size_t>(sets.count));
-    Moments* moments = moments_room(call.batch);
+    Moments* moments = call.measured ? measured_.data() : moments_room(call.batch);
     const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
     const int64_t size = call.batch * shape_.channels * pixels_;
     const Streams streams{size >= stream_from(), size >= keep_stream_from()};
@@ -133,7 +133,11 @@ class Planes final : public NormalizationForm {
   }
 
   bool plane_wise() const override { return true; }
-  Moments* plane_moments(int64_t batch) const override { return units_ == 1 ? moments_room(batch) : nullptr; }
+  Moments* plane_moments(int64_t batch) const override {
+    if (units_ != 1) return nullptr;
+    measured_.resize(static_cast<size_t>(batch * shape_.channels));
+    return measured_.data();
+  }
 
  private:
   struct Sets {
@@ -260,7 +264,8 @@ class Planes final : public NormalizationForm {
   const NormalizationShape shape_;
   const FusedActivation activation_;
   const int64_t pixels_, units_, groups_, group_size_;
-  std::vector<Statistics> statistics_;  // of the sets of the latest training forward
+  mutable std::vector<Moments> measured_;  // of the planes, by whoever made them
+  std::vector<Statistics> statistics_;     // of the sets of the latest training forward
 };
 
 }  // namespace
