@@ -21,7 +21,9 @@ namespace {
 enum Function { kMax, kAverageIncludingPadding, kAverageExcludingPadding, kUnMax, kL2Norm };
 
 constexpr int64_t kSerialElements = 32768;
-constexpr int64_t kWidePairs = 8;  // windows in a row from which 2 x 2 windows are taken row by row
+// Windows in a row from which 2 x 2 windows are taken row by row; without instructions that gather, all windows.
+constexpr int64_t kWideRow = std::min(8, kWidth);
+constexpr bool kGathers = kWidth > 4;
 
 // Where a plane's indices are, of either width.
 struct IndexPlane {
@@ -120,7 +122,7 @@ class Pooling final : public Plan {
   // small planes, or windows for which neither the pairs of wide rows nor a plane as a whole are better
   bool fits_disjoint() const {
     if (shape_.function == kUnMax || !pooling::DisjointWindows::fits(geometry_.shape)) return false;
-    if (pairs_ && shape_.function != kL2Norm) return shape_.out_width < kWidePairs;
+    if (((pairs_ && shape_.function != kL2Norm) || !kGathers) && shape_.out_width >= kWideRow) return false;
     return !(whole_ && (is_average() || geometry_.in_plane() >= kWidth));
   }
   bool has_indices(const Call& call) const { return shape_.function == kMax && call.address[kPoolingIndices]; }
