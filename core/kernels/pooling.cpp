@@ -24,6 +24,7 @@ constexpr int64_t kSerialElements = 32768;
 // Windows in a row from which 2 x 2 windows are taken row by row; without instructions that gather, all windows.
 constexpr int64_t kWideRow = std::min(8, kWidth);
 constexpr bool kGathers = kWidth > 4;
+constexpr int64_t kSparseWindows = 4;  // cells per window from which gradients go window by window
 
 // Where a plane's indices are, of either width.
 struct IndexPlane {
@@ -406,12 +407,31 @@ class Pooling final : public Plan {
   // z = max over taps of x: dz goes to the tap that won, found again from x
   void max_backward(const Work& work, const float* x, const float* dz, float* dx, bool adds) const {
     geometry_.input.place(work.bordered_x, x);
+    if (!shape_.padding_wins && shape_.stride_y * shape_.stride_x >= kSparseWindows)
+      return scatter_won(work, dz, dx, adds);
     pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, 0, nullptr, number_.data(),
                           work.winner + geometry_.gradient_origin(), geometry_.gradient.row_pitch);
     geometry_.gradient.place(work.bordered_dz, dz);
     geometry_.gather(dx, adds, work.gather, [&](const Phase& phase, const PlaneWriter& out) {
       pooling::gather_won(geometry_, phase, work.bordered_dz, work.winner, out);
     });
+  }
+
+  // The same for fewer windows than cells, window by window. The last comes first: so a cell adds its windows in the
+  // order of its taps, as above.
+  void scatter_won(const Work& work, const float* dz, float* dx, bool adds) const {
+    const int64_t pitch = geometry_.gradient.row_pitch;
+    pooling::find_winners(geometry_, work.bordered_x, false, 0, nullptr, distance_.data(), work.winner, pitch);
+    float* to = adds ? work.plane : dx;
+    std::fill_n(to, geometry_.in_plane(), 0.0f);
+    for (int64_t r = shape_.out_height - 1; r >= 0; r--) {
+      const int64_t first = (r * shape_.stride_y - shape_.pad_up) * shape_.in_width - shape_.pad_left;
+      const int32_t* winner = work.winner + r * pitch;
+      const float* from = dz + r * shape_.out_width;
+      for (int64_t c = shape_.out_width - 1; c >= 0; c--)
+        if (winner[c] >= 0) to[first + c * shape_.stride_x + winner[c]] += from[c];
+    }
+    if (adds) add_row(dx, to, geometry_.in_plane());
   }
 
   // z = sum over taps of x / divisor: dx = sum over windows of dz / divisor
