@@ -2,9 +2,11 @@
 //
 // A window without a cell in the plane pools to 0. Indices that point outside the plane are left out in backward.
 #include <limits>
+#include <optional>
 
 #include "kernels/activation.h"
 #include "kernels/makers.h"
+#include "kernels/pooling_disjoint.h"
 #include "kernels/pooling_pairs.h"
 #include "kernels/pooling_windows.h"
 #include "kernels/scratch_uses.h"
@@ -19,6 +21,10 @@ namespace {
 enum Function { kMax, kAverageIncludingPadding, kAverageExcludingPadding, kUnMax, kL2Norm };
 
 constexpr int64_t kSerialElements = 32768;
+// Windows in a row from which 2 x 2 windows are taken row by row; without instructions that gather, all windows.
+constexpr int64_t kWideRow = std::min(8, kWidth);
+constexpr bool kGathers = kWidth > 4;
+constexpr int64_t kSparseWindows = 4;  // cells per window from which gradients go window by window
 
 // Where a plane's indices are, of either width.
 struct IndexPlane {
@@ -54,6 +60,9 @@ class Pooling final : public Plan {
         counts_(geometry_.shape),
         pairs_(fits_pairs(s)),
         whole_(fits_whole(s)) {
+    if (fits_disjoint()) disjoint_.emplace(geometry_.shape, s.channels);
+    // in sums of four the neighbours are added first, as in wide rows
+    if (disjoint_ && pairs_ && is_average()) std::swap(disjoint_->distance[1], disjoint_->distance[2]);
     for (int64_t ky = 0; ky < s.kernel_height; ky++)
       for (int64_t kx = 0; kx < s.kernel_width; kx++)
         distance_.push_back(static_cast<int32_t>(ky * s.dilation_y * s.in_width + kx * s.dilation_x));
@@ -63,7 +72,10 @@ class Pooling final : public Plan {
   }
 
   void forward(const Call& call) override {
-    for_each_plane(call, false, [&](const Work& work, int64_t n, int64_t c) { forward_plane(call, work, n, c); });
+    for_each_group(call, false, [&](const Work& work, int64_t n, int64_t c, int64_t planes) {
+      if (uses_disjoint(call)) return forward_disjoint(call, work, n, c, planes);
+      forward_plane(call, work, n, c);
+    });
   }
 
   void backward(const Call& call) override {
@@ -71,8 +83,13 @@ class Pooling final : public Plan {
     if (call.address[DB])
       plane_sums = reinterpret_cast<double*>(
           scratch(kPartialSums, static_cast<size_t>(std::max<int64_t>(call.batch * shape_.channels, 1)) * 2));
-    for_each_plane(call, true,
-                   [&](const Work& work, int64_t n, int64_t c) { backward_plane(call, work, n, c, plane_sums); });
+    for_each_group(call, true, [&](const Work& work, int64_t n, int64_t c, int64_t planes) {
+      const float* dz = output_gradient(call, work, n, c, planes);
+      if (plane_sums) sum_planes(dz, planes, plane_sums + n * shape_.channels + c);
+      if (!call.address[DX]) return;
+      if (uses_disjoint(call)) return backward_disjoint(call, work, dz, n, c, planes);
+      backward_plane(call, work, dz, n, c);
+    });
     if (plane_sums) write_bias_gradient(call, plane_sums);
   }
 
@@ -82,7 +99,8 @@ class Pooling final : public Plan {
     float* bordered_x;
     float* bordered_dz;
     int32_t* winner;
-    float* dz;      // [out_height][out_width]
+    float* dz;      // [planes][out_height][out_width]
+    float* shares;  // [windows of a unit] what goes to the cells of a window
     float* plane;   // [in_height][in_width], or of the output
     float* gather;  // for WindowGeometry::gather
   };
@@ -102,8 +120,22 @@ class Pooling final : public Plan {
   bool is_average() const {
     return shape_.function == kAverageIncludingPadding || shape_.function == kAverageExcludingPadding;
   }
-  bool uses_windows() const {
-    return shape_.function != kUnMax && !(pairs_ && shape_.function != kL2Norm) && !(whole_ && is_average());
+  // small planes, or windows for which neither the pairs of wide rows nor a plane as a whole are better
+  bool fits_disjoint() const {
+    if (shape_.function == kUnMax || !pooling::DisjointWindows::fits(geometry_.shape)) return false;
+    if (((pairs_ && shape_.function != kL2Norm) || !kGathers) && shape_.out_width >= kWideRow) return false;
+    return !(whole_ && (is_average() || geometry_.in_plane() >= kWidth));
+  }
+  bool has_indices(const Call& call) const { return shape_.function == kMax && call.address[kPoolingIndices]; }
+  bool uses_disjoint(const Call& call) const { return disjoint_ && !has_indices(call); }
+  // The largest cell of the whole plane, unless zeros of the padding compete.
+  bool uses_plane_maximum(const Call& call) const {
+    bool padded = shape_.kernel_height != shape_.in_height || shape_.kernel_width != shape_.in_width;
+    return shape_.function == kMax && whole_ && !has_indices(call) && !(shape_.padding_wins && padded);
+  }
+  bool uses_windows(const Call& call) const {
+    return shape_.function != kUnMax && !(pairs_ && shape_.function != kL2Norm) && !(whole_ && is_average()) &&
+           !uses_disjoint(call) && !uses_plane_maximum(call);
   }
 
   float border() const {
@@ -117,18 +149,20 @@ class Pooling final : public Plan {
     return {shape_.in_height, shape_.in_width, shape_.out_height, shape_.out_width};
   }
 
+  // body(work, sample, first channel, channels) for groups of planes that are worked on together
   template <class Body>
-  void for_each_plane(const Call& call, bool backward, Body&& body) const {
-    int64_t planes = call.batch * shape_.channels;
-    bool small = planes * (geometry_.in_plane() + geometry_.out_plane()) < kSerialElements;
-    int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(small ? 1 : call.threads, planes)));
+  void for_each_group(const Call& call, bool backward, Body&& body) const {
+    const int64_t size = uses_disjoint(call) ? disjoint_->planes : 1;
+    const int64_t per_sample = (shape_.channels + size - 1) / size, groups = call.batch * per_sample;
+    bool small = call.batch * shape_.channels * (geometry_.in_plane() + geometry_.out_plane()) < kSerialElements;
+    int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(small ? 1 : call.threads, groups)));
     parallel(workers, [&](int worker, int count) {
-      Work work = make_work(backward);
-      int64_t first = planes * worker / count, last = planes * (worker + 1) / count;
-      int64_t n = first / shape_.channels, c = first % shape_.channels;
+      Work work = make_work(call, backward, size);
+      int64_t first = groups * worker / count, last = groups * (worker + 1) / count;
+      int64_t n = first / per_sample, c = first % per_sample * size;
       for (int64_t i = first; i < last; i++) {
-        body(work, n, c);
-        if (++c == shape_.channels) {
+        body(work, n, c, std::min(size, shape_.channels - c));
+        if ((c += size) >= shape_.channels) {
           c = 0;
           n++;
         }
@@ -136,18 +170,24 @@ class Pooling final : public Plan {
     });
   }
 
-  Work make_work(bool backward) const {
+  Work make_work(const Call& call, bool backward, int64_t planes) const {
     Work work{};
-    if (shape_.function == kMax)
+    const auto outputs = static_cast<size_t>(planes * geometry_.out_plane());
+    if (uses_disjoint(call)) {
+      const auto room = static_cast<size_t>(disjoint_->windows + kWidth);
+      work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, room));
+      work.shares = scratch(kGradientBand, std::max(room, outputs));
+    } else if (shape_.function == kMax) {
       work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, static_cast<size_t>(geometry_.gradient.room())));
-    if (uses_windows()) {
+    }
+    if (uses_windows(call)) {
       work.bordered_x = scratch(kInputBand, static_cast<size_t>(geometry_.input.room()));
       geometry_.input.fill_border(work.bordered_x, border());
     }
     if (!backward) return work;
-    work.dz = scratch(kActivated, static_cast<size_t>(geometry_.out_plane()));
+    work.dz = scratch(kActivated, outputs);
     work.plane = scratch(kOutputTile, static_cast<size_t>(std::max(geometry_.in_plane(), geometry_.out_plane())));
-    if (uses_windows()) {
+    if (uses_windows(call)) {
       work.bordered_dz = scratch(kGradientBand, static_cast<size_t>(geometry_.gradient.room()));
       geometry_.gradient.fill_border(work.bordered_dz, 0);
       work.gather = scratch(kPatches, static_cast<size_t>(geometry_.gather_room()));
@@ -175,15 +215,41 @@ class Pooling final : public Plan {
     if (shape_.function == kUnMax)
       unpool(x, indices(call, n, c), bias, y);
     else
-      pool(work, x, indices(call, n, c), bias, y);
+      pool(call, work, x, indices(call, n, c), bias, y);
     for (int64_t i : empty_) y[i] = bias;  // not the border's minus infinity
-    if (!is_identity(activation_)) activation_forward(activation_, y, y, geometry_.out_plane(), shape_.out_width);
+    activate(y, 1);
+  }
+
+  void activate(float* y, int64_t planes) const {
+    if (is_identity(activation_)) return;
+    activation_forward(activation_, y, y, planes * geometry_.out_plane(), shape_.out_width);
+  }
+
+  // y [planes][out_height][out_width] from x [planes][in_height][in_width]
+  void forward_disjoint(const Call& call, const Work& work, int64_t n, int64_t c, int64_t planes) const {
+    const float* x = input(call, X, n, c);
+    float* y = output(call, Y, n, c);
+    const float* b = call.address[B] ? call.address[B] + c : nullptr;
+    float* bias = b ? work.shares : nullptr;  // of every window
+    for (int64_t p = 0; b && p < planes; p++)
+      std::fill_n(bias + p * geometry_.out_plane(), geometry_.out_plane(), b[p]);
+    auto pool = shape_.function == kMax      ? pooling::max_disjoint
+                : shape_.function == kL2Norm ? pooling::norm_disjoint
+                                             : pooling::average_disjoint;
+    disjoint_->for_each_unit(planes, [&](int64_t cell, int64_t window, int64_t, int64_t windows) {
+      pool(*disjoint_, x + cell, windows, bias ? bias + window : nullptr, y + window);
+    });
+    activate(y, planes);
   }
 
   // y [out_height][out_width] = pool(x) + bias
-  void pool(const Work& work, const float* x, const IndexPlane& index, float bias, float* y) const {
+  void pool(const Call& call, const Work& work, const float* x, const IndexPlane& index, float bias, float* y) const {
     PlaneWriter out{y, shape_.out_width, y + geometry_.out_plane()};
-    if (uses_windows()) geometry_.input.place(work.bordered_x, x);
+    if (uses_plane_maximum(call)) {
+      y[0] = pooling::max_of_plane(x, geometry_.in_plane()) + bias;
+      return;
+    }
+    if (uses_windows(call)) geometry_.input.place(work.bordered_x, x);
     if (shape_.function == kMax && index) return max_with_indices(work, x, index, bias, y);
     if (shape_.function == kMax && pairs_) return pooling::max_pairs(pair_plane(), x, bias, y);
     if (shape_.function == kMax) return pooling::max_windows(geometry_, work.bordered_x, bias, out);
@@ -250,20 +316,54 @@ class Pooling final : public Plan {
     }
   }
 
-  void backward_plane(const Call& call, const Work& work, int64_t n, int64_t c, double* plane_sums) const {
-    const float* dz = output_gradient(call, work, n, c);
-    if (plane_sums) {
+  // sums [planes] of dz [planes][out_height][out_width]
+  void sum_planes(const float* dz, int64_t planes, double* sums) const {
+    for (int64_t p = 0; p < planes; p++) {
       double lanes[kWidth] = {};
-      add_lanes(dz, geometry_.out_plane(), lanes);
-      plane_sums[n * shape_.channels + c] = sum_lanes(load_wide(lanes));
+      add_lanes(dz + p * geometry_.out_plane(), geometry_.out_plane(), lanes);
+      sums[p] = sum_lanes(load_wide(lanes));
     }
+  }
+
+  // A cell belongs to one window at most, and gets that one's share: dz if it has won, dz / divisor, or x * dz / norm.
+  void backward_disjoint(const Call& call, const Work& work, const float* all_dz, int64_t n, int64_t c,
+                         int64_t planes) const {
+    const float* all_x = input(call, X, n, c);
+    float* all_dx = const_cast<float*>(input(call, DX, n, c));
+    const bool adds = call.adds(DX);
+    disjoint_->for_each_unit(planes, [&](int64_t cell, int64_t window, int64_t cells, int64_t windows) {
+      const float *x = all_x ? all_x + cell : nullptr, *dz = all_dz + window;
+      float *dx = all_dx + cell, *shares = work.shares;
+      if (shape_.function == kMax) {
+        pooling::winners_disjoint(*disjoint_, x, windows, work.winner);
+        copy_row(shares, dz, windows);
+        return pooling::spread_won(*disjoint_, shares, work.winner, cells, dx, adds);
+      }
+      if (is_average()) {
+        for (int64_t i = 0; i < windows; i++) shares[i] = dz[i] / divisor();
+        return pooling::spread_all(*disjoint_, shares, nullptr, cells, dx, adds);
+      }
+      pooling::norm_disjoint(*disjoint_, x, windows, nullptr, shares);
+      for (int64_t i = 0; i < windows; i++) shares[i] = shares[i] == 0 ? 0 : dz[i] / shares[i];
+      pooling::spread_all(*disjoint_, shares, x, cells, dx, adds);
+    });
+    const int64_t done = disjoint_->cells_in_units();
+    if (!adds) std::fill(all_dx + done, all_dx + geometry_.in_plane(), 0.0f);
+  }
+
+  void backward_plane(const Call& call, const Work& work, const float* dz, int64_t n, int64_t c) const {
     float* dx = const_cast<float*>(input(call, DX, n, c));
-    if (!dx) return;
     const float* x = input(call, X, n, c);
     IndexPlane index = indices(call, n, c);
     bool adds = call.adds(DX);
     if (shape_.function == kUnMax) return unpool_backward(index, dz, dx, adds);
     if (shape_.function == kMax && index) return scatter(index, dz, dx, adds);
+    if (uses_plane_maximum(call)) {
+      int64_t winner = pooling::winner_of_plane(x, geometry_.in_plane());
+      if (!adds) std::fill_n(dx, geometry_.in_plane(), 0.0f);
+      dx[winner] += dz[0];
+      return;
+    }
     if (shape_.function == kMax && !pairs_) return max_backward(work, x, dz, dx, adds);
     if (shape_.function == kL2Norm) return norm_backward(work, x, dz, dx, adds);
     if (!pairs_ && !whole_) return average_backward(work, dz, dx, adds);
@@ -277,11 +377,11 @@ class Pooling final : public Plan {
     if (adds) add_row(dx, to, geometry_.in_plane());
   }
 
-  // y = f(z): dz = dy * f'(y); [out_height][out_width]
-  const float* output_gradient(const Call& call, const Work& work, int64_t n, int64_t c) const {
+  // y = f(z): dz = dy * f'(y); [planes][out_height][out_width]
+  const float* output_gradient(const Call& call, const Work& work, int64_t n, int64_t c, int64_t planes) const {
     const float* dy = output(call, DY, n, c);
     if (is_identity(activation_)) return dy;
-    activation_backward_from_output(activation_, output(call, Y, n, c), dy, work.dz, geometry_.out_plane(),
+    activation_backward_from_output(activation_, output(call, Y, n, c), dy, work.dz, planes * geometry_.out_plane(),
                                     shape_.out_width);
     return work.dz;
   }
@@ -307,12 +407,31 @@ class Pooling final : public Plan {
   // z = max over taps of x: dz goes to the tap that won, found again from x
   void max_backward(const Work& work, const float* x, const float* dz, float* dx, bool adds) const {
     geometry_.input.place(work.bordered_x, x);
+    if (!shape_.padding_wins && shape_.stride_y * shape_.stride_x >= kSparseWindows)
+      return scatter_won(work, dz, dx, adds);
     pooling::find_winners(geometry_, work.bordered_x, shape_.padding_wins, 0, nullptr, number_.data(),
                           work.winner + geometry_.gradient_origin(), geometry_.gradient.row_pitch);
     geometry_.gradient.place(work.bordered_dz, dz);
     geometry_.gather(dx, adds, work.gather, [&](const Phase& phase, const PlaneWriter& out) {
       pooling::gather_won(geometry_, phase, work.bordered_dz, work.winner, out);
     });
+  }
+
+  // The same for fewer windows than cells, window by window. The last comes first: so a cell adds its windows in the
+  // order of its taps, as above.
+  void scatter_won(const Work& work, const float* dz, float* dx, bool adds) const {
+    const int64_t pitch = geometry_.gradient.row_pitch;
+    pooling::find_winners(geometry_, work.bordered_x, false, 0, nullptr, distance_.data(), work.winner, pitch);
+    float* to = adds ? work.plane : dx;
+    std::fill_n(to, geometry_.in_plane(), 0.0f);
+    for (int64_t r = shape_.out_height - 1; r >= 0; r--) {
+      const int64_t first = (r * shape_.stride_y - shape_.pad_up) * shape_.in_width - shape_.pad_left;
+      const int32_t* winner = work.winner + r * pitch;
+      const float* from = dz + r * shape_.out_width;
+      for (int64_t c = shape_.out_width - 1; c >= 0; c--)
+        if (winner[c] >= 0) to[first + c * shape_.stride_x + winner[c]] += from[c];
+    }
+    if (adds) add_row(dx, to, geometry_.in_plane());
   }
 
   // z = sum over taps of x / divisor: dx = sum over windows of dz / divisor
@@ -359,6 +478,7 @@ class Pooling final : public Plan {
   const WindowGeometry geometry_;
   const pooling::CellCounts counts_;
   const bool pairs_, whole_;
+  std::optional<pooling::DisjointWindows> disjoint_;
   std::vector<int32_t> distance_;  // of every tap from the start of its window, in the plane
   std::vector<int32_t> number_;    // of every tap: 0, 1, 2, ...
   std::vector<int64_t> empty_;     // Max: windows without a cell in the plane
