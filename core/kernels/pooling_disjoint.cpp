@@ -10,9 +10,9 @@ namespace OPENBNNS_ISA {
 namespace pooling {
 namespace {
 
-constexpr int64_t kUnitWindows = 64;  // about as many in a unit, so that few lanes of its last vector are idle
-constexpr int64_t kUnitCells = 2048;  // at most, if planes are small: the tables stay in the first cache
-constexpr int64_t kLargestUnit = 1 << 24;
+constexpr int64_t kUnitWindows = 64;       // about as many in a unit, so that few lanes of its last vector are idle
+constexpr int64_t kUnitCells = 2048;       // at most, if planes are small: the tables stay in the first cache
+constexpr int64_t kLargestUnit = 1 << 18;  // cells: few windows in a huge plane do not deserve tables of its size
 
 // x[index[i]]
 OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
@@ -90,6 +90,16 @@ OPENBNNS_INLINE void put(float* dx, Vec gradient, int64_t count, bool adds) {
   store_first(dx, adds ? load_first(dx, count) + gradient : gradient, count);
 }
 
+// Rows of windows in a unit, and rows of cells: all of a plane that is small or has few windows.
+int64_t unit_rows(const WindowShape& s) {
+  if (s.in_height * s.in_width <= kUnitCells) return s.out_height;
+  return std::min(s.out_height, (kUnitWindows + s.out_width - 1) / s.out_width);
+}
+int64_t unit_height(const WindowShape& s) {
+  int64_t rows = unit_rows(s);
+  return rows == s.out_height ? s.in_height : std::min(s.in_height, rows * s.stride_y);
+}
+
 // Where one vector holds all windows of the kWidth cells from i on, counts them from its first.
 int32_t take_base(int32_t* window, const int32_t* tap) {
   int32_t low = std::numeric_limits<int32_t>::max(), high = 0;
@@ -131,18 +141,14 @@ bool DisjointWindows::fits(const WindowShape& s) {
   return s.pad_up == 0 && s.pad_left == 0 && (s.stride_y >= tall || s.out_height == 1) &&
          (s.stride_x >= wide || s.out_width == 1) && s.out_height > 0 && s.out_width > 0 &&
          (s.out_height - 1) * s.stride_y + tall <= s.in_height && (s.out_width - 1) * s.stride_x + wide <= s.in_width &&
-         s.in_height * s.in_width <= kLargestUnit;
+         unit_height(s) * s.in_width <= kLargestUnit;
 }
 
-DisjointWindows::DisjointWindows(const WindowShape& s, int64_t channels) : shape(s), planes(1), rows(s.out_height) {
+DisjointWindows::DisjointWindows(const WindowShape& s, int64_t channels) : shape(s), planes(1), rows(unit_rows(s)) {
   const int64_t in_plane = s.in_height * s.in_width, out_plane = s.out_height * s.out_width;
-  int64_t height = s.in_height;  // of a unit, in each plane
-  if (in_plane > kUnitCells) {
-    rows = std::min(s.out_height, (kUnitWindows + s.out_width - 1) / s.out_width);
-    if (rows < s.out_height) height = std::min(s.in_height, rows * s.stride_y);
-  } else {
+  const int64_t height = unit_height(s);  // in each plane
+  if (in_plane <= kUnitCells)
     planes = std::max<int64_t>(1, std::min({channels, kUnitWindows / out_plane, kUnitCells / in_plane}));
-  }
   for (int64_t ky = 0; ky < s.kernel_height; ky++)
     for (int64_t kx = 0; kx < s.kernel_width; kx++)
       distance.push_back(static_cast<int32_t>(ky * s.dilation_y * s.in_width + kx * s.dilation_x));
