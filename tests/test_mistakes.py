@@ -235,7 +235,7 @@ def test_names_that_are_not_there(name: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"), [("BNNSNDArrayDescriptor", "capi"), ("BNNSFlagsUseClientPtr", "capi"), ("Linear", "nn")]
+    ("name", "place"), [("BNNSActivation", "capi"), ("BNNSFlagsUseClientPtr", "capi"), ("Linear", "nn")]
 )
 def test_names_of_another_face(name: str, place: str) -> None:
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. It is openbnns\.{place}\.{name}$"):
