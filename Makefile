@@ -68,7 +68,7 @@ scoreboard: install $(VENV)/.test-tools
 bench: install $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py
 
-# Size of the package's files by kind, of the bytecode that installing adds, and time that importing takes beyond NumPy.
+# Installed size by kind of file, bytecode included, and time that importing takes beyond NumPy.
 footprint: install
 	$(BIN)/python benchmarks/run.py --only overhead/i
 

@@ -28,8 +28,7 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
     measurements: dict[str, Callable[[Settings], Figure]] = {
         "overhead/apply of a 1x8 -> 8 layer": apply,
         "overhead/import beyond NumPy": import_time,
-        "overhead/installed files of the wheel": wheel_size,
-        "overhead/installed bytecode": bytecode_size,
+        "overhead/installed size": installed_size,
     }
     for case in (fully_connected.cases()[1], convolution.cases()[0]):
         measurements[f"overhead/create {case.name}"] = partial(creation, case=case)
@@ -67,24 +66,14 @@ def _output(program: str, environment: dict[str, str]) -> str:
     return subprocess.run(command, capture_output=True, check=True, text=True, env=environment).stdout
 
 
-def _package_files() -> list[Path]:
-    return [path for path in Path(openbnns.__file__).parent.rglob("*") if path.is_file()]
-
-
-def wheel_size(settings: Settings) -> Figure:
-    """The package's folder as the wheel holds it: compiled core, sources, stubs, data."""
-    files = [path for path in _package_files() if path.suffix != ".pyc"]
-    parts = {".so": "compiled core", ".py": "sources", ".pyi": "stubs", ".gz": "data"}
-    sizes = {part: sum(path.stat().st_size for path in files if path.suffix == end) for end, part in parts.items()}
-    note = ", ".join(f"{part} {size / 1e6:.2f}" for part, size in sizes.items())
+def installed_size(settings: Settings) -> Figure:
+    """Everything in the package's folder: what the wheel holds, and the bytecode that installing adds."""
+    files = [path for path in Path(openbnns.__file__).parent.rglob("*") if path.is_file()]
+    kinds = {".so": "compiled core", ".py": "sources", ".pyi": "stubs", ".gz": "data", ".pyc": "bytecode"}
+    sizes = {kind: sum(path.stat().st_size for path in files if path.suffix == end) for end, kind in kinds.items()}
+    note = ", ".join(f"{kind} {size / 1e6:.2f}" for kind, size in sizes.items())
     total = sum(path.stat().st_size for path in files)
-    return Figure("overhead/installed files of the wheel", total / 1e6, "MB", 5.0, at_most=True, note=note)
-
-
-def bytecode_size(settings: Settings) -> Figure:
-    """What installing or importing adds to that: the sources compiled by Python, which it can do without."""
-    total = sum(path.stat().st_size for path in _package_files() if path.suffix == ".pyc")
-    return Figure("overhead/installed bytecode", total / 1e6, "MB", note="written by pip beside the sources")
+    return Figure("overhead/installed size", total / 1e6, "MB", 5.0, at_most=True, note=note)
 
 
 def creation(settings: Settings, *, case: Case) -> Figure:
