@@ -39,7 +39,8 @@ def assert_gradient(
         result = gradient(v)
         assert result.shape == point.shape
         numeric, analytic = np.vdot(v, difference), np.vdot(result, u)
-        assert analytic == pytest.approx(numeric, rel=1e-6, abs=1e-7 * (1 + np.sqrt(point.size)))
+        smallest = min(1e-7 * (1 + np.sqrt(point.size)), 1e-8 * (1 + point.size))
+        assert analytic == pytest.approx(numeric, rel=1e-6, abs=smallest)
 
 
 def assert_adjoint(function: Callable[[Array], Array], adjoint: Callable[[Array], Array], shape: Any) -> None:
