@@ -17,7 +17,6 @@ namespace OPENBNNS_ISA {
 #if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__)
 namespace {
 
-constexpr int64_t kFewestColumns = 10;  // fewer leave too many lanes empty
 constexpr int64_t kSerialElements = 32768;
 constexpr int64_t kMinTasks = 16;       // backward: blocks of channels and, if these are few, parts of the batch
 constexpr int64_t kChunk = 16384;       // forward: floats of the results of a task
@@ -216,22 +215,24 @@ class DepthwiseRows final : public Plan {
 
   static bool takes(const ConvolutionShape& s) {
     return s.kernel_height == 3 && s.kernel_width == 3 && s.stride_y == 1 && s.stride_x == 1 && s.dilation_y == 1 &&
-           s.out_width >= kFewestColumns && std::max(s.in_width, s.out_width) <= RowWindows::kMostColumns;
+           2 * std::min(s.in_width, s.out_width) > kWidth + 2 &&
+           std::max(s.in_width, s.out_width) <= RowWindows::kMostColumns;
   }
 
   void forward(const Call& call) override {
     const int64_t outputs = channels_ * multiplier_, planes = call.batch * outputs;
     const int64_t chunk = std::max<int64_t>(1, kChunk / out_plane_);
     dynamic_items(threads(call), (planes + chunk - 1) / chunk, [&](int64_t item) {
-      for (int64_t i = item * chunk; i < std::min(planes, (item + 1) * chunk); i++) {
-        const Plane plane{i / outputs, i % outputs};
-        const int64_t j = std::min(i + ahead_, planes - 1);
-        const Plane next{j / outputs, j % outputs};
+      const int64_t first = item * chunk, soon = std::min(first + ahead_, planes - 1);
+      Plane plane{first / outputs, first % outputs}, next{soon / outputs, soon % outputs};
+      for (int64_t i = first; i < std::min(planes, first + chunk); i++) {
         float* y = output(call, Y, plane);
         windows_.correlate<false>(input(call, X, plane), call.address[W] + plane.o * kTaps,
                                   call.address[B] ? call.address[B][plane.o] : 0, y, input(call, X, next),
                                   output(call, Y, next));
         if (!is_identity(activation_)) activation_forward(activation_, y, y, out_plane_, out_width_);
+        plane.advance(outputs);
+        next.advance(outputs);
       }
     });
   }
@@ -248,6 +249,12 @@ class DepthwiseRows final : public Plan {
 
   struct Plane {
     int64_t n, o;  // sample, output channel
+
+    void advance(int64_t outputs) {
+      if (++o < outputs) return;
+      o = 0;
+      n++;
+    }
   };
 
   // How a backward call is cut: blocks of channels times parts of the batch, by shape only.
@@ -288,7 +295,7 @@ class DepthwiseRows final : public Plan {
   }
   // Planes of a tensor like x and like y.
   float* input(const Call& call, int slot, Plane p) const {
-    return call.address[slot] + p.n * call.stride[slot] + p.o / multiplier_ * in_plane_;
+    return call.address[slot] + p.n * call.stride[slot] + (multiplier_ == 1 ? p.o : p.o / multiplier_) * in_plane_;
   }
   float* output(const Call& call, int slot, Plane p) const {
     return call.address[slot] + p.n * call.stride[slot] + p.o * out_plane_;
@@ -330,7 +337,7 @@ class DepthwiseRows final : public Plan {
     if (call.address[DX]) {
       float w[kTaps];
       std::reverse_copy(call.address[W] + plane.o * kTaps, call.address[W] + (plane.o + 1) * kTaps, w);
-      const bool adds = call.adds(DX) || plane.o % multiplier_ > 0;
+      const bool adds = call.adds(DX) || (multiplier_ > 1 && plane.o % multiplier_ > 0);
       auto correlate = adds ? &RowWindows::correlate<true> : &RowWindows::correlate<false>;
       (adjoint_.*correlate)(dz, w, 0, input(call, DX, plane), output(call, DY, next), input(call, DX, next));
     }
