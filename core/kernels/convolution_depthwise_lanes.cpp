@@ -25,10 +25,11 @@ constexpr int64_t kMostCells = 5000;    // of a bordered image: two of them, 16 
 constexpr int64_t kFewestChannels = 8;  // fewer leave most lanes empty
 constexpr int64_t kMinTasks = 16;       // backward: blocks of channels and, if these are few, parts of the batch
 constexpr int64_t kSerialElements = 32768;
-constexpr int64_t kRowsInSingle = 8;  // summed in single precision before they are added to a double
-constexpr int64_t kSamples = 4;       // forward: of one task
-constexpr int kCells = 4;             // of a result in the making at a time
-constexpr int kLongCells = 7;         // the same for long rows of taps: with 7 taps and a cell of the input, 15 vectors
+constexpr int64_t kRowsInSingle = 8;     // summed in single precision before they are added to a double
+constexpr int64_t kMostExpected = 2048;  // floats of a block that are asked for ahead
+constexpr int64_t kSamples = 4;          // forward: of one task
+constexpr int kCells = 4;                // of a result in the making at a time
+constexpr int kLongCells = 7;  // the same for long rows of taps: with 7 taps and a cell of the input, 15 vectors
 
 // An image with a border of zeros, `up` rows above and `left` columns to the left: [rows][columns][16].
 struct Bordered {
@@ -304,9 +305,19 @@ class DepthwiseLanes final : public Plan {
     return w;
   }
 
+  // Asks for the planes of a block in the next sample, if they are few lines: to the hardware they begin anew.
+  template <int kWrites>
+  static void expect(const Call& call, int slot, int64_t n, int64_t channel, int64_t plane) {
+    if (plane > kMostExpected / kBlock || n >= call.batch) return;
+    const float* from = call.address[slot] + n * call.stride[slot] + channel * plane;
+    for (int64_t i = 0; i < kBlock * plane; i += 16) __builtin_prefetch(from + i, kWrites);
+  }
+
   void forward_block(const Call& call, const ImageSource& image, int64_t n, int64_t block, const float* w,
                      float* x) const {
     int64_t channel = block * kBlock;
+    expect<0>(call, X, n + 1, channel, in_plane_);
+    expect<1>(call, Y, n + 1, channel, out_plane_);
     x_.pack(image, n, channel, lanes(channel), x);
     float start[kBlock] = {};
     if (call.address[B]) std::copy_n(call.address[B] + channel, lanes(channel), start);
@@ -324,6 +335,9 @@ class DepthwiseLanes final : public Plan {
                       double* sums) const {
     int64_t channel = block * kBlock;
     ImageSource gradient{call.address[DY], call.stride[DY], out_plane_, dz_.width};
+    expect<0>(call, DY, n + 1, channel, out_plane_);
+    if (call.address[DW]) expect<0>(call, X, n + 1, channel, in_plane_);
+    if (call.address[DX]) expect<1>(call, DX, n + 1, channel, in_plane_);
     if (!is_identity(activation_)) {
       gradient.output = call.address[Y];
       gradient.output_stride = call.stride[Y];
