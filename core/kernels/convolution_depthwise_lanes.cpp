@@ -61,11 +61,10 @@ struct Bordered {
 // Offsets of the taps from the cell of their window, in the order of the weights.
 using Offsets = std::vector<int64_t>;
 
-// out[r][c] = start + sum over taps of w[tap] * in[r][c][offset[tap]]; kTaps 0: any number of them.
-template <int kTaps>
+// out[r][c] = start + sum over taps of w[tap] * in[r][c][offset[tap]]
 void correlate(const float* in, int64_t in_columns, const Offsets& offsets, const float* w, const float* start,
                int64_t rows, int64_t columns, float* out) {
-  const int taps = kTaps > 0 ? kTaps : static_cast<int>(offsets.size());
+  const size_t taps = offsets.size();
   const int64_t* offset = offsets.data();
   for (int part = 0; part < kBlock; part += kWidth)
     for (int64_t r = 0; r < rows; r++)
@@ -76,7 +75,7 @@ void correlate(const float* in, int64_t in_columns, const Offsets& offsets, cons
         if (have == kCells) {
           Vec sum[kCells];
           OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] = load(start + part);
-          OPENBNNS_UNROLL for (int t = 0; t < (kTaps > 0 ? kTaps : taps); t++) {
+          for (size_t t = 0; t < taps; t++) {
             Vec weight = load(w + t * kBlock + part);
             OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] += weight * load(cell + offset[t] + q * kBlock);
           }
@@ -84,7 +83,7 @@ void correlate(const float* in, int64_t in_columns, const Offsets& offsets, cons
         } else {
           for (int q = 0; q < have; q++) {
             Vec sum = load(start + part);
-            for (int t = 0; t < taps; t++) sum += load(w + t * kBlock + part) * load(cell + offset[t] + q * kBlock);
+            for (size_t t = 0; t < taps; t++) sum += load(w + t * kBlock + part) * load(cell + offset[t] + q * kBlock);
             store(to + q * kBlock, sum);
           }
         }
@@ -134,11 +133,7 @@ void correlate_rows(const float* in, int64_t in_columns, const Offsets& offsets,
 // row: taps that neighbour each other in a row, as neighbours() counts them
 void correlate_any(const float* in, int64_t in_columns, const Offsets& offsets, int row, const float* w,
                    const float* start, int64_t rows, int64_t columns, float* out) {
-  auto run = row == 3              ? correlate_rows<3>
-             : row == 5            ? correlate_rows<5>
-             : row == 7            ? correlate_rows<7>
-             : offsets.size() == 9 ? correlate<9>
-                                   : correlate<0>;
+  auto run = row == 3 ? correlate_rows<3> : row == 5 ? correlate_rows<5> : row == 7 ? correlate_rows<7> : correlate;
   run(in, in_columns, offsets, w, start, rows, columns, out);
 }
 
