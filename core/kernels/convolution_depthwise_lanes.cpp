@@ -54,7 +54,7 @@ struct Bordered {
     const int32_t* place = places.data();
     int64_t stride, count = height * width;
     const float* pixels = image.pixels(n, channel, lanes, 0, count, &stride);
-    transpose_rows(pixels, stride, lanes, count, [=](int64_t j) { return place[j] < 0 ? dump : out + place[j]; });
+    transpose_rows<true>(pixels, stride, lanes, count, [=](int64_t j) { return place[j] < 0 ? dump : out + place[j]; });
   }
 };
 
