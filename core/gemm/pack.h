@@ -85,13 +85,13 @@ inline void pack_columns(const float* source, int64_t row_stride, int64_t rows, 
 }
 
 // planes[row][j] = (or +=) block[j][row], rows <= 16, j < count: from blocks of 16 channels back to image planes.
-template <bool kAdd>
+// kOverlaps: the last columns may be written with some of those before them once more.
+template <bool kAdd, bool kOverlaps = false>
 inline void unpack_block(const float* block, int64_t count, float* planes, int64_t plane_stride, int rows) {
   for (int part = 0; part < rows; part += kWidth) {
     int have_rows = std::min(rows - part, kWidth);
     for (int64_t next = 0; next < count; next += kWidth) {
-      // if nothing is added, the last square may overlap the one before
-      const int64_t j = kAdd || count < kWidth ? next : std::min(next, count - kWidth);
+      const int64_t j = kOverlaps && !kAdd && count >= kWidth ? std::min(next, count - kWidth) : next;
       Vec r[kWidth];
       int have = static_cast<int>(std::min<int64_t>(count - j, kWidth));
       if (have == kWidth) {

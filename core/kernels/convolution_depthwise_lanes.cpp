@@ -314,7 +314,7 @@ class DepthwiseLanes final : public Plan {
     float* tile = scratch(kOutputTile, static_cast<size_t>(out_plane_ * kBlock));
     correlate_any(x, x_.columns, x_offsets_, row_, w, start, dz_.height, dz_.width, tile);
     float* y = call.address[Y] + n * call.stride[Y] + channel * out_plane_;
-    unpack_block<false>(tile, out_plane_, y, out_plane_, lanes(channel));
+    unpack_block<false, true>(tile, out_plane_, y, out_plane_, lanes(channel));
     if (is_identity(activation_)) return;
     for (int64_t c = 0; c < lanes(channel); c++, y += out_plane_)
       activation_forward(activation_, y, y, out_plane_, dz_.width);
@@ -344,7 +344,7 @@ class DepthwiseLanes final : public Plan {
     if (call.adds(DX))
       unpack_block<true>(tile, in_plane_, dx, in_plane_, lanes(channel));
     else
-      unpack_block<false>(tile, in_plane_, dx, in_plane_, lanes(channel));
+      unpack_block<false, true>(tile, in_plane_, dx, in_plane_, lanes(channel));
   }
 
   void add_all_products(const float* x, const float* dz, double* sums) const {
