@@ -95,6 +95,16 @@ def test_help_tells_defaults(capsys: pytest.CaptureFixture[str]) -> None:
         assert piece in shown
 
 
+def test_the_report_tells_the_whole_command(tmp_path: Path, points: Path) -> None:
+    further = ["--weight-decay", "0.01", "--clip-norm", "2.5", "--early-stopping", "7", "--optimizer", "adamw"]
+    out = tmp_path / "run"
+    assert run("train", "--data", str(points), "--epochs", "1", "--quiet", "--out", str(out), *further) == 0
+    page = (out / "report.html").read_text()
+    for option, value in zip(further[::2], further[1::2], strict=True):
+        assert f"{option} {value}" in page
+    assert f"--data {points} --model mlp --epochs 1 " in page
+
+
 def test_resume_gives_the_same_weights(tmp_path: Path, points: Path) -> None:
     common = ["train", "--data", str(points), "--model", "mlp", "--schedule", "constant", "--no-report", "--quiet"]
     assert run(*common, "--epochs", "4", "--out", str(tmp_path / "a")) == 0

@@ -280,6 +280,11 @@ def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: A
         f"{options.batch_size} --optimizer {options.optimizer} --lr {options.lr:g} --schedule {options.schedule} --seed "
         f"{options.seed}"
     )
+    for name in ("weight_decay", "clip_norm", "early_stopping"):
+        value = getattr(options, name)
+        if value:
+            settings[name.replace("_", " ")] = value
+            command += f" --{name.replace('_', '-')} {value:g}"
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,

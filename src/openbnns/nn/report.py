@@ -27,7 +27,7 @@ p.lead { color: var(--soft); margin: 0 0 28px; }
 .numbers div, section { background: var(--paper); border: 1px solid var(--line); border-radius: 12px; padding: 18px 20px; }
 .numbers b { display: block; font-size: 26px; letter-spacing: -0.02em; }
 .numbers span { color: var(--soft); font-size: 14px; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 24px; margin-bottom: 24px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fill, minmax(420px, 1fr)); gap: 24px; margin-bottom: 24px; }
 section { margin: 0; overflow-x: auto; } section.wide { margin-bottom: 24px; }
 svg { width: 100%; height: auto; display: block; }
 pre { margin: 0; font: 13px/1.5 ui-monospace, monospace; white-space: pre; }
@@ -213,7 +213,8 @@ class _Plots:
                 axes.set_xticks(range(classes))
                 axes.set_yticks(range(classes))
                 if len(names) >= classes:
-                    axes.set_xticklabels(names[:classes], rotation=90)
+                    upright = max(map(len, names)) * classes > 40  # they would run into each other
+                    axes.set_xticklabels(names[:classes], rotation=90 if upright else 0)
                     axes.set_yticklabels(names[:classes])
                 for row, column in np.argwhere(counts > 0):
                     shade = "white" if shares[row, column] > 0.5 else "#0f172a"
