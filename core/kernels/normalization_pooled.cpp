@@ -25,14 +25,26 @@ constexpr int32_t kNone = 4;          // in place of a winner: the activation ha
 
 #define OPENBNNS_LAMBDA __attribute__((always_inline))
 
-typedef int8_t ByteVec __attribute__((vector_size(kWidth)));
-typedef int8_t UnalignedByteVec __attribute__((vector_size(kWidth), aligned(1), may_alias));
-
+// A byte for every lane. Compilers take such conversions apart lane by lane.
 OPENBNNS_INLINE IntVec load_bytes(const int8_t* p) {
-  return __builtin_convertvector(*reinterpret_cast<const UnalignedByteVec*>(p), IntVec);
+#if defined(__AVX512F__)
+  return reinterpret_cast<IntVec>(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#elif defined(__AVX2__)
+  return reinterpret_cast<IntVec>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+  return IntVec{p[0], p[1], p[2], p[3]};
+#endif
 }
 OPENBNNS_INLINE void store_bytes(int8_t* p, IntVec v) {
-  *reinterpret_cast<UnalignedByteVec*>(p) = __builtin_convertvector(v, ByteVec);
+#if defined(__AVX512F__)
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(v)));
+#elif defined(__AVX2__)
+  const __m256i lanes = reinterpret_cast<__m256i>(v);
+  const __m128i half = _mm_packs_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(half, half));
+#else
+  for (int i = 0; i < kWidth; i++) p[i] = static_cast<int8_t>(v[i]);
+#endif
 }
 
 OPENBNNS_INLINE Vec load_first(const float* p, int64_t count) {
