@@ -3,11 +3,12 @@
 // In training h goes to memory of the plan, where backward finds it; nothing else between the layers outlives a call.
 // In inference h goes to y, which is normalized in place. Arithmetic of planes is computed inside the sweeps of the
 // normalization: h is measured while it is in the cache, and its gradient is never in memory.
+#include "kernels/fused.h"
+
 #include <algorithm>
 #include <mutex>
 #include <utility>
 
-#include "kernels/fused.h"
 #include "kernels/fused_arithmetic.h"
 #include "kernels/kept_memory.h"
 #include "kernels/makers.h"
@@ -20,6 +21,8 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
+
+constexpr int64_t kCachedFloats = 1 << 18;  // of one tensor, in the cache of one worker
 
 class ArithmeticMaker final : public PlaneMaker {
  public:
@@ -103,6 +106,7 @@ class Fused final : public PoolablePlan {
     last.dgamma = call.address[kFusedGammaGradient];
     last.add_dbeta = call.adds(kFusedBetaGradient);
     last.add_dgamma = call.adds(kFusedGammaGradient);
+    last.by_samples = watched_ && call.batch * sample_ <= call.threads * kCachedFloats;
     if (!reaches_first(call)) return normalizer_.backward(last);
 
     if (arithmetic_ && arithmetic_->gives_gradients(call)) {

@@ -19,8 +19,7 @@ using pooling::wins;
 
 constexpr int64_t kSmallPlane = 128;  // pixels; smaller ones have loops of their own in normalization_columns.cpp
 constexpr int64_t kRun = 4096;        // pixels that a worker takes at a time
-constexpr int64_t kSettled = 32;      // channels whose sums are put together at a time,
-constexpr int64_t kParts = 2048;      // in parallel from so many sums on
+constexpr int64_t kParts = 2048;      // sums that are put together in parallel
 constexpr int32_t kNone = 4;          // in place of a winner: the activation has no slope there
 
 #define OPENBNNS_LAMBDA __attribute__((always_inline))
@@ -160,6 +159,12 @@ OPENBNNS_INLINE void PooledNormalizer::for_each_chunk(int64_t first, int64_t las
 // this one left in the caches.
 template <class Body>
 void PooledNormalizer::for_each_plane(int64_t batch, int threads, bool back, Body body) const {
+  run_planes(
+      batch, threads, back,
+      [](void* c, int64_t n, int64_t channel, int64_t plane) { (*static_cast<Body*>(c))(n, channel, plane); }, &body);
+}
+
+void PooledNormalizer::run_planes(int64_t batch, int threads, bool back, PlaneTask task, void* context) const {
   const int64_t planes = batch * shape_.channels, each = std::max<int64_t>(1, kRun / pixels_);
   const int64_t items = (planes + each - 1) / each;
   const int workers = workers_for(planes * pixels_, threads);
@@ -167,19 +172,17 @@ void PooledNormalizer::for_each_plane(int64_t batch, int threads, bool back, Bod
     const int64_t first = (back ? mirrored(i, items, workers) : i) * each, last = std::min(planes, first + each);
     int64_t n = first / shape_.channels, c = first % shape_.channels;
     for (int64_t plane = first; plane < last; plane++) {
-      body(n, c, plane);
+      task(context, n, c, plane);
       if (++c == shape_.channels) c = 0, n++;
     }
   });
 }
 
-// body(channel), for work on `parts` numbers of each
+// body(channel) on `parts` numbers of each
 template <class Body>
 void PooledNormalizer::for_each_channel(int64_t parts, int threads, Body body) const {
-  const int64_t channels = shape_.channels, blocks = (channels + kSettled - 1) / kSettled;
-  dynamic_items(parts * channels >= kParts ? threads : 1, blocks, [&](int64_t b) {
-    for (int64_t c = b * kSettled; c < std::min(channels, (b + 1) * kSettled); c++) body(c);
-  });
+  const int64_t channels = shape_.channels;
+  parallel_items(parts * channels >= kParts ? threads : 1, channels, body);
 }
 
 PooledNormalizer::Winners PooledNormalizer::winners_of(int64_t plane) const {
@@ -215,13 +218,13 @@ void PooledNormalizer::forward(const NormalizationForward& call) {
         make_affine(statistics[static_cast<size_t>(c)], call.gamma ? call.gamma[c] : 1, call.beta ? call.beta[c] : 0);
     const float* x = call.x.sample(n) + c * pixels_;
     float* y = call.y.sample(n) + c * out_pixels_;
-    call.training ? pool_plane<true>(a, x, y, winners_of(plane)) : pool_plane<false>(a, x, y, {});
+    pool_plane(a, x, y, call.training ? winners_of(plane) : Winners{});
   });
   update_moving(shape_, call, moments);
   if (call.training) trained_batch_ = call.batch;
 }
 
-template <bool kKeep>
+// winners: null in an inference
 void PooledNormalizer::pool_plane(Affine a, const float* x, float* y, const Winners& winners) const {
   const Vec center = splat(a.center), scale = splat(a.scale), shift = splat(a.shift), floor = splat(floor_);
   auto value = [&](Vec v) { return math::max(floor, (v - center) * scale + shift); };
@@ -234,11 +237,11 @@ void PooledNormalizer::pool_plane(Affine a, const float* x, float* y, const Winn
       const Vec z = value(cells[k]);
       const IntVec mask = wins(z, best);
       best = select(mask, z, best);
-      if (kKeep) best_x = select(mask, cells[k], best_x);
-      if (kKeep) which = mask ? splat_int(k) : which;
+      best_x = select(mask, cells[k], best_x);
+      which = mask ? splat_int(k) : which;
     }
     chunk.store_windows(y, best);
-    if (!kKeep) return;
+    if (!winners.x) return;
     // NaN has NaN for a gradient; best_x tells of it
     store(winners.x + chunk.number * kWidth, select(best != best, best, best_x));
     store_bytes(winners.which + chunk.number * kWidth, best <= floor ? splat_int(kNone) : which);

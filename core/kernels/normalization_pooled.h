@@ -44,9 +44,10 @@ class PooledNormalizer {
   void for_each_chunk(int64_t first, int64_t last, Body body) const;
   template <class Body>
   void for_each_plane(int64_t batch, int threads, bool back, Body body) const;
+  using PlaneTask = void (*)(void* context, int64_t n, int64_t channel, int64_t plane);
+  void run_planes(int64_t batch, int threads, bool back, PlaneTask task, void* context) const;
   template <class Body>
   void for_each_channel(int64_t parts, int threads, Body body) const;
-  template <bool kKeep>
   void pool_plane(normalization::Affine a, const float* x, float* y, const Winners& winners) const;
   normalization::GradientSums plane_sums(float center, const float* dy, const Winners& winners) const;
   Winners winners_of(int64_t plane) const;

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .. import _core
     from .fused import Fused
 
+
 class PooledCalls(NamedTuple):
     """Fast calls on packed float32 arrays: 0 when done, 1 when declined."""
 
@@ -150,7 +151,9 @@ def prepare_fast_calls(f: Fused) -> None:
 def pooled_calls(f: Fused) -> PooledCalls | None:
     """The chain with the maximum of 2 x 2 pixels, side by side, behind it; ``None`` where there is no such plan."""
     core, fixed = engines._core, _fixed_addresses(f)
-    plan = core.pooled(f.plan) if f.fast_backward is not declined and fixed is not None else None
+    if f.plan is None or fixed is None or f.fast_backward is declined:
+        return None
+    plan = core.pooled(f.plan)
     if plan is None:
         return None
     channels, height, width = f.output.shape
