@@ -27,7 +27,7 @@ constexpr int kTiles3 = 128, kTiles5 = 64, kMoreTiles3 = 200, kMoreTiles5 = 128;
 constexpr double kSmallSums = 100e3;  // bytes
 constexpr int64_t kMostParts = 8;
 // 5 x 5: tiles added up before the sum goes to the others. The way back magnifies the rounding of long chains.
-constexpr int kChainTiles = 14;
+constexpr int kChainTiles = 28;
 constexpr int kLeastSteps = 4, kMostSteps = 7;  // of an entry of a product
 constexpr int64_t kFewestTiles = 64;            // per call; the sums must be worth their transform
 
