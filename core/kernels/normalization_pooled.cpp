@@ -19,8 +19,9 @@ using pooling::wins;
 
 constexpr int64_t kSmallPlane = 128;  // pixels; smaller ones have loops of their own in normalization_columns.cpp
 constexpr int64_t kRun = 4096;        // pixels that a worker takes at a time
-constexpr int64_t kParts = 2048;      // sums that are put together in parallel
-constexpr int32_t kNone = 4;          // in place of a winner: the activation has no slope there
+constexpr int64_t kFewRows = 8;
+constexpr int64_t kParts = 2048;  // sums that are put together in parallel
+constexpr int32_t kNone = 4;      // in place of a winner: the activation has no slope there
 
 #define OPENBNNS_LAMBDA __attribute__((always_inline))
 
@@ -46,11 +47,12 @@ OPENBNNS_INLINE void store_bytes(int8_t* p, IntVec v) {
 #endif
 }
 
+// Masked instructions, where there are some, do for whole vectors, too.
 OPENBNNS_INLINE Vec load_first(const float* p, int64_t count) {
-  return count == kWidth ? load(p) : load_partial(p, count);
+  return kWidth < 16 && count == kWidth ? load(p) : load_partial(p, count);
 }
 OPENBNNS_INLINE void store_first(float* p, Vec v, int64_t count) {
-  if (count == kWidth)
+  if (kWidth < 16 && count == kWidth)
     store(p, v);
   else
     store_partial(p, v, count);
@@ -135,23 +137,31 @@ Moments* PooledNormalizer::plane_moments(int64_t batch) const {
   return moments_.data();
 }
 
-// Windows of rows [first, last) of a plane; `first` is even where two rows make a chunk.
+// Windows of rows [first, last) of a plane; `first` is even where two rows make a chunk. Chunks of equal width follow
+// each other: in all rows if a row has one chunk, else in a few.
 template <class Body>
 OPENBNNS_INLINE void PooledNormalizer::for_each_chunk(int64_t first, int64_t last, Body body) const {
-  const int64_t width = shape_.width, row = 2 * width;
-  int64_t number = first / chunk_rows_ * row_chunks_;
-  for (int64_t r = first; r < last; r += chunk_rows_)
+  const int64_t width = shape_.width, row = 2 * width, step = chunk_rows_;
+  const int64_t few = row_chunks_ == 1 ? std::max<int64_t>(1, last - first) : kFewRows;
+  for (int64_t top = first; top < last; top += few)
     for (int64_t c = 0; c < out_width_; c += kWidth) {
-      const int64_t cells = 2 * std::min<int64_t>(kWidth, out_width_ - c), low = r * row + 2 * c;
-      Chunk chunk{number++, low, low + kWidth, cells, 0, r * out_width_ + c, width};
-      if (cells > kWidth) {
-        chunk.lows = kWidth;
-        chunk.highs = cells - kWidth;
-      } else if (r + 1 < last && chunk_rows_ == 2) {
-        chunk.high = low + row;
-        chunk.highs = cells;
+      const int64_t cells = 2 * std::min<int64_t>(kWidth, out_width_ - c), end = std::min(last, top + few);
+      const bool two = step == 2;
+      Chunk chunk{top / step * row_chunks_ + c / kWidth,
+                  top * row + 2 * c,
+                  top * row + 2 * c + (two ? row : kWidth),
+                  std::min<int64_t>(cells, kWidth),
+                  two ? cells : std::max<int64_t>(0, cells - kWidth),
+                  top * out_width_ + c,
+                  width};
+      for (int64_t r = top; r < end; r += step) {
+        if (two && r + 1 == last) chunk.highs = 0;
+        body(chunk);
+        chunk.number += row_chunks_;
+        chunk.low += step * row;
+        chunk.high += step * row;
+        chunk.window += step * out_width_;
       }
-      body(chunk);
     }
 }
 
@@ -310,9 +320,13 @@ void PooledNormalizer::input_gradient(int64_t n, int64_t channel, int64_t first,
   dx -= first;
   auto alone = [&](Vec v) OPENBNNS_LAMBDA { return by_distance * (v - c) + rest; };  // of a pixel that won nothing
   // whole bands of rows; those cut off at either end come row by row
-  const int64_t top = first / width, end = (first + count) / width;
-  const int64_t begin = std::min(end, round_up(top, band));
-  const int64_t middle = std::max(begin, end >= rows ? rows : end / band * band);
+  int64_t top = 0, begin = 0, middle = rows, end = shape_.height;
+  if (count != pixels_) {
+    top = first / width;
+    end = (first + count) / width;
+    begin = std::min(end, round_up(top, band));
+    middle = std::max(begin, end >= rows ? rows : end / band * band);
+  }
   for_each_chunk(begin / 2, middle / 2, [&](const Chunk& chunk) OPENBNNS_LAMBDA {
     const Vec dz = chunk.windows(dy);
     const IntVec which = load_bytes(winners.which + chunk.number * kWidth);
