@@ -328,6 +328,7 @@ void PooledNormalizer::input_gradient(int64_t n, int64_t channel, int64_t first,
     middle = std::max(begin, end >= rows ? rows : end / band * band);
   }
   for_each_chunk(begin / 2, middle / 2, [&](const Chunk& chunk) OPENBNNS_LAMBDA {
+    prefetch(x + chunk.low + pixels_, 4 * kWidth);  // of the plane that mostly comes next
     const Vec dz = chunk.windows(dy);
     const IntVec which = load_bytes(winners.which + chunk.number * kWidth);
     auto value = [&](Vec v, int k) OPENBNNS_LAMBDA { return by_dz * keep_where(which == k, dz) + alone(v); };
