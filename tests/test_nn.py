@@ -639,3 +639,21 @@ def test_optimizers_as_in_pytorch() -> None:
 def test_saving_into_no_folder(tmp_path: object) -> None:
     with pytest.raises(FileNotFoundError, match=r"m\.safetensors: there is no folder .*nowhere\. Make it first"):
         nn.Linear(3, 2).build((3,)).save(f"{tmp_path}/nowhere/m.safetensors")
+
+
+def test_options_changed_after_building_count() -> None:
+    x = numbers(400, 3)
+    net = nn.Sequential(nn.BatchNorm1d(3), nn.LeakyReLU(0.1), nn.Dropout(0.5))
+    net(x)
+    net[0].momentum, net[0].eps, net[1].negative_slope, net[2].p = 1.0, 3.0, 0.5, 0.0  # type: ignore[assignment]
+    y = (x - x.mean(0)) / np.sqrt(x.var(0) + 3)
+    np.testing.assert_allclose(net(x), np.where(y < 0, 0.5 * y, y), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(net[0].running_mean, x.mean(0), rtol=1e-4, atol=1e-6)  # type: ignore[arg-type]
+
+
+def test_what_an_optimizer_does_not_know_is_refused() -> None:
+    optimizer = nn.SGD(0.5)
+    optimizer.lr = 0.25
+    assert optimizer.learning_rate == optimizer.lr == 0.25
+    with pytest.raises(AttributeError, match=r"SGD: 'weight_decay' cannot be set\. learning_rate, or lr, may change"):
+        optimizer.weight_decay = 0.1  # type: ignore[attr-defined]

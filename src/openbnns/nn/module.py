@@ -123,7 +123,7 @@ class Mismatch(ValueError):
 
 
 _replacements = 0
-"""How often a module or parameter has taken the place of another, in any network."""
+"""How often a module, a parameter or an option of a layer has taken the place of another, in any network."""
 
 
 class Module:
@@ -173,7 +173,16 @@ class Module:
             elif name in self._buffers:
                 self._buffers[name][...] = value  # filters hold its memory
                 return
+            elif self._is_option(name, value):
+                self._replace(self.__dict__, name, value)
+                return
         super().__setattr__(name, value)
+
+    def _is_option(self, name: str, value: Any) -> bool:
+        """Whether this sets an option of one of our layers, such as ``momentum``, to another value than it had."""
+        old = self.__dict__.get(name)
+        ours = type(self).__module__.startswith(__package__)
+        return ours and name != "training" and isinstance(old, (int, float, str, tuple)) and old != value
 
     def _replace(self, parts: dict[str, Any], name: str, new: Any) -> None:
         """Put a part in its place; networks that may have recorded another one record again at their next call."""

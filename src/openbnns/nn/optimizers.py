@@ -28,6 +28,7 @@ def _check(who: str, **limits: tuple[float, float, float]) -> None:
             raise ValueError(f"{who}: {name} is {value}. It must be between {low:g} and {high:g}.")
 
 
+_STATE = ("bnns", "parameters", "accumulators", "steps")
 _Init = TypeVar("_Init", bound=Callable[..., None])
 
 
@@ -99,6 +100,24 @@ class Optimizer:
         self.steps = 0
         if parameters is not None:
             self.attach(parameters)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        ours = type(self).__module__ == __name__
+        if ours and not name.startswith("_") and name not in _STATE and not hasattr(type(self), name):
+            raise AttributeError(
+                f"{type(self).__name__}: {name!r} cannot be set. learning_rate, or lr, may change between steps; everything "
+                "else is given at creation."
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def lr(self) -> float:
+        """The learning rate, as PyTorch calls it."""
+        return self.learning_rate
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        self.learning_rate = value
 
     @property
     def learning_rate(self) -> float:
