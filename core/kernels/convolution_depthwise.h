@@ -9,9 +9,10 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 inline bool is_depthwise(const ConvolutionShape& shape) { return shape.groups == shape.in_channels; }
-std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation);
 // The same for small images with step 1, by 16 channels at a time; null for other shapes.
-std::unique_ptr<Plan> make_depthwise_lanes(const ConvolutionShape& shape, const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<Plan> make_depthwise_lanes(const ConvolutionShape& shape,
+                                                         const ActivationSpec& activation);
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns
