@@ -27,7 +27,7 @@ constexpr int kTiles3 = 128, kTiles5 = 64, kMoreTiles3 = 200, kMoreTiles5 = 128;
 constexpr double kSmallSums = 100e3;  // bytes
 constexpr int64_t kMostParts = 8;
 // 5 x 5: tiles added up before the sum goes to the others. The way back magnifies the rounding of long chains.
-constexpr int kChainTiles = 14;
+constexpr int kChainTiles = 28;
 constexpr int kLeastSteps = 4, kMostSteps = 7;  // of an entry of a product
 constexpr int64_t kFewestTiles = 64;            // per call; the sums must be worth their transform
 
@@ -118,8 +118,10 @@ class WinogradWeights : public WeightsKernel {
     float* du = sums + part * part_floats() + block0 * kBlock;
     float* db = sums + part * part_floats() + grid_.places() * sum_place() + block0 * kBlock;
     std::fill_n(db, blocks * kBlock, 0.f);
-    for (int64_t row = 0; call.dw && row < grid_.places() * in_channels_; row++)
-      std::fill_n(du + row * padded_outputs(), blocks * kBlock, 0.f);
+    // rows of all channels lie side by side
+    const int64_t rows = blocks == out_blocks() ? 1 : grid_.places() * in_channels_;
+    for (int64_t row = 0; call.dw && row < rows; row++)
+      std::fill_n(du + row * padded_outputs(), rows == 1 ? grid_.places() * sum_place() : blocks * kBlock, 0.f);
     const Buffers buffer = buffers(blocks);
     int64_t begin = work.items * part / work.parts, end = work.items * (part + 1) / work.parts;
     for (int64_t item = begin; item < end; item++) {
