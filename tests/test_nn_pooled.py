@@ -136,7 +136,8 @@ def test_random_networks(seed: int, apart: Callable[[], None]) -> None:
             layers += [nn.ReLU()] * relu + [nn.MaxPool2d(2)]
         return nn.Sequential(*layers, nn.Flatten(), nn.Linear(3))
 
-    shape = (int(random.randint(1, 5)), int(height), int(width))
+    # one channel and a 1 x 1 kernel would leave nothing but rounding: the normalization takes every factor away
+    shape = (int(random.randint(2, 5)), int(height), int(width))
     x = numbers(int(random.randint(2, 12)), *shape, seed=seed)
     one = results(prepared(make, shape), x, input_gradient=True)
     apart()
