@@ -7,6 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/makers.h"
 #include "kernels/pooling_disjoint.h"
+#include "kernels/pooling_lanes.h"
 #include "kernels/pooling_pairs.h"
 #include "kernels/pooling_windows.h"
 #include "kernels/scratch_uses.h"
@@ -24,6 +25,7 @@ constexpr int64_t kSerialElements = 32768;
 // Windows in a row from which 2 x 2 windows are taken row by row; without instructions that gather, all windows.
 constexpr int64_t kWideRow = std::min(8, kWidth);
 constexpr bool kGathers = kWidth > 4;
+constexpr int64_t kSmallPlane = 2048;  // cells of planes that are worked on side by side
 constexpr int64_t kSparseWindows = 4;  // cells per window from which gradients go window by window
 
 // Where a plane's indices are, of either width.
@@ -61,6 +63,7 @@ class Pooling final : public Plan {
         pairs_(fits_pairs(s)),
         whole_(fits_whole(s)) {
     if (fits_disjoint()) disjoint_.emplace(geometry_.shape, s.channels);
+    if (fits_lanes()) lanes_.emplace(geometry_.shape, s.function == kAverageIncludingPadding);
     // in sums of four the neighbours are added first, as in wide rows
     if (disjoint_ && pairs_ && is_average()) std::swap(disjoint_->distance[1], disjoint_->distance[2]);
     for (int64_t ky = 0; ky < s.kernel_height; ky++)
@@ -74,6 +77,7 @@ class Pooling final : public Plan {
   void forward(const Call& call) override {
     for_each_group(call, false, [&](const Work& work, int64_t n, int64_t c, int64_t planes) {
       if (uses_disjoint(call)) return forward_disjoint(call, work, n, c, planes);
+      if (uses_lanes(call)) return forward_lanes(call, work, n, c, planes);
       forward_plane(call, work, n, c);
     });
   }
@@ -88,6 +92,7 @@ class Pooling final : public Plan {
       if (plane_sums) sum_planes(dz, planes, plane_sums + n * shape_.channels + c);
       if (!call.address[DX]) return;
       if (uses_disjoint(call)) return backward_disjoint(call, work, dz, n, c, planes);
+      if (uses_lanes(call)) return backward_lanes(call, work, dz, n, c, planes);
       backward_plane(call, work, dz, n, c);
     });
     if (plane_sums) write_bias_gradient(call, plane_sums);
@@ -126,6 +131,13 @@ class Pooling final : public Plan {
     if (((pairs_ && shape_.function != kL2Norm) || !kGathers) && shape_.out_width >= kWideRow) return false;
     return !(whole_ && (is_average() || geometry_.in_plane() >= kWidth));
   }
+  // small planes with windows that are not neighbours, or with few of them in a row: half of a vector would be idle
+  bool fits_lanes() const {
+    if (!kGathers || pairs_ || whole_ || disjoint_ || shape_.channels < kWidth / 2) return false;
+    if (!is_average() && (shape_.function != kMax || shape_.padding_wins)) return false;
+    return geometry_.in_plane() <= kSmallPlane && (shape_.stride_x > 1 || shape_.out_width < kWidth);
+  }
+  bool uses_lanes(const Call& call) const { return lanes_ && !has_indices(call); }
   bool has_indices(const Call& call) const { return shape_.function == kMax && call.address[kPoolingIndices]; }
   bool uses_disjoint(const Call& call) const { return disjoint_ && !has_indices(call); }
   // The largest cell of the whole plane, unless zeros of the padding compete.
@@ -135,7 +147,7 @@ class Pooling final : public Plan {
   }
   bool uses_windows(const Call& call) const {
     return shape_.function != kUnMax && !(pairs_ && shape_.function != kL2Norm) && !(whole_ && is_average()) &&
-           !uses_disjoint(call) && !uses_plane_maximum(call);
+           !uses_disjoint(call) && !uses_lanes(call) && !uses_plane_maximum(call);
   }
 
   float border() const {
@@ -152,7 +164,7 @@ class Pooling final : public Plan {
   // body(work, sample, first channel, channels) for groups of planes that are worked on together
   template <class Body>
   void for_each_group(const Call& call, bool backward, Body&& body) const {
-    const int64_t size = uses_disjoint(call) ? disjoint_->planes : 1;
+    const int64_t size = uses_disjoint(call) ? disjoint_->planes : uses_lanes(call) ? lanes_->planes : 1;
     const int64_t per_sample = (shape_.channels + size - 1) / size, groups = call.batch * per_sample;
     bool small = call.batch * shape_.channels * (geometry_.in_plane() + geometry_.out_plane()) < kSerialElements;
     int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(small ? 1 : call.threads, groups)));
@@ -177,6 +189,10 @@ class Pooling final : public Plan {
       const auto room = static_cast<size_t>(disjoint_->windows + kWidth);
       work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, room));
       work.shares = scratch(kGradientBand, std::max(room, outputs));
+    } else if (uses_lanes(call)) {
+      work.bordered_x = scratch(kInputBand, static_cast<size_t>(lanes_->in_room()));
+      work.bordered_dz = scratch(kGradientBand, static_cast<size_t>(lanes_->out_room()));
+      if (backward) work.gather = scratch(kPatches, static_cast<size_t>(lanes_->in_room()));
     } else if (shape_.function == kMax) {
       work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, static_cast<size_t>(geometry_.gradient.room())));
     }
@@ -240,6 +256,29 @@ class Pooling final : public Plan {
       pool(*disjoint_, x + cell, windows, bias ? bias + window : nullptr, y + window);
     });
     activate(y, planes);
+  }
+
+  void forward_lanes(const Call& call, const Work& work, int64_t n, int64_t c, int64_t planes) const {
+    float bias[kWidth] = {};
+    if (call.address[B]) std::copy_n(call.address[B] + c, planes, bias);
+    float *x = work.bordered_x, *y = work.bordered_dz;
+    tile_planes(input(call, X, n, c), planes, geometry_.in_plane(), x);
+    (is_average() ? pooling::average_lanes : pooling::max_lanes)(*lanes_, x, bias, y);
+    untile_planes(y, planes, geometry_.out_plane(), output(call, Y, n, c), false);
+    activate(output(call, Y, n, c), planes);
+  }
+
+  void backward_lanes(const Call& call, const Work& work, const float* dz, int64_t n, int64_t c, int64_t planes) const {
+    float* dx = work.gather;
+    std::fill_n(dx, lanes_->in_room(), 0.0f);
+    tile_planes(dz, planes, geometry_.out_plane(), work.bordered_dz);
+    if (is_average()) {
+      pooling::spread_average_lanes(*lanes_, work.bordered_dz, dx);
+    } else {
+      tile_planes(input(call, X, n, c), planes, geometry_.in_plane(), work.bordered_x);
+      pooling::spread_won_lanes(*lanes_, work.bordered_x, work.bordered_dz, dx);
+    }
+    untile_planes(dx, planes, geometry_.in_plane(), const_cast<float*>(input(call, DX, n, c)), call.adds(DX));
   }
 
   // y [out_height][out_width] = pool(x) + bias
@@ -479,6 +518,7 @@ class Pooling final : public Plan {
   const pooling::CellCounts counts_;
   const bool pairs_, whole_;
   std::optional<pooling::DisjointWindows> disjoint_;
+  std::optional<pooling::LaneWindows> lanes_;
   std::vector<int32_t> distance_;  // of every tap from the start of its window, in the plane
   std::vector<int32_t> number_;    // of every tap: 0, 1, 2, ...
   std::vector<int64_t> empty_;     // Max: windows without a cell in the plane

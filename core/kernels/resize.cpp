@@ -3,11 +3,14 @@
 // Slower axes mix whole rows; the last resampled axis is then mixed within the row, where what lies behind it is one
 // unit. Backward is the exact adjoint in gather form: dx(j) = sum of weight(i, j) dy(i) over the run of outputs i that
 // touch cell j, so that nothing is written twice and threads share no results.
+//
+// Small planes are resized kWidth at a time, side by side: then what lies behind the last axis is a vector.
 #include <cstring>
 #include <vector>
 
 #include "kernels/makers.h"
 #include "kernels/pieces.h"
+#include "kernels/plane_tiles.h"
 #include "kernels/rows.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
@@ -16,7 +19,8 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int kRowSlot = 0, kSumSlot = 1;  // of scratch memory
+constexpr int kRowSlot = 0, kSumSlot = 1, kTileSlot = 2, kResultSlot = 3;  // of scratch memory
+constexpr int64_t kSmallPlane = 1024;  // cells of planes that are resized side by side
 
 // A row of `count` floats: y (+)= sum of weight[k] * x[k], for k < terms.
 struct Term {
@@ -126,6 +130,8 @@ OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
 class ResizePlan : public Plan {
  public:
   explicit ResizePlan(const ResizeShape& s) {
+    make_side_by_side(s);
+    if (side_by_side_) return;
     std::vector<Axis> axes;
     for (size_t a = 0; a < s.in.size(); a++) {
       Axis axis{s.in[a], s.out[a], !s.t[a].empty(), s.low[a], s.t[a], {}, {}, {}};
@@ -158,6 +164,7 @@ class ResizePlan : public Plan {
   }
 
   void forward(const Call& call) override {
+    if (side_by_side_) return in_tiles(call, X, Y, in_cells_, out_cells_);
     int64_t rows = 1;
     for (const Axis& a : outer_) rows *= a.out;
     const int64_t lines = outer_.empty() ? 1 : outer_.back().out;
@@ -187,6 +194,7 @@ class ResizePlan : public Plan {
 
   void backward(const Call& call) override {
     if (!call.address[DX]) return;
+    if (side_by_side_) return in_tiles(call, DY, DX, out_cells_, in_cells_);
     int64_t rows = 1;
     for (const Axis& a : outer_) rows *= a.in;
     const int64_t lines = outer_.empty() ? 1 : outer_.back().in;
@@ -224,6 +232,54 @@ class ResizePlan : public Plan {
   }
 
  private:
+  // Leading axes that keep their size count planes; where these are small and narrow, kWidth of them are worked on
+  // together, as the fastest axis of a tensor.
+  void make_side_by_side(const ResizeShape& s) {
+    size_t leading = 0;
+    for (; leading < s.in.size() && s.low[leading].empty(); leading++) planes_ *= s.in[leading];
+    if (leading == s.in.size() || s.low.back().empty() || planes_ < kWidth / 2) return;
+    ResizeShape lanes;
+    for (size_t a = leading; a < s.in.size(); a++) {
+      in_cells_ *= s.in[a];
+      out_cells_ *= s.out[a];
+      lanes.in.push_back(s.in[a]);
+      lanes.out.push_back(s.out[a]);
+      lanes.low.push_back(s.low[a]);
+      lanes.t.push_back(s.t[a]);
+    }
+    const bool narrow = std::min(s.in.back(), s.out.back()) <= kWidth;
+    if (!narrow || std::max(in_cells_, out_cells_) > kSmallPlane) return;
+    lanes.in.push_back(kWidth);
+    lanes.out.push_back(kWidth);
+    lanes.low.emplace_back();
+    lanes.t.emplace_back();
+    side_by_side_ = std::make_unique<ResizePlan>(lanes);
+  }
+
+  // From planes in one slot to planes in another, forward (X, Y) or backward (DY, DX).
+  void in_tiles(const Call& call, int from, int to, int64_t from_cells, int64_t to_cells) const {
+    const int64_t groups = (planes_ + kWidth - 1) / kWidth;
+    const int64_t together = std::max<int64_t>(1, kPiece / (kWidth * std::max(from_cells, to_cells)));
+    const int64_t total = call.batch * groups;
+    const int workers = workers_for(call, call.batch * planes_ * std::max(from_cells, to_cells));
+    dynamic_items(workers, (total + together - 1) / together, [&](int64_t item) {
+      Call one;
+      one.address[from] = scratch(kTileSlot, static_cast<size_t>(tile_room(from_cells)));
+      one.address[to] = scratch(kResultSlot, static_cast<size_t>(tile_room(to_cells)));
+      for (int64_t g = item * together, end = std::min(total, g + together); g < end; g++) {
+        const int64_t n = g / groups, first = g % groups * kWidth, count = std::min<int64_t>(kWidth, planes_ - first);
+        tile_planes(call.address[from] + n * call.stride[from] + first * from_cells, count, from_cells,
+                    one.address[from]);
+        if (from == X)
+          side_by_side_->forward(one);
+        else
+          side_by_side_->backward(one);
+        untile_planes(one.address[to], count, to_cells, call.address[to] + n * call.stride[to] + first * to_cells,
+                      call.adds(to));
+      }
+    });
+  }
+
   // The input rows that make up an output row: one, or the two of the one linear axis among the outer ones.
   struct Sources {
     Term terms[2];
@@ -382,6 +438,8 @@ class ResizePlan : public Plan {
     }
   }
 
+  std::unique_ptr<ResizePlan> side_by_side_;
+  int64_t planes_ = 1, in_cells_ = 1, out_cells_ = 1;
   std::vector<Axis> outer_;
   Axis last_;
   int64_t unit_ = 1;

@@ -15,7 +15,7 @@ Switches are read when a filter is created, unless the text says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 
@@ -73,6 +73,14 @@ class Switches:
     band_part_refuses_matrices: bool = False
     """23: BNNSBandPart fails for RowMajorMatrix and ColumnMajorMatrix, which give garbage on macOS 15."""
 
+    def __setattr__(self, name: str, value: bool) -> None:
+        super().__setattr__(name, value)
+        for forget in on_change:
+            forget()
+
+
+on_change: list[Callable[[], object]] = []
+"""Called when a switch is set, by those who remember what calls do."""
 
 switches = Switches()
 """The switches in force."""
