@@ -1,7 +1,5 @@
 #include "bindings/known_calls.h"
 
-#include <nanobind/stl/vector.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -179,23 +177,18 @@ struct KnownCalls::Reading {
   }
 };
 
-KnownCalls::KnownCalls(nb::object descriptor, nb::object array, nb::object empty, std::vector<size_t> outputs)
-    : descriptor_(std::move(descriptor)),
-      array_(std::move(array)),
-      empty_(std::move(empty)),
-      outputs_(std::move(outputs)) {}
-
 bool KnownCalls::read(PyObject* const* arguments, size_t count, Reading& reading) const {
   reading.key.reserve(512);
   for (size_t i = 0; i < count; i++) {
     PyObject* argument = arguments[i];
-    PyTypeObject* type = Py_TYPE(argument);
-    const bool writes = std::find(outputs_.begin(), outputs_.end(), i) != outputs_.end();
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(argument));
+    const auto number = static_cast<int64_t>(i);
+    const bool writes = number == output_ || number == second_;
     bool good;
-    if (reinterpret_cast<PyObject*>(type) == descriptor_.ptr()) {
+    if (type == PyTuple_GetItem(types_.ptr(), 0)) {
       reading.key.push_back('d');
       good = reading.add_descriptor(argument, writes);
-    } else if (reinterpret_cast<PyObject*>(type) == array_.ptr()) {
+    } else if (type == PyTuple_GetItem(types_.ptr(), 1)) {
       reading.key.push_back('a');
       good = reading.add_array(argument, writes);
     } else if (PyTuple_Check(argument) || PyList_Check(argument)) {
@@ -213,16 +206,16 @@ nb::object KnownCalls::run(nb::args arguments) {
   if (generation_ != generation) return entries_.clear(), nb::none();
   PyObject* flat[kMostPlaces];
   const size_t given = arguments.size();
-  if (given > kMostPlaces) return nb::none();
+  if (given > kMostPlaces || given <= static_cast<size_t>(output_)) return nb::none();
   for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
   Reading reading;
   if (!read(flat, given, reading)) return nb::none();
   auto found = entries_.find(reading.key);
   if (found == entries_.end()) return nb::none();
   const std::shared_ptr<const Entry> entry = found->second;
-  nb::object result = nb::borrow(flat[outputs_[0]]);
+  nb::object result = nb::borrow(flat[output_]);
   if (entry->shape.is_valid()) {
-    result = empty_(entry->shape, entry->dtype);
+    result = types_[2](entry->shape, entry->dtype);
     if (!reading.add_memory(result.ptr(), true, 0)) return nb::none();
   }
   for (size_t i = 0; i < reading.count; i++)
@@ -259,22 +252,20 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
   Reading reading;
   PyObject* flat[kMostPlaces];
   const size_t given = nb::len(arguments);
-  if (given > kMostPlaces) return;
+  if (given > kMostPlaces || given <= static_cast<size_t>(output_)) return;
   for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
   if (!read(flat, given, reading)) return;
   std::string key = reading.key;
+  auto is_array = [&](nb::handle object) { return object.type().is(types_[1]); };
   auto entry = std::make_shared<Entry>();
-  if (flat[outputs_[0]] == Py_None && !result.is_none()) {
-    if (reinterpret_cast<PyObject*>(Py_TYPE(result.ptr())) != array_.ptr() ||
-        !reading.add_memory(result.ptr(), true, 0))
-      return;
+  if (flat[output_] == Py_None && !result.is_none()) {
+    if (!is_array(result) || !reading.add_memory(result.ptr(), true, 0)) return;
     entry->shape = result.attr("shape");
     entry->dtype = result.attr("dtype");
   }
   const size_t memories = reading.count;
   for (nb::handle kept : owner)  // memory that is the same at every call
-    if (reinterpret_cast<PyObject*>(Py_TYPE(kept.ptr())) == array_.ptr() && !reading.add_memory(kept.ptr(), false, 0))
-      return;
+    if (is_array(kept) && !reading.add_memory(kept.ptr(), false, 0)) return;
   for (const Operation& operation : done.operations) {
     Entry::Step step{operation.work, {}};
     for (char* place : operation.places) {
@@ -298,8 +289,7 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
 
 void bind_known_calls(nb::module_& m) {
   nb::class_<KnownCalls>(m, "KnownCalls")
-      .def(nb::init<nb::object, nb::object, nb::object, std::vector<size_t>>(), "descriptor"_a, "array"_a, "empty"_a,
-           "outputs"_a)
+      .def(nb::init<nb::tuple, int64_t, int64_t>(), "types"_a, "output"_a, "second"_a)
       .def("run", &KnownCalls::run)
       .def("record", &KnownCalls::record)
       .def("keep", &KnownCalls::keep, "arguments"_a, "result"_a.none(), "owner"_a)

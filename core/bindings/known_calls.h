@@ -30,8 +30,10 @@ void forget_calls();
 // The calls of one function.
 class KnownCalls {
  public:
-  // outputs: the positions of arguments that are written; the first one is what `run` returns.
-  KnownCalls(nb::object descriptor, nb::object array, nb::object empty, std::vector<size_t> outputs);
+  // types: of descriptors and of arrays, and what makes an array of a shape and type. Arguments number `output` and
+  // `second`, unless that is -1, are written; the first one is what `run` returns.
+  KnownCalls(nb::tuple types, int64_t output, int64_t second) : types_(types), output_(output), second_(second) {}
+  KnownCalls(const KnownCalls&) = delete;
 
   // Repeats a known call and returns its first output, a new array where that is None; None if the call is not known.
   nb::object run(nb::args arguments);
@@ -47,8 +49,8 @@ class KnownCalls {
   struct Reading;
   bool read(PyObject* const* arguments, size_t count, Reading& reading) const;
 
-  nb::object descriptor_, array_, empty_;
-  std::vector<size_t> outputs_;
+  nb::tuple types_;
+  int64_t output_, second_;
   uint64_t generation_ = 0;
   std::unordered_map<std::string, std::shared_ptr<const Entry>> entries_;
 };

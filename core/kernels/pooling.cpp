@@ -137,7 +137,7 @@ class Pooling final : public Plan {
     if (!is_average() && (shape_.function != kMax || shape_.padding_wins)) return false;
     return geometry_.in_plane() <= kSmallPlane && (shape_.stride_x > 1 || shape_.out_width < kWidth);
   }
-  bool uses_lanes(const Call& call) const { return lanes_ && !has_indices(call); }
+  bool uses_lanes(const Call& call) const { return kGathers && lanes_ && !has_indices(call); }
   bool has_indices(const Call& call) const { return shape_.function == kMax && call.address[kPoolingIndices]; }
   bool uses_disjoint(const Call& call) const { return disjoint_ && !has_indices(call); }
   // The largest cell of the whole plane, unless zeros of the padding compete.

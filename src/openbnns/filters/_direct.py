@@ -48,8 +48,8 @@ class _NothingKnown:
     discard = record
 
 
-def known_calls(*outputs: int) -> Any:
-    """The calls of one function that have been made before; ``outputs`` are the positions of what it writes.
+def known_calls(output: int, second: int = -1) -> Any:
+    """The calls of one function that have been made before; it writes arguments ``output`` and perhaps ``second``.
 
     ``run`` repeats a known call and gives its first output, None if it is not known. Then the call is made between
     ``record`` and ``keep`` (or ``discard``, if it fails), and is known afterwards if all it did was to run native code on
@@ -57,7 +57,7 @@ def known_calls(*outputs: int) -> Any:
     """
     if engines._core is None:
         return _NothingKnown()
-    return engines._core.KnownCalls(BNNSNDArrayDescriptor, np.ndarray, np.empty, list(outputs))
+    return engines._core.KnownCalls((BNNSNDArrayDescriptor, np.ndarray, np.empty), output, second)
 
 
 def recorded(known: Any, key: tuple[Any, ...], work: Callable[[], Any], constants: list[Any] | None = None) -> Any:
