@@ -41,10 +41,11 @@ OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int
     for (int64_t j = 0; j < columns; j += kWidth) {
       Vec r[kWidth];
       int have_columns = static_cast<int>(std::min<int64_t>(columns - j, kWidth));
-      if (have_rows == kWidth && have_columns == kWidth) {
-        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(from + i * row_stride + j);
+      if (have_rows == kWidth && columns >= kWidth) {
+        const int64_t first = std::min(j, columns - kWidth);  // the last square may overlap the one before
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(from + i * row_stride + first);
         transpose(r);
-        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(place(j + i) + part, r[i]);
+        OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(place(first + i) + part, r[i]);
       } else {
         float square[kWidth * kWidth] = {};
         for (int i = 0; i < have_rows; i++)
@@ -87,7 +88,9 @@ template <bool kAdd>
 inline void unpack_block(const float* block, int64_t count, float* planes, int64_t plane_stride, int rows) {
   for (int part = 0; part < rows; part += kWidth) {
     int have_rows = std::min(rows - part, kWidth);
-    for (int64_t j = 0; j < count; j += kWidth) {
+    for (int64_t next = 0; next < count; next += kWidth) {
+      // if nothing is added, the last square may overlap the one before
+      const int64_t j = kAdd || count < kWidth ? next : std::min(next, count - kWidth);
       Vec r[kWidth];
       int have = static_cast<int>(std::min<int64_t>(count - j, kWidth));
       if (have == kWidth) {

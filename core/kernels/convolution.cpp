@@ -115,8 +115,9 @@ class ConvolutionPlan : public WatchedPlan {
 
 std::unique_ptr<Plan> make_convolution(const ConvolutionShape& shape, const ActivationSpec& activation) {
   if (shape.groups > 1 && is_depthwise(shape)) {
-    auto lanes = make_depthwise_lanes(shape, activation);
-    return lanes ? std::move(lanes) : make_depthwise(shape, activation);
+    if (auto rows = make_depthwise_rows(shape, activation)) return rows;
+    if (auto lanes = make_depthwise_lanes(shape, activation)) return lanes;
+    return make_depthwise(shape, activation);
   }
   return std::make_unique<ConvolutionPlan>(shape, activation, false);
 }

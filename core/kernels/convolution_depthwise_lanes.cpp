@@ -71,19 +71,22 @@ void correlate(const float* in, int64_t in_columns, const Offsets& offsets, cons
       for (int64_t c = 0; c < columns; c += kCells) {
         int64_t have = std::min<int64_t>(kCells, columns - c);
         const float* cell = in + (r * in_columns + c) * kBlock + part;
-        Vec sum[kCells];
-        OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] = load(start + part);
+        float* to = out + (r * columns + c) * kBlock + part;
         if (have == kCells) {
+          Vec sum[kCells];
+          OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] = load(start + part);
           OPENBNNS_UNROLL for (int t = 0; t < (kTaps > 0 ? kTaps : taps); t++) {
             Vec weight = load(w + t * kBlock + part);
             OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] += weight * load(cell + offset[t] + q * kBlock);
           }
+          OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) store(to + q * kBlock, sum[q]);
         } else {
-          for (int q = 0; q < have; q++)
-            for (int t = 0; t < taps; t++) sum[q] += load(w + t * kBlock + part) * load(cell + offset[t] + q * kBlock);
+          for (int q = 0; q < have; q++) {
+            Vec sum = load(start + part);
+            for (int t = 0; t < taps; t++) sum += load(w + t * kBlock + part) * load(cell + offset[t] + q * kBlock);
+            store(to + q * kBlock, sum);
+          }
         }
-        float* to = out + (r * columns + c) * kBlock + part;
-        for (int q = 0; q < have; q++) store(to + q * kBlock, sum[q]);
       }
 }
 
@@ -127,10 +130,11 @@ void correlate_rows(const float* in, int64_t in_columns, const Offsets& offsets,
     }
 }
 
-// row: taps that neighbour each other in a row, as long_row() counts them
+// row: taps that neighbour each other in a row, as neighbours() counts them
 void correlate_any(const float* in, int64_t in_columns, const Offsets& offsets, int row, const float* w,
                    const float* start, int64_t rows, int64_t columns, float* out) {
-  auto run = row == 5              ? correlate_rows<5>
+  auto run = row == 3              ? correlate_rows<3>
+             : row == 5            ? correlate_rows<5>
              : row == 7            ? correlate_rows<7>
              : offsets.size() == 9 ? correlate<9>
                                    : correlate<0>;
@@ -215,7 +219,7 @@ class DepthwiseLanes final : public Plan {
   DepthwiseLanes(const ConvolutionShape& s, const ActivationSpec& activation)
       : channels_(s.in_channels),
         taps_(s.kernel_height * s.kernel_width),
-        row_(long_row(s)),
+        row_(neighbours(s)),
         activation_(activation),
         in_plane_(s.in_height * s.in_width),
         out_plane_(s.out_height * s.out_width),
@@ -233,7 +237,7 @@ class DepthwiseLanes final : public Plan {
   static bool takes(const ConvolutionShape& s) {
     bool plain = s.out_channels == s.in_channels && s.in_channels >= kFewestChannels && s.stride_y == 1 &&
                  s.stride_x == 1 && s.kernel_height * s.kernel_width <= 49;
-    if (!plain || (long_row(s) == 0 && 2 * std::min(s.in_width, s.out_width) > kWidth + 2)) return false;
+    if (!plain || (neighbours(s) < 5 && 2 * std::min(s.in_width, s.out_width) > kWidth + 2)) return false;
     // windows that lie in the padding alone would need a border on the other side
     bool met = s.pad_up <= reach_y(s) && s.pad_left <= reach_x(s) && s.out_height <= s.in_height + s.pad_up &&
                s.out_width <= s.in_width + s.pad_left;
@@ -275,10 +279,10 @@ class DepthwiseLanes final : public Plan {
  private:
   static int64_t reach_y(const ConvolutionShape& s) { return (s.kernel_height - 1) * s.dilation_y; }
   static int64_t reach_x(const ConvolutionShape& s) { return (s.kernel_width - 1) * s.dilation_x; }
-  // Taps of a row if they are neighbours and many, else 0.
-  static int long_row(const ConvolutionShape& s) {
-    bool is_long = s.dilation_x == 1 && (s.kernel_width == 5 || s.kernel_width == 7);
-    return is_long ? static_cast<int>(s.kernel_width) : 0;
+  // Taps of a row if they are neighbours and 3, 5 or 7, else 0.
+  static int neighbours(const ConvolutionShape& s) {
+    bool odd = s.kernel_width == 3 || s.kernel_width == 5 || s.kernel_width == 7;
+    return odd && s.dilation_x == 1 ? static_cast<int>(s.kernel_width) : 0;
   }
   int64_t blocks() const { return blocks_of(channels_); }
   int lanes(int64_t channel) const { return static_cast<int>(std::min<int64_t>(kBlock, channels_ - channel)); }
@@ -345,7 +349,7 @@ class DepthwiseLanes final : public Plan {
   void add_all_products(const float* x, const float* dz, double* sums) const {
     int64_t t = 0;
     auto add_row = row_ == 5 ? add_row_products<5> : add_row_products<7>;
-    for (; row_ > 0 && t < taps_; t += row_)
+    for (; row_ >= 5 && t < taps_; t += row_)
       add_row(x + x_offsets_[t], x_.columns, dz, dz_.columns, dz_.height, dz_.width, sums + t * kBlock);
     for (; t + 9 <= taps_; t += 9)
       add_products<9>(x, x_.columns, x_offsets_.data() + t, dz, dz_.columns, dz_.height, dz_.width, sums + t * kBlock);
@@ -369,7 +373,7 @@ class DepthwiseLanes final : public Plan {
   }
 
   const int64_t channels_, taps_;
-  const int row_;  // see long_row()
+  const int row_;  // see neighbours()
   const ActivationSpec activation_;
   const int64_t in_plane_, out_plane_;
   const Bordered x_, dz_;  // cells of windows, and of what dx looks at
