@@ -35,6 +35,20 @@ OPENBNNS_INLINE void for_each_cell(const WindowShape& s, int64_t first, int64_t 
     for (int64_t x = 0; x < columns; x++) body(first + y * s.dilation_y * s.in_width + x * s.dilation_x);
 }
 
+// The cell that wins a window, and its value.
+OPENBNNS_INLINE IntVec winner_of(const WindowShape& s, const float* x, int64_t first, int64_t rows, int64_t columns,
+                                 Vec& best) {
+  best = load(x + first * kWidth);
+  IntVec winner = splat_int(static_cast<int32_t>(first));
+  for_each_cell(s, first, rows, columns, [&](int64_t cell) {
+    const Vec v = load(x + cell * kWidth);
+    const IntVec mask = cell == first ? IntVec{} : wins(v, best);
+    best = select(mask, v, best);
+    winner = mask ? splat_int(static_cast<int32_t>(cell)) : winner;
+  });
+  return winner;
+}
+
 }  // namespace
 
 LaneWindows::LaneWindows(const WindowShape& s, bool all_cells) : shape(s), planes(kWidth) {
@@ -49,50 +63,40 @@ LaneWindows::LaneWindows(const WindowShape& s, bool all_cells) : shape(s), plane
     }
 }
 
-void max_lanes(const LaneWindows& w, const float* x, const float* bias, float* y) {
+void pool_lanes(const LaneWindows& w, bool average, const float* x, const float* bias, float* y, int32_t* places) {
   const Vec b = load(bias);
   for_each_window(w, [&](int64_t window, int64_t first, int64_t rows, int64_t columns) {
-    Vec best = rows > 0 ? load(x + first * kWidth) : Vec{};
-    for_each_cell(w.shape, first, rows, columns, [&](int64_t cell) { best = larger(best, load(x + cell * kWidth)); });
-    store(y + window * kWidth, best + b);
+    Vec result{};
+    if (places) {
+      const IntVec winner = rows > 0 ? winner_of(w.shape, x, first, rows, columns, result) : splat_int(-1);
+      store_int(places + window * kWidth, winner);
+    } else {
+      if (rows > 0 && !average) result = load(x + first * kWidth);
+      for_each_cell(w.shape, first, rows, columns, [&](int64_t cell) {
+        const Vec v = load(x + cell * kWidth);
+        result = average ? result + v : larger(result, v);
+      });
+      if (average) result /= splat(w.divisor[static_cast<size_t>(window)]);
+    }
+    store(y + window * kWidth, result + b);
   });
 }
 
-void average_lanes(const LaneWindows& w, const float* x, const float* bias, float* y) {
-  const Vec b = load(bias);
-  for_each_window(w, [&](int64_t window, int64_t first, int64_t rows, int64_t columns) {
-    Vec sum{};
-    for_each_cell(w.shape, first, rows, columns, [&](int64_t cell) { sum += load(x + cell * kWidth); });
-    store(y + window * kWidth, sum / splat(w.divisor[static_cast<size_t>(window)]) + b);
-  });
-}
-
-// y = x[winner]: dx[winner] += dz
-void spread_won_lanes(const LaneWindows& w, const float* x, const float* dz, float* dx) {
+// y = x[winner]: dx[winner] += dz, or y = sum of x / divisor: dx += dz / divisor
+void spread_lanes(const LaneWindows& w, bool average, const float* x, const float* dz, float* dx) {
   for_each_window(w, [&](int64_t window, int64_t first, int64_t rows, int64_t columns) {
     if (rows == 0) return;
-    Vec best = load(x + first * kWidth);
-    IntVec winner = splat_int(static_cast<int32_t>(first));
-    for_each_cell(w.shape, first, rows, columns, [&](int64_t cell) {
-      const Vec v = load(x + cell * kWidth);
-      const IntVec mask = cell == first ? IntVec{} : wins(v, best);
-      best = select(mask, v, best);
-      winner = mask ? splat_int(static_cast<int32_t>(cell)) : winner;
-    });
-    const Vec gradient = load(dz + window * kWidth);
+    Vec gradient = load(dz + window * kWidth), best;
+    IntVec winner{};
+    if (average)
+      gradient /= splat(w.divisor[static_cast<size_t>(window)]);
+    else
+      winner = winner_of(w.shape, x, first, rows, columns, best);
+    const IntVec all = splat_int(average ? -1 : 0);
     for_each_cell(w.shape, first, rows, columns, [&](int64_t cell) {
       float* to = dx + cell * kWidth;
-      store(to, load(to) + keep_where(winner == splat_int(static_cast<int32_t>(cell)), gradient));
+      store(to, load(to) + keep_where(all | (winner == splat_int(static_cast<int32_t>(cell))), gradient));
     });
-  });
-}
-
-// y = sum of x / divisor: dx += dz / divisor
-void spread_average_lanes(const LaneWindows& w, const float* dz, float* dx) {
-  for_each_window(w, [&](int64_t window, int64_t first, int64_t rows, int64_t columns) {
-    const Vec gradient = load(dz + window * kWidth) / splat(w.divisor[static_cast<size_t>(window)]);
-    for_each_cell(w.shape, first, rows, columns,
-                  [&](int64_t cell) { store(dx + cell * kWidth, load(dx + cell * kWidth) + gradient); });
   });
 }
 

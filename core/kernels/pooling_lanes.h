@@ -26,13 +26,12 @@ struct LaneWindows {
   int64_t out_room() const { return tile_room(shape.out_height * shape.out_width); }
 };
 
-// y = largest cell, or average of the cells, + bias [kWidth]; 0 + bias for a window without a cell
-void max_lanes(const LaneWindows& windows, const float* x, const float* bias, float* y);
-void average_lanes(const LaneWindows& windows, const float* x, const float* bias, float* y);
+// y = largest cell, or average of the cells, + bias [kWidth]; 0 + bias for a window without a cell. Where the largest
+// cell is, -1 for none, if `places` is given.
+void pool_lanes(const LaneWindows& windows, bool average, const float* x, const float* bias, float* y, int32_t* places);
 
 // dx += dz where a cell has won, or dz / divisor to all cells of the window
-void spread_won_lanes(const LaneWindows& windows, const float* x, const float* dz, float* dx);
-void spread_average_lanes(const LaneWindows& windows, const float* dz, float* dx);
+void spread_lanes(const LaneWindows& windows, bool average, const float* x, const float* dz, float* dx);
 
 }  // namespace pooling
 }  // namespace OPENBNNS_ISA

@@ -395,7 +395,8 @@ class ReductionPlan : public Plan {
       const int64_t n = i / outputs();
       known[i] = position(call.address[X] + n * call.stride[X], i % outputs(), best[i]);
     });
-    for_outputs(call, [&](int64_t n, int64_t o) { body(n, o, known[n * outputs() + o]); });
+    for (int64_t n = 0; n < call.batch; n++)
+      for (int64_t o = 0; o < outputs(); o++) body(n, o, known[n * outputs() + o]);
   }
 
   // The same where outputs lie side by side in memory: a strip of them is searched together, row by row.
