@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +196,24 @@ def test_check_passes_and_fails(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "FAILED: gradient of weights" in capsys.readouterr().out
     assert run("check", "poolin") == 2
     assert "Did you mean 'pooling'" in capsys.readouterr().err
+
+
+def test_check_knows_every_filter_with_gradients() -> None:
+    from openbnns import filters, gradient_cases
+    from openbnns.filters import _base
+    from openbnns.filters.quantization import Quantization
+
+    for module in pkgutil.iter_modules(filters.__path__):
+        importlib.import_module(f"{filters.__name__}.{module.name}")
+
+    def below(kind: type[_base.Filter]) -> set[type[_base.Filter]]:
+        return {kind}.union(*(below(child) for child in kind.__subclasses__()))
+
+    random = np.random.default_rng(0)
+    layers = [gradient_cases.FAMILIES[family](random) for family in gradient_cases.FAMILIES for _ in range(3)]
+    checked = {layer.bnns_filter.family for layer in layers}
+    families = {kind.family for kind in below(_base.Filter)} - {_base.Filter.family, Quantization.family}
+    assert checked == families
 
 
 def test_info(capsys: pytest.CaptureFixture[str]) -> None:

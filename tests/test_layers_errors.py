@@ -269,6 +269,16 @@ def test_plain_sizes_at_creation() -> None:
             ob.ActivationLayer(function=ob.ActivationFunction.tanh(), input=wrong)
 
 
+def test_parameters_are_not_attributes() -> None:
+    layer = ob.FullyConnectedLayer(weights=numbers(4, 6))
+    for name in ("weights", "bias"):
+        with pytest.raises(
+            AttributeError, match=r"^FullyConnectedLayer does not show .*UseClientPtr.*change those in place"
+        ):
+            setattr(layer, name, numbers(4, 6))
+        assert not hasattr(layer, name)
+
+
 def test_mistakes_with_operands() -> None:
     layer = ob.BinaryArithmeticLayer(input_a=ob.Shape.vector(3), input_b=ob.Shape.vector(3), function=F.MULTIPLY)
     a = numbers(2, 3)

@@ -16,6 +16,7 @@
 #include "bindings/tensor.h"
 #include "bindings/training.h"
 #include "kernels/kernels.h"
+#include "kernels/poolable.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 
@@ -227,6 +228,12 @@ std::shared_ptr<Plan> fused(std::shared_ptr<Plan> first, bool arithmetic, int ki
   return kernels().make_fused(std::move(first), s, activation_spec(activation));
 }
 
+// A fused plan with a pooling behind it, or None.
+std::shared_ptr<Plan> pooled(const std::shared_ptr<Plan>& plan) {
+  const auto* fused = dynamic_cast<const PoolablePlan*>(plan.get());
+  return fused ? fused->pooled() : nullptr;
+}
+
 using Steps = std::vector<std::array<int64_t, 3>>;
 
 // sizes: target, source, model, key, value, heads; switches: attention_bias, zero_row, masked_rows_are_zero; stored and
@@ -348,6 +355,7 @@ NB_MODULE(_core, m) {
         "beta_size"_a, "gamma_size"_a, "activation"_a);
   m.def("fused", &fused, "first"_a, "arithmetic"_a, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
         "beta_size"_a, "gamma_size"_a, "activation"_a);
+  m.def("pooled", &pooled, "plan"_a);
   m.def("attention", &attention, "sizes"_a, "switches"_a, "dropout"_a, "seed"_a, "token"_a, "stored"_a, "gradient"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,
         "training"_a = false, "extra"_a = Ints{});

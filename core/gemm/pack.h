@@ -32,8 +32,9 @@ OPENBNNS_INLINE void transpose(Vec* r) {
 }
 
 // Columns of a row-major source of up to 16 rows, each written as 16 consecutive values (missing rows as zeros) where
-// place(column) says. source: [rows][row_stride], columns of it used.
-template <class Place>
+// place(column) says. source: [rows][row_stride], columns of it used. kAnyOrder: place() need not be asked for the
+// columns in order, nor only once, which spares the slow way for the last few.
+template <bool kAnyOrder = false, class Place>
 OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int rows, int64_t columns, Place place) {
   for (int part = 0; part < kBlock; part += kWidth) {
     int have_rows = std::max(0, std::min(rows - part, kWidth));
@@ -41,8 +42,8 @@ OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int
     for (int64_t j = 0; j < columns; j += kWidth) {
       Vec r[kWidth];
       int have_columns = static_cast<int>(std::min<int64_t>(columns - j, kWidth));
-      if (have_rows == kWidth && columns >= kWidth) {
-        const int64_t first = std::min(j, columns - kWidth);  // the last square may overlap the one before
+      if (have_rows == kWidth && (kAnyOrder ? columns >= kWidth : have_columns == kWidth)) {
+        const int64_t first = kAnyOrder ? std::min(j, columns - kWidth) : j;
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) r[i] = load(from + i * row_stride + first);
         transpose(r);
         OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(place(first + i) + part, r[i]);

@@ -25,10 +25,11 @@ constexpr int64_t kMostCells = 5000;    // of a bordered image: two of them, 16 
 constexpr int64_t kFewestChannels = 8;  // fewer leave most lanes empty
 constexpr int64_t kMinTasks = 16;       // backward: blocks of channels and, if these are few, parts of the batch
 constexpr int64_t kSerialElements = 32768;
-constexpr int64_t kRowsInSingle = 8;  // summed in single precision before they are added to a double
-constexpr int64_t kSamples = 4;       // forward: of one task
-constexpr int kCells = 4;             // of a result in the making at a time
-constexpr int kLongCells = 7;         // the same for long rows of taps: with 7 taps and a cell of the input, 15 vectors
+constexpr int64_t kRowsInSingle = 8;     // summed in single precision before they are added to a double
+constexpr int64_t kMostExpected = 2048;  // floats of a block that are asked for ahead
+constexpr int64_t kSamples = 4;          // forward: of one task
+constexpr int kCells = 4;                // of a result in the making at a time
+constexpr int kLongCells = 7;  // the same for long rows of taps: with 7 taps and a cell of the input, 15 vectors
 
 // An image with a border of zeros, `up` rows above and `left` columns to the left: [rows][columns][16].
 struct Bordered {
@@ -53,18 +54,17 @@ struct Bordered {
     const int32_t* place = places.data();
     int64_t stride, count = height * width;
     const float* pixels = image.pixels(n, channel, lanes, 0, count, &stride);
-    transpose_rows(pixels, stride, lanes, count, [=](int64_t j) { return place[j] < 0 ? dump : out + place[j]; });
+    transpose_rows<true>(pixels, stride, lanes, count, [=](int64_t j) { return place[j] < 0 ? dump : out + place[j]; });
   }
 };
 
 // Offsets of the taps from the cell of their window, in the order of the weights.
 using Offsets = std::vector<int64_t>;
 
-// out[r][c] = start + sum over taps of w[tap] * in[r][c][offset[tap]]; kTaps 0: any number of them.
-template <int kTaps>
+// out[r][c] = start + sum over taps of w[tap] * in[r][c][offset[tap]]
 void correlate(const float* in, int64_t in_columns, const Offsets& offsets, const float* w, const float* start,
                int64_t rows, int64_t columns, float* out) {
-  const int taps = kTaps > 0 ? kTaps : static_cast<int>(offsets.size());
+  const size_t taps = offsets.size();
   const int64_t* offset = offsets.data();
   for (int part = 0; part < kBlock; part += kWidth)
     for (int64_t r = 0; r < rows; r++)
@@ -75,7 +75,7 @@ void correlate(const float* in, int64_t in_columns, const Offsets& offsets, cons
         if (have == kCells) {
           Vec sum[kCells];
           OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] = load(start + part);
-          OPENBNNS_UNROLL for (int t = 0; t < (kTaps > 0 ? kTaps : taps); t++) {
+          for (size_t t = 0; t < taps; t++) {
             Vec weight = load(w + t * kBlock + part);
             OPENBNNS_UNROLL for (int q = 0; q < kCells; q++) sum[q] += weight * load(cell + offset[t] + q * kBlock);
           }
@@ -83,7 +83,7 @@ void correlate(const float* in, int64_t in_columns, const Offsets& offsets, cons
         } else {
           for (int q = 0; q < have; q++) {
             Vec sum = load(start + part);
-            for (int t = 0; t < taps; t++) sum += load(w + t * kBlock + part) * load(cell + offset[t] + q * kBlock);
+            for (size_t t = 0; t < taps; t++) sum += load(w + t * kBlock + part) * load(cell + offset[t] + q * kBlock);
             store(to + q * kBlock, sum);
           }
         }
@@ -133,11 +133,7 @@ void correlate_rows(const float* in, int64_t in_columns, const Offsets& offsets,
 // row: taps that neighbour each other in a row, as neighbours() counts them
 void correlate_any(const float* in, int64_t in_columns, const Offsets& offsets, int row, const float* w,
                    const float* start, int64_t rows, int64_t columns, float* out) {
-  auto run = row == 3              ? correlate_rows<3>
-             : row == 5            ? correlate_rows<5>
-             : row == 7            ? correlate_rows<7>
-             : offsets.size() == 9 ? correlate<9>
-                                   : correlate<0>;
+  auto run = row == 3 ? correlate_rows<3> : row == 5 ? correlate_rows<5> : row == 7 ? correlate_rows<7> : correlate;
   run(in, in_columns, offsets, w, start, rows, columns, out);
 }
 
@@ -304,9 +300,19 @@ class DepthwiseLanes final : public Plan {
     return w;
   }
 
+  // Asks for the planes of a block in the next sample, if they are few lines: to the hardware they begin anew.
+  template <int kWrites>
+  static void expect(const Call& call, int slot, int64_t n, int64_t channel, int64_t plane) {
+    if (plane > kMostExpected / kBlock || n >= call.batch) return;
+    const float* from = call.address[slot] + n * call.stride[slot] + channel * plane;
+    for (int64_t i = 0; i < kBlock * plane; i += 16) __builtin_prefetch(from + i, kWrites);
+  }
+
   void forward_block(const Call& call, const ImageSource& image, int64_t n, int64_t block, const float* w,
                      float* x) const {
     int64_t channel = block * kBlock;
+    expect<0>(call, X, n + 1, channel, in_plane_);
+    expect<1>(call, Y, n + 1, channel, out_plane_);
     x_.pack(image, n, channel, lanes(channel), x);
     float start[kBlock] = {};
     if (call.address[B]) std::copy_n(call.address[B] + channel, lanes(channel), start);
@@ -324,6 +330,9 @@ class DepthwiseLanes final : public Plan {
                       double* sums) const {
     int64_t channel = block * kBlock;
     ImageSource gradient{call.address[DY], call.stride[DY], out_plane_, dz_.width};
+    expect<0>(call, DY, n + 1, channel, out_plane_);
+    if (call.address[DW]) expect<0>(call, X, n + 1, channel, in_plane_);
+    if (call.address[DX]) expect<1>(call, DX, n + 1, channel, in_plane_);
     if (!is_identity(activation_)) {
       gradient.output = call.address[Y];
       gradient.output_stride = call.stride[Y];

@@ -18,9 +18,11 @@ struct ImageSource {
   const float* output = nullptr;  // y of the forward pass; null: data is read as it is
   int64_t output_stride = 0;
   const ActivationSpec* activation = nullptr;
+  const PixelMaker* maker = nullptr;  // gives the pixels in place of data
 
   // Pixels [first, first + count) of channels [channel, channel + channels) of sample n, channels `*plane_stride`
-  // apart; first and count are whole rows. Valid until the next call on this thread when `output` is set.
+  // apart; first and count are whole rows. Valid until the next call on this thread when they are computed.
+  bool computed() const { return output || maker; }
   const float* pixels(int64_t n, int64_t channel, int64_t channels, int64_t first, int64_t count,
                       int64_t* plane_stride) const;
 };

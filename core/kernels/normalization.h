@@ -79,6 +79,7 @@ struct NormalizationBackward {
   float *dbeta = nullptr, *dgamma = nullptr;                   // null: not wanted
   bool add_dx = false, add_dbeta = false, add_dgamma = false;  // += instead of =
   const PlaneTaker* taker = nullptr;  // gets dx, which then needs no memory; only for plane-wise normalizers
+  bool by_samples = false;            // x, y and dy lie in the caches of workers that have shared out the samples
 };
 
 // One way through memory. Knows sizes; keeps the statistics of the latest training forward.

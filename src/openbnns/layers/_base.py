@@ -151,6 +151,25 @@ def _is_count(value: Any, count: int) -> bool:
     return type(value) is int and value == count
 
 
+class _Given:
+    """A parameter given at creation. Assigning to it would change nothing, so that is refused."""
+
+    def __get__(self, layer: Any, owner: Any = None) -> Any:
+        if layer is None:
+            return self
+        raise self._refusal(layer)
+
+    def __set__(self, layer: Any, value: Any) -> None:
+        raise self._refusal(layer)
+
+    def _refusal(self, layer: Any) -> AttributeError:
+        return AttributeError(
+            f"{type(layer).__name__} does not show the parameters that it was given. Created with filter_parameters="
+            "BNNSFilterParameters(flags=BNNSFlagsUseClientPtr) it uses your arrays: change those in place. Otherwise it has "
+            "copies: create another layer."
+        )
+
+
 class Layer:
     """Owns one filter, which is destroyed with it, at the end of a ``with`` block, or by :meth:`destroy`.
 
@@ -238,6 +257,8 @@ class Layer:
             raise
         except STUMBLES as error:
             raise self._exception(misuse(error), LayerApplyError) from error
+
+    weights = bias = beta = gamma = dictionary = _Given()
 
     @property
     def bnns_filter(self) -> Filter:
