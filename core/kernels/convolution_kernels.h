@@ -71,24 +71,24 @@ using MakeImageKernel = std::unique_ptr<ImageKernel> (*)(const ConvolutionShape&
 using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionShape&);
 
 // 1 x 1 kernels on all but tiny images: matrix products on the planes as they are.
-std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
 // Few channels on one side: vectors along the rows of the image.
-std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s);
-std::unique_ptr<WeightsKernel> make_few_weights(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_few_weights(const ConvolutionShape& s);
 // 3 x 3 and 5 x 5 with step 1 and enough channels: tiles of 2 x 2 outputs with fewer multiplications.
-std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
-std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);
 // Blocks of 16 channels: the general fast kernels.
-std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s);
-std::unique_ptr<WeightsKernel> make_direct_weights(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_direct_weights(const ConvolutionShape& s);
 // Plain loops, any shape.
-std::unique_ptr<ImageKernel> make_reference_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_reference_backward_data(const ConvolutionShape& s);
-std::unique_ptr<WeightsKernel> make_reference_weights(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_reference_weights(const ConvolutionShape& s);
 
 // db[channel] (+)= sum over the batch and the pixels of that channel.
 void sum_channels(const ImageSource& image, int64_t batch, int64_t channels, float* db, bool accumulate, int threads);

@@ -118,9 +118,12 @@ class Normalizer {
 
 namespace normalization {
 
-std::unique_ptr<NormalizationForm> make_planes(const NormalizationShape& shape, const ActivationSpec& activation);
-std::unique_ptr<NormalizationForm> make_rows(const NormalizationShape& shape, const ActivationSpec& activation);
-std::unique_ptr<NormalizationForm> make_columns(const NormalizationShape& shape, const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<NormalizationForm> make_planes(const NormalizationShape& shape,
+                                                             const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<NormalizationForm> make_rows(const NormalizationShape& shape,
+                                                           const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<NormalizationForm> make_columns(const NormalizationShape& shape,
+                                                              const ActivationSpec& activation);
 
 // ---- shared by the forms ----
 
