@@ -61,6 +61,8 @@ bool perform(std::vector<char*> places, Work work) {
 
 bool is_recording() { return recording.on; }
 
+void spoil_recording() { recording.useless = true; }
+
 void forget_calls() { generation++; }
 
 constexpr size_t kFixed = SIZE_MAX;
@@ -295,6 +297,7 @@ void bind_known_calls(nb::module_& m) {
       .def("keep", &KnownCalls::keep, "arguments"_a, "result"_a.none(), "owner"_a)
       .def("discard", &KnownCalls::discard);
   m.def("forget_calls", &forget_calls);
+  m.def("spoil_recording", &spoil_recording);
 }
 
 }  // namespace openbnns
