@@ -657,3 +657,14 @@ def test_what_an_optimizer_does_not_know_is_refused() -> None:
     assert optimizer.learning_rate == optimizer.lr == 0.25
     with pytest.raises(AttributeError, match=r"SGD: 'weight_decay' cannot be set\. learning_rate, or lr, may change"):
         optimizer.weight_decay = 0.1  # type: ignore[attr-defined]
+
+
+def test_building_one_network_leaves_the_plans_of_others() -> None:
+    x = numbers(4, 1, 6, 6)
+    net = nn.Sequential(nn.Conv2d(2, 3, padding="same"), nn.ReLU())
+    net(x)
+    plans = list(net._programs.values())
+    for _ in range(2):
+        nn.Sequential(nn.Conv2d(2, 3, padding="same"), nn.ReLU(), nn.Flatten(), nn.Linear(2))(x)
+        net(x)
+    assert list(net._programs.values()) == plans

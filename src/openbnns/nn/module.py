@@ -312,6 +312,7 @@ class Module:
         With ``seed`` the initial weights are the same on every machine. Called on its own by the first call with an
         array; calling it again with the same shapes changes nothing.
         """
+        global _replacements
         shapes = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
         if self._graph is not None and self._recorded != _replacements:
             self._graph, self._latest = None, None
@@ -328,7 +329,9 @@ class Module:
         graph = Graph(np.random.RandomState(number))
         dtypes = self.input_dtypes(len(shapes))
         values = [graph.input(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        replacements = _replacements
         output = self(*values)
+        _replacements = replacements  # sizes that layers note while they are recorded concern no other network
         if not isinstance(output, Value):
             raise TypeError(
                 f"{type(self).__name__}.forward gave a {type(output).__name__}, but it must give the value that its "
