@@ -68,7 +68,7 @@ scoreboard: install $(VENV)/.test-tools
 bench: install $(VENV)/.peers
 	$(BIN)/python benchmarks/run.py
 
-# Installed size by kind of file, bytecode included, and time that importing takes beyond NumPy.
+# Installed size (what the wheel unpacks to by kind of file, and pip's bytecode), and time of an import beyond NumPy.
 footprint: install
 	$(BIN)/python benchmarks/run.py --only overhead/i
 

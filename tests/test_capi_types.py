@@ -6,12 +6,14 @@ import copy
 import enum
 import importlib
 import importlib.util
+import inspect
 import json
 import keyword
 import math
 import pickle
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -377,8 +379,43 @@ def test_only_the_fields_exist() -> None:
         descriptor.sizes = (1,)
     with pytest.raises(AttributeError, match="cannot be deleted"):
         del descriptor.size
-    with pytest.raises(TypeError, match="sizes"):
+    with pytest.raises(
+        TypeError, match=r"^BNNSNDArrayDescriptor\.__init__\(\) got an unexpected keyword argument 'sizes'$"
+    ):
         BNNSNDArrayDescriptor(sizes=(1,))  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^BNNSActivation\.__init__\(\) takes 1 positional argument but 3 were given$"):
+        BNNSActivation(1, 2.0)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", STRUCTS)
+def test_signature_of_a_constructor_shows_every_field_and_its_default(name: str) -> None:
+    struct_class = getattr(structs, name)
+    parameters = inspect.signature(struct_class).parameters
+    assert list(parameters) == list(struct_class.__slots__)
+    for parameter in parameters.values():
+        assert parameter.kind is parameter.KEYWORD_ONLY
+        assert repr(parameter.default) in ("0", "0.0", "False", "None", "()", "1.0")
+        assert (repr(parameter.default) == "1.0") == (parameter.name == "data_scale")
+    assert struct_class(**{field: parameter.default for field, parameter in parameters.items()}) == struct_class()
+
+
+def test_signature_of_a_constructor_shows_the_types_it_takes() -> None:
+    types = {name: p.annotation for name, p in inspect.signature(BNNSLayerParametersPadding).parameters.items()}
+    assert types == {
+        "i_desc": BNNSNDArrayDescriptor | None,
+        "o_desc": BNNSNDArrayDescriptor | None,
+        "padding_size": Sequence[Sequence[int]],
+        "padding_mode": enums.BNNSPaddingMode | int,
+        "padding_value": int,
+    }
+
+
+def test_a_struct_may_be_derived_from() -> None:
+    class Named(BNNSActivation):
+        """No fields of its own."""
+
+    assert inspect.signature(Named) == inspect.signature(BNNSActivation)
+    assert repr(Named(alpha=2)) == "Named(alpha=2.0)"
 
 
 # ---- arrays of fixed length

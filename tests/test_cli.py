@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +40,71 @@ def test_train_writes_what_it_names(tmp_path: Path, points: Path, capsys: pytest
     assert len(json.loads((out / "history.json").read_text())) == 3
     net = models.mlp(2).build((2,))
     assert net.load(out / "model.safetensors") == []
+
+
+def test_the_model_follows_from_the_data(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    random = np.random.RandomState(0)
+    np.savez(tmp_path / "gray.npz", x=random.randint(0, 256, (20, 8, 9)).astype(np.uint8), y=np.arange(20) % 2)
+    np.savez(tmp_path / "color.npz", x=random.random_sample((20, 3, 8, 9)), y=np.arange(20) % 2)
+    (tmp_path / "named.csv").write_text("".join(f"{i},{-i},{'odd' if i % 2 else 'even'}\n" for i in range(20)))
+    common = ["train", "--epochs", "1", "--no-report", "--out", str(tmp_path / "run"), "--data"]
+    for name, model in (("points.npz", "mlp"), ("named.csv", "mlp"), ("gray.npz", "cnn"), ("color.npz", "cnn")):
+        assert run(*common, str(tmp_path / name)) == 0
+        assert f"Training {model} (" in capsys.readouterr().out
+    assert run(*common, str(tmp_path / "named.csv")) == 0
+    assert "2 classes: even, odd\n" in capsys.readouterr().out
+
+
+def test_data_that_a_model_cannot_take(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "last.npz", x=np.zeros((20, 16, 16, 3), np.float32), y=np.arange(20) % 2)
+    np.savez(tmp_path / "tiny.npz", x=np.zeros((20, 1, 3, 3), np.float32), y=np.arange(20) % 2)
+    for name, model, message in [
+        (
+            "points.npz",
+            "cnn",
+            r"--model cnn needs images, but the samples of points.npz have shape (2,). Use --model mlp.",
+        ),
+        ("last.npz", "cnn", "their channels come last. Store np.moveaxis(x, -1, 1)."),
+        ("tiny.npz", "cnn", "--model cnn needs images of at least 4 x 4 pixels, but those of tiny.npz are 3 x 3"),
+    ]:
+        out = str(tmp_path / "run")
+        assert run("train", "--data", str(tmp_path / name), "--model", model, "--epochs", "1", "--out", out) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_too_little_memory_is_told(
+    tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> object:
+        raise MemoryError("Unable to allocate 238. GiB")
+
+    monkeypatch.setattr(cli, "_network", full)
+    assert run("train", "--data", str(points), "--out", str(tmp_path / "run")) == 2
+    assert "openbnns train: not enough memory. Unable to allocate 238. GiB" in capsys.readouterr().err
+
+
+def test_help_tells_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("train", "--help")
+    shown = " ".join(capsys.readouterr().out.split())
+    for piece in (
+        "passes over the data (default: 20)",
+        "(default: 32)",
+        "(default: cosine)",
+        "the class last",
+        "x and y",
+    ):
+        assert piece in shown
+
+
+def test_the_report_tells_the_whole_command(tmp_path: Path, points: Path) -> None:
+    further = ["--weight-decay", "0.01", "--clip-norm", "2.5", "--early-stopping", "7", "--optimizer", "adamw"]
+    out = tmp_path / "run"
+    assert run("train", "--data", str(points), "--epochs", "1", "--quiet", "--out", str(out), *further) == 0
+    page = (out / "report.html").read_text()
+    for option, value in zip(further[::2], further[1::2], strict=True):
+        assert f"{option} {value}" in page
+    assert f"--data {points} --model mlp --epochs 1 " in page
 
 
 def test_resume_gives_the_same_weights(tmp_path: Path, points: Path) -> None:
@@ -129,6 +196,24 @@ def test_check_passes_and_fails(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "FAILED: gradient of weights" in capsys.readouterr().out
     assert run("check", "poolin") == 2
     assert "Did you mean 'pooling'" in capsys.readouterr().err
+
+
+def test_check_knows_every_filter_with_gradients() -> None:
+    from openbnns import filters, gradient_cases
+    from openbnns.filters import _base
+    from openbnns.filters.quantization import Quantization
+
+    for module in pkgutil.iter_modules(filters.__path__):
+        importlib.import_module(f"{filters.__name__}.{module.name}")
+
+    def below(kind: type[_base.Filter]) -> set[type[_base.Filter]]:
+        return {kind}.union(*(below(child) for child in kind.__subclasses__()))
+
+    random = np.random.default_rng(0)
+    layers = [gradient_cases.FAMILIES[family](random) for family in gradient_cases.FAMILIES for _ in range(3)]
+    checked = {layer.bnns_filter.family for layer in layers}
+    families = {kind.family for kind in below(_base.Filter)} - {_base.Filter.family, Quantization.family}
+    assert checked == families
 
 
 def test_info(capsys: pytest.CaptureFixture[str]) -> None:

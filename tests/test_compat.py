@@ -56,6 +56,25 @@ def descriptor(layout: str, size: Any, data: Any = None, **more: Any) -> capi.BN
     return capi.BNNSNDArrayDescriptor(layout=BNNSDataLayout[f"BNNSDataLayout{layout}"], size=size, data=data, **more)
 
 
+def test_switches_are_attributes_of_the_module(engine: str) -> None:
+    assert compat.tile_reversed_axes is False
+    compat.tile_reversed_axes = True
+    try:
+        assert compat.switches.tile_reversed_axes and compat.tile_reversed_axes
+    finally:
+        compat.switches.tile_reversed_axes = False
+    assert compat.tile_reversed_axes is False
+
+
+@pytest.mark.parametrize("where", [compat, compat.switches], ids=["module", "object"])
+def test_a_misspelt_switch_is_refused(engine: str, where: Any) -> None:
+    with pytest.raises(
+        AttributeError, match=r"there is no switch 'tile_reverse_axes'. The switches are: .*tile_reversed"
+    ):
+        where.tile_reverse_axes = True
+    assert not hasattr(where, "tile_reverse_axes")
+
+
 def test_one_switch_per_entry(engine: str) -> None:
     assert {f.name for f in fields(compat.Switches)} == set(NUMBERS) | FURTHER
     assert sorted(NUMBERS.values()) == list(range(1, 24))

@@ -6,6 +6,8 @@ import ctypes
 import itertools
 import logging
 import math
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -232,6 +234,49 @@ def test_allocator_pair(engine: str, in_c: bool) -> None:
         f = fully_connected(w, b, alloc_memory=pair[0], free_memory=pair[1])
         del f  # collected instead of destroyed
         assert not heap.blocks and heap.freed == heap.calls
+
+
+@pytest.mark.covers("core.params.alloc")
+@pytest.mark.skipif(sys.platform == "win32", reason="posix_memalign is POSIX's")
+def test_allocators_of_the_c_library() -> None:
+    """Functions whose argument types nobody declared: ctypes passes plain integers as C ints, which are no addresses."""
+    code = (
+        "import ctypes, numpy as np; from openbnns import capi, Shape\n"
+        "libc = ctypes.CDLL(None)\n"
+        "pair = capi.BNNSFilterParameters(alloc_memory=libc.posix_memalign, free_memory=libc.free)\n"
+        "w, x, y = np.ones((300, 400), np.float32), np.ones(400, np.float32), np.zeros(300, np.float32)\n"
+        "p = capi.BNNSLayerParametersFullyConnected(i_desc=Shape.vector(400).descriptor(),"
+        " w_desc=Shape.matrix_row_major(400, 300).descriptor(data=w), o_desc=Shape.vector(300).descriptor())\n"
+        "for _ in range(50):\n"
+        "    f = capi.BNNSFilterCreateLayerFullyConnected(p, pair)\n"
+        "    assert capi.BNNSFilterApply(f, x, y) == 0 and (y == 400).all()\n"
+        "    capi.BNNSFilterDestroy(f)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.covers("core.params.alloc")
+def test_a_free_that_raises_is_told_and_the_rest_is_freed() -> None:
+    heap = Heap()
+
+    def free(address: int) -> None:
+        heap.free(address)
+        raise OSError("no such page")
+
+    f = fully_connected(random(3, 4), random(3), alloc_memory=heap.allocate, free_memory=free)
+    assert f is not None and len(heap.blocks) > 1
+    capi.BNNSFilterDestroy(f)
+    assert not heap.blocks
+    assert "free_memory raised OSError (no such page)" in str(openbnns.last_error())
+
+
+@pytest.mark.covers("core.params.alloc")
+def test_allocators_must_be_callable() -> None:
+    heap = Heap()
+    assert fully_connected(random(3, 4), alloc_memory=4096, free_memory=heap.free) is None
+    assert "alloc_memory is of type int, but it is called. Pass a Python function" in str(openbnns.last_error())
+    assert fully_connected(random(3, 4), alloc_memory=heap.allocate, free_memory="free") is None
+    assert "free_memory is of type str" in str(openbnns.last_error())
 
 
 @pytest.mark.covers("core.params.alloc")

@@ -1,5 +1,6 @@
 """The embedded data and the example that trains on it."""
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,8 @@ def test_digits_are_always_split_alike() -> None:
     again = datasets.load_digits()
     for one, other in zip((train_x, train_y, test_x, test_y), again, strict=True):
         np.testing.assert_array_equal(one, other)
+    data = hashlib.sha256(b"".join(array.tobytes() for array in again)).hexdigest()
+    assert data == "05acddf56dc5bd6dbcbf16efc2e1dd7b42b37fa1d0dc67a96fd5bec20ee8cd1f"
     assert "Alpaydin" in datasets.CREDIT
     assert "CC BY 4.0" in datasets.CREDIT
 

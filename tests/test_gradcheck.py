@@ -161,6 +161,12 @@ def test_given_inputs_at_a_kink_are_noted() -> None:
 
 
 def test_mistakes() -> None:
+    wrong: Any
+    for wrong in (5, None, ob.FullyConnectedLayer):
+        with pytest.raises(
+            TypeError, match=rf"gradcheck: a layer, or a filter .* is needed, not {type(wrong).__name__}"
+        ):
+            ob.gradcheck(wrong)
     with pytest.raises(ob.LayerApplyError, match=r"gradcheck: input has shape \(2, 6\), but one sample is \(7,\)"):
         ob.gradcheck(dense(), numbers(2, 6))
     with pytest.raises(ob.LayerApplyError, match=r"gradcheck: 2 inputs are given"):

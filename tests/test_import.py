@@ -101,5 +101,7 @@ class TestNames:
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(AttributeError, match="Did you mean BNNSFilterApply\\?"):
         capi.BNNSFilterAply  # noqa: B018
+    with pytest.raises(AttributeError, match="Did you mean BNNSFilterCreateLayerConvolution\\?"):
+        capi.BNNSFilterCreateLayerConv  # noqa: B018  # the beginning of a name counts more than its length
     with pytest.raises(AttributeError, match="Did you mean FullyConnectedLayer\\?"):
         openbnns.FullyConectedLayer  # noqa: B018

@@ -301,3 +301,9 @@ def test_learning_phase_and_norm() -> None:
 def test_every_public_name_is_documented() -> None:
     for name in types.__all__:
         assert (getattr(types, name).__doc__ or "").strip(), name
+
+
+def test_shapes_of_tensors_have_two_spellings() -> None:
+    for name in [n for n in dir(Shape) if n.startswith("tensor_")]:
+        sizes = range(2, 2 + int(name[len("tensor_")]))
+        assert getattr(Shape, name.replace("_", "", 1))(*sizes) == getattr(Shape, name)(*sizes)

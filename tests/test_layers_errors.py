@@ -246,6 +246,39 @@ def test_mistakes_at_creation(mistake: Callable[[], Any], kind: type[Exception],
     assert isinstance(caught.value, kind)
 
 
+def test_channels_last_are_moved_not_reshaped() -> None:
+    layer = ob.ConvolutionLayer(
+        type=ob.ConvolutionType.STANDARD, input=ob.Shape.image_chw(8, 7, 3), weights=numbers(4, 3, 3, 3)
+    )
+    images = numbers(2, 7, 8, 3)
+    with pytest.raises(ob.LayerApplyError, match=r"channels come last: pass np\.moveaxis\(array, -1, -3\)\.$"):
+        layer.apply(images)
+    with pytest.raises(ob.LayerApplyError, match=r"channels come last"):
+        layer.apply(images[0])
+    assert layer.apply(np.moveaxis(images, -1, -3)).shape == (2, 4, 5, 6)
+
+
+def test_plain_sizes_at_creation() -> None:
+    weights = numbers(4, 3, 3, 3)
+    wrong: Any = (3, 8, 9)
+    message = r"input is the tuple \(3, 8, 9\)\. Pass Shape\.image_chw\(9, 8, 3\) for 3 channels of 8 x 9 pixels"
+    with pytest.raises(ob.LayerCreationError, match=message):
+        ob.ConvolutionLayer(type=ob.ConvolutionType.STANDARD, input=wrong, weights=weights)
+    for wrong, cure in (([5], r"Shape\.vector\(5\)"), ([2, 3], "a Shape, an array")):
+        with pytest.raises(ob.LayerCreationError, match=f"input is the list .*Pass {cure}"):
+            ob.ActivationLayer(function=ob.ActivationFunction.tanh(), input=wrong)
+
+
+def test_parameters_are_not_attributes() -> None:
+    layer = ob.FullyConnectedLayer(weights=numbers(4, 6))
+    for name in ("weights", "bias"):
+        with pytest.raises(
+            AttributeError, match=r"^FullyConnectedLayer does not show .*UseClientPtr.*change those in place"
+        ):
+            setattr(layer, name, numbers(4, 6))
+        assert not hasattr(layer, name)
+
+
 def test_mistakes_with_operands() -> None:
     layer = ob.BinaryArithmeticLayer(input_a=ob.Shape.vector(3), input_b=ob.Shape.vector(3), function=F.MULTIPLY)
     a = numbers(2, 3)

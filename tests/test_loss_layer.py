@@ -169,6 +169,14 @@ def test_layer_errors(engine: str) -> None:
     for call, message in calls:
         with pytest.raises(ob.LayerApplyError, match=message):
             call()
+    for call in (
+        lambda: layer.apply(x, np.arange(4)),
+        lambda: layer.apply_backward(x, np.arange(4), np.ones(1, np.float32)),
+    ):
+        with pytest.raises(
+            ob.LayerApplyError, match=r"If they are class numbers, pass np\.eye\(6, dtype=np\.float32\)\[labels"
+        ):
+            call()
     layer.destroy()
     with pytest.raises(ob.LayerApplyError, match="has been destroyed"):
         layer.apply(x, x)

@@ -631,3 +631,14 @@ def test_empty_arrays() -> None:
             optimizer.step(w, [np.ones_like(a) for a in w], states)
             optimizer.step([], [], [])
     assert np.all(w[0] < 1.0)
+
+
+def test_hyperparameters_that_do_not_exist_are_refused() -> None:
+    optimizer = bn.AdamOptimizer(learning_rate=0.1)
+    for name in ("lr", "learning_rat"):
+        with pytest.raises(
+            AttributeError, match=rf"AdamOptimizer has no '{name}'\. Its hyperparameters are beta1.* learning_rate"
+        ):
+            setattr(optimizer, name, 0.5)
+    optimizer.time_step += 1
+    assert optimizer.time_step == 2 and optimizer.learning_rate == 0.1

@@ -394,7 +394,7 @@ def test_csv(tmp_path: Path) -> None:
     assert loaded.sample_shape == (2,) and loaded.classes == 3 and len(loaded.train_x) == 8
     for text, message in [
         ("1,2,0\n1,0\n", "line 2: 2 values, but the lines before have 3"),
-        ("1,2,0\n1,x,0\n", "line 2: '1,x,0' is not all numbers"),
+        ("1,2,0\n1,x,0\n", "line 2: '1,x,0': all but the last of a line must be numbers"),
         ("1,2,0.5\n", "sample 1 has 0.5"),
         ("", "no samples"),
         ("1,nan,0\n", "x contains nan"),
@@ -407,6 +407,59 @@ def test_csv(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1")
     with pytest.raises(data.DataError, match="kind of file is not known"):
         data.load(tmp_path / "a.txt")
+
+
+def test_csv_with_names_of_classes(tmp_path: Path) -> None:
+    path = tmp_path / "iris.csv"
+    rows = [f"{i},{i / 2},{('setosa', 'virginica', 'a b')[i % 3]}" for i in range(10)]
+    for head in ("", "length,width,kind\n"):
+        path.write_text(head + "\n".join(rows) + "\n")
+        loaded = data.classification(data.load(path))
+        assert len(loaded.train_x) == 8 and loaded.classes == 3
+        assert loaded.class_names == ("a b", "setosa", "virginica")
+        for x, y in ((loaded.train_x, loaded.train_y), (loaded.test_x, loaded.test_y)):
+            np.testing.assert_array_equal(np.array([1, 2, 0])[x[:, 0].astype(int) % 3], y)
+    for text, message in [
+        ("1,2,cat\n1,x,dog\n", "line 2: '1,x,dog': all but the last of a line must be numbers"),
+        ("1,2,cat\n1,2,\n", "line 2: there is no class"),
+        ("1,2,0\n1,2,cat\n1,2,0.5\n", "sample 2 has 'cat', but others have numbers"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(data.DataError, match=message):
+            data.load(path)
+
+
+@pytest.mark.parametrize(
+    ("targets", "names", "numbers"),
+    [
+        (np.array([0, 2, 2, 0]), (), [0, 2, 2, 0]),
+        (np.array([[0], [1], [2], [0]]), (), [0, 1, 2, 0]),
+        (np.array([0.0, 1.0, 1.0, 3.0]), (), [0, 1, 1, 3]),
+        (np.array([-1, 1, 1, -1]), ("-1", "1"), [0, 1, 1, 0]),
+        (np.array([10**9, 7, 7, 7]), ("7", "1000000000"), [1, 0, 0, 0]),
+        (np.array([True, False, True, True]), ("False", "True"), [1, 0, 1, 1]),
+        (np.array(["b", "a", "b", "b"]), ("a", "b"), [1, 0, 1, 1]),
+        (np.eye(3)[[2, 0, 1, 1]], (), [2, 0, 1, 1]),
+        (np.eye(3, dtype=bool)[[2, 0, 1, 1]], (), [2, 0, 1, 1]),
+    ],
+)
+def test_targets_that_tell_classes(tmp_path: Path, targets: Array, names: tuple[str, ...], numbers: list[int]) -> None:
+    x = np.ones((2, 3), np.float32)
+    np.savez(tmp_path / "a.npz", x_train=x, y_train=targets[:2], x_test=x, y_test=targets[2:])
+    found = data.classification(data.load(tmp_path / "a.npz"))
+    assert found.class_names == names and found.train_y.dtype == found.test_y.dtype == np.int64
+    assert [*found.train_y, *found.test_y] == numbers
+
+
+def test_targets_that_do_not(tmp_path: Path) -> None:
+    x = np.ones((2, 3), np.float32)
+    for y, message in [
+        (np.array([0.5, 1]), r"a\.npz: sample 1 has the target 0\.5, which is no class.*nn\.Trainer\(net, \"mse\"\)"),
+        (np.ones((2, 2)), r"targets have shape \(2, 2\), but one class per sample is needed"),
+    ]:
+        np.savez(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+        with pytest.raises(data.DataError, match=message):
+            data.classification(data.load(tmp_path / "a.npz"))
 
 
 def idx(array: Array) -> bytes:

@@ -91,11 +91,6 @@ def header(summary: str) -> list[str]:
     ]
 
 
-def exported(names: list[str]) -> list[str]:
-    """The `__all__` list."""
-    return ["__all__ = [", *(f'    "{name}",' for name in names), "]"]
-
-
 def enum_example(name: str, members: dict[str, int]) -> list[str]:
     """A member is a name of the module, an int, and known by its number."""
     member, value = next(pair for pair in reversed(members.items()) if list(members.values()).count(pair[1]) == 1)
@@ -107,26 +102,29 @@ def enums_source() -> str:
     facts = read_facts("constants.json")
     macros: dict[str, int] = facts.pop("_macros")
     lines = header("Enums of the classic BNNS C interface; every member is also a name of this module.")
-    lines += ["from ._values import CEnum, CFlag", ""]
-    names = sorted([*macros, *facts, *(member for members in facts.values() for member in members)])
-    lines += [*exported(names), ""]
-    for macro, value in macros.items():
-        lines += [f"{macro} = {value}"]
+    lines += ["from typing import TYPE_CHECKING", "", "from ._values import CEnum, CFlag", ""]
+    lines += [f"{macro} = {value}" for macro, value in macros.items()]
     for name, members in facts.items():
         base = "CFlag" if name in BIT_MASKS else "CEnum"
         lines += ["", "", f"class {name}({base}):", f'    """{ENUM_SUMMARIES[name]}']
         lines += ["", *(f"    {line}" for line in enum_example(name, members)), '    """', ""]
         lines += [f"    {member} = {value}" for member, value in members.items()]
-        lines += ["", ""]
-        for member in members:
-            lines += alias(member, f"{name}.{member}")
+        lines += ["", "", *unpacked(list(members), f"{name}.__members__.values()")]
+    # A type checker needs no list: to it, all names that are not imported are public.
+    lines += [
+        "",
+        "if not TYPE_CHECKING:",
+        '    __all__ = sorted(name for name in globals() if name.startswith("BNNS"))',
+    ]
     return "\n".join(lines) + "\n"
 
 
-def alias(name: str, value: str) -> list[str]:
-    """An assignment as the formatter lays it out."""
-    line = f"{name} = {value}"
-    return [line] if len(line) <= WIDTH else [f"{name} = (", f"    {value}", ")"]
+def unpacked(names: list[str], values: str) -> list[str]:
+    """An assignment of several values as the formatter lays it out."""
+    if len(names) == 1:
+        return [f"({names[0]},) = {values}"]
+    line = f"{', '.join(names)} = {values}"
+    return [line] if len(line) <= WIDTH else ["(", *(f"    {name}," for name in names), f") = {values}"]
 
 
 @dataclass(frozen=True)
@@ -135,12 +133,10 @@ class Field:
 
     name: str
     meaning: str
+    annotation: str
+    """Type of the attribute and, where that is the same, of the constructor argument."""
     kind: str
     """Expression for the `Kind` that checks it."""
-    annotation: str
-    """Type of the attribute."""
-    argument: str
-    """Type and default of the constructor argument."""
 
 
 def field(fact: dict[str, str], enums: set[str], structs: set[str]) -> Field:
@@ -150,31 +146,29 @@ def field(fact: dict[str, str], enums: set[str], structs: set[str]) -> Field:
     c_type = mask.group(1) if mask else re.sub(r" _N\w+$", "", fact["type"])
     base, _, dimensions = c_type.partition("[")
     if dimensions:
-        kind, annotation, argument = array_types(base, [int(n) for n in dimensions.rstrip("]").split("][")])
+        annotation, kind = array_types(base, [int(n) for n in dimensions.rstrip("]").split("][")])
     elif "*" in c_type or c_type in ("BNNSAlloc", "BNNSFree"):
-        kind, annotation, argument = "POINTER", "Any", "Any = None"
+        annotation, kind = "Any", "POINTER"
     elif c_type in enums:
-        kind, annotation, argument = f"enumeration({c_type})", f"{c_type} | int", f"{c_type} | int = 0"
+        annotation, kind = f"{c_type} | int", f"enumeration({c_type})"
     elif c_type in structs:
-        kind, annotation, argument = f"structure({c_type})", c_type, f"{c_type} | None = None"
+        annotation, kind = f"Nested[{c_type}]", f"structure({c_type})"
     elif c_type == "float":
-        default = "1.0" if name == "data_scale" else "0.0"
-        kind, annotation, argument = "FLOAT", "float", f"float = {default}"
+        annotation, kind = "float", "SCALE" if name == "data_scale" else "FLOAT"
     elif c_type == "bool":
-        kind, annotation, argument = "BOOL", "bool", "bool = False"
+        annotation, kind = "bool", "BOOL"
     else:
-        kind, annotation, argument = INTEGER_KINDS[c_type], "int", "int = 0"
-    return Field(name, fact["meaning"], kind, annotation, argument)
+        annotation, kind = "int", INTEGER_KINDS[c_type]
+    return Field(name, fact["meaning"], annotation, kind)
 
 
-def array_types(base: str, dimensions: list[int]) -> tuple[str, str, str]:
-    """Kind, attribute type and argument of an array field."""
+def array_types(base: str, dimensions: list[int]) -> tuple[str, str]:
+    """Type and kind of an array field."""
     is_integer = base in INTEGER_KINDS
-    kind = INTEGER_KINDS[base] if is_integer else f"structure({base})"
-    read = written = "int" if is_integer else base
+    annotation, kind = ("int", INTEGER_KINDS[base]) if is_integer else (base, f"structure({base})")
     for length in reversed(dimensions):
-        kind, read, written = f"array({kind}, {length})", f"FixedList[{read}]", f"Sequence[{written}]"
-    return kind, f"ArrayField[{read}, {written}]", f"{written} = ()"
+        kind = f"array({kind}, {length})"
+    return f"{'Array' if len(dimensions) == 1 else 'Array2D'}[{annotation}]", kind
 
 
 def docstring_opening(summary: str) -> list[str]:
@@ -199,25 +193,7 @@ def struct_source(name: str, summary: str, fields: list[Field], example: list[st
         text = f"{each.name}: {each.meaning}."
         lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
     lines += ["", *(f"    {line}" for line in [IMPORT, *example]), '    """', ""]
-    lines += ["    _kinds: ClassVar[Mapping[str, Kind]] = {"]
-    lines += [*(f'        "{each.name}": {each.kind},' for each in fields), "    }"]
-    lines += ["    __slots__ = tuple(_kinds)", ""]
-    lines += [f"    {each.name}: {each.annotation}" for each in fields]
-    lines += ["", "    def __init__(", "        self,", "        *,"]
-    lines += [f"        {each.name}: {each.argument}," for each in fields]
-    lines += ["    ) -> None:"]
-    return lines + call(" " * 8, "self._assign", [each.name for each in fields])
-
-
-def call(indent: str, function: str, arguments: list[str]) -> list[str]:
-    """A call as the formatter lays it out: on one line, or with the arguments on the next, or one per line."""
-    joined = ", ".join(arguments)
-    one_line = f"{indent}{function}({joined})"
-    if len(one_line) <= WIDTH:
-        return [one_line]
-    if len(joined) + len(indent) + 4 <= WIDTH:
-        return [f"{indent}{function}(", f"{indent}    {joined}", f"{indent})"]
-    return [f"{indent}{function}(", *(f"{indent}    {each}," for each in arguments), f"{indent})"]
+    return lines + [f"    {each.name}: {each.annotation} = {each.kind}" for each in fields]
 
 
 def import_order(name: str) -> tuple[bool, bool, list[Any]]:
@@ -237,17 +213,18 @@ def structs_source() -> str:
         body += struct_source(name, facts[name]["summary"], fields, examples[name])
     text = "\n".join(body)
     lines = header("Structs of the classic BNNS C interface; `FixedList` is the type of their array fields.")
-    lines += ["from collections.abc import Mapping, Sequence", "from typing import Any, ClassVar", ""]
-    tools = ["ArrayField", "FixedList", "Kind", "Struct", "array", "enumeration", "structure"]
-    tools += ["BOOL", "FLOAT", "POINTER", *INTEGER_KINDS.values()]
+    lines += ["from typing import Any", ""]
+    public = ["FixedList", "Struct"]
+    tools = [*public, "Array", "Array2D", "Nested", "array", "enumeration", "structure"]
+    tools += ["BOOL", "FLOAT", "POINTER", "SCALE", *INTEGER_KINDS.values()]
     for module, names in (("_memory", [*BASES.values()]), ("_values", tools), ("enums", sorted(enums))):
-        used = [each for each in names if re.search(rf"\b{each}\b", text) or each == "Struct"]
+        used = [each for each in names if re.search(rf"\b{each}\b", text) or each in public]
         used.sort(key=import_order)
         if len(used) == 1:
             lines += [f"from .{module} import {used[0]}"]
         else:
             lines += [f"from .{module} import (", *(f"    {each}," for each in used), ")"]
-    lines += ["", *exported(sorted([*facts, "FixedList", "Struct"]))]
+    lines += ["", "__all__ = [", *(f'    "{name}",' for name in sorted([*facts, *public])), "]"]
     return "\n".join(lines) + "\n" + text + "\n"
 
 

@@ -11,10 +11,12 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/known_calls.h"
 #include "bindings/lstm_call.h"
 #include "bindings/tensor.h"
 #include "bindings/training.h"
 #include "kernels/kernels.h"
+#include "kernels/poolable.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 
@@ -226,6 +228,12 @@ std::shared_ptr<Plan> fused(std::shared_ptr<Plan> first, bool arithmetic, int ki
   return kernels().make_fused(std::move(first), s, activation_spec(activation));
 }
 
+// A fused plan with a pooling behind it, or None.
+std::shared_ptr<Plan> pooled(const std::shared_ptr<Plan>& plan) {
+  const auto* fused = dynamic_cast<const PoolablePlan*>(plan.get());
+  return fused ? fused->pooled() : nullptr;
+}
+
 using Steps = std::vector<std::array<int64_t, 3>>;
 
 // sizes: target, source, model, key, value, heads; switches: attention_bias, zero_row, masked_rows_are_zero; stored and
@@ -247,23 +255,22 @@ std::shared_ptr<Plan> attention(const Ints& sizes, const std::vector<bool>& swit
 }
 
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
-void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
-         uint32_t accumulate, int threads, bool training, const Ints& extra) {
+void run(std::shared_ptr<Plan> plan, bool backward, int64_t batch,
+         const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors, uint32_t accumulate, int threads,
+         bool training, const Ints& extra) {
   Call call;
   call.training = training;
   for (size_t i = 0; i < extra.size(); i++) call.extra[i] = extra[i];
   call.batch = batch;
   call.accumulate = accumulate;
-  call.threads = threads > 0 ? threads : max_threads();
+  std::vector<char*> places;
+  std::vector<int> slots;
   for (auto [slot, address, stride] : tensors) {
-    call.address[slot] = reinterpret_cast<float*>(address);
+    places.push_back(reinterpret_cast<char*>(address));
+    slots.push_back(slot);
     call.stride[slot] = stride;
   }
-  nb::gil_scoped_release unlocked;
-  if (backward)
-    plan.backward(call);
-  else
-    plan.forward(call);
+  perform(std::move(places), plan_work(std::move(plan), backward, call, std::move(slots), threads));
 }
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
@@ -348,12 +355,14 @@ NB_MODULE(_core, m) {
         "beta_size"_a, "gamma_size"_a, "activation"_a);
   m.def("fused", &fused, "first"_a, "arithmetic"_a, "kind"_a, "size"_a, "axis"_a, "groups"_a, "numbers"_a, "readings"_a,
         "beta_size"_a, "gamma_size"_a, "activation"_a);
+  m.def("pooled", &pooled, "plan"_a);
   m.def("attention", &attention, "sizes"_a, "switches"_a, "dropout"_a, "seed"_a, "token"_a, "stored"_a, "gradient"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,
         "training"_a = false, "extra"_a = Ints{});
 
   bind_training(m);
   bind_tensor(m);
+  bind_known_calls(m);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

@@ -285,12 +285,18 @@ void activate_rows(const MatrixProduct& p) {
   for (int64_t i = 0; i < p.m; i++) activation_forward(*p.activation, p.c + i * p.ldc, p.c + i * p.ldc, p.n, p.n);
 }
 
+void product_of_rows(const MatrixProduct& p) {
+  narrow_product(p);
+  if (p.activation) activate_rows(p);
+}
+
 }  // namespace
 
 void packed_product(const MatrixProduct& p) { product_on_threads(p, 1); }
 
 void matrix_product(const MatrixProduct& p) {
   if (p.m <= 0 || p.n <= 0) return;
+  if (is_narrow_product(p)) return product_of_rows(p);
   if (p.k > 0 && !is_small_product(p)) return packed_product(p);
   if (p.k > 0)
     small_product(p);
@@ -303,6 +309,12 @@ void matrix_product(const MatrixProduct& p, int threads) {
   double steps = static_cast<double>(p.k) + kWriteSteps;
   threads = useful_threads(threads, 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * steps);
   if (threads <= 1) return matrix_product(p);
+  if (is_narrow_product(p)) {
+    const int64_t share = round_up((p.m + threads - 1) / threads, 4);
+    return parallel_items(threads, (p.m + share - 1) / share, [&](int64_t i) {
+      product_of_rows(part_of(p, i * share, std::min(share, p.m - i * share), 0, p.n));
+    });
+  }
   if (is_small_product(p)) {  // the choice of method must not depend on the threads: only columns are shared out
     int64_t share = round_up((p.n + threads - 1) / threads, 4 * kWidth);
     return parallel_items(threads, (p.n + share - 1) / share, [&](int64_t i) {

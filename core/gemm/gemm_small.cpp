@@ -55,6 +55,41 @@ void dot_products(const MatrixProduct& p, int64_t row, int64_t column, int count
   finish(p, row, column, Lanes(count), sum_each(sum));
 }
 
+// kRows rows of C against kColumns columns, both operands along k; a few sums are enough to keep the units busy, and
+// operands are read as they lie.
+template <int kRows, int kColumns>
+void dot_tile(const MatrixProduct& p, int64_t row, int64_t column) {
+  const float* a = p.a + row * p.lda;
+  const float* b = p.b + column * p.ldb;
+  Vec sum[kRows][kColumns];
+  OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) OPENBNNS_UNROLL for (int n = 0; n < kColumns; n++) sum[m][n] = Vec{};
+  for (int64_t k = 0; k < p.k; k += kWidth) {
+    const Lanes part(std::min<int64_t>(kWidth, p.k - k));
+    Vec y[kColumns];
+    OPENBNNS_UNROLL for (int n = 0; n < kColumns; n++) y[n] = part.load(b + n * p.ldb + k);
+    OPENBNNS_UNROLL for (int m = 0; m < kRows; m++) {
+      const Vec x = part.load(a + m * p.lda + k);
+      OPENBNNS_UNROLL for (int n = 0; n < kColumns; n++) sum[m][n] += x * y[n];
+    }
+  }
+  for (int m = 0; m < kRows; m++)
+    for (int n = 0; n < kColumns; n++) {
+      float total = sum_lanes(sum[m][n]);
+      float& c = p.c[(row + m) * p.ldc + column + n];
+      if (p.accumulate) total = c + total;
+      if (p.column_bias) total += p.column_bias[column + n];
+      if (p.row_bias) total += p.row_bias[row + m];
+      c = total;
+    }
+}
+
+template <int kRows>
+void dot_rows(const MatrixProduct& p, int64_t row) {
+  int64_t column = 0;
+  for (; column + 2 <= p.n; column += 2) dot_tile<kRows, 2>(p, row, column);
+  if (column < p.n) dot_tile<kRows, 1>(p, row, column);
+}
+
 // kRows rows of C against kVectors vectors of columns; only `last` lanes of the last vector exist. A is read by scalar:
 // a[row * row_stride + k * step_stride].
 template <int kRows, int kVectors>
@@ -88,13 +123,27 @@ void broadcast_rows(const MatrixProduct& p, int64_t row) {
 }
 
 constexpr int kDotRows = 8;        // more rows: transposing B once is cheaper than summing lanes for each
-constexpr int kBroadcastRows = 4;  // more rows: one tile of a packed product reads B once
+constexpr int kNarrow = 12;        // columns; more fill the vectors of a packed product
+constexpr int kNarrowSteps = 256;  // fewer do not pay for the sums of lanes
+constexpr int64_t kNarrowFloats = int64_t{1} << 20;  // of A; more come from memory, and packing asks for them in time
+constexpr int kBroadcastRows = 4;                    // more rows: one tile of a packed product reads B once
 
 }  // namespace
 
 bool is_small_product(const MatrixProduct& p) {
   if (p.transpose_b) return !p.transpose_a && p.m <= kDotRows;
   return p.m <= kBroadcastRows || (p.k <= 2 && p.m * p.n <= 65536);
+}
+
+bool is_narrow_product(const MatrixProduct& p) {
+  return p.transpose_b && !p.transpose_a && p.n <= kNarrow && p.k >= kNarrowSteps && p.m * p.k <= kNarrowFloats &&
+         !is_small_product(p);
+}
+
+void narrow_product(const MatrixProduct& p) {
+  int64_t row = 0;
+  for (; row + 4 <= p.m; row += 4) dot_rows<4>(p, row);
+  for (; row < p.m; row++) dot_rows<1>(p, row);
 }
 
 void small_product(const MatrixProduct& p) {

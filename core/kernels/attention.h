@@ -35,7 +35,7 @@ struct HeadsCall {
 
 class Heads {
  public:
-  explicit Heads(const AttentionShape& shape);
+  [[gnu::cold]] explicit Heads(const AttentionShape& shape);
 
   // o = softmax(scale q k^T + ...) v per head, and lse
   void forward(const HeadsCall& call, int threads) const;

@@ -61,9 +61,19 @@ class ConvolutionPlan : public WatchedPlan {
     return watched;
   }
 
-  // With dz = dy f'(y): dx is the adjoint of forward at dz, dw pairs x with dz, db sums dz over all but its channel.
-  void backward(const Call& call) override {
+  void backward(const Call& call) override { run_backward(call, gradient(call)); }
+
+  bool backward_made(const Call& call, const PixelMaker& dy) override {
+    if (transposed_ || call.address[DX] || !is_identity(activation_)) return false;
     ImageSource dz = gradient(call);
+    dz.maker = &dy;
+    run_backward(call, dz);
+    return true;
+  }
+
+ private:
+  // With dz = dy f'(y): dx is the adjoint of forward at dz, dw pairs x with dz, db sums dz over all but its channel.
+  void run_backward(const Call& call, const ImageSource& dz) const {
     if (call.address[DX]) {
       ImageCall c{dz,         call.address[W], nullptr, nullptr, 0, call.address[DX], call.stride[DX], call.adds(DX),
                   call.batch, call.threads};
@@ -80,7 +90,6 @@ class ConvolutionPlan : public WatchedPlan {
       sum_channels(dz, call.batch, shape_.in_channels, call.address[DB], call.adds(DB), call.threads);
   }
 
- private:
   const ImageKernel& forward_kernel() const { return transposed_ ? *backward_data_ : *forward_; }
   ImageCall forward_call(const Call& call) const {
     const ActivationSpec* f = is_identity(activation_) ? nullptr : &activation_;

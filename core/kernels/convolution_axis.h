@@ -31,9 +31,11 @@ struct Axis {
   int most_outputs() const;  // of the longest phase
 };
 
-Axis forward_axis(int64_t in_size, int64_t out_size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad);
+[[gnu::cold]] Axis forward_axis(int64_t in_size, int64_t out_size, int64_t kernel, int64_t stride, int64_t dilation,
+                                int64_t pad);
 // in_size and out_size are still those of the convolution; the axis maps cells of dy to cells of dx.
-Axis backward_axis(int64_t in_size, int64_t out_size, int64_t kernel, int64_t stride, int64_t dilation, int64_t pad);
+[[gnu::cold]] Axis backward_axis(int64_t in_size, int64_t out_size, int64_t kernel, int64_t stride, int64_t dilation,
+                                 int64_t pad);
 
 inline Axis forward_rows(const ConvolutionShape& s) {
   return forward_axis(s.in_height, s.out_height, s.kernel_height, s.stride_y, s.dilation_y, s.pad_up);

@@ -104,9 +104,11 @@ const float* ImageSource::pixels(int64_t n, int64_t channel, int64_t channels, i
                                  int64_t* plane_stride) const {
   const float* from = data + n * stride + channel * plane + first;
   *plane_stride = plane;
-  if (!output) return from;
+  if (!computed()) return from;
   *plane_stride = count;
   float* dz = scratch(kActivated, static_cast<size_t>(channels * count));
+  for (int64_t c = 0; maker && c < channels; c++) maker->make(n, channel + c, first, count, dz + c * count);
+  if (maker) return dz;
   const float* y = output + n * output_stride + channel * plane + first;
   for (int64_t c = 0; c < channels; c++)
     activation_backward_from_output(*activation, y + c * plane, from + c * plane, dz + c * count, count, width);

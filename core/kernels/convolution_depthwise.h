@@ -9,7 +9,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 inline bool is_depthwise(const ConvolutionShape& shape) { return shape.groups == shape.in_channels; }
-std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation);
 // The same for 3 x 3 windows with step 1 or 2, without a bordered copy; null for other shapes, and always without
 // masked loads or where the sanitizer would not see them.
 #if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__)
@@ -17,9 +17,11 @@ constexpr bool kReadsRows = true;
 #else
 constexpr bool kReadsRows = false;
 #endif
-std::unique_ptr<Plan> make_depthwise_rows(const ConvolutionShape& shape, const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<Plan> make_depthwise_rows(const ConvolutionShape& shape,
+                                                        const ActivationSpec& activation);
 // The same for small images with step 1, by 16 channels at a time; null for other shapes.
-std::unique_ptr<Plan> make_depthwise_lanes(const ConvolutionShape& shape, const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<Plan> make_depthwise_lanes(const ConvolutionShape& shape,
+                                                         const ActivationSpec& activation);
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

@@ -39,7 +39,7 @@ struct Phase {
 
 class Direct : public ImageKernel {
  public:
-  Direct(const ConvolutionShape& s, bool backward)
+  [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward)
       : backward_(backward),
         weights_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width},
         groups_(s.groups),

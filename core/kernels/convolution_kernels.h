@@ -18,9 +18,11 @@ struct ImageSource {
   const float* output = nullptr;  // y of the forward pass; null: data is read as it is
   int64_t output_stride = 0;
   const ActivationSpec* activation = nullptr;
+  const PixelMaker* maker = nullptr;  // gives the pixels in place of data
 
   // Pixels [first, first + count) of channels [channel, channel + channels) of sample n, channels `*plane_stride`
-  // apart; first and count are whole rows. Valid until the next call on this thread when `output` is set.
+  // apart; first and count are whole rows. Valid until the next call on this thread when they are computed.
+  bool computed() const { return output || maker; }
   const float* pixels(int64_t n, int64_t channel, int64_t channels, int64_t first, int64_t count,
                       int64_t* plane_stride) const;
 };
@@ -69,24 +71,24 @@ using MakeImageKernel = std::unique_ptr<ImageKernel> (*)(const ConvolutionShape&
 using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionShape&);
 
 // 1 x 1 kernels on all but tiny images: matrix products on the planes as they are.
-std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
 // Few channels on one side: vectors along the rows of the image.
-std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s);
-std::unique_ptr<WeightsKernel> make_few_weights(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_few_weights(const ConvolutionShape& s);
 // 3 x 3 and 5 x 5 with step 1 and enough channels: tiles of 2 x 2 outputs with fewer multiplications.
-std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
-std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);
 // Blocks of 16 channels: the general fast kernels.
-std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s);
-std::unique_ptr<WeightsKernel> make_direct_weights(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_direct_weights(const ConvolutionShape& s);
 // Plain loops, any shape.
-std::unique_ptr<ImageKernel> make_reference_forward(const ConvolutionShape& s);
-std::unique_ptr<ImageKernel> make_reference_backward_data(const ConvolutionShape& s);
-std::unique_ptr<WeightsKernel> make_reference_weights(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_reference_weights(const ConvolutionShape& s);
 
 // db[channel] (+)= sum over the batch and the pixels of that channel.
 void sum_channels(const ImageSource& image, int64_t batch, int64_t channels, float* db, bool accumulate, int threads);

@@ -29,7 +29,7 @@ class Pointwise : public ImageKernel {
   void run(const ImageCall& call) const override {
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
     // Axis-wise activations and gradients through them need whole rows.
-    int64_t row = call.in.output ? call.in.width : call.activation ? call.activation_row : 1;
+    int64_t row = call.in.computed() ? call.in.width : call.activation ? call.activation_row : 1;
     int64_t share = std::max<int64_t>(1, kTaskPixels / row) * row, shares = (pixels_ + share - 1) / share;
     int64_t made = backward_ ? inputs_ : outputs_, read = backward_ ? outputs_ : inputs_;
     int64_t units = call.batch * groups_ * shares, splits = 1;

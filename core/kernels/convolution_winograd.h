@@ -120,7 +120,7 @@ struct WinogradGrid {
   int part_tiles;         // of a line that has more than that: it is taken in parts, one line at a time
   int item_lines;         // groups of one sample whose packed input stays in the cache, or one group of several
 
-  WinogradGrid(const ConvolutionShape& s, bool backward, int most_tiles);
+  [[gnu::cold]] WinogradGrid(const ConvolutionShape& s, bool backward, int most_tiles);
   int cells() const { return taps + 1; }            // of one axis of a tile
   int places() const { return cells() * cells(); }  // of a tile
   // Of the largest group, with room for zeros.

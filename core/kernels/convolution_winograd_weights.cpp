@@ -27,8 +27,10 @@ constexpr int kTiles3 = 128, kTiles5 = 64, kMoreTiles3 = 200, kMoreTiles5 = 128;
 constexpr double kSmallSums = 100e3;  // bytes
 constexpr int64_t kMostParts = 8;
 // 5 x 5: tiles added up before the sum goes to the others. The way back magnifies the rounding of long chains.
-constexpr int kChainTiles = 14;
+constexpr int kChainTiles = 28;
 constexpr int kLeastSteps = 4, kMostSteps = 7;  // of an entry of a product
+constexpr double kAddingFlops = 32;             // that adding a number of a part takes as long as
+constexpr int64_t kSlice = 8;                   // input channels whose parts one worker adds
 constexpr int64_t kFewestTiles = 64;            // per call; the sums must be worth their transform
 
 int tiles_of_group(const ConvolutionShape& s) {
@@ -59,8 +61,10 @@ class WinogradWeights : public WeightsKernel {
     Work work = share_out(call.batch, threads);
     float* sums = scratch(kPartialSums, static_cast<size_t>(work.parts * part_floats()));
     dynamic_items(threads, work.parts * work.splits, [&](int64_t index) { sum_part(call, work, index, sums); });
-    int adders = useful_threads(threads, 8.0 * static_cast<double>(work.parts * part_floats()));
-    dynamic_items(adders, out_blocks(), [&](int64_t block) { add_parts(call, work.parts, block, sums); });
+    int adders = useful_threads(threads, kAddingFlops * static_cast<double>(work.parts * part_floats()));
+    const int64_t slices = (in_channels_ + kSlice - 1) / kSlice;  // of the input channels
+    dynamic_items(adders, out_blocks() * slices,
+                  [&](int64_t item) { add_parts(call, work.parts, item / slices, item % slices * kSlice, sums); });
   }
 
  private:
@@ -118,8 +122,10 @@ class WinogradWeights : public WeightsKernel {
     float* du = sums + part * part_floats() + block0 * kBlock;
     float* db = sums + part * part_floats() + grid_.places() * sum_place() + block0 * kBlock;
     std::fill_n(db, blocks * kBlock, 0.f);
-    for (int64_t row = 0; call.dw && row < grid_.places() * in_channels_; row++)
-      std::fill_n(du + row * padded_outputs(), blocks * kBlock, 0.f);
+    // rows of all channels lie side by side
+    const int64_t rows = blocks == out_blocks() ? 1 : grid_.places() * in_channels_;
+    for (int64_t row = 0; call.dw && row < rows; row++)
+      std::fill_n(du + row * padded_outputs(), rows == 1 ? grid_.places() * sum_place() : blocks * kBlock, 0.f);
     const Buffers buffer = buffers(blocks);
     int64_t begin = work.items * part / work.parts, end = work.items * (part + 1) / work.parts;
     for (int64_t item = begin; item < end; item++) {
@@ -252,11 +258,12 @@ class WinogradWeights : public WeightsKernel {
     }
   }
 
-  void add_parts(const WeightsCall& call, int64_t parts, int64_t block, const float* sums) const {
+  // Of 16 output channels and the input channels from `first` on.
+  void add_parts(const WeightsCall& call, int64_t parts, int64_t block, int64_t first, const float* sums) const {
     int lanes = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - block * kBlock));
     float tile[kMostPlaces * kBlock], taps[kMostTaps * kBlock];
     int64_t number = int64_t{grid_.taps} * grid_.taps;
-    for (int64_t c = 0; call.dw && c < in_channels_; c++) {
+    for (int64_t c = first; call.dw && c < std::min(in_channels_, first + kSlice); c++) {
       const float* from = sums + c * padded_outputs() + block * kBlock;
       for (int p = 0; p < grid_.places(); p++)
         for (int q = 0; q < kBlock; q += kWidth) {
@@ -271,7 +278,7 @@ class WinogradWeights : public WeightsKernel {
       else
         unpack_block<false>(taps, number, dw, in_channels_ * number, lanes);
     }
-    for (int k = 0; call.db && k < lanes; k++) {
+    for (int k = 0; call.db && first == 0 && k < lanes; k++) {
       float sum = 0;
       for (int64_t part = 0; part < parts; part++)
         sum += sums[part * part_floats() + grid_.places() * sum_place() + block * kBlock + k];

@@ -3,6 +3,8 @@
 // In training h goes to memory of the plan, where backward finds it; nothing else between the layers outlives a call.
 // In inference h goes to y, which is normalized in place. Arithmetic of planes is computed inside the sweeps of the
 // normalization: h is measured while it is in the cache, and its gradient is never in memory.
+#include "kernels/fused.h"
+
 #include <algorithm>
 #include <mutex>
 #include <utility>
@@ -11,7 +13,7 @@
 #include "kernels/kept_memory.h"
 #include "kernels/makers.h"
 #include "kernels/normalization.h"
-#include "kernels/plane_watcher.h"
+#include "kernels/poolable.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
@@ -19,6 +21,8 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
+
+constexpr int64_t kCachedFloats = 1 << 18;  // of one tensor, in the cache of one worker
 
 class ArithmeticMaker final : public PlaneMaker {
  public:
@@ -49,27 +53,12 @@ class ArithmeticTaker final : public PlaneTaker {
   const bool stream_;
 };
 
-// Measures the planes of h as the first layer completes them.
-class PlaneMeasure final : public PlaneWatcher {
- public:
-  PlaneMeasure(Samples h, int64_t channels, int64_t plane, normalization::Moments* moments)
-      : h_(h), channels_(channels), plane_(plane), moments_(moments) {}
-  void completed(int64_t n, int64_t channel, int64_t channels) const override {
-    for (int64_t c = channel; c < channel + channels; c++)
-      moments_[n * channels_ + c] = normalization::moments_of(h_.sample(n) + c * plane_, plane_);
-  }
-
- private:
-  const Samples h_;
-  const int64_t channels_, plane_;
-  normalization::Moments* const moments_;
-};
-
-class Fused final : public Plan {
+class Fused final : public PoolablePlan {
  public:
   Fused(std::shared_ptr<Plan> first, const FusedShape& shape, const ActivationSpec& activation)
       : first_(std::move(first)),
         shape_(shape),
+        activation_(activation),
         normalizer_(shape.normalization, activation),
         plane_(shape.normalization.height * shape.normalization.width),
         sample_(shape.normalization.channels * plane_) {
@@ -117,6 +106,7 @@ class Fused final : public Plan {
     last.dgamma = call.address[kFusedGammaGradient];
     last.add_dbeta = call.adds(kFusedBetaGradient);
     last.add_dgamma = call.adds(kFusedGammaGradient);
+    last.by_samples = watched_ && call.batch * sample_ <= call.threads * kCachedFloats;
     if (!reaches_first(call)) return normalizer_.backward(last);
 
     if (arithmetic_ && arithmetic_->gives_gradients(call)) {
@@ -127,12 +117,16 @@ class Fused final : public Plan {
     float* dh = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
     last.dx = {dh, sample_};
     normalizer_.backward(last);
-    Call from = inner(call);
+    Call from = first_layer_call(call);
     from.address[OUT] = boundary_.data;
     from.stride[OUT] = boundary_.stride;
     from.address[dy] = dh;
     from.stride[dy] = sample_;
     first_->backward(from);
+  }
+
+  std::shared_ptr<Plan> pooled() const override {
+    return shape_.arithmetic ? nullptr : make_pooled(first_, shape_.normalization, activation_);
   }
 
   int64_t trained_batch() const override { return normalizer_.trained_batch(); }
@@ -146,7 +140,7 @@ class Fused final : public Plan {
       last.maker = &maker;
       return normalizer_.forward(last);
     }
-    Call into = inner(call);
+    Call into = first_layer_call(call);
     into.address[OUT] = h.data;
     into.stride[OUT] = h.stride;
     if (normalization::Moments* moments = watched_ && call.training ? normalizer_.plane_moments(call.batch) : nullptr)
@@ -156,14 +150,6 @@ class Fused final : public Plan {
     normalizer_.forward(last);
   }
 
-  // The slots of the first layer alone.
-  static Call inner(const Call& call) {
-    Call own = call;
-    std::fill(own.address + kFusedBeta, own.address + Call::kMaxSlots, nullptr);
-    own.training = false;
-    return own;
-  }
-
   bool reaches_first(const Call& call) const {
     if (shape_.arithmetic) return call.address[DA0] || call.address[DA1] || call.address[DA2];
     return call.address[DX] || call.address[DW] || call.address[DB];
@@ -171,6 +157,7 @@ class Fused final : public Plan {
 
   const std::shared_ptr<Plan> first_;
   const FusedShape shape_;
+  const ActivationSpec activation_;
   std::mutex state_;  // two threads on one filter in training are a mistake, but must not crash
   Normalizer normalizer_;
   KeptMemory memory_;

@@ -79,6 +79,7 @@ struct NormalizationBackward {
   float *dbeta = nullptr, *dgamma = nullptr;                   // null: not wanted
   bool add_dx = false, add_dbeta = false, add_dgamma = false;  // += instead of =
   const PlaneTaker* taker = nullptr;  // gets dx, which then needs no memory; only for plane-wise normalizers
+  bool by_samples = false;            // x, y and dy lie in the caches of workers that have shared out the samples
 };
 
 // One way through memory. Knows sizes; keeps the statistics of the latest training forward.
@@ -117,9 +118,12 @@ class Normalizer {
 
 namespace normalization {
 
-std::unique_ptr<NormalizationForm> make_planes(const NormalizationShape& shape, const ActivationSpec& activation);
-std::unique_ptr<NormalizationForm> make_rows(const NormalizationShape& shape, const ActivationSpec& activation);
-std::unique_ptr<NormalizationForm> make_columns(const NormalizationShape& shape, const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<NormalizationForm> make_planes(const NormalizationShape& shape,
+                                                             const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<NormalizationForm> make_rows(const NormalizationShape& shape,
+                                                           const ActivationSpec& activation);
+[[gnu::cold]] std::unique_ptr<NormalizationForm> make_columns(const NormalizationShape& shape,
+                                                              const ActivationSpec& activation);
 
 // ---- shared by the forms ----
 

@@ -128,7 +128,7 @@ class Planes final : public NormalizationForm {
       input_gradient(activation_, affine(p), gradients[p.index], run(p, u), plane(call.dx, p) + u * kUnit, call.add_dx,
                      stream);
     };
-    sweep(call.batch, call.threads, true, false, stream, measure, settle, write);
+    sweep(call.batch, call.threads, true, call.by_samples, stream, measure, settle, write);
     write_parameter_gradients(call, sums);
   }
 

@@ -22,7 +22,7 @@ struct DisjointWindows {
   std::vector<int32_t> base;    // [vectors of cells]
 
   static bool fits(const WindowShape& shape);
-  DisjointWindows(const WindowShape& shape, int64_t channels);
+  [[gnu::cold]] DisjointWindows(const WindowShape& shape, int64_t channels);
 
   bool whole_planes() const { return rows == shape.out_height; }
   // For `count` planes: body(first cell, first window, cells, windows) of every unit.

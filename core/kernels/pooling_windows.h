@@ -10,7 +10,7 @@ namespace pooling {
 // vectors.
 struct CellCounts {
   std::vector<float> rows, columns;
-  explicit CellCounts(const WindowShape& shape);
+  [[gnu::cold]] explicit CellCounts(const WindowShape& shape);
 };
 
 // out = largest cell + bias; the border must hold what padded cells count as (minus infinity: they never win).

@@ -51,7 +51,7 @@ struct WindowGeometry {
   Taps taps;                         // offsets in the bordered input
   std::vector<Phase> phases;         // [stride_y][stride_x]
 
-  explicit WindowGeometry(const WindowShape& s)
+  [[gnu::cold]] explicit WindowGeometry(const WindowShape& s)
       : shape(s),
         reach_y((s.kernel_height - 1) * s.dilation_y / s.stride_y),
         reach_x((s.kernel_width - 1) * s.dilation_x / s.stride_x),

@@ -42,7 +42,9 @@ def attach(
                 return f". It is {package}.{module}.{name}"
         from difflib import get_close_matches
 
-        return "".join(f". Did you mean {match}?" for match in get_close_matches(name, public(), 1))
+        names = public()
+        longer = sorted((n for n in names if n.startswith(name)), key=len) if len(name) > 4 else []
+        return "".join(f". Did you mean {match}?" for match in longer[:1] or get_close_matches(name, names, 1))
 
     def find(name: str) -> Any:
         if name in home:

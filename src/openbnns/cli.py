@@ -58,20 +58,28 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
 
     train = commands.add_parser("train", help="train a network; writes model, history and report")
-    train.add_argument("--data", default="digits", help="digits (built in), or a .npz, .csv or a folder of IDX files")
-    train.add_argument("--model", default="cnn", help="mlp, cnn, transformer, or a .toml file (default: cnn)")
-    train.add_argument("--epochs", type=_count, default=20)
-    train.add_argument("--batch-size", type=_count, default=32)
+    train.add_argument(
+        "--data", default="digits",
+        help="digits (built in, the default), a .npz with arrays x and y, a .csv with the class last in every line, or a "
+        "folder of IDX files such as MNIST's",
+    )  # fmt: skip
+    train.add_argument(
+        "--model", default=None, help="mlp, cnn, transformer, or a .toml file (default: cnn for images, else mlp)"
+    )
+    train.add_argument("--epochs", type=_count, default=20, help="passes over the data (default: 20)")
+    train.add_argument("--batch-size", type=_count, default=32, help="samples per step (default: 32)")
     train.add_argument("--optimizer", default="adam", help="adam, adamw, sgd or rmsprop (default: adam)")
     train.add_argument("--lr", type=_rate, default=0.002, help="learning rate (default: 0.002)")
-    train.add_argument("--schedule", default="cosine", help="constant, step, cosine, warmup or warmup_cosine")
-    train.add_argument("--weight-decay", type=float, default=0.0)
+    train.add_argument(
+        "--schedule", default="cosine", help="constant, step, cosine, warmup or warmup_cosine (default: cosine)"
+    )
+    train.add_argument("--weight-decay", type=float, default=0.0, help="pull of the weights towards 0 (default: 0)")
     train.add_argument("--clip-norm", type=_rate, default=None, help="limit for the norm of all gradients together")
     train.add_argument(
         "--early-stopping", type=_count, default=None, metavar="EPOCHS", help="stop after so many without gain"
     )
-    train.add_argument("--seed", type=_seed, default=0)
-    train.add_argument("--threads", type=_count, default=None)
+    train.add_argument("--seed", type=_seed, default=0, help="of weights, order and dropout (default: 0)")
+    train.add_argument("--threads", type=_count, default=None, help="worker threads (default: one per core)")
     train.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for everything that is written (default: out)"
     )
@@ -83,7 +91,7 @@ def _parser() -> _Parser:
     check = commands.add_parser("check", help="compare every gradient with finite differences")
     check.add_argument("families", nargs="*", metavar="FAMILY", help="all of them if left out")
     check.add_argument("--cases", type=_count, default=3, help="random shapes per family (default: 3)")
-    check.add_argument("--seed", type=_seed, default=0)
+    check.add_argument("--seed", type=_seed, default=0, help="of the random shapes and numbers (default: 0)")
     check.add_argument("--quiet", action="store_true", help="print failures only")
     check.set_defaults(run=_check)
 
@@ -105,6 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(options)
     except BrokenPipeError:
         return STOPPED
+    except MemoryError as error:
+        print(f"openbnns {options.command}: not enough memory. {error}".rstrip(), file=sys.stderr)
+        return UNUSABLE
     except (ValueError, TypeError, RuntimeError, OSError) as error:
         print(f"openbnns {options.command}: {error}", file=sys.stderr)
         return UNUSABLE
@@ -135,12 +146,11 @@ def _train(options: argparse.Namespace) -> int:
         if not options.quiet:
             print(text, flush=True)
 
-    data = datasets.load(options.data, seed=options.seed)
-    if not data.classes:
-        raise ValueError(
-            f"{options.data}: targets are {data.train_y.dtype}, but this command trains on class numbers: 0, 1, 2 and so on."
-        )
+    data = datasets.classification(datasets.load(options.data, seed=options.seed))
+    options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
     network = _network(options.model, data.classes)
+    if options.model == "cnn":
+        data = _with_channels(data)
     trainer = nn.Trainer(
         network, "cross_entropy", _optimizer(options), schedule=options.schedule, batch_size=options.batch_size,
         clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
@@ -148,8 +158,10 @@ def _train(options: argparse.Namespace) -> int:
     )  # fmt: skip
     network.build(data.sample_shape, seed=options.seed)
     count = sum(p.size for p in network.parameters())
+    names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
     say(
-        f"Training {options.model} ({count:,} parameters) on {data.name}: {len(data.train_x):,} samples, {data.classes} classes"
+        f"Training {options.model} ({count:,} parameters) on {data.name}: {len(data.train_x):,} samples, "
+        f"{data.classes} classes{names}"
     )
     began = time.perf_counter()
     tested = (data.test_x, data.test_y) if len(data.test_x) else None
@@ -170,6 +182,39 @@ def _train(options: argparse.Namespace) -> int:
     for path, what in written:
         say(f"  {path}  {what}")
     return OK
+
+
+def _channels_last(shape: tuple[int, ...]) -> bool:
+    return len(shape) == 3 and shape[2] in (1, 3, 4) and min(shape[:2]) > 4
+
+
+def _are_images(shape: tuple[int, ...]) -> bool:
+    return (len(shape) in (2, 3) and min(shape[-2:]) >= 4) or _channels_last(shape)
+
+
+def _with_channels(data: Any) -> Any:
+    """Data whose samples are (channels, height, width), as the convolutional network needs; gray images get one channel."""
+    from dataclasses import replace
+
+    shape = data.sample_shape
+    if len(shape) == 2:
+        data = replace(data, train_x=data.train_x[:, None], test_x=data.test_x[:, None])
+    elif len(shape) != 3:
+        raise ValueError(
+            f"--model cnn needs images, but the samples of {data.name} have shape {shape}. Use --model mlp."
+        )
+    elif _channels_last(shape):
+        raise ValueError(
+            f"--model cnn needs images (channels, height, width), but the samples of {data.name} have shape {shape}: their "
+            "channels come last. Store np.moveaxis(x, -1, 1)."
+        )
+    height, width = data.sample_shape[1:]
+    if min(height, width) < 4:
+        raise ValueError(
+            f"--model cnn needs images of at least 4 x 4 pixels, but those of {data.name} are {height} x {width}. Use --model "
+            "mlp."
+        )
+    return data
 
 
 def _network(model: str, classes: int) -> Any:
@@ -235,10 +280,15 @@ def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: A
         f"{options.batch_size} --optimizer {options.optimizer} --lr {options.lr:g} --schedule {options.schedule} --seed "
         f"{options.seed}"
     )
+    for name in ("weight_decay", "clip_norm", "early_stopping"):
+        value = getattr(options, name)
+        if value:
+            settings[name.replace("_", " ")] = value
+            command += f" --{name.replace('_', '-')} {value:g}"
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,
-        targets=data.test_y,
+        targets=data.test_y, class_names=data.class_names,
     )  # fmt: skip
 
 

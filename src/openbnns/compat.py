@@ -1,11 +1,11 @@
 """Switches for the points where public documents leave the behaviour of BNNS open.
 
-Each switch is an attribute of the module-level object :data:`switches`; the default is the reading described on the
-docs page "Open questions". Change one for the whole process, or for a block of code::
+Each switch is an attribute of this module and of its object :data:`switches`, which are the same thing; the default is the
+reading described on the docs page "Open questions". Change one for the whole process, or for a block of code::
 
     from openbnns import compat
 
-    compat.switches.transposed_kernel_scatter = True
+    compat.transposed_kernel_scatter = True
 
     with compat.using(max_pool_padding_is_zero=True):
         ...
@@ -15,9 +15,12 @@ Switches are read when a filter is created, unless the text says otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from types import ModuleType
+from typing import Any
 
 
 @dataclass
@@ -73,6 +76,24 @@ class Switches:
     band_part_refuses_matrices: bool = False
     """23: BNNSBandPart fails for RowMajorMatrix and ColumnMajorMatrix, which give garbage on macOS 15."""
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        _require([name], "compat.switches", AttributeError)
+        object.__setattr__(self, name, bool(value))
+        for forget in on_change:
+            forget()
+
+
+on_change: list[Callable[[], object]] = []
+"""Called when a switch is set, by those who remember what calls do."""
+
+
+def _require(names: Iterable[str], who: str, kind: type[Exception]) -> None:
+    """Refuse what is no switch: a misspelt one would change nothing, and nobody would know."""
+    known = {f.name for f in fields(Switches)}
+    unknown = sorted(set(names) - known)
+    if unknown:
+        raise kind(f"{who}: there is no switch {unknown[0]!r}. The switches are: {', '.join(sorted(known))}.")
+
 
 switches = Switches()
 """The switches in force."""
@@ -89,17 +110,32 @@ def using(**changes: bool) -> Iterator[Switches]:
     >>> compat.switches.minmax_tie_split
     False
     """
-    known = {f.name for f in fields(Switches)}
-    unknown = sorted(set(changes) - known)
-    if unknown:
-        raise TypeError(
-            f"compat.using: there is no switch {unknown[0]!r}. The switches are: {', '.join(sorted(known))}."
-        )
+    _require(changes, "compat.using", TypeError)
     before = {name: getattr(switches, name) for name in changes}
     for name, value in changes.items():
-        setattr(switches, name, bool(value))
+        setattr(switches, name, value)
     try:
         yield switches
     finally:
         for name, value in before.items():
             setattr(switches, name, value)
+
+
+class _Module(ModuleType):
+    """This module: its attributes that are not defined above are the switches."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or name.startswith("__"):
+            super().__setattr__(name, value)
+        else:
+            _require([name], "compat", AttributeError)
+            setattr(switches, name, value)
+
+
+def __getattr__(name: str) -> bool:
+    if name in Switches.__dataclass_fields__:
+        return bool(getattr(switches, name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+sys.modules[__name__].__class__ = _Module

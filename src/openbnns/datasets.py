@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 CREDIT = (
     "Optical Recognition of Handwritten Digits (test part), E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning "
-    "Repository, CC BY 4.0, in the copy that scikit-learn (BSD-3) ships."
+    "Repository, CC BY 4.0, in the copy that scikit-learn (BSD-3) ships; the same numbers, packed tighter."
 )
 
 
@@ -25,10 +25,11 @@ def load_digits() -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.fl
     import gzip  # here, so that importing the package stays quick
     from importlib import resources
 
-    packed = resources.files(__package__).joinpath("data").joinpath("optdigits.csv.gz").read_bytes()
-    table = np.array([line.split(b",") for line in gzip.decompress(packed).split()], dtype=np.int64)
+    # Bytes: for each of the 64 pixels its values, 0 to 16, in all of the samples, then the digits.
+    packed = resources.files(__package__).joinpath("data").joinpath("optdigits.gz").read_bytes()
+    table = np.frombuffer(gzip.decompress(packed), np.uint8).reshape(65, -1).T
     # RandomState, because its streams never change between versions of NumPy.
     table = table[np.random.RandomState(0).permutation(len(table))]
-    x, y = (table[:, :64] / 16).astype(np.float32), table[:, 64].copy()
+    x, y = (table[:, :64] / 16).astype(np.float32), table[:, 64].astype(np.int64)
     test = np.arange(len(table)) % 5 == 0
     return x[~test], y[~test], x[test], y[test]

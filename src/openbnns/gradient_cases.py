@@ -30,6 +30,7 @@ from .layers import (
     PaddingLayer,
     PermuteLayer,
     PoolingLayer,
+    ReductionLayer,
     ResizeLayer,
     TensorContractionLayer,
 )
@@ -45,6 +46,7 @@ from .layers.types import (
     NormalizationType,
     PaddingMode,
     PoolingType,
+    ReductionFunction,
     Shape,
 )
 
@@ -324,6 +326,19 @@ def resize(random: Random) -> ResizeLayer:
     )  # fmt: skip
 
 
+def reduction(random: Random) -> ReductionLayer:
+    function = ReductionFunction
+    weighted = [function.sum(), function.mean(), function.sum_of_squares(), function.sum_of_absolutes()]
+    alone = [function.max(), function.min(), function.l2_norm(), function.log_sum_exp(), function.product()]
+    kind = (weighted + alone)[int(random.integers(9))]
+    shape = [_size(random, 2, 5) for _ in range(3)]
+    reduced = [1 if random.integers(2) or axis == 0 else n for axis, n in enumerate(shape)]
+    weights = _numbers(random, *shape) if kind in weighted and random.integers(2) else None
+    return ReductionLayer(
+        function=kind, input=np.zeros(shape, np.float32), output=np.zeros(reduced, np.float32), weights=weights
+    )
+
+
 FAMILIES: dict[str, Callable[[Random], Any]] = {
     "fully_connected": fully_connected,
     "convolution": convolution,
@@ -344,4 +359,5 @@ FAMILIES: dict[str, Callable[[Random], Any]] = {
     "permute": permute,
     "padding": padding,
     "resize": resize,
+    "reduction": reduction,
 }

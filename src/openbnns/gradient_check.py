@@ -103,6 +103,11 @@ def gradcheck(
     >>> report.passed, sorted({row.name for row in report.rows})
     (True, ['bias', 'input', 'weights'])
     """
+    if not isinstance(layer_or_filter, (Layer, Filter)):
+        raise TypeError(
+            f"gradcheck: a layer, or a filter of openbnns.capi, is needed, not {type(layer_or_filter).__name__}."
+            + (" Its creation failed: see openbnns.last_error()." if layer_or_filter is None else "")
+        )
     filter = layer_or_filter.bnns_filter if isinstance(layer_or_filter, Layer) else layer_or_filter
     name = type(layer_or_filter).__name__ if isinstance(layer_or_filter, Layer) else f"{filter.family} filter"
     with engines.engine(engine or engines.current()):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from helpers import BFLOAT16, FLOAT16, INT8, IOHRWR, OIHRWR, OIHW, PACK32, Tensor, image, vector
 from openbnns import capi
@@ -11,6 +12,11 @@ from openbnns import capi
 from ._base import INFERENCE_ONLY, TRAINABLE, Act, UnaryCase, act_rows
 
 Pair = tuple[int, int]
+
+
+def positions(size: int, before: int, after: int, kernel: int, step: int, dilation: int) -> int:
+    """How many windows fit."""
+    return (size + before + after - dilation * (kernel - 1) - 1) // step + 1
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class ConvolutionCase(UnaryCase):
 
     prefix = "conv"
     creator = "BNNSFilterCreateLayerConvolution"
+    usual_layout = OIHW
+    reach = staticmethod(positions)
 
     @property
     def reductions(self) -> dict[str, int]:
@@ -78,53 +86,53 @@ class ConvolutionCase(UnaryCase):
         return getattr(capi, self.creator)(self.parameters(w, b), self.filter_parameters(threads))
 
 
+C = TypeVar("C", bound=ConvolutionCase)
+
+
 def kernel_tensor(layout: Any, outputs: int, inputs: int, kernel: Pair, **options: Any) -> Tensor:
     """A kernel in the order of its layout's size[]."""
     channels = (outputs, inputs) if layout == IOHRWR else (inputs, outputs)
     return Tensor(layout, (kernel[1], kernel[0], *channels), **options)
 
 
-def positions(size: int, before: int, after: int, kernel: int, step: int, dilation: int) -> int:
-    """How many windows fit."""
-    return (size + before + after - dilation * (kernel - 1) - 1) // step + 1
-
-
-def case(
+def described(
+    kind: type[C],
     name: str,
     inputs: int,
     outputs: int,
     size: Pair,
     kernel: Pair,
     *,
-    batch: int = 1,
-    layout: Any = OIHW,
+    layout: Any = None,
     bias: bool = True,
     in_options: dict[str, Any] | None = None,
     out_options: dict[str, Any] | None = None,
     kernel_options: dict[str, Any] | None = None,
-    less: Pair = (0, 0),
+    more: Pair = (0, 0),
     **options: Any,
-) -> ConvolutionCase:
-    """A convolution of an image of ``size`` (height, width); ``less`` leaves out windows at the end."""
+) -> C:
+    """From an image of ``size`` (height, width) to the one that the windows give, with ``more`` rows and columns."""
     step, dilation = options.get("step", (1, 1)), options.get("dilation", (1, 1))
     if "symmetric" in options:
         up = down = options["symmetric"][0]
         left = right = options["symmetric"][1]
     else:
         left, right, up, down = options.get("pad", (0, 0, 0, 0))
-    height = positions(size[0], up, down, kernel[0], step[0], dilation[0]) - less[0]
-    width = positions(size[1], left, right, kernel[1], step[1], dilation[1]) - less[1]
+    height = kind.reach(size[0], up, down, kernel[0], step[0], dilation[0]) + more[0]
+    width = kind.reach(size[1], left, right, kernel[1], step[1], dilation[1]) + more[1]
     options.setdefault("b", vector(outputs) if bias else None)
-    return ConvolutionCase(
-        f"conv-{name}",
-        batch=batch,
+    per_group = inputs // options.get("groups", 1)
+    return kind(
+        f"{kind.prefix}-{name}",
         x=image(inputs, *size, **(in_options or {})),
         y=image(outputs, height, width, **(out_options or {})),
-        w=kernel_tensor(layout, outputs, inputs // options.get("groups", 1), kernel, **(kernel_options or {})),
+        w=kernel_tensor(layout or kind.usual_layout, outputs, per_group, kernel, **(kernel_options or {})),
         kernel=kernel,
         **options,
     )
 
+
+case = partial(described, ConvolutionCase)
 
 SHAPES = [
     case("1x1-pixel", 1, 1, (1, 1), (1, 1)),
@@ -153,7 +161,7 @@ SHAPES = [
     case("3x2-strided-unevenly", 7, 13, (17, 13), (3, 2), step=(3, 1), batch=2),
     case("3x3-stride-over-kernel", 5, 6, (13, 17), (3, 3), step=(4, 5), batch=2),
     case("remainder", 4, 5, (8, 10), (3, 3), step=(2, 3), batch=2),
-    case("smaller-output", 16, 17, (9, 9), (3, 3), less=(2, 3), batch=2, symmetric=(1, 1)),
+    case("smaller-output", 16, 17, (9, 9), (3, 3), more=(-2, -3), batch=2, symmetric=(1, 1)),
 ]
 
 # Step 1, at least 16 channels on both sides and 48 together for 3 x 3, or 12 and 40 for 5 x 5 (less for the gradient of the
@@ -167,7 +175,7 @@ TILES = [
     case("tiles-few", 32, 32, (7, 7), (3, 3), symmetric=(1, 1), batch=3),
     case("tiles-long-line", 25, 24, (6, 150), (3, 3), symmetric=(1, 1), batch=1),
     case("tiles-many-channels", 130, 120, (8, 8), (3, 3), symmetric=(1, 1), batch=5),
-    case("tiles-less", 32, 33, (14, 14), (3, 3), symmetric=(1, 1), less=(1, 3), batch=2),
+    case("tiles-less", 32, 33, (14, 14), (3, 3), symmetric=(1, 1), more=(-1, -3), batch=2),
     case("tiles-Tanh", 32, 32, (11, 10), (3, 3), symmetric=(1, 1), batch=3, gap=3, activation=Act("Tanh")),
     case("tiles5-even", 32, 32, (14, 14), (5, 5), symmetric=(2, 2), batch=3),
     case("tiles5-odd", 29, 38, (13, 11), (5, 5), symmetric=(2, 2), batch=3, gap=5),
@@ -176,7 +184,7 @@ TILES = [
     case("tiles5-asymmetric", 31, 33, (12, 9), (5, 5), pad=(0, 4, 3, 1), batch=4),
     case("tiles5-long-line", 20, 44, (6, 280), (5, 5), symmetric=(2, 2), batch=1),
     case("tiles5-many-channels", 70, 60, (8, 8), (5, 5), symmetric=(2, 2), batch=5),
-    case("tiles5-less", 32, 33, (14, 14), (5, 5), symmetric=(2, 2), less=(1, 3), batch=2),
+    case("tiles5-less", 32, 33, (14, 14), (5, 5), symmetric=(2, 2), more=(-1, -3), batch=2),
     case("tiles5-few-channels", 16, 32, (14, 14), (5, 5), symmetric=(2, 2), batch=4),
     case("tiles5-several-samples", 17, 35, (6, 7), (5, 5), symmetric=(2, 2), batch=17, gap=2),
     case("tiles5-parts-of-a-sample", 40, 20, (33, 29), (5, 5), symmetric=(2, 2), batch=2),
@@ -221,7 +229,7 @@ GROUPS = [
     case("depthwise-step-two-even", 6, 12, (12, 34), (3, 3), groups=6, step=(2, 2), pad=(0, 1, 0, 1), batch=3),
     case("depthwise-step-two-small", 20, 20, (8, 7), (3, 3), groups=20, step=(2, 2), batch=18, bias=False),
     case("depthwise-step-two-far-pad", 4, 4, (5, 6), (3, 3), groups=4, step=(2, 2), pad=(4, 3, 5, 6), batch=2),
-    case("depthwise-step-two-less", 5, 5, (14, 37), (3, 3), groups=5, step=(2, 2), pad=(1, 0, 2, 1), less=(1, 2)),
+    case("depthwise-step-two-less", 5, 5, (14, 37), (3, 3), groups=5, step=(2, 2), pad=(1, 0, 2, 1), more=(-1, -2)),
     case("depthwise-step-two-Tanh", 9, 9, (11, 13), (3, 3), groups=9, step=(2, 2), batch=2, activation=Act("Tanh")),
     case("depthwise-strided", 7, 7, (15, 17), (3, 3), groups=7, step=(2, 2), symmetric=(1, 1), batch=5),
     case("depthwise-dilated", 5, 5, (17, 19), (3, 3), groups=5, dilation=(2, 3), pad=(1, 3, 0, 2), batch=2),

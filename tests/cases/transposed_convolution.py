@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-from helpers import IOHRWR, OIHRWR, OIHW, PACK32, image, vector
+from helpers import IOHRWR, OIHRWR, OIHW, PACK32
 
 from ._base import INFERENCE_ONLY, TRAINABLE, Act
-from .convolution import ConvolutionCase, Pair, kernel_tensor
+from .convolution import ConvolutionCase, described
+
+
+def reached(size: int, before: int, after: int, kernel: int, step: int, dilation: int) -> int:
+    """How many elements the windows of ``size`` positions cover."""
+    return step * (size - 1) + dilation * (kernel - 1) + 1 - before - after
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,8 @@ class TransposedConvolutionCase(ConvolutionCase):
 
     prefix = "tconv"
     creator = "BNNSFilterCreateLayerTransposedConvolution"
+    usual_layout = IOHRWR
+    reach = staticmethod(reached)
 
     @property
     def reductions(self) -> dict[str, int]:
@@ -25,38 +32,7 @@ class TransposedConvolutionCase(ConvolutionCase):
         return {"y": self.x.size[2] * taps + 1, "dx": self.y.size[2] * taps, "dw": small, "db": large}
 
 
-def case(
-    name: str,
-    inputs: int,
-    outputs: int,
-    size: Pair,
-    kernel: Pair,
-    *,
-    batch: int = 1,
-    layout: Any = IOHRWR,
-    bias: bool = True,
-    in_options: dict[str, Any] | None = None,
-    out_options: dict[str, Any] | None = None,
-    kernel_options: dict[str, Any] | None = None,
-    more: Pair = (0, 0),
-    **options: Any,
-) -> TransposedConvolutionCase:
-    """From an image of ``size`` (height, width); ``more`` are rows and columns that no window reaches exactly."""
-    step, dilation = options.get("step", (1, 1)), options.get("dilation", (1, 1))
-    if "symmetric" in options:
-        up = down = options["symmetric"][0]
-        left = right = options["symmetric"][1]
-    else:
-        left, right, up, down = options.get("pad", (0, 0, 0, 0))
-    height = step[0] * (size[0] - 1) + dilation[0] * (kernel[0] - 1) + 1 - up - down + more[0]
-    width = step[1] * (size[1] - 1) + dilation[1] * (kernel[1] - 1) + 1 - left - right + more[1]
-    options.setdefault("b", vector(outputs) if bias else None)
-    return TransposedConvolutionCase(
-        f"tconv-{name}", batch=batch, x=image(inputs, *size, **(in_options or {})),
-        y=image(outputs, height, width, **(out_options or {})),
-        w=kernel_tensor(layout, outputs, inputs, kernel, **(kernel_options or {})), kernel=kernel, **options,
-    )  # fmt: skip
-
+case = partial(described, TransposedConvolutionCase)
 
 SHAPES = [
     case("1x1", 7, 5, (4, 5), (1, 1), batch=2),

@@ -204,7 +204,13 @@ def _allocate(
         raise _invalid(
             f"{who}: scalar_type is {kind.name}, of which several share a byte. Pass the bytes as data instead."
         )
-    memory = np.zeros(shape.batch_stride * _samples(who, batch_size), kind.dtype)
+    count = shape.batch_stride * _samples(who, batch_size)
+    try:
+        memory = np.zeros(count, kind.dtype)
+    except (MemoryError, ValueError, OverflowError):
+        raise _invalid(
+            f"{who}: there is no memory for {count} elements of {kind.dtype.name}. Check the sizes."
+        ) from None
     fill(memory)
     make: Any = cls
     descriptor: Self = make(

@@ -9,9 +9,34 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, SupportsIndex, TypeVar, cast, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    NoReturn,
+    SupportsIndex,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from inspect import Signature
+
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_options):
+        """Tells type checkers that fields are keyword arguments of the constructor; does nothing at run time."""
+        return lambda struct_class: struct_class
+
 
 Element = TypeVar("Element")
 Read = TypeVar("Read")
@@ -101,8 +126,8 @@ class FixedList(list[Element]):
     __delitem__ = __iadd__ = __imul__ = _refuse
 
 
-class ArrayField(Generic[Read, Write]):
-    """Tells type checkers that a field takes any sequence but gives a `FixedList`; never used at run time."""
+class Field(Generic[Read, Write]):
+    """Tells type checkers that a field takes other types than it gives; never used at run time."""
 
     def __get__(self, instance: object, owner: type) -> Read:
         raise NotImplementedError
@@ -111,15 +136,26 @@ class ArrayField(Generic[Read, Write]):
         raise NotImplementedError
 
 
+Array = Field[FixedList[Element], Sequence[Element]]
+Array2D = Field[FixedList[FixedList[Element]], Sequence[Sequence[Element]]]
+Nested = Field[Element, Element | None]
+
+
 class Kind(NamedTuple):
-    """What a field of a struct accepts."""
+    """What a field of a struct accepts. A class body says ``alpha: float = FLOAT``."""
 
     convert: Convert
     """Checks a value and gives what is stored; raises TypeError or ValueError."""
+    default: Any
+    """What the constructor takes the field to be when it is not given: zero, as in C."""
     initial: Callable[[], Any] | None = None
-    """Makes the zero value when the constructor gets `None`; without it `None` is converted like any value."""
+    """Makes the value of its own that each struct holds at first; the constructor takes `None` for it."""
     is_pointer: bool = False
     """Pointers hold the object given, are shared by copies and compared by identity."""
+
+    def zero(self) -> Any:
+        """What the field of a new struct holds."""
+        return self.convert(self.default) if self.initial is None else self.initial()
 
 
 def _describe(value: object) -> str:
@@ -127,8 +163,8 @@ def _describe(value: object) -> str:
     return f"{type(value).__name__} {text}" if len(text) <= 40 else type(value).__name__
 
 
-def integer(name: str, low: int, high: int) -> Kind:
-    """An integer of a C type called `name` with the range `low` to `high`."""
+def integer(name: str, low: int, high: int) -> Any:
+    """The kind of an integer of a C type called `name` with the range `low` to `high`."""
 
     def convert(value: Any) -> int:
         if type(value) is not int:
@@ -140,7 +176,7 @@ def integer(name: str, low: int, high: int) -> Kind:
             return cast("int", value)
         raise ValueError(f"{value} is outside the range of {name}, {low} to {high}")
 
-    return Kind(convert)
+    return Kind(convert, 0)
 
 
 SIZE = integer("size_t", 0, 2**64 - 1)
@@ -172,12 +208,14 @@ def _same_object(value: Any) -> Any:
     return value
 
 
-FLOAT = Kind(_to_float)
-BOOL = Kind(_to_bool)
-POINTER = Kind(_same_object, is_pointer=True)
+# Any: to a type checker, a kind is the default value of its field.
+FLOAT: Any = Kind(_to_float, 0.0)
+SCALE: Any = Kind(_to_float, 1.0)
+BOOL: Any = Kind(_to_bool, False)
+POINTER: Any = Kind(_same_object, None, is_pointer=True)
 
 
-def enumeration(enum_class: type[enum.IntEnum] | type[enum.IntFlag]) -> Kind:
+def enumeration(enum_class: type[enum.IntEnum] | type[enum.IntFlag]) -> Any:
     """An enum field. An integer without a name stays an `int`, as C allows; creating a filter reports it."""
     members: dict[int, int] = {int(member): member for member in enum_class}
     is_mask = issubclass(enum_class, enum.IntFlag)
@@ -191,7 +229,7 @@ def enumeration(enum_class: type[enum.IntEnum] | type[enum.IntFlag]) -> Kind:
             raise TypeError(f"expected a {enum_class.__name__}, got {_describe(value)}") from None
         return enum_class(number) if is_mask else members.get(number, number)
 
-    return Kind(convert)
+    return Kind(convert, 0)
 
 
 def _is_sequence(value: object) -> bool:
@@ -215,7 +253,7 @@ def _entries(value: Any, length: int, element: Convert) -> list[Any]:
     return entries
 
 
-def array(element: Kind, length: int) -> Kind:
+def array(element: Kind, length: int) -> Any:
     """A C array of integers, or of such arrays: takes any sequence up to `length`; the rest is zero."""
     is_nested = element.initial is not None
     zeros = (0,) * length
@@ -233,10 +271,10 @@ def array(element: Kind, length: int) -> Kind:
             entries.extend(zeros[:missing])
         return FixedList(entries, element.convert)
 
-    return Kind(convert, lambda: convert(()))
+    return Kind(convert, (), lambda: convert(()))
 
 
-def structure(struct_class: type[Struct]) -> Kind:
+def structure(struct_class: type[Struct]) -> Any:
     """A struct inside a struct: by value, as in C, so what is stored is a copy."""
 
     def convert(value: Any) -> Struct:
@@ -246,7 +284,7 @@ def structure(struct_class: type[Struct]) -> Kind:
         hint = f"; {name}() is the empty one" if value is None else ""
         raise TypeError(f"expected a {name}, got {_describe(value)}{hint}")
 
-    return Kind(convert, struct_class)
+    return Kind(convert, None, struct_class)
 
 
 def _brief(value: object, is_pointer: bool) -> str:
@@ -273,7 +311,33 @@ def _same_pointer(one: Any, other: Any) -> bool:
     return one is other or (isinstance(one, (int, str, bytes)) and type(one) is type(other) and bool(one == other))
 
 
-class Struct:
+class StructClass(type):
+    """Makes a class of the fields that its body lists as ``name: type = KIND``: each becomes a slot."""
+
+    _kinds: Mapping[str, Kind]
+
+    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> StructClass:
+        kinds = {field: kind for field, kind in body.items() if isinstance(kind, Kind)}
+        if kinds:
+            body = {key: value for key, value in body.items() if key not in kinds}
+            body |= {"__slots__": tuple(kinds), "_kinds": kinds}
+        return super().__new__(cls, name, bases, body)
+
+    @property
+    def __signature__(cls) -> Signature:
+        """Signature of the constructor, for `help` and editors."""
+        from inspect import Parameter, Signature
+
+        hints = get_type_hints(cls)
+        takes = {name: get_args(hint)[1] if get_origin(hint) is Field else hint for name, hint in hints.items()}
+        fields = cls._kinds.items()
+        return Signature(
+            [Parameter(n, Parameter.KEYWORD_ONLY, default=k.default, annotation=takes[n]) for n, k in fields]
+        )
+
+
+@dataclass_transform(kw_only_default=True)
+class Struct(metaclass=StructClass):
     """Base of the C structs: fields in C order, all zero unless given, checked when written, copied by value.
 
     `==` compares field by field; pointers are equal when they hold the same object or the same address. Structs can
@@ -290,25 +354,29 @@ class Struct:
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
     _kinds: ClassVar[Mapping[str, Kind]] = {}
-    _plan: ClassVar[tuple[tuple[Callable[[Any, Any], None], Convert, Callable[[], Any] | None], ...]] = ()
+    _plan: ClassVar[tuple[tuple[str, Callable[[Any, Any], None], Convert, Any, Callable[[], Any] | None], ...]] = ()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "_kinds" in cls.__dict__:
             cls._plan = tuple(
-                (cls.__dict__[name].__set__, kind.convert, kind.initial) for name, kind in cls._kinds.items()
+                (name, cls.__dict__[name].__set__, kind.convert, kind.zero(), kind.initial)
+                for name, kind in cls._kinds.items()
             )
 
-    def _assign(self, *values: object) -> None:
-        """Fill every field; what a constructor does with its arguments."""
-        position = 0
+    def __init__(self, *unnamed: object, **values: Any) -> None:
+        name = ""
         try:
-            for write, convert, initial in self._plan:
-                value = values[position]
-                write(self, initial() if value is None and initial is not None else convert(value))
-                position += 1
+            for name, write, convert, zero, initial in self._plan:
+                if name in values:
+                    value = values.pop(name)
+                    write(self, initial() if value is None and initial is not None else convert(value))
+                else:
+                    write(self, zero if initial is None else initial())
         except (TypeError, ValueError) as error:
-            raise self._explained(list(self._kinds)[position], error) from None
+            raise self._explained(name, error) from None
+        if values or unnamed:
+            raise self._misuse(len(unnamed), list(values))
 
     def __setattr__(self, name: str, value: object) -> None:
         kind = self._kinds.get(name)
@@ -326,10 +394,17 @@ class Struct:
     def _explained(self, name: str, error: Exception) -> Exception:
         return type(error)(f"{type(self).__name__}.{name}: {error}")
 
+    def _misuse(self, unnamed: int, unknown: list[str]) -> TypeError:
+        """What Python says of arguments that a function does not have."""
+        who = f"{type(self).__name__}.__init__()"
+        if unknown:
+            return TypeError(f"{who} got an unexpected keyword argument {unknown[0]!r}")
+        return TypeError(f"{who} takes 1 positional argument but {unnamed + 1} were given")
+
     def copy(self: SomeStruct) -> SomeStruct:
         """What `b = a` does in C: nested structs and arrays are copied, pointers still point to the same memory."""
         duplicate = object.__new__(type(self))
-        for name, (write, _, initial) in zip(self._kinds, self._plan, strict=True):
+        for name, write, _, _, initial in self._plan:
             value = getattr(self, name)
             write(duplicate, value if initial is None else value.copy())
         return duplicate

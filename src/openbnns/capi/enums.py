@@ -5,294 +5,9 @@ Written by tools/generate_capi.py from tests/data; edit those, not this file.
 
 from __future__ import annotations
 
-from ._values import CEnum, CFlag
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "BNNSActivationFunction",
-    "BNNSActivationFunctionAbs",
-    "BNNSActivationFunctionCELU",
-    "BNNSActivationFunctionClamp",
-    "BNNSActivationFunctionClampedLeakyRectifiedLinear",
-    "BNNSActivationFunctionELU",
-    "BNNSActivationFunctionErf",
-    "BNNSActivationFunctionGELU",
-    "BNNSActivationFunctionGELUApproximation",
-    "BNNSActivationFunctionGELUApproximation2",
-    "BNNSActivationFunctionGELUApproximationSigmoid",
-    "BNNSActivationFunctionGumbel",
-    "BNNSActivationFunctionGumbelMax",
-    "BNNSActivationFunctionHardShrink",
-    "BNNSActivationFunctionHardSigmoid",
-    "BNNSActivationFunctionHardSwish",
-    "BNNSActivationFunctionIdentity",
-    "BNNSActivationFunctionIntegerLinearSaturate",
-    "BNNSActivationFunctionIntegerLinearSaturatePerChannel",
-    "BNNSActivationFunctionLeakyRectifiedLinear",
-    "BNNSActivationFunctionLinear",
-    "BNNSActivationFunctionLinearWithBias",
-    "BNNSActivationFunctionLogSigmoid",
-    "BNNSActivationFunctionLogSoftmax",
-    "BNNSActivationFunctionPReLUPerChannel",
-    "BNNSActivationFunctionReLU6",
-    "BNNSActivationFunctionRectifiedLinear",
-    "BNNSActivationFunctionSELU",
-    "BNNSActivationFunctionScaledTanh",
-    "BNNSActivationFunctionSiLU",
-    "BNNSActivationFunctionSigmoid",
-    "BNNSActivationFunctionSoftShrink",
-    "BNNSActivationFunctionSoftmax",
-    "BNNSActivationFunctionSoftplus",
-    "BNNSActivationFunctionSoftsign",
-    "BNNSActivationFunctionTanh",
-    "BNNSActivationFunctionTanhShrink",
-    "BNNSActivationFunctionThreshold",
-    "BNNSArithmetic",
-    "BNNSArithmeticAbs",
-    "BNNSArithmeticAcos",
-    "BNNSArithmeticAcosh",
-    "BNNSArithmeticAdd",
-    "BNNSArithmeticAsin",
-    "BNNSArithmeticAsinh",
-    "BNNSArithmeticAtan",
-    "BNNSArithmeticAtanh",
-    "BNNSArithmeticCeil",
-    "BNNSArithmeticCos",
-    "BNNSArithmeticCosh",
-    "BNNSArithmeticDivide",
-    "BNNSArithmeticDivideNoNaN",
-    "BNNSArithmeticErf",
-    "BNNSArithmeticExp",
-    "BNNSArithmeticExp2",
-    "BNNSArithmeticFloor",
-    "BNNSArithmeticFloorDivide",
-    "BNNSArithmeticFunction",
-    "BNNSArithmeticLog",
-    "BNNSArithmeticLog2",
-    "BNNSArithmeticMaximum",
-    "BNNSArithmeticMinimum",
-    "BNNSArithmeticMultiply",
-    "BNNSArithmeticMultiplyAdd",
-    "BNNSArithmeticMultiplyNoNaN",
-    "BNNSArithmeticNegate",
-    "BNNSArithmeticPow",
-    "BNNSArithmeticReciprocal",
-    "BNNSArithmeticReciprocalSquareRoot",
-    "BNNSArithmeticRound",
-    "BNNSArithmeticSelect",
-    "BNNSArithmeticSign",
-    "BNNSArithmeticSin",
-    "BNNSArithmeticSinh",
-    "BNNSArithmeticSquare",
-    "BNNSArithmeticSquareRoot",
-    "BNNSArithmeticSubtract",
-    "BNNSArithmeticTan",
-    "BNNSArithmeticTanh",
-    "BNNSArithmeticTruncDivide",
-    "BNNSArithmeticTruncRemainder",
-    "BNNSBatchNorm",
-    "BNNSBoxCoordinateMode",
-    "BNNSCenterSizeHeightFirst",
-    "BNNSCenterSizeWidthFirst",
-    "BNNSConstant",
-    "BNNSConvolution",
-    "BNNSCornersHeightFirst",
-    "BNNSCornersWidthFirst",
-    "BNNSDataLayout",
-    "BNNSDataLayout1DFirstMajor",
-    "BNNSDataLayout1DLastMajor",
-    "BNNSDataLayout2DFirstMajor",
-    "BNNSDataLayout2DLastMajor",
-    "BNNSDataLayout3DFirstMajor",
-    "BNNSDataLayout3DLastMajor",
-    "BNNSDataLayout4DFirstMajor",
-    "BNNSDataLayout4DLastMajor",
-    "BNNSDataLayout5DFirstMajor",
-    "BNNSDataLayout5DLastMajor",
-    "BNNSDataLayout6DFirstMajor",
-    "BNNSDataLayout6DLastMajor",
-    "BNNSDataLayout7DFirstMajor",
-    "BNNSDataLayout7DLastMajor",
-    "BNNSDataLayout8DFirstMajor",
-    "BNNSDataLayout8DLastMajor",
-    "BNNSDataLayoutColumnMajorMatrix",
-    "BNNSDataLayoutConvolutionWeightsIOHrWr",
-    "BNNSDataLayoutConvolutionWeightsOIHW",
-    "BNNSDataLayoutConvolutionWeightsOIHW_Pack32",
-    "BNNSDataLayoutConvolutionWeightsOIHrWr",
-    "BNNSDataLayoutFullyConnectedSparse",
-    "BNNSDataLayoutImageCHW",
-    "BNNSDataLayoutMHA_DHK",
-    "BNNSDataLayoutNSE",
-    "BNNSDataLayoutRowMajorMatrix",
-    "BNNSDataLayoutSNE",
-    "BNNSDataLayoutVector",
-    "BNNSDataType",
-    "BNNSDataTypeBFloat16",
-    "BNNSDataTypeBoolean",
-    "BNNSDataTypeFloat16",
-    "BNNSDataTypeFloat32",
-    "BNNSDataTypeFloatBit",
-    "BNNSDataTypeIndexed1",
-    "BNNSDataTypeIndexed2",
-    "BNNSDataTypeIndexed4",
-    "BNNSDataTypeIndexed8",
-    "BNNSDataTypeIndexedBit",
-    "BNNSDataTypeInt1",
-    "BNNSDataTypeInt16",
-    "BNNSDataTypeInt2",
-    "BNNSDataTypeInt32",
-    "BNNSDataTypeInt4",
-    "BNNSDataTypeInt64",
-    "BNNSDataTypeInt8",
-    "BNNSDataTypeIntBit",
-    "BNNSDataTypeMiscellaneousBit",
-    "BNNSDataTypeUInt1",
-    "BNNSDataTypeUInt16",
-    "BNNSDataTypeUInt2",
-    "BNNSDataTypeUInt3",
-    "BNNSDataTypeUInt32",
-    "BNNSDataTypeUInt4",
-    "BNNSDataTypeUInt6",
-    "BNNSDataTypeUInt64",
-    "BNNSDataTypeUInt8",
-    "BNNSDataTypeUIntBit",
-    "BNNSDescriptorType",
-    "BNNSEmbeddingFlagScaleGradientByFrequency",
-    "BNNSEmbeddingFlags",
-    "BNNSFilterType",
-    "BNNSFlags",
-    "BNNSFlagsUseClientPtr",
-    "BNNSFullyConnected",
-    "BNNSGroupNorm",
-    "BNNSInstanceNorm",
-    "BNNSInterpolationMethod",
-    "BNNSInterpolationMethodLinear",
-    "BNNSInterpolationMethodNearest",
-    "BNNSL2Norm",
-    "BNNSLayerFlags",
-    "BNNSLayerFlagsLSTMBidirectional",
-    "BNNSLayerFlagsLSTMDefaultActivations",
-    "BNNSLayerNorm",
-    "BNNSLinearSamplingAlignCorners",
-    "BNNSLinearSamplingDefault",
-    "BNNSLinearSamplingMode",
-    "BNNSLinearSamplingOffsetCorners",
-    "BNNSLinearSamplingStrictAlignCorners",
-    "BNNSLinearSamplingUnalignCorners",
-    "BNNSLossFunction",
-    "BNNSLossFunctionCategoricalCrossEntropy",
-    "BNNSLossFunctionCosineDistance",
-    "BNNSLossFunctionHinge",
-    "BNNSLossFunctionHuber",
-    "BNNSLossFunctionLog",
-    "BNNSLossFunctionMeanAbsoluteError",
-    "BNNSLossFunctionMeanSquareError",
-    "BNNSLossFunctionSigmoidCrossEntropy",
-    "BNNSLossFunctionSoftmaxCrossEntropy",
-    "BNNSLossFunctionYolo",
-    "BNNSLossReductionFunction",
-    "BNNSLossReductionMean",
-    "BNNSLossReductionNonZeroWeightMean",
-    "BNNSLossReductionNone",
-    "BNNSLossReductionSum",
-    "BNNSLossReductionWeightedMean",
-    "BNNSNDArrayFlagBackpropAccumulate",
-    "BNNSNDArrayFlagBackpropSet",
-    "BNNSNDArrayFlags",
-    "BNNSNormType",
-    "BNNSOptimizerClippingByGlobalNorm",
-    "BNNSOptimizerClippingByNorm",
-    "BNNSOptimizerClippingByValue",
-    "BNNSOptimizerClippingFunction",
-    "BNNSOptimizerClippingNone",
-    "BNNSOptimizerFunction",
-    "BNNSOptimizerFunctionAdam",
-    "BNNSOptimizerFunctionAdamAMSGrad",
-    "BNNSOptimizerFunctionAdamAMSGradWithClipping",
-    "BNNSOptimizerFunctionAdamW",
-    "BNNSOptimizerFunctionAdamWAMSGrad",
-    "BNNSOptimizerFunctionAdamWAMSGradWithClipping",
-    "BNNSOptimizerFunctionAdamWWithClipping",
-    "BNNSOptimizerFunctionAdamWithClipping",
-    "BNNSOptimizerFunctionRMSProp",
-    "BNNSOptimizerFunctionRMSPropWithClipping",
-    "BNNSOptimizerFunctionSGDMomentum",
-    "BNNSOptimizerFunctionSGDMomentumWithClipping",
-    "BNNSOptimizerRegularizationFunction",
-    "BNNSOptimizerRegularizationL1",
-    "BNNSOptimizerRegularizationL2",
-    "BNNSOptimizerRegularizationNone",
-    "BNNSOptimizerSGDMomentumVariant",
-    "BNNSPaddingMode",
-    "BNNSPaddingModeConstant",
-    "BNNSPaddingModeReflect",
-    "BNNSPaddingModeSymmetric",
-    "BNNSParameter",
-    "BNNSPointerSpecifier",
-    "BNNSPointerSpecifierAlpha",
-    "BNNSPointerSpecifierBeta",
-    "BNNSPoolingFunction",
-    "BNNSPoolingFunctionAverage",
-    "BNNSPoolingFunctionAverageCountExcludePadding",
-    "BNNSPoolingFunctionAverageCountIncludePadding",
-    "BNNSPoolingFunctionL2Norm",
-    "BNNSPoolingFunctionMax",
-    "BNNSPoolingFunctionUnMax",
-    "BNNSQuantization",
-    "BNNSQuantizerFunction",
-    "BNNSQuantizerFunctionDequantize",
-    "BNNSQuantizerFunctionQuantize",
-    "BNNSRandomGeneratorMethod",
-    "BNNSRandomGeneratorMethodAES_CTR",
-    "BNNSReduceFunction",
-    "BNNSReduceFunctionAll",
-    "BNNSReduceFunctionAny",
-    "BNNSReduceFunctionArgMax",
-    "BNNSReduceFunctionArgMin",
-    "BNNSReduceFunctionL1Norm",
-    "BNNSReduceFunctionL2Norm",
-    "BNNSReduceFunctionLogSum",
-    "BNNSReduceFunctionLogSumExp",
-    "BNNSReduceFunctionLogicalAnd",
-    "BNNSReduceFunctionLogicalOr",
-    "BNNSReduceFunctionMax",
-    "BNNSReduceFunctionMean",
-    "BNNSReduceFunctionMeanNonZero",
-    "BNNSReduceFunctionMin",
-    "BNNSReduceFunctionNone",
-    "BNNSReduceFunctionProduct",
-    "BNNSReduceFunctionSum",
-    "BNNSReduceFunctionSumLog",
-    "BNNSReduceFunctionSumSquare",
-    "BNNSRelationalOperator",
-    "BNNSRelationalOperatorEqual",
-    "BNNSRelationalOperatorGreater",
-    "BNNSRelationalOperatorGreaterEqual",
-    "BNNSRelationalOperatorLess",
-    "BNNSRelationalOperatorLessEqual",
-    "BNNSRelationalOperatorLogicalAND",
-    "BNNSRelationalOperatorLogicalNAND",
-    "BNNSRelationalOperatorLogicalNOR",
-    "BNNSRelationalOperatorLogicalNOT",
-    "BNNSRelationalOperatorLogicalOR",
-    "BNNSRelationalOperatorLogicalXOR",
-    "BNNSRelationalOperatorNotEqual",
-    "BNNSSGDMomentumVariant0",
-    "BNNSSGDMomentumVariant1",
-    "BNNSSGDMomentumVariant2",
-    "BNNSSample",
-    "BNNSShuffleType",
-    "BNNSShuffleTypeDepthToSpaceNCHW",
-    "BNNSShuffleTypePixelShuffleNCHW",
-    "BNNSShuffleTypePixelUnshuffleNCHW",
-    "BNNSShuffleTypeSpaceToDepthNCHW",
-    "BNNSSparsityType",
-    "BNNSSparsityTypeUnstructured",
-    "BNNSTargetSystem",
-    "BNNSTargetSystemGeneric",
-    "BNNSTransposedConvolution",
-    "BNNS_MAX_TENSOR_DIMENSION",
-]
+from ._values import CEnum, CFlag
 
 BNNS_MAX_TENSOR_DIMENSION = 8
 
@@ -336,35 +51,37 @@ class BNNSDataType(CEnum):
     BNNSDataTypeBoolean = 1048584
 
 
-BNNSDataTypeFloatBit = BNNSDataType.BNNSDataTypeFloatBit
-BNNSDataTypeFloat16 = BNNSDataType.BNNSDataTypeFloat16
-BNNSDataTypeFloat32 = BNNSDataType.BNNSDataTypeFloat32
-BNNSDataTypeBFloat16 = BNNSDataType.BNNSDataTypeBFloat16
-BNNSDataTypeIntBit = BNNSDataType.BNNSDataTypeIntBit
-BNNSDataTypeInt1 = BNNSDataType.BNNSDataTypeInt1
-BNNSDataTypeInt2 = BNNSDataType.BNNSDataTypeInt2
-BNNSDataTypeInt4 = BNNSDataType.BNNSDataTypeInt4
-BNNSDataTypeInt8 = BNNSDataType.BNNSDataTypeInt8
-BNNSDataTypeInt16 = BNNSDataType.BNNSDataTypeInt16
-BNNSDataTypeInt32 = BNNSDataType.BNNSDataTypeInt32
-BNNSDataTypeInt64 = BNNSDataType.BNNSDataTypeInt64
-BNNSDataTypeUIntBit = BNNSDataType.BNNSDataTypeUIntBit
-BNNSDataTypeUInt1 = BNNSDataType.BNNSDataTypeUInt1
-BNNSDataTypeUInt2 = BNNSDataType.BNNSDataTypeUInt2
-BNNSDataTypeUInt3 = BNNSDataType.BNNSDataTypeUInt3
-BNNSDataTypeUInt4 = BNNSDataType.BNNSDataTypeUInt4
-BNNSDataTypeUInt6 = BNNSDataType.BNNSDataTypeUInt6
-BNNSDataTypeUInt8 = BNNSDataType.BNNSDataTypeUInt8
-BNNSDataTypeUInt16 = BNNSDataType.BNNSDataTypeUInt16
-BNNSDataTypeUInt32 = BNNSDataType.BNNSDataTypeUInt32
-BNNSDataTypeUInt64 = BNNSDataType.BNNSDataTypeUInt64
-BNNSDataTypeIndexedBit = BNNSDataType.BNNSDataTypeIndexedBit
-BNNSDataTypeIndexed1 = BNNSDataType.BNNSDataTypeIndexed1
-BNNSDataTypeIndexed2 = BNNSDataType.BNNSDataTypeIndexed2
-BNNSDataTypeIndexed4 = BNNSDataType.BNNSDataTypeIndexed4
-BNNSDataTypeIndexed8 = BNNSDataType.BNNSDataTypeIndexed8
-BNNSDataTypeMiscellaneousBit = BNNSDataType.BNNSDataTypeMiscellaneousBit
-BNNSDataTypeBoolean = BNNSDataType.BNNSDataTypeBoolean
+(
+    BNNSDataTypeFloatBit,
+    BNNSDataTypeFloat16,
+    BNNSDataTypeFloat32,
+    BNNSDataTypeBFloat16,
+    BNNSDataTypeIntBit,
+    BNNSDataTypeInt1,
+    BNNSDataTypeInt2,
+    BNNSDataTypeInt4,
+    BNNSDataTypeInt8,
+    BNNSDataTypeInt16,
+    BNNSDataTypeInt32,
+    BNNSDataTypeInt64,
+    BNNSDataTypeUIntBit,
+    BNNSDataTypeUInt1,
+    BNNSDataTypeUInt2,
+    BNNSDataTypeUInt3,
+    BNNSDataTypeUInt4,
+    BNNSDataTypeUInt6,
+    BNNSDataTypeUInt8,
+    BNNSDataTypeUInt16,
+    BNNSDataTypeUInt32,
+    BNNSDataTypeUInt64,
+    BNNSDataTypeIndexedBit,
+    BNNSDataTypeIndexed1,
+    BNNSDataTypeIndexed2,
+    BNNSDataTypeIndexed4,
+    BNNSDataTypeIndexed8,
+    BNNSDataTypeMiscellaneousBit,
+    BNNSDataTypeBoolean,
+) = BNNSDataType.__members__.values()
 
 
 class BNNSDataLayout(CEnum):
@@ -405,34 +122,36 @@ class BNNSDataLayout(CEnum):
     BNNSDataLayout8DFirstMajor = 557057
 
 
-BNNSDataLayoutVector = BNNSDataLayout.BNNSDataLayoutVector
-BNNSDataLayout1DLastMajor = BNNSDataLayout.BNNSDataLayout1DLastMajor
-BNNSDataLayout1DFirstMajor = BNNSDataLayout.BNNSDataLayout1DFirstMajor
-BNNSDataLayoutRowMajorMatrix = BNNSDataLayout.BNNSDataLayoutRowMajorMatrix
-BNNSDataLayoutColumnMajorMatrix = BNNSDataLayout.BNNSDataLayoutColumnMajorMatrix
-BNNSDataLayout2DLastMajor = BNNSDataLayout.BNNSDataLayout2DLastMajor
-BNNSDataLayout2DFirstMajor = BNNSDataLayout.BNNSDataLayout2DFirstMajor
-BNNSDataLayoutFullyConnectedSparse = BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse
-BNNSDataLayoutImageCHW = BNNSDataLayout.BNNSDataLayoutImageCHW
-BNNSDataLayoutSNE = BNNSDataLayout.BNNSDataLayoutSNE
-BNNSDataLayoutNSE = BNNSDataLayout.BNNSDataLayoutNSE
-BNNSDataLayoutMHA_DHK = BNNSDataLayout.BNNSDataLayoutMHA_DHK
-BNNSDataLayout3DLastMajor = BNNSDataLayout.BNNSDataLayout3DLastMajor
-BNNSDataLayout3DFirstMajor = BNNSDataLayout.BNNSDataLayout3DFirstMajor
-BNNSDataLayoutConvolutionWeightsOIHW = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW
-BNNSDataLayoutConvolutionWeightsOIHrWr = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHrWr
-BNNSDataLayoutConvolutionWeightsIOHrWr = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr
-BNNSDataLayoutConvolutionWeightsOIHW_Pack32 = BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW_Pack32
-BNNSDataLayout4DLastMajor = BNNSDataLayout.BNNSDataLayout4DLastMajor
-BNNSDataLayout4DFirstMajor = BNNSDataLayout.BNNSDataLayout4DFirstMajor
-BNNSDataLayout5DLastMajor = BNNSDataLayout.BNNSDataLayout5DLastMajor
-BNNSDataLayout5DFirstMajor = BNNSDataLayout.BNNSDataLayout5DFirstMajor
-BNNSDataLayout6DLastMajor = BNNSDataLayout.BNNSDataLayout6DLastMajor
-BNNSDataLayout6DFirstMajor = BNNSDataLayout.BNNSDataLayout6DFirstMajor
-BNNSDataLayout7DLastMajor = BNNSDataLayout.BNNSDataLayout7DLastMajor
-BNNSDataLayout7DFirstMajor = BNNSDataLayout.BNNSDataLayout7DFirstMajor
-BNNSDataLayout8DLastMajor = BNNSDataLayout.BNNSDataLayout8DLastMajor
-BNNSDataLayout8DFirstMajor = BNNSDataLayout.BNNSDataLayout8DFirstMajor
+(
+    BNNSDataLayoutVector,
+    BNNSDataLayout1DLastMajor,
+    BNNSDataLayout1DFirstMajor,
+    BNNSDataLayoutRowMajorMatrix,
+    BNNSDataLayoutColumnMajorMatrix,
+    BNNSDataLayout2DLastMajor,
+    BNNSDataLayout2DFirstMajor,
+    BNNSDataLayoutFullyConnectedSparse,
+    BNNSDataLayoutImageCHW,
+    BNNSDataLayoutSNE,
+    BNNSDataLayoutNSE,
+    BNNSDataLayoutMHA_DHK,
+    BNNSDataLayout3DLastMajor,
+    BNNSDataLayout3DFirstMajor,
+    BNNSDataLayoutConvolutionWeightsOIHW,
+    BNNSDataLayoutConvolutionWeightsOIHrWr,
+    BNNSDataLayoutConvolutionWeightsIOHrWr,
+    BNNSDataLayoutConvolutionWeightsOIHW_Pack32,
+    BNNSDataLayout4DLastMajor,
+    BNNSDataLayout4DFirstMajor,
+    BNNSDataLayout5DLastMajor,
+    BNNSDataLayout5DFirstMajor,
+    BNNSDataLayout6DLastMajor,
+    BNNSDataLayout6DFirstMajor,
+    BNNSDataLayout7DLastMajor,
+    BNNSDataLayout7DFirstMajor,
+    BNNSDataLayout8DLastMajor,
+    BNNSDataLayout8DFirstMajor,
+) = BNNSDataLayout.__members__.values()
 
 
 class BNNSActivationFunction(CEnum):
@@ -482,47 +201,45 @@ class BNNSActivationFunction(CEnum):
     BNNSActivationFunctionHardSwish = 30
 
 
-BNNSActivationFunctionIdentity = BNNSActivationFunction.BNNSActivationFunctionIdentity
-BNNSActivationFunctionRectifiedLinear = BNNSActivationFunction.BNNSActivationFunctionRectifiedLinear
-BNNSActivationFunctionLeakyRectifiedLinear = BNNSActivationFunction.BNNSActivationFunctionLeakyRectifiedLinear
-BNNSActivationFunctionSigmoid = BNNSActivationFunction.BNNSActivationFunctionSigmoid
-BNNSActivationFunctionTanh = BNNSActivationFunction.BNNSActivationFunctionTanh
-BNNSActivationFunctionScaledTanh = BNNSActivationFunction.BNNSActivationFunctionScaledTanh
-BNNSActivationFunctionAbs = BNNSActivationFunction.BNNSActivationFunctionAbs
-BNNSActivationFunctionLinear = BNNSActivationFunction.BNNSActivationFunctionLinear
-BNNSActivationFunctionClamp = BNNSActivationFunction.BNNSActivationFunctionClamp
-BNNSActivationFunctionIntegerLinearSaturate = BNNSActivationFunction.BNNSActivationFunctionIntegerLinearSaturate
-BNNSActivationFunctionIntegerLinearSaturatePerChannel = (
-    BNNSActivationFunction.BNNSActivationFunctionIntegerLinearSaturatePerChannel
-)
-BNNSActivationFunctionSoftmax = BNNSActivationFunction.BNNSActivationFunctionSoftmax
-BNNSActivationFunctionGELUApproximation = BNNSActivationFunction.BNNSActivationFunctionGELUApproximation
-BNNSActivationFunctionGumbel = BNNSActivationFunction.BNNSActivationFunctionGumbel
-BNNSActivationFunctionGumbelMax = BNNSActivationFunction.BNNSActivationFunctionGumbelMax
-BNNSActivationFunctionHardSigmoid = BNNSActivationFunction.BNNSActivationFunctionHardSigmoid
-BNNSActivationFunctionSoftplus = BNNSActivationFunction.BNNSActivationFunctionSoftplus
-BNNSActivationFunctionSoftsign = BNNSActivationFunction.BNNSActivationFunctionSoftsign
-BNNSActivationFunctionELU = BNNSActivationFunction.BNNSActivationFunctionELU
-BNNSActivationFunctionClampedLeakyRectifiedLinear = (
-    BNNSActivationFunction.BNNSActivationFunctionClampedLeakyRectifiedLinear
-)
-BNNSActivationFunctionLinearWithBias = BNNSActivationFunction.BNNSActivationFunctionLinearWithBias
-BNNSActivationFunctionLogSoftmax = BNNSActivationFunction.BNNSActivationFunctionLogSoftmax
-BNNSActivationFunctionLogSigmoid = BNNSActivationFunction.BNNSActivationFunctionLogSigmoid
-BNNSActivationFunctionSELU = BNNSActivationFunction.BNNSActivationFunctionSELU
-BNNSActivationFunctionCELU = BNNSActivationFunction.BNNSActivationFunctionCELU
-BNNSActivationFunctionHardShrink = BNNSActivationFunction.BNNSActivationFunctionHardShrink
-BNNSActivationFunctionSoftShrink = BNNSActivationFunction.BNNSActivationFunctionSoftShrink
-BNNSActivationFunctionTanhShrink = BNNSActivationFunction.BNNSActivationFunctionTanhShrink
-BNNSActivationFunctionThreshold = BNNSActivationFunction.BNNSActivationFunctionThreshold
-BNNSActivationFunctionPReLUPerChannel = BNNSActivationFunction.BNNSActivationFunctionPReLUPerChannel
-BNNSActivationFunctionGELUApproximation2 = BNNSActivationFunction.BNNSActivationFunctionGELUApproximation2
-BNNSActivationFunctionSiLU = BNNSActivationFunction.BNNSActivationFunctionSiLU
-BNNSActivationFunctionReLU6 = BNNSActivationFunction.BNNSActivationFunctionReLU6
-BNNSActivationFunctionErf = BNNSActivationFunction.BNNSActivationFunctionErf
-BNNSActivationFunctionGELU = BNNSActivationFunction.BNNSActivationFunctionGELU
-BNNSActivationFunctionGELUApproximationSigmoid = BNNSActivationFunction.BNNSActivationFunctionGELUApproximationSigmoid
-BNNSActivationFunctionHardSwish = BNNSActivationFunction.BNNSActivationFunctionHardSwish
+(
+    BNNSActivationFunctionIdentity,
+    BNNSActivationFunctionRectifiedLinear,
+    BNNSActivationFunctionLeakyRectifiedLinear,
+    BNNSActivationFunctionSigmoid,
+    BNNSActivationFunctionTanh,
+    BNNSActivationFunctionScaledTanh,
+    BNNSActivationFunctionAbs,
+    BNNSActivationFunctionLinear,
+    BNNSActivationFunctionClamp,
+    BNNSActivationFunctionIntegerLinearSaturate,
+    BNNSActivationFunctionIntegerLinearSaturatePerChannel,
+    BNNSActivationFunctionSoftmax,
+    BNNSActivationFunctionGELUApproximation,
+    BNNSActivationFunctionGumbel,
+    BNNSActivationFunctionGumbelMax,
+    BNNSActivationFunctionHardSigmoid,
+    BNNSActivationFunctionSoftplus,
+    BNNSActivationFunctionSoftsign,
+    BNNSActivationFunctionELU,
+    BNNSActivationFunctionClampedLeakyRectifiedLinear,
+    BNNSActivationFunctionLinearWithBias,
+    BNNSActivationFunctionLogSoftmax,
+    BNNSActivationFunctionLogSigmoid,
+    BNNSActivationFunctionSELU,
+    BNNSActivationFunctionCELU,
+    BNNSActivationFunctionHardShrink,
+    BNNSActivationFunctionSoftShrink,
+    BNNSActivationFunctionTanhShrink,
+    BNNSActivationFunctionThreshold,
+    BNNSActivationFunctionPReLUPerChannel,
+    BNNSActivationFunctionGELUApproximation2,
+    BNNSActivationFunctionSiLU,
+    BNNSActivationFunctionReLU6,
+    BNNSActivationFunctionErf,
+    BNNSActivationFunctionGELU,
+    BNNSActivationFunctionGELUApproximationSigmoid,
+    BNNSActivationFunctionHardSwish,
+) = BNNSActivationFunction.__members__.values()
 
 
 class BNNSPoolingFunction(CEnum):
@@ -541,12 +258,14 @@ class BNNSPoolingFunction(CEnum):
     BNNSPoolingFunctionAverage = 1
 
 
-BNNSPoolingFunctionMax = BNNSPoolingFunction.BNNSPoolingFunctionMax
-BNNSPoolingFunctionAverageCountIncludePadding = BNNSPoolingFunction.BNNSPoolingFunctionAverageCountIncludePadding
-BNNSPoolingFunctionAverageCountExcludePadding = BNNSPoolingFunction.BNNSPoolingFunctionAverageCountExcludePadding
-BNNSPoolingFunctionUnMax = BNNSPoolingFunction.BNNSPoolingFunctionUnMax
-BNNSPoolingFunctionL2Norm = BNNSPoolingFunction.BNNSPoolingFunctionL2Norm
-BNNSPoolingFunctionAverage = BNNSPoolingFunction.BNNSPoolingFunctionAverage
+(
+    BNNSPoolingFunctionMax,
+    BNNSPoolingFunctionAverageCountIncludePadding,
+    BNNSPoolingFunctionAverageCountExcludePadding,
+    BNNSPoolingFunctionUnMax,
+    BNNSPoolingFunctionL2Norm,
+    BNNSPoolingFunctionAverage,
+) = BNNSPoolingFunction.__members__.values()
 
 
 class BNNSFlags(CFlag):
@@ -560,7 +279,7 @@ class BNNSFlags(CFlag):
     BNNSFlagsUseClientPtr = 1
 
 
-BNNSFlagsUseClientPtr = BNNSFlags.BNNSFlagsUseClientPtr
+(BNNSFlagsUseClientPtr,) = BNNSFlags.__members__.values()
 
 
 class BNNSLossFunction(CEnum):
@@ -583,16 +302,18 @@ class BNNSLossFunction(CEnum):
     BNNSLossFunctionCategoricalCrossEntropy = 10
 
 
-BNNSLossFunctionSoftmaxCrossEntropy = BNNSLossFunction.BNNSLossFunctionSoftmaxCrossEntropy
-BNNSLossFunctionSigmoidCrossEntropy = BNNSLossFunction.BNNSLossFunctionSigmoidCrossEntropy
-BNNSLossFunctionMeanSquareError = BNNSLossFunction.BNNSLossFunctionMeanSquareError
-BNNSLossFunctionHuber = BNNSLossFunction.BNNSLossFunctionHuber
-BNNSLossFunctionYolo = BNNSLossFunction.BNNSLossFunctionYolo
-BNNSLossFunctionLog = BNNSLossFunction.BNNSLossFunctionLog
-BNNSLossFunctionCosineDistance = BNNSLossFunction.BNNSLossFunctionCosineDistance
-BNNSLossFunctionHinge = BNNSLossFunction.BNNSLossFunctionHinge
-BNNSLossFunctionMeanAbsoluteError = BNNSLossFunction.BNNSLossFunctionMeanAbsoluteError
-BNNSLossFunctionCategoricalCrossEntropy = BNNSLossFunction.BNNSLossFunctionCategoricalCrossEntropy
+(
+    BNNSLossFunctionSoftmaxCrossEntropy,
+    BNNSLossFunctionSigmoidCrossEntropy,
+    BNNSLossFunctionMeanSquareError,
+    BNNSLossFunctionHuber,
+    BNNSLossFunctionYolo,
+    BNNSLossFunctionLog,
+    BNNSLossFunctionCosineDistance,
+    BNNSLossFunctionHinge,
+    BNNSLossFunctionMeanAbsoluteError,
+    BNNSLossFunctionCategoricalCrossEntropy,
+) = BNNSLossFunction.__members__.values()
 
 
 class BNNSLossReductionFunction(CEnum):
@@ -610,11 +331,13 @@ class BNNSLossReductionFunction(CEnum):
     BNNSLossReductionNonZeroWeightMean = 4
 
 
-BNNSLossReductionNone = BNNSLossReductionFunction.BNNSLossReductionNone
-BNNSLossReductionSum = BNNSLossReductionFunction.BNNSLossReductionSum
-BNNSLossReductionWeightedMean = BNNSLossReductionFunction.BNNSLossReductionWeightedMean
-BNNSLossReductionMean = BNNSLossReductionFunction.BNNSLossReductionMean
-BNNSLossReductionNonZeroWeightMean = BNNSLossReductionFunction.BNNSLossReductionNonZeroWeightMean
+(
+    BNNSLossReductionNone,
+    BNNSLossReductionSum,
+    BNNSLossReductionWeightedMean,
+    BNNSLossReductionMean,
+    BNNSLossReductionNonZeroWeightMean,
+) = BNNSLossReductionFunction.__members__.values()
 
 
 class BNNSArithmeticFunction(CEnum):
@@ -668,47 +391,49 @@ class BNNSArithmeticFunction(CEnum):
     BNNSArithmeticErf = 40
 
 
-BNNSArithmeticAdd = BNNSArithmeticFunction.BNNSArithmeticAdd
-BNNSArithmeticSubtract = BNNSArithmeticFunction.BNNSArithmeticSubtract
-BNNSArithmeticMultiply = BNNSArithmeticFunction.BNNSArithmeticMultiply
-BNNSArithmeticDivide = BNNSArithmeticFunction.BNNSArithmeticDivide
-BNNSArithmeticSquareRoot = BNNSArithmeticFunction.BNNSArithmeticSquareRoot
-BNNSArithmeticReciprocalSquareRoot = BNNSArithmeticFunction.BNNSArithmeticReciprocalSquareRoot
-BNNSArithmeticCeil = BNNSArithmeticFunction.BNNSArithmeticCeil
-BNNSArithmeticFloor = BNNSArithmeticFunction.BNNSArithmeticFloor
-BNNSArithmeticRound = BNNSArithmeticFunction.BNNSArithmeticRound
-BNNSArithmeticSin = BNNSArithmeticFunction.BNNSArithmeticSin
-BNNSArithmeticCos = BNNSArithmeticFunction.BNNSArithmeticCos
-BNNSArithmeticTan = BNNSArithmeticFunction.BNNSArithmeticTan
-BNNSArithmeticAsin = BNNSArithmeticFunction.BNNSArithmeticAsin
-BNNSArithmeticAcos = BNNSArithmeticFunction.BNNSArithmeticAcos
-BNNSArithmeticAtan = BNNSArithmeticFunction.BNNSArithmeticAtan
-BNNSArithmeticSinh = BNNSArithmeticFunction.BNNSArithmeticSinh
-BNNSArithmeticCosh = BNNSArithmeticFunction.BNNSArithmeticCosh
-BNNSArithmeticTanh = BNNSArithmeticFunction.BNNSArithmeticTanh
-BNNSArithmeticAsinh = BNNSArithmeticFunction.BNNSArithmeticAsinh
-BNNSArithmeticAcosh = BNNSArithmeticFunction.BNNSArithmeticAcosh
-BNNSArithmeticAtanh = BNNSArithmeticFunction.BNNSArithmeticAtanh
-BNNSArithmeticPow = BNNSArithmeticFunction.BNNSArithmeticPow
-BNNSArithmeticExp = BNNSArithmeticFunction.BNNSArithmeticExp
-BNNSArithmeticExp2 = BNNSArithmeticFunction.BNNSArithmeticExp2
-BNNSArithmeticLog = BNNSArithmeticFunction.BNNSArithmeticLog
-BNNSArithmeticLog2 = BNNSArithmeticFunction.BNNSArithmeticLog2
-BNNSArithmeticMultiplyNoNaN = BNNSArithmeticFunction.BNNSArithmeticMultiplyNoNaN
-BNNSArithmeticDivideNoNaN = BNNSArithmeticFunction.BNNSArithmeticDivideNoNaN
-BNNSArithmeticMultiplyAdd = BNNSArithmeticFunction.BNNSArithmeticMultiplyAdd
-BNNSArithmeticMinimum = BNNSArithmeticFunction.BNNSArithmeticMinimum
-BNNSArithmeticMaximum = BNNSArithmeticFunction.BNNSArithmeticMaximum
-BNNSArithmeticSelect = BNNSArithmeticFunction.BNNSArithmeticSelect
-BNNSArithmeticAbs = BNNSArithmeticFunction.BNNSArithmeticAbs
-BNNSArithmeticSign = BNNSArithmeticFunction.BNNSArithmeticSign
-BNNSArithmeticNegate = BNNSArithmeticFunction.BNNSArithmeticNegate
-BNNSArithmeticReciprocal = BNNSArithmeticFunction.BNNSArithmeticReciprocal
-BNNSArithmeticSquare = BNNSArithmeticFunction.BNNSArithmeticSquare
-BNNSArithmeticFloorDivide = BNNSArithmeticFunction.BNNSArithmeticFloorDivide
-BNNSArithmeticTruncDivide = BNNSArithmeticFunction.BNNSArithmeticTruncDivide
-BNNSArithmeticTruncRemainder = BNNSArithmeticFunction.BNNSArithmeticTruncRemainder
-BNNSArithmeticErf = BNNSArithmeticFunction.BNNSArithmeticErf
+(
+    BNNSArithmeticAdd,
+    BNNSArithmeticSubtract,
+    BNNSArithmeticMultiply,
+    BNNSArithmeticDivide,
+    BNNSArithmeticSquareRoot,
+    BNNSArithmeticReciprocalSquareRoot,
+    BNNSArithmeticCeil,
+    BNNSArithmeticFloor,
+    BNNSArithmeticRound,
+    BNNSArithmeticSin,
+    BNNSArithmeticCos,
+    BNNSArithmeticTan,
+    BNNSArithmeticAsin,
+    BNNSArithmeticAcos,
+    BNNSArithmeticAtan,
+    BNNSArithmeticSinh,
+    BNNSArithmeticCosh,
+    BNNSArithmeticTanh,
+    BNNSArithmeticAsinh,
+    BNNSArithmeticAcosh,
+    BNNSArithmeticAtanh,
+    BNNSArithmeticPow,
+    BNNSArithmeticExp,
+    BNNSArithmeticExp2,
+    BNNSArithmeticLog,
+    BNNSArithmeticLog2,
+    BNNSArithmeticMultiplyNoNaN,
+    BNNSArithmeticDivideNoNaN,
+    BNNSArithmeticMultiplyAdd,
+    BNNSArithmeticMinimum,
+    BNNSArithmeticMaximum,
+    BNNSArithmeticSelect,
+    BNNSArithmeticAbs,
+    BNNSArithmeticSign,
+    BNNSArithmeticNegate,
+    BNNSArithmeticReciprocal,
+    BNNSArithmeticSquare,
+    BNNSArithmeticFloorDivide,
+    BNNSArithmeticTruncDivide,
+    BNNSArithmeticTruncRemainder,
+    BNNSArithmeticErf,
+) = BNNSArithmeticFunction.__members__.values()
 
 
 class BNNSDescriptorType(CEnum):
@@ -724,9 +449,7 @@ class BNNSDescriptorType(CEnum):
     BNNSParameter = 2
 
 
-BNNSConstant = BNNSDescriptorType.BNNSConstant
-BNNSSample = BNNSDescriptorType.BNNSSample
-BNNSParameter = BNNSDescriptorType.BNNSParameter
+BNNSConstant, BNNSSample, BNNSParameter = BNNSDescriptorType.__members__.values()
 
 
 class BNNSOptimizerFunction(CEnum):
@@ -751,18 +474,20 @@ class BNNSOptimizerFunction(CEnum):
     BNNSOptimizerFunctionAdamWAMSGradWithClipping = 12
 
 
-BNNSOptimizerFunctionSGDMomentum = BNNSOptimizerFunction.BNNSOptimizerFunctionSGDMomentum
-BNNSOptimizerFunctionAdam = BNNSOptimizerFunction.BNNSOptimizerFunctionAdam
-BNNSOptimizerFunctionRMSProp = BNNSOptimizerFunction.BNNSOptimizerFunctionRMSProp
-BNNSOptimizerFunctionAdamW = BNNSOptimizerFunction.BNNSOptimizerFunctionAdamW
-BNNSOptimizerFunctionAdamAMSGrad = BNNSOptimizerFunction.BNNSOptimizerFunctionAdamAMSGrad
-BNNSOptimizerFunctionAdamWAMSGrad = BNNSOptimizerFunction.BNNSOptimizerFunctionAdamWAMSGrad
-BNNSOptimizerFunctionSGDMomentumWithClipping = BNNSOptimizerFunction.BNNSOptimizerFunctionSGDMomentumWithClipping
-BNNSOptimizerFunctionAdamWithClipping = BNNSOptimizerFunction.BNNSOptimizerFunctionAdamWithClipping
-BNNSOptimizerFunctionRMSPropWithClipping = BNNSOptimizerFunction.BNNSOptimizerFunctionRMSPropWithClipping
-BNNSOptimizerFunctionAdamWWithClipping = BNNSOptimizerFunction.BNNSOptimizerFunctionAdamWWithClipping
-BNNSOptimizerFunctionAdamAMSGradWithClipping = BNNSOptimizerFunction.BNNSOptimizerFunctionAdamAMSGradWithClipping
-BNNSOptimizerFunctionAdamWAMSGradWithClipping = BNNSOptimizerFunction.BNNSOptimizerFunctionAdamWAMSGradWithClipping
+(
+    BNNSOptimizerFunctionSGDMomentum,
+    BNNSOptimizerFunctionAdam,
+    BNNSOptimizerFunctionRMSProp,
+    BNNSOptimizerFunctionAdamW,
+    BNNSOptimizerFunctionAdamAMSGrad,
+    BNNSOptimizerFunctionAdamWAMSGrad,
+    BNNSOptimizerFunctionSGDMomentumWithClipping,
+    BNNSOptimizerFunctionAdamWithClipping,
+    BNNSOptimizerFunctionRMSPropWithClipping,
+    BNNSOptimizerFunctionAdamWWithClipping,
+    BNNSOptimizerFunctionAdamAMSGradWithClipping,
+    BNNSOptimizerFunctionAdamWAMSGradWithClipping,
+) = BNNSOptimizerFunction.__members__.values()
 
 
 class BNNSOptimizerRegularizationFunction(CEnum):
@@ -778,9 +503,11 @@ class BNNSOptimizerRegularizationFunction(CEnum):
     BNNSOptimizerRegularizationL2 = 2
 
 
-BNNSOptimizerRegularizationNone = BNNSOptimizerRegularizationFunction.BNNSOptimizerRegularizationNone
-BNNSOptimizerRegularizationL1 = BNNSOptimizerRegularizationFunction.BNNSOptimizerRegularizationL1
-BNNSOptimizerRegularizationL2 = BNNSOptimizerRegularizationFunction.BNNSOptimizerRegularizationL2
+(
+    BNNSOptimizerRegularizationNone,
+    BNNSOptimizerRegularizationL1,
+    BNNSOptimizerRegularizationL2,
+) = BNNSOptimizerRegularizationFunction.__members__.values()
 
 
 class BNNSOptimizerSGDMomentumVariant(CEnum):
@@ -796,9 +523,11 @@ class BNNSOptimizerSGDMomentumVariant(CEnum):
     BNNSSGDMomentumVariant2 = 2
 
 
-BNNSSGDMomentumVariant0 = BNNSOptimizerSGDMomentumVariant.BNNSSGDMomentumVariant0
-BNNSSGDMomentumVariant1 = BNNSOptimizerSGDMomentumVariant.BNNSSGDMomentumVariant1
-BNNSSGDMomentumVariant2 = BNNSOptimizerSGDMomentumVariant.BNNSSGDMomentumVariant2
+(
+    BNNSSGDMomentumVariant0,
+    BNNSSGDMomentumVariant1,
+    BNNSSGDMomentumVariant2,
+) = BNNSOptimizerSGDMomentumVariant.__members__.values()
 
 
 class BNNSOptimizerClippingFunction(CEnum):
@@ -815,10 +544,12 @@ class BNNSOptimizerClippingFunction(CEnum):
     BNNSOptimizerClippingByGlobalNorm = 3
 
 
-BNNSOptimizerClippingNone = BNNSOptimizerClippingFunction.BNNSOptimizerClippingNone
-BNNSOptimizerClippingByValue = BNNSOptimizerClippingFunction.BNNSOptimizerClippingByValue
-BNNSOptimizerClippingByNorm = BNNSOptimizerClippingFunction.BNNSOptimizerClippingByNorm
-BNNSOptimizerClippingByGlobalNorm = BNNSOptimizerClippingFunction.BNNSOptimizerClippingByGlobalNorm
+(
+    BNNSOptimizerClippingNone,
+    BNNSOptimizerClippingByValue,
+    BNNSOptimizerClippingByNorm,
+    BNNSOptimizerClippingByGlobalNorm,
+) = BNNSOptimizerClippingFunction.__members__.values()
 
 
 class BNNSNormType(CEnum):
@@ -832,7 +563,7 @@ class BNNSNormType(CEnum):
     BNNSL2Norm = 1
 
 
-BNNSL2Norm = BNNSNormType.BNNSL2Norm
+(BNNSL2Norm,) = BNNSNormType.__members__.values()
 
 
 class BNNSFilterType(CEnum):
@@ -854,15 +585,17 @@ class BNNSFilterType(CEnum):
     BNNSArithmetic = 8
 
 
-BNNSConvolution = BNNSFilterType.BNNSConvolution
-BNNSFullyConnected = BNNSFilterType.BNNSFullyConnected
-BNNSBatchNorm = BNNSFilterType.BNNSBatchNorm
-BNNSInstanceNorm = BNNSFilterType.BNNSInstanceNorm
-BNNSLayerNorm = BNNSFilterType.BNNSLayerNorm
-BNNSGroupNorm = BNNSFilterType.BNNSGroupNorm
-BNNSTransposedConvolution = BNNSFilterType.BNNSTransposedConvolution
-BNNSQuantization = BNNSFilterType.BNNSQuantization
-BNNSArithmetic = BNNSFilterType.BNNSArithmetic
+(
+    BNNSConvolution,
+    BNNSFullyConnected,
+    BNNSBatchNorm,
+    BNNSInstanceNorm,
+    BNNSLayerNorm,
+    BNNSGroupNorm,
+    BNNSTransposedConvolution,
+    BNNSQuantization,
+    BNNSArithmetic,
+) = BNNSFilterType.__members__.values()
 
 
 class BNNSReduceFunction(CEnum):
@@ -894,25 +627,27 @@ class BNNSReduceFunction(CEnum):
     BNNSReduceFunctionAll = 11
 
 
-BNNSReduceFunctionMax = BNNSReduceFunction.BNNSReduceFunctionMax
-BNNSReduceFunctionMin = BNNSReduceFunction.BNNSReduceFunctionMin
-BNNSReduceFunctionArgMax = BNNSReduceFunction.BNNSReduceFunctionArgMax
-BNNSReduceFunctionArgMin = BNNSReduceFunction.BNNSReduceFunctionArgMin
-BNNSReduceFunctionMean = BNNSReduceFunction.BNNSReduceFunctionMean
-BNNSReduceFunctionMeanNonZero = BNNSReduceFunction.BNNSReduceFunctionMeanNonZero
-BNNSReduceFunctionSum = BNNSReduceFunction.BNNSReduceFunctionSum
-BNNSReduceFunctionSumSquare = BNNSReduceFunction.BNNSReduceFunctionSumSquare
-BNNSReduceFunctionSumLog = BNNSReduceFunction.BNNSReduceFunctionSumLog
-BNNSReduceFunctionL1Norm = BNNSReduceFunction.BNNSReduceFunctionL1Norm
-BNNSReduceFunctionLogicalOr = BNNSReduceFunction.BNNSReduceFunctionLogicalOr
-BNNSReduceFunctionLogicalAnd = BNNSReduceFunction.BNNSReduceFunctionLogicalAnd
-BNNSReduceFunctionL2Norm = BNNSReduceFunction.BNNSReduceFunctionL2Norm
-BNNSReduceFunctionLogSumExp = BNNSReduceFunction.BNNSReduceFunctionLogSumExp
-BNNSReduceFunctionProduct = BNNSReduceFunction.BNNSReduceFunctionProduct
-BNNSReduceFunctionNone = BNNSReduceFunction.BNNSReduceFunctionNone
-BNNSReduceFunctionLogSum = BNNSReduceFunction.BNNSReduceFunctionLogSum
-BNNSReduceFunctionAny = BNNSReduceFunction.BNNSReduceFunctionAny
-BNNSReduceFunctionAll = BNNSReduceFunction.BNNSReduceFunctionAll
+(
+    BNNSReduceFunctionMax,
+    BNNSReduceFunctionMin,
+    BNNSReduceFunctionArgMax,
+    BNNSReduceFunctionArgMin,
+    BNNSReduceFunctionMean,
+    BNNSReduceFunctionMeanNonZero,
+    BNNSReduceFunctionSum,
+    BNNSReduceFunctionSumSquare,
+    BNNSReduceFunctionSumLog,
+    BNNSReduceFunctionL1Norm,
+    BNNSReduceFunctionLogicalOr,
+    BNNSReduceFunctionLogicalAnd,
+    BNNSReduceFunctionL2Norm,
+    BNNSReduceFunctionLogSumExp,
+    BNNSReduceFunctionProduct,
+    BNNSReduceFunctionNone,
+    BNNSReduceFunctionLogSum,
+    BNNSReduceFunctionAny,
+    BNNSReduceFunctionAll,
+) = BNNSReduceFunction.__members__.values()
 
 
 class BNNSLayerFlags(CFlag):
@@ -927,8 +662,7 @@ class BNNSLayerFlags(CFlag):
     BNNSLayerFlagsLSTMDefaultActivations = 2
 
 
-BNNSLayerFlagsLSTMBidirectional = BNNSLayerFlags.BNNSLayerFlagsLSTMBidirectional
-BNNSLayerFlagsLSTMDefaultActivations = BNNSLayerFlags.BNNSLayerFlagsLSTMDefaultActivations
+BNNSLayerFlagsLSTMBidirectional, BNNSLayerFlagsLSTMDefaultActivations = BNNSLayerFlags.__members__.values()
 
 
 class BNNSInterpolationMethod(CEnum):
@@ -943,8 +677,7 @@ class BNNSInterpolationMethod(CEnum):
     BNNSInterpolationMethodLinear = 1
 
 
-BNNSInterpolationMethodNearest = BNNSInterpolationMethod.BNNSInterpolationMethodNearest
-BNNSInterpolationMethodLinear = BNNSInterpolationMethod.BNNSInterpolationMethodLinear
+BNNSInterpolationMethodNearest, BNNSInterpolationMethodLinear = BNNSInterpolationMethod.__members__.values()
 
 
 class BNNSLinearSamplingMode(CEnum):
@@ -962,11 +695,13 @@ class BNNSLinearSamplingMode(CEnum):
     BNNSLinearSamplingOffsetCorners = 4
 
 
-BNNSLinearSamplingDefault = BNNSLinearSamplingMode.BNNSLinearSamplingDefault
-BNNSLinearSamplingAlignCorners = BNNSLinearSamplingMode.BNNSLinearSamplingAlignCorners
-BNNSLinearSamplingUnalignCorners = BNNSLinearSamplingMode.BNNSLinearSamplingUnalignCorners
-BNNSLinearSamplingStrictAlignCorners = BNNSLinearSamplingMode.BNNSLinearSamplingStrictAlignCorners
-BNNSLinearSamplingOffsetCorners = BNNSLinearSamplingMode.BNNSLinearSamplingOffsetCorners
+(
+    BNNSLinearSamplingDefault,
+    BNNSLinearSamplingAlignCorners,
+    BNNSLinearSamplingUnalignCorners,
+    BNNSLinearSamplingStrictAlignCorners,
+    BNNSLinearSamplingOffsetCorners,
+) = BNNSLinearSamplingMode.__members__.values()
 
 
 class BNNSBoxCoordinateMode(CEnum):
@@ -983,10 +718,12 @@ class BNNSBoxCoordinateMode(CEnum):
     BNNSCenterSizeWidthFirst = 3
 
 
-BNNSCornersHeightFirst = BNNSBoxCoordinateMode.BNNSCornersHeightFirst
-BNNSCornersWidthFirst = BNNSBoxCoordinateMode.BNNSCornersWidthFirst
-BNNSCenterSizeHeightFirst = BNNSBoxCoordinateMode.BNNSCenterSizeHeightFirst
-BNNSCenterSizeWidthFirst = BNNSBoxCoordinateMode.BNNSCenterSizeWidthFirst
+(
+    BNNSCornersHeightFirst,
+    BNNSCornersWidthFirst,
+    BNNSCenterSizeHeightFirst,
+    BNNSCenterSizeWidthFirst,
+) = BNNSBoxCoordinateMode.__members__.values()
 
 
 class BNNSPaddingMode(CEnum):
@@ -1002,9 +739,7 @@ class BNNSPaddingMode(CEnum):
     BNNSPaddingModeSymmetric = 2
 
 
-BNNSPaddingModeConstant = BNNSPaddingMode.BNNSPaddingModeConstant
-BNNSPaddingModeReflect = BNNSPaddingMode.BNNSPaddingModeReflect
-BNNSPaddingModeSymmetric = BNNSPaddingMode.BNNSPaddingModeSymmetric
+BNNSPaddingModeConstant, BNNSPaddingModeReflect, BNNSPaddingModeSymmetric = BNNSPaddingMode.__members__.values()
 
 
 class BNNSRelationalOperator(CEnum):
@@ -1029,18 +764,20 @@ class BNNSRelationalOperator(CEnum):
     BNNSRelationalOperatorLogicalXOR = 11
 
 
-BNNSRelationalOperatorEqual = BNNSRelationalOperator.BNNSRelationalOperatorEqual
-BNNSRelationalOperatorLess = BNNSRelationalOperator.BNNSRelationalOperatorLess
-BNNSRelationalOperatorLessEqual = BNNSRelationalOperator.BNNSRelationalOperatorLessEqual
-BNNSRelationalOperatorGreater = BNNSRelationalOperator.BNNSRelationalOperatorGreater
-BNNSRelationalOperatorGreaterEqual = BNNSRelationalOperator.BNNSRelationalOperatorGreaterEqual
-BNNSRelationalOperatorNotEqual = BNNSRelationalOperator.BNNSRelationalOperatorNotEqual
-BNNSRelationalOperatorLogicalAND = BNNSRelationalOperator.BNNSRelationalOperatorLogicalAND
-BNNSRelationalOperatorLogicalOR = BNNSRelationalOperator.BNNSRelationalOperatorLogicalOR
-BNNSRelationalOperatorLogicalNOT = BNNSRelationalOperator.BNNSRelationalOperatorLogicalNOT
-BNNSRelationalOperatorLogicalNAND = BNNSRelationalOperator.BNNSRelationalOperatorLogicalNAND
-BNNSRelationalOperatorLogicalNOR = BNNSRelationalOperator.BNNSRelationalOperatorLogicalNOR
-BNNSRelationalOperatorLogicalXOR = BNNSRelationalOperator.BNNSRelationalOperatorLogicalXOR
+(
+    BNNSRelationalOperatorEqual,
+    BNNSRelationalOperatorLess,
+    BNNSRelationalOperatorLessEqual,
+    BNNSRelationalOperatorGreater,
+    BNNSRelationalOperatorGreaterEqual,
+    BNNSRelationalOperatorNotEqual,
+    BNNSRelationalOperatorLogicalAND,
+    BNNSRelationalOperatorLogicalOR,
+    BNNSRelationalOperatorLogicalNOT,
+    BNNSRelationalOperatorLogicalNAND,
+    BNNSRelationalOperatorLogicalNOR,
+    BNNSRelationalOperatorLogicalXOR,
+) = BNNSRelationalOperator.__members__.values()
 
 
 class BNNSPointerSpecifier(CEnum):
@@ -1055,8 +792,7 @@ class BNNSPointerSpecifier(CEnum):
     BNNSPointerSpecifierBeta = 1
 
 
-BNNSPointerSpecifierAlpha = BNNSPointerSpecifier.BNNSPointerSpecifierAlpha
-BNNSPointerSpecifierBeta = BNNSPointerSpecifier.BNNSPointerSpecifierBeta
+BNNSPointerSpecifierAlpha, BNNSPointerSpecifierBeta = BNNSPointerSpecifier.__members__.values()
 
 
 class BNNSNDArrayFlags(CEnum):
@@ -1071,8 +807,7 @@ class BNNSNDArrayFlags(CEnum):
     BNNSNDArrayFlagBackpropAccumulate = 1
 
 
-BNNSNDArrayFlagBackpropSet = BNNSNDArrayFlags.BNNSNDArrayFlagBackpropSet
-BNNSNDArrayFlagBackpropAccumulate = BNNSNDArrayFlags.BNNSNDArrayFlagBackpropAccumulate
+BNNSNDArrayFlagBackpropSet, BNNSNDArrayFlagBackpropAccumulate = BNNSNDArrayFlags.__members__.values()
 
 
 class BNNSEmbeddingFlags(CFlag):
@@ -1086,7 +821,7 @@ class BNNSEmbeddingFlags(CFlag):
     BNNSEmbeddingFlagScaleGradientByFrequency = 1
 
 
-BNNSEmbeddingFlagScaleGradientByFrequency = BNNSEmbeddingFlags.BNNSEmbeddingFlagScaleGradientByFrequency
+(BNNSEmbeddingFlagScaleGradientByFrequency,) = BNNSEmbeddingFlags.__members__.values()
 
 
 class BNNSQuantizerFunction(CEnum):
@@ -1101,8 +836,7 @@ class BNNSQuantizerFunction(CEnum):
     BNNSQuantizerFunctionDequantize = 1
 
 
-BNNSQuantizerFunctionQuantize = BNNSQuantizerFunction.BNNSQuantizerFunctionQuantize
-BNNSQuantizerFunctionDequantize = BNNSQuantizerFunction.BNNSQuantizerFunctionDequantize
+BNNSQuantizerFunctionQuantize, BNNSQuantizerFunctionDequantize = BNNSQuantizerFunction.__members__.values()
 
 
 class BNNSRandomGeneratorMethod(CEnum):
@@ -1116,7 +850,7 @@ class BNNSRandomGeneratorMethod(CEnum):
     BNNSRandomGeneratorMethodAES_CTR = 0
 
 
-BNNSRandomGeneratorMethodAES_CTR = BNNSRandomGeneratorMethod.BNNSRandomGeneratorMethodAES_CTR
+(BNNSRandomGeneratorMethodAES_CTR,) = BNNSRandomGeneratorMethod.__members__.values()
 
 
 class BNNSSparsityType(CEnum):
@@ -1130,7 +864,7 @@ class BNNSSparsityType(CEnum):
     BNNSSparsityTypeUnstructured = 0
 
 
-BNNSSparsityTypeUnstructured = BNNSSparsityType.BNNSSparsityTypeUnstructured
+(BNNSSparsityTypeUnstructured,) = BNNSSparsityType.__members__.values()
 
 
 class BNNSTargetSystem(CEnum):
@@ -1144,7 +878,7 @@ class BNNSTargetSystem(CEnum):
     BNNSTargetSystemGeneric = 0
 
 
-BNNSTargetSystemGeneric = BNNSTargetSystem.BNNSTargetSystemGeneric
+(BNNSTargetSystemGeneric,) = BNNSTargetSystem.__members__.values()
 
 
 class BNNSShuffleType(CEnum):
@@ -1161,7 +895,12 @@ class BNNSShuffleType(CEnum):
     BNNSShuffleTypeSpaceToDepthNCHW = 3
 
 
-BNNSShuffleTypePixelShuffleNCHW = BNNSShuffleType.BNNSShuffleTypePixelShuffleNCHW
-BNNSShuffleTypePixelUnshuffleNCHW = BNNSShuffleType.BNNSShuffleTypePixelUnshuffleNCHW
-BNNSShuffleTypeDepthToSpaceNCHW = BNNSShuffleType.BNNSShuffleTypeDepthToSpaceNCHW
-BNNSShuffleTypeSpaceToDepthNCHW = BNNSShuffleType.BNNSShuffleTypeSpaceToDepthNCHW
+(
+    BNNSShuffleTypePixelShuffleNCHW,
+    BNNSShuffleTypePixelUnshuffleNCHW,
+    BNNSShuffleTypeDepthToSpaceNCHW,
+    BNNSShuffleTypeSpaceToDepthNCHW,
+) = BNNSShuffleType.__members__.values()
+
+if not TYPE_CHECKING:
+    __all__ = sorted(name for name in globals() if name.startswith("BNNS"))

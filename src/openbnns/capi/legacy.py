@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Problem, record
@@ -72,7 +73,7 @@ def layer_data(d: BNNSLayerData, layout: BNNSDataLayout, size: list[int]) -> BNN
     )
 
 
-def build(who: str, arguments: dict[str, tuple[Any, type[Any]]], filter_params: Any, make: Any) -> Filter | None:
+def build(who: str, arguments: Mapping[str, tuple[Any, type]], filter_params: Any, make: Any) -> Filter | None:
     """Check the struct arguments, then make the filter or keep the reason why not."""
     for name, (value, struct) in arguments.items():
         if value is None:

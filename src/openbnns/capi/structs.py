@@ -5,8 +5,7 @@ Written by tools/generate_capi.py from tests/data; edit those, not this file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from ._memory import DescriptorMemory
 from ._values import (
@@ -14,14 +13,16 @@ from ._values import (
     FLOAT,
     INT32,
     POINTER,
+    SCALE,
     SIGNED_SIZE,
     SIZE,
     UINT8,
     UINT32,
     UINT64,
-    ArrayField,
+    Array,
+    Array2D,
     FixedList,
-    Kind,
+    Nested,
     Struct,
     array,
     enumeration,
@@ -127,45 +128,15 @@ class BNNSActivation(Struct):
     BNNSActivation(function=BNNSActivationFunctionClamp, alpha=-1.0, beta=1.0)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "function": enumeration(BNNSActivationFunction),
-        "alpha": FLOAT,
-        "beta": FLOAT,
-        "iscale": INT32,
-        "ioffset": INT32,
-        "ishift": INT32,
-        "iscale_per_channel": POINTER,
-        "ioffset_per_channel": POINTER,
-        "ishift_per_channel": POINTER,
-    }
-    __slots__ = tuple(_kinds)
-
-    function: BNNSActivationFunction | int
-    alpha: float
-    beta: float
-    iscale: int
-    ioffset: int
-    ishift: int
-    iscale_per_channel: Any
-    ioffset_per_channel: Any
-    ishift_per_channel: Any
-
-    def __init__(
-        self,
-        *,
-        function: BNNSActivationFunction | int = 0,
-        alpha: float = 0.0,
-        beta: float = 0.0,
-        iscale: int = 0,
-        ioffset: int = 0,
-        ishift: int = 0,
-        iscale_per_channel: Any = None,
-        ioffset_per_channel: Any = None,
-        ishift_per_channel: Any = None,
-    ) -> None:
-        self._assign(
-            function, alpha, beta, iscale, ioffset, ishift, iscale_per_channel, ioffset_per_channel, ishift_per_channel
-        )
+    function: BNNSActivationFunction | int = enumeration(BNNSActivationFunction)
+    alpha: float = FLOAT
+    beta: float = FLOAT
+    iscale: int = INT32
+    ioffset: int = INT32
+    ishift: int = INT32
+    iscale_per_channel: Any = POINTER
+    ioffset_per_channel: Any = POINTER
+    ishift_per_channel: Any = POINTER
 
 
 class BNNSNDArrayDescriptor(DescriptorMemory):
@@ -192,46 +163,16 @@ class BNNSNDArrayDescriptor(DescriptorMemory):
     (True, [3, 0, 0, 0, 0, 0, 0, 0], 1.0)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "flags": enumeration(BNNSNDArrayFlags),
-        "layout": enumeration(BNNSDataLayout),
-        "size": array(SIZE, 8),
-        "stride": array(SIZE, 8),
-        "data": POINTER,
-        "data_type": enumeration(BNNSDataType),
-        "table_data": POINTER,
-        "table_data_type": enumeration(BNNSDataType),
-        "data_scale": FLOAT,
-        "data_bias": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    flags: BNNSNDArrayFlags | int
-    layout: BNNSDataLayout | int
-    size: ArrayField[FixedList[int], Sequence[int]]
-    stride: ArrayField[FixedList[int], Sequence[int]]
-    data: Any
-    data_type: BNNSDataType | int
-    table_data: Any
-    table_data_type: BNNSDataType | int
-    data_scale: float
-    data_bias: float
-
-    def __init__(
-        self,
-        *,
-        flags: BNNSNDArrayFlags | int = 0,
-        layout: BNNSDataLayout | int = 0,
-        size: Sequence[int] = (),
-        stride: Sequence[int] = (),
-        data: Any = None,
-        data_type: BNNSDataType | int = 0,
-        table_data: Any = None,
-        table_data_type: BNNSDataType | int = 0,
-        data_scale: float = 1.0,
-        data_bias: float = 0.0,
-    ) -> None:
-        self._assign(flags, layout, size, stride, data, data_type, table_data, table_data_type, data_scale, data_bias)
+    flags: BNNSNDArrayFlags | int = enumeration(BNNSNDArrayFlags)
+    layout: BNNSDataLayout | int = enumeration(BNNSDataLayout)
+    size: Array[int] = array(SIZE, 8)
+    stride: Array[int] = array(SIZE, 8)
+    data: Any = POINTER
+    data_type: BNNSDataType | int = enumeration(BNNSDataType)
+    table_data: Any = POINTER
+    table_data_type: BNNSDataType | int = enumeration(BNNSDataType)
+    data_scale: float = SCALE
+    data_bias: float = FLOAT
 
 
 class BNNSTensor(Struct):
@@ -251,37 +192,13 @@ class BNNSTensor(Struct):
     24
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "data_type": enumeration(BNNSDataType),
-        "rank": UINT8,
-        "shape": array(SIGNED_SIZE, 8),
-        "stride": array(SIGNED_SIZE, 8),
-        "data": POINTER,
-        "data_size_in_bytes": SIZE,
-        "name": POINTER,
-    }
-    __slots__ = tuple(_kinds)
-
-    data_type: BNNSDataType | int
-    rank: int
-    shape: ArrayField[FixedList[int], Sequence[int]]
-    stride: ArrayField[FixedList[int], Sequence[int]]
-    data: Any
-    data_size_in_bytes: int
-    name: Any
-
-    def __init__(
-        self,
-        *,
-        data_type: BNNSDataType | int = 0,
-        rank: int = 0,
-        shape: Sequence[int] = (),
-        stride: Sequence[int] = (),
-        data: Any = None,
-        data_size_in_bytes: int = 0,
-        name: Any = None,
-    ) -> None:
-        self._assign(data_type, rank, shape, stride, data, data_size_in_bytes, name)
+    data_type: BNNSDataType | int = enumeration(BNNSDataType)
+    rank: int = UINT8
+    shape: Array[int] = array(SIGNED_SIZE, 8)
+    stride: Array[int] = array(SIGNED_SIZE, 8)
+    data: Any = POINTER
+    data_size_in_bytes: int = SIZE
+    name: Any = POINTER
 
 
 class BNNSLSTMGateDescriptor(Struct):
@@ -300,31 +217,11 @@ class BNNSLSTMGateDescriptor(Struct):
     True
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "iw_desc": array(structure(BNNSNDArrayDescriptor), 2),
-        "hw_desc": structure(BNNSNDArrayDescriptor),
-        "cw_desc": structure(BNNSNDArrayDescriptor),
-        "b_desc": structure(BNNSNDArrayDescriptor),
-        "activation": structure(BNNSActivation),
-    }
-    __slots__ = tuple(_kinds)
-
-    iw_desc: ArrayField[FixedList[BNNSNDArrayDescriptor], Sequence[BNNSNDArrayDescriptor]]
-    hw_desc: BNNSNDArrayDescriptor
-    cw_desc: BNNSNDArrayDescriptor
-    b_desc: BNNSNDArrayDescriptor
-    activation: BNNSActivation
-
-    def __init__(
-        self,
-        *,
-        iw_desc: Sequence[BNNSNDArrayDescriptor] = (),
-        hw_desc: BNNSNDArrayDescriptor | None = None,
-        cw_desc: BNNSNDArrayDescriptor | None = None,
-        b_desc: BNNSNDArrayDescriptor | None = None,
-        activation: BNNSActivation | None = None,
-    ) -> None:
-        self._assign(iw_desc, hw_desc, cw_desc, b_desc, activation)
+    iw_desc: Array[BNNSNDArrayDescriptor] = array(structure(BNNSNDArrayDescriptor), 2)
+    hw_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    cw_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    b_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
 
 
 class BNNSLSTMDataDescriptor(Struct):
@@ -342,25 +239,9 @@ class BNNSLSTMDataDescriptor(Struct):
     BNNSLSTMDataDescriptor(data_desc=BNNSNDArrayDescriptor(data_type=BNNSDataTypeFloat32))
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "data_desc": structure(BNNSNDArrayDescriptor),
-        "hidden_desc": structure(BNNSNDArrayDescriptor),
-        "cell_state_desc": structure(BNNSNDArrayDescriptor),
-    }
-    __slots__ = tuple(_kinds)
-
-    data_desc: BNNSNDArrayDescriptor
-    hidden_desc: BNNSNDArrayDescriptor
-    cell_state_desc: BNNSNDArrayDescriptor
-
-    def __init__(
-        self,
-        *,
-        data_desc: BNNSNDArrayDescriptor | None = None,
-        hidden_desc: BNNSNDArrayDescriptor | None = None,
-        cell_state_desc: BNNSNDArrayDescriptor | None = None,
-    ) -> None:
-        self._assign(data_desc, hidden_desc, cell_state_desc)
+    data_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    hidden_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    cell_state_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
 
 
 class BNNSArithmeticUnary(Struct):
@@ -380,28 +261,10 @@ class BNNSArithmeticUnary(Struct):
     True
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "in_": structure(BNNSNDArrayDescriptor),
-        "in_type": enumeration(BNNSDescriptorType),
-        "out": structure(BNNSNDArrayDescriptor),
-        "out_type": enumeration(BNNSDescriptorType),
-    }
-    __slots__ = tuple(_kinds)
-
-    in_: BNNSNDArrayDescriptor
-    in_type: BNNSDescriptorType | int
-    out: BNNSNDArrayDescriptor
-    out_type: BNNSDescriptorType | int
-
-    def __init__(
-        self,
-        *,
-        in_: BNNSNDArrayDescriptor | None = None,
-        in_type: BNNSDescriptorType | int = 0,
-        out: BNNSNDArrayDescriptor | None = None,
-        out_type: BNNSDescriptorType | int = 0,
-    ) -> None:
-        self._assign(in_, in_type, out, out_type)
+    in_: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    in_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
+    out: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    out_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
 
 
 class BNNSArithmeticBinary(Struct):
@@ -424,34 +287,12 @@ class BNNSArithmeticBinary(Struct):
     True
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "in1": structure(BNNSNDArrayDescriptor),
-        "in1_type": enumeration(BNNSDescriptorType),
-        "in2": structure(BNNSNDArrayDescriptor),
-        "in2_type": enumeration(BNNSDescriptorType),
-        "out": structure(BNNSNDArrayDescriptor),
-        "out_type": enumeration(BNNSDescriptorType),
-    }
-    __slots__ = tuple(_kinds)
-
-    in1: BNNSNDArrayDescriptor
-    in1_type: BNNSDescriptorType | int
-    in2: BNNSNDArrayDescriptor
-    in2_type: BNNSDescriptorType | int
-    out: BNNSNDArrayDescriptor
-    out_type: BNNSDescriptorType | int
-
-    def __init__(
-        self,
-        *,
-        in1: BNNSNDArrayDescriptor | None = None,
-        in1_type: BNNSDescriptorType | int = 0,
-        in2: BNNSNDArrayDescriptor | None = None,
-        in2_type: BNNSDescriptorType | int = 0,
-        out: BNNSNDArrayDescriptor | None = None,
-        out_type: BNNSDescriptorType | int = 0,
-    ) -> None:
-        self._assign(in1, in1_type, in2, in2_type, out, out_type)
+    in1: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    in1_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
+    in2: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    in2_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
+    out: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    out_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
 
 
 class BNNSArithmeticTernary(Struct):
@@ -476,40 +317,14 @@ class BNNSArithmeticTernary(Struct):
     True
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "in1": structure(BNNSNDArrayDescriptor),
-        "in1_type": enumeration(BNNSDescriptorType),
-        "in2": structure(BNNSNDArrayDescriptor),
-        "in2_type": enumeration(BNNSDescriptorType),
-        "in3": structure(BNNSNDArrayDescriptor),
-        "in3_type": enumeration(BNNSDescriptorType),
-        "out": structure(BNNSNDArrayDescriptor),
-        "out_type": enumeration(BNNSDescriptorType),
-    }
-    __slots__ = tuple(_kinds)
-
-    in1: BNNSNDArrayDescriptor
-    in1_type: BNNSDescriptorType | int
-    in2: BNNSNDArrayDescriptor
-    in2_type: BNNSDescriptorType | int
-    in3: BNNSNDArrayDescriptor
-    in3_type: BNNSDescriptorType | int
-    out: BNNSNDArrayDescriptor
-    out_type: BNNSDescriptorType | int
-
-    def __init__(
-        self,
-        *,
-        in1: BNNSNDArrayDescriptor | None = None,
-        in1_type: BNNSDescriptorType | int = 0,
-        in2: BNNSNDArrayDescriptor | None = None,
-        in2_type: BNNSDescriptorType | int = 0,
-        in3: BNNSNDArrayDescriptor | None = None,
-        in3_type: BNNSDescriptorType | int = 0,
-        out: BNNSNDArrayDescriptor | None = None,
-        out_type: BNNSDescriptorType | int = 0,
-    ) -> None:
-        self._assign(in1, in1_type, in2, in2_type, in3, in3_type, out, out_type)
+    in1: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    in1_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
+    in2: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    in2_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
+    in3: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    in3_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
+    out: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    out_type: BNNSDescriptorType | int = enumeration(BNNSDescriptorType)
 
 
 class BNNSMHAProjectionParameters(Struct):
@@ -528,25 +343,9 @@ class BNNSMHAProjectionParameters(Struct):
     BNNSMHAProjectionParameters(weights=BNNSNDArrayDescriptor(layout=BNNSDataLayout3DLastMajor, size=[64, 16, 4]))
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "target_desc": structure(BNNSNDArrayDescriptor),
-        "weights": structure(BNNSNDArrayDescriptor),
-        "bias": structure(BNNSNDArrayDescriptor),
-    }
-    __slots__ = tuple(_kinds)
-
-    target_desc: BNNSNDArrayDescriptor
-    weights: BNNSNDArrayDescriptor
-    bias: BNNSNDArrayDescriptor
-
-    def __init__(
-        self,
-        *,
-        target_desc: BNNSNDArrayDescriptor | None = None,
-        weights: BNNSNDArrayDescriptor | None = None,
-        bias: BNNSNDArrayDescriptor | None = None,
-    ) -> None:
-        self._assign(target_desc, weights, bias)
+    target_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    weights: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
 
 
 class BNNSLayerParametersConvolution(Struct):
@@ -573,69 +372,19 @@ class BNNSLayerParametersConvolution(Struct):
     ([1, 2, 0, 0], 0)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "w_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "bias": structure(BNNSNDArrayDescriptor),
-        "activation": structure(BNNSActivation),
-        "x_stride": SIZE,
-        "y_stride": SIZE,
-        "x_dilation_stride": SIZE,
-        "y_dilation_stride": SIZE,
-        "x_padding": SIZE,
-        "y_padding": SIZE,
-        "groups": SIZE,
-        "pad": array(SIZE, 4),
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    w_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    bias: BNNSNDArrayDescriptor
-    activation: BNNSActivation
-    x_stride: int
-    y_stride: int
-    x_dilation_stride: int
-    y_dilation_stride: int
-    x_padding: int
-    y_padding: int
-    groups: int
-    pad: ArrayField[FixedList[int], Sequence[int]]
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        w_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        bias: BNNSNDArrayDescriptor | None = None,
-        activation: BNNSActivation | None = None,
-        x_stride: int = 0,
-        y_stride: int = 0,
-        x_dilation_stride: int = 0,
-        y_dilation_stride: int = 0,
-        x_padding: int = 0,
-        y_padding: int = 0,
-        groups: int = 0,
-        pad: Sequence[int] = (),
-    ) -> None:
-        self._assign(
-            i_desc,
-            w_desc,
-            o_desc,
-            bias,
-            activation,
-            x_stride,
-            y_stride,
-            x_dilation_stride,
-            y_dilation_stride,
-            x_padding,
-            y_padding,
-            groups,
-            pad,
-        )
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    w_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    x_stride: int = SIZE
+    y_stride: int = SIZE
+    x_dilation_stride: int = SIZE
+    y_dilation_stride: int = SIZE
+    x_padding: int = SIZE
+    y_padding: int = SIZE
+    groups: int = SIZE
+    pad: Array[int] = array(SIZE, 4)
 
 
 class BNNSLayerParametersFullyConnected(Struct):
@@ -655,31 +404,11 @@ class BNNSLayerParametersFullyConnected(Struct):
     BNNSNDArrayDescriptor(size=[64, 10])
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "w_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "bias": structure(BNNSNDArrayDescriptor),
-        "activation": structure(BNNSActivation),
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    w_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    bias: BNNSNDArrayDescriptor
-    activation: BNNSActivation
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        w_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        bias: BNNSNDArrayDescriptor | None = None,
-        activation: BNNSActivation | None = None,
-    ) -> None:
-        self._assign(i_desc, w_desc, o_desc, bias, activation)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    w_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
 
 
 class BNNSLayerParametersPooling(Struct):
@@ -706,73 +435,20 @@ class BNNSLayerParametersPooling(Struct):
     BNNSPoolingFunctionMax
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "bias": structure(BNNSNDArrayDescriptor),
-        "activation": structure(BNNSActivation),
-        "pooling_function": enumeration(BNNSPoolingFunction),
-        "k_width": SIZE,
-        "k_height": SIZE,
-        "x_stride": SIZE,
-        "y_stride": SIZE,
-        "x_dilation_stride": SIZE,
-        "y_dilation_stride": SIZE,
-        "x_padding": SIZE,
-        "y_padding": SIZE,
-        "pad": array(SIZE, 4),
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    bias: BNNSNDArrayDescriptor
-    activation: BNNSActivation
-    pooling_function: BNNSPoolingFunction | int
-    k_width: int
-    k_height: int
-    x_stride: int
-    y_stride: int
-    x_dilation_stride: int
-    y_dilation_stride: int
-    x_padding: int
-    y_padding: int
-    pad: ArrayField[FixedList[int], Sequence[int]]
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        bias: BNNSNDArrayDescriptor | None = None,
-        activation: BNNSActivation | None = None,
-        pooling_function: BNNSPoolingFunction | int = 0,
-        k_width: int = 0,
-        k_height: int = 0,
-        x_stride: int = 0,
-        y_stride: int = 0,
-        x_dilation_stride: int = 0,
-        y_dilation_stride: int = 0,
-        x_padding: int = 0,
-        y_padding: int = 0,
-        pad: Sequence[int] = (),
-    ) -> None:
-        self._assign(
-            i_desc,
-            o_desc,
-            bias,
-            activation,
-            pooling_function,
-            k_width,
-            k_height,
-            x_stride,
-            y_stride,
-            x_dilation_stride,
-            y_dilation_stride,
-            x_padding,
-            y_padding,
-            pad,
-        )
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    pooling_function: BNNSPoolingFunction | int = enumeration(BNNSPoolingFunction)
+    k_width: int = SIZE
+    k_height: int = SIZE
+    x_stride: int = SIZE
+    y_stride: int = SIZE
+    x_dilation_stride: int = SIZE
+    y_dilation_stride: int = SIZE
+    x_padding: int = SIZE
+    y_padding: int = SIZE
+    pad: Array[int] = array(SIZE, 4)
 
 
 class BNNSLayerParametersActivation(Struct):
@@ -792,28 +468,10 @@ class BNNSLayerParametersActivation(Struct):
     (0.0, 2)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "activation": structure(BNNSActivation),
-        "axis_flags": UINT32,
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    activation: BNNSActivation
-    axis_flags: int
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        activation: BNNSActivation | None = None,
-        axis_flags: int = 0,
-    ) -> None:
-        self._assign(i_desc, o_desc, activation, axis_flags)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    axis_flags: int = UINT32
 
 
 class BNNSLayerParametersLossBase(Struct):
@@ -830,28 +488,10 @@ class BNNSLayerParametersLossBase(Struct):
     BNNSLayerParametersLossBase(function=BNNSLossFunctionMeanSquareError, reduction=BNNSLossReductionMean)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "function": enumeration(BNNSLossFunction),
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "reduction": enumeration(BNNSLossReductionFunction),
-    }
-    __slots__ = tuple(_kinds)
-
-    function: BNNSLossFunction | int
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    reduction: BNNSLossReductionFunction | int
-
-    def __init__(
-        self,
-        *,
-        function: BNNSLossFunction | int = 0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        reduction: BNNSLossReductionFunction | int = 0,
-    ) -> None:
-        self._assign(function, i_desc, o_desc, reduction)
+    function: BNNSLossFunction | int = enumeration(BNNSLossFunction)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    reduction: BNNSLossReductionFunction | int = enumeration(BNNSLossReductionFunction)
 
 
 class BNNSLayerParametersLossSoftmaxCrossEntropy(Struct):
@@ -869,31 +509,11 @@ class BNNSLayerParametersLossSoftmaxCrossEntropy(Struct):
     0.0
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "function": enumeration(BNNSLossFunction),
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "reduction": enumeration(BNNSLossReductionFunction),
-        "label_smooth": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    function: BNNSLossFunction | int
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    reduction: BNNSLossReductionFunction | int
-    label_smooth: float
-
-    def __init__(
-        self,
-        *,
-        function: BNNSLossFunction | int = 0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        reduction: BNNSLossReductionFunction | int = 0,
-        label_smooth: float = 0.0,
-    ) -> None:
-        self._assign(function, i_desc, o_desc, reduction, label_smooth)
+    function: BNNSLossFunction | int = enumeration(BNNSLossFunction)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    reduction: BNNSLossReductionFunction | int = enumeration(BNNSLossReductionFunction)
+    label_smooth: float = FLOAT
 
 
 class BNNSLayerParametersLossSigmoidCrossEntropy(Struct):
@@ -911,31 +531,11 @@ class BNNSLayerParametersLossSigmoidCrossEntropy(Struct):
     BNNSLayerParametersLossSigmoidCrossEntropy(function=BNNSLossFunctionSigmoidCrossEntropy, label_smooth=0.1)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "function": enumeration(BNNSLossFunction),
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "reduction": enumeration(BNNSLossReductionFunction),
-        "label_smooth": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    function: BNNSLossFunction | int
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    reduction: BNNSLossReductionFunction | int
-    label_smooth: float
-
-    def __init__(
-        self,
-        *,
-        function: BNNSLossFunction | int = 0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        reduction: BNNSLossReductionFunction | int = 0,
-        label_smooth: float = 0.0,
-    ) -> None:
-        self._assign(function, i_desc, o_desc, reduction, label_smooth)
+    function: BNNSLossFunction | int = enumeration(BNNSLossFunction)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    reduction: BNNSLossReductionFunction | int = enumeration(BNNSLossReductionFunction)
+    label_smooth: float = FLOAT
 
 
 class BNNSLayerParametersLossHuber(Struct):
@@ -953,31 +553,11 @@ class BNNSLayerParametersLossHuber(Struct):
     BNNSLossReductionNone
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "function": enumeration(BNNSLossFunction),
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "reduction": enumeration(BNNSLossReductionFunction),
-        "huber_delta": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    function: BNNSLossFunction | int
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    reduction: BNNSLossReductionFunction | int
-    huber_delta: float
-
-    def __init__(
-        self,
-        *,
-        function: BNNSLossFunction | int = 0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        reduction: BNNSLossReductionFunction | int = 0,
-        huber_delta: float = 0.0,
-    ) -> None:
-        self._assign(function, i_desc, o_desc, reduction, huber_delta)
+    function: BNNSLossFunction | int = enumeration(BNNSLossFunction)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    reduction: BNNSLossReductionFunction | int = enumeration(BNNSLossReductionFunction)
+    huber_delta: float = FLOAT
 
 
 class BNNSLayerParametersLossYolo(Struct):
@@ -1008,89 +588,24 @@ class BNNSLayerParametersLossYolo(Struct):
     False
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "function": enumeration(BNNSLossFunction),
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "reduction": enumeration(BNNSLossReductionFunction),
-        "huber_delta": FLOAT,
-        "number_of_grid_columns": SIZE,
-        "number_of_grid_rows": SIZE,
-        "number_of_anchor_boxes": SIZE,
-        "anchor_box_size": SIZE,
-        "rescore": BOOL,
-        "scale_xy": FLOAT,
-        "scale_wh": FLOAT,
-        "scale_object": FLOAT,
-        "scale_no_object": FLOAT,
-        "scale_classification": FLOAT,
-        "object_minimum_iou": FLOAT,
-        "no_object_maximum_iou": FLOAT,
-        "anchors_data": POINTER,
-    }
-    __slots__ = tuple(_kinds)
-
-    function: BNNSLossFunction | int
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    reduction: BNNSLossReductionFunction | int
-    huber_delta: float
-    number_of_grid_columns: int
-    number_of_grid_rows: int
-    number_of_anchor_boxes: int
-    anchor_box_size: int
-    rescore: bool
-    scale_xy: float
-    scale_wh: float
-    scale_object: float
-    scale_no_object: float
-    scale_classification: float
-    object_minimum_iou: float
-    no_object_maximum_iou: float
-    anchors_data: Any
-
-    def __init__(
-        self,
-        *,
-        function: BNNSLossFunction | int = 0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        reduction: BNNSLossReductionFunction | int = 0,
-        huber_delta: float = 0.0,
-        number_of_grid_columns: int = 0,
-        number_of_grid_rows: int = 0,
-        number_of_anchor_boxes: int = 0,
-        anchor_box_size: int = 0,
-        rescore: bool = False,
-        scale_xy: float = 0.0,
-        scale_wh: float = 0.0,
-        scale_object: float = 0.0,
-        scale_no_object: float = 0.0,
-        scale_classification: float = 0.0,
-        object_minimum_iou: float = 0.0,
-        no_object_maximum_iou: float = 0.0,
-        anchors_data: Any = None,
-    ) -> None:
-        self._assign(
-            function,
-            i_desc,
-            o_desc,
-            reduction,
-            huber_delta,
-            number_of_grid_columns,
-            number_of_grid_rows,
-            number_of_anchor_boxes,
-            anchor_box_size,
-            rescore,
-            scale_xy,
-            scale_wh,
-            scale_object,
-            scale_no_object,
-            scale_classification,
-            object_minimum_iou,
-            no_object_maximum_iou,
-            anchors_data,
-        )
+    function: BNNSLossFunction | int = enumeration(BNNSLossFunction)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    reduction: BNNSLossReductionFunction | int = enumeration(BNNSLossReductionFunction)
+    huber_delta: float = FLOAT
+    number_of_grid_columns: int = SIZE
+    number_of_grid_rows: int = SIZE
+    number_of_anchor_boxes: int = SIZE
+    anchor_box_size: int = SIZE
+    rescore: bool = BOOL
+    scale_xy: float = FLOAT
+    scale_wh: float = FLOAT
+    scale_object: float = FLOAT
+    scale_no_object: float = FLOAT
+    scale_classification: float = FLOAT
+    object_minimum_iou: float = FLOAT
+    no_object_maximum_iou: float = FLOAT
+    anchors_data: Any = POINTER
 
 
 class BNNSOptimizerSGDMomentumFields(Struct):
@@ -1113,57 +628,16 @@ class BNNSOptimizerSGDMomentumFields(Struct):
     0.0
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "learning_rate": FLOAT,
-        "momentum": FLOAT,
-        "gradient_scale": FLOAT,
-        "regularization_scale": FLOAT,
-        "clip_gradients": BOOL,
-        "clip_gradients_min": FLOAT,
-        "clip_gradients_max": FLOAT,
-        "nesterov": BOOL,
-        "regularization_func": enumeration(BNNSOptimizerRegularizationFunction),
-        "sgd_momentum_variant": enumeration(BNNSOptimizerSGDMomentumVariant),
-    }
-    __slots__ = tuple(_kinds)
-
-    learning_rate: float
-    momentum: float
-    gradient_scale: float
-    regularization_scale: float
-    clip_gradients: bool
-    clip_gradients_min: float
-    clip_gradients_max: float
-    nesterov: bool
-    regularization_func: BNNSOptimizerRegularizationFunction | int
-    sgd_momentum_variant: BNNSOptimizerSGDMomentumVariant | int
-
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.0,
-        momentum: float = 0.0,
-        gradient_scale: float = 0.0,
-        regularization_scale: float = 0.0,
-        clip_gradients: bool = False,
-        clip_gradients_min: float = 0.0,
-        clip_gradients_max: float = 0.0,
-        nesterov: bool = False,
-        regularization_func: BNNSOptimizerRegularizationFunction | int = 0,
-        sgd_momentum_variant: BNNSOptimizerSGDMomentumVariant | int = 0,
-    ) -> None:
-        self._assign(
-            learning_rate,
-            momentum,
-            gradient_scale,
-            regularization_scale,
-            clip_gradients,
-            clip_gradients_min,
-            clip_gradients_max,
-            nesterov,
-            regularization_func,
-            sgd_momentum_variant,
-        )
+    learning_rate: float = FLOAT
+    momentum: float = FLOAT
+    gradient_scale: float = FLOAT
+    regularization_scale: float = FLOAT
+    clip_gradients: bool = BOOL
+    clip_gradients_min: float = FLOAT
+    clip_gradients_max: float = FLOAT
+    nesterov: bool = BOOL
+    regularization_func: BNNSOptimizerRegularizationFunction | int = enumeration(BNNSOptimizerRegularizationFunction)
+    sgd_momentum_variant: BNNSOptimizerSGDMomentumVariant | int = enumeration(BNNSOptimizerSGDMomentumVariant)
 
 
 class BNNSOptimizerSGDMomentumWithClippingFields(Struct):
@@ -1188,65 +662,18 @@ class BNNSOptimizerSGDMomentumWithClippingFields(Struct):
     BNNSOptimizerClippingNone
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "learning_rate": FLOAT,
-        "momentum": FLOAT,
-        "gradient_scale": FLOAT,
-        "regularization_scale": FLOAT,
-        "nesterov": BOOL,
-        "regularization_func": enumeration(BNNSOptimizerRegularizationFunction),
-        "sgd_momentum_variant": enumeration(BNNSOptimizerSGDMomentumVariant),
-        "clipping_func": enumeration(BNNSOptimizerClippingFunction),
-        "clip_gradients_min": FLOAT,
-        "clip_gradients_max": FLOAT,
-        "clip_gradients_max_norm": FLOAT,
-        "clip_gradients_use_norm": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    learning_rate: float
-    momentum: float
-    gradient_scale: float
-    regularization_scale: float
-    nesterov: bool
-    regularization_func: BNNSOptimizerRegularizationFunction | int
-    sgd_momentum_variant: BNNSOptimizerSGDMomentumVariant | int
-    clipping_func: BNNSOptimizerClippingFunction | int
-    clip_gradients_min: float
-    clip_gradients_max: float
-    clip_gradients_max_norm: float
-    clip_gradients_use_norm: float
-
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.0,
-        momentum: float = 0.0,
-        gradient_scale: float = 0.0,
-        regularization_scale: float = 0.0,
-        nesterov: bool = False,
-        regularization_func: BNNSOptimizerRegularizationFunction | int = 0,
-        sgd_momentum_variant: BNNSOptimizerSGDMomentumVariant | int = 0,
-        clipping_func: BNNSOptimizerClippingFunction | int = 0,
-        clip_gradients_min: float = 0.0,
-        clip_gradients_max: float = 0.0,
-        clip_gradients_max_norm: float = 0.0,
-        clip_gradients_use_norm: float = 0.0,
-    ) -> None:
-        self._assign(
-            learning_rate,
-            momentum,
-            gradient_scale,
-            regularization_scale,
-            nesterov,
-            regularization_func,
-            sgd_momentum_variant,
-            clipping_func,
-            clip_gradients_min,
-            clip_gradients_max,
-            clip_gradients_max_norm,
-            clip_gradients_use_norm,
-        )
+    learning_rate: float = FLOAT
+    momentum: float = FLOAT
+    gradient_scale: float = FLOAT
+    regularization_scale: float = FLOAT
+    nesterov: bool = BOOL
+    regularization_func: BNNSOptimizerRegularizationFunction | int = enumeration(BNNSOptimizerRegularizationFunction)
+    sgd_momentum_variant: BNNSOptimizerSGDMomentumVariant | int = enumeration(BNNSOptimizerSGDMomentumVariant)
+    clipping_func: BNNSOptimizerClippingFunction | int = enumeration(BNNSOptimizerClippingFunction)
+    clip_gradients_min: float = FLOAT
+    clip_gradients_max: float = FLOAT
+    clip_gradients_max_norm: float = FLOAT
+    clip_gradients_use_norm: float = FLOAT
 
 
 class BNNSOptimizerAdamFields(Struct):
@@ -1271,61 +698,17 @@ class BNNSOptimizerAdamFields(Struct):
     0.0
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "learning_rate": FLOAT,
-        "beta1": FLOAT,
-        "beta2": FLOAT,
-        "time_step": FLOAT,
-        "epsilon": FLOAT,
-        "gradient_scale": FLOAT,
-        "regularization_scale": FLOAT,
-        "clip_gradients": BOOL,
-        "clip_gradients_min": FLOAT,
-        "clip_gradients_max": FLOAT,
-        "regularization_func": enumeration(BNNSOptimizerRegularizationFunction),
-    }
-    __slots__ = tuple(_kinds)
-
-    learning_rate: float
-    beta1: float
-    beta2: float
-    time_step: float
-    epsilon: float
-    gradient_scale: float
-    regularization_scale: float
-    clip_gradients: bool
-    clip_gradients_min: float
-    clip_gradients_max: float
-    regularization_func: BNNSOptimizerRegularizationFunction | int
-
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.0,
-        beta1: float = 0.0,
-        beta2: float = 0.0,
-        time_step: float = 0.0,
-        epsilon: float = 0.0,
-        gradient_scale: float = 0.0,
-        regularization_scale: float = 0.0,
-        clip_gradients: bool = False,
-        clip_gradients_min: float = 0.0,
-        clip_gradients_max: float = 0.0,
-        regularization_func: BNNSOptimizerRegularizationFunction | int = 0,
-    ) -> None:
-        self._assign(
-            learning_rate,
-            beta1,
-            beta2,
-            time_step,
-            epsilon,
-            gradient_scale,
-            regularization_scale,
-            clip_gradients,
-            clip_gradients_min,
-            clip_gradients_max,
-            regularization_func,
-        )
+    learning_rate: float = FLOAT
+    beta1: float = FLOAT
+    beta2: float = FLOAT
+    time_step: float = FLOAT
+    epsilon: float = FLOAT
+    gradient_scale: float = FLOAT
+    regularization_scale: float = FLOAT
+    clip_gradients: bool = BOOL
+    clip_gradients_min: float = FLOAT
+    clip_gradients_max: float = FLOAT
+    regularization_func: BNNSOptimizerRegularizationFunction | int = enumeration(BNNSOptimizerRegularizationFunction)
 
 
 class BNNSOptimizerAdamWithClippingFields(Struct):
@@ -1353,69 +736,19 @@ class BNNSOptimizerAdamWithClippingFields(Struct):
     (2.0, 0.0)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "learning_rate": FLOAT,
-        "beta1": FLOAT,
-        "beta2": FLOAT,
-        "time_step": FLOAT,
-        "epsilon": FLOAT,
-        "gradient_scale": FLOAT,
-        "regularization_scale": FLOAT,
-        "regularization_func": enumeration(BNNSOptimizerRegularizationFunction),
-        "clipping_func": enumeration(BNNSOptimizerClippingFunction),
-        "clip_gradients_min": FLOAT,
-        "clip_gradients_max": FLOAT,
-        "clip_gradients_max_norm": FLOAT,
-        "clip_gradients_use_norm": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    learning_rate: float
-    beta1: float
-    beta2: float
-    time_step: float
-    epsilon: float
-    gradient_scale: float
-    regularization_scale: float
-    regularization_func: BNNSOptimizerRegularizationFunction | int
-    clipping_func: BNNSOptimizerClippingFunction | int
-    clip_gradients_min: float
-    clip_gradients_max: float
-    clip_gradients_max_norm: float
-    clip_gradients_use_norm: float
-
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.0,
-        beta1: float = 0.0,
-        beta2: float = 0.0,
-        time_step: float = 0.0,
-        epsilon: float = 0.0,
-        gradient_scale: float = 0.0,
-        regularization_scale: float = 0.0,
-        regularization_func: BNNSOptimizerRegularizationFunction | int = 0,
-        clipping_func: BNNSOptimizerClippingFunction | int = 0,
-        clip_gradients_min: float = 0.0,
-        clip_gradients_max: float = 0.0,
-        clip_gradients_max_norm: float = 0.0,
-        clip_gradients_use_norm: float = 0.0,
-    ) -> None:
-        self._assign(
-            learning_rate,
-            beta1,
-            beta2,
-            time_step,
-            epsilon,
-            gradient_scale,
-            regularization_scale,
-            regularization_func,
-            clipping_func,
-            clip_gradients_min,
-            clip_gradients_max,
-            clip_gradients_max_norm,
-            clip_gradients_use_norm,
-        )
+    learning_rate: float = FLOAT
+    beta1: float = FLOAT
+    beta2: float = FLOAT
+    time_step: float = FLOAT
+    epsilon: float = FLOAT
+    gradient_scale: float = FLOAT
+    regularization_scale: float = FLOAT
+    regularization_func: BNNSOptimizerRegularizationFunction | int = enumeration(BNNSOptimizerRegularizationFunction)
+    clipping_func: BNNSOptimizerClippingFunction | int = enumeration(BNNSOptimizerClippingFunction)
+    clip_gradients_min: float = FLOAT
+    clip_gradients_max: float = FLOAT
+    clip_gradients_max_norm: float = FLOAT
+    clip_gradients_use_norm: float = FLOAT
 
 
 class BNNSOptimizerRMSPropFields(Struct):
@@ -1439,61 +772,17 @@ class BNNSOptimizerRMSPropFields(Struct):
     False
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "learning_rate": FLOAT,
-        "alpha": FLOAT,
-        "epsilon": FLOAT,
-        "centered": BOOL,
-        "momentum": FLOAT,
-        "gradient_scale": FLOAT,
-        "regularization_scale": FLOAT,
-        "clip_gradients": BOOL,
-        "clip_gradients_min": FLOAT,
-        "clip_gradients_max": FLOAT,
-        "regularization_func": enumeration(BNNSOptimizerRegularizationFunction),
-    }
-    __slots__ = tuple(_kinds)
-
-    learning_rate: float
-    alpha: float
-    epsilon: float
-    centered: bool
-    momentum: float
-    gradient_scale: float
-    regularization_scale: float
-    clip_gradients: bool
-    clip_gradients_min: float
-    clip_gradients_max: float
-    regularization_func: BNNSOptimizerRegularizationFunction | int
-
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.0,
-        alpha: float = 0.0,
-        epsilon: float = 0.0,
-        centered: bool = False,
-        momentum: float = 0.0,
-        gradient_scale: float = 0.0,
-        regularization_scale: float = 0.0,
-        clip_gradients: bool = False,
-        clip_gradients_min: float = 0.0,
-        clip_gradients_max: float = 0.0,
-        regularization_func: BNNSOptimizerRegularizationFunction | int = 0,
-    ) -> None:
-        self._assign(
-            learning_rate,
-            alpha,
-            epsilon,
-            centered,
-            momentum,
-            gradient_scale,
-            regularization_scale,
-            clip_gradients,
-            clip_gradients_min,
-            clip_gradients_max,
-            regularization_func,
-        )
+    learning_rate: float = FLOAT
+    alpha: float = FLOAT
+    epsilon: float = FLOAT
+    centered: bool = BOOL
+    momentum: float = FLOAT
+    gradient_scale: float = FLOAT
+    regularization_scale: float = FLOAT
+    clip_gradients: bool = BOOL
+    clip_gradients_min: float = FLOAT
+    clip_gradients_max: float = FLOAT
+    regularization_func: BNNSOptimizerRegularizationFunction | int = enumeration(BNNSOptimizerRegularizationFunction)
 
 
 class BNNSOptimizerRMSPropWithClippingFields(Struct):
@@ -1519,69 +808,19 @@ class BNNSOptimizerRMSPropWithClippingFields(Struct):
     0.0
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "learning_rate": FLOAT,
-        "alpha": FLOAT,
-        "epsilon": FLOAT,
-        "centered": BOOL,
-        "momentum": FLOAT,
-        "gradient_scale": FLOAT,
-        "regularization_scale": FLOAT,
-        "regularization_func": enumeration(BNNSOptimizerRegularizationFunction),
-        "clipping_func": enumeration(BNNSOptimizerClippingFunction),
-        "clip_gradients_min": FLOAT,
-        "clip_gradients_max": FLOAT,
-        "clip_gradients_max_norm": FLOAT,
-        "clip_gradients_use_norm": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    learning_rate: float
-    alpha: float
-    epsilon: float
-    centered: bool
-    momentum: float
-    gradient_scale: float
-    regularization_scale: float
-    regularization_func: BNNSOptimizerRegularizationFunction | int
-    clipping_func: BNNSOptimizerClippingFunction | int
-    clip_gradients_min: float
-    clip_gradients_max: float
-    clip_gradients_max_norm: float
-    clip_gradients_use_norm: float
-
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.0,
-        alpha: float = 0.0,
-        epsilon: float = 0.0,
-        centered: bool = False,
-        momentum: float = 0.0,
-        gradient_scale: float = 0.0,
-        regularization_scale: float = 0.0,
-        regularization_func: BNNSOptimizerRegularizationFunction | int = 0,
-        clipping_func: BNNSOptimizerClippingFunction | int = 0,
-        clip_gradients_min: float = 0.0,
-        clip_gradients_max: float = 0.0,
-        clip_gradients_max_norm: float = 0.0,
-        clip_gradients_use_norm: float = 0.0,
-    ) -> None:
-        self._assign(
-            learning_rate,
-            alpha,
-            epsilon,
-            centered,
-            momentum,
-            gradient_scale,
-            regularization_scale,
-            regularization_func,
-            clipping_func,
-            clip_gradients_min,
-            clip_gradients_max,
-            clip_gradients_max_norm,
-            clip_gradients_use_norm,
-        )
+    learning_rate: float = FLOAT
+    alpha: float = FLOAT
+    epsilon: float = FLOAT
+    centered: bool = BOOL
+    momentum: float = FLOAT
+    gradient_scale: float = FLOAT
+    regularization_scale: float = FLOAT
+    regularization_func: BNNSOptimizerRegularizationFunction | int = enumeration(BNNSOptimizerRegularizationFunction)
+    clipping_func: BNNSOptimizerClippingFunction | int = enumeration(BNNSOptimizerClippingFunction)
+    clip_gradients_min: float = FLOAT
+    clip_gradients_max: float = FLOAT
+    clip_gradients_max_norm: float = FLOAT
+    clip_gradients_use_norm: float = FLOAT
 
 
 class BNNSLayerParametersNormalization(Struct):
@@ -1606,61 +845,17 @@ class BNNSLayerParametersNormalization(Struct):
     True
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "beta_desc": structure(BNNSNDArrayDescriptor),
-        "gamma_desc": structure(BNNSNDArrayDescriptor),
-        "moving_mean_desc": structure(BNNSNDArrayDescriptor),
-        "moving_variance_desc": structure(BNNSNDArrayDescriptor),
-        "momentum": FLOAT,
-        "epsilon": FLOAT,
-        "activation": structure(BNNSActivation),
-        "num_groups": SIZE,
-        "normalization_axis": SIZE,
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    beta_desc: BNNSNDArrayDescriptor
-    gamma_desc: BNNSNDArrayDescriptor
-    moving_mean_desc: BNNSNDArrayDescriptor
-    moving_variance_desc: BNNSNDArrayDescriptor
-    momentum: float
-    epsilon: float
-    activation: BNNSActivation
-    num_groups: int
-    normalization_axis: int
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        beta_desc: BNNSNDArrayDescriptor | None = None,
-        gamma_desc: BNNSNDArrayDescriptor | None = None,
-        moving_mean_desc: BNNSNDArrayDescriptor | None = None,
-        moving_variance_desc: BNNSNDArrayDescriptor | None = None,
-        momentum: float = 0.0,
-        epsilon: float = 0.0,
-        activation: BNNSActivation | None = None,
-        num_groups: int = 0,
-        normalization_axis: int = 0,
-    ) -> None:
-        self._assign(
-            i_desc,
-            o_desc,
-            beta_desc,
-            gamma_desc,
-            moving_mean_desc,
-            moving_variance_desc,
-            momentum,
-            epsilon,
-            activation,
-            num_groups,
-            normalization_axis,
-        )
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    beta_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    gamma_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    moving_mean_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    moving_variance_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    momentum: float = FLOAT
+    epsilon: float = FLOAT
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    num_groups: int = SIZE
+    normalization_axis: int = SIZE
 
 
 class BNNSLayerParametersDropout(Struct):
@@ -1678,31 +873,11 @@ class BNNSLayerParametersDropout(Struct):
     BNNSLayerParametersDropout(rate=0.1, seed=7)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "rate": FLOAT,
-        "seed": UINT32,
-        "control": UINT8,
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    rate: float
-    seed: int
-    control: int
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        rate: float = 0.0,
-        seed: int = 0,
-        control: int = 0,
-    ) -> None:
-        self._assign(i_desc, o_desc, rate, seed, control)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    rate: float = FLOAT
+    seed: int = UINT32
+    control: int = UINT8
 
 
 class BNNSLayerParametersLSTM(Struct):
@@ -1732,77 +907,21 @@ class BNNSLayerParametersLSTM(Struct):
     BNNSLayerFlagsLSTMBidirectional|BNNSLayerFlagsLSTMDefaultActivations
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "input_size": SIZE,
-        "hidden_size": SIZE,
-        "batch_size": SIZE,
-        "num_layers": SIZE,
-        "seq_len": SIZE,
-        "dropout": FLOAT,
-        "lstm_flags": enumeration(BNNSLayerFlags),
-        "sequence_descriptor": structure(BNNSNDArrayDescriptor),
-        "input_descriptor": structure(BNNSLSTMDataDescriptor),
-        "output_descriptor": structure(BNNSLSTMDataDescriptor),
-        "input_gate": structure(BNNSLSTMGateDescriptor),
-        "forget_gate": structure(BNNSLSTMGateDescriptor),
-        "candidate_gate": structure(BNNSLSTMGateDescriptor),
-        "output_gate": structure(BNNSLSTMGateDescriptor),
-        "hidden_activation": structure(BNNSActivation),
-    }
-    __slots__ = tuple(_kinds)
-
-    input_size: int
-    hidden_size: int
-    batch_size: int
-    num_layers: int
-    seq_len: int
-    dropout: float
-    lstm_flags: BNNSLayerFlags | int
-    sequence_descriptor: BNNSNDArrayDescriptor
-    input_descriptor: BNNSLSTMDataDescriptor
-    output_descriptor: BNNSLSTMDataDescriptor
-    input_gate: BNNSLSTMGateDescriptor
-    forget_gate: BNNSLSTMGateDescriptor
-    candidate_gate: BNNSLSTMGateDescriptor
-    output_gate: BNNSLSTMGateDescriptor
-    hidden_activation: BNNSActivation
-
-    def __init__(
-        self,
-        *,
-        input_size: int = 0,
-        hidden_size: int = 0,
-        batch_size: int = 0,
-        num_layers: int = 0,
-        seq_len: int = 0,
-        dropout: float = 0.0,
-        lstm_flags: BNNSLayerFlags | int = 0,
-        sequence_descriptor: BNNSNDArrayDescriptor | None = None,
-        input_descriptor: BNNSLSTMDataDescriptor | None = None,
-        output_descriptor: BNNSLSTMDataDescriptor | None = None,
-        input_gate: BNNSLSTMGateDescriptor | None = None,
-        forget_gate: BNNSLSTMGateDescriptor | None = None,
-        candidate_gate: BNNSLSTMGateDescriptor | None = None,
-        output_gate: BNNSLSTMGateDescriptor | None = None,
-        hidden_activation: BNNSActivation | None = None,
-    ) -> None:
-        self._assign(
-            input_size,
-            hidden_size,
-            batch_size,
-            num_layers,
-            seq_len,
-            dropout,
-            lstm_flags,
-            sequence_descriptor,
-            input_descriptor,
-            output_descriptor,
-            input_gate,
-            forget_gate,
-            candidate_gate,
-            output_gate,
-            hidden_activation,
-        )
+    input_size: int = SIZE
+    hidden_size: int = SIZE
+    batch_size: int = SIZE
+    num_layers: int = SIZE
+    seq_len: int = SIZE
+    dropout: float = FLOAT
+    lstm_flags: BNNSLayerFlags | int = enumeration(BNNSLayerFlags)
+    sequence_descriptor: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    input_descriptor: Nested[BNNSLSTMDataDescriptor] = structure(BNNSLSTMDataDescriptor)
+    output_descriptor: Nested[BNNSLSTMDataDescriptor] = structure(BNNSLSTMDataDescriptor)
+    input_gate: Nested[BNNSLSTMGateDescriptor] = structure(BNNSLSTMGateDescriptor)
+    forget_gate: Nested[BNNSLSTMGateDescriptor] = structure(BNNSLSTMGateDescriptor)
+    candidate_gate: Nested[BNNSLSTMGateDescriptor] = structure(BNNSLSTMGateDescriptor)
+    output_gate: Nested[BNNSLSTMGateDescriptor] = structure(BNNSLSTMGateDescriptor)
+    hidden_activation: Nested[BNNSActivation] = structure(BNNSActivation)
 
 
 class BNNSLayerParametersArithmetic(Struct):
@@ -1820,25 +939,9 @@ class BNNSLayerParametersArithmetic(Struct):
     BNNSSample
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "arithmetic_function": enumeration(BNNSArithmeticFunction),
-        "arithmetic_function_fields": POINTER,
-        "activation": structure(BNNSActivation),
-    }
-    __slots__ = tuple(_kinds)
-
-    arithmetic_function: BNNSArithmeticFunction | int
-    arithmetic_function_fields: Any
-    activation: BNNSActivation
-
-    def __init__(
-        self,
-        *,
-        arithmetic_function: BNNSArithmeticFunction | int = 0,
-        arithmetic_function_fields: Any = None,
-        activation: BNNSActivation | None = None,
-    ) -> None:
-        self._assign(arithmetic_function, arithmetic_function_fields, activation)
+    arithmetic_function: BNNSArithmeticFunction | int = enumeration(BNNSArithmeticFunction)
+    arithmetic_function_fields: Any = POINTER
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
 
 
 class BNNSLayerParametersPermute(Struct):
@@ -1854,25 +957,9 @@ class BNNSLayerParametersPermute(Struct):
     [2, 0, 1]
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "permutation": array(SIZE, 8),
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    permutation: ArrayField[FixedList[int], Sequence[int]]
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        permutation: Sequence[int] = (),
-    ) -> None:
-        self._assign(i_desc, o_desc, permutation)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    permutation: Array[int] = array(SIZE, 8)
 
 
 class BNNSLayerParametersTensorContraction(Struct):
@@ -1891,34 +978,12 @@ class BNNSLayerParametersTensorContraction(Struct):
     BNNSLayerParametersTensorContraction(operation='a_*ik, b_*kj -> c_*ij', alpha=1.0)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "operation": POINTER,
-        "alpha": FLOAT,
-        "beta": FLOAT,
-        "iA_desc": structure(BNNSNDArrayDescriptor),
-        "iB_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-    }
-    __slots__ = tuple(_kinds)
-
-    operation: Any
-    alpha: float
-    beta: float
-    iA_desc: BNNSNDArrayDescriptor
-    iB_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-
-    def __init__(
-        self,
-        *,
-        operation: Any = None,
-        alpha: float = 0.0,
-        beta: float = 0.0,
-        iA_desc: BNNSNDArrayDescriptor | None = None,
-        iB_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-    ) -> None:
-        self._assign(operation, alpha, beta, iA_desc, iB_desc, o_desc)
+    operation: Any = POINTER
+    alpha: float = FLOAT
+    beta: float = FLOAT
+    iA_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    iB_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
 
 
 class BNNSLayerParametersGram(Struct):
@@ -1934,25 +999,9 @@ class BNNSLayerParametersGram(Struct):
     BNNSLayerParametersGram(alpha=1.0)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "alpha": FLOAT,
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-    }
-    __slots__ = tuple(_kinds)
-
-    alpha: float
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-    ) -> None:
-        self._assign(alpha, i_desc, o_desc)
+    alpha: float = FLOAT
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
 
 
 class BNNSLayerParametersResize(Struct):
@@ -1969,28 +1018,10 @@ class BNNSLayerParametersResize(Struct):
     BNNSLayerParametersResize(method=BNNSInterpolationMethodLinear, align_corners=True)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "method": enumeration(BNNSInterpolationMethod),
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "align_corners": BOOL,
-    }
-    __slots__ = tuple(_kinds)
-
-    method: BNNSInterpolationMethod | int
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    align_corners: bool
-
-    def __init__(
-        self,
-        *,
-        method: BNNSInterpolationMethod | int = 0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        align_corners: bool = False,
-    ) -> None:
-        self._assign(method, i_desc, o_desc, align_corners)
+    method: BNNSInterpolationMethod | int = enumeration(BNNSInterpolationMethod)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    align_corners: bool = BOOL
 
 
 class BNNSLayerParametersCropResize(Struct):
@@ -2009,36 +1040,12 @@ class BNNSLayerParametersCropResize(Struct):
     0.0
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "normalized_coordinates": BOOL,
-        "spatial_scale": FLOAT,
-        "extrapolation_value": FLOAT,
-        "sampling_mode": enumeration(BNNSLinearSamplingMode),
-        "box_coordinate_mode": enumeration(BNNSBoxCoordinateMode),
-        "method": enumeration(BNNSInterpolationMethod),
-    }
-    __slots__ = tuple(_kinds)
-
-    normalized_coordinates: bool
-    spatial_scale: float
-    extrapolation_value: float
-    sampling_mode: BNNSLinearSamplingMode | int
-    box_coordinate_mode: BNNSBoxCoordinateMode | int
-    method: BNNSInterpolationMethod | int
-
-    def __init__(
-        self,
-        *,
-        normalized_coordinates: bool = False,
-        spatial_scale: float = 0.0,
-        extrapolation_value: float = 0.0,
-        sampling_mode: BNNSLinearSamplingMode | int = 0,
-        box_coordinate_mode: BNNSBoxCoordinateMode | int = 0,
-        method: BNNSInterpolationMethod | int = 0,
-    ) -> None:
-        self._assign(
-            normalized_coordinates, spatial_scale, extrapolation_value, sampling_mode, box_coordinate_mode, method
-        )
+    normalized_coordinates: bool = BOOL
+    spatial_scale: float = FLOAT
+    extrapolation_value: float = FLOAT
+    sampling_mode: BNNSLinearSamplingMode | int = enumeration(BNNSLinearSamplingMode)
+    box_coordinate_mode: BNNSBoxCoordinateMode | int = enumeration(BNNSBoxCoordinateMode)
+    method: BNNSInterpolationMethod | int = enumeration(BNNSInterpolationMethod)
 
 
 class BNNSLayerParametersBroadcastMatMul(Struct):
@@ -2061,46 +1068,16 @@ class BNNSLayerParametersBroadcastMatMul(Struct):
     0.0
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "alpha": FLOAT,
-        "beta": FLOAT,
-        "transA": BOOL,
-        "transB": BOOL,
-        "quadratic": BOOL,
-        "a_is_weights": BOOL,
-        "b_is_weights": BOOL,
-        "iA_desc": structure(BNNSNDArrayDescriptor),
-        "iB_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-    }
-    __slots__ = tuple(_kinds)
-
-    alpha: float
-    beta: float
-    transA: bool
-    transB: bool
-    quadratic: bool
-    a_is_weights: bool
-    b_is_weights: bool
-    iA_desc: BNNSNDArrayDescriptor
-    iB_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.0,
-        beta: float = 0.0,
-        transA: bool = False,
-        transB: bool = False,
-        quadratic: bool = False,
-        a_is_weights: bool = False,
-        b_is_weights: bool = False,
-        iA_desc: BNNSNDArrayDescriptor | None = None,
-        iB_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-    ) -> None:
-        self._assign(alpha, beta, transA, transB, quadratic, a_is_weights, b_is_weights, iA_desc, iB_desc, o_desc)
+    alpha: float = FLOAT
+    beta: float = FLOAT
+    transA: bool = BOOL
+    transB: bool = BOOL
+    quadratic: bool = BOOL
+    a_is_weights: bool = BOOL
+    b_is_weights: bool = BOOL
+    iA_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    iB_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
 
 
 class BNNSLayerParametersMultiheadAttention(Struct):
@@ -2124,43 +1101,15 @@ class BNNSLayerParametersMultiheadAttention(Struct):
     True
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "query": structure(BNNSMHAProjectionParameters),
-        "key": structure(BNNSMHAProjectionParameters),
-        "value": structure(BNNSMHAProjectionParameters),
-        "add_zero_attn": BOOL,
-        "key_attn_bias": structure(BNNSNDArrayDescriptor),
-        "value_attn_bias": structure(BNNSNDArrayDescriptor),
-        "output": structure(BNNSMHAProjectionParameters),
-        "dropout": FLOAT,
-        "seed": UINT32,
-    }
-    __slots__ = tuple(_kinds)
-
-    query: BNNSMHAProjectionParameters
-    key: BNNSMHAProjectionParameters
-    value: BNNSMHAProjectionParameters
-    add_zero_attn: bool
-    key_attn_bias: BNNSNDArrayDescriptor
-    value_attn_bias: BNNSNDArrayDescriptor
-    output: BNNSMHAProjectionParameters
-    dropout: float
-    seed: int
-
-    def __init__(
-        self,
-        *,
-        query: BNNSMHAProjectionParameters | None = None,
-        key: BNNSMHAProjectionParameters | None = None,
-        value: BNNSMHAProjectionParameters | None = None,
-        add_zero_attn: bool = False,
-        key_attn_bias: BNNSNDArrayDescriptor | None = None,
-        value_attn_bias: BNNSNDArrayDescriptor | None = None,
-        output: BNNSMHAProjectionParameters | None = None,
-        dropout: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self._assign(query, key, value, add_zero_attn, key_attn_bias, value_attn_bias, output, dropout, seed)
+    query: Nested[BNNSMHAProjectionParameters] = structure(BNNSMHAProjectionParameters)
+    key: Nested[BNNSMHAProjectionParameters] = structure(BNNSMHAProjectionParameters)
+    value: Nested[BNNSMHAProjectionParameters] = structure(BNNSMHAProjectionParameters)
+    add_zero_attn: bool = BOOL
+    key_attn_bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    value_attn_bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    output: Nested[BNNSMHAProjectionParameters] = structure(BNNSMHAProjectionParameters)
+    dropout: float = FLOAT
+    seed: int = UINT32
 
 
 class BNNSLayerParametersReduction(Struct):
@@ -2178,31 +1127,11 @@ class BNNSLayerParametersReduction(Struct):
     BNNSLayerParametersReduction(reduce_func=BNNSReduceFunctionL2Norm)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "w_desc": structure(BNNSNDArrayDescriptor),
-        "reduce_func": enumeration(BNNSReduceFunction),
-        "epsilon": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    w_desc: BNNSNDArrayDescriptor
-    reduce_func: BNNSReduceFunction | int
-    epsilon: float
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        w_desc: BNNSNDArrayDescriptor | None = None,
-        reduce_func: BNNSReduceFunction | int = 0,
-        epsilon: float = 0.0,
-    ) -> None:
-        self._assign(i_desc, o_desc, w_desc, reduce_func, epsilon)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    w_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    reduce_func: BNNSReduceFunction | int = enumeration(BNNSReduceFunction)
+    epsilon: float = FLOAT
 
 
 class BNNSLayerParametersPadding(Struct):
@@ -2221,31 +1150,11 @@ class BNNSLayerParametersPadding(Struct):
     (3, BNNSPaddingModeConstant)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "padding_size": array(array(SIZE, 2), 8),
-        "padding_mode": enumeration(BNNSPaddingMode),
-        "padding_value": UINT32,
-    }
-    __slots__ = tuple(_kinds)
-
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    padding_size: ArrayField[FixedList[FixedList[int]], Sequence[Sequence[int]]]
-    padding_mode: BNNSPaddingMode | int
-    padding_value: int
-
-    def __init__(
-        self,
-        *,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        padding_size: Sequence[Sequence[int]] = (),
-        padding_mode: BNNSPaddingMode | int = 0,
-        padding_value: int = 0,
-    ) -> None:
-        self._assign(i_desc, o_desc, padding_size, padding_mode, padding_value)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    padding_size: Array2D[int] = array(array(SIZE, 2), 8)
+    padding_mode: BNNSPaddingMode | int = enumeration(BNNSPaddingMode)
+    padding_value: int = UINT32
 
 
 class BNNSLayerParametersEmbedding(Struct):
@@ -2265,37 +1174,13 @@ class BNNSLayerParametersEmbedding(Struct):
     0
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "flags": enumeration(BNNSEmbeddingFlags),
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "dictionary": structure(BNNSNDArrayDescriptor),
-        "padding_idx": SIZE,
-        "max_norm": FLOAT,
-        "norm_type": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    flags: BNNSEmbeddingFlags | int
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    dictionary: BNNSNDArrayDescriptor
-    padding_idx: int
-    max_norm: float
-    norm_type: float
-
-    def __init__(
-        self,
-        *,
-        flags: BNNSEmbeddingFlags | int = 0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        dictionary: BNNSNDArrayDescriptor | None = None,
-        padding_idx: int = 0,
-        max_norm: float = 0.0,
-        norm_type: float = 0.0,
-    ) -> None:
-        self._assign(flags, i_desc, o_desc, dictionary, padding_idx, max_norm, norm_type)
+    flags: BNNSEmbeddingFlags | int = enumeration(BNNSEmbeddingFlags)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    dictionary: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    padding_idx: int = SIZE
+    max_norm: float = FLOAT
+    norm_type: float = FLOAT
 
 
 class BNNSLayerParametersQuantization(Struct):
@@ -2314,34 +1199,12 @@ class BNNSLayerParametersQuantization(Struct):
     BNNSLayerParametersQuantization(axis_mask=4, function=BNNSQuantizerFunctionDequantize)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "axis_mask": SIZE,
-        "function": enumeration(BNNSQuantizerFunction),
-        "i_desc": structure(BNNSNDArrayDescriptor),
-        "o_desc": structure(BNNSNDArrayDescriptor),
-        "scale": structure(BNNSNDArrayDescriptor),
-        "bias": structure(BNNSNDArrayDescriptor),
-    }
-    __slots__ = tuple(_kinds)
-
-    axis_mask: int
-    function: BNNSQuantizerFunction | int
-    i_desc: BNNSNDArrayDescriptor
-    o_desc: BNNSNDArrayDescriptor
-    scale: BNNSNDArrayDescriptor
-    bias: BNNSNDArrayDescriptor
-
-    def __init__(
-        self,
-        *,
-        axis_mask: int = 0,
-        function: BNNSQuantizerFunction | int = 0,
-        i_desc: BNNSNDArrayDescriptor | None = None,
-        o_desc: BNNSNDArrayDescriptor | None = None,
-        scale: BNNSNDArrayDescriptor | None = None,
-        bias: BNNSNDArrayDescriptor | None = None,
-    ) -> None:
-        self._assign(axis_mask, function, i_desc, o_desc, scale, bias)
+    axis_mask: int = SIZE
+    function: BNNSQuantizerFunction | int = enumeration(BNNSQuantizerFunction)
+    i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    scale: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
+    bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
 
 
 class BNNSSparsityParameters(Struct):
@@ -2358,28 +1221,10 @@ class BNNSSparsityParameters(Struct):
     [1, 4]
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "flags": UINT64,
-        "sparsity_ratio": array(UINT32, 2),
-        "sparsity_type": enumeration(BNNSSparsityType),
-        "target_system": enumeration(BNNSTargetSystem),
-    }
-    __slots__ = tuple(_kinds)
-
-    flags: int
-    sparsity_ratio: ArrayField[FixedList[int], Sequence[int]]
-    sparsity_type: BNNSSparsityType | int
-    target_system: BNNSTargetSystem | int
-
-    def __init__(
-        self,
-        *,
-        flags: int = 0,
-        sparsity_ratio: Sequence[int] = (),
-        sparsity_type: BNNSSparsityType | int = 0,
-        target_system: BNNSTargetSystem | int = 0,
-    ) -> None:
-        self._assign(flags, sparsity_ratio, sparsity_type, target_system)
+    flags: int = UINT64
+    sparsity_ratio: Array[int] = array(UINT32, 2)
+    sparsity_type: BNNSSparsityType | int = enumeration(BNNSSparsityType)
+    target_system: BNNSTargetSystem | int = enumeration(BNNSTargetSystem)
 
 
 class BNNSImageStackDescriptor(Struct):
@@ -2400,40 +1245,14 @@ class BNNSImageStackDescriptor(Struct):
     1.0
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "width": SIZE,
-        "height": SIZE,
-        "channels": SIZE,
-        "row_stride": SIZE,
-        "image_stride": SIZE,
-        "data_type": enumeration(BNNSDataType),
-        "data_scale": FLOAT,
-        "data_bias": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    width: int
-    height: int
-    channels: int
-    row_stride: int
-    image_stride: int
-    data_type: BNNSDataType | int
-    data_scale: float
-    data_bias: float
-
-    def __init__(
-        self,
-        *,
-        width: int = 0,
-        height: int = 0,
-        channels: int = 0,
-        row_stride: int = 0,
-        image_stride: int = 0,
-        data_type: BNNSDataType | int = 0,
-        data_scale: float = 1.0,
-        data_bias: float = 0.0,
-    ) -> None:
-        self._assign(width, height, channels, row_stride, image_stride, data_type, data_scale, data_bias)
+    width: int = SIZE
+    height: int = SIZE
+    channels: int = SIZE
+    row_stride: int = SIZE
+    image_stride: int = SIZE
+    data_type: BNNSDataType | int = enumeration(BNNSDataType)
+    data_scale: float = SCALE
+    data_bias: float = FLOAT
 
 
 class BNNSVectorDescriptor(Struct):
@@ -2450,28 +1269,10 @@ class BNNSVectorDescriptor(Struct):
     BNNSVectorDescriptor(size=10, data_type=BNNSDataTypeFloat32)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "size": SIZE,
-        "data_type": enumeration(BNNSDataType),
-        "data_scale": FLOAT,
-        "data_bias": FLOAT,
-    }
-    __slots__ = tuple(_kinds)
-
-    size: int
-    data_type: BNNSDataType | int
-    data_scale: float
-    data_bias: float
-
-    def __init__(
-        self,
-        *,
-        size: int = 0,
-        data_type: BNNSDataType | int = 0,
-        data_scale: float = 1.0,
-        data_bias: float = 0.0,
-    ) -> None:
-        self._assign(size, data_type, data_scale, data_bias)
+    size: int = SIZE
+    data_type: BNNSDataType | int = enumeration(BNNSDataType)
+    data_scale: float = SCALE
+    data_bias: float = FLOAT
 
 
 class BNNSLayerData(Struct):
@@ -2489,31 +1290,11 @@ class BNNSLayerData(Struct):
     BNNSLayerData(data=<bytearray>, data_type=BNNSDataTypeFloat32)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "data": POINTER,
-        "data_type": enumeration(BNNSDataType),
-        "data_scale": FLOAT,
-        "data_bias": FLOAT,
-        "data_table": POINTER,
-    }
-    __slots__ = tuple(_kinds)
-
-    data: Any
-    data_type: BNNSDataType | int
-    data_scale: float
-    data_bias: float
-    data_table: Any
-
-    def __init__(
-        self,
-        *,
-        data: Any = None,
-        data_type: BNNSDataType | int = 0,
-        data_scale: float = 1.0,
-        data_bias: float = 0.0,
-        data_table: Any = None,
-    ) -> None:
-        self._assign(data, data_type, data_scale, data_bias, data_table)
+    data: Any = POINTER
+    data_type: BNNSDataType | int = enumeration(BNNSDataType)
+    data_scale: float = SCALE
+    data_bias: float = FLOAT
+    data_table: Any = POINTER
 
 
 class BNNSConvolutionLayerParameters(Struct):
@@ -2538,61 +1319,17 @@ class BNNSConvolutionLayerParameters(Struct):
     (BNNSLayerData(), 0)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "x_stride": SIZE,
-        "y_stride": SIZE,
-        "x_padding": SIZE,
-        "y_padding": SIZE,
-        "k_width": SIZE,
-        "k_height": SIZE,
-        "in_channels": SIZE,
-        "out_channels": SIZE,
-        "weights": structure(BNNSLayerData),
-        "bias": structure(BNNSLayerData),
-        "activation": structure(BNNSActivation),
-    }
-    __slots__ = tuple(_kinds)
-
-    x_stride: int
-    y_stride: int
-    x_padding: int
-    y_padding: int
-    k_width: int
-    k_height: int
-    in_channels: int
-    out_channels: int
-    weights: BNNSLayerData
-    bias: BNNSLayerData
-    activation: BNNSActivation
-
-    def __init__(
-        self,
-        *,
-        x_stride: int = 0,
-        y_stride: int = 0,
-        x_padding: int = 0,
-        y_padding: int = 0,
-        k_width: int = 0,
-        k_height: int = 0,
-        in_channels: int = 0,
-        out_channels: int = 0,
-        weights: BNNSLayerData | None = None,
-        bias: BNNSLayerData | None = None,
-        activation: BNNSActivation | None = None,
-    ) -> None:
-        self._assign(
-            x_stride,
-            y_stride,
-            x_padding,
-            y_padding,
-            k_width,
-            k_height,
-            in_channels,
-            out_channels,
-            weights,
-            bias,
-            activation,
-        )
+    x_stride: int = SIZE
+    y_stride: int = SIZE
+    x_padding: int = SIZE
+    y_padding: int = SIZE
+    k_width: int = SIZE
+    k_height: int = SIZE
+    in_channels: int = SIZE
+    out_channels: int = SIZE
+    weights: Nested[BNNSLayerData] = structure(BNNSLayerData)
+    bias: Nested[BNNSLayerData] = structure(BNNSLayerData)
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
 
 
 class BNNSFullyConnectedLayerParameters(Struct):
@@ -2610,31 +1347,11 @@ class BNNSFullyConnectedLayerParameters(Struct):
     BNNSActivationFunctionIdentity
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "in_size": SIZE,
-        "out_size": SIZE,
-        "weights": structure(BNNSLayerData),
-        "bias": structure(BNNSLayerData),
-        "activation": structure(BNNSActivation),
-    }
-    __slots__ = tuple(_kinds)
-
-    in_size: int
-    out_size: int
-    weights: BNNSLayerData
-    bias: BNNSLayerData
-    activation: BNNSActivation
-
-    def __init__(
-        self,
-        *,
-        in_size: int = 0,
-        out_size: int = 0,
-        weights: BNNSLayerData | None = None,
-        bias: BNNSLayerData | None = None,
-        activation: BNNSActivation | None = None,
-    ) -> None:
-        self._assign(in_size, out_size, weights, bias, activation)
+    in_size: int = SIZE
+    out_size: int = SIZE
+    weights: Nested[BNNSLayerData] = structure(BNNSLayerData)
+    bias: Nested[BNNSLayerData] = structure(BNNSLayerData)
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
 
 
 class BNNSPoolingLayerParameters(Struct):
@@ -2658,61 +1375,17 @@ class BNNSPoolingLayerParameters(Struct):
     BNNSPoolingFunctionMax
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "x_stride": SIZE,
-        "y_stride": SIZE,
-        "x_padding": SIZE,
-        "y_padding": SIZE,
-        "k_width": SIZE,
-        "k_height": SIZE,
-        "in_channels": SIZE,
-        "out_channels": SIZE,
-        "pooling_function": enumeration(BNNSPoolingFunction),
-        "bias": structure(BNNSLayerData),
-        "activation": structure(BNNSActivation),
-    }
-    __slots__ = tuple(_kinds)
-
-    x_stride: int
-    y_stride: int
-    x_padding: int
-    y_padding: int
-    k_width: int
-    k_height: int
-    in_channels: int
-    out_channels: int
-    pooling_function: BNNSPoolingFunction | int
-    bias: BNNSLayerData
-    activation: BNNSActivation
-
-    def __init__(
-        self,
-        *,
-        x_stride: int = 0,
-        y_stride: int = 0,
-        x_padding: int = 0,
-        y_padding: int = 0,
-        k_width: int = 0,
-        k_height: int = 0,
-        in_channels: int = 0,
-        out_channels: int = 0,
-        pooling_function: BNNSPoolingFunction | int = 0,
-        bias: BNNSLayerData | None = None,
-        activation: BNNSActivation | None = None,
-    ) -> None:
-        self._assign(
-            x_stride,
-            y_stride,
-            x_padding,
-            y_padding,
-            k_width,
-            k_height,
-            in_channels,
-            out_channels,
-            pooling_function,
-            bias,
-            activation,
-        )
+    x_stride: int = SIZE
+    y_stride: int = SIZE
+    x_padding: int = SIZE
+    y_padding: int = SIZE
+    k_width: int = SIZE
+    k_height: int = SIZE
+    in_channels: int = SIZE
+    out_channels: int = SIZE
+    pooling_function: BNNSPoolingFunction | int = enumeration(BNNSPoolingFunction)
+    bias: Nested[BNNSLayerData] = structure(BNNSLayerData)
+    activation: Nested[BNNSActivation] = structure(BNNSActivation)
 
 
 class BNNSFilterParameters(Struct):
@@ -2729,25 +1402,7 @@ class BNNSFilterParameters(Struct):
     BNNSFilterParameters(flags=BNNSFlagsUseClientPtr, n_threads=2)
     """
 
-    _kinds: ClassVar[Mapping[str, Kind]] = {
-        "flags": enumeration(BNNSFlags),
-        "n_threads": SIZE,
-        "alloc_memory": POINTER,
-        "free_memory": POINTER,
-    }
-    __slots__ = tuple(_kinds)
-
-    flags: BNNSFlags | int
-    n_threads: int
-    alloc_memory: Any
-    free_memory: Any
-
-    def __init__(
-        self,
-        *,
-        flags: BNNSFlags | int = 0,
-        n_threads: int = 0,
-        alloc_memory: Any = None,
-        free_memory: Any = None,
-    ) -> None:
-        self._assign(flags, n_threads, alloc_memory, free_memory)
+    flags: BNNSFlags | int = enumeration(BNNSFlags)
+    n_threads: int = SIZE
+    alloc_memory: Any = POINTER
+    free_memory: Any = POINTER

@@ -119,84 +119,21 @@ class Filter:
 
     # The calls that a family does not implement answer with the name of the call that fits.
 
-    def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
+    def _no_apply(self, caller: Caller, *arguments: Any, **options: Any) -> None:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.apply_call)
 
-    def apply_backward_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any,
-        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any,
-    ) -> None:  # fmt: skip
+    def _no_backward(self, caller: Caller, *arguments: Any, **options: Any) -> None:
         self.require_alive(caller)
         raise self._wrong_call(caller, self.backward_call)
 
-    def apply_two_input_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def apply_backward_two_input_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    def apply_pooling_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def apply_backward_pooling_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    def apply_backward_permute_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    def apply_loss_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def apply_backward_loss_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    def apply_fused_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def apply_fused_multi_input_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def apply_backward_fused_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    def apply_backward_fused_multi_input_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    def apply_normalization_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def apply_backward_normalization_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    def apply_attention(self, caller: Caller, *arguments: Any, **options: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def apply_backward_attention(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    def apply_arithmetic_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def apply_backward_arithmetic_batch(self, caller: Caller, *arguments: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
+    apply_batch = apply_two_input_batch = apply_pooling_batch = apply_loss_batch = _no_apply
+    apply_fused_batch = apply_fused_multi_input_batch = apply_normalization_batch = _no_apply
+    apply_attention = apply_arithmetic_batch = _no_apply
+    apply_backward_batch = apply_backward_two_input_batch = apply_backward_pooling_batch = _no_backward
+    apply_backward_permute_batch = apply_backward_loss_batch = apply_backward_fused_batch = _no_backward
+    apply_backward_fused_multi_input_batch = apply_backward_normalization_batch = _no_backward
+    apply_backward_attention = apply_backward_arithmetic_batch = _no_backward
 
 
 class UnaryFilter(Filter):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,22 @@ from ..engines.native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVI
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..errors import Problem
 from ._activation_rules import check_trainable
-from ._base import DB, DW, DX, DY, B, W, X, Y, fast_argument
+from ._base import DB, DW, DX, DY, B, W, X, Y, declined, fast_argument
 from ._tensors import Bound, Parameter
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 
 if TYPE_CHECKING:
     from .. import _core
     from .fused import Fused
+
+
+class PooledCalls(NamedTuple):
+    """Fast calls on packed float32 arrays: 0 when done, 1 when declined."""
+
+    inference: Callable[..., int]  # (batch, x, y)
+    training: Callable[..., int]
+    backward: Callable[..., int]  # (batch, x, dy, dx, gradients of the parameters that the chain has); None: not wanted
+
 
 _PARAMETERS = {"weights": (W, DW), "bias": (B, DB), "beta": (BETA, DBETA), "gamma": (GAMMA, DGAMMA)}
 assert (A0, OUT, DA0) == (X, Y, DX)
@@ -136,6 +146,36 @@ def prepare_fast_calls(f: Fused) -> None:
     if any(p is not None and p.view.element is not FLOAT32 for p in f.slots.values()):
         return
     f.fast_backward = core.FastCall(f.plan, True, _backward_arguments(f), fixed, f.threads).run_lists
+
+
+def pooled_calls(f: Fused) -> PooledCalls | None:
+    """The chain with the maximum of 2 x 2 pixels, side by side, behind it; ``None`` where there is no such plan."""
+    core, fixed = engines._core, _fixed_addresses(f)
+    if f.plan is None or fixed is None or f.fast_backward is declined:
+        return None
+    plan = core.pooled(f.plan)
+    if plan is None:
+        return None
+    channels, height, width = f.output.shape
+
+    def argument(slot: int, count: int, *, batched: bool = True, output: bool = False, needed_with: int = 0) -> Any:
+        return core.argument(slot, 0, False, batched, output, count, needed_with, 0, 0, 0, [], [])
+
+    x, y = f.inputs[0].view.count, channels * (height // 2) * (width // 2)
+    gradients = {_PARAMETERS[name][1]: p for name, p in f.slots.items() if p is not None}
+    everything = sum(1 << slot for slot in (DX, *gradients))
+    forward = [argument(X, x), argument(Y, y, output=True)]
+    backward = [
+        argument(X, x, needed_with=1 << DW),
+        argument(DY, y, needed_with=everything),
+        argument(DX, x, output=True),
+        *(argument(slot, p.view.count, batched=False, output=True) for slot, p in gradients.items()),
+    ]
+    return PooledCalls(
+        core.FastCall(plan, False, forward, fixed, f.threads).run,
+        core.FastCall(plan, False, forward, fixed, f.threads, True).run,
+        core.FastCall(plan, True, backward, fixed, f.threads).run,
+    )
 
 
 def _fixed_addresses(f: Fused) -> list[tuple[int, int, int]] | None:

@@ -14,7 +14,7 @@ from .. import buffers, descriptors, staging
 from ..buffers import Buffer
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32, ElementType, View, describe
-from ..errors import Problem
+from ..errors import Problem, record
 
 
 class Caller:
@@ -373,6 +373,22 @@ def check_training_types(
             )
 
 
+_ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_size_t)
+_FREE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def _typed(function: Any, prototype: Any, who: str) -> Any:
+    """A callback that can be called with addresses: ctypes cuts them to 32 bits for C functions of undeclared types."""
+    if function is not None and not callable(function):
+        raise Problem(
+            f"{who} is of type {type(function).__name__}, but it is called. Pass a Python function, or a C function as "
+            "ctypes gives it."
+        )
+    if getattr(function, "argtypes", ()) is None:
+        return prototype(ctypes.cast(function, ctypes.c_void_p).value)
+    return function
+
+
 class OwnedMemory:
     """Memory that a filter owns, from NumPy or from the caller's allocator pair, freed on destruction."""
 
@@ -382,7 +398,9 @@ class OwnedMemory:
             raise Problem(
                 f"{who}: filter_params.{given} is set but {missing} is NULL. Supply both as a pair, or neither."
             )
-        self._allocate, self._free, self._who = allocate, free, who
+        self._given = allocate, free  # keeps a C library loaded as long as it is needed
+        self._allocate = _typed(allocate, _ALLOCATE, f"{who}: filter_params.alloc_memory")
+        self._free, self._who = _typed(free, _FREE, f"{who}: filter_params.free_memory"), who
         self._blocks: list[int] = []
         if allocate is not None:
             self._block(64)
@@ -420,4 +438,7 @@ class OwnedMemory:
         blocks, self._blocks = self._blocks, []
         for address in blocks:
             assert self._free is not None
-            self._free(address)
+            try:
+                self._free(address)
+            except Exception as error:  # the other blocks are freed all the same
+                record(Problem(f"{self._who}: filter_params.free_memory raised {type(error).__name__} ({error})."))

@@ -28,6 +28,7 @@ from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
+from ..filters._direct import known_calls
 from ..filters._tensors import Caller
 from ._misuse import STUMBLES, careful, misuse
 from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
@@ -115,6 +116,31 @@ def attempt(
         raise as_exception(misuse(error), family) from error
 
 
+class KnownFunction:
+    """A function without a layer: calls that have been made before are repeated at once.
+
+    The output comes second in their keys, which hold all that decides about a call.
+    """
+
+    def __init__(self, names: dict[str, str], words: Mapping[str, str]) -> None:
+        self.names, self.words, self.calls = names, words, known_calls(1)
+
+    def __call__(
+        self, name: str, work: Callable[[Caller], Any], key: tuple[Any, ...], names: dict[str, str] | None = None
+    ) -> Any:
+        result = self.calls.run(*key)
+        if result is not None:
+            return result
+        self.calls.record()  # not by `recorded`: attempt looks for the public call among its callers
+        try:
+            result = attempt(Caller(name, names or self.names), work, self.words)
+        except BaseException:
+            self.calls.discard()
+            raise
+        self.calls.keep(key, result, [])
+        return result
+
+
 def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:
     """Whether a layer is to use the caller's parameter arrays in place."""
     return filter_parameters is not None and bool(int(filter_parameters.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
@@ -123,6 +149,25 @@ def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:
 def _is_count(value: Any, count: int) -> bool:
     """Whether a batch size given along with arrays is theirs; anything but a plain int is left to the full checks."""
     return type(value) is int and value == count
+
+
+class _Given:
+    """A parameter given at creation. Assigning to it would change nothing, so that is refused."""
+
+    def __get__(self, layer: Any, owner: Any = None) -> Any:
+        if layer is None:
+            return self
+        raise self._refusal(layer)
+
+    def __set__(self, layer: Any, value: Any) -> None:
+        raise self._refusal(layer)
+
+    def _refusal(self, layer: Any) -> AttributeError:
+        return AttributeError(
+            f"{type(layer).__name__} does not show the parameters that it was given. Created with filter_parameters="
+            "BNNSFilterParameters(flags=BNNSFlagsUseClientPtr) it uses your arrays: change those in place. Otherwise it has "
+            "copies: create another layer."
+        )
 
 
 class Layer:
@@ -212,6 +257,8 @@ class Layer:
             raise
         except STUMBLES as error:
             raise self._exception(misuse(error), LayerApplyError) from error
+
+    weights = bias = beta = gamma = dictionary = _Given()
 
     @property
     def bnns_filter(self) -> Filter:

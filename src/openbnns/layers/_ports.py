@@ -112,7 +112,7 @@ class Port:
             cure = f"np.empty({array.shape}, np.{name})" if output else f"the array's .astype(np.{name})"
             verb = "writes" if output else "takes"
             raise Problem(f"{who} is {array.dtype}, but this layer {verb} {name} here. Pass {cure}.", kind=TypeError)
-        batch = self._batch_of(array.shape, who)
+        batch = self._batch_of(array.shape, who, output)
         if output:
             self._check_output(array, who)
         return batch
@@ -127,16 +127,18 @@ class Port:
     def _holds(self, dtype: np.dtype[Any]) -> bool:
         return self.view.element.kind == "boolean" and dtype.itemsize == 1 and dtype.kind in "bui"
 
-    def _batch_of(self, shape: tuple[int, ...], who: str) -> int | None:
+    def _batch_of(self, shape: tuple[int, ...], who: str, output: bool) -> int | None:
         if shape == self.shape:
             return None
         if self.batched and shape[1:] == self.shape and len(shape) > 1:
             return shape[0]
         wanted = f"{self.shape}, or {_with_batch(self.shape)} with a batch" if self.batched else f"{self.shape}"
-        raise Problem(f"{who} has shape {shape}, but this layer expects {wanted}.{self._reshape_hint(shape)}")
+        raise Problem(f"{who} has shape {shape}, but this layer expects {wanted}.{self._shape_hint(shape, output)}")
 
-    def _reshape_hint(self, shape: tuple[int, ...]) -> str:
-        """The reshape that would do, where only the arrangement of the axes is off."""
+    def _shape_hint(self, shape: tuple[int, ...], output: bool) -> str:
+        """What would do, where only the arrangement of the axes is off."""
+        if not output and self.batched and len(self.shape) == 3 and shape[-3:] == (*self.shape[1:], self.shape[0]):
+            return " Its channels come last: pass np.moveaxis(array, -1, -3)."  # a reshape would mix the pixels up
         if _product(shape) == self.view.count:
             return f" Pass the array's .reshape({self.shape})."
         if self.batched and len(shape) > 1 and _product(shape[1:]) == self.view.count:
@@ -388,6 +390,19 @@ def descriptor_for(
     return BNNSNDArrayDescriptor(layout=code, size=size, data=data, data_type=kind.value)
 
 
+def _refuse_plain_sizes(value: Any, who: str) -> None:
+    """Sizes that stand for a tensor at creation: a list does not say in which order they come, a Shape does."""
+    if not isinstance(value, (tuple, list)) or not value or not all(isinstance(n, int) for n in value):
+        return
+    cure = {
+        1: "Shape.vector({0})",
+        3: "Shape.image_chw({2}, {1}, {0}) for {0} channels of {1} x {2} pixels",
+    }.get(len(value), "a Shape").format(*value)
+    raise Problem(
+        f"{who} is the {type(value).__name__} {value}. Pass {cure}, an array or a descriptor.", kind=TypeError
+    )
+
+
 def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDArrayDescriptor:
     """The descriptor of one sample from a shape, a descriptor, or an array that stands for a sample or a batch.
 
@@ -397,6 +412,7 @@ def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDA
         return value.descriptor()
     if isinstance(value, BNNSNDArrayDescriptor):
         return value
+    _refuse_plain_sizes(value, who)
     array = as_array(value, who)
     if rank is None:
         rank = sample_rank(array.ndim)
@@ -413,6 +429,7 @@ def describe_c_order(value: Any, who: str, rank: int) -> BNNSNDArrayDescriptor:
     """The same, but axes of an array are listed in C order: ``size[]`` of its descriptor is the NumPy shape."""
     if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
         return describe_sample(value, who)
+    _refuse_plain_sizes(value, who)
     array = as_array(value, who)
     if not 1 <= rank <= 8 or array.ndim not in (rank, rank + 1):
         raise Problem(

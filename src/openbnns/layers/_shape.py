@@ -290,3 +290,9 @@ class Shape:
     def tensor_8d_last_major(*sizes: int, stride: Sequence[int] | None = None) -> Shape:
         """Eight axes, the last slowest: C order is the reverse of the sizes."""
         return Shape(sizes, _L.BNNSDataLayout8DLastMajor, stride)
+
+
+for _name in [name for name in vars(Shape) if name.startswith("tensor_")]:
+    setattr(
+        Shape, _name.replace("_", "", 1), vars(Shape)[_name]
+    )  # Swift's tensor3DFirstMajor, read as tensor3d_first_major

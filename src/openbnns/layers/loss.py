@@ -175,7 +175,7 @@ class LossLayer(Layer):
         self._filter.require_alive(caller)
         arguments = Arguments(caller.function, batch_size)
         x = arguments.take("input", self._input, x)
-        labels = arguments.take("labels", self._input, labels)
+        labels = arguments.take("labels", self._input, self._one_hot(caller.function, labels))
         y = None if output is None else arguments.take("output", self._output, self._column(output), output=True)
         gradients = GradientArguments(arguments, accumulate)
         gradients.take("generating_input_gradient", self._input, gradient)
@@ -188,6 +188,21 @@ class LossLayer(Layer):
             caller, arguments.batch, memory(x), 0, memory(labels), 0, w, count, memory(y), delta, 0
         )
         return LossResult(output, gradients.results[0])
+
+    def _one_hot(self, who: str, labels: Any) -> Any:
+        """Refuse class numbers, which other libraries take, with what to pass instead."""
+        if (
+            type(labels) is np.ndarray
+            and labels.dtype.kind in "iu"
+            and labels.ndim <= 1
+            and len(self._input.shape) == 1
+        ):
+            raise Problem(
+                f"{who}: labels are {labels.dtype} of shape {labels.shape}, but a loss takes a float32 value for every "
+                f"input. If they are class numbers, pass np.eye({self._input.shape[0]}, dtype=np.float32)[labels].",
+                kind=TypeError,
+            )
+        return labels
 
     def _column(self, value: Any) -> Any:
         """Losses or upstream gradients of one per sample may come as (N,) instead of (N, 1)."""
@@ -276,7 +291,7 @@ class LossLayer(Layer):
         self._filter.require_alive(caller)
         arguments = Arguments(caller.function, batch_size)
         x = arguments.take("input", self._input, x)
-        labels = arguments.take("labels", self._input, labels)
+        labels = arguments.take("labels", self._input, self._one_hot(caller.function, labels))
         dy = arguments.take("output_gradient", self._output, upstream)
         gradients = GradientArguments(arguments, accumulate)
         gradients.take("generating_input_gradient", self._input, gradient)

@@ -132,6 +132,12 @@ class Optimizer:
         super().__init_subclass__()
         cls._who = f"{cls.__name__}.step"
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):  # it would change nothing
+            known = sorted(n for n in dir(type(self)) if isinstance(getattr(type(self), n), _Hyperparameter))
+            raise AttributeError(f"{type(self).__name__} has no {name!r}. Its hyperparameters are {', '.join(known)}.")
+        object.__setattr__(self, name, value)
+
     def _start(self, arguments: dict[str, Any]) -> None:
         """Keep what a constructor was given, its ``locals()``, as hyperparameters."""
         self._values = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ class Data:
     test_x: Array
     test_y: Array
     name: str = "arrays"
+    class_names: tuple[str, ...] = ()
+    """What class 0, 1, ... was called, if :func:`classification` numbered the classes."""
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
@@ -55,9 +57,12 @@ class Data:
         return 1 + int(max(part.max() for part in (self.train_y, self.test_y) if part.size))
 
 
-def check(x: Any, y: Any, who: str) -> tuple[Array, Array]:
-    """Samples and targets as arrays, refused if empty, ragged, of different length or not finite."""
-    samples, targets = _array(x, f"{who}: x"), _array(y, f"{who}: y")
+def check(x: Any, y: Any, who: str, *, words: bool = False) -> tuple[Array, Array]:
+    """Samples and targets as arrays, refused if empty, ragged, of different length or not finite.
+
+    With ``words`` targets may be names of classes.
+    """
+    samples, targets = _array(x, f"{who}: x"), _array(y, f"{who}: y", "fiubU" if words else "fiub")
     if len(samples) == 0:
         raise DataError(f"{who}: there are no samples (x has shape {samples.shape}).")
     if len(samples) != len(targets):
@@ -71,12 +76,12 @@ def check(x: Any, y: Any, who: str) -> tuple[Array, Array]:
     return samples, targets
 
 
-def _array(value: Any, who: str) -> Array:
+def _array(value: Any, who: str, kinds: str = "fiub") -> Array:
     try:
         array = np.asarray(value)
     except ValueError:
         raise DataError(f"{who} is ragged: its rows have different lengths. Pad or cut them to one shape.") from None
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in kinds:
         raise DataError(f"{who} is {array.dtype}, but numbers are needed.")
     if array.ndim == 0:
         raise DataError(f"{who} is the single number {array}, but an array with one entry per sample is needed.")
@@ -89,7 +94,8 @@ def load(source: str | Path, *, test_share: float = 0.2, seed: int = 0) -> Data:
     """Data from ``"digits"``, an .npz file, a CSV file, or a folder of IDX files.
 
     * ``.npz``: arrays ``x_train, y_train, x_test, y_test``, or ``x, y``, of which ``test_share`` is set apart.
-    * ``.csv`` (also ``.csv.gz``): numbers, one sample per line, the class number last; a first line of names is passed over.
+    * ``.csv`` (also ``.csv.gz``): numbers, one sample per line, the class last, as a number or a word; a first line of names
+      is passed over.
     * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
 
     Pixels of 8 bits become 0 to 1.
@@ -139,13 +145,13 @@ def _load_npz(path: Path, test_share: float, seed: int) -> Data:
     except (ValueError, OSError, EOFError, KeyError) as error:
         raise DataError(f"{path}: cannot be read as .npz ({error}).") from None
     if {"x_train", "y_train"} <= set(arrays):
-        train_x, train_y = check(_pixels(arrays["x_train"]), arrays["y_train"], f"{path} (train)")
+        train_x, train_y = check(_pixels(arrays["x_train"]), arrays["y_train"], f"{path} (train)", words=True)
         if not {"x_test", "y_test"} <= set(arrays):
             return _split(train_x, train_y, test_share, seed, path.name)
-        test_x, test_y = check(_pixels(arrays["x_test"]), arrays["y_test"], f"{path} (test)")
+        test_x, test_y = check(_pixels(arrays["x_test"]), arrays["y_test"], f"{path} (test)", words=True)
         return Data(train_x, train_y, test_x, test_y, path.name)
     if {"x", "y"} <= set(arrays):
-        return _split(*check(_pixels(arrays["x"]), arrays["y"], str(path)), test_share, seed, path.name)
+        return _split(*check(_pixels(arrays["x"]), arrays["y"], str(path), words=True), test_share, seed, path.name)
     raise DataError(
         f"{path}: has arrays {', '.join(arrays) or '(none)'}, but x and y, or x_train and y_train, are needed."
     )
@@ -161,28 +167,99 @@ def _open(path: Path) -> bytes:
 
 def _read_csv(path: Path) -> tuple[Array, Array]:
     rows: list[list[float]] = []
-    width = 0
+    classes: list[str] = []
+    headed = False
     for number, line in enumerate(_open(path).decode("utf-8", "replace").splitlines(), 1):
         if not line.strip():
             continue
+        *cells, last = line.split(",")
         try:
-            row = [float(cell) for cell in line.split(",")]
+            row = [float(cell) for cell in cells]
         except ValueError:
-            if not rows and width == 0:
-                width = -1  # a first line of names
+            if not rows and not headed:
+                headed = True  # a first line of names
                 continue
-            raise DataError(f"{path}, line {number}: {line[:60]!r} is not all numbers.") from None
+            raise DataError(
+                f"{path}, line {number}: {line[:60]!r}: all but the last of a line must be numbers."
+            ) from None
         if rows and len(row) != len(rows[0]):
-            raise DataError(f"{path}, line {number}: {len(row)} values, but the lines before have {len(rows[0])}.")
+            raise DataError(
+                f"{path}, line {number}: {len(row) + 1} values, but the lines before have {len(rows[0]) + 1}."
+            )
+        if not last.strip():
+            raise DataError(f"{path}, line {number}: there is no class after the last comma.")
         rows.append(row)
-    if not rows or len(rows[0]) < 2:
-        raise DataError(f"{path}: there are no samples of at least one value and a class number.")
-    table = np.array(rows)
-    labels = table[:, -1]
-    if not np.array_equal(labels, np.round(labels)) or not np.isfinite(labels).all():
-        where = int(np.argmax((labels != np.round(labels)) | ~np.isfinite(labels)))
+        classes.append(last.strip().strip('"'))
+    if not rows or not rows[0]:
+        raise DataError(f"{path}: there are no samples of at least one value and a class.")
+    return check(np.array(rows, np.float32), _csv_classes(path, classes), str(path), words=True)
+
+
+def _csv_classes(path: Path, classes: list[str]) -> Array:
+    """The last column: class numbers, or names of classes if none is a number."""
+    numbers = [_number(text) for text in classes]
+    words = [i for i, number in enumerate(numbers) if number is None]
+    if len(words) == len(classes):
+        return np.array(classes)
+    if words:
+        raise DataError(
+            f"{path}: the last column holds classes: sample {words[0] + 1} has {classes[words[0]]!r}, but others have numbers."
+        )
+    labels = np.array(numbers, np.float64)
+    odd = (labels != np.round(labels)) | ~np.isfinite(labels)
+    if odd.any():
+        where = int(np.argmax(odd))
         raise DataError(f"{path}: the last column holds class numbers, but sample {where + 1} has {labels[where]}.")
-    return check(table[:, :-1].astype(np.float32), labels.astype(np.int64), str(path))
+    return labels.astype(np.int64)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def classification(data: Data) -> Data:
+    """The same data with class numbers 0, 1, ... as targets.
+
+    Words, booleans and numbers that are negative or larger than the number of samples are numbered in their order, and
+    ``class_names`` lists them. A column is as good as a vector, and a row with a single 1 stands for its position.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.zeros((3, 2))
+    >>> data = nn.data.classification(nn.data.Data(x, np.array(["cat", "ant", "cat"]), x[:0], np.array([], str)))
+    >>> data.train_y, data.class_names
+    (array([1, 0, 1]), ('ant', 'cat'))
+    """
+    train, test = data.train_y, data.test_y
+    if test.size and test.shape[1:] != train.shape[1:]:
+        raise DataError(f"{data.name}: targets have shape {train.shape} to train on, but {test.shape} to test.")
+    y = np.concatenate([train, test]) if test.size else train
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim == 2 and y.dtype.kind != "U" and ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all():
+        y = y.argmax(axis=1)
+    if y.ndim != 1:
+        raise DataError(
+            f"{data.name}: targets have shape {train.shape}, but one class per sample is needed: numbers, words or one-hot rows."
+        )
+    if y.dtype.kind == "f":
+        odd = y != np.round(y)
+        if odd.any():
+            where = int(np.argmax(odd))
+            raise DataError(
+                f"{data.name}: sample {where + 1} has the target {y[where]:g}, which is no class. To predict numbers, write a "
+                'few lines with nn.Trainer(net, "mse").'
+            )
+        y = y.astype(np.int64)
+    names: tuple[str, ...] = ()
+    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(y):
+        values, y = np.unique(y, return_inverse=True)
+        names = tuple(str(value) for value in values)
+    y = y.astype(np.int64)
+    return replace(data, train_y=y[: len(train)], test_y=y[len(train) :], class_names=names)
 
 
 _IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}

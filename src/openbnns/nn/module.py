@@ -44,9 +44,55 @@ class Parameter:
     [[3.0, 3.0]]
     """
 
+    __slots__ = ("_data", "_grad")
+
     def __init__(self, data: Any) -> None:
-        self.data: Array = np.ascontiguousarray(data, np.float32)
-        self.grad: Array = np.zeros_like(self.data)
+        self._data: Array = np.ascontiguousarray(data, np.float32)
+        self._grad: Array = np.zeros_like(self._data)
+
+    @property
+    def data(self) -> Array:
+        """The values. Assigning to it copies, because layers and optimizers hold this memory."""
+        return self._data
+
+    @data.setter
+    def data(self, values: Any) -> None:
+        self._fill(self._data, values, "data")
+
+    @property
+    def grad(self) -> Array:
+        """The gradient; assigning to it copies, and None stands for zeros."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, values: Any) -> None:
+        self._fill(self._grad, np.zeros_like(self._grad) if values is None else values, "grad")
+
+    def _fill(self, array: Array, values: Any, name: str) -> None:
+        given = _as_float_array(values)
+        if given.shape != array.shape:
+            raise ValueError(f"Parameter.{name}: shape {given.shape} given, {array.shape} needed.")
+        array[...] = given
+
+    @property
+    def requires_grad(self) -> bool:
+        """Always true: what must not change is left out of the optimizer."""
+        return True
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not value:
+            raise AttributeError(
+                "Parameter.requires_grad cannot be switched off. Give the optimizer the parameters to train, and no others: "
+                "nn.Adam(network[2].parameters(), lr=0.001)."
+            )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self._data, dtype, copy=True) if copy else np.asarray(self._data, dtype)
+
+    def numel(self) -> int:
+        """The number of values, as PyTorch calls it; the same as ``size``."""
+        return self.size
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,6 +122,10 @@ class Mismatch(ValueError):
     """
 
 
+_replacements = 0
+"""How often a module, a parameter or an option of a layer has taken the place of another, in any network."""
+
+
 class Module:
     """Base of all networks and layers. A subclass makes its parts in ``__init__`` and joins them in ``forward``.
 
@@ -102,16 +152,45 @@ class Module:
         self._graph: Graph | None = None
         self._programs: OrderedDict[tuple[int, bool, bool], Program] = OrderedDict()
         self._latest: Program | None = None
+        self._recorded = 0
         self.training = True
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_children" not in self.__dict__ and name != "_children":
             raise AttributeError(f"{type(self).__name__}.{name}: call super().__init__() first in __init__.")
-        if isinstance(value, Module) and not name.startswith("_"):
-            self._children[name] = value
-        elif isinstance(value, Parameter):
-            self._parameters[name] = value
+        if isinstance(value, Parameter):
+            self._replace(self._parameters, name, value)
+        elif not name.startswith("_"):
+            if isinstance(value, Module):
+                self._replace(self._children, name, value)
+            elif self._parameters.get(name) is not None:
+                if value is not None:
+                    raise TypeError(
+                        f"{type(self).__name__}.{name} is a Parameter. To change its values, assign to {name}.data; to "
+                        "replace it, assign another nn.Parameter."
+                    )
+                self._replace(self._parameters, name, None)
+            elif name in self._buffers:
+                self._buffers[name][...] = value  # filters hold its memory
+                return
+            elif self._is_option(name, value):
+                self._replace(self.__dict__, name, value)
+                return
         super().__setattr__(name, value)
+
+    def _is_option(self, name: str, value: Any) -> bool:
+        """Whether this sets an option of one of our layers, such as ``momentum``, to another value than it had."""
+        old = self.__dict__.get(name)
+        ours = type(self).__module__.startswith(__package__)
+        return ours and name != "training" and isinstance(old, (int, float, str, tuple)) and old != value
+
+    def _replace(self, parts: dict[str, Any], name: str, new: Any) -> None:
+        """Put a part in its place; networks that may have recorded another one record again at their next call."""
+        global _replacements
+        old = parts.get(name)
+        if old is not None and old is not new:
+            _replacements += 1
+        parts[name] = new
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
@@ -233,7 +312,11 @@ class Module:
         With ``seed`` the initial weights are the same on every machine. Called on its own by the first call with an
         array; calling it again with the same shapes changes nothing.
         """
+        global _replacements
         shapes = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
+        if self._graph is not None and self._recorded != _replacements:
+            self._graph, self._latest = None, None
+            self._programs.clear()
         if self._graph is not None:
             if [v.shape for v in self._graph.inputs] != shapes:
                 built = ", ".join(str(v.shape) for v in self._graph.inputs)
@@ -246,14 +329,16 @@ class Module:
         graph = Graph(np.random.RandomState(number))
         dtypes = self.input_dtypes(len(shapes))
         values = [graph.input(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        replacements = _replacements
         output = self(*values)
+        _replacements = replacements  # sizes that layers note while they are recorded concern no other network
         if not isinstance(output, Value):
             raise TypeError(
                 f"{type(self).__name__}.forward gave a {type(output).__name__}, but it must give the value that its "
                 "last module returned."
             )
         graph.finish(output)
-        self._graph = graph
+        self._graph, self._recorded = graph, _replacements
         return self
 
     def input_dtypes(self, count: int) -> list[np.dtype[Any]]:
@@ -317,6 +402,8 @@ class Module:
     def program(self, batch: int, *, training: bool, input_gradients: bool = False) -> Program:
         """The network with memory for this batch size; the last few are kept."""
         assert self._graph is not None
+        if self._recorded != _replacements:
+            self.build(*(value.shape for value in self._graph.inputs))
         key = (batch, training, input_gradients)
         program = self._programs.pop(key, None)
         if program is None:
@@ -419,12 +506,22 @@ class Sequential(_Series):
     (4, 10)
     """
 
-    def __init__(self, *modules: Module) -> None:
+    def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
         super().__init__()
+        if len(modules) == 1 and isinstance(modules[0], Mapping):  # PyTorch's OrderedDict of named parts
+            for name, module in modules[0].items():
+                self._name(name, module)
+            return
+        parts: Sequence[Any] = modules
         if len(modules) == 1 and isinstance(modules[0], (list, tuple)):
-            modules = tuple(modules[0])
-        for i, module in enumerate(modules):
+            parts = modules[0]
+        for i, module in enumerate(parts):
             self.append(module) if isinstance(module, Module) else self._refuse(module, i)
+
+    def _name(self, name: Any, module: Any) -> None:
+        if not isinstance(name, str) or not name or "." in name or name.startswith("_") or hasattr(self, name):
+            raise ValueError(f"Sequential: a part cannot be called {name!r}. Use another name, without dots.")
+        setattr(self, name, module) if isinstance(module, Module) else self._refuse(module, len(self))
 
     def _refuse(self, value: Any, index: int) -> None:
         hint = " Call it to make one, e.g. nn.ReLU()." if isinstance(value, type) else ""

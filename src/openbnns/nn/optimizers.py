@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -25,6 +26,27 @@ def _check(who: str, **limits: tuple[float, float, float]) -> None:
     for name, (value, low, high) in limits.items():
         if not low <= value <= high:
             raise ValueError(f"{who}: {name} is {value}. It must be between {low:g} and {high:g}.")
+
+
+_STATE = ("bnns", "parameters", "accumulators", "steps")
+_Init = TypeVar("_Init", bound=Callable[..., None])
+
+
+def _rate_second(init: _Init) -> _Init:
+    """Let ``SGD(parameters, 0.1)`` mean what it means in PyTorch: after parameters, the learning rate comes second."""
+
+    @wraps(init)
+    def wrapper(self: Any, *arguments: Any, **options: Any) -> None:
+        if len(arguments) > 1 and arguments[0] is not None and not isinstance(arguments[0], (int, float, np.number)):
+            if "lr" in options:
+                raise TypeError(
+                    f"{type(self).__name__}: the learning rate is given twice, as {arguments[1]!r} and as lr."
+                )
+            options["lr"] = arguments[1]
+            arguments = (arguments[0], *arguments[2:])
+        init(self, *arguments, **options)
+
+    return cast(_Init, wrapper)
 
 
 def _rate(who: str, first: Any, lr: float | None, default: float) -> tuple[float, list[Parameter] | None]:
@@ -73,9 +95,29 @@ class Optimizer:
         self.bnns = bnns
         self.parameters: list[Parameter] = []
         self.accumulators: list[Array] = []
+        self._data: list[Array] = []
+        self._gradients: list[Array] = []
         self.steps = 0
         if parameters is not None:
             self.attach(parameters)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        ours = type(self).__module__ == __name__
+        if ours and not name.startswith("_") and name not in _STATE and not hasattr(type(self), name):
+            raise AttributeError(
+                f"{type(self).__name__}: {name!r} cannot be set. learning_rate, or lr, may change between steps; everything "
+                "else is given at creation."
+            )
+        super().__setattr__(name, value)
+
+    @property
+    def lr(self) -> float:
+        """The learning rate, as PyTorch calls it."""
+        return self.learning_rate
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        self.learning_rate = value
 
     @property
     def learning_rate(self) -> float:
@@ -104,6 +146,11 @@ class Optimizer:
         if hasattr(self.bnns, "time_step"):
             self.bnns.time_step = self.steps
         self.bnns.step(parameters=self._data, gradients=self._gradients, accumulators=self.accumulators)
+
+    def zero_grad(self) -> None:
+        """Set every gradient to zero. Not needed before ``backward``, which overwrites."""
+        for gradient in self._gradients:
+            gradient[...] = 0
 
     def clip(self, clipping: GradientClipping) -> None:
         """Clip gradients from the next step on."""
@@ -151,6 +198,7 @@ class SGD(Optimizer):
     [-0.25, 3.25]
     """
 
+    @_rate_second
     def __init__(
         self,
         learning_rate: float | Iterable[Parameter] | None = None,
@@ -199,6 +247,7 @@ class Adam(Optimizer):
 
     _weight_decay = 0.0
 
+    @_rate_second
     def __init__(
         self,
         learning_rate: float | Iterable[Parameter] | None = None,
@@ -266,6 +315,7 @@ class RMSprop(Optimizer):
     [0.5 2.5]
     """
 
+    @_rate_second
     def __init__(
         self,
         learning_rate: float | Iterable[Parameter] | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ p.lead { color: var(--soft); margin: 0 0 28px; }
 .numbers div, section { background: var(--paper); border: 1px solid var(--line); border-radius: 12px; padding: 18px 20px; }
 .numbers b { display: block; font-size: 26px; letter-spacing: -0.02em; }
 .numbers span { color: var(--soft); font-size: 14px; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 24px; margin-bottom: 24px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fill, minmax(420px, 1fr)); gap: 24px; margin-bottom: 24px; }
 section { margin: 0; overflow-x: auto; } section.wide { margin-bottom: 24px; }
 svg { width: 100%; height: auto; display: block; }
 pre { margin: 0; font: 13px/1.5 ui-monospace, monospace; white-space: pre; }
@@ -47,8 +48,12 @@ def write(
     samples: Array | None = None,
     outputs: Array | None = None,
     targets: Array | None = None,
+    class_names: Sequence[str] = (),
 ) -> None:
-    """Write the page. ``outputs`` are the scores of the test ``samples``, whose classes are ``targets``."""
+    """Write the page. ``outputs`` are the scores of the test ``samples``, whose classes are ``targets``.
+
+    ``class_names`` are what the classes are called, by default their numbers.
+    """
     plots = _Plots()
     classify = outputs is not None and targets is not None and outputs.ndim == 2 and targets.dtype.kind in "iu"
     pieces = [f"<h1>{html.escape(title)}</h1>", f'<p class="lead">{html.escape(_lead(history, settings))}</p>']
@@ -62,10 +67,11 @@ def write(
     if classify:
         assert outputs is not None and targets is not None
         predicted = outputs.argmax(axis=1)
-        wrong = plots.wrong(samples, predicted, targets)
-        pieces.append(
-            _pair(("Confusion", plots.confusion(predicted, targets)), (_wrong_title(predicted, targets), wrong))
-        )
+        short = [name if len(name) < 15 else f"{name[:13]}…" for name in class_names]
+        named = [name.replace("$", r"\$") for name in short]  # which would begin a formula
+        wrong = plots.wrong(samples, predicted, targets, named)
+        confusion = plots.confusion(predicted, targets, named)
+        pieces.append(_pair(("Confusion", confusion), (_wrong_title(predicted, targets), wrong)))
     pieces.append(_section("Network", f"<pre>{html.escape(network.summary())}</pre>", wide=True))
     pieces.append(_section("How to reproduce", f"<pre>{html.escape(_reproduce(command, settings))}</pre>", wide=True))
     body = "\n".join(pieces)
@@ -192,7 +198,7 @@ class _Plots:
 
         return self._figure(draw)
 
-    def confusion(self, predicted: Array, targets: Array) -> str:
+    def confusion(self, predicted: Array, targets: Array, names: Sequence[str] = ()) -> str:
         classes = int(max(predicted.max(), targets.max())) + 1
         if classes > 40:
             return ""
@@ -206,6 +212,10 @@ class _Plots:
             if classes <= 20:
                 axes.set_xticks(range(classes))
                 axes.set_yticks(range(classes))
+                if len(names) >= classes:
+                    upright = max(map(len, names)) * classes > 40  # they would run into each other
+                    axes.set_xticklabels(names[:classes], rotation=90 if upright else 0)
+                    axes.set_yticklabels(names[:classes])
                 for row, column in np.argwhere(counts > 0):
                     shade = "white" if shares[row, column] > 0.5 else "#0f172a"
                     axes.text(column, row, str(counts[row, column]), ha="center", va="center", color=shade, fontsize=8)
@@ -214,8 +224,9 @@ class _Plots:
 
         return self._figure(draw, (4.6, 4.6))
 
-    def wrong(self, samples: Array | None, predicted: Array, targets: Array) -> str:
+    def wrong(self, samples: Array | None, predicted: Array, targets: Array, names: Sequence[str] = ()) -> str:
         """A grid of images that were read wrongly."""
+        called = names or range(1 + int(max(predicted.max(), targets.max())))
         chosen = np.flatnonzero(predicted != targets)[:16]
         if samples is None or samples.ndim != 4 or samples.shape[1] not in (1, 3):
             return ""
@@ -230,7 +241,7 @@ class _Plots:
             for axes, i in zip(grid.flat, chosen, strict=False):
                 image = samples[i, 0] if samples.shape[1] == 1 else np.moveaxis(samples[i], 0, -1)
                 axes.imshow(image, cmap="gray_r")
-                axes.set_title(f"{targets[i]} read as {predicted[i]}", fontsize=9, color="#0f172a")
+                axes.set_title(f"{called[targets[i]]} read as {called[predicted[i]]}", fontsize=9, color="#0f172a")
             figure.tight_layout()
             text = io.StringIO()
             figure.savefig(text, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})

@@ -104,6 +104,8 @@ def _array(entry: Any, body: memoryview, who: str) -> Array:
 def write_atomically(path: Any, data: bytes) -> None:
     """Write a file so that at any moment, even after a crash, it is either the old one or the new one, whole."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"{target}: there is no folder {target.parent}. Make it first.")
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -25,7 +25,8 @@ class Convolution(NormalizedOperation):
         super().__init__([x], Value(graph, output_shape), parameters)
 
     def prepare(self) -> None:
-        input, output = (Shape.image_chw(*shape[::-1]) for shape in (self.inputs[0].shape, self.output.shape))
+        result = self.output.shape if self.pooling is None else self.pooling.unpooled_shape
+        input, output = (Shape.image_chw(*shape[::-1]) for shape in (self.inputs[0].shape, result))
         if self.normalization is not None:
             self.prepare_fused(input, output)
             return

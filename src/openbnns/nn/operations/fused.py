@@ -1,21 +1,29 @@
-"""A layer with weights and the normalization behind it as one fused layer."""
+"""A layer with weights, the normalization behind it and a pooling behind that, as one."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ... import FusedParametersLayer, Shape
+from ...errors import LayerApplyError
+from ...filters._fused_native import PooledCalls, pooled_calls
 from ...layers import FusedNormalizationParameters, skip
 from .._graph import Array, Call, Operation
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from .normalization import Normalization, phase
+from .pooling import Pooling
+
+_SMALL_PLANE = 128  # pixels; normalizations of smaller images have no form that pools
 
 
 class NormalizedOperation(ActivatedOperation):
-    """An operation with weights that takes over a normalization, and an activation behind that."""
+    """An operation with weights that takes over a normalization, an activation behind that and a pooling at the end."""
 
     normalization: Normalization | None = None
+    pooling: PooledChain | None = None
     weight: Any
     bias: Any
     layer: Any
@@ -31,7 +39,26 @@ class NormalizedOperation(ActivatedOperation):
             self.normalization = following
             self.parameters = [p for p in (self.weight, self.bias, following.beta, following.gamma) if p is not None]
             return True
-        return super().fuse(following)
+        if isinstance(following, Pooling) and self.normalization is not None and self._takes_pooling(following):
+            self.pooling = PooledChain(self, following)
+            self.keeps_output = False
+            return True
+        return self.pooling is None and super().fuse(following)
+
+    def _takes_pooling(self, pooling: Pooling) -> bool:
+        """The maximum of 2 x 2 pixels side by side, after a batch normalization of images with ReLU or nothing."""
+        n = self.normalization
+        assert n is not None
+        _, height, width = pooling.inputs[0].shape
+        return (
+            self.pooling is None
+            and n.type.case == "batch"
+            and self.activation.case in ("identity", "rectified_linear")
+            and pooling.inputs[0].shape == self.output.shape
+            and min(height, width) >= 2
+            and height * width >= _SMALL_PLANE
+            and pooling.is_pairs
+        )
 
     def fused_parameters(self) -> Any:
         """The layer in front, as a part of a fused layer."""
@@ -56,15 +83,28 @@ class NormalizedOperation(ActivatedOperation):
             ],
             filter_parameters=IN_PLACE,
         )
+        if self.pooling is not None:
+            self.pooling.prepare(self.layer)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         if self.normalization is None:
             return partial(self.layer.apply, x[0], y)
+        if self.pooling is not None:
+            return self.pooling.forward(x[0], y, training)
         return partial(self.layer.apply, x[0], y, phase=phase(training))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         if self.normalization is None:
             return partial(self.layer.apply_backward, x[0], y, dy, wanted(dx[0]), *map(wanted, dp))
+        if self.pooling is not None:
+            return self.pooling.backward(x[0], dy, dx[0], dp)
+        return self.unpooled_backward(x, y, dy, dx, dp)
+
+    def unpooled_backward(
+        self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]
+    ) -> Call:
+        """The backward pass of the layer itself, on what it gives before any pooling."""
+        assert self.normalization is not None
         given = iter(dp)
         slots = (self.weight, self.bias, self.normalization.beta, self.normalization.gamma)
         gradients = [skip if slot is None else wanted(next(given)) for slot in slots]
@@ -76,3 +116,62 @@ class NormalizedOperation(ActivatedOperation):
             generating_input_gradient=wanted(dx[0]),
             generating_parameter_gradients=gradients,
         )
+
+
+class PooledChain:
+    """An operation with a normalization, and the pooling behind it.
+
+    One plan runs both and never has the unpooled images in memory. Where it cannot, on the reference engine, the two
+    layers run one after the other, with images of their own.
+    """
+
+    calls: PooledCalls | None = None
+
+    def __init__(self, operation: NormalizedOperation, pooling: Pooling) -> None:
+        self.operation, self.pooling = operation, pooling
+        self._as_one = False  # whether the latest training forward was
+        self._images: list[Array] = []  # the unpooled ones and their gradients, if the layers run by themselves
+
+    @property
+    def unpooled_shape(self) -> tuple[int, ...]:
+        return self.pooling.inputs[0].shape
+
+    def prepare(self, layer: Any) -> None:
+        self.pooling.prepare()
+        self.calls = pooled_calls(layer._filter)
+
+    def forward(self, x: Array, y: Array, training: bool) -> Call:
+        batch, chosen = len(y), phase(training)
+        run = None if self.calls is None else self.calls.training if training else self.calls.inference
+
+        def call() -> None:
+            as_one = run is not None and run(batch, x, y) == 0
+            if training:
+                self._as_one = as_one
+            if not as_one:
+                z, _ = self._unpooled(batch)
+                self.operation.layer.apply(x, z, phase=chosen)
+                self.pooling.layer.apply(z, y)
+
+        return call
+
+    def backward(self, x: Array, dy: Array, dx: Array | None, dp: list[Array | None]) -> Call:
+        batch = len(dy)
+
+        def call() -> None:
+            if not self._as_one:
+                z, dz = self._unpooled(batch)
+                self.pooling.layer.apply_backward(z, None, dy, dz)
+                self.operation.unpooled_backward([x], z, dz, [dx], dp)()
+            elif self.calls is None or self.calls.backward(batch, x, dy, dx, *dp) != 0:
+                raise LayerApplyError(
+                    "The latest training forward was of another batch or on another engine than the backward call. Run "
+                    "both on the same batch and the same engine."
+                )
+
+        return call
+
+    def _unpooled(self, batch: int) -> list[Array]:
+        if not self._images or len(self._images[0]) != batch:
+            self._images = [np.empty((batch, *self.unpooled_shape), np.float32) for _ in range(2)]
+        return self._images

@@ -20,6 +20,12 @@ class Pooling(Operation):
         self.keeps_inputs = type.case != "average"
         super().__init__([x], Value(graph, output_shape))
 
+    @property
+    def is_pairs(self) -> bool:
+        """Whether it gives the maximum of 2 x 2 pixels side by side; an odd row or column at the end is left out."""
+        sizes = (self.options["kernel_size"], self.options["stride"], self.options["padding"].edges)
+        return self.type.case == "max" and sizes == ((2, 2), (2, 2), (0, 0, 0, 0))
+
     def prepare(self) -> None:
         channels, height, width = self.inputs[0].shape
         _, out_height, out_width = self.output.shape

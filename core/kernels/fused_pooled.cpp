@@ -1,0 +1,123 @@
+// h = first(x), y = max over 2 x 2 pixels of f(normalize(h)), and their gradients: see PoolablePlan.
+#include <mutex>
+#include <utility>
+
+#include "kernels/fused.h"
+#include "kernels/kept_memory.h"
+#include "kernels/normalization_pooled.h"
+#include "kernels/scratch_uses.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+// dh, made where the first layer asks for it.
+class GradientMaker final : public PixelMaker {
+ public:
+  GradientMaker(const PooledNormalizer& normalizer, const PooledNormalizer::Backward& from)
+      : normalizer_(normalizer), from_(from) {}
+  void make(int64_t n, int64_t channel, int64_t first, int64_t count, float* pixels) const override {
+    normalizer_.input_gradient(n, channel, first, count, from_, pixels);
+  }
+
+ private:
+  const PooledNormalizer& normalizer_;
+  const PooledNormalizer::Backward from_;
+};
+
+class FusedPooled final : public Plan {
+ public:
+  FusedPooled(std::shared_ptr<Plan> first, const NormalizationShape& shape, const ActivationSpec& activation)
+      : first_(std::move(first)),
+        watched_(dynamic_cast<WatchedPlan*>(first_.get())),
+        normalizer_(shape, activation),
+        channels_(shape.channels),
+        plane_(shape.height * shape.width),
+        sample_(channels_ * plane_) {}
+
+  void forward(const Call& call) override {
+    NormalizationForward last;
+    last.batch = call.batch;
+    last.threads = call.threads;
+    last.training = call.training;
+    last.y = {call.address[Y], call.stride[Y]};
+    last.beta = call.address[kFusedBeta];
+    last.gamma = call.address[kFusedGamma];
+    last.moving_mean = call.address[kFusedMovingMean];
+    last.moving_variance = call.address[kFusedMovingVariance];
+    if (!call.training)
+      return run(call, {scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_)), sample_}, last);
+    std::lock_guard<std::mutex> alone(state_);
+    normalizer_.forget();
+    boundary_ = {memory_.room(call.batch * sample_, nullptr), sample_};
+    run(call, boundary_, last);
+  }
+
+  // y = max of f(normalize(h)): dbeta, dgamma and dh; h = first(x): the rest, with dh arriving.
+  void backward(const Call& call) override {
+    std::lock_guard<std::mutex> alone(state_);
+    if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
+    NormalizationBackward last;
+    last.batch = call.batch;
+    last.threads = call.threads;
+    last.x = boundary_;
+    last.dy = {call.address[DY], call.stride[DY]};
+    last.beta = call.address[kFusedBeta];
+    last.gamma = call.address[kFusedGamma];
+    last.dbeta = call.address[kFusedBetaGradient];
+    last.dgamma = call.address[kFusedGammaGradient];
+    last.add_dbeta = call.adds(kFusedBetaGradient);
+    last.add_dgamma = call.adds(kFusedGammaGradient);
+    if (!call.address[DX] && !call.address[DW] && !call.address[DB]) return normalizer_.backward(last);
+    Call from = first_layer_call(call);
+    if (watched_ && !call.address[DX]) {
+      const GradientMaker dh(normalizer_, normalizer_.sum_gradients(last));
+      if (watched_->backward_made(from, dh)) return;
+    }
+    float* dh = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
+    last.dx = {dh, sample_};
+    normalizer_.backward(last);
+    from.address[Y] = boundary_.data;
+    from.stride[Y] = boundary_.stride;
+    from.address[DY] = dh;
+    from.stride[DY] = sample_;
+    first_->backward(from);
+  }
+
+  int64_t trained_batch() const override { return normalizer_.trained_batch(); }
+  void forget() override { normalizer_.forget(); }
+
+ private:
+  // h = first(x), then y from h
+  void run(const Call& call, Samples h, NormalizationForward& last) {
+    Call into = first_layer_call(call);
+    into.address[Y] = h.data;
+    into.stride[Y] = h.stride;
+    last.x = h;
+    if (watched_ && call.training)
+      last.measured =
+          watched_->forward_watched(into, PlaneMeasure(h, channels_, plane_, normalizer_.plane_moments(call.batch)));
+    else
+      first_->forward(into);
+    normalizer_.forward(last);
+  }
+
+  const std::shared_ptr<Plan> first_;
+  WatchedPlan* const watched_;  // the first layer, if it tells of planes that are complete
+  std::mutex state_;            // two threads on one filter in training are a mistake, but must not crash
+  PooledNormalizer normalizer_;
+  KeptMemory memory_;
+  Samples boundary_;  // h of the latest training forward
+  const int64_t channels_, plane_, sample_;
+};
+
+}  // namespace
+
+std::shared_ptr<Plan> make_pooled(std::shared_ptr<Plan> first, const NormalizationShape& shape,
+                                  const ActivationSpec& activation) {
+  if (!PooledNormalizer::takes(shape, activation)) return nullptr;
+  return std::make_shared<FusedPooled>(std::move(first), shape, activation);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

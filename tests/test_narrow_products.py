@@ -1,0 +1,34 @@
+"""Fully connected layers with few outputs and many inputs: products that are not packed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import openbnns
+from openbnns import ActivationFunction, FullyConnectedLayer
+
+RELU = ActivationFunction.rectified_linear()
+
+
+def numbers(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("outputs", [1, 2, 3, 10, 11, 12, 13])
+@pytest.mark.parametrize(("batch", "inputs"), [(9, 256), (10, 257), (12, 271), (31, 1568), (200, 300), (1050, 1001)])
+def test_few_outputs(batch: int, inputs: int, outputs: int, bias: bool) -> None:
+    x, w, b = numbers(batch, inputs), numbers(outputs, inputs, seed=1), numbers(outputs, seed=2)
+    layer = FullyConnectedLayer(weights=w, bias=b if bias else None, activation=RELU)
+    exact = x.astype(np.float64) @ w.T.astype(np.float64) + (b if bias else 0)
+    before, found = openbnns.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            openbnns.set_num_threads(threads)
+            found.append(layer.apply(x))
+    finally:
+        openbnns.set_num_threads(before)
+    np.testing.assert_allclose(found[0], np.maximum(exact, 0), rtol=1e-5, atol=1e-5 * np.sqrt(inputs))
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
