@@ -1,4 +1,4 @@
-"""Pooling whose windows share no cells or cover the whole plane: random shapes, ties, NaN and infinities, every option."""
+"""Pooling of small planes and of windows that share no cells: random shapes, ties, NaN and infinities, every option."""
 
 from __future__ import annotations
 
@@ -42,6 +42,23 @@ def random_case(seed: int) -> PoolingCase:
     )  # fmt: skip
 
 
+def overlapping_case(seed: int) -> PoolingCase:
+    """Windows of any kind in small planes of many channels, with indices of all types."""
+    rng = np.random.default_rng(seed)
+    kernel = tuple(int(v) for v in rng.integers(1, 5, 2))
+    dilation = tuple(int(v) for v in rng.choice([1, 1, 1, 2], 2))
+    pad = tuple(int(v) for v in rng.integers(0, 3, 4))
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    size = tuple(max(r, int(n)) for r, n in zip(reach, rng.integers(2, 24, 2), strict=True))
+    function = FUNCTIONS[seed % 3]
+    index = str(rng.choice(["", "size_t", "u32", "u64"])) if function == "Max" else ""
+    return case(
+        f"overlapping-{seed}", function, int(rng.choice([4, 7, 8, 16, 19, 40])), size, kernel, pad=pad, dilation=dilation,
+        step=tuple(int(v) for v in rng.integers(1, 4, 2)), batch=int(rng.integers(1, 4)), index=index,
+        bias=bool(rng.integers(2)), gap=int(rng.choice([0, 0, 3])), activation=ACTIVATIONS[rng.integers(4)],
+    )  # fmt: skip
+
+
 def difficult(c: PoolingCase, seed: int) -> dict[str, Array]:
     """Values with many ties and, for half of the seeds of Max, with NaN and infinities."""
     values = c.values()
@@ -55,10 +72,10 @@ def difficult(c: PoolingCase, seed: int) -> dict[str, Array]:
     return values
 
 
-@pytest.mark.parametrize("seed", range(96))
+@pytest.mark.parametrize("seed", range(192))
 def test_random_windows(seed: int) -> None:
     """The native engine agrees with the reference, with every number of threads, storing and adding."""
-    c = random_case(seed)
+    c = random_case(seed) if seed < 96 else overlapping_case(seed)
     values = difficult(c, seed)
     rng = np.random.default_rng(seed)
     old = {name: np.zeros((c.batch, *c.x.size) if name == "dx" else (1, *c.x.size[2:])) for name in c.gradients}

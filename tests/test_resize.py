@@ -74,6 +74,18 @@ def test_random_configurations(seed: int, engine: str) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_many_small_planes(seed: int, engine: str) -> None:
+    """Planes that are worked on side by side, in whole vectors of them or not."""
+    rng = np.random.default_rng(seed)
+    size, out = ([int(n) for n in rng.integers(1, 17, 2)] for _ in range(2))
+    planes = int(rng.choice([3, 4, 7, 8, 15, 16, 17, 35]))
+    check(
+        case(f"planes-{seed}", ("Nearest", "Linear")[seed % 2], Tensor(FIRST_MAJOR[3], (planes, *size)), (planes, *out),
+             int(rng.integers(1, 4)), align=bool(rng.integers(2)), gap=int(rng.choice([0, 0, 3])))
+    )  # fmt: skip
+
+
 @pytest.mark.covers("resize.Linear.fwd", "resize.Linear.bwd")
 def test_asymmetric_positions(engine: str) -> None:
     """The other reading leaves the half-pixel shift out."""

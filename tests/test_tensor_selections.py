@@ -259,7 +259,18 @@ def test_top_k(engine: str, seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "length", "k"),
-    [(40, 5000, 8), (3, 100_000, 1), (5, 3000, 2999), (7, 999, 300), (300, 64, 2), (200, 7, 7), (9, 4096, 16)],
+    [
+        (40, 5000, 8),
+        (3, 100_000, 1),
+        (5, 3000, 2999),
+        (7, 999, 300),
+        (300, 64, 2),
+        (200, 7, 7),
+        (9, 4096, 16),
+        (9, 1000, 100),
+        (20, 40, 17),
+        (4, 4096, 256),
+    ],
 )
 def test_large_top_k(rows: int, length: int, k: int) -> None:
     rng = np.random.default_rng(0)

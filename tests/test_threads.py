@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import warnings
 from pathlib import Path
@@ -237,3 +239,37 @@ def test_more_threads_than_cores_are_shares_of_work_only() -> None:
     layer.apply(np.ones((4, 32, 20, 20), np.float32))
     assert len(list(Path("/proc/self/task").iterdir())) <= before + (os.cpu_count() or 1)
     assert np.array_equal(native(case).y, expected.y)
+
+
+OUT_OF_MEMORY = """
+import resource, sys
+import numpy as np
+from openbnns import *
+
+w = np.ones((256, 256, 3, 3), np.float32)
+layer = ConvolutionLayer(input=Shape.image_chw(64, 64, 256), weights=w, padding=ConvolutionPadding.symmetric(1, 1))
+x, y, dw = np.ones((2, 256, 64, 64), np.float32), np.zeros((2, 256, 64, 64), np.float32), np.zeros_like(w)
+first = ConvolutionLayer(input=Shape.image_chw(64, 64, 2), weights=w[:64, :2].copy())
+first.apply(np.ones((8, 2, 64, 64), np.float32))  # starts the threads
+status = open("/proc/self/status").read()
+used = 1024 * int(status.split("VmSize:")[1].split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (used + 1024 * int(sys.argv[1]), resource.RLIM_INFINITY))
+for call in (lambda: layer.apply(x, y), lambda: layer.apply_backward(x, y, y, skip, dw, skip)):
+    try:
+        call()
+    except LayerApplyError as error:
+        assert "not enough memory" in str(error), error
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+layer.apply(x, y)
+print(y[0, 0, 1, 1], y[1, 255, 0, 0])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to limit memory")
+@pytest.mark.parametrize("room", [1000, 2000, 4000, 6000, 8000, 10000, 14000])
+def test_a_thread_without_memory_fails_its_call_only(room: int) -> None:
+    """Whichever thread finds no room for its scratch, the call fails when all have come to rest, and the next one works."""
+    command = [sys.executable, "-c", OUT_OF_MEMORY, str(room)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2304.0", "1024.0"]

@@ -167,6 +167,19 @@ bool batch_below(const void* data, int64_t samples, int64_t stride, const Argume
 
 }  // namespace
 
+Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads) {
+  return [=](char* const* place) {
+    Call placed = call;
+    for (size_t i = 0; i < slots.size(); i++) placed.address[slots[i]] = reinterpret_cast<float*>(place[i]);
+    placed.threads = threads > 0 ? threads : max_threads();
+    if (backward)
+      plan->backward(placed);
+    else
+      plan->forward(placed);
+    return true;
+  };
+}
+
 FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
                    const std::vector<FixedTensor>& fixed, int threads, bool training)
     : plan_(std::move(plan)), backward_(backward), specs_(std::move(arguments)), threads_(threads) {
@@ -255,6 +268,17 @@ bool FastCall::consistent(const Binding& b) const {
   return b.present & outputs_;
 }
 
+void FastCall::perform_recorded(const Binding& b) const {
+  std::vector<char*> places;
+  std::vector<int> slots;
+  for (const ArgumentSpec& spec : specs_) {
+    if (!(b.present >> spec.slot & 1)) continue;
+    places.push_back(reinterpret_cast<char*>(b.call.address[spec.slot]));
+    slots.push_back(spec.slot);
+  }
+  perform(std::move(places), plan_work(plan_, backward_, b.call, std::move(slots), threads_));
+}
+
 int FastCall::run_flat(PyObject* const* arguments, size_t given) {
   if (!fast_calls_enabled) return kDeclined;
   size_t next = 0;
@@ -275,6 +299,7 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
 
   call.threads = threads_ > 0 ? threads_ : max_threads();
   try {
+    if (is_recording()) return perform_recorded(binding), kDone;
     nb::gil_scoped_release unlocked;
     if (backward_)
       plan_->backward(call);

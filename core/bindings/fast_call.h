@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/known_calls.h"
 #include "runtime/plan.h"
 
 namespace openbnns {
@@ -50,6 +51,9 @@ using FixedTensor = std::tuple<int, uintptr_t, int64_t>;
 // Off while another engine than the native one is chosen.
 extern bool fast_calls_enabled;
 
+// A run of a plan with the addresses of `slots` as its places; 0 threads are as many as there may be.
+Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads);
+
 class FastCall {
  public:
   FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
@@ -67,6 +71,7 @@ class FastCall {
   int run_flat(PyObject* const* arguments, size_t given);
   bool bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, Binding& binding) const;
   bool consistent(const Binding& binding) const;
+  void perform_recorded(const Binding& binding) const;
 
   std::shared_ptr<Plan> plan_;
   bool backward_;

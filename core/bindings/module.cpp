@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/known_calls.h"
 #include "bindings/lstm_call.h"
 #include "bindings/tensor.h"
 #include "bindings/training.h"
@@ -254,23 +255,22 @@ std::shared_ptr<Plan> attention(const Ints& sizes, const std::vector<bool>& swit
 }
 
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
-void run(Plan& plan, bool backward, int64_t batch, const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors,
-         uint32_t accumulate, int threads, bool training, const Ints& extra) {
+void run(std::shared_ptr<Plan> plan, bool backward, int64_t batch,
+         const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors, uint32_t accumulate, int threads,
+         bool training, const Ints& extra) {
   Call call;
   call.training = training;
   for (size_t i = 0; i < extra.size(); i++) call.extra[i] = extra[i];
   call.batch = batch;
   call.accumulate = accumulate;
-  call.threads = threads > 0 ? threads : max_threads();
+  std::vector<char*> places;
+  std::vector<int> slots;
   for (auto [slot, address, stride] : tensors) {
-    call.address[slot] = reinterpret_cast<float*>(address);
+    places.push_back(reinterpret_cast<char*>(address));
+    slots.push_back(slot);
     call.stride[slot] = stride;
   }
-  nb::gil_scoped_release unlocked;
-  if (backward)
-    plan.backward(call);
-  else
-    plan.forward(call);
+  perform(std::move(places), plan_work(std::move(plan), backward, call, std::move(slots), threads));
 }
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
@@ -362,6 +362,7 @@ NB_MODULE(_core, m) {
 
   bind_training(m);
   bind_tensor(m);
+  bind_known_calls(m);
 
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "bindings/fast_call.h"
+#include "bindings/known_calls.h"
 #include "kernels/tensor.h"
 #include "runtime/thread_pool.h"
 
@@ -21,6 +22,13 @@ using Ints = std::vector<int64_t>;
 
 int workers(int threads) { return threads > 0 ? threads : max_threads(); }
 
+char* at(uintptr_t address) { return reinterpret_cast<char*>(address); }
+
+template <class T>
+T* as(char* place) {
+  return reinterpret_cast<T*>(place);
+}
+
 // Addresses have been checked by the caller; steps in bytes.
 void strided_copy(uintptr_t to, uintptr_t from, int bytes, const Ints& size, const Ints& to_step, const Ints& from_step,
                   int threads) {
@@ -33,39 +41,66 @@ void strided_copy(uintptr_t to, uintptr_t from, int bytes, const Ints& size, con
     copy.to_step[a] = to_step.at(a);
     copy.from_step[a] = from_step.at(a);
   }
-  copy.from = reinterpret_cast<const char*>(from);
-  copy.to = reinterpret_cast<char*>(to);
-  nb::gil_scoped_release unlocked;
-  tensor_kernels().strided_copy(copy, workers(threads));
+  perform({at(to), at(from)}, [copy, threads](char* const* place) {
+    StridedCopy placed = copy;
+    placed.to = place[0];
+    placed.from = place[1];
+    tensor_kernels().strided_copy(placed, workers(threads));
+    return true;
+  });
 }
 
-// sizes: outer, length, inner, count.
-Selection selection(int bytes, const Ints& sizes, bool per_element, uintptr_t indices, uintptr_t whole,
-                    uintptr_t selected) {
-  return {bytes,
-          sizes.at(0),
-          sizes.at(1),
-          sizes.at(2),
-          sizes.at(3),
-          per_element,
-          reinterpret_cast<const int64_t*>(indices),
-          reinterpret_cast<char*>(whole),
-          reinterpret_cast<char*>(selected)};
+constexpr int kGathers = -1;
+
+// Indices as the kernels take them: int64, checked, and index vectors (one entry per axis of `axes`) made positions in
+// the tensor of these axes. Empty if one is outside.
+template <class Index>
+Ints positions(const Index* given, int64_t count, const Ints& axes) {
+  Ints result(static_cast<size_t>(count));
+  for (int64_t& position : result) {
+    position = 0;
+    for (int64_t size : axes) {
+      const int64_t index = *given++;
+      if (index < 0 || index >= size) return {};
+      position = position * size + index;
+    }
+  }
+  return result;
 }
 
-void gather(int bytes, const Ints& sizes, bool per_element, uintptr_t indices, uintptr_t whole, uintptr_t selected,
-            int threads) {
-  const Selection s = selection(bytes, sizes, per_element, indices, whole, selected);
-  nb::gil_scoped_release unlocked;
-  tensor_kernels().gather(s, workers(threads));
+// Gathers, or scatters in one of the ways of Scattering: places are the whole tensor, the selection and the indices, of
+// int32 or int64; with more than one of `axes`, index vectors. False if an index is outside.
+Work selecting(int kind, const Selection& selection, int index_bytes, const Ints& axes, int threads) {
+  return [=](char* const* place) {
+    Selection s = selection;
+    const int64_t count = s.per_element ? s.outer * s.count * s.inner : s.count;
+    const TensorKernels& k = tensor_kernels();
+    Ints own;
+    if (index_bytes == 8 && axes.size() == 1) {
+      s.indices = as<const int64_t>(place[2]);
+      if (k.first_outside(s.indices, count, s.length) >= 0) return false;
+    } else {
+      own = index_bytes == 4 ? positions(as<const int32_t>(place[2]), count, axes)
+                             : positions(as<const int64_t>(place[2]), count, axes);
+      if (own.empty()) return false;
+      s.indices = own.data();
+    }
+    s.whole = place[0];
+    s.selected = place[1];
+    if (kind == kGathers)
+      k.gather(s, workers(threads));
+    else
+      k.scatter(s, static_cast<Scattering>(kind), workers(threads));
+    return true;
+  };
 }
 
-// kind: 0 writes, 1 adds floats, 2 adds 64-bit integers.
-void scatter(int kind, int bytes, const Ints& sizes, bool per_element, uintptr_t indices, uintptr_t whole,
-             uintptr_t selected, int threads) {
-  const Selection s = selection(bytes, sizes, per_element, indices, whole, selected);
-  nb::gil_scoped_release unlocked;
-  tensor_kernels().scatter(s, static_cast<Scattering>(kind), workers(threads));
+// kind: -1 gathers, 0 writes, 1 adds floats, 2 adds 64-bit integers; sizes: outer, length, inner, count; axes: those
+// that the indices count along, or those of index vectors.
+bool select(int kind, int bytes, const Ints& sizes, bool per_element, const Ints& axes, int index_bytes,
+            uintptr_t indices, uintptr_t whole, uintptr_t selected, int threads) {
+  const Selection s{bytes, sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), per_element};
+  return perform({at(whole), at(selected), at(indices)}, selecting(kind, s, index_bytes, axes, threads));
 }
 
 // The memory of a plain array: in C order, aligned, of up to eight axes and elements that are copied as they are.
@@ -92,8 +127,6 @@ class PlainArray {
   bool held_ = false;
 };
 
-constexpr int kGathers = -1;
-
 // Gathers part from whole, or scatters it there (kind as in scatter), if these are plain arrays of one type that do not
 // overlap and the indices are int32 or int64, of one axis or in the shape of part, all inside; otherwise does nothing
 // and returns false.
@@ -117,21 +150,8 @@ bool select_plain(int kind, nb::handle whole_array, nb::handle part_array, nb::h
     if (p.shape[a] != size || (per_element && i.shape[a] != size)) return false;
     if (a != axis) (a < axis ? s.outer : s.inner) *= size;
   }
-  const int64_t given = i.len / i.itemsize;
-  Ints wide;
-  if (i.itemsize == 4) {
-    const auto* narrow = static_cast<const int32_t*>(i.buf);
-    wide.assign(narrow, narrow + given);
-  }
-  s.indices = i.itemsize == 4 ? wide.data() : static_cast<const int64_t*>(i.buf);
-  const TensorKernels& k = tensor_kernels();
-  if (k.first_outside(s.indices, given, length) >= 0) return false;
-  nb::gil_scoped_release unlocked;
-  if (gathers)
-    k.gather(s, max_threads());
-  else
-    k.scatter(s, static_cast<Scattering>(kind), max_threads());
-  return true;
+  return perform({whole.begin(), part.begin(), index.begin()},
+                 selecting(kind, s, static_cast<int>(i.itemsize), {length}, 0));
 }
 
 // The k largest of x along an axis into values, and their indices (int32 or int64) unless that is None, if these are
@@ -156,18 +176,18 @@ bool top_k_plain(int64_t k, nb::handle input, nb::handle best_values, nb::handle
     if (values.view.shape[a] != size || (wanted && index.view.shape[a] != size)) return false;
     if (a != axis) (a < axis ? s.outer : s.inner) *= size;
   }
-  const int64_t count = s.outer * k * s.inner;
   const bool direct = wanted && index.view.itemsize == 8;
-  Ints own(direct ? 0 : static_cast<size_t>(count));
-  int64_t* best = direct ? static_cast<int64_t*>(index.view.buf) : own.data();
-  {
-    nb::gil_scoped_release unlocked;
+  std::vector<char*> places{x.begin(), values.begin()};
+  if (wanted) places.push_back(index.begin());
+  return perform(std::move(places), [s, wanted, direct](char* const* place) {
+    Ints own(direct ? 0 : static_cast<size_t>(s.outer * s.k * s.inner));
+    int64_t* best = direct ? as<int64_t>(place[2]) : own.data();
     const TensorKernels& kernels = tensor_kernels();
-    kernels.top_k(s, x.view.buf, best, max_threads());
-    kernels.gather({4, s.outer, length, s.inner, k, true, best, x.begin(), values.begin()}, max_threads());
-  }
-  if (wanted && !direct) std::copy(own.begin(), own.end(), static_cast<int32_t*>(index.view.buf));
-  return true;
+    kernels.top_k(s, place[0], best, max_threads());
+    kernels.gather({4, s.outer, s.length, s.inner, s.k, true, best, place[0], place[1]}, max_threads());
+    if (wanted && !direct) std::copy(own.begin(), own.end(), as<int32_t>(place[2]));
+    return true;
+  });
 }
 
 int64_t first_outside(uintptr_t indices, int64_t count, int64_t limit) {
@@ -176,30 +196,42 @@ int64_t first_outside(uintptr_t indices, int64_t count, int64_t limit) {
 
 // sizes: outer, length, inner.
 void top_k(bool integers, const Ints& sizes, int64_t k, uintptr_t x, uintptr_t indices, int threads) {
-  nb::gil_scoped_release unlocked;
-  tensor_kernels().top_k({integers, sizes.at(0), sizes.at(1), sizes.at(2), k}, reinterpret_cast<const void*>(x),
-                         reinterpret_cast<int64_t*>(indices), workers(threads));
+  const TopKShape s{integers, sizes.at(0), sizes.at(1), sizes.at(2), k};
+  perform({at(x), at(indices)}, [s, threads](char* const* place) {
+    tensor_kernels().top_k(s, place[0], as<int64_t>(place[1]), workers(threads));
+    return true;
+  });
 }
 
-void in_top_k(bool integers, const Ints& sizes, int64_t k, uintptr_t x, uintptr_t tested, uintptr_t y, int threads) {
-  nb::gil_scoped_release unlocked;
-  tensor_kernels().in_top_k({integers, sizes.at(0), sizes.at(1), sizes.at(2), k}, reinterpret_cast<const void*>(x),
-                            reinterpret_cast<const int64_t*>(tested), reinterpret_cast<uint8_t*>(y), workers(threads));
+bool in_top_k(bool integers, const Ints& sizes, int64_t k, uintptr_t x, int index_bytes, uintptr_t tested, uintptr_t y,
+              int threads) {
+  const TopKShape s{integers, sizes.at(0), sizes.at(1), sizes.at(2), k};
+  return perform({at(x), at(tested), at(y)}, [=](char* const* place) {
+    const int64_t count = s.outer * s.inner;
+    const Ints indices = index_bytes == 4 ? positions(as<const int32_t>(place[1]), count, {s.length})
+                                          : positions(as<const int64_t>(place[1]), count, {s.length});
+    if (indices.empty()) return false;
+    tensor_kernels().in_top_k(s, place[0], indices.data(), as<uint8_t>(place[2]), workers(threads));
+    return true;
+  });
 }
 
 void compare(int type, int operation, bool inverted, uintptr_t a, uintptr_t b, uintptr_t y, int64_t count,
              int threads) {
-  nb::gil_scoped_release unlocked;
-  tensor_kernels().compare(static_cast<ComparedType>(type), static_cast<Comparison>(operation), inverted,
-                           reinterpret_cast<const void*>(a), reinterpret_cast<const void*>(b),
-                           reinterpret_cast<uint8_t*>(y), count, workers(threads));
+  perform({at(a), at(b), at(y)}, [=](char* const* place) {
+    tensor_kernels().compare(static_cast<ComparedType>(type), static_cast<Comparison>(operation), inverted, place[0],
+                             place[1], as<uint8_t>(place[2]), count, workers(threads));
+    return true;
+  });
 }
 
 // sizes: matrices, rows, columns.
 void band_part(int bytes, const Ints& sizes, int64_t lower, int64_t upper, uintptr_t x, uintptr_t y, int threads) {
-  nb::gil_scoped_release unlocked;
-  tensor_kernels().band_part({bytes, sizes.at(0), sizes.at(1), sizes.at(2), lower, upper},
-                             reinterpret_cast<const char*>(x), reinterpret_cast<char*>(y), workers(threads));
+  const BandShape s{bytes, sizes.at(0), sizes.at(1), sizes.at(2), lower, upper};
+  perform({at(x), at(y)}, [s, threads](char* const* place) {
+    tensor_kernels().band_part(s, place[0], place[1], workers(threads));
+    return true;
+  });
 }
 
 // sizes: count, features, neighbors, first, queries.
@@ -238,14 +270,13 @@ std::shared_ptr<Plan> reduction(int function, const Ints& size, const std::vecto
 
 void bind_tensor(nb::module_& m) {
   m.def("strided_copy", &strided_copy, "to"_a, "from_"_a, "bytes"_a, "size"_a, "to_step"_a, "from_step"_a, "threads"_a);
-  m.def("gather", &gather, "bytes"_a, "sizes"_a, "per_element"_a, "indices"_a, "whole"_a, "selected"_a, "threads"_a);
-  m.def("scatter", &scatter, "kind"_a, "bytes"_a, "sizes"_a, "per_element"_a, "indices"_a, "whole"_a, "selected"_a,
-        "threads"_a);
+  m.def("select", &select, "kind"_a, "bytes"_a, "sizes"_a, "per_element"_a, "axes"_a, "index_bytes"_a, "indices"_a,
+        "whole"_a, "selected"_a, "threads"_a);
   m.def("select_plain", &select_plain, "kind"_a, "whole"_a, "part"_a, "indices"_a, "axis"_a);
   m.def("top_k_plain", &top_k_plain, "k"_a, "input"_a, "best_values"_a, "best_indices"_a.none(), "axis"_a);
   m.def("first_outside", &first_outside, "indices"_a, "count"_a, "limit"_a);
   m.def("top_k", &top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "indices"_a, "threads"_a);
-  m.def("in_top_k", &in_top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "tested"_a, "y"_a, "threads"_a);
+  m.def("in_top_k", &in_top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "index_bytes"_a, "tested"_a, "y"_a, "threads"_a);
   m.def("compare", &compare, "type"_a, "operation"_a, "inverted"_a, "a"_a, "b"_a, "y"_a, "count"_a, "threads"_a);
   m.def("band_part", &band_part, "bytes"_a, "sizes"_a, "lower"_a, "upper"_a, "x"_a, "y"_a, "threads"_a);
   m.def("nearest_neighbors", &nearest_neighbors, "sizes"_a, "samples"_a, "indices"_a, "distances"_a, "squares"_a,

@@ -25,11 +25,11 @@ constexpr int64_t kMostCells = 5000;    // of a bordered image: two of them, 16 
 constexpr int64_t kFewestChannels = 8;  // fewer leave most lanes empty
 constexpr int64_t kMinTasks = 16;       // backward: blocks of channels and, if these are few, parts of the batch
 constexpr int64_t kSerialElements = 32768;
-constexpr int64_t kRowsInSingle = 8;     // summed in single precision before they are added to a double
-constexpr int64_t kMostExpected = 2048;  // floats of a block that are asked for ahead
-constexpr int64_t kSamples = 4;          // forward: of one task
-constexpr int kCells = 4;                // of a result in the making at a time
-constexpr int kLongCells = 7;  // the same for long rows of taps: with 7 taps and a cell of the input, 15 vectors
+constexpr int64_t kRowsInSingle = 8;  // summed in single precision before they are added to a double
+constexpr int64_t kRunFloats = 4096;  // of blocks of channels that a task takes together, as they lie side by side
+constexpr int64_t kSamples = 4;       // forward: of one task
+constexpr int kCells = 4;             // of a result in the making at a time
+constexpr int kLongCells = 7;         // the same for long rows of taps: with 7 taps and a cell of the input, 15 vectors
 
 // An image with a border of zeros, `up` rows above and `left` columns to the left: [rows][columns][16].
 struct Bordered {
@@ -219,6 +219,8 @@ class DepthwiseLanes final : public Plan {
         activation_(activation),
         in_plane_(s.in_height * s.in_width),
         out_plane_(s.out_height * s.out_width),
+        group_(std::clamp<int64_t>(kRunFloats / (kBlock * in_plane_), 1,
+                                   std::max<int64_t>(1, blocks_of(channels_) / kMinTasks))),
         x_(s.out_height + reach_y(s), s.out_width + reach_x(s), s.in_height, s.in_width, s.pad_up, s.pad_left),
         dz_(s.in_height + reach_y(s), s.in_width + reach_x(s), s.out_height, s.out_width, reach_y(s) - s.pad_up,
             reach_x(s) - s.pad_left) {
@@ -245,11 +247,12 @@ class DepthwiseLanes final : public Plan {
     const float* w = transpose_weights(call);
     ImageSource image{call.address[X], call.stride[X], in_plane_, x_.width};
     int64_t runs = (call.batch + kSamples - 1) / kSamples;
-    dynamic_items(threads(call), runs * blocks(), [&](int64_t item) {
-      int64_t run = item / blocks(), block = item % blocks();
+    dynamic_items(threads(call), runs * groups(), [&](int64_t item) {
+      int64_t run = item / groups(), first = item % groups() * group_, last = std::min(blocks(), first + group_);
       float* x = zeros(kInputBand, x_);
       for (int64_t n = run * kSamples; n < std::min(call.batch, (run + 1) * kSamples); n++)
-        forward_block(call, image, n, block, w + block * taps_ * kBlock, x);
+        for (int64_t block = first; block < last; block++)
+          forward_block(call, image, n, block, w + block * taps_ * kBlock, x);
     });
   }
 
@@ -261,13 +264,14 @@ class DepthwiseLanes final : public Plan {
     double* all =
         sums ? reinterpret_cast<double*>(scratch(kPartialSums, static_cast<size_t>(parts * blocks() * sum_count() * 2)))
              : nullptr;
-    dynamic_items(threads(call), parts * blocks(), [&](int64_t task) {
-      int64_t part = task / blocks(), block = task % blocks();
-      double* to = sums ? all + task * sum_count() : nullptr;
-      if (to) std::fill_n(to, sum_count(), 0.0);
+    dynamic_items(threads(call), parts * groups(), [&](int64_t task) {
+      int64_t part = task / groups(), first = task % groups() * group_, last = std::min(blocks(), first + group_);
+      double* to = sums ? all + (part * blocks() + first) * sum_count() : nullptr;
+      if (to) std::fill_n(to, (last - first) * sum_count(), 0.0);
       float *x = call.address[DW] ? zeros(kInputBand, x_) : nullptr, *dz = zeros(kGradientBand, dz_);
       for (int64_t n = call.batch * part / parts; n < call.batch * (part + 1) / parts; n++)
-        backward_block(call, n, block, w, x, dz, to);
+        for (int64_t block = first; block < last; block++)
+          backward_block(call, n, block, w, x, dz, to ? to + (block - first) * sum_count() : nullptr);
     });
     if (sums) write_sums(call, parts, all);
   }
@@ -281,6 +285,7 @@ class DepthwiseLanes final : public Plan {
     return odd && s.dilation_x == 1 ? static_cast<int>(s.kernel_width) : 0;
   }
   int64_t blocks() const { return blocks_of(channels_); }
+  int64_t groups() const { return (blocks() + group_ - 1) / group_; }
   int lanes(int64_t channel) const { return static_cast<int>(std::min<int64_t>(kBlock, channels_ - channel)); }
   int64_t sum_count() const { return (taps_ + 1) * kBlock; }  // of a block: [taps, then one for the bias][16]
   int threads(const Call& call) const {
@@ -300,19 +305,9 @@ class DepthwiseLanes final : public Plan {
     return w;
   }
 
-  // Asks for the planes of a block in the next sample, if they are few lines: to the hardware they begin anew.
-  template <int kWrites>
-  static void expect(const Call& call, int slot, int64_t n, int64_t channel, int64_t plane) {
-    if (plane > kMostExpected / kBlock || n >= call.batch) return;
-    const float* from = call.address[slot] + n * call.stride[slot] + channel * plane;
-    for (int64_t i = 0; i < kBlock * plane; i += 16) __builtin_prefetch(from + i, kWrites);
-  }
-
   void forward_block(const Call& call, const ImageSource& image, int64_t n, int64_t block, const float* w,
                      float* x) const {
     int64_t channel = block * kBlock;
-    expect<0>(call, X, n + 1, channel, in_plane_);
-    expect<1>(call, Y, n + 1, channel, out_plane_);
     x_.pack(image, n, channel, lanes(channel), x);
     float start[kBlock] = {};
     if (call.address[B]) std::copy_n(call.address[B] + channel, lanes(channel), start);
@@ -330,9 +325,6 @@ class DepthwiseLanes final : public Plan {
                       double* sums) const {
     int64_t channel = block * kBlock;
     ImageSource gradient{call.address[DY], call.stride[DY], out_plane_, dz_.width};
-    expect<0>(call, DY, n + 1, channel, out_plane_);
-    if (call.address[DW]) expect<0>(call, X, n + 1, channel, in_plane_);
-    if (call.address[DX]) expect<1>(call, DX, n + 1, channel, in_plane_);
     if (!is_identity(activation_)) {
       gradient.output = call.address[Y];
       gradient.output_stride = call.stride[Y];
@@ -385,6 +377,7 @@ class DepthwiseLanes final : public Plan {
   const int row_;  // see neighbours()
   const ActivationSpec activation_;
   const int64_t in_plane_, out_plane_;
+  const int64_t group_;    // blocks of a task
   const Bordered x_, dz_;  // cells of windows, and of what dx looks at
   Offsets x_offsets_, dz_offsets_;
 };

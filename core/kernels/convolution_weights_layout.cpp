@@ -35,10 +35,9 @@ void pack_weights_by_output(const WeightsLayout& layout, const float* w, int64_t
   for (int64_t c = 0; c < layout.in_channels; c += kBlock) {
     int64_t channels = std::min<int64_t>(kBlock, layout.in_channels - c);
     float* to = packed + c / kBlock * taps * kSquare;
-    int64_t tap = 0, lane = 0, next = 0;  // of column j; columns come in order, but for the jumps at ends and back
+    int64_t tap = 0, lane = 0;  // of column j; columns are visited in order within each part of the block
     transpose_rows(w + block * kBlock * row + c * taps, row, outputs, channels * taps, [&](int64_t j) {
-      if (j != next) tap = j % taps, lane = j / taps;
-      next = j + 1;
+      if (j == 0) tap = lane = 0;
       float* place = to + tap * kSquare + lane * kBlock;
       if (++tap == taps) tap = 0, lane++;
       return place;

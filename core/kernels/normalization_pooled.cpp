@@ -19,9 +19,9 @@ using pooling::wins;
 
 constexpr int64_t kSmallPlane = 128;  // pixels; smaller ones have loops of their own in normalization_columns.cpp
 constexpr int64_t kRun = 4096;        // pixels that a worker takes at a time
-constexpr int64_t kFewRows = 8;
-constexpr int64_t kParts = 2048;  // sums that are put together in parallel
-constexpr int32_t kNone = 4;      // in place of a winner: the activation has no slope there
+constexpr int64_t kFewRows = 8;       // of windows, for each chunk of a long row
+constexpr int64_t kParts = 2048;      // sums that are put together in parallel
+constexpr int32_t kNone = 4;          // in place of a winner: the activation has no slope there
 
 #define OPENBNNS_LAMBDA __attribute__((always_inline))
 

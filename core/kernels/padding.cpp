@@ -138,6 +138,7 @@ class PaddingPlan : public Plan {
   explicit PaddingPlan(const PaddingShape& s) : mode_(s.mode), g_(s) { std::memcpy(&value_, &s.value, sizeof(Item)); }
 
   void forward(const Call& call) override {
+    if (borders_small_planes()) return border_planes(call, false);
     const auto* x = reinterpret_cast<const Item*>(call.address[X]);
     auto* y = reinterpret_cast<Item*>(call.address[Y]);
     const int64_t rows = g_.out_rows(), length = g_.last.out() * g_.unit;
@@ -156,6 +157,7 @@ class PaddingPlan : public Plan {
   void backward(const Call& call) override {
     if constexpr (std::is_same_v<Item, float>) {
       if (!call.address[DX]) return;
+      if (borders_small_planes()) return border_planes(call, true);
       const int64_t rows = g_.in_rows(), length = g_.last.in * g_.unit;
       const int64_t lines = g_.outer.empty() ? 1 : g_.outer.back().in;
       for_each_row(call, rows, lines, std::max(length, g_.last.out() * g_.unit),
@@ -171,6 +173,40 @@ class PaddingPlan : public Plan {
 
  private:
   static constexpr size_t kMostAxes = 16;
+
+  // Floats in short rows with a constant around them: plane by plane, the rows in a vector or a few.
+  bool borders_small_planes() const {
+    return sizeof(Item) == sizeof(float) && mode_ == kConstant && g_.unit == 1 && g_.outer.size() <= 2 &&
+           !g_.outer.empty() && !(g_.outer.size() == 2 && g_.outer[0].padded()) && g_.last.in <= 4 * kWidth;
+  }
+
+  // y[inside] = x, y[elsewhere] = value; backward, dx = dy[inside]
+  void border_planes(const Call& call, bool backward) const {
+    const Axis &down = g_.outer.back(), &across = g_.last;
+    const int64_t planes = g_.outer.size() == 2 ? g_.outer[0].in : 1,
+                  inside = down.before * across.out() + across.before;
+    const int64_t in_plane = down.in * across.in, out_plane = down.out() * across.out();
+    const int in = backward ? DX : X, out = backward ? DY : Y;
+    float value;
+    std::memcpy(&value, &value_, sizeof(value));
+    for_each_row(call, planes, 1, out_plane, [&](const Row& row, bool) {
+      float* x = call.address[in] + row.sample * call.stride[in] + row.slice * in_plane;
+      float* y = call.address[out] + row.sample * call.stride[out] + row.slice * out_plane;
+      for (int64_t i = 0; !backward && i < out_plane; i += kWidth)
+        store_partial(y + i, splat(value), std::min<int64_t>(kWidth, out_plane - i));
+      y += inside;
+      for (int64_t r = 0; r < down.in; r++, x += across.in, y += across.out())
+        copy_floats(backward ? x : y, backward ? y : x, across.in, backward && call.adds(DX));
+    });
+  }
+
+  static OPENBNNS_INLINE void copy_floats(float* to, const float* from, int64_t count, bool adds) {
+    for (int64_t i = 0; i < count; i += kWidth) {
+      const int64_t lanes = std::min<int64_t>(kWidth, count - i);
+      const Vec v = load_partial(from + i, lanes);
+      store_partial(to + i, adds ? load_partial(to + i, lanes) + v : v, lanes);
+    }
+  }
 
   // The output indices of every outer axis that are copies of one input index.
   struct Copies {

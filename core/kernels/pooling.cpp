@@ -7,6 +7,7 @@
 #include "kernels/activation.h"
 #include "kernels/makers.h"
 #include "kernels/pooling_disjoint.h"
+#include "kernels/pooling_lanes.h"
 #include "kernels/pooling_pairs.h"
 #include "kernels/pooling_windows.h"
 #include "kernels/scratch_uses.h"
@@ -24,6 +25,7 @@ constexpr int64_t kSerialElements = 32768;
 // Windows in a row from which 2 x 2 windows are taken row by row; without instructions that gather, all windows.
 constexpr int64_t kWideRow = std::min(8, kWidth);
 constexpr bool kGathers = kWidth > 4;
+constexpr int64_t kSmallPlane = 2048;  // cells of planes that are worked on side by side
 constexpr int64_t kSparseWindows = 4;  // cells per window from which gradients go window by window
 
 // Where a plane's indices are, of either width.
@@ -61,6 +63,7 @@ class Pooling final : public Plan {
         pairs_(fits_pairs(s)),
         whole_(fits_whole(s)) {
     if (fits_disjoint()) disjoint_.emplace(geometry_.shape, s.channels);
+    if (fits_lanes()) lanes_.emplace(geometry_.shape, s.function == kAverageIncludingPadding);
     // in sums of four the neighbours are added first, as in wide rows
     if (disjoint_ && pairs_ && is_average()) std::swap(disjoint_->distance[1], disjoint_->distance[2]);
     for (int64_t ky = 0; ky < s.kernel_height; ky++)
@@ -74,6 +77,7 @@ class Pooling final : public Plan {
   void forward(const Call& call) override {
     for_each_group(call, false, [&](const Work& work, int64_t n, int64_t c, int64_t planes) {
       if (uses_disjoint(call)) return forward_disjoint(call, work, n, c, planes);
+      if (uses_lanes(call, false)) return forward_lanes(call, work, n, c, planes);
       forward_plane(call, work, n, c);
     });
   }
@@ -88,6 +92,7 @@ class Pooling final : public Plan {
       if (plane_sums) sum_planes(dz, planes, plane_sums + n * shape_.channels + c);
       if (!call.address[DX]) return;
       if (uses_disjoint(call)) return backward_disjoint(call, work, dz, n, c, planes);
+      if (uses_lanes(call, true)) return backward_lanes(call, work, dz, n, c, planes);
       backward_plane(call, work, dz, n, c);
     });
     if (plane_sums) write_bias_gradient(call, plane_sums);
@@ -126,6 +131,16 @@ class Pooling final : public Plan {
     if (((pairs_ && shape_.function != kL2Norm) || !kGathers) && shape_.out_width >= kWideRow) return false;
     return !(whole_ && (is_average() || geometry_.in_plane() >= kWidth));
   }
+  // small planes with windows that are not neighbours, or with few of them in a row: half of a vector would be idle
+  bool fits_lanes() const {
+    if (!kGathers || whole_ || shape_.channels < kWidth / 2 || geometry_.in_plane() > kSmallPlane) return false;
+    if (!is_average() && (shape_.function != kMax || shape_.padding_wins)) return false;
+    if (disjoint_ || pairs_) return shape_.function == kMax && shape_.out_width < kWideRow;  // where indices are wanted
+    return shape_.stride_x > 1 || shape_.out_width < kWidth;
+  }
+  bool uses_lanes(const Call& call, bool backward) const {
+    return kGathers && lanes_ && !(backward && has_indices(call)) && !uses_disjoint(call);
+  }
   bool has_indices(const Call& call) const { return shape_.function == kMax && call.address[kPoolingIndices]; }
   bool uses_disjoint(const Call& call) const { return disjoint_ && !has_indices(call); }
   // The largest cell of the whole plane, unless zeros of the padding compete.
@@ -133,9 +148,9 @@ class Pooling final : public Plan {
     bool padded = shape_.kernel_height != shape_.in_height || shape_.kernel_width != shape_.in_width;
     return shape_.function == kMax && whole_ && !has_indices(call) && !(shape_.padding_wins && padded);
   }
-  bool uses_windows(const Call& call) const {
+  bool uses_windows(const Call& call, bool backward) const {
     return shape_.function != kUnMax && !(pairs_ && shape_.function != kL2Norm) && !(whole_ && is_average()) &&
-           !uses_disjoint(call) && !uses_plane_maximum(call);
+           !uses_disjoint(call) && !uses_lanes(call, backward) && !uses_plane_maximum(call);
   }
 
   float border() const {
@@ -152,7 +167,7 @@ class Pooling final : public Plan {
   // body(work, sample, first channel, channels) for groups of planes that are worked on together
   template <class Body>
   void for_each_group(const Call& call, bool backward, Body&& body) const {
-    const int64_t size = uses_disjoint(call) ? disjoint_->planes : 1;
+    const int64_t size = uses_disjoint(call) ? disjoint_->planes : uses_lanes(call, backward) ? lanes_->planes : 1;
     const int64_t per_sample = (shape_.channels + size - 1) / size, groups = call.batch * per_sample;
     bool small = call.batch * shape_.channels * (geometry_.in_plane() + geometry_.out_plane()) < kSerialElements;
     int workers = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(small ? 1 : call.threads, groups)));
@@ -177,17 +192,21 @@ class Pooling final : public Plan {
       const auto room = static_cast<size_t>(disjoint_->windows + kWidth);
       work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, room));
       work.shares = scratch(kGradientBand, std::max(room, outputs));
+    } else if (uses_lanes(call, backward)) {
+      work.bordered_x = scratch(kInputBand, static_cast<size_t>(lanes_->in_room()));
+      work.bordered_dz = scratch(kGradientBand, static_cast<size_t>(lanes_->out_room()));
+      work.gather = scratch(kPatches, static_cast<size_t>(backward ? lanes_->in_room() : 2 * lanes_->out_room()));
     } else if (shape_.function == kMax) {
       work.winner = reinterpret_cast<int32_t*>(scratch(kWeights, static_cast<size_t>(geometry_.gradient.room())));
     }
-    if (uses_windows(call)) {
+    if (uses_windows(call, backward)) {
       work.bordered_x = scratch(kInputBand, static_cast<size_t>(geometry_.input.room()));
       geometry_.input.fill_border(work.bordered_x, border());
     }
     if (!backward) return work;
     work.dz = scratch(kActivated, outputs);
     work.plane = scratch(kOutputTile, static_cast<size_t>(std::max(geometry_.in_plane(), geometry_.out_plane())));
-    if (uses_windows(call)) {
+    if (uses_windows(call, backward)) {
       work.bordered_dz = scratch(kGradientBand, static_cast<size_t>(geometry_.gradient.room()));
       geometry_.gradient.fill_border(work.bordered_dz, 0);
       work.gather = scratch(kPatches, static_cast<size_t>(geometry_.gather_room()));
@@ -242,6 +261,38 @@ class Pooling final : public Plan {
     activate(y, planes);
   }
 
+  void forward_lanes(const Call& call, const Work& work, int64_t n, int64_t c, int64_t planes) const {
+    float bias[kWidth] = {};
+    if (call.address[B]) std::copy_n(call.address[B] + c, planes, bias);
+    float *x = work.bordered_x, *y = work.bordered_dz;
+    tile_planes(input(call, X, n, c), planes, geometry_.in_plane(), x);
+    const IndexPlane index = indices(call, n, c);
+    float* places = index ? work.gather : nullptr;  // integers
+    pooling::pool_lanes(*lanes_, is_average(), x, bias, y, reinterpret_cast<int32_t*>(places));
+    untile_planes(y, planes, geometry_.out_plane(), output(call, Y, n, c), false);
+    if (index) write_indices(places, planes, index, places + lanes_->out_room());
+    activate(output(call, Y, n, c), planes);
+  }
+
+  // From a tile of places to the planes of indices; `room` is for as many.
+  void write_indices(const float* places, int64_t planes, const IndexPlane& index, float* room) const {
+    const int64_t count = planes * geometry_.out_plane();
+    untile_planes(places, planes, geometry_.out_plane(), index.wide ? room : static_cast<float*>(index.data), false);
+    if (!index.wide) return;
+    const auto* narrow = reinterpret_cast<const int32_t*>(room);
+    auto* wide = static_cast<uint64_t*>(index.data);
+    for (int64_t i = 0; i < count; i++) wide[i] = static_cast<uint64_t>(int64_t{narrow[i]});
+  }
+
+  void backward_lanes(const Call& call, const Work& work, const float* dz, int64_t n, int64_t c, int64_t planes) const {
+    float* dx = work.gather;
+    std::fill_n(dx, lanes_->in_room(), 0.0f);
+    tile_planes(dz, planes, geometry_.out_plane(), work.bordered_dz);
+    if (!is_average()) tile_planes(input(call, X, n, c), planes, geometry_.in_plane(), work.bordered_x);
+    pooling::spread_lanes(*lanes_, is_average(), work.bordered_x, work.bordered_dz, dx);
+    untile_planes(dx, planes, geometry_.in_plane(), const_cast<float*>(input(call, DX, n, c)), call.adds(DX));
+  }
+
   // y [out_height][out_width] = pool(x) + bias
   void pool(const Call& call, const Work& work, const float* x, const IndexPlane& index, float bias, float* y) const {
     PlaneWriter out{y, shape_.out_width, y + geometry_.out_plane()};
@@ -249,7 +300,7 @@ class Pooling final : public Plan {
       y[0] = pooling::max_of_plane(x, geometry_.in_plane()) + bias;
       return;
     }
-    if (uses_windows(call)) geometry_.input.place(work.bordered_x, x);
+    if (uses_windows(call, false)) geometry_.input.place(work.bordered_x, x);
     if (shape_.function == kMax && index) return max_with_indices(work, x, index, bias, y);
     if (shape_.function == kMax && pairs_) return pooling::max_pairs(pair_plane(), x, bias, y);
     if (shape_.function == kMax) return pooling::max_windows(geometry_, work.bordered_x, bias, out);
@@ -479,6 +530,7 @@ class Pooling final : public Plan {
   const pooling::CellCounts counts_;
   const bool pairs_, whole_;
   std::optional<pooling::DisjointWindows> disjoint_;
+  std::optional<pooling::LaneWindows> lanes_;
   std::vector<int32_t> distance_;  // of every tap from the start of its window, in the plane
   std::vector<int32_t> number_;    // of every tap: 0, 1, 2, ...
   std::vector<int64_t> empty_;     // Max: windows without a cell in the plane

@@ -24,6 +24,10 @@ constexpr int64_t kColumns = 2048;   // combined together: their totals stay in 
 constexpr int64_t kSegment = 65536;  // elements of a part of a reduction that is worth a task
 constexpr int64_t kStrip = 256;      // columns searched together for positions
 constexpr int64_t kManyTasks = 64;   // so many need not be cut further
+constexpr int64_t kShortRow = 32;    // elements of rows that are combined side by side,
+constexpr int64_t kShortRows = 64;   // so many of them
+constexpr int64_t kFewTasks = 8;     // strips of columns that there should be,
+constexpr int64_t kNarrow = 256;     // unless they became narrower than this
 
 struct Axis {
   int64_t size, step;
@@ -41,6 +45,7 @@ struct Axes {
   }
   // Where element number `index` of these axes lies.
   int64_t offset(int64_t index) const {
+    if (rank == 1) return index * axis[0].step;
     int64_t place = 0;
     for (int a = rank - 1; a >= 0; a--) {
       place += index % axis[a].size * axis[a].step;
@@ -73,11 +78,19 @@ class ReductionPlan : public Plan {
     double* value = values(call, &shift);
     const double* count = s_.function == kMeanNonZero && call.address[W] ? counted(call) : nullptr;
     const auto all = static_cast<double>(reduced_.count);
-    for_outputs(call, [&](int64_t n, int64_t o) {
-      const int64_t i = n * outputs() + o;
-      const auto y = static_cast<float>(finish(value[i], count ? count[i] : all, shift, i));
-      float& place = call.address[Y][n * call.stride[Y] + o];
-      place = call.adds(Y) ? place + y : y;
+    const bool packed = call.stride[Y] == outputs();  // the batch is one row of outputs
+    const int64_t rows = packed ? 1 : call.batch, length = packed ? call.batch * outputs() : outputs();
+    for_each_piece(call, rows, length, [&](int64_t n, int64_t first, int64_t size) {
+      const int64_t from = n * outputs() + first;
+      float* y = call.address[Y] + n * call.stride[Y] + first;
+      if (!call.adds(Y) && is_total()) {
+        for (int64_t i = 0; i < size; i++) y[i] = static_cast<float>(value[from + i]);
+        return;
+      }
+      for (int64_t i = 0; i < size; i++) {
+        const auto result = static_cast<float>(finish(value[from + i], count ? count[from + i] : all, shift, from + i));
+        y[i] = call.adds(Y) ? y[i] + result : result;
+      }
     });
   }
 
@@ -122,7 +135,12 @@ class ReductionPlan : public Plan {
   // Tasks of one sample: blocks of outputs, each in `segments_` parts of the reduced elements.
   void cut() {
     const Axes rows = run_reduced_ ? reduced_.outer() : reduced_;
-    blocks_ = run_reduced_ ? kept_.count : kept_.outer().count * ((run_ + kColumns - 1) / kColumns);
+    if (!run_reduced_) {  // strips of columns: several of them, rather than parts that have to be merged
+      const int64_t outer = kept_.outer().count, wanted = std::min((kFewTasks + outer - 1) / outer, run_ / kNarrow);
+      const int64_t strips = std::max((run_ + kColumns - 1) / kColumns, std::max<int64_t>(1, wanted));
+      columns_ = ((run_ + strips - 1) / strips + kWidth - 1) / kWidth * kWidth;
+    }
+    blocks_ = run_reduced_ ? kept_.count : kept_.outer().count * ((run_ + columns_ - 1) / columns_);
     const int64_t block = elements_ / blocks_;
     segments_ = blocks_ >= kManyTasks ? 1 : std::min(kManyTasks / blocks_ + 1, std::max<int64_t>(1, block / kSegment));
     cut_run_ = run_reduced_ && rows.count < segments_;
@@ -150,6 +168,10 @@ class ReductionPlan : public Plan {
     double* part = totals;
     if (segments_ > 1)
       part = reinterpret_cast<double*>(scratch(kPartialSums, static_cast<size_t>(2 * all * segments_)));
+    if (has_short_rows()) {
+      combine_short_rows(c, call, shift, totals, positions);
+      return totals;
+    }
     const int64_t tasks = blocks_ * segments_;
     const int64_t together = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, elements_ / tasks));
     dynamic_items(workers(call), (call.batch * tasks + together - 1) / together, [&](int64_t group) {
@@ -167,41 +189,87 @@ class ReductionPlan : public Plan {
       }
     });
     if (segments_ > 1)
-      for (int64_t n = 0; n < call.batch; n++)
-        for (int64_t o = 0; o < outputs(); o++) {
-          const double* p = part + n * segments_ * outputs() + o;
-          double total = p[0];
-          for (int64_t i = 1; i < segments_; i++) total = c.combine(total, p[i * outputs()]);
-          totals[n * outputs() + o] = total;
-        }
+      for (int64_t n = 0; n < call.batch; n++) {
+        const double* p = part + n * segments_ * outputs();
+        std::copy_n(p, outputs(), totals + n * outputs());
+        for (int64_t i = 1; i < segments_; i++) c.merge(totals + n * outputs(), p + i * outputs(), outputs());
+      }
     return totals;
+  }
+
+  // Each output is one short row of memory: they are combined side by side, as columns.
+  bool has_short_rows() const { return run_reduced_ && run_ <= kShortRow && reduced_.rank == 1; }
+
+  void combine_short_rows(const Combination& c, const Call& call, const float* shift, double* totals,
+                          int64_t* positions) const {
+    const int64_t all = call.batch * outputs(), pieces = (all + kShortRows - 1) / kShortRows;
+    const int64_t together = std::max<int64_t>(1, kPiece / (kShortRows * run_));
+    dynamic_items(workers(call), (pieces + together - 1) / together, [&](int64_t item) {
+      for (int64_t p = item * together, end = std::min(pieces, p + together); p < end; p++)
+        combine_side_by_side(c, call, shift, p * kShortRows, std::min(kShortRows, all - p * kShortRows), totals,
+                             positions);
+    });
+  }
+
+  // Outputs first .. first + count - 1 of the whole batch.
+  void combine_side_by_side(const Combination& c, const Call& call, const float* shift, int64_t first, int64_t count,
+                            double* totals, int64_t* positions) const {
+    float x[kShortRow * kShortRows], w[kShortRow * kShortRows];
+    double total[kShortRows + kWidth];
+    for (int64_t i = 0, n = first / outputs(), o = first % outputs(); i < count; i++) {
+      if (call.address[X]) lay_down(sample(call, X, n) + o * run_, x + i);
+      if (call.address[W]) lay_down(call.address[W] + o * run_, w + i);
+      if (++o == outputs()) n++, o = 0;
+    }
+    std::fill_n(total, count, c.start);
+    for (int64_t r = 0; r < run_; r++)
+      c.add_columns(total, call.address[X] ? x + r * kShortRows : nullptr,
+                    call.address[W] ? w + r * kShortRows : nullptr, shift ? shift + first : nullptr, count, s_.epsilon);
+    std::copy_n(total, count, totals + first);
+    for (int64_t i = 0; positions && i < count; i++) {
+      const auto best = static_cast<float>(total[i]);
+      const float* column = x + i;
+      int64_t r = 0;
+      while (r + 1 < run_ &&
+             !(column[r * kShortRows] == best || (best != best && column[r * kShortRows] != column[r * kShortRows])))
+        r++;
+      positions[first + i] = r;
+    }
+  }
+
+  // A row as a column.
+  void lay_down(const float* row, float* column) const {
+    for (int64_t r = 0; r < run_; r++) column[r * kShortRows] = row[r];
   }
 
   void combine_row(const Combination& c, const float* x, const float* w, const float* shift, int64_t o, int64_t segment,
                    double* to) const {
-    const Axes rows = reduced_.outer();
     const int64_t base = kept_.offset(o);
+    double lanes[kWidth];
+    std::fill_n(lanes, kWidth, c.start);
+    if (reduced_.rank == 1 && !cut_run_) {
+      c.add_run(lanes, x + base, w ? w + base : nullptr, run_, shift ? shift[o] : 0.0f, s_.epsilon);
+      to[o] = c.close(lanes);
+      return;
+    }
+    const Axes rows = reduced_.outer();
     int64_t first_row = 0, end_row = rows.count, first = 0, end = run_;
     (cut_run_ ? first : first_row) = (cut_run_ ? run_ : rows.count) * segment / segments_;
     (cut_run_ ? end : end_row) = (cut_run_ ? run_ : rows.count) * (segment + 1) / segments_;
-    double lanes[kWidth];
-    std::fill_n(lanes, kWidth, c.start);
     for (int64_t r = first_row; r < end_row; r++) {
       const int64_t place = base + rows.offset(r) + first;
       c.add_run(lanes, x + place, w ? w + place : nullptr, end - first, shift ? shift[o] : 0.0f, s_.epsilon);
     }
-    double total = c.start;
-    for (double lane : lanes) total = c.combine(total, lane);
-    to[o] = total;
+    to[o] = c.close(lanes);
   }
 
   void combine_columns(const Combination& c, const float* x, const float* w, const float* shift, int64_t block,
                        int64_t segment, double* to) const {
-    const int64_t strips = (run_ + kColumns - 1) / kColumns;
-    const int64_t outer = block / strips, first = block % strips * kColumns, count = std::min(kColumns, run_ - first);
+    const int64_t strips = (run_ + columns_ - 1) / columns_;
+    const int64_t outer = block / strips, first = block % strips * columns_, count = std::min(columns_, run_ - first);
     const int64_t base = kept_.outer().offset(outer) + first;
     const int64_t output = outer * run_ + first;
-    double total[kColumns + kWidth];
+    double total[kColumns + 2 * kWidth];
     std::fill_n(total, count, c.start);
     int64_t r = reduced_.count * segment / segments_;
     const int64_t end = reduced_.count * (segment + 1) / segments_;
@@ -267,6 +335,12 @@ class ReductionPlan : public Plan {
     return call;
   }
 
+  // Whether the value of an output is the total of its terms.
+  bool is_total() const {
+    const int f = s_.function;
+    return f != kMean && f != kMeanNonZero && f != kL2Norm && !is_logarithm_of_sum(f);
+  }
+
   // How many weights are not 0.
   double* counted(const Call& call) const { return combined(kCountTotal, call, nullptr, kPlaneSums); }
 
@@ -321,7 +395,8 @@ class ReductionPlan : public Plan {
       const int64_t n = i / outputs();
       known[i] = position(call.address[X] + n * call.stride[X], i % outputs(), best[i]);
     });
-    for (int64_t i = 0; i < call.batch * outputs(); i++) body(i / outputs(), i % outputs(), known[i]);
+    for (int64_t n = 0; n < call.batch; n++)
+      for (int64_t o = 0; o < outputs(); o++) body(n, o, known[n * outputs() + o]);
   }
 
   // The same where outputs lie side by side in memory: a strip of them is searched together, row by row.
@@ -469,7 +544,7 @@ class ReductionPlan : public Plan {
 
   ReductionShape s_;
   Axes kept_, reduced_;
-  int64_t elements_ = 1, run_ = 1, blocks_ = 1, segments_ = 1;
+  int64_t elements_ = 1, run_ = 1, blocks_ = 1, segments_ = 1, columns_ = 1;
   bool run_reduced_ = true, cut_run_ = false;
 };
 

@@ -67,8 +67,16 @@ OPENBNNS_INLINE Number combine(Number total, Number t) {
   return kCombine == kMultiply ? total * t : total + t;
 }
 template <Combine kCombine>
-double combine_two(double total, double t) {
-  return combine<kCombine>(total, t);
+double close_lanes(const double* lanes) {
+  double part[kWidth];
+  std::copy_n(lanes, kWidth, part);
+  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++)
+      part[i] = combine<kCombine>(part[i], part[i + half]);
+  return part[0];
+}
+template <Combine kCombine>
+void merge_totals(double* total, const double* other, int64_t count) {
+  for (int64_t i = 0; i < count; i++) total[i] = combine<kCombine>(total[i], other[i]);
 }
 template <Combine kCombine>
 OPENBNNS_INLINE WideVec combine_wide(WideVec total, WideVec t) {
@@ -154,6 +162,16 @@ void add_plain_run(double* lanes, const float* x, const float* w, int64_t count,
     }
     total = combine_wide<kCombine>(total, widen(with_nan<kCombine>(part[0], seen[0])));
   }
+  if (i + kWidth <= count) {
+    Vec part = start_vector<kCombine>();
+    IntVec seen{};
+    for (; i + kWidth <= count; i += kWidth) {
+      const Vec v = load(x + i);
+      part = merge<kCombine>(part, v);
+      if (kCombine != kAdd) seen = watch(seen, v);
+    }
+    total = combine_wide<kCombine>(total, widen(with_nan<kCombine>(part, seen)));
+  }
   store_wide(lanes, total);
   if (i < count) add_run<kKind>(lanes, x + i, nullptr, count - i, shift, epsilon);
 }
@@ -181,12 +199,14 @@ void add_plain_rows(double* total, const float* const* row, int64_t count) {
 template <Kind kKind>
 constexpr Combination any_terms() {
   constexpr Combine kCombine = combine_of<kKind>();
-  return {start<kCombine>(), combine_two<kCombine>, add_run<kKind>, add_columns<kKind>, nullptr};
+  return {start<kCombine>(), close_lanes<kCombine>, merge_totals<kCombine>,
+          add_run<kKind>,    add_columns<kKind>,    nullptr};
 }
 template <Kind kKind>
 constexpr Combination plain_terms() {
   constexpr Combine kCombine = combine_of<kKind>();
-  return {start<kCombine>(), combine_two<kCombine>, add_plain_run<kKind>, add_columns<kKind>, add_plain_rows<kKind>};
+  return {start<kCombine>(),    close_lanes<kCombine>, merge_totals<kCombine>,
+          add_plain_run<kKind>, add_columns<kKind>,    add_plain_rows<kKind>};
 }
 
 // ---- gradients ----

@@ -48,7 +48,10 @@ enum Kind {
 // How one kind is combined, in double. Weights may be null: all 1.
 struct Combination {
   double start;
-  double (*combine)(double, double);
+  // All of lanes[kWidth] in one.
+  double (*close)(const double* lanes);
+  // total[i] and other[i] in total[i]
+  void (*merge)(double* total, const double* other, int64_t count);
   // lanes[kWidth], each `start` at first, for `count` elements in a row
   void (*add_run)(double* lanes, const float* x, const float* w, int64_t count, float shift, float epsilon);
   // total[i] for each of `count` columns; there is room for a whole vector behind the last

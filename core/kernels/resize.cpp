@@ -3,11 +3,14 @@
 // Slower axes mix whole rows; the last resampled axis is then mixed within the row, where what lies behind it is one
 // unit. Backward is the exact adjoint in gather form: dx(j) = sum of weight(i, j) dy(i) over the run of outputs i that
 // touch cell j, so that nothing is written twice and threads share no results.
+//
+// Small planes are resized kWidth at a time, side by side: then what lies behind the last axis is a vector.
 #include <cstring>
 #include <vector>
 
 #include "kernels/makers.h"
 #include "kernels/pieces.h"
+#include "kernels/plane_tiles.h"
 #include "kernels/rows.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
@@ -16,7 +19,8 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr int kRowSlot = 0, kSumSlot = 1;  // of scratch memory
+constexpr int kRowSlot = 0, kSumSlot = 1, kTileSlot = 2, kResultSlot = 3;  // of scratch memory
+constexpr int64_t kSmallPlane = 1024;  // cells of planes that are resized side by side
 
 // A row of `count` floats: y (+)= sum of weight[k] * x[k], for k < terms.
 struct Term {
@@ -125,9 +129,10 @@ OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
 
 class ResizePlan : public Plan {
  public:
-  explicit ResizePlan(const ResizeShape& s) {
+  // Axes from number `first` on, with `unit` elements behind the last one.
+  ResizePlan(const ResizeShape& s, size_t first, int64_t unit) : unit_(unit) {
     std::vector<Axis> axes;
-    for (size_t a = 0; a < s.in.size(); a++) {
+    for (size_t a = first; a < s.in.size(); a++) {
       Axis axis{s.in[a], s.out[a], !s.t[a].empty(), s.low[a], s.t[a], {}, {}, {}};
       if (!axis.resampled() && axis.in == 1) continue;
       if (!axes.empty() && !axes.back().resampled() && !axis.resampled()) {
@@ -384,15 +389,71 @@ class ResizePlan : public Plan {
 
   std::vector<Axis> outer_;
   Axis last_;
-  int64_t unit_ = 1;
+  int64_t unit_;
   std::vector<Block> blocks_;
   std::vector<Touch> touches_;  // most_touches_ for each block of cells
   int64_t most_touches_ = 0;
 };
 
+// Planes, which the leading axes that keep their size count, kWidth at a time: as a tensor whose fastest axis they are.
+class PlanesSideBySide : public Plan {
+ public:
+  static bool fits(const ResizeShape& s, size_t leading, int64_t planes) {
+    if (leading == s.in.size() || s.low.back().empty() || planes < kWidth / 2) return false;
+    int64_t cells = 1;
+    for (size_t a = leading; a < s.in.size(); a++) cells *= std::max(s.in[a], s.out[a]);
+    return cells <= kSmallPlane && std::min(s.in.back(), s.out.back()) <= kWidth;
+  }
+
+  PlanesSideBySide(const ResizeShape& s, size_t leading, int64_t planes)
+      : planes_(planes), lanes_(std::make_unique<ResizePlan>(s, leading, kWidth)) {
+    for (size_t a = leading; a < s.in.size(); a++) {
+      in_cells_ *= s.in[a];
+      out_cells_ *= s.out[a];
+    }
+  }
+
+  void forward(const Call& call) override { run(call, X, Y, in_cells_, out_cells_); }
+  void backward(const Call& call) override {
+    if (call.address[DX]) run(call, DY, DX, out_cells_, in_cells_);
+  }
+
+ private:
+  // From planes in one slot to planes in another, forward (X, Y) or backward (DY, DX).
+  __attribute__((noinline)) void run(const Call& call, int from, int to, int64_t from_cells, int64_t to_cells) const {
+    const int64_t groups = (planes_ + kWidth - 1) / kWidth, total = call.batch * groups;
+    const int64_t most = std::max(from_cells, to_cells), together = std::max<int64_t>(1, kPiece / (kWidth * most));
+    dynamic_items(workers_for(call, call.batch * planes_ * most), (total + together - 1) / together, [&](int64_t item) {
+      Call one;
+      one.address[from] = scratch(kTileSlot, static_cast<size_t>(tile_room(from_cells)));
+      one.address[to] = scratch(kResultSlot, static_cast<size_t>(tile_room(to_cells)));
+      for (int64_t g = item * together, end = std::min(total, g + together); g < end; g++) {
+        const int64_t n = g / groups, first = g % groups * kWidth, count = std::min<int64_t>(kWidth, planes_ - first);
+        tile_planes(call.address[from] + n * call.stride[from] + first * from_cells, count, from_cells,
+                    one.address[from]);
+        if (from == X)
+          lanes_->forward(one);
+        else
+          lanes_->backward(one);
+        untile_planes(one.address[to], count, to_cells, call.address[to] + n * call.stride[to] + first * to_cells,
+                      call.adds(to));
+      }
+    });
+  }
+
+  int64_t planes_, in_cells_ = 1, out_cells_ = 1;
+  std::unique_ptr<Plan> lanes_;
+};
+
 }  // namespace
 
-std::unique_ptr<Plan> make_resize(const ResizeShape& shape) { return std::make_unique<ResizePlan>(shape); }
+std::unique_ptr<Plan> make_resize(const ResizeShape& shape) {
+  size_t leading = 0;
+  int64_t planes = 1;
+  for (; leading < shape.in.size() && shape.low[leading].empty(); leading++) planes *= shape.in[leading];
+  if (PlanesSideBySide::fits(shape, leading, planes)) return std::make_unique<PlanesSideBySide>(shape, leading, planes);
+  return std::make_unique<ResizePlan>(shape, 0, 1);
+}
 
 }  // namespace OPENBNNS_ISA
 }  // namespace openbnns

@@ -98,7 +98,7 @@ const TensorKernels& tensor_kernels();
 #if defined(OPENBNNS_ISA)
 namespace OPENBNNS_ISA {
 
-std::unique_ptr<Plan> make_reduction(const ReductionShape& shape);
+[[gnu::cold]] std::unique_ptr<Plan> make_reduction(const ReductionShape& shape);
 void strided_copy(const StridedCopy& copy, int threads);
 void gather(const Selection& s, int threads);
 void scatter(const Selection& s, Scattering kind, int threads);

@@ -110,6 +110,21 @@ void copy_rows(const StridedCopy& c, Axes axes, int threads) {
   });
 }
 
+// Rows of one element over and over again.
+void repeat_items(const StridedCopy& c, Axes axes, int threads) {
+  const int64_t item = c.bytes, row = axes.size[axes.rank - 1] * item;
+  axes.drop(axes.rank - 1);
+  share_out(threads, axes.count(), row, [&](int64_t first, int64_t end) {
+    Odometer at(axes, first);
+    for (int64_t i = first; i < end; i++, at.next()) {
+      char* to = c.to + at.to;
+      std::memcpy(to, c.from + at.from, static_cast<size_t>(item));
+      for (int64_t done = item; done < row; done *= 2)
+        std::memcpy(to + done, to, static_cast<size_t>(std::min(done, row - done)));
+    }
+  });
+}
+
 template <class Item>
 OPENBNNS_INLINE void copy_item(char* to, const char* from) {
   std::memcpy(to, from, sizeof(Item));
@@ -178,6 +193,7 @@ void strided_copy(const StridedCopy& copy, int threads) {
   }
   const int last = axes.rank - 1;
   if (axes.from[last] == copy.bytes && axes.to[last] == copy.bytes) return copy_rows(copy, axes, threads);
+  if (axes.from[last] == 0 && axes.to[last] == copy.bytes) return repeat_items(copy, axes, threads);
   switch (copy.bytes) {
     case 1:
       return copy_blocks<uint8_t>(copy, axes, threads);

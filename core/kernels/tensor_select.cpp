@@ -232,17 +232,84 @@ OPENBNNS_INLINE void few_of_row(const Value* x, int64_t length, int64_t k, Key<V
   }
 }
 
+// ---- a large part of a row of floats, found without branches that depend on the values ----
+
+constexpr int64_t kLargePart = 16,
+                  kRanked = 256;  // rows of up to kLargePart times k; lists that are ranked by counting
+
+typedef uint64_t RankVec __attribute__((vector_size(kWidth * 4)));
+constexpr int64_t kRanks = kWidth / 2;
+
+// The first halves of keys, as signed integers.
+OPENBNNS_INLINE IntVec signed_keys(Vec v) {
+  v += 0.0f;
+  const IntVec b = bits(v);
+  const IntVec key = b < 0 ? b ^ splat_int(INT32_MAX) : b;
+  return v != v ? splat_int(INT32_MAX) : key;
+}
+
+// How many of `count` keys, whole vectors of them, are at least `limit`.
+OPENBNNS_INLINE int64_t at_least(const IntVec* keys, int64_t vectors, int32_t limit) {
+  IntVec count{};
+  for (int64_t i = 0; i < vectors; i++) count -= keys[i] >= splat_int(limit);
+  int64_t total = 0;
+  for (int lane = 0; lane < kWidth; lane++) total += count[lane];
+  return total;
+}
+
+// Best first: the place of a key is the number of those that are better.
+inline void rank_keys(Key<float>* best, int64_t k, int64_t* indices, int64_t step) {
+  RankVec padded[kRanked / kRanks + 1] = {};
+  std::memcpy(padded, best, static_cast<size_t>(k) * sizeof(uint64_t));
+  for (int64_t i = 0; i < k; i++) {
+    RankVec better{};
+    const RankVec own = RankVec{} + best[i].rank;
+    for (int64_t j = 0; j * kRanks < k; j++) better -= static_cast<RankVec>(padded[j] > own);
+    uint64_t place = 0;
+    for (int lane = 0; lane < kRanks; lane++) place += better[lane];
+    indices[static_cast<int64_t>(place) * step] = best[i].index();
+  }
+}
+
+void large_part_of_row(const float* x, int64_t length, int64_t k, Key<float>* best, IntVec* keys, int64_t* indices,
+                       int64_t step) {
+  const int64_t vectors = (length + kWidth - 1) / kWidth, rest = length - (vectors - 1) * kWidth;
+  for (int64_t i = 0; i + 1 < vectors; i++) keys[i] = signed_keys(load(x + i * kWidth));
+  keys[vectors - 1] = signed_keys(load_partial(x + length - rest, rest));
+  for (int64_t lane = rest; lane < kWidth; lane++) keys[vectors - 1][lane] = INT32_MIN;
+  // The k-th largest key, from its highest bit on; the smallest integer is that of no number.
+  uint32_t limit = 0;
+  auto as_key = [](uint32_t biased) { return static_cast<int32_t>(biased ^ 1u << 31); };
+  for (int bit = 31; bit >= 0; bit--)
+    if (at_least(keys, vectors, as_key(limit | 1u << bit)) >= k) limit |= 1u << bit;
+  const int32_t bound = as_key(limit);
+  int64_t equal = k - (bound == INT32_MAX ? 0 : at_least(keys, vectors, bound + 1)), found = 0;
+  const auto* key = reinterpret_cast<const int32_t*>(keys);
+  for (int64_t i = 0; found < k; i++) {
+    best[found].rank = uint64_t{static_cast<uint32_t>(key[i]) ^ 1u << 31} << 32 | ~static_cast<uint32_t>(i);
+    const int64_t same = key[i] == bound;
+    found += static_cast<int64_t>(key[i] > bound) | (same & static_cast<int64_t>(equal > 0));
+    equal -= same;
+  }
+  if (k <= kRanked) return rank_keys(best, k, indices, step);
+  std::sort(best, best + k);
+  for (int64_t n = 0; n < k; n++) indices[n * step] = best[n].index();
+}
+
 // The k best of x, best first. Candidates gather in a buffer of more than k keys; whenever it is full, the k best stay,
 // and the worst of those is the limit that later values have to exceed.
 template <class Value>
-void best_of_row(const Value* x, int64_t length, int64_t k, Key<Value>* buffer, int64_t capacity, int64_t* indices,
-                 int64_t step) {
+void best_of_row(const Value* x, int64_t length, int64_t k, Key<Value>* buffer, int64_t capacity, IntVec* keys,
+                 int64_t* indices, int64_t step) {
   constexpr int64_t kFew = 16, kShort = 4096;  // rows that grow need k steps for each element
   if (k <= kFew && length <= kShort) {
     few_of_row(x, length, k, buffer);
     for (int64_t n = 0; n < k; n++) indices[n * step] = buffer[n].index();
     return;
   }
+  if constexpr (std::is_same_v<Value, float>)
+    if (length <= kLargePart * k && length <= kShort)
+      return large_part_of_row(x, length, k, buffer, keys, indices, step);
   int64_t found = 0, i = 0;
   for (; i < length && found < capacity; i++, found++) buffer[found] = Key<Value>::of(x[i], i);
   while (i < length) {
@@ -268,6 +335,7 @@ void best_of_all(const TopKShape& s, const Value* x, int64_t* indices, int threa
   dynamic_items(workers(threads, tasks * s.length * columns * 4), (tasks + group - 1) / group, [&](int64_t item) {
     auto* buffer = reinterpret_cast<Key<Value>*>(
         scratch(kOutputTile, static_cast<size_t>(capacity) * (sizeof(Key<Value>) / sizeof(float))));
+    auto* keys = reinterpret_cast<IntVec*>(scratch(kGradientBand, static_cast<size_t>(s.length + kWidth)));
     auto* rows = s.inner == 1 ? nullptr
                               : reinterpret_cast<Value*>(scratch(kInputBand, static_cast<size_t>(columns * s.length) *
                                                                                  (sizeof(Value) / sizeof(float))));
@@ -276,13 +344,13 @@ void best_of_all(const TopKShape& s, const Value* x, int64_t* indices, int threa
       const Value* from = x + o * s.length * s.inner + first;
       int64_t* to = indices + o * s.k * s.inner + first;
       if (s.inner == 1) {
-        best_of_row(from, s.length, s.k, buffer, capacity, to, 1);
+        best_of_row(from, s.length, s.k, buffer, capacity, keys, to, 1);
         continue;
       }
       for (int64_t l = 0; l < s.length; l++)
         for (int64_t c = 0; c < count; c++) rows[c * s.length + l] = from[l * s.inner + c];
       for (int64_t c = 0; c < count; c++)
-        best_of_row(rows + c * s.length, s.length, s.k, buffer, capacity, to + c, s.inner);
+        best_of_row(rows + c * s.length, s.length, s.k, buffer, capacity, keys, to + c, s.inner);
     }
   });
 }

@@ -5,9 +5,12 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 #if defined(__linux__)
 #include <pthread.h>
@@ -108,8 +111,15 @@ struct Pool {
   int seats = 1;    // threads that take part, the caller included
   int caller_cpu = -1;
 
+  std::atomic<bool> failed{false};
+  std::exception_ptr failure;  // the first: no memory for scratch
+
   void take_shares(int seat) {
-    for (int w = seat; w < workers; w += seats) task(context, w, workers);
+    try {
+      for (int w = seat; w < workers; w += seats) task(context, w, workers);
+    } catch (...) {
+      if (!failed.exchange(true)) failure = std::current_exception();
+    }
   }
 
   void worker_loop(int worker) {
@@ -135,7 +145,10 @@ struct Pool {
     // A new worker starts at generation 0 and must not mistake old generations for work: the counter restarts.
     if (static_cast<int>(threads.size()) >= count - 1) return;
     shut_down();
-    for (int w = 1; w < count; w++) threads.emplace_back([this, w] { worker_loop(w); });
+    try {
+      for (int w = 1; w < count; w++) threads.emplace_back([this, w] { worker_loop(w); });
+    } catch (const std::system_error&) {  // the system has no more threads to give: these must do
+    }
   }
 
   void shut_down() {
@@ -159,8 +172,8 @@ struct Pool {
   // More threads than cores would only wait for each other, in this call and, once started, in all later ones.
   void run(int count, Task t, void* c) {
     static const int cores = granted_cores();
-    seats = std::min(count, cores);
-    grow(seats);
+    grow(std::min(count, cores));
+    seats = std::min({count, cores, static_cast<int>(threads.size()) + 1});
     task = t;
     context = c;
     workers = count;
@@ -173,6 +186,7 @@ struct Pool {
         pause();
       else
         std::this_thread::yield();  // more threads than cores: let them finish
+    if (failed.exchange(false)) std::rethrow_exception(std::exchange(failure, nullptr));
   }
 };
 

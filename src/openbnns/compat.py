@@ -16,7 +16,7 @@ Switches are read when a filter is created, unless the text says otherwise.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from types import ModuleType
@@ -79,6 +79,12 @@ class Switches:
     def __setattr__(self, name: str, value: Any) -> None:
         _require([name], "compat.switches", AttributeError)
         object.__setattr__(self, name, bool(value))
+        for forget in on_change:
+            forget()
+
+
+on_change: list[Callable[[], object]] = []
+"""Called when a switch is set, by those who remember what calls do."""
 
 
 def _require(names: Iterable[str], who: str, kind: type[Exception]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from . import buffers
+from . import buffers, engines
 from .buffers import Buffer
 from .descriptors import FLOAT32, ElementType, View
 
@@ -256,6 +256,8 @@ def write_raw(
     view: View, buffer: Buffer, batch: int, stride: int, order: tuple[int, ...], stored: NDArray[Any]
 ) -> None:
     """Store elements as they are."""
+    if engines._core is not None:
+        engines._core.spoil_recording()  # a repetition of native operations alone would leave this out
     if _is_strided(view):
         _strided(view, buffer, batch, stride, order, writable=True)[...] = stored
         return

@@ -229,7 +229,7 @@ GROUPS = [
     case("depthwise-step-two-even", 6, 12, (12, 34), (3, 3), groups=6, step=(2, 2), pad=(0, 1, 0, 1), batch=3),
     case("depthwise-step-two-small", 20, 20, (8, 7), (3, 3), groups=20, step=(2, 2), batch=18, bias=False),
     case("depthwise-step-two-far-pad", 4, 4, (5, 6), (3, 3), groups=4, step=(2, 2), pad=(4, 3, 5, 6), batch=2),
-    case("depthwise-step-two-less", 5, 5, (14, 37), (3, 3), groups=5, step=(2, 2), pad=(1, 0, 2, 1), less=(1, 2)),
+    case("depthwise-step-two-less", 5, 5, (14, 37), (3, 3), groups=5, step=(2, 2), pad=(1, 0, 2, 1), more=(-1, -2)),
     case("depthwise-step-two-Tanh", 9, 9, (11, 13), (3, 3), groups=9, step=(2, 2), batch=2, activation=Act("Tanh")),
     case("depthwise-strided", 7, 7, (15, 17), (3, 3), groups=7, step=(2, 2), symmetric=(1, 1), batch=5),
     case("depthwise-dilated", 5, 5, (17, 19), (3, 3), groups=5, dilation=(2, 3), pad=(1, 3, 0, 2), batch=2),

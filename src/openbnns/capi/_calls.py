@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from ..errors import Problem, record
 from ..filters._base import Filter
+from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
 from .structs import BNNSFilterParameters
 
@@ -64,8 +65,31 @@ def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
     return 0
 
 
+class Direct:
+    """A function without a filter as a C call: 0, or a negative code with the reason kept."""
+
+    def __init__(self, function: str, work: Callable[..., None], *outputs: int) -> None:
+        """``work`` takes a caller and the arguments of the call; ``outputs`` are the positions of those that it writes."""
+        self.caller, self.work, self.known = Caller(function), work, known_calls(*outputs)
+
+    def __call__(self, *arguments: Any) -> int:
+        if self.known.run(*arguments) is not None:
+            return 0
+        return self.attempt(arguments, lambda: self.work(self.caller, *arguments))
+
+    def attempt(self, key: tuple[Any, ...], work: Callable[[], None], constants: list[Any] | None = None) -> int:
+        """Do the work of a call that is not known."""
+        try:
+            recorded(self.known, key, work, constants)
+        except Problem as problem:
+            return record(problem)
+        except MemoryError:
+            return record(out_of_memory(self.caller.function))
+        return 0
+
+
 def attempt_direct(work: Callable[..., None], caller: Caller, *arguments: Any) -> int:
-    """Run a function without a filter as a C call: 0, or a negative code with the reason kept."""
+    """Run a function without a filter, one whose calls are not kept, as a C call."""
     try:
         work(caller, *arguments)
     except Problem as problem:

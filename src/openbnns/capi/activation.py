@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
-from ._calls import BNNSFilter, check_filter_params, create, out_of_memory
+from ._calls import BNNSFilter, Direct, check_filter_params, create
 from .enums import BNNSPointerSpecifier
 from .structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 
@@ -67,18 +67,29 @@ def BNNSDirectApplyActivationBatch(
         raise TypeError(
             f"{who}: layer_params must be a BNNSLayerParametersActivation, not {type(layer_params).__name__}."
         )
+    p = layer_params
+    a = p.activation
+    key = (
+        p.o_desc, p.i_desc, a.function, a.alpha, a.beta, p.axis_flags, batch_size, in_stride, out_stride, filter_params
+    )  # fmt: skip
+    if _ACTIVATE.known.run(*key) is not None:
+        return 0
     check_filter_params(filter_params, who)
-    try:
-        f = ActivationFilter(layer_params, filter_params, who)
-        names = {"in": "i_desc.data", "out": "o_desc.data"}
-        f.apply_batch(
-            Caller(who, names), batch_size, layer_params.i_desc.data, in_stride, layer_params.o_desc.data, out_stride
-        )
-    except Problem as problem:
-        return record(problem)
-    except MemoryError:
-        return record(out_of_memory(who))
-    return 0
+    made: list[Any] = []  # what the native call uses besides the memory of its arguments
+
+    def work() -> None:
+        f = ActivationFilter(p, filter_params, who)
+        if f.repeats_itself:
+            made.append(f)
+        x, y = p.i_desc.data, p.o_desc.data
+        if not made or f.fast_forward(batch_size, x, in_stride, y, out_stride) != 0:
+            names = {"in": "i_desc.data", "out": "o_desc.data"}
+            f.apply_batch(Caller(who, names), batch_size, x, in_stride, y, out_stride)
+
+    return _ACTIVATE.attempt(key, work, made)
+
+
+_ACTIVATE = Direct("BNNSDirectApplyActivationBatch", lambda: None, 0)
 
 
 def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int) -> BNNSNDArrayDescriptor:

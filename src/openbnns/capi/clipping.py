@@ -7,9 +7,14 @@ from typing import Any
 
 from ..filters import clipping
 from ..filters._tensors import Caller
-from ._calls import attempt_direct
+from ._calls import Direct, attempt_direct
 from .enums import BNNSNormType
 from .structs import BNNSNDArrayDescriptor
+
+_BY_VALUE = Direct("BNNSClipByValue", clipping.clip_by_value, 0)
+_BY_NORM = Direct("BNNSClipByNorm", clipping.clip_by_norm, 0)
+_NORM = Direct("BNNSComputeNorm", clipping.compute_norm, 0)
+_NORM_BACKWARD = Direct("BNNSComputeNormBackward", clipping.compute_norm_backward, 1)
 
 
 def BNNSClipByValue(
@@ -25,8 +30,7 @@ def BNNSClipByValue(
     >>> BNNSClipByValue(d, d, -1, 1), x.tolist()
     (0, [-1.0, 0.5, 1.0])
     """
-    caller = Caller("BNNSClipByValue")
-    return attempt_direct(clipping.clip_by_value, caller, dest, src, min_val, max_val)
+    return _BY_VALUE(dest, src, min_val, max_val)
 
 
 def BNNSClipByNorm(
@@ -44,8 +48,7 @@ def BNNSClipByNorm(
     >>> BNNSClipByNorm(d, d, 2.5, 0), x.tolist()
     (0, [1.5, 2.0])
     """
-    caller = Caller("BNNSClipByNorm")
-    return attempt_direct(clipping.clip_by_norm, caller, dest, src, max_norm, axis_flags)
+    return _BY_NORM(dest, src, max_norm, axis_flags)
 
 
 def BNNSClipByGlobalNorm(
@@ -82,8 +85,7 @@ def BNNSComputeNorm(
     >>> y.tolist()  # bit 0 of axis_flags is size[0], the columns
     [5.0, 13.0]
     """
-    caller = Caller("BNNSComputeNorm")
-    return attempt_direct(clipping.compute_norm, caller, dest, src, norm_type, axis_flags)
+    return _NORM(dest, src, norm_type, axis_flags)
 
 
 def BNNSComputeNormBackward(
@@ -103,5 +105,4 @@ def BNNSComputeNormBackward(
     >>> dx.tolist()
     [6.0, 8.0]
     """
-    caller = Caller("BNNSComputeNormBackward")
-    return attempt_direct(clipping.compute_norm_backward, caller, in_, in_delta, out, out_delta, norm_type, axis_flags)
+    return _NORM_BACKWARD(in_, in_delta, out, out_delta, norm_type, axis_flags)

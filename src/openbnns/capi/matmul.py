@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
-from ._calls import BNNSFilter, check_filter_params, create, out_of_memory
+from ._calls import BNNSFilter, Direct, check_filter_params, create
 from .structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 
 
@@ -100,15 +100,16 @@ def BNNSDirectApplyBroadcastMatMul(
 def _multiply(
     who: str, trans_a: Any, trans_b: Any, alpha: Any, descriptors: tuple[Any, ...], filter_params: Any
 ) -> int:
+    key = (trans_a, trans_b, alpha, *descriptors, filter_params)
+    if _MULTIPLY.known.run(*key) is not None:
+        return 0
     check_filter_params(filter_params, who)
     _check_numbers(who, trans_a, trans_b, alpha)
-    try:
-        multiply(Caller(who), trans_a, trans_b, alpha, descriptors, filter_params)
-    except Problem as problem:
-        return record(problem)
-    except MemoryError:
-        return record(out_of_memory(who))
-    return 0
+    caller = Caller(who)
+    return _MULTIPLY.attempt(key, lambda: multiply(caller, trans_a, trans_b, alpha, descriptors, filter_params))
+
+
+_MULTIPLY = Direct("BNNSMatMul", multiply, 5)
 
 
 def _check_numbers(who: str, trans_a: Any, trans_b: Any, alpha: Any) -> None:

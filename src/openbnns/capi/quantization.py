@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.quantization import Quantization
-from ._calls import check_filter_params, out_of_memory
+from ._calls import Direct, check_filter_params
 from .structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 
 
@@ -40,20 +40,24 @@ def BNNSDirectApplyQuantizer(
         raise TypeError(
             f"{who}: layer_params must be a BNNSLayerParametersQuantization, not {type(layer_params).__name__}."
         )
+    p = layer_params
+    key = (
+        p.o_desc, p.i_desc, p.scale, p.bias, p.function, p.axis_mask, batch_size, input_stride, output_stride,
+        filter_params,
+    )  # fmt: skip
+    if _QUANTIZE.known.run(*key) is not None:
+        return 0
     check_filter_params(filter_params, who)
-    try:
-        made = Quantization(layer_params, filter_params, who)
-        names = {"in": "i_desc.data", "out": "o_desc.data"}
-        made.apply_batch(
-            Caller(who, names),
-            batch_size,
-            layer_params.i_desc.data,
-            input_stride,
-            layer_params.o_desc.data,
-            output_stride,
-        )
-    except Problem as problem:
-        return record(problem)
-    except MemoryError:
-        return record(out_of_memory(who))
-    return 0
+    return _QUANTIZE.attempt(key, lambda: _quantize(p, filter_params, who, batch_size, input_stride, output_stride))
+
+
+def _quantize(
+    p: BNNSLayerParametersQuantization, filter_params: BNNSFilterParameters | None, who: str, batch_size: int,
+    input_stride: int, output_stride: int,
+) -> None:  # fmt: skip
+    made = Quantization(p, filter_params, who, direct=True)
+    caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
+    made.apply_batch(caller, batch_size, p.i_desc.data, input_stride, p.o_desc.data, output_stride)
+
+
+_QUANTIZE = Direct("BNNSDirectApplyQuantizer", _quantize, 0)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import compat, engines
-from ..descriptors import resolve
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.reduction import Reduction
-from ._calls import BNNSFilter, check_filter_params, create, out_of_memory
+from ._calls import BNNSFilter, Direct, check_filter_params, create
 from .structs import BNNSFilterParameters, BNNSLayerParametersReduction
 
 
@@ -56,33 +54,18 @@ def BNNSDirectApplyReduction(
         raise TypeError(
             f"{who}: layer_params must be a BNNSLayerParametersReduction, not {type(layer_params).__name__}."
         )
+    p = layer_params
+    key = (p.o_desc, p.i_desc, p.w_desc, p.reduce_func, p.epsilon, filter_params)
+    if _REDUCE.known.run(*key) is not None:
+        return 0
     check_filter_params(filter_params, who)
-    try:
-        kept = filter_params is None and layer_params.w_desc.data is None
-        made = _kept(layer_params, who) if kept else Reduction(layer_params, filter_params, who)
-        caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
-        made.apply_batch(caller, 1, layer_params.i_desc.data, 0, layer_params.o_desc.data, 0)
-        if not kept:
-            made.destroy()
-    except Problem as problem:
-        return record(problem)
-    except MemoryError:
-        return record(out_of_memory(who))
-    return 0
+    return _REDUCE.attempt(key, lambda: _reduce(p, filter_params, who))
 
 
-_known: dict[tuple[Any, ...], Reduction] = {}
-_MOST_KNOWN = 64
+def _reduce(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None, who: str) -> None:
+    made = Reduction(p, filter_params, who)
+    made.apply_batch(Caller(who, {"in": "i_desc.data", "out": "o_desc.data"}), 1, p.i_desc.data, 0, p.o_desc.data, 0)
+    made.destroy()
 
 
-def _kept(p: BNNSLayerParametersReduction, who: str) -> Reduction:
-    """The filter of a call without weights and filter parameters: it holds nothing of the caller's, so calls share it."""
-    x, y = resolve(p.i_desc, f"{who}: i_desc"), resolve(p.o_desc, f"{who}: o_desc")
-    key = (int(p.reduce_func), p.epsilon, x, y, compat.switches.argmax_last_axis, engines.is_native())
-    made = _known.get(key)
-    if made is None:
-        made = Reduction(p, None, who)
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[key] = made
-    return made
+_REDUCE = Direct("BNNSDirectApplyReduction", _reduce, 0)

@@ -5,13 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from ..filters import moves, selection
-from ..filters._tensors import Caller
-from ._calls import attempt_direct
+from ._calls import Direct
 from .enums import BNNSReduceFunction, BNNSRelationalOperator, BNNSShuffleType
 from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 
 Descriptor = BNNSNDArrayDescriptor | Any
 Parameters = BNNSFilterParameters | None
+
+_COPY = Direct("BNNSCopy", moves.copy, 0)
+_TRANSPOSE = Direct("BNNSTranspose", moves.transpose, 0)
+_COMPARE_TENSOR = Direct("BNNSCompareTensor", moves.compare, 3)
+_TILE = Direct("BNNSTile", moves.tile, 1)
+_TILE_BACKWARD = Direct("BNNSTileBackward", moves.tile_backward, 0)
+_SHUFFLE = Direct("BNNSShuffle", moves.shuffle, 2)
+_BAND_PART = Direct("BNNSBandPart", moves.band_part, 3)
+_GATHER = Direct("BNNSGather", selection.gather, 3)
+_SCATTER = Direct("BNNSScatter", selection.scatter, 4)
+_GATHER_ND = Direct("BNNSGatherND", selection.gather_nd, 2)
+_SCATTER_ND = Direct("BNNSScatterND", selection.scatter_nd, 3)
+_TOP_K = Direct("BNNSDirectApplyTopK", selection.top_k, 5, 7)
+_IN_TOP_K = Direct("BNNSDirectApplyInTopK", selection.in_top_k, 7)
 
 
 def BNNSCopy(dest: Descriptor, src: Descriptor, filter_params: Parameters = None) -> int:
@@ -25,7 +38,7 @@ def BNNSCopy(dest: Descriptor, src: Descriptor, filter_params: Parameters = None
     >>> BNNSCopy(target.descriptor(data=y), source.descriptor(data=x)), y.tolist()
     (0, [1.0, 3.0, 2.0, 4.0])
     """
-    return attempt_direct(moves.copy, Caller("BNNSCopy"), dest, src, filter_params)
+    return _COPY(dest, src, filter_params)
 
 
 def BNNSTranspose(dest: Descriptor, src: Descriptor, axis0: int, axis1: int, filter_params: Parameters = None) -> int:
@@ -39,7 +52,7 @@ def BNNSTranspose(dest: Descriptor, src: Descriptor, axis0: int, axis1: int, fil
     >>> BNNSTranspose(target, source, 0, 1), y.tolist()
     (0, [[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]])
     """
-    return attempt_direct(moves.transpose, Caller("BNNSTranspose"), dest, src, axis0, axis1, filter_params)
+    return _TRANSPOSE(dest, src, axis0, axis1, filter_params)
 
 
 def BNNSCompareTensor(in0: Descriptor, in1: Descriptor, op: BNNSRelationalOperator | int, out: Descriptor) -> int:
@@ -53,7 +66,7 @@ def BNNSCompareTensor(in0: Descriptor, in1: Descriptor, op: BNNSRelationalOperat
     >>> BNNSCompareTensor(d(data=a), d(data=b), BNNSRelationalOperatorLess, d(BNNSDataTypeBoolean, y)), y.tolist()
     (0, [True, False, False])
     """
-    return attempt_direct(moves.compare, Caller("BNNSCompareTensor"), in0, in1, op, out)
+    return _COMPARE_TENSOR(in0, in1, op, out)
 
 
 def BNNSTile(input: Descriptor, output: Descriptor, filter_params: Parameters = None) -> int:
@@ -66,7 +79,7 @@ def BNNSTile(input: Descriptor, output: Descriptor, filter_params: Parameters = 
     >>> BNNSTile(Shape.vector(2).descriptor(data=x), Shape.vector(6).descriptor(data=y)), y.tolist()
     (0, [1.0, 2.0, 1.0, 2.0, 1.0, 2.0])
     """
-    return attempt_direct(moves.tile, Caller("BNNSTile"), input, output, filter_params)
+    return _TILE(input, output, filter_params)
 
 
 def BNNSTileBackward(in_delta: Descriptor, out_delta: Descriptor, filter_params: Parameters = None) -> int:
@@ -79,7 +92,7 @@ def BNNSTileBackward(in_delta: Descriptor, out_delta: Descriptor, filter_params:
     >>> BNNSTileBackward(Shape.vector(2).descriptor(data=dx), Shape.vector(6).descriptor(data=dy)), dx.tolist()
     (0, [9.0, 12.0])
     """
-    return attempt_direct(moves.tile_backward, Caller("BNNSTileBackward"), in_delta, out_delta, filter_params)
+    return _TILE_BACKWARD(in_delta, out_delta, filter_params)
 
 
 def BNNSShuffle(
@@ -95,7 +108,7 @@ def BNNSShuffle(
     >>> BNNSShuffle(BNNSShuffleTypePixelShuffleNCHW, d(x), d(y)), y.tolist()  # 4 channels to one of 2x2 pixels
     (0, [[[[1.0, 2.0], [3.0, 4.0]]]])
     """
-    return attempt_direct(moves.shuffle, Caller("BNNSShuffle"), type, input, output, filter_params)
+    return _SHUFFLE(type, input, output, filter_params)
 
 
 def BNNSBandPart(
@@ -111,8 +124,7 @@ def BNNSBandPart(
     >>> BNNSBandPart(0, -1, d, d), x.tolist()
     (0, [[1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
     """
-    caller = Caller("BNNSBandPart")
-    return attempt_direct(moves.band_part, caller, num_lower, num_upper, input, output, filter_params)
+    return _BAND_PART(num_lower, num_upper, input, output, filter_params)
 
 
 def BNNSGather(
@@ -128,7 +140,7 @@ def BNNSGather(
     >>> BNNSGather(0, Shape.vector(3).descriptor(data=x), d(BNNSDataTypeInt32, index), d(data=y)), y.tolist()
     (0, [30.0, 10.0])
     """
-    return attempt_direct(selection.gather, Caller("BNNSGather"), axis, input, indices, output, filter_params)
+    return _GATHER(axis, input, indices, output, filter_params)
 
 
 def BNNSScatter(
@@ -146,7 +158,7 @@ def BNNSScatter(
     >>> BNNSScatter(0, BNNSReduceFunctionSum, d(data=x), d(BNNSDataTypeInt32, index), target), y.tolist()
     (0, [10.0, 20.0, 36.0])
     """
-    return attempt_direct(selection.scatter, Caller("BNNSScatter"), axis, op, input, indices, output, filter_params)
+    return _SCATTER(axis, op, input, indices, output, filter_params)
 
 
 def BNNSGatherND(input: Descriptor, indices: Descriptor, output: Descriptor, filter_params: Parameters = None) -> int:
@@ -160,7 +172,7 @@ def BNNSGatherND(input: Descriptor, indices: Descriptor, output: Descriptor, fil
     >>> BNNSGatherND(m(data=x), m(BNNSDataTypeInt32, index), Shape.vector(2).descriptor(data=y)), y.tolist()
     (0, [3.0, 2.0])
     """
-    return attempt_direct(selection.gather_nd, Caller("BNNSGatherND"), input, indices, output, filter_params)
+    return _GATHER_ND(input, indices, output, filter_params)
 
 
 def BNNSScatterND(
@@ -178,7 +190,7 @@ def BNNSScatterND(
     >>> BNNSScatterND(BNNSReduceFunctionNone, source, m(BNNSDataTypeInt32, index), m(data=y)), y.tolist()
     (0, [[0.0, 8.0], [7.0, 0.0]])
     """
-    return attempt_direct(selection.scatter_nd, Caller("BNNSScatterND"), op, input, indices, output, filter_params)
+    return _SCATTER_ND(op, input, indices, output, filter_params)
 
 
 def BNNSDirectApplyTopK(
@@ -199,10 +211,9 @@ def BNNSDirectApplyTopK(
     >>> best.tolist(), where.tolist()
     ([9.0, 5.0], [1, 2])
     """
-    caller = Caller("BNNSDirectApplyTopK")
-    return attempt_direct(
-        selection.top_k, caller, K, axis, batch_size, input, input_batch_stride, best_values, best_values_batch_stride,
-        best_indices, best_indices_batch_stride, filter_params,
+    return _TOP_K(
+        K, axis, batch_size, input, input_batch_stride,
+        best_values, best_values_batch_stride, best_indices, best_indices_batch_stride, filter_params,
     )  # fmt: skip
 
 
@@ -223,8 +234,7 @@ def BNNSDirectApplyInTopK(
     >>> found.tolist()
     [[True], [False]]
     """
-    caller = Caller("BNNSDirectApplyInTopK")
-    return attempt_direct(
-        selection.in_top_k, caller, K, axis, batch_size, input, input_batch_stride, test_indices,
-        test_indices_batch_stride, output, output_batch_stride, filter_params,
+    return _IN_TOP_K(
+        K, axis, batch_size, input, input_batch_stride,
+        test_indices, test_indices_batch_stride, output, output_batch_stride, filter_params,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import engines, staging
+from .. import compat, engines, staging
 from ..capi.enums import BNNSDataLayout
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import View, describe, resolve
@@ -27,6 +27,52 @@ INDEX_CODE = -1005
 """Status of an index outside its axis."""
 
 _ROW_MAJOR = int(BNNSDataLayout.BNNSDataLayoutRowMajorMatrix)
+
+
+if engines._core is not None:
+    compat.on_change.append(engines._core.forget_calls)
+
+
+class _NothingKnown:
+    """What there is to know without a compiled core."""
+
+    def run(self, *arguments: Any) -> None:
+        return None
+
+    def record(self) -> None:
+        pass
+
+    def keep(self, *arguments: Any) -> None:
+        pass
+
+    discard = record
+
+
+def known_calls(output: int, second: int = -1) -> Any:
+    """The calls of one function that have been made before; it writes arguments ``output`` and perhaps ``second``.
+
+    ``run`` repeats a known call and gives its first output, None if it is not known. Then the call is made between
+    ``record`` and ``keep`` (or ``discard``, if it fails), and is known afterwards if all it did was to run native code on
+    the memory of its arguments. What decides about a call beside its arguments are the switches of compat.
+    """
+    if engines._core is None:
+        return _NothingKnown()
+    return engines._core.KnownCalls((BNNSNDArrayDescriptor, np.ndarray, np.empty), output, second)
+
+
+def recorded(known: Any, key: tuple[Any, ...], work: Callable[[], Any], constants: list[Any] | None = None) -> Any:
+    """Do the work of a call that is not known; the next one with such a ``key`` will be.
+
+    The work may add to ``constants``: arrays that are the same for every such call, or those who hold them.
+    """
+    known.record()
+    try:
+        result = work()
+    except BaseException:
+        known.discard()
+        raise
+    known.keep(key, result, constants or [])
+    return result
 
 
 def threads_of(caller: Caller, filter_params: Any) -> int:
@@ -63,8 +109,10 @@ def tensor(
     )  # fmt: skip
 
 
-def plain_array(descriptor: Any) -> tuple[View, NDArray[Any]] | None:
+def plain_array(descriptor: Any, batch: int = 0, stride: int = 0) -> tuple[View, NDArray[Any]] | None:
     """The data of a descriptor as the C-order array that kernels take as it is, its axes in the order of memory.
+
+    With a batch that is the first axis.
 
     None for anything that needs more thought, mistakes included: other memory than an array of the descriptor's type
     and size, strides, element types without a counterpart, the flag to accumulate.
@@ -80,6 +128,9 @@ def plain_array(descriptor: Any) -> tuple[View, NDArray[Any]] | None:
         return None
     if not view.packed or view.element.kind not in ("float", "int", "uint") or view.element.numpy != data.dtype:
         return None
+    if batch:
+        packed = stride in (0, view.count) and data.size == batch * view.count
+        return (view, data.reshape(batch, *view.shape)) if packed else None
     return (view, data.reshape(view.shape)) if data.size == view.count else None
 
 

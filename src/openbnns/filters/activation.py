@@ -187,6 +187,11 @@ class ActivationFilter(UnaryFilter):
         )
 
     @property
+    def repeats_itself(self) -> bool:
+        """Two calls on the same numbers give the same: nothing random, no parameters but alpha and beta."""
+        return self.activation.function not in (*_INTEGER, Function.GUMBEL, Function.GUMBEL_MAX)
+
+    @property
     def _is_conversion(self) -> bool:
         return self.activation.function == Function.IDENTITY and not (
             self.input.view.element is self.output.view.element is FLOAT32

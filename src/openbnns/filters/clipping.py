@@ -96,10 +96,13 @@ def compute_norm(caller: Caller, dest: Any, src: Any, norm_type: Any, axis_flags
     if not engines.is_native():
         y.write(reference.norm(x.read(np.float64)[0], _axes(inside, x.view)).reshape(1, *y.shape))
         return
-    numbers, norms = x.read(np.float32), np.empty(y.shape, np.float32)
+    numbers = x.read(np.float32)
+    target = None if y.overlaps(x) else y.direct()
+    norms = np.empty((1, *y.shape), np.float32) if target is None else target
     plan = native.norm_plan(x.shape, [a in inside for a in x.order])
     engines._core.run(plan, False, 1, [(X, numbers.ctypes.data, 0), (Y, norms.ctypes.data, 0)], 0, 0)
-    y.write(norms[np.newaxis])
+    if target is None:
+        y.write(norms)
 
 
 def compute_norm_backward(

@@ -43,8 +43,12 @@ class Quantization(Filter):
         p: BNNSLayerParametersQuantization,
         filter_params: BNNSFilterParameters | None = None,
         who: str = "BNNSDirectApplyQuantizer",
+        *,
+        direct: bool = False,
     ) -> None:
+        """``direct``: for one call, which may read scale and bias where they are."""
         super().__init__(filter_params, who)
+        self.client_pointer |= direct
         self.function = int(p.function)
         if self.function not in set(Function):
             raise Problem(

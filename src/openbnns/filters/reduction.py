@@ -167,35 +167,6 @@ def _plan(
     return native.plan(function, shape, inside, epsilon, wide_positions=wide_positions, position_modulus=modulus)
 
 
-_plans: dict[tuple[Any, ...], _core.Plan] = {}
-_MOST_PLANS = 128
-
-
-def reduce_plain(function: int, epsilon: float, x: Any, y: Any) -> bool:
-    """Reduce a plain float32 array into another; False if they are not that, and nothing has been done."""
-    if type(x) is not np.ndarray or type(y) is not np.ndarray or not engines.is_native():
-        return False
-    if not (x.dtype == y.dtype == np.float32 and x.ndim == y.ndim and 1 <= x.ndim <= 8 and x.size > 0):
-        return False
-    for flags in (x.flags, y.flags):
-        if not (flags.c_contiguous and flags.aligned):
-            return False
-    if not y.flags.writeable or np.may_share_memory(x, y):
-        return False
-    last_axis = compat.switches.argmax_last_axis
-    key = (function, epsilon, x.shape, y.shape, last_axis)
-    plan = _plans.get(key)
-    if plan is None:
-        fits = all(b in (1, a) for a, b in zip(x.shape, y.shape, strict=True))
-        if not fits or function == Function.NONE or epsilon != 0.0:
-            return False
-        if len(_plans) >= _MOST_PLANS:
-            _plans.clear()
-        plan = _plans[key] = _plan(function, x.shape, [b == 1 for b in y.shape], 0.0, last_axis, wide_positions=False)
-    engines._core.run(plan, False, 1, [(X, x.ctypes.data, x.size), (Y, y.ctypes.data, y.size)], 0, 0)
-    return True
-
-
 def _checked_function(function: int, who: str) -> int:
     if function == Function.NONE:
         raise Problem(f"{who}: reduce_func is None, which reduces nothing; it is a mode of BNNSScatter.")

@@ -33,6 +33,7 @@ from ._direct import (
     storage,
     store,
     stored_as,
+    strided,
     tensor,
     threads_of,
 )
@@ -52,6 +53,8 @@ class _Along:
     count: int
     axis: int  # of the C-order array
     indices: NDArray[np.int64]
+    axes: list[int]  # sizes of what the indices count along, or of the axes of index vectors
+    stored: NDArray[Any]  # the indices, or index vectors, as native code takes them: int32 or int64
 
     @property
     def per_element(self) -> bool:
@@ -144,9 +147,10 @@ def _along(caller: Caller, axis: int, whole: Bound, whole_name: str, part: Bound
             code=SHAPE_CODE,
         )
     place = whole.order.index(axis)
-    numbers = _indices(caller, idx if flat else ordered(idx, whole.order), size[axis], axis)
+    idx = idx if flat else ordered(idx, whole.order)
+    numbers = _indices(caller, idx, size[axis], axis)
     outer, inner = math.prod(whole.shape[:place]), math.prod(whole.shape[place + 1 :])
-    return _Along(outer, size[axis], inner, other[axis], place, numbers)
+    return _Along(outer, size[axis], inner, other[axis], place, numbers, [size[axis]], _as_stored(idx, numbers))
 
 
 def _by_vectors(
@@ -171,12 +175,13 @@ def _by_vectors(
         )
     places = ordered(idx, logical_axes(idx.view))
     flat = np.zeros(math.prod(vectors[:-1]), np.int64)
+    numbers = _integers(caller, places)
     for axis in range(length):
-        column = np.ascontiguousarray(_integers(caller, places)[..., axis]).reshape(-1)
+        column = np.ascontiguousarray(numbers[..., axis]).reshape(-1)
         _check_range(caller, column, shape[axis], axis)
         flat = flat * shape[axis] + column
     rows, inner = math.prod(shape[:length]), math.prod(shape[length:])
-    along = _Along(1, rows, inner, len(flat), 0, flat)
+    along = _Along(1, rows, inner, len(flat), 0, flat, list(shape[:length]), _as_stored(places, numbers))
     whole = ordered(whole, logical_axes(whole.view))
     return whole, ordered(part, logical_axes(part.view)), along
 
@@ -189,6 +194,14 @@ def _integers(caller: Caller, idx: Bound) -> NDArray[np.int64]:
             kind=TypeError,
         )
     return np.ascontiguousarray(idx.read_integers()[0]).view(np.int64)
+
+
+def _as_stored(idx: Bound, numbers: NDArray[np.int64]) -> NDArray[Any]:
+    """Indices where they lie in the caller's memory if native code reads them there, else the given copy."""
+    if not is_plain_integer(idx.view) or idx.view.element.numpy not in (np.dtype(np.int32), np.dtype(np.int64)):
+        return numbers
+    array = strided(idx)
+    return numbers if array is None or not (array.flags.c_contiguous and array.flags.aligned) else array
 
 
 def _indices(caller: Caller, idx: Bound, limit: int, axis: int) -> NDArray[np.int64]:
@@ -236,10 +249,7 @@ def _gather_into(y: Bound, stored: NDArray[Any], along: _Along, sources: tuple[B
             )
             target[...] = reference.gather(whole, indices, 1).reshape(target.shape)
             return
-        engines._core.gather(
-            source.itemsize, along.sizes, along.per_element, along.indices.ctypes.data, source.ctypes.data,
-            target.ctypes.data, threads,
-        )  # fmt: skip
+        _select(_GATHER, source, target, along, threads)
 
     store(y, work, sources, packed=True)
 
@@ -286,9 +296,13 @@ def _combine(kind: int, function: int, old: NDArray[Any], source: NDArray[Any], 
         indices = along.indices.reshape(part.shape) if along.per_element else along.indices
         old[...] = reference.scatter(function, part, indices, whole, 1).reshape(old.shape)
         return
-    engines._core.scatter(
-        kind, old.itemsize, along.sizes, along.per_element, along.indices.ctypes.data, old.ctypes.data,
-        source.ctypes.data, threads,
+    _select(kind, old, source, along, threads)
+
+
+def _select(kind: int, whole: NDArray[Any], part: NDArray[Any], along: _Along, threads: int) -> None:
+    engines._core.select(
+        kind, whole.itemsize, along.sizes, along.per_element, along.axes, along.stored.itemsize,
+        along.stored.ctypes.data, whole.ctypes.data, part.ctypes.data, threads,
     )  # fmt: skip
 
 
@@ -303,9 +317,11 @@ def top_k(
     """The K largest values along an axis of size[] and where they are, best first; of equal ones the first is better."""
     threads = threads_of(caller, filter_params)
     numbers = (count, axis, batch_size, input_stride, best_values_stride, best_indices_stride)
-    simple = threads == 0 and all(type(n) is int for n in numbers) and numbers[2:] == (1, 0, 0, 0)
-    if simple and _found_best(count, axis, input, best_values, best_indices):
-        return
+    if threads == 0 and all(type(n) is int for n in numbers) and batch_size > 0:
+        tensors = [(input, input_stride), (best_values, best_values_stride)]
+        tensors += [] if best_indices is None else [(best_indices, best_indices_stride)]
+        if _found_best(count, axis, batch_size, tensors):
+            return
     batch = check_count(batch_size, caller("batch_size"))
     x = tensor(caller, "input", input, batch=batch, stride=input_stride)
     number, k = _axis_and_k(caller, axis, count, x.view)
@@ -326,7 +342,8 @@ def top_k(
     stored = stored_as(x, values.view)
     best = _best(_ranked(x, threads), k, place, threads)
     outer, inner = math.prod(stored.shape[:place]), math.prod(stored.shape[place + 1 :])
-    along = _Along(outer, x.view.size[number], inner, k, place, best)
+    length = x.view.size[number]
+    along = _Along(outer, length, inner, k, place, best, [length], best)
     if any(r.overlaps(x) for r in results):
         stored = stored.copy()
     _gather_into(values, stored, along, (x,), threads)
@@ -334,18 +351,20 @@ def top_k(
         results[1].write_integers(best)
 
 
-def _found_best(k: int, axis: int, input: Any, best_values: Any, best_indices: Any) -> bool:
-    """Find at once the largest floats of what lies in memory as kernels want it; False if it does not."""
-    given = [input, best_values] if best_indices is None else [input, best_values, best_indices]
-    arrays = [a for d in given if (a := plain_array(d)) is not None]
-    if not engines.is_native() or len(arrays) < len(given):
+def _found_best(k: int, axis: int, batch: int, tensors: list[tuple[Any, int]]) -> bool:
+    """Find at once the largest floats of what lies in memory as kernels want it; False if it does not.
+
+    tensors: input, values and perhaps indices, each with its stride from one sample to the next.
+    """
+    arrays = [a for d, stride in tensors if (a := plain_array(d, batch, stride)) is not None]
+    if not engines.is_native() or len(arrays) < len(tensors):
         return False
     view, x = arrays[0]
     fits = all(other.layout is view.layout for other, _ in arrays) and all(is_plain_integer(v) for v, _ in arrays[2:])
-    if not fits or not 0 <= axis < x.ndim:
+    if not fits or not 0 <= axis < len(view.size):
         return False
     places = arrays[2][1] if len(arrays) > 2 else None
-    return bool(engines._core.top_k_plain(k, x, arrays[1][1], places, view.memory_axes.index(axis)))
+    return bool(engines._core.top_k_plain(k, x, arrays[1][1], places, 1 + view.memory_axes.index(axis)))
 
 
 def in_top_k(
@@ -378,7 +397,7 @@ def in_top_k(
     indices = np.ascontiguousarray(tested.read_integers()).view(np.int64)
     _check_range(caller, indices, x.view.size[number], number, "test_indices")
     place = 1 + x.order.index(number)
-    ranked = _ranked(x, threads)
+    ranked, stored = _ranked(x, threads), _as_stored(tested, indices)
 
     def work(target: NDArray[Any]) -> None:
         if not engines.is_native():
@@ -386,8 +405,8 @@ def in_top_k(
             target[...] = reference.in_top_k(ranked, indices.reshape(shape), k, place).reshape(target.shape)
             return
         engines._core.in_top_k(
-            ranked.dtype == np.int64, _around(ranked, place), k, ranked.ctypes.data, indices.ctypes.data,
-            target.ctypes.data, threads,
+            ranked.dtype == np.int64, _around(ranked, place), k, ranked.ctypes.data, stored.itemsize,
+            stored.ctypes.data, target.ctypes.data, threads,
         )  # fmt: skip
 
     store(y, work, (x, tested), packed=True)

@@ -28,6 +28,7 @@ from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
+from ..filters._direct import known_calls
 from ..filters._tensors import Caller
 from ._misuse import STUMBLES, careful, misuse
 from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
@@ -113,6 +114,31 @@ def attempt(
         raise
     except STUMBLES as error:
         raise as_exception(misuse(error), family) from error
+
+
+class KnownFunction:
+    """A function without a layer: calls that have been made before are repeated at once.
+
+    The output comes second in their keys, which hold all that decides about a call.
+    """
+
+    def __init__(self, names: dict[str, str], words: Mapping[str, str]) -> None:
+        self.names, self.words, self.calls = names, words, known_calls(1)
+
+    def __call__(
+        self, name: str, work: Callable[[Caller], Any], key: tuple[Any, ...], names: dict[str, str] | None = None
+    ) -> Any:
+        result = self.calls.run(*key)
+        if result is not None:
+            return result
+        self.calls.record()  # not by `recorded`: attempt looks for the public call among its callers
+        try:
+            result = attempt(Caller(name, names or self.names), work, self.words)
+        except BaseException:
+            self.calls.discard()
+            raise
+        self.calls.keep(key, result, [])
+        return result
 
 
 def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:

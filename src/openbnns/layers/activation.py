@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..capi.enums import BNNSActivationFunction
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem
+from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
 from ._base import APPLY_NAMES, UnaryLayer
@@ -182,7 +183,23 @@ def apply_activation(
     array([[0.25, 0.25, 0.25, 0.25],
            [0.25, 0.25, 0.25, 0.25]], dtype=float32)
     """
-    with _DirectActivation(
-        function=activation, input=input, output=output, axes=axes, filter_parameters=filter_parameters
-    ) as layer:
-        return layer.apply(input, output, batch_size=batch_size)
+    number = (
+        (activation.function, activation.alpha, activation.beta) if type(activation) is ActivationFunction else ("",)
+    )
+    key = (input, output, *number, axes, batch_size, filter_parameters)
+    known = _KNOWN.run(*key)
+    if known is not None:
+        return known
+    filters: list[Any] = []  # what the native call uses besides the memory of its arguments
+
+    def work() -> TensorLike:
+        with _DirectActivation(
+            function=activation, input=input, output=output, axes=axes, filter_parameters=filter_parameters
+        ) as layer:
+            filters.append(layer._filter)
+            return layer.apply(input, output, batch_size=batch_size)
+
+    return recorded(_KNOWN, key, work, filters)
+
+
+_KNOWN = known_calls(1)

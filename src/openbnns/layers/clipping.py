@@ -13,7 +13,7 @@ from ..descriptors import resolve
 from ..errors import Problem
 from ..filters import clipping
 from ..filters._tensors import Caller
-from ._base import attempt
+from ._base import KnownFunction, attempt
 from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, skip
 
 _L2 = int(BNNSNormType.BNNSL2Norm)
@@ -25,6 +25,8 @@ _NAMES = {
     "min_val": "the lower bound of to",
 }  # fmt: skip
 _WORDS = {"NULL": "None", "src": "input", "dest": "output", "max_val": "the upper bound"}
+
+_CLIP, _CLIP_BY_NORM, _NORM, _NORM_BACKWARD = (KnownFunction(_NAMES, _WORDS) for _ in range(4))
 
 
 def clip(to: Sequence[float], input: TensorLike, output: TensorLike | None = None) -> TensorLike:
@@ -46,7 +48,7 @@ def clip(to: Sequence[float], input: TensorLike, output: TensorLike | None = Non
             clipping.clip_by_value(caller, y, x, low, high)
         return result
 
-    return _attempt("clip", work)
+    return _CLIP("clip", work, (input, output, to))
 
 
 def clip_by_norm(
@@ -70,7 +72,7 @@ def clip_by_norm(
             clipping.clip_by_norm(caller, y, x, threshold, flags)
         return result
 
-    return _attempt("clip_by_norm", work)
+    return _CLIP_BY_NORM("clip_by_norm", work, (input, output, threshold, axes))
 
 
 def clip_by_global_norm(
@@ -124,7 +126,7 @@ def compute_norm(input: TensorLike, output: TensorLike | None = None, axes: Sequ
         clipping.compute_norm(caller, y, x, _L2, flags)
         return y.data if output is None else output
 
-    return _attempt("compute_norm", work)
+    return _NORM("compute_norm", work, (input, output, axes))
 
 
 def compute_norm_backward(
@@ -160,7 +162,8 @@ def compute_norm_backward(
         clipping.compute_norm_backward(caller, x.data, dx, y.data, dy, _L2, flags)
         return gradient
 
-    return _attempt("compute_norm_backward", work)
+    key = (input, generating_input_gradient, output, output_gradient, axes)
+    return _NORM_BACKWARD("compute_norm_backward", work, key)
 
 
 # Arguments.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..capi.enums import BNNSQuantizerFunction
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, Problem, as_exception
+from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
 from ..filters.quantization import Quantization
 from ._base import Layer, reworded
@@ -69,6 +70,9 @@ def dequantize(
     return _convert("dequantize", input, output, axis, scale, bias, batch_size, filter_parameters)
 
 
+_KNOWN = {"quantize": known_calls(1), "dequantize": known_calls(1)}
+
+
 def _convert(
     who: str, input: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any
 ) -> TensorLike:
@@ -79,16 +83,21 @@ def _convert(
                 f"{type(filter_parameters).__name__}.",
                 kind=TypeError,
             )
-        if isinstance(input, BNNSNDArrayDescriptor):
-            return _convert_described(who, input, output, axis, scale, bias, batch_size, filter_parameters)
-        return _convert_array(who, input, output, axis, scale, bias, batch_size, filter_parameters)
+        key = (input, output, axis, scale, bias, batch_size, filter_parameters)
+        known = _KNOWN[who].run(*key)
+        if known is not None:
+            return known
+        convert = _convert_described if isinstance(input, BNNSNDArrayDescriptor) else _convert_array
+        constants: list[Any] = []
+        return recorded(_KNOWN[who], key, lambda: convert(who, *key, constants), constants)
     except Problem as problem:
         raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
 
 
 def _convert_array(
-    who: str, input: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any
-) -> TensorLike:
+    who: str, input: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any,
+    constants: list[Any],
+) -> TensorLike:  # fmt: skip
     """An array is one tensor; its first axis is the batch only in so far as ``batch_size`` must agree with it."""
     x = as_array(input, f"{who}: input")
     if not 1 <= x.ndim <= 8:
@@ -111,13 +120,14 @@ def _convert_array(
     y_desc = y if isinstance(y, BNNSNDArrayDescriptor) else _describe(y, f"{who}: output")
     chosen = None if axis is None else _axis(axis, -x.ndim, x.ndim - 1, f"{who}: axis") % x.ndim
     x_desc = _describe(np.ascontiguousarray(x), f"{who}: input")
-    _apply(who, x_desc, y_desc, chosen, scale, bias, 1, filter_parameters)
+    _apply(who, x_desc, y_desc, chosen, scale, bias, 1, filter_parameters, constants)
     return output
 
 
 def _convert_described(
-    who: str, x: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any
-) -> TensorLike:
+    who: str, x: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any,
+    constants: list[Any],
+) -> TensorLike:  # fmt: skip
     port = Port(x)
     arguments = Arguments(who, batch_size)
     arguments.take("input", port, x)
@@ -135,7 +145,7 @@ def _convert_described(
         Port(y).check_array(array, f"{who}: output", output=True)
     rank = len(port.size)
     chosen = None if axis is None else _axis(axis, 0, rank, f"{who}: axis")
-    _apply(who, x, y, chosen, scale, bias, arguments.batch, filter_parameters)
+    _apply(who, x, y, chosen, scale, bias, arguments.batch, filter_parameters, constants)
     return output
 
 
@@ -170,7 +180,7 @@ def _values(value: Any, who: str) -> BNNSNDArrayDescriptor:
 
 def _apply(
     who: str, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, axis: int | None, scale: Any, bias: Any, batch: int,
-    filter_parameters: BNNSFilterParameters | None,
+    filter_parameters: BNNSFilterParameters | None, constants: list[Any],
 ) -> None:  # fmt: skip
     function = BNNSQuantizerFunction[f"BNNSQuantizerFunction{who.capitalize()}"]
     parameters = BNNSLayerParametersQuantization(
@@ -181,5 +191,8 @@ def _apply(
         scale=_values(scale, f"{who}: scale"),
         bias=_values(bias, f"{who}: bias"),
     )
-    made = Quantization(parameters, filter_parameters, who)
+    for given, described in ((scale, parameters.scale), (bias, parameters.bias)):
+        if isinstance(given, (int, float)):
+            constants.append(described.data)
+    made = Quantization(parameters, filter_parameters, who, direct=True)
     made.apply_batch(Caller(who, {"in": "input", "out": "output"}), batch, memory(x), 0, memory(y), 0)

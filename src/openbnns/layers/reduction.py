@@ -10,8 +10,9 @@ import numpy as np
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, BNNSNDArrayDescriptor
 from ..descriptors import resolve
 from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
+from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
-from ..filters.reduction import Reduction, reduce_plain
+from ..filters.reduction import Reduction
 from ._base import Gradients, Layer, UnaryLayer, client_pointer, port_of, reworded
 from ._misuse import careful
 from ._ports import (
@@ -122,9 +123,21 @@ def apply_reduction(
     array([[9.],
            [7.]], dtype=float32)
     """
-    plain = weights is None and filter_parameters is None and isinstance(function, ReductionFunction)
-    if plain and reduce_plain(int(function.bnns_reduce_function), function.epsilon, input, output):
-        return output
+    code, epsilon = getattr(function, "bnns_reduce_function", None), getattr(function, "epsilon", None)
+    key = (input, output, code, epsilon, weights, axes, filter_parameters)
+    known = _KNOWN.run(*key)
+    if known is not None:
+        return known
+    return recorded(_KNOWN, key, lambda: _reduce(function, input, output, weights, filter_parameters, axes))
+
+
+_KNOWN = known_calls(1)
+
+
+def _reduce(
+    function: ReductionFunction, input: TensorLike, output: TensorLike | None, weights: TensorLike | None,
+    filter_parameters: BNNSFilterParameters | None, axes: Sequence[int] | int | None,
+) -> TensorLike:  # fmt: skip
     caller = Caller("apply_reduction", {"in": "input", "out": "output"})
     try:
         _check_function(function, caller.function)

@@ -19,7 +19,7 @@ from ..errors import Problem
 from ..filters import moves, selection
 from ..filters._direct import logical_shape
 from ..filters._tensors import Caller
-from ._base import attempt
+from ._base import KnownFunction, attempt
 from ._ports import DataProblem, TensorLike, as_array, descriptor_for, first_major, require, skip
 from .types import DataType, ReductionFunction, RelationalOperator, ShuffleType
 
@@ -30,7 +30,13 @@ _NAMES = {
     "num_upper": "upper_band_count", "filter_params": "filter_parameters",
 }  # fmt: skip
 _TRANSPOSE_NAMES = _NAMES | {"dest": "output", "axis0": "first_transpose_axis", "axis1": "second_transpose_axis"}
+_BAND_PART_NAMES = _NAMES | {"output": "to"}
 _WORDS = {"NULL": "None", "src": "input", "in0": "a"}
+
+
+_COPY, _TRANSPOSE, _BAND_PART, _COMPARE, _TILE, _TILE_BACKWARD, _SHUFFLE, _GATHER_ND, _SCATTER_ND, _IN_TOP_K = (
+    KnownFunction(_NAMES, _WORDS) for _ in range(10)
+)
 
 
 class TopK(NamedTuple):
@@ -57,16 +63,16 @@ def copy(
     >>> copy(np.array([[1, 2]], np.float32), np.zeros((1, 2), np.int8))
     array([[1, 2]], dtype=int8)
     """
-    if filter_parameters is None and _copied(input, to):
-        return to
 
     def work(caller: Caller) -> TensorLike:
+        if filter_parameters is None and to is not None and _copied(input, to):
+            return to
         x = _described(caller("src"), input)
         y, result = _output(caller("dest"), to, x, x.size)
         moves.copy(caller, y, x, filter_parameters)
         return result
 
-    return _attempt("copy", work)
+    return _COPY("copy", work, (input, to, filter_parameters))
 
 
 def transpose(
@@ -82,13 +88,13 @@ def transpose(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
-    if filter_parameters is None and type(input) is np.ndarray:
-        axes, rank = (first_transpose_axis, second_transpose_axis), input.ndim
-        within = all(type(a) is int and -rank <= a < rank for a in axes)
-        if within and _copied(input.swapaxes(*axes), output):
-            return output
 
     def work(caller: Caller) -> TensorLike:
+        if filter_parameters is None and output is not None and type(input) is np.ndarray:
+            axes, rank = (first_transpose_axis, second_transpose_axis), input.ndim
+            within = all(type(a) is int and -rank <= a < rank for a in axes)
+            if within and _copied(input.swapaxes(*axes), output):
+                return output
         x = _described(caller("src"), input)
         first = _axis(caller, "axis0", first_transpose_axis, input, x)
         second = _axis(caller, "axis1", second_transpose_axis, input, x)
@@ -99,7 +105,8 @@ def transpose(
         moves.transpose(caller, y, x, first, second, filter_parameters)
         return result
 
-    return _attempt("transpose", work, _TRANSPOSE_NAMES)
+    key = (input, output, first_transpose_axis, second_transpose_axis, filter_parameters)
+    return _TRANSPOSE("transpose", work, key, _TRANSPOSE_NAMES)
 
 
 def copy_band_part(
@@ -123,7 +130,8 @@ def copy_band_part(
         moves.band_part(caller, lower, upper, x, y, filter_parameters)
         return result
 
-    return _attempt("copy_band_part", work, _NAMES | {"output": "to"})
+    key = (input, to, lower_band_count, upper_band_count, filter_parameters)
+    return _BAND_PART("copy_band_part", work, key, _BAND_PART_NAMES)
 
 
 def compare(
@@ -139,8 +147,6 @@ def compare(
     >>> compare(a, b, using=RelationalOperator.GREATER_EQUAL)
     array([False,  True,  True])
     """
-    if _compared(a, b, using, output):
-        return output
 
     def work(caller: Caller) -> TensorLike:
         require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
@@ -151,7 +157,7 @@ def compare(
         moves.compare(caller, left, right, using.value, y)
         return result
 
-    return _attempt("compare", work)
+    return _COMPARE("compare", work, (a, output, b, _code(using, RelationalOperator)))
 
 
 def tile(
@@ -182,7 +188,7 @@ def tile(
         moves.tile(caller, x, y, filter_parameters)
         return result
 
-    return _attempt("tile", work)
+    return _TILE("tile", work, (input, output, repeats, filter_parameters))
 
 
 def tile_backward(
@@ -208,7 +214,8 @@ def tile_backward(
         moves.tile_backward(caller, dx, dy, filter_parameters)
         return result
 
-    return _attempt("tile_backward", work)
+    key = (output_gradient, generating_input_gradient, input_shape, filter_parameters)
+    return _TILE_BACKWARD("tile_backward", work, key)
 
 
 def shuffle(
@@ -238,7 +245,8 @@ def shuffle(
         moves.shuffle(caller, type.value, x, y, filter_parameters)
         return result
 
-    return _attempt("shuffle", work)
+    key = (input, output, _code(type, ShuffleType), block_size, filter_parameters)
+    return _SHUFFLE("shuffle", work, key)
 
 
 def gather(
@@ -334,7 +342,7 @@ def gather_nd(
         selection.gather_nd(caller, x, idx, y, filter_parameters)
         return result
 
-    return _attempt("gather_nd", work)
+    return _GATHER_ND("gather_nd", work, (input, output, indices, filter_parameters))
 
 
 def scatter_nd(
@@ -360,7 +368,9 @@ def scatter_nd(
         selection.scatter_nd(caller, operation, x, idx, y, filter_parameters)
         return output
 
-    return _attempt("scatter_nd", work)
+    function = getattr(reduction_function, "bnns_reduce_function", reduction_function)
+    key = (input, output, indices, function, filter_parameters)
+    return _SCATTER_ND("scatter_nd", work, key)
 
 
 def apply_top_k(
@@ -430,7 +440,7 @@ def apply_in_top_k(
         selection.in_top_k(caller, k, number, batch_size, x, 0, tested, 0, y, 0, filter_parameters)
         return result
 
-    return _attempt("apply_in_top_k", work)
+    return _IN_TOP_K("apply_in_top_k", work, (input, output, test_indices, k, axis, batch_size, filter_parameters))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -505,32 +515,17 @@ def _copied(source: Any, target: Any) -> bool:
     return True
 
 
-def _compared(a: Any, b: Any, using: Any, y: Any) -> bool:
-    """Compares two plain float32 arrays; False if they are not that, and nothing has been done."""
-    if not isinstance(using, RelationalOperator) or using is RelationalOperator.NOT:
-        return False
-    if not engines.is_native() or any(type(t) is not np.ndarray or not t.flags.c_contiguous for t in (a, b, y)):
-        return False
-    fits = a.dtype == b.dtype == np.float32 and y.dtype == np.bool_ and a.shape == b.shape == y.shape
-    if (
-        not fits
-        or not 1 <= a.ndim <= 8
-        or a.size == 0
-        or not (a.flags.aligned and b.flags.aligned and y.flags.writeable)
-    ):
-        return False
-    if np.may_share_memory(a, y) or np.may_share_memory(b, y):
-        return False
-    moves.run_comparison(int(using.value), a, b, y)
-    return True
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Arguments
 
 
 def _attempt(name: str, work: Callable[[Caller], Any], names: dict[str, str] = _NAMES) -> Any:
     return attempt(Caller(name, names), work, _WORDS)
+
+
+def _code(value: Any, kind: type[Any]) -> Any:
+    """The number of a choice, for the key of a known call."""
+    return value.value if isinstance(value, kind) else value
 
 
 def _view(descriptor: BNNSNDArrayDescriptor) -> View:
