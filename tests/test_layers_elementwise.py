@@ -87,6 +87,19 @@ def test_functions_without_alpha_refuse_its_gradient() -> None:
         layer.apply_backward(None, None, x)
 
 
+def test_soft_shrink_at_its_kinks() -> None:
+    """The slope is 0 there, as PyTorch has it, whether it is taken from the input or from the output."""
+    edge = np.float32(0.6)
+    x = np.float32([edge, -edge, np.nextafter(edge, np.float32(1)), -np.nextafter(edge, np.float32(1)), 0] * 9)
+    layer = ob.ActivationLayer(
+        function=ob.ActivationFunction.soft_shrink(alpha=float(edge)), input=ob.Shape.vector(len(x))
+    )
+    y, dy = layer.apply(x), np.full(len(x), 2, np.float32)
+    expected = np.float32([0, 0, 2, 2, 0] * 9)
+    for given in ({"input": x}, {"output": y}, {"input": x, "output": y}):
+        np.testing.assert_array_equal(layer.apply_backward(**given, output_gradient=dy).input, expected)
+
+
 def test_activation_works_in_place() -> None:
     x = numbers(4, 5)
     expected = np.tanh(x)

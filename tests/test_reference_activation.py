@@ -206,6 +206,8 @@ def test_alpha_zero_from_output_is_relu(function: A) -> None:
         (Activation(A.HARD_SHRINK, 0.5), 0.5, 0.5, 1.0),
         (Activation(A.HARD_SHRINK, -0.5), 0.4, 0.0, 0.0),
         (Activation(A.SOFT_SHRINK, -0.5), -0.75, -0.25, 1.0),
+        (Activation(A.SOFT_SHRINK, 0.5), 0.5, 0.0, 0.0),
+        (Activation(A.SOFT_SHRINK, 0.5), -0.5, 0.0, 0.0),
         (Activation(A.THRESHOLD, 1.0, -7.0), 1.0, -7.0, 0.0),
         (Activation(A.HARD_SWISH), -3.0, 0.0, 0.0),
         (Activation(A.HARD_SWISH), 3.0, 3.0, 1.0),

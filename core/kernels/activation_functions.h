@@ -254,6 +254,8 @@ struct HardShrink : Plain {
 struct SoftShrink : HardShrink {
   using HardShrink::HardShrink;
   Vec value(Vec x) const { return zero_where(math::abs(x) < limit, x - math::with_sign(limit, x)); }
+  // 0 at the kink itself, as from the output
+  Vec gradient_from_input(Vec dy, Vec x) const { return keep_nan(zero_where(math::abs(x) <= limit, dy), x); }
 };
 
 // y = x - tanh(x)

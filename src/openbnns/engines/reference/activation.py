@@ -527,7 +527,7 @@ _FORMULAS: Final[dict[int, _Formula]] = {
     ),
     Function.SOFT_SHRINK: _Formula(
         lambda f, x: np.where(np.abs(x) < abs(f.alpha), 0.0, x - np.copysign(f.alpha, x)),
-        lambda f, x: _one_where(np.abs(x) >= abs(f.alpha)),
+        lambda f, x: _one_where(np.abs(x) > abs(f.alpha)),  # 0 at the kink itself, as PyTorch and as from the output
         lambda f, y: _one_where(y != 0.0),
     ),
     Function.TANH_SHRINK: _Formula(
