@@ -266,7 +266,7 @@ class Pooling final : public Plan {
     if (call.address[B]) std::copy_n(call.address[B] + c, planes, bias);
     float *x = work.bordered_x, *y = work.bordered_dz;
     tile_planes(input(call, X, n, c), planes, geometry_.in_plane(), x);
-    const IndexPlane index = indices(call, n, c);
+    const IndexPlane index = has_indices(call) ? indices(call, n, c) : IndexPlane{};
     float* places = index ? work.gather : nullptr;  // integers
     pooling::pool_lanes(*lanes_, is_average(), x, bias, y, reinterpret_cast<int32_t*>(places));
     untile_planes(y, planes, geometry_.out_plane(), output(call, Y, n, c), false);

@@ -142,8 +142,9 @@ double slope(const ActivationSpec& f, double x) {
     case 24:
       return x < 0 ? std::exp(x / a) : 1;
     case 25:
-    case 26:
       return !(std::fabs(x) < std::fabs(a));
+    case 26:
+      return !(std::fabs(x) <= std::fabs(a));
     case 27:
       return std::pow(std::tanh(x), 2);
     case 28:
