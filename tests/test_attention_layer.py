@@ -265,3 +265,11 @@ def test_setting_the_number_of_draws_repeats_a_mask() -> None:
     two.draws = 0
     np.testing.assert_array_equal(two.apply(x), results[0])
     np.testing.assert_array_equal(two.apply(x[:, :3]), results[1])
+
+
+@pytest.mark.parametrize("name", ["dropout", "num_heads", "seed", "add_zero_attn", "parameters"])
+def test_what_is_given_at_creation_cannot_be_set(name: str) -> None:
+    layer = ob.MultiheadAttentionLayer(8, 2, dropout=0.5)
+    with pytest.raises(AttributeError, match=rf"MultiheadAttentionLayer\.{name} is given at creation. To change it"):
+        setattr(layer, name, 0)
+    assert layer.dropout == 0.5

@@ -30,6 +30,7 @@ _L = BNNSDataLayout
 _FLOAT32 = int(BNNSDataType.BNNSDataTypeFloat32)
 _BOOLEAN = int(BNNSDataType.BNNSDataTypeBoolean)
 _KEPT_FILTERS = 32  # lengths for which a filter is kept
+_GIVEN = frozenset({"embed_dim", "num_heads", "key_dim", "value_dim", "dropout", "add_zero_attn", "seed", "parameters"})
 _MASK_LAYOUTS = {2: _L.BNNSDataLayout2DFirstMajor, 3: _L.BNNSDataLayout3DFirstMajor, 4: _L.BNNSDataLayout4DFirstMajor}
 
 # Name of each parameter, and its name in the formulas.
@@ -167,6 +168,11 @@ class MultiheadAttentionLayer(Layer):
             "embed_dim": embed_dim, "num_heads": num_heads, "dropout": self.dropout or None,
             "key_dim": key_dim, "value_dim": value_dim,
         }  # fmt: skip
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _GIVEN and "_summary" in self.__dict__:  # the filters that exist would not know
+            raise AttributeError(f"{self._name()}.{name} is given at creation. To change it, create another layer.")
+        super().__setattr__(name, value)
 
     def _check_sizes(self, key_dim: Any, value_dim: Any, filter_parameters: Any) -> None:
         who = self._name()
