@@ -92,7 +92,7 @@ sanitize:
 
 SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
   ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
-SANITIZED_TESTS := $(foreach name,buffers contract errors misuse threads attention fused lstm loss normalization pooling,\
+SANITIZED_TESTS := $(foreach name,buffers contract errors misuse threads attention fused known_calls lstm loss nn_pooled normalization pooling,\
   $(wildcard tests/test_$(name)*.py))
 
 .PHONY: sanitize-run
