@@ -69,15 +69,7 @@ class Fused final : public PoolablePlan {
   }
 
   void forward(const Call& call) override {
-    NormalizationForward last;
-    last.batch = call.batch;
-    last.threads = call.threads;
-    last.training = call.training;
-    last.y = {call.address[OUT], call.stride[OUT]};
-    last.beta = call.address[kFusedBeta];
-    last.gamma = call.address[kFusedGamma];
-    last.moving_mean = call.address[kFusedMovingMean];
-    last.moving_variance = call.address[kFusedMovingVariance];
+    NormalizationForward last = normalization_forward(call, OUT);
     if (!call.training) {
       last.x = last.y;
       return normalize(call, last.y, last);
@@ -94,18 +86,8 @@ class Fused final : public PoolablePlan {
     std::lock_guard<std::mutex> alone(state_);
     if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
     const int dy = shape_.arithmetic ? static_cast<int>(DOUT) : static_cast<int>(DY);
-    NormalizationBackward last;
-    last.batch = call.batch;
-    last.threads = call.threads;
-    last.x = boundary_;
+    NormalizationBackward last = normalization_backward(call, boundary_, dy);
     last.y = {call.address[OUT], call.stride[OUT]};
-    last.dy = {call.address[dy], call.stride[dy]};
-    last.beta = call.address[kFusedBeta];
-    last.gamma = call.address[kFusedGamma];
-    last.dbeta = call.address[kFusedBetaGradient];
-    last.dgamma = call.address[kFusedGammaGradient];
-    last.add_dbeta = call.adds(kFusedBetaGradient);
-    last.add_dgamma = call.adds(kFusedGammaGradient);
     last.by_samples = watched_ && call.batch * sample_ <= call.threads * kCachedFloats;
     if (!reaches_first(call)) return normalizer_.backward(last);
 

@@ -36,15 +36,7 @@ class FusedPooled final : public Plan {
         sample_(channels_ * plane_) {}
 
   void forward(const Call& call) override {
-    NormalizationForward last;
-    last.batch = call.batch;
-    last.threads = call.threads;
-    last.training = call.training;
-    last.y = {call.address[Y], call.stride[Y]};
-    last.beta = call.address[kFusedBeta];
-    last.gamma = call.address[kFusedGamma];
-    last.moving_mean = call.address[kFusedMovingMean];
-    last.moving_variance = call.address[kFusedMovingVariance];
+    NormalizationForward last = normalization_forward(call, Y);
     if (!call.training)
       return run(call, {scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_)), sample_}, last);
     std::lock_guard<std::mutex> alone(state_);
@@ -57,17 +49,7 @@ class FusedPooled final : public Plan {
   void backward(const Call& call) override {
     std::lock_guard<std::mutex> alone(state_);
     if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
-    NormalizationBackward last;
-    last.batch = call.batch;
-    last.threads = call.threads;
-    last.x = boundary_;
-    last.dy = {call.address[DY], call.stride[DY]};
-    last.beta = call.address[kFusedBeta];
-    last.gamma = call.address[kFusedGamma];
-    last.dbeta = call.address[kFusedBetaGradient];
-    last.dgamma = call.address[kFusedGammaGradient];
-    last.add_dbeta = call.adds(kFusedBetaGradient);
-    last.add_dgamma = call.adds(kFusedGammaGradient);
+    NormalizationBackward last = normalization_backward(call, boundary_, DY);
     if (!call.address[DX] && !call.address[DW] && !call.address[DB]) return normalizer_.backward(last);
     Call from = first_layer_call(call);
     if (watched_ && !call.address[DX]) {
