@@ -19,7 +19,7 @@ import fully_connected
 import openbnns
 from cases import Case
 from harness import Figure, Settings, alternate, repeat, sampler
-from openbnns import capi
+from openbnns import Shape, capi
 
 IMPORT = "import time, numpy; start = time.perf_counter(); import openbnns; print(time.perf_counter() - start)"
 
@@ -31,6 +31,8 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
         "overhead/import beyond NumPy": import_time,
         "overhead/installed size": installed_size,
     }
+    for name in _direct_calls():
+        measurements[f"overhead/{name} of 32x64"] = partial(repeated_call, name=name)
     for case in (fully_connected.cases()[1], convolution.cases()[0]):
         measurements[f"overhead/create {case.name}"] = partial(creation, case=case)
     return measurements
@@ -48,6 +50,37 @@ def apply(settings: Settings) -> Figure:
     ratio = statistics.median(o / n for o, n in zip(ours, numpy, strict=True))
     note = f"ours {statistics.median(ours) * 1e9:.0f} ns, np.matmul {statistics.median(numpy) * 1e9:.0f} ns"
     return Figure("overhead/apply of a 1x8 -> 8 layer", ratio, "x np.matmul", 4.0, at_most=True, note=note)
+
+
+def _direct_calls() -> dict[str, Callable[[], int]]:
+    """Functions without a filter on small matrices, as code in C calls them again and again."""
+    rng = np.random.default_rng(0)
+    x, y, rows = (
+        rng.standard_normal((32, 64), dtype=np.float32),
+        np.empty((32, 64), np.float32),
+        np.arange(32)[::-1].copy(),
+    )
+    turned, sums = np.empty((64, 32), np.float32), np.empty((32, 1), np.float32)
+    source, target, index = Shape([32, 64]).descriptor(data=x), Shape([32, 64]).descriptor(data=y), Shape([32])
+    places = index.descriptor(capi.BNNSDataTypeInt64, rows)
+    reduction = capi.BNNSLayerParametersReduction(
+        i_desc=source, o_desc=Shape([32, 1]).descriptor(data=sums), reduce_func=capi.BNNSReduceFunctionSum
+    )
+    return {
+        "BNNSCopy": partial(capi.BNNSCopy, target, source),
+        "BNNSTranspose": partial(capi.BNNSTranspose, Shape([64, 32]).descriptor(data=turned), source, 0, 1),
+        "BNNSGather": partial(capi.BNNSGather, 0, source, places, target),
+        "BNNSDirectApplyReduction": partial(capi.BNNSDirectApplyReduction, reduction),
+    }
+
+
+def repeated_call(settings: Settings, *, name: str) -> Figure:
+    """Time of a call that has been made before."""
+    call = _direct_calls()[name]
+    if call() != 0:
+        raise RuntimeError(str(openbnns.last_error()))
+    times = [repeat(call, 1000) for _ in range(5)]
+    return Figure(f"overhead/{name} of 32x64", statistics.median(times) * 1e6, "us")
 
 
 def import_time(settings: Settings) -> Figure:

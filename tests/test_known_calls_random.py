@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from helpers import VECTOR, Tensor
 from openbnns import capi, engines
-from openbnns.capi._calls import Direct
+from openbnns.capi._calls import Direct, Known
 from openbnns.errors import Problem
 from openbnns.filters import moves
 from openbnns.filters._direct import tensor
@@ -48,7 +48,7 @@ repeated = 0
 
 @pytest.fixture(autouse=True)
 def repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    def attempt(self: Direct, key: Any, work: Callable[[], None], constants: list[Any] | None = None) -> int:
+    def attempt(self: Known, key: Any, work: Callable[[], None], constants: list[Any] | None = None) -> int:
         memories = _memories(key)
         before = [memory.copy() for memory in memories]
         status = first(self, key, work, constants)
@@ -59,8 +59,8 @@ def repeat(monkeypatch: pytest.MonkeyPatch) -> None:
             _put(memories, after)
         return status
 
-    first = Direct.attempt
-    monkeypatch.setattr(Direct, "attempt", attempt)
+    first = Known.attempt
+    monkeypatch.setattr(Known, "attempt", attempt)
 
 
 def _memories(key: tuple[Any, ...]) -> list[NDArray[Any]]:
@@ -74,19 +74,19 @@ def _put(memories: list[NDArray[Any]], values: list[NDArray[Any]]) -> None:
 
 
 def _check(
-    direct: Direct, key: Any, memories: list[NDArray[Any]], before: list[NDArray[Any]], after: list[NDArray[Any]]
+    direct: Known, key: Any, memories: list[NDArray[Any]], before: list[NDArray[Any]], after: list[NDArray[Any]]
 ) -> None:
     """A repetition on the memory as it was before gives what it was after."""
     global repeated
     _put(memories, before)
-    if direct.known.run(*key) is not None:
+    if direct.calls.run(*key) is not None:
         repeated += 1
         for memory, expected in zip(memories, after, strict=True):
             assert memory.tobytes() == expected.tobytes(), direct.caller.function
 
 
 def _check_other_numbers(
-    direct: Direct, key: Any, work: Callable[[], None], memories: list[NDArray[Any]], before: list[NDArray[Any]]
+    direct: Known, key: Any, work: Callable[[], None], memories: list[NDArray[Any]], before: list[NDArray[Any]]
 ) -> None:
     other = [values.reshape(-1)[::-1].reshape(values.shape) for values in before]
     _put(memories, other)
@@ -95,7 +95,7 @@ def _check_other_numbers(
         work()
     except Problem:  # indices outside, for instance
         _put(memories, held)
-        assert direct.known.run(*key) is None
+        assert direct.calls.run(*key) is None
         return
     _check(direct, key, memories, held, [memory.copy() for memory in memories])
 
@@ -121,4 +121,4 @@ def test_calls_that_write_in_python_are_not_repeated() -> None:
     for writes in (False, True):
         direct = Direct("copy", copy, 0)
         assert direct(target, source) == 0
-        assert (direct.known.run(target, source) is None) == writes
+        assert (direct.calls.run(target, source) is None) == writes

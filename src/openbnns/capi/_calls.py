@@ -65,27 +65,35 @@ def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
     return 0
 
 
-class Direct:
-    """A function without a filter as a C call: 0, or a negative code with the reason kept."""
+class Known:
+    """A function without a filter as a C call, which repeats at once what has been done before."""
 
-    def __init__(self, function: str, work: Callable[..., None], *outputs: int) -> None:
-        """``work`` takes a caller and the arguments of the call; ``outputs`` are the positions of those that it writes."""
-        self.caller, self.work, self.known = Caller(function), work, known_calls(*outputs)
-
-    def __call__(self, *arguments: Any) -> int:
-        if self.known.run(*arguments) is not None:
-            return 0
-        return self.attempt(arguments, lambda: self.work(self.caller, *arguments))
+    def __init__(self, function: str, *outputs: int) -> None:
+        """``outputs`` are the positions of what the function writes in the keys of its calls."""
+        self.caller, self.calls = Caller(function), known_calls(*outputs)
 
     def attempt(self, key: tuple[Any, ...], work: Callable[[], None], constants: list[Any] | None = None) -> int:
-        """Do the work of a call that is not known."""
+        """Do the work of a call that is not known: 0, or a negative code with the reason kept."""
         try:
-            recorded(self.known, key, work, constants)
+            recorded(self.calls, key, work, constants)
         except Problem as problem:
             return record(problem)
         except MemoryError:
             return record(out_of_memory(self.caller.function))
         return 0
+
+
+class Direct(Known):
+    """The same for a function whose arguments are the keys of its calls: ``work`` takes a caller, and them."""
+
+    def __init__(self, function: str, work: Callable[..., None], *outputs: int) -> None:
+        super().__init__(function, *outputs)
+        self.work = work
+
+    def __call__(self, *arguments: Any) -> int:
+        if self.calls.run(*arguments) is not None:
+            return 0
+        return self.attempt(arguments, lambda: self.work(self.caller, *arguments))
 
 
 def attempt_direct(work: Callable[..., None], caller: Caller, *arguments: Any) -> int:

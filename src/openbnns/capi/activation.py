@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
-from ._calls import BNNSFilter, Direct, check_filter_params, create
+from ._calls import BNNSFilter, Known, check_filter_params, create
 from .enums import BNNSPointerSpecifier
 from .structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 
@@ -72,7 +72,7 @@ def BNNSDirectApplyActivationBatch(
     key = (
         p.o_desc, p.i_desc, a.function, a.alpha, a.beta, p.axis_flags, batch_size, in_stride, out_stride, filter_params
     )  # fmt: skip
-    if _ACTIVATE.known.run(*key) is not None:
+    if _ACTIVATE.calls.run(*key) is not None:
         return 0
     check_filter_params(filter_params, who)
     made: list[Any] = []  # what the native call uses besides the memory of its arguments
@@ -89,7 +89,7 @@ def BNNSDirectApplyActivationBatch(
     return _ACTIVATE.attempt(key, work, made)
 
 
-_ACTIVATE = Direct("BNNSDirectApplyActivationBatch", lambda: None, 0)
+_ACTIVATE = Known("BNNSDirectApplyActivationBatch", 0)
 
 
 def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int) -> BNNSNDArrayDescriptor:

@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
-from ._calls import BNNSFilter, Direct, check_filter_params, create
+from ._calls import BNNSFilter, Known, check_filter_params, create
 from .structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 
 
@@ -76,7 +76,7 @@ def BNNSMatMul(
     >>> BNNSMatMul(False, True, 1.0, row(data=a), row(data=b), Shape([1, 1]).descriptor(data=c)), c.tolist()
     (0, [[11.0]])
     """
-    return _multiply("BNNSMatMul", transA, transB, alpha, (inputA, inputB, output), filter_params)
+    return _multiply(_MATMUL, transA, transB, alpha, (inputA, inputB, output), filter_params)
 
 
 def BNNSDirectApplyBroadcastMatMul(
@@ -94,22 +94,22 @@ def BNNSDirectApplyBroadcastMatMul(
     >>> c.tolist()
     [[1.0, 2.0], [2.0, 4.0]]
     """
-    _multiply("BNNSDirectApplyBroadcastMatMul", transA, transB, alpha, (inputA, inputB, output), filter_params)
+    _multiply(_BROADCAST_MATMUL, transA, transB, alpha, (inputA, inputB, output), filter_params)
 
 
 def _multiply(
-    who: str, trans_a: Any, trans_b: Any, alpha: Any, descriptors: tuple[Any, ...], filter_params: Any
+    known: Known, trans_a: Any, trans_b: Any, alpha: Any, descriptors: tuple[Any, ...], filter_params: Any
 ) -> int:
     key = (trans_a, trans_b, alpha, *descriptors, filter_params)
-    if _MULTIPLY.known.run(*key) is not None:
+    if known.calls.run(*key) is not None:
         return 0
+    who = known.caller.function
     check_filter_params(filter_params, who)
     _check_numbers(who, trans_a, trans_b, alpha)
-    caller = Caller(who)
-    return _MULTIPLY.attempt(key, lambda: multiply(caller, trans_a, trans_b, alpha, descriptors, filter_params))
+    return known.attempt(key, lambda: multiply(known.caller, trans_a, trans_b, alpha, descriptors, filter_params))
 
 
-_MULTIPLY = Direct("BNNSMatMul", multiply, 5)
+_MATMUL, _BROADCAST_MATMUL = Known("BNNSMatMul", 5), Known("BNNSDirectApplyBroadcastMatMul", 5)
 
 
 def _check_numbers(who: str, trans_a: Any, trans_b: Any, alpha: Any) -> None:

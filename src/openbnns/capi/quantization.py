@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.quantization import Quantization
-from ._calls import Direct, check_filter_params
+from ._calls import Known, check_filter_params
 from .structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 
 
@@ -45,7 +45,7 @@ def BNNSDirectApplyQuantizer(
         p.o_desc, p.i_desc, p.scale, p.bias, p.function, p.axis_mask, batch_size, input_stride, output_stride,
         filter_params,
     )  # fmt: skip
-    if _QUANTIZE.known.run(*key) is not None:
+    if _QUANTIZE.calls.run(*key) is not None:
         return 0
     check_filter_params(filter_params, who)
     return _QUANTIZE.attempt(key, lambda: _quantize(p, filter_params, who, batch_size, input_stride, output_stride))
@@ -60,4 +60,4 @@ def _quantize(
     made.apply_batch(caller, batch_size, p.i_desc.data, input_stride, p.o_desc.data, output_stride)
 
 
-_QUANTIZE = Direct("BNNSDirectApplyQuantizer", _quantize, 0)
+_QUANTIZE = Known("BNNSDirectApplyQuantizer", 0)

@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import Problem, record
 from ..filters._tensors import Caller
 from ..filters.reduction import Reduction
-from ._calls import BNNSFilter, Direct, check_filter_params, create
+from ._calls import BNNSFilter, Known, check_filter_params, create
 from .structs import BNNSFilterParameters, BNNSLayerParametersReduction
 
 
@@ -56,7 +56,7 @@ def BNNSDirectApplyReduction(
         )
     p = layer_params
     key = (p.o_desc, p.i_desc, p.w_desc, p.reduce_func, p.epsilon, filter_params)
-    if _REDUCE.known.run(*key) is not None:
+    if _REDUCE.calls.run(*key) is not None:
         return 0
     check_filter_params(filter_params, who)
     return _REDUCE.attempt(key, lambda: _reduce(p, filter_params, who))
@@ -68,4 +68,4 @@ def _reduce(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters
     made.destroy()
 
 
-_REDUCE = Direct("BNNSDirectApplyReduction", _reduce, 0)
+_REDUCE = Known("BNNSDirectApplyReduction", 0)

@@ -165,8 +165,9 @@ class PooledChain:
                 self.operation.unpooled_backward([x], z, dz, [dx], dp)()
             elif self.calls is None or self.calls.backward(batch, x, dy, dx, *dp) != 0:
                 raise LayerApplyError(
-                    "The latest training forward was of another batch or on another engine than the backward call. Run "
-                    "both on the same batch and the same engine."
+                    f"{type(self.operation).__name__}, normalization and pooling as one: the latest training forward was of "
+                    f"another batch, or on another engine, than this backward call of {batch} samples. Run both on the same "
+                    "batch and engine."
                 )
 
         return call
