@@ -173,6 +173,8 @@ class Operand:
     ) -> Bound:  # fmt: skip
         """Check a gradient descriptor against this operand, and its memory; ``elements`` lists the types it may have."""
         view = resolve_delta(descriptor, who, self.view, output=output, elements=elements)
+        if not output and self._listed_by(view):
+            view = self.view.packed_as(view.element)
         order = self._delta_order(view, who)
         return bind(
             view,
@@ -195,6 +197,18 @@ class Operand:
         if descriptor is None:
             raise Problem(f"{who} is NULL. It is the gradient arriving at the output and always needed.")
         return self.bind_delta(who, descriptor, batch, stride, elements=elements)
+
+    def _listed_by(self, view: View) -> bool:
+        """Whether an arriving gradient is a packed vector of all elements of this tensor, in the order of its memory.
+
+        That is what a fully connected layer makes for the layer before it.
+        """
+        return (
+            not self.flat
+            and len(view.size) == 1 < len(self.view.size)
+            and view.packed
+            and view.count == self.view.count
+        )
 
     def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
         if view.layout.same_as(self.view.layout) and view.size == self.view.size:

@@ -77,7 +77,11 @@ def _truth(value: Any, who: str) -> bool:
 
 
 def _member(kind: type[enum.Enum]) -> Callable[[Any, str], Any]:
+    constant = type(next(iter(kind)).value)  # the C enum of the same choices, which Swift code passes here
+
     def convert(value: Any, who: str) -> Any:
+        if isinstance(value, constant):
+            return kind(value)
         if not isinstance(value, kind):
             raise _wrong_type(who, f"a {kind.__name__} such as {kind.__name__}.{next(iter(kind)).name}", value)
         return value
@@ -344,7 +348,7 @@ class AdamOptimizer(_Moments, _RegularizedOptimizer):
 
     def __init__(
         self,
-        learning_rate: float,
+        learning_rate: float = 0.001,
         beta1: float = 0.9,
         beta2: float = 0.999,
         time_step: float = 1.0,
@@ -386,7 +390,7 @@ class AdamWOptimizer(_Moments):
 
     def __init__(
         self,
-        learning_rate: float,
+        learning_rate: float = 0.001,
         beta1: float = 0.9,
         beta2: float = 0.999,
         time_step: float = 1.0,
@@ -428,7 +432,7 @@ class RMSPropOptimizer(_RegularizedOptimizer):
 
     def __init__(
         self,
-        learning_rate: float,
+        learning_rate: float = 0.01,
         alpha: float = 0.99,
         epsilon: float = 1e-8,
         centered: bool = False,
