@@ -1,5 +1,5 @@
 # Two commands do all the set-up on a fresh machine: `make train` and `make test`.
-# Needs python3 (3.10 or newer) with venv, a C++17 compiler and make.
+# Needs python3 (3.10 or newer) with venv, GCC 12 or newer or Clang, and make.
 
 PYTHON ?= python3
 VENV := .venv

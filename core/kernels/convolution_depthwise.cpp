@@ -69,7 +69,7 @@ void correlate_any(const float* source, const Windows& in, const Taps& taps, con
 // Taps in a 3 x 3 grid whose rows are as far apart as the rows of windows: an input row then serves three rows of
 // results in the making, and each of its cells is loaded once per column of taps.
 bool is_rolling(const Windows& in, const Taps& taps) {
-  if (kReadsRows || taps.count() != 9) return false;  // what is left is not worth a loop of its own
+  if (OPENBNNS_READS_ROWS || taps.count() != 9) return false;  // what is left is not worth a loop of its own
   for (int t = 3; t < 9; t++)
     if (taps.offset[t] - taps.offset[t - 3] != in.row_step && taps.offset[t - 3] - taps.offset[t] != in.row_step)
       return false;

@@ -62,8 +62,8 @@ constexpr double start() {
 // The extremes: a NaN wins, and stays.
 template <Combine kCombine, class Number>
 OPENBNNS_INLINE Number combine(Number total, Number t) {
-  if (kCombine == kLargest) return (t > total) | (t != t) ? t : total;
-  if (kCombine == kSmallest) return (t < total) | (t != t) ? t : total;
+  if (kCombine == kLargest) return ((t > total) | (t != t)) ? t : total;
+  if (kCombine == kSmallest) return ((t < total) | (t != t)) ? t : total;
   return kCombine == kMultiply ? total * t : total + t;
 }
 template <Combine kCombine>
