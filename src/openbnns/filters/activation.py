@@ -136,7 +136,8 @@ class ActivationFilter(UnaryFilter):
         else:
             if x.layout.name != "ImageCHW":
                 raise Problem(
-                    f"{who}: IntegerLinearSaturatePerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}."
+                    f"{who}: IntegerLinearSaturatePerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}. "
+                    "Use BNNSDataLayoutImageCHW."
                 )
             self.integer = [self._channel_integers(getattr(a, name), x.size[2], f"{who}: activation.{name}")
                             for name in ("iscale_per_channel", "ioffset_per_channel", "ishift_per_channel")]  # fmt: skip
