@@ -87,7 +87,8 @@ bench: install $(VENV)/.peers
 footprint: install
 	$(BIN)/python benchmarks/run.py --only overhead/i
 
-check: install $(VENV)/.test-tools $(VENV)/.check-tools
+# mypy reads what the bar and the report of training are made with, too.
+check: install $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy

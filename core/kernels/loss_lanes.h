@@ -50,10 +50,8 @@ struct FirstLanes {
 // Sum of the lanes in a fixed order, without a way through memory where the instruction set allows it.
 #if defined(__AVX512F__)
 OPENBNNS_INLINE float add_lanes(Vec v) { return _mm512_reduce_add_ps(v); }
-OPENBNNS_INLINE double add_lanes(WideVec v) { return _mm512_reduce_add_pd(v.low + v.high); }
 #else
 OPENBNNS_INLINE float add_lanes(Vec v) { return sum_lanes(v); }
-OPENBNNS_INLINE double add_lanes(WideVec v) { return sum_lanes(v); }
 #endif
 
 // e^x for x <= 0. What would not be a normal number is 0: subnormal results cost a hundred cycles each and are of no
@@ -71,7 +69,7 @@ class Sum {
     total_ = total_ + widen(part_);
     part_ = Vec{};
   }
-  OPENBNNS_INLINE double value() const { return add_lanes(total_ + widen(part_)); }
+  OPENBNNS_INLINE double value() const { return total_of_lanes(total_ + widen(part_)); }
 
  private:
   Vec part_{};

@@ -53,7 +53,7 @@ double softmax_cross_entropy_vector(const LossShape& s, const Row& row) {
   const float weight = row.weight * class_factor(s);
   auto compute = [&](auto lanes) {
     Vec x = lanes.read(row.x, -math::kInfinity), t = labels.read(lanes, row.t);
-    Vec d = lanes.keep(x - splat(max_lanes(x)));
+    Vec d = lanes.keep(x - splat(largest_lane(x)));
     Vec e = lanes.keep(exp_of_negative(d));
     float sum_t = add_lanes(t), sum_e = add_lanes(e);
     if (row.dx) {

@@ -5,7 +5,6 @@
 
 #include "simd/lanes.h"
 #include "simd/math.h"
-#include "simd/maximum.h"
 #include "simd/stream.h"
 
 namespace openbnns {
@@ -187,7 +186,7 @@ OPENBNNS_INLINE double plain_row(const float* x, int64_t count) {
   state.best = merge<kCombine>(state.best, last);
   if (kCombine == kAdd) return total_of_lanes(state.sum + widen(state.best));
   if (is_watched<kKind>() && state.watch.any()) return math::kNaN;
-  return kCombine == kLargest ? max_lanes(state.best) : -max_lanes(-state.best);
+  return kCombine == kLargest ? largest_lane(state.best) : -largest_lane(-state.best);
 }
 
 template <Kind kKind>

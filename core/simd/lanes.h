@@ -30,6 +30,26 @@ OPENBNNS_INLINE int first_lane(IntVec mask) {
 #endif
 }
 
+// The largest lane. Where some are NaN, it may be NaN or the largest of the others.
+OPENBNNS_INLINE float largest_lane(Vec v) {
+#if defined(__SSE2__)
+#if defined(__AVX512F__)
+  const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+#elif defined(__AVX2__)
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+#else
+  __m128 four = v;
+#endif
+  four = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(four, _mm_shuffle_ps(four, four, 1)));
+#else
+  float largest = v[0];
+  OPENBNNS_UNROLL for (int i = 1; i < kWidth; i++) largest = v[i] > largest ? v[i] : largest;
+  return largest;
+#endif
+}
+
 // The sum of the lanes in a fixed tree order.
 OPENBNNS_INLINE double total_of_lanes(WideVec v) {
   const DoubleVec pairs = v.low + v.high;
