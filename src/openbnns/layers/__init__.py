@@ -8,7 +8,8 @@ from .._lazy import attach as _attach
 __getattr__, __dir__ = _attach(
     __name__,
     {
-        "_base": ["BinaryLayer", "Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"],
+        "_base": ["Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"],
+        "_binary": ["BinaryLayer"],
         "_fused_parameters": [
             "FusableLayerParameters",
             "FusedBinaryArithmeticParameters",

@@ -1,10 +1,12 @@
 from ._base import (
-    BinaryLayer as BinaryLayer,
     Gradients as Gradients,
     InputGradient as InputGradient,
     InputGradients as InputGradients,
     Layer as Layer,
     UnaryLayer as UnaryLayer,
+)
+from ._binary import (
+    BinaryLayer as BinaryLayer,
 )
 from ._fused_parameters import (
     FusableLayerParameters as FusableLayerParameters,
