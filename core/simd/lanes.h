@@ -1,4 +1,4 @@
-// Work across the lanes of one vector: in registers where the instruction set allows it.
+// Lanes by their number, and work across the lanes of a vector: in registers where the instruction set allows it.
 #pragma once
 #include "simd/wide.h"
 
@@ -6,7 +6,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 OPENBNNS_INLINE IntVec lane_numbers() {
-  IntVec lane;
+  IntVec lane{};
   OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) lane[i] = i;
   return lane;
 }

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from .. import compat, engines
 from ..capi.enums import BNNSOptimizerFunction
 from ..capi.structs import (
-    BNNSNDArrayDescriptor,
     BNNSOptimizerAdamFields,
     BNNSOptimizerAdamWithClippingFields,
     BNNSOptimizerRMSPropFields,
@@ -34,7 +33,7 @@ from ..engines.reference import optimizer as reference
 from ..engines.reference.optimizer import Adam, Clipping, ClippingFunction, Preparation, RMSProp, SGDMomentum
 from ..errors import Problem
 from ._direct import require_descriptor
-from ._tensors import Bound, Caller, bind, check_count
+from ._tensors import Bound, Caller, bind, check_count, entries
 
 Fields = (
     BNNSOptimizerSGDMomentumFields
@@ -286,8 +285,7 @@ def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, o
         if count == 0:
             return []
         raise Problem(f"{caller(name)} is NULL, but this step needs {wanted}. Pass a list of descriptors.")
-    if isinstance(tensors, (str, bytes, BNNSNDArrayDescriptor)) or not hasattr(tensors, "__getitem__"):
-        raise TypeError(f"{caller(name)} must be a list of BNNSNDArrayDescriptor, not {type(tensors).__name__}.")
+    tensors = entries(tensors, caller(name), "BNNSNDArrayDescriptor")
     if len(tensors) < count:
         raise Problem(f"{caller(name)} has {len(tensors)} entries, but this step needs {wanted}.")
     return [_tensor(f"{caller(name)}[{i}]", tensors[i], output=output) for i in range(count)]
