@@ -10,7 +10,8 @@ from ._checks import Pair, check_rank, check_size, optional, pair, positive
 from ._choose import by_position
 from ._graph import Value
 from .initialisers import Initialiser
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class _Convolution(Module):

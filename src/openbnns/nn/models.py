@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ._choose import nearest
-from .module import Add, Module, Residual, Sequential
+from .containers import Add, Residual, Sequential
+from .module import Module
 
 
 class ModelError(ValueError):

@@ -15,7 +15,8 @@ from .. import NormalizationType
 from . import operations
 from ._checks import check_rank, check_size, positive
 from ._graph import Array, Value
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class _Normalization(Module):

@@ -14,9 +14,11 @@ from ._checks import check_rank, check_size, optional, positive
 from ._choose import by_position
 from ._graph import Value
 from .activation import GELU, ReLU
+from .containers import Sequential
 from .layers import Dropout, Linear
-from .module import Module, Parameter, Sequential
+from .module import Module
 from .normalization import LayerNorm
+from .parameter import Parameter
 
 
 def _require_batch_first(who: str, batch_first: bool) -> None:
