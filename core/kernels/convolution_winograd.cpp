@@ -18,7 +18,7 @@ namespace {
 
 // Tiles of a group: few where the kernels are small, so that all that passes between the steps stays in L1; many where
 // they exceed L2, so that they are read less often.
-constexpr int kFewTiles = 28, kTiles = 56, kManyTiles = 224;
+constexpr int kFewTiles = 28, kTiles = 56, kManyTiles = 112;
 constexpr double kSmallKernels = 100e3, kLargeKernels = 2e6;  // bytes of U
 
 int tiles_of_group(const ConvolutionShape& s) {
