@@ -46,7 +46,8 @@ struct Tile {
   int64_t c_block;  // elements from one block of 16 columns of C to the next
   const float* bias = nullptr;
   Write write = Write::Set;
-  // TileForm::Edge and Pair: entries [0, skip_first) leave out the first row, entries [skip_last, entries) the last.
+  // TileForm::Edge and Pair: entries [0, skip_first) meet zeros in the first row, entries [skip_last, entries) in the
+  // last; most kernels leave these rows out.
   int skip_first = 0, skip_last = 0;
   // TileForm::Pair: the second half of the rows lies at a + a_pair and c + c_pair.
   int64_t a_pair = 0, c_pair = 0;

@@ -21,23 +21,19 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-constexpr double kPartialBytes = 9e6;  // sums of all parts together, unless one part needs more
+constexpr double kPartialBytes = 13e6;  // sums of all parts together, unless one part needs more
 // Tiles of a group: every group reads and writes all sums, and what passes between its steps should stay in L1 or L2.
-constexpr int kTiles3 = 128, kTiles5 = 64, kMoreTiles3 = 200, kMoreTiles5 = 128;
-constexpr double kSmallSums = 100e3;  // bytes
-constexpr int64_t kMostParts = 8;
+constexpr int kTiles = 56, kManyTiles = 112;
+constexpr double kLargeSums = 1e6;                   // bytes
+constexpr int64_t kMostParts = 8, kPartTiles = 128;  // at least: the sums of a part are cleared, and added to others
 // 5 x 5: tiles added up before the sum goes to the others. The way back magnifies the rounding of long chains.
 constexpr int kChainTiles = 28;
 constexpr int kLeastSteps = 4, kMostSteps = 7;  // of an entry of a product
 constexpr double kAddingFlops = 32;             // that adding a number of a part takes as long as
 constexpr int64_t kSlice = 8;                   // input channels whose parts one worker adds
-constexpr int64_t kFewestTiles = 64;            // per call; the sums must be worth their transform
 
 int tiles_of_group(const ConvolutionShape& s) {
-  double places = static_cast<double>((s.kernel_height + 1) * (s.kernel_width + 1));
-  bool small = 4 * places * static_cast<double>(s.in_channels * s.out_channels) <= kSmallSums;
-  // 3 x 3 has fewer products to make up for the sums; they leave more room where they are small.
-  return s.kernel_height == 3 ? small ? kMoreTiles3 : kTiles3 : small ? kTiles5 : kMoreTiles5;
+  return 4.0 * static_cast<double>(winograd_products(s)) <= kLargeSums ? kTiles : kManyTiles;
 }
 
 class WinogradWeights : public WeightsKernel {
@@ -47,16 +43,21 @@ class WinogradWeights : public WeightsKernel {
         out_channels_(s.out_channels),
         grid_(s, false, tiles_of_group(s)),
         input_(grid_, in_channels_, grid_.item_lines),
-        band_(winograd_band(2 * grid_.item_lines, grid_.out_width, grid_.line_tiles, 1, 0)),
+        w_taps_(s.kernel_height * s.kernel_width),
+        band_(winograd_band(grid_.row_outputs * grid_.item_lines, grid_.out_width,
+                            grid_.column_outputs * grid_.line_tiles, 1, 1, 0)),
         direct_(std::move(direct)),
         flops_(flops(s)) {
     for (int depth = kLeastSteps; depth <= kMostSteps; depth++)
       for (int64_t t = 0; t < grid_.most_tiles(); t += depth)
         entries_[depth - kLeastSteps].push_back(static_cast<int32_t>(t * kBlock));
+    grid_.taps == 2 ? choose<2>() : grid_.taps == 3 ? choose<3>() : choose<5>();
+    for (int phase = 0; phase < input_.phases(); phase++)
+      taps_.push_back(taps_of_phase(grid_.taps, grid_.in_step, static_cast<int>(s.kernel_height), phase));
   }
 
   void run(const WeightsCall& call) const override {
-    if (call.batch * grid_.lines * grid_.line_tiles < kFewestTiles) return direct_->run(call);
+    if (!grid_.suits(call.batch)) return direct_->run(call);
     int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
     Work work = share_out(call.batch, threads);
     float* sums = scratch(kPartialSums, static_cast<size_t>(work.parts * part_floats()));
@@ -68,6 +69,11 @@ class WinogradWeights : public WeightsKernel {
   }
 
  private:
+  template <int kTaps>
+  void choose() {
+    spread_rows_ = &WinogradWeights::spread_rows<typename WinogradForm<kTaps>::Columns>;
+    factors_ = WinogradForm<kTaps>::Rows::kGradient[0];
+  }
   // Parts cut the items; splits cut the output channels for more threads than parts and do not touch the
   // order of any sum.
   struct Work {
@@ -76,12 +82,14 @@ class WinogradWeights : public WeightsKernel {
 
   int64_t out_blocks() const { return blocks_of(out_channels_); }
   int64_t padded_outputs() const { return out_blocks() * kBlock; }
-  // sums: [part]([place][in_channels][out_channels], then [out_channels] for the bias), channels rounded up to 16
-  int64_t sum_place() const { return in_channels_ * padded_outputs(); }
+  // sums: [part]([place][phase][in_channels][out_channels], then [out_channels] for the bias), output channels rounded
+  // up to 16
+  int64_t sum_rows() const { return input_.phases() * in_channels_; }
+  int64_t sum_place() const { return sum_rows() * padded_outputs(); }
   int64_t part_floats() const { return grid_.places() * sum_place() + padded_outputs(); }
   // Of dy, 16 channels side by side: band [out_channels / 16][row][column][16]; f: [cell j][out_channels / 16][row]
   // [tile of the line][16] = dy A^T; d: [out_channels / 16][tile][16], one place of A (dy A^T) at a time.
-  int64_t rows_block() const { return 2 * int64_t{grid_.group_lines} * grid_.part_tiles * kBlock; }
+  int64_t rows_block() const { return int64_t{grid_.row_outputs} * grid_.group_lines * grid_.part_tiles * kBlock; }
   int64_t column_block() const { return input_.column_block(); }
 
   struct Buffers {
@@ -93,7 +101,7 @@ class WinogradWeights : public WeightsKernel {
                              input_.rows_floats(),
                              input_.column_floats(),
                              blocks * band_.plane(),
-                             grid_.cells() * blocks * rows_block(),
+                             grid_.column_cells() * blocks * rows_block(),
                              blocks * column_block()};
     int64_t total = 0;
     for (int64_t size : sizes) total += size + kBlock;
@@ -106,8 +114,8 @@ class WinogradWeights : public WeightsKernel {
   Work share_out(int64_t batch, int threads) const {
     Work work{grid_.items(batch, grid_.item_lines), 1, 1};
     double bytes = static_cast<double>(part_floats()) * sizeof(float);
-    while (2 * work.parts <= std::min(kMostParts, work.items) &&
-           2 * static_cast<double>(work.parts) * bytes <= kPartialBytes)
+    const int64_t most = std::min(kMostParts, batch * grid_.lines * grid_.line_tiles / kPartTiles);
+    while (2 * work.parts <= std::min(most, work.items) && 2 * static_cast<double>(work.parts) * bytes <= kPartialBytes)
       work.parts *= 2;
     int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
     work.splits = std::min<int64_t>(tiles, (threads + work.parts - 1) / work.parts);
@@ -123,7 +131,7 @@ class WinogradWeights : public WeightsKernel {
     float* db = sums + part * part_floats() + grid_.places() * sum_place() + block0 * kBlock;
     std::fill_n(db, blocks * kBlock, 0.f);
     // rows of all channels lie side by side
-    const int64_t rows = blocks == out_blocks() ? 1 : grid_.places() * in_channels_;
+    const int64_t rows = blocks == out_blocks() ? 1 : grid_.places() * sum_rows();
     for (int64_t row = 0; call.dw && row < rows; row++)
       std::fill_n(du + row * padded_outputs(), rows == 1 ? grid_.places() * sum_place() : blocks * kBlock, 0.f);
     const Buffers buffer = buffers(blocks);
@@ -137,8 +145,7 @@ class WinogradWeights : public WeightsKernel {
         WinogradGroup group{first + line, std::min(grid_.group_lines, count - line), 0, 0};
         for (; group.tile < grid_.line_tiles; group.tile += grid_.part_tiles) {
           group.tiles = std::min(grid_.part_tiles, grid_.line_tiles - group.tile);
-          grid_.taps == 3 ? add_group<3>(first, group, blocks, buffer, du)
-                          : add_group<5>(first, group, blocks, buffer, du);
+          add_group(first, group, blocks, buffer, du);
         }
       }
     }
@@ -149,62 +156,71 @@ class WinogradWeights : public WeightsKernel {
                      float* sums) const {
     const int64_t channels = std::min(out_channels_, (block0 + blocks) * kBlock) - block0 * kBlock;
     grid_.for_pieces(first, count, [&](int64_t n, int line, int number, int before) {
-      band_.pack(call.dy, n, block0 * kBlock, channels, 2 * line, 2 * number, band + 2 * before * band_.row(), sums);
+      const int rows = grid_.row_outputs;
+      band_.pack(call.dy, n, block0 * kBlock, channels, rows * line, rows * number, band + rows * before * band_.row(),
+                 sums);
     });
   }
 
-  template <int kTaps>
   void add_group(int64_t first, const WinogradGroup& group, int64_t blocks, const Buffers& buffer, float* du) const {
-    const int cells = grid_.cells();
+    const int row_cells = grid_.row_cells(), column_cells = grid_.column_cells();
     const int64_t rows_cell = blocks * rows_block();
     const Products p = products(group.size());
     input_.along_rows(buffer.x, first, group, buffer.e);
     for (int64_t b = 0; b < blocks; b++)
-      spread_rows<kTaps>(
-          buffer.dy + b * band_.plane() + 2 * (group.first - first) * band_.row() + 2 * group.tile * kBlock, group,
-          buffer.f + b * rows_block(), rows_cell);
-    for (int j = 0; j < cells; j++) {
+      (this->*spread_rows_)(buffer.dy + b * band_.plane() + grid_.row_outputs * (group.first - first) * band_.row() +
+                                grid_.column_outputs * group.tile * kBlock,
+                            group, buffer.f + b * rows_block(), rows_cell);
+    for (int j = 0; j < column_cells; j++) {
       input_.across_rows(buffer.e, j, group, buffer.v);
-      for (int i = 0; i < cells; i++) {
+      for (int i = 0; i < row_cells; i++) {
         float* v = buffer.v + i * input_.column_cell();
         for (int64_t b = 0; b < blocks; b++)
-          spread_cell<kTaps>(i, buffer.f + j * rows_cell + b * rows_block(), group, buffer.d + b * column_block());
+          spread_cell(i, buffer.f + j * rows_cell + b * rows_block(), group, buffer.d + b * column_block());
         clear_rest(p, input_.blocks(), v);
         clear_rest(p, blocks, buffer.d);
-        multiply(v, buffer.d, blocks, p, du + (i * cells + j) * sum_place());
+        for (int phase = 0; phase < input_.phases(); phase++) {
+          // Without the last tap of phase 1, the last places are of no use: see convolution_winograd.h.
+          if (grid_.odd && ((phase / 2 == 1 && i == row_cells - 1) || (phase % 2 == 1 && j == column_cells - 1)))
+            continue;
+          multiply(v + phase * blocks_of(in_channels_) * column_block(), buffer.d, blocks, p,
+                   du + (i * column_cells + j) * sum_place() + phase * in_channels_ * padded_outputs());
+        }
       }
     }
   }
 
   // f[cell][row][tile] = dy A^T of 16 channels
-  template <int kTaps>
+  template <class Axis>
   void spread_rows(const float* band, const WinogradGroup& group, float* f, int64_t cell) const {
-    using Axis = WinogradAxis<kTaps>;
-    constexpr int kCells = Axis::kCells;
+    constexpr int kCells = Axis::kCells, kOutputs = Axis::kOutputs;
     const int64_t pitch = band_.row();
-    for (int r = 0; r < 2 * group.count; r++, band += pitch)
+    for (int r = 0; r < grid_.row_outputs * group.count; r++, band += pitch)
       for (int64_t t = 0; t < group.tiles; t++, f += kBlock)
         for (int part = 0; part < kBlock; part += kWidth) {
-          Vec y[2] = {load(band + 2 * t * kBlock + part), load(band + (2 * t + 1) * kBlock + part)}, made[kCells];
+          Vec y[kOutputs], made[kCells];
+          OPENBNNS_UNROLL for (int q = 0; q < kOutputs; q++) y[q] = load(band + (kOutputs * t + q) * kBlock + part);
           Axis::gradient(y, made);
           OPENBNNS_UNROLL for (int j = 0; j < kCells; j++) store(f + j * cell + part, made[j]);
         }
   }
 
   // d[tile] = row i of A f of 16 channels
-  template <int kTaps>
   void spread_cell(int i, const float* f, const WinogradGroup& group, float* d) const {
-    const float first = WinogradAxis<kTaps>::kGradient[i][0], second = WinogradAxis<kTaps>::kGradient[i][1];
+    const int outputs = grid_.row_outputs;
+    const float* factor = factors_ + i * outputs;
     const int64_t row = int64_t{group.tiles} * kBlock;
     auto each = [&](auto value) {
-      for (int line = 0; line < group.count; line++, f += 2 * row)
-        for (const float* from = f; from < f + row; from += kWidth, d += kWidth)
-          store(d, value(load(from), load(from + row)));
+      for (int line = 0; line < group.count; line++, f += outputs * row)
+        for (const float* from = f; from < f + row; from += kWidth, d += kWidth) store(d, value(from));
     };
-    if (first == 0)
-      each([=](Vec, Vec y) { return second * y; });
+    const float second = factor[1], last = factor[outputs - 1];
+    if (factor[0] == 0)  // then only the last is not
+      each([=](const float* from) { return last * load(from + (outputs - 1) * row); });
+    else if (outputs == 3 && last != 0)
+      each([=](const float* from) { return (load(from) + load(from + 2 * row)) + second * load(from + row); });
     else
-      each([=](Vec x, Vec y) { return x + second * y; });
+      each([=](const float* from) { return load(from) + second * load(from + row); });
   }
 
   // How the sums over `tiles` tiles are taken: in steps that leave the fewest zeros, and chains of them.
@@ -218,7 +234,7 @@ class WinogradWeights : public WeightsKernel {
     for (int steps = kMostSteps - 1; steps >= kLeastSteps; steps--)
       if (round_up(tiles, steps) < round_up(tiles, p.steps)) p.steps = steps;
     p.entries = static_cast<int>((tiles + p.steps - 1) / p.steps);
-    p.chain = grid_.taps == 3 ? p.entries : even_tile(p.entries, kChainTiles / p.steps);
+    p.chain = grid_.taps < 5 ? p.entries : even_tile(p.entries, kChainTiles / p.steps);
     p.form = static_cast<TileForm>(static_cast<int>(TileForm::Pixels1) + p.steps - 1);
     return p;
   }
@@ -261,22 +277,15 @@ class WinogradWeights : public WeightsKernel {
   // Of 16 output channels and the input channels from `first` on.
   void add_parts(const WeightsCall& call, int64_t parts, int64_t block, int64_t first, const float* sums) const {
     int lanes = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - block * kBlock));
-    float tile[kMostPlaces * kBlock], taps[kMostTaps * kBlock];
-    int64_t number = int64_t{grid_.taps} * grid_.taps;
+    float taps[kMostTaps * kBlock];
     for (int64_t c = first; call.dw && c < std::min(in_channels_, first + kSlice); c++) {
-      const float* from = sums + c * padded_outputs() + block * kBlock;
-      for (int p = 0; p < grid_.places(); p++)
-        for (int q = 0; q < kBlock; q += kWidth) {
-          Vec sum = load(from + p * sum_place() + q);
-          for (int64_t part = 1; part < parts; part++) sum += load(from + part * part_floats() + p * sum_place() + q);
-          store(tile + p * kBlock + q, sum);
-        }
-      transform_kernel_back(grid_.taps, tile, taps);
-      float* dw = call.dw + (block * kBlock * in_channels_ + c) * number;
+      for (int phase = 0; phase < input_.phases(); phase++)
+        add_phase(parts, sums + (phase * in_channels_ + c) * padded_outputs() + block * kBlock, taps_[phase], taps);
+      float* dw = call.dw + (block * kBlock * in_channels_ + c) * w_taps_;
       if (call.add_dw)
-        unpack_block<true>(taps, number, dw, in_channels_ * number, lanes);
+        unpack_block<true>(taps, w_taps_, dw, in_channels_ * w_taps_, lanes);
       else
-        unpack_block<false>(taps, number, dw, in_channels_ * number, lanes);
+        unpack_block<false>(taps, w_taps_, dw, in_channels_ * w_taps_, lanes);
     }
     for (int k = 0; call.db && first == 0 && k < lanes; k++) {
       float sum = 0;
@@ -287,19 +296,38 @@ class WinogradWeights : public WeightsKernel {
     }
   }
 
+  // taps: [w_taps][16], those at `places` from the sums of all parts
+  void add_phase(int64_t parts, const float* sums, const std::vector<int>& places, float* taps) const {
+    float tile[kMostPlaces * kBlock], made[kMostTaps * kBlock];
+    for (int p = 0; p < grid_.places(); p++)
+      for (int q = 0; q < kBlock; q += kWidth) {
+        Vec sum = load(sums + p * sum_place() + q);
+        for (int64_t part = 1; part < parts; part++) sum += load(sums + part * part_floats() + p * sum_place() + q);
+        store(tile + p * kBlock + q, sum);
+      }
+    transform_kernel_back(grid_.taps, tile, made);
+    for (size_t j = 0; j < places.size(); j++)
+      if (places[j] >= 0) std::copy_n(made + j * kBlock, kBlock, taps + places[j] * kBlock);
+  }
+
   const int64_t in_channels_, out_channels_;
   const WinogradGrid grid_;
   const WinogradInput input_;
+  const int64_t w_taps_;                         // of w as the caller stores it
   const Band band_;                              // of dy
   const std::unique_ptr<WeightsKernel> direct_;  // for calls with few tiles
   const double flops_;
+  // The transforms of dy, for the taps at hand.
+  void (WinogradWeights::*spread_rows_)(const float*, const WinogradGroup&, float*, int64_t) const;
+  const float* factors_;                                        // A of the rows: [cells][outputs]
+  std::vector<std::vector<int>> taps_;                          // [phase]: see taps_of_phase
   std::vector<int32_t> entries_[kMostSteps - kLeastSteps + 1];  // [steps of an entry]
 };
 
 }  // namespace
 
 std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s) {
-  if (!suits_winograd(s, true)) return nullptr;
+  if (!suits_winograd(s, false, true)) return nullptr;
   return std::make_unique<WinogradWeights>(s, make_direct_weights(s));
 }
 

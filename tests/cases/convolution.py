@@ -165,7 +165,8 @@ SHAPES = [
 ]
 
 # Step 1, at least 16 channels on both sides and 48 together for 3 x 3, or 12 and 40 for 5 x 5 (less for the gradient of the
-# weights): tiles of 2 x 2 outputs (Winograd), from 64 tiles a call on.
+# weights): tiles of 2 x 4 or 2 x 2 outputs (Winograd), from 256 outputs a call on. Kernels of 4 x 4 to 6 x 6 with step 2 and
+# 16 channels on both sides, 48 together (weights: 64), from 768 outputs on.
 TILES = [
     case("tiles-even", 32, 32, (16, 16), (3, 3), symmetric=(1, 1), batch=2),
     case("tiles-odd", 33, 47, (13, 15), (3, 3), symmetric=(1, 1), batch=3, gap=5),
@@ -194,6 +195,35 @@ TILES = [
     case("tiles-parts-of-a-line", 30, 24, (9, 70), (3, 3), batch=2, activation=Act("Tanh")),
     case("tiles5-Tanh", 32, 32, (11, 10), (5, 5), symmetric=(2, 2), batch=3, gap=3, activation=Act("Tanh")),
     case("tiles-Softmax", 24, 32, (10, 13), (3, 3), symmetric=(1, 1), batch=2, activation=Act("Softmax")),
+    case("tiles-step-two", 32, 32, (18, 18), (4, 4), step=(2, 2), symmetric=(1, 1), batch=10),
+    case("tiles-step-two-odd", 31, 34, (19, 23), (4, 4), step=(2, 2), symmetric=(1, 1), batch=9, gap=5),
+    case("tiles-step-two-unpadded", 40, 25, (28, 29), (4, 4), step=(2, 2), batch=6, bias=False),
+    case("tiles-step-two-full-padding", 33, 47, (17, 18), (4, 4), step=(2, 2), symmetric=(3, 3), batch=10),
+    case("tiles-step-two-asymmetric", 17, 49, (22, 25), (4, 4), step=(2, 2), pad=(2, 1, 3, 0), batch=8),
+    case("tiles-step-two-long-line", 24, 40, (18, 400), (4, 4), step=(2, 2), symmetric=(1, 1), batch=1),
+    case("tiles-step-two-less", 32, 33, (36, 36), (4, 4), step=(2, 2), symmetric=(1, 1), more=(-1, -3), batch=3),
+    case("tiles-step-two-for-images", 16, 32, (34, 34), (4, 4), step=(2, 2), symmetric=(1, 1), batch=3),
+    case("tiles-step-two-many-channels", 80, 70, (18, 18), (4, 4), step=(2, 2), symmetric=(1, 1), batch=12),
+    case(
+        "tiles-step-two-Tanh", 33, 33, (21, 19), (4, 4), step=(2, 2), pad=(1, 2, 0, 3), batch=9, activation=Act("Tanh")
+    ),
+    case("tiles-step-two-Softmax", 40, 24, (30, 34), (4, 4), step=(2, 2), batch=4, activation=Act("Softmax")),
+    case("tiles-step-two-5x5", 34, 31, (19, 20), (5, 5), step=(2, 2), symmetric=(2, 2), batch=9, gap=3),
+    case("tiles-step-two-5x5-unpadded", 16, 60, (23, 22), (5, 5), step=(2, 2), batch=9, bias=False),
+    case("tiles-step-two-5x5-asymmetric", 44, 20, (18, 21), (5, 5), step=(2, 2), pad=(4, 1, 3, 2), batch=9),
+    case(
+        "tiles-step-two-5x5-Tanh",
+        32,
+        32,
+        (17, 40),
+        (5, 5),
+        step=(2, 2),
+        symmetric=(1, 2),
+        batch=6,
+        activation=Act("Tanh"),
+    ),
+    case("tiles-step-two-6x6", 32, 35, (20, 24), (6, 6), step=(2, 2), symmetric=(2, 2), batch=8),
+    case("tiles-step-two-6x6-padded", 39, 25, (16, 21), (6, 6), step=(2, 2), symmetric=(5, 4), batch=8, gap=2),
 ]
 
 WINDOWS = [

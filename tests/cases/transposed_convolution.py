@@ -52,6 +52,11 @@ SHAPES = [
     case("asymmetric", 5, 4, (6, 5), (3, 3), pad=(1, 0, 0, 2), batch=2),
     case("asymmetric-strided", 16, 16, (6, 5), (4, 3), pad=(0, 1, 2, 1), step=(2, 2), batch=2),
     case("one-channel", 1, 1, (13, 17), (3, 3), batch=2),
+    case("4x4-tiles", 33, 32, (10, 9), (4, 4), step=(2, 2), symmetric=(1, 1), batch=9),
+    case("4x4-tiles-more", 48, 17, (14, 16), (4, 4), step=(2, 2), symmetric=(2, 1), more=(1, 1), batch=5, gap=7),
+    case("4x4-tiles-asymmetric", 35, 30, (9, 15), (4, 4), step=(2, 2), pad=(3, 0, 1, 2), batch=8, bias=False),
+    case("5x5-tiles", 34, 33, (9, 11), (5, 5), step=(2, 2), symmetric=(2, 2), more=(1, 1), batch=10),
+    case("6x6-tiles", 20, 44, (10, 10), (6, 6), step=(2, 2), symmetric=(2, 2), batch=9),
 ]
 
 LAYOUTS = [
@@ -63,6 +68,8 @@ LAYOUTS = [
 MEMORY = [
     case("gaps", 5, 7, (5, 6), (3, 3), batch=5, gap=3),
     case("gaps-16", 16, 17, (6, 6), (2, 2), step=(2, 2), batch=5, gap=9, activation=Act("Tanh")),
+    case("gaps-4x4-tiles", 32, 34, (11, 14), (4, 4), step=(2, 2), batch=7, gap=3, activation=Act("Tanh")),
+    case("gaps-6x6-tiles", 20, 44, (10, 10), (6, 6), step=(2, 2), symmetric=(2, 2), batch=9, gap=2, activation=Act("Softmax")),
     case("padded-images", 3, 4, (5, 6), (3, 3), batch=2, in_options={"stride": (1, 8, 50)},
          out_options={"stride": (2, 20, 160)}, gap=3),
     case("padded-images-packed-deltas", 3, 4, (5, 6), (3, 3), batch=2, in_options={"stride": (1, 8, 50)},
