@@ -48,10 +48,15 @@ OPENBNNS_INLINE float largest_lane(Vec v) {
 // The sum of the lanes in a fixed tree order.
 OPENBNNS_INLINE double total_of_lanes(WideVec v) {
   const DoubleVec pairs = v.low + v.high;
+#if defined(__AVX2__)
 #if defined(__AVX512F__)
-  return _mm512_reduce_add_pd(pairs);
-#elif defined(__AVX2__)
-  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(pairs), _mm256_extractf128_pd(pairs, 1));
+  __m256d half[2];
+  std::memcpy(half, &pairs, sizeof(pairs));
+  const __m256d four = half[0] + half[1];
+#else
+  const __m256d four = pairs;
+#endif
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
   return two[0] + two[1];
 #else
   double total = pairs[0];
