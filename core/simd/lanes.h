@@ -29,8 +29,10 @@ OPENBNNS_INLINE int first_lane(IntVec mask) {
 OPENBNNS_INLINE float largest_lane(Vec v) {
 #if defined(__SSE2__)
 #if defined(__AVX512F__)
-  const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-  __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  __m256 half[2];
+  std::memcpy(half, &v, sizeof(v));
+  half[0] = _mm256_max_ps(half[0], half[1]);
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(half[0]), _mm256_extractf128_ps(half[0], 1));
 #elif defined(__AVX2__)
   __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
 #else
@@ -109,7 +111,7 @@ class NanWatch {
 // x[index[i]]
 OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
 #if defined(__AVX512F__)
-  return _mm512_i32gather_ps(reinterpret_cast<__m512i>(index), x, 4);
+  return _mm512_mask_i32gather_ps(Vec{}, 0xffff, reinterpret_cast<__m512i>(index), x, 4);
 #elif defined(__AVX2__)
   return _mm256_i32gather_ps(x, reinterpret_cast<__m256i>(index), 4);
 #else
