@@ -43,7 +43,7 @@ template <class Body>
 OPENBNNS_INLINE void for_each_vector(const DisjointWindows& unit, int64_t count, Body body) {
   for (int64_t j = 0; j < count; j += kWidth) {
     IntVec start = load_int(unit.start.data() + j);
-    if (count - j < kWidth) start = lane_numbers() < splat_int(static_cast<int32_t>(count - j)) ? start : IntVec{};
+    if (count - j < kWidth) start = first_lanes(count - j) ? start : IntVec{};
     body(j, start);
   }
 }

@@ -127,7 +127,7 @@ void find_winners(const WindowGeometry& geometry, const float* bordered, bool pa
     int32_t* to = winner + r * pitch + c;
     store_int(to, which);
     // nothing beats minus infinity: there the first cell of the plane wins
-    IntVec lost = (which < 0) & (lane_numbers() < splat_int(static_cast<int32_t>(geometry.shape.out_width - c)));
+    IntVec lost = (which < 0) & first_lanes(geometry.shape.out_width - c);
     if (!math::any(lost)) return;
     for (int i = 0; i < kWidth; i++)
       if (int32_t tap = lost[i] ? first_tap_inside(geometry.shape, r, c + i) : -1; tap >= 0) to[i] = label[tap];

@@ -51,8 +51,8 @@ constexpr double start() {
 // The extremes: a NaN wins, and stays.
 template <Combine kCombine, class Number>
 OPENBNNS_INLINE Number combine(Number total, Number t) {
-  if (kCombine == kLargest) return (t > total) | (t != t) ? t : total;
-  if (kCombine == kSmallest) return (t < total) | (t != t) ? t : total;
+  if (kCombine == kLargest) return ((t > total) | (t != t)) ? t : total;
+  if (kCombine == kSmallest) return ((t < total) | (t != t)) ? t : total;
   return kCombine == kMultiply ? total * t : total + t;
 }
 template <Combine kCombine>
@@ -176,8 +176,7 @@ OPENBNNS_INLINE double plain_row(const float* x, int64_t count) {
   if (rest > 0) {
     last = load_partial(x + count - rest, rest);
     if (is_watched<kKind>()) state.watch.see(last, last);
-    if (kCombine != kAdd)
-      last = select(lane_numbers() < splat_int(static_cast<int32_t>(rest)), last, start_vector<kCombine>());
+    if (kCombine != kAdd) last = select(first_lanes(rest), last, start_vector<kCombine>());
   }
   for (; i + kWidth <= count; i += kWidth) {
     const Vec a = load(x + i);

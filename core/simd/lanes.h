@@ -1,4 +1,4 @@
-// Work across the lanes of one vector: in registers where the instruction set allows it.
+// Lanes by their number, and work across the lanes of a vector: in registers where the instruction set allows it.
 #pragma once
 #include "simd/wide.h"
 
@@ -6,10 +6,15 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 OPENBNNS_INLINE IntVec lane_numbers() {
-  IntVec lane;
+  IntVec lane{};
   OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) lane[i] = i;
   return lane;
 }
+
+OPENBNNS_INLINE IntVec first_lanes(int64_t count) { return lane_numbers() < splat_int(static_cast<int32_t>(count)); }
+
+// v with zeros beyond the first `count` lanes.
+OPENBNNS_INLINE Vec keep_first(Vec v, int64_t count) { return select(first_lanes(count), v, Vec{}); }
 
 // The first lane of a mask that has one.
 OPENBNNS_INLINE int first_lane(IntVec mask) {
@@ -25,7 +30,7 @@ OPENBNNS_INLINE int first_lane(IntVec mask) {
 #endif
 }
 
-// The largest lane, where none is NaN.
+// The largest lane. Where some are NaN, it may be NaN or the largest of the others.
 OPENBNNS_INLINE float largest_lane(Vec v) {
 #if defined(__SSE2__)
 #if defined(__AVX512F__)

@@ -287,7 +287,8 @@ def _check_distributions(caller: Caller, target: View, p: View) -> None:
     most = 1 << _FLOATS[p.element.name][1]
     if p.shape[-1] > most + 1:
         raise Problem(
-            f"{caller('probabilities')} has {p.shape[-1]} categories, but {p.element.name} counts only to {most} exactly."
+            f"{caller('probabilities')} has {p.shape[-1]} categories, but {p.element.name} counts only to {most} exactly. "
+            "Use Float32, or fewer."
         )
 
 
