@@ -95,7 +95,8 @@ void transpose_items(const Item* from, int64_t step, Item* tile, int64_t rows, i
 
 #if defined(__AVX2__)
 // tile[q * columns + l] = from[l * step + q] for q < rows and l < count, both kWidth at most, by vectors with a mask
-void transpose_part(const float* from, int64_t step, int64_t rows, int64_t count, float* tile, int64_t columns) {
+__attribute__((noinline)) void transpose_part(const float* from, int64_t step, int64_t rows, int64_t count, float* tile,
+                                              int64_t columns) {
   Vec v[kWidth];
   OPENBNNS_UNROLL for (int l = 0; l < kWidth; l++) v[l] = l < count ? load_partial(from + l * step, rows) : Vec{};
   exchange_lanes(v);
@@ -110,8 +111,12 @@ __attribute__((noinline)) void transpose_items(const float* from, int64_t step, 
   int64_t q = 0;
   for (; q + kWidth <= rows; q += kWidth) {
     float* to = tile + q * columns;
+#if defined(__AVX2__)
+    if (whole < columns) transpose_part(from + whole * step + q, step, kWidth, columns - whole, to + whole, columns);
+#else
     // The last columns first: they run over into the rows that follow.
     if (whole < columns) transpose_few_rows(from + whole * step + q, step, columns - whole, to + whole, columns);
+#endif
     for (int64_t l = 0; l < whole; l += kWidth) transpose_square(from + l * step + q, step, to + l, columns);
   }
 #if defined(__AVX2__)

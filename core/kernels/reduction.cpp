@@ -5,6 +5,7 @@
 // Work is cut by the shape alone, so results do not depend on the number of threads.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/pieces.h"
 #include "kernels/reduction_terms.h"
@@ -23,7 +24,6 @@ using namespace reduction;
 
 constexpr int64_t kColumns = 2048;     // combined together: their totals stay in a near cache
 constexpr int64_t kSegment = 65536;    // elements of a part of a reduction that is worth a task
-constexpr int64_t kStrip = 256;        // columns searched together for positions
 constexpr int64_t kManyTasks = 64;     // so many need not be cut further
 constexpr int64_t kRowsTogether = 64;  // totals of rows that lie ready at a time
 constexpr int64_t kBand = 2048;        // elements of rows that are combined column by column in one go
@@ -303,7 +303,8 @@ class ReductionPlan : public Plan {
   }
 
   // The totals that the value follows from; LogSumExp sets *shift to what is taken from the exponents of each output.
-  double* values(const Call& call, float** shift, int64_t* positions = nullptr, bool writes = false) const {
+  __attribute__((noinline)) double* values(const Call& call, float** shift, int64_t* positions = nullptr,
+                                           bool writes = false) const {
     Kind kind = kTotal;
     switch (s_.function) {
       case kMax:
@@ -343,7 +344,7 @@ class ReductionPlan : public Plan {
   }
 
   // LogSumExp: exponents are taken from the largest of their output, which is found while a row is in the cache.
-  double* exponentials(const Call& call, float** shift) const {
+  __attribute__((noinline)) double* exponentials(const Call& call, float** shift) const {
     const int64_t all = call.batch * outputs();
     float* moved = *shift = scratch(kBias, static_cast<size_t>(all));
     if (!has_plain_rows()) {
@@ -425,64 +426,72 @@ class ReductionPlan : public Plan {
   }
 
   void write_positions(const Call& call) const {
-    for_positions(call, [&](int64_t n, int64_t o, int64_t position) {
-      if (s_.position_modulus > 0) position %= s_.position_modulus;
-      const int64_t at = n * call.stride[Y] + o;
+    const int64_t* known = positions_of(call);
+    for_outputs(call, [&](int64_t n, int64_t o) {
+      const int64_t position = known[n * outputs() + o], at = n * call.stride[Y] + o;
+      const int64_t counted = s_.position_modulus > 0 ? position % s_.position_modulus : position;
       if (s_.wide_positions)
-        reinterpret_cast<int64_t*>(call.address[Y])[at] = position;
+        reinterpret_cast<int64_t*>(call.address[Y])[at] = counted;
       else
-        call.address[Y][at] = static_cast<float>(position);
+        call.address[Y][at] = static_cast<float>(counted);
     });
   }
 
-  // body(n, o, position) for every output.
-  template <class Body>
-  void for_positions(const Call& call, Body body) const {
-    if (!run_reduced_) return search_strips(call, values(call, nullptr), body);
+  // [batch][outputs]: the first extreme of each output.
+  __attribute__((noinline)) const int64_t* positions_of(const Call& call) const {
     auto* known = reinterpret_cast<int64_t*>(scratch(kLookups, static_cast<size_t>(2 * call.batch * outputs())));
+    if (!run_reduced_) {
+      search_strips(call, known);
+      return known;
+    }
     const double* best = values(call, nullptr, segments_ == 1 ? known : nullptr);
-    dynamic_items(workers(call), segments_ == 1 ? 0 : call.batch * outputs(), [&](int64_t i) {
-      const int64_t n = i / outputs();
-      known[i] = position(call.address[X] + n * call.stride[X], i % outputs(), best[i]);
-    });
-    for (int64_t n = 0; n < call.batch; n++)
-      for (int64_t o = 0; o < outputs(); o++) body(n, o, known[n * outputs() + o]);
+    if (segments_ > 1)
+      dynamic_items(workers(call), call.batch * outputs(),
+                    [&](int64_t i) { known[i] = position(sample(call, X, i / outputs()), i % outputs(), best[i]); });
+    return known;
   }
 
-  // The same where outputs lie side by side in memory: a strip of them is searched together, row by row.
-  template <class Body>
-  void search_strips(const Call& call, const double* best, Body body) const {
-    const int64_t together = std::min(run_, kStrip), across = (run_ + together - 1) / together;
+  // Where outputs lie side by side in memory: a strip of them is searched together.
+  void search_strips(const Call& call, int64_t* known) const {
+    const int64_t across = (run_ + columns_ - 1) / columns_;
     const int64_t strips = kept_.outer().count * across;
     dynamic_items(workers(call), call.batch * strips, [&](int64_t task) {
       const int64_t n = task / strips, strip = task % strips;
-      const int64_t first = strip % across * together, count = std::min(together, run_ - first);
-      const int64_t output = strip / across * run_ + first;
-      int64_t place[kStrip];
-      search_columns(call.address[X] + n * call.stride[X] + kept_.outer().offset(strip / across) + first,
-                     best + n * outputs() + output, count, place);
-      for (int64_t c = 0; c < count; c++) body(n, output + c, place[c]);
+      const int64_t first = strip % across * columns_, count = std::min(columns_, run_ - first);
+      search_columns(sample(call, X, n) + kept_.outer().offset(strip / across) + first, count,
+                     known + n * outputs() + strip / across * run_ + first);
     });
   }
 
-  void search_columns(const float* x, const double* best, int64_t count, int64_t* place) const {
-    float wanted[kStrip];
-    for (int64_t c = 0; c < count; c++) wanted[c] = static_cast<float>(best[c]);
-    std::fill_n(place, count, int64_t{-1});
-    int64_t open = count;
-    for (int64_t r = 0; r < reduced_.count && open > 0; r++) {
-      const float* row = x + reduced_.offset(r);
+  // The extremes so far and where they are, eight rows at a time. For the smallest, all signs are changed.
+  void search_columns(const float* x, int64_t count, int64_t* place) const {
+    constexpr int64_t kBandRows = 8;
+    const bool largest = s_.function == kMax || s_.function == kArgMax;
+    const IntVec sign = splat_int(largest ? 0 : INT32_MIN);
+    float best[kColumns];
+    int32_t found[kColumns];
+    std::fill_n(found, (count + kWidth - 1) / kWidth * kWidth, 0);
+    for (int64_t r = 0; r < reduced_.count; r += kBandRows) {
+      const float* row[kBandRows];
+      const int64_t rows = std::min(kBandRows, reduced_.count - r);
+      for (int64_t k = 0; k < rows; k++) row[k] = x + reduced_.offset(r + k);
       for (int64_t i = 0; i < count; i += kWidth) {
         const int64_t lanes = std::min<int64_t>(kWidth, count - i);
-        const Vec v = load_partial(row + i, lanes), w = load_partial(wanted + i, lanes);
-        if (!math::any((v == w) | ((v != v) & (w != w)))) continue;
-        for (int64_t c = i; c < i + lanes; c++) {
-          if (place[c] >= 0 || !(row[c] == wanted[c] || (row[c] != row[c] && wanted[c] != wanted[c]))) continue;
-          place[c] = r;
-          open--;
+        auto value = [&](int64_t k) { return from_bits(bits(load_partial(row[k] + i, lanes)) ^ sign); };
+        Vec top = r == 0 ? value(0) : load(best + i);
+        IntVec at;
+        std::memcpy(&at, found + i, sizeof(at));
+        for (int64_t k = 0; k < rows; k++) {
+          const Vec v = value(k);
+          const IntVec better = (v > top) | ((v != v) & (top == top));  // the first NaN wins, and stays
+          top = select(better, v, top);
+          at = better ? splat_int(static_cast<int32_t>(r + k)) : at;
         }
+        store(best + i, top);
+        std::memcpy(found + i, &at, sizeof(at));
       }
     }
+    std::copy_n(found, count, place);
   }
 
   // ---- gradients ----
@@ -561,8 +570,9 @@ class ReductionPlan : public Plan {
   void spread_to_extremes(const Call& call) const {
     if (!call.address[DX]) return;
     clear_unless_added(call);
-    for_positions(Unweighted(call), [&](int64_t n, int64_t o, int64_t position) {
-      sample(call, DX, n)[kept_.offset(o) + reduced_.offset(position)] += sample(call, DY, n)[o];
+    const int64_t* known = positions_of(Unweighted(call));
+    for_outputs(call, [&](int64_t n, int64_t o) {
+      sample(call, DX, n)[kept_.offset(o) + reduced_.offset(known[n * outputs() + o])] += sample(call, DY, n)[o];
     });
   }
 

@@ -29,7 +29,7 @@ struct Term {
   float weight;
 };
 
-template <bool kAdd, size_t kCount>
+template <bool kAdd, int kCount>
 OPENBNNS_INLINE void mix_known_terms(const Term* given, size_t count, float* y, int64_t length) {
   Term known[kCount + 1];  // not in memory that y might share
   std::copy_n(given, kCount, known);
@@ -37,7 +37,7 @@ OPENBNNS_INLINE void mix_known_terms(const Term* given, size_t count, float* y, 
   auto mix = [&](auto read, float* to, int64_t i) {
     Vec sum = kAdd ? read(to) : terms[0].weight * read(terms[0].x + i);
     if (kCount > 0) {
-      OPENBNNS_UNROLL for (size_t k = kAdd ? 0 : 1; k < kCount; k++) sum += terms[k].weight * read(terms[k].x + i);
+      OPENBNNS_UNROLL for (int k = kAdd ? 0 : 1; k < kCount; k++) sum += terms[k].weight * read(terms[k].x + i);
     } else {
       for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += terms[k].weight * read(terms[k].x + i);
     }

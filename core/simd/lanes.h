@@ -34,8 +34,10 @@ OPENBNNS_INLINE int first_lane(IntVec mask) {
 OPENBNNS_INLINE float largest_lane(Vec v) {
 #if defined(__SSE2__)
 #if defined(__AVX512F__)
-  const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-  __m128 four = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  __m256 half[2];
+  std::memcpy(half, &v, sizeof(v));
+  half[0] = _mm256_max_ps(half[0], half[1]);
+  __m128 four = _mm_max_ps(_mm256_castps256_ps128(half[0]), _mm256_extractf128_ps(half[0], 1));
 #elif defined(__AVX2__)
   __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
 #else
@@ -53,10 +55,15 @@ OPENBNNS_INLINE float largest_lane(Vec v) {
 // The sum of the lanes in a fixed tree order.
 OPENBNNS_INLINE double total_of_lanes(WideVec v) {
   const DoubleVec pairs = v.low + v.high;
+#if defined(__AVX2__)
 #if defined(__AVX512F__)
-  return _mm512_reduce_add_pd(pairs);
-#elif defined(__AVX2__)
-  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(pairs), _mm256_extractf128_pd(pairs, 1));
+  __m256d half[2];
+  std::memcpy(half, &pairs, sizeof(pairs));
+  const __m256d four = half[0] + half[1];
+#else
+  const __m256d four = pairs;
+#endif
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
   return two[0] + two[1];
 #else
   double total = pairs[0];
@@ -109,7 +116,7 @@ class NanWatch {
 // x[index[i]]
 OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
 #if defined(__AVX512F__)
-  return _mm512_i32gather_ps(reinterpret_cast<__m512i>(index), x, 4);
+  return _mm512_mask_i32gather_ps(Vec{}, 0xffff, reinterpret_cast<__m512i>(index), x, 4);
 #elif defined(__AVX2__)
   return _mm256_i32gather_ps(x, reinterpret_cast<__m256i>(index), 4);
 #else
