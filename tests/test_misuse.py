@@ -214,6 +214,10 @@ def test_what_is_no_list_is_refused_unread() -> None:
         (lambda: ob.FullyConnectedLayer(weights=ones(0, 3)), ValueError, r"^FullyConnectedLayer: weights has the shape \(0, 3\)"),
         (lambda: ob.ReductionLayer(function=ob.ReductionFunction.sum(), input=ones(0), output=ones(1)), ValueError,
          r"^ReductionLayer: input has the shape \(0,\) without elements"),
+        (lambda: ob.UnaryArithmeticLayer(input=np.float32(3), function=ob.ArithmeticUnaryFunction.ABS), ValueError,
+         r"^UnaryArithmeticLayer: input has shape \(\)"),
+        (lambda: ob.BinaryArithmeticLayer(input_a=ones(2), input_b=ones(0), function=ob.ArithmeticBinaryFunction.ADD),
+         ValueError, r"^BinaryArithmeticLayer: input_b has shape \(0,\)"),
         (lambda: ob.FusedFullyConnectedNormalizationLayer(
             fully_connected_weights=3, normalization=ob.NormalizationType.batch(), normalization_epsilon=0.0), TypeError,
          "^FusedFullyConnectedNormalizationLayer: fully_connected_weights is of type int"),

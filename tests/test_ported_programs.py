@@ -207,3 +207,8 @@ def test_descriptors_are_made_from_shapes() -> None:
         make(shape=shape, data=np.zeros(8))
     with pytest.raises(TypeError, match="unexpected keyword argument 'sizes'"):
         make(shape=shape, sizes=(3, 2))
+
+
+def test_the_namespace_of_swift_is_the_module() -> None:
+    with pytest.raises(AttributeError, match=r"Swift's BNNS.Shape is openbnns.Shape: import openbnns as BNNS$"):
+        _ = bn.BNNS  # type: ignore[attr-defined]

@@ -110,6 +110,9 @@ class Optimizer:
             )
         super().__setattr__(name, value)
 
+    def __repr__(self) -> str:
+        return type(self).__name__ + repr(self.bnns).removeprefix(type(self.bnns).__name__)
+
     @property
     def lr(self) -> float:
         """The learning rate, as PyTorch calls it."""
