@@ -36,8 +36,8 @@ OPENBNNS_INLINE void mix_known_terms(const Term* given, size_t count, float* y, 
   const Term* terms = kCount > 0 ? known : given;
   auto mix = [&](auto read, float* to, int64_t i) {
     Vec sum = kAdd ? read(to) : terms[0].weight * read(terms[0].x + i);
-    if (kCount > 0) {
-      OPENBNNS_UNROLL for (int k = kAdd ? 0 : 1; k < kCount; k++) sum += terms[k].weight * read(terms[k].x + i);
+    if constexpr (kCount > 0) {
+      OPENBNNS_UNROLL for (size_t k = kAdd ? 0 : 1; k < kCount; k++) sum += terms[k].weight * read(terms[k].x + i);
     } else {
       for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += terms[k].weight * read(terms[k].x + i);
     }

@@ -14,7 +14,13 @@ OPENBNNS_INLINE IntVec lane_numbers() {
 OPENBNNS_INLINE IntVec first_lanes(int64_t count) { return lane_numbers() < splat_int(static_cast<int32_t>(count)); }
 
 // v with zeros beyond the first `count` lanes.
-OPENBNNS_INLINE Vec keep_first(Vec v, int64_t count) { return select(first_lanes(count), v, Vec{}); }
+OPENBNNS_INLINE Vec keep_first(Vec v, int64_t count) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_mov_ps(static_cast<__mmask16>((1u << count) - 1), v);
+#else
+  return select(first_lanes(count), v, Vec{});
+#endif
+}
 
 // The first lane of a mask that has one.
 OPENBNNS_INLINE int first_lane(IntVec mask) {

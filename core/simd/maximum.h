@@ -7,7 +7,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 
 // Numbers alone count: without any it is -infinity.
-inline float row_maximum(const float* x, int64_t length) {
+[[gnu::noinline]] inline float row_maximum(const float* x, int64_t length) {
   Vec a = splat(-math::kInfinity), b = a, c = a, d = a;
   int64_t i = 0;
   for (; i + 4 * kWidth <= length; i += 4 * kWidth) {
