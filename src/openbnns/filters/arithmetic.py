@@ -261,7 +261,7 @@ class Arithmetic(Filter):
         return data, strides
 
     def operand_list(self, values: Any, who: str) -> list[Any]:
-        values = entries(values, who, f"{self.count}")
+        values = entries(values, who, f"{self.count} operand(s)")
         if len(values) != self.count:
             raise Problem(
                 f"{who} has {len(values)} entries, but {function_name(self.function)} has {self.count} operand(s). "

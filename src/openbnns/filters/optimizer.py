@@ -44,24 +44,31 @@ Fields = (
     | BNNSOptimizerRMSPropWithClippingFields
 )
 
+_F = BNNSOptimizerFunction
+
 STRUCTS: dict[int, type[Any]] = {
-    1: BNNSOptimizerSGDMomentumFields,
-    2: BNNSOptimizerAdamFields,
-    3: BNNSOptimizerRMSPropFields,
-    4: BNNSOptimizerAdamFields,
-    5: BNNSOptimizerAdamFields,
-    6: BNNSOptimizerAdamFields,
-    7: BNNSOptimizerSGDMomentumWithClippingFields,
-    8: BNNSOptimizerAdamWithClippingFields,
-    9: BNNSOptimizerRMSPropWithClippingFields,
-    10: BNNSOptimizerAdamWithClippingFields,
-    11: BNNSOptimizerAdamWithClippingFields,
-    12: BNNSOptimizerAdamWithClippingFields,
+    _F.BNNSOptimizerFunctionSGDMomentum: BNNSOptimizerSGDMomentumFields,
+    _F.BNNSOptimizerFunctionAdam: BNNSOptimizerAdamFields,
+    _F.BNNSOptimizerFunctionRMSProp: BNNSOptimizerRMSPropFields,
+    _F.BNNSOptimizerFunctionAdamW: BNNSOptimizerAdamFields,
+    _F.BNNSOptimizerFunctionAdamAMSGrad: BNNSOptimizerAdamFields,
+    _F.BNNSOptimizerFunctionAdamWAMSGrad: BNNSOptimizerAdamFields,
+    _F.BNNSOptimizerFunctionSGDMomentumWithClipping: BNNSOptimizerSGDMomentumWithClippingFields,
+    _F.BNNSOptimizerFunctionAdamWithClipping: BNNSOptimizerAdamWithClippingFields,
+    _F.BNNSOptimizerFunctionRMSPropWithClipping: BNNSOptimizerRMSPropWithClippingFields,
+    _F.BNNSOptimizerFunctionAdamWWithClipping: BNNSOptimizerAdamWithClippingFields,
+    _F.BNNSOptimizerFunctionAdamAMSGradWithClipping: BNNSOptimizerAdamWithClippingFields,
+    _F.BNNSOptimizerFunctionAdamWAMSGradWithClipping: BNNSOptimizerAdamWithClippingFields,
 }
 """The struct that belongs to each BNNSOptimizerFunction."""
 
-_DECOUPLED = (4, 6, 10, 12)  # AdamW
-_AMSGRAD = (5, 6, 11, 12)
+_AMSGRAD = {function for function in _F if "AMSGrad" in function.name}
+_DECOUPLED = {
+    _F.BNNSOptimizerFunctionAdamW,
+    _F.BNNSOptimizerFunctionAdamWAMSGrad,
+    _F.BNNSOptimizerFunctionAdamWWithClipping,
+    _F.BNNSOptimizerFunctionAdamWAMSGradWithClipping,
+}
 
 # The fields of each struct as one tuple; the time step of Adam is left out, as it changes with every step.
 _NAMES: dict[Any, tuple[str, ...]] = {

@@ -125,7 +125,7 @@ class Optimizer:
     [0.25, 2.75]
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]]  # (AMSGrad, with a choice of clipping) -> function
+    _algorithm: ClassVar[str]  # as the names of BNNSOptimizerFunction have it
     _values: dict[str, Any]
     _fields: Any = None
     _function: int
@@ -169,8 +169,9 @@ class Optimizer:
     @property
     def bnns_optimizer_function(self) -> BNNSOptimizerFunction:
         """The function of ``BNNSOptimizerStep`` that a step calls."""
-        with_choice = self.gradient_clipping is not None
-        return BNNSOptimizerFunction(self._functions[bool(self._values.get("uses_ams_grad")), with_choice])
+        maximum = "AMSGrad" if self._values.get("uses_ams_grad") else ""
+        clipping = "" if self.gradient_clipping is None else "WithClipping"
+        return BNNSOptimizerFunction[f"BNNSOptimizerFunction{self._algorithm}{maximum}{clipping}"]
 
     @property
     def bnns_fields(self) -> Any:
@@ -286,7 +287,7 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
     array([0.5, 2.5], dtype=float32)
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]] = {(False, False): 1, (False, True): 7}
+    _algorithm = "SGDMomentum"
 
     momentum = _Hyperparameter(_number)
     uses_nesterov_momentum = _Hyperparameter(_truth)
@@ -348,12 +349,7 @@ class AdamOptimizer(_Moments, _RegularizedOptimizer):
     array([-0.1,  0.1,  0. ], dtype=float32)
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]] = {
-        (False, False): 2,
-        (True, False): 5,
-        (False, True): 8,
-        (True, True): 11,
-    }
+    _algorithm = "Adam"
 
     def __init__(
         self,
@@ -388,12 +384,7 @@ class AdamWOptimizer(_Moments):
     [0.95 1.8 ]
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]] = {
-        (False, False): 4,
-        (True, False): 6,
-        (False, True): 10,
-        (True, True): 12,
-    }
+    _algorithm = "AdamW"
 
     weight_decay = _Hyperparameter(_number)
 
@@ -432,7 +423,7 @@ class RMSPropOptimizer(_RegularizedOptimizer):
     [0.5 2.5]
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]] = {(False, False): 3, (False, True): 9}
+    _algorithm = "RMSProp"
 
     alpha = _Hyperparameter(_number)
     epsilon = _Hyperparameter(_number)

@@ -18,7 +18,7 @@ from .. import (
     SGDMomentumVariant,
 )
 from ._graph import Array
-from .module import Parameter
+from .parameter import Parameter
 
 
 def _check(who: str, **limits: tuple[float, float, float]) -> None:

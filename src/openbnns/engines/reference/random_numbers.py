@@ -14,6 +14,8 @@ scaling by powers of two; logarithm, sine, cosine and exponential are series of 
 same on every machine.
 """
 
+from __future__ import annotations
+
 import math
 import struct
 from dataclasses import dataclass
@@ -51,7 +53,7 @@ class Keystream:
     seed: int
     position: int = 0
 
-    def after(self, count: int) -> "Keystream":
+    def after(self, count: int) -> Keystream:
         """What remains when `count` words have been used."""
         return Keystream(self.seed, (self.position + count) % 2**64)
 
@@ -60,7 +62,7 @@ class Keystream:
         return _STATE.pack(_STATE_MARK, self.seed % 2**64, self.position)
 
     @staticmethod
-    def from_bytes(state: bytes) -> "Keystream":
+    def from_bytes(state: bytes) -> Keystream:
         """The stream saved in the first STATE_SIZE bytes."""
         if len(state) < STATE_SIZE:
             raise ValueError(f"random_numbers: a state has {STATE_SIZE} bytes; got {len(state)}.")
