@@ -1,6 +1,6 @@
-"""The random generator: a seed and the number of fills so far.
+"""The random generator: a seed and the number of words used so far.
 
-Every fill takes the words of a draw of its own, so its numbers do not depend on threads, on the engine or on the machine;
+Every fill takes the next words of the stream, so its numbers do not depend on threads, on the engine or on the machine;
 see engines/reference/random_numbers.py. Element i of the C-order array gets number i, whatever the strides.
 """
 
@@ -21,7 +21,7 @@ from ..capi.enums import BNNSDataType, BNNSRandomGeneratorMethod
 from ..capi.structs import BNNSFilterParameters
 from ..descriptors import ELEMENT_TYPES, FLOAT32, ElementType, View, describe, resolve
 from ..engines.reference import random_numbers as reference
-from ..engines.reference.random_numbers import STATE_SIZE, Stream
+from ..engines.reference.random_numbers import STATE_SIZE, Keystream
 from ..errors import Problem
 from ._direct import require_descriptor
 from ._tensors import Bound, Caller, bind, integer
@@ -45,7 +45,7 @@ class RandomGenerator:
     >>> from openbnns.capi import *
     >>> r, x = BNNSCreateRandomGeneratorWithSeed(BNNSRandomGeneratorMethodAES_CTR, 7), np.zeros(4, np.int32)
     >>> BNNSRandomFillUniformInt(r, Shape.vector(4).descriptor(BNNSDataTypeInt32, x), 1, 6), x.tolist()
-    (0, [5, 1, 5, 6])
+    (0, [2, 4, 2, 6])
     """
 
     def __init__(self, method: Any, seed: Any, filter_params: BNNSFilterParameters | None, who: str) -> None:
@@ -57,7 +57,7 @@ class RandomGenerator:
         seed = integer(seed, f"{who}: seed")
         if not 0 <= seed < 1 << 64:
             raise Problem(f"{who}: seed is {seed}, but it is a 64-bit number without sign: 0 to 2^64 - 1.")
-        self.stream = Stream(seed)
+        self.stream = Keystream(seed)
         self.threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
         self.alive = True
         self._lock = threading.Lock()
@@ -89,7 +89,7 @@ class RandomGenerator:
     def restore(self, caller: Caller, state: bytes) -> None:
         """Continue where the generator that gave these bytes was."""
         try:
-            stream = Stream.from_bytes(state)
+            stream = Keystream.from_bytes(state)
         except ValueError:
             raise Problem(
                 f"{caller('state')} does not hold the state of a generator. Pass bytes that came from "
@@ -135,7 +135,7 @@ class RandomGenerator:
             target,
             lambda stream, shape: reference.uniform_float(stream, shape, low, high),
             lambda stream, out, wide: engines._core.random_floats(
-                False, stream.seed, stream.draw, out.ctypes.data, wide, out.size, low, high, self.threads
+                False, stream.seed, stream.position, out.ctypes.data, wide, out.size, low, high, self.threads
             ),
         )
 
@@ -151,8 +151,9 @@ class RandomGenerator:
             _bind_floats(caller, desc),
             lambda stream, shape: reference.normal(stream, shape, centre, deviation),
             lambda stream, out, wide: engines._core.random_floats(
-                True, stream.seed, stream.draw, out.ctypes.data, wide, out.size, centre, deviation, self.threads
+                True, stream.seed, stream.position, out.ctypes.data, wide, out.size, centre, deviation, self.threads
             ),
+            pairs=True,
         )
 
     def uniform_integer(self, caller: Caller, desc: Any, a: Any, b: Any) -> None:
@@ -177,15 +178,15 @@ class RandomGenerator:
         if engines.is_native():
             place = target.direct_raw() if element.bits == 64 else None
             numbers = np.empty(target.view.count, np.int64) if place is None else place
-            stream = self._draw()
+            stream = self._take(2 * target.view.count)
             engines._core.random_integers(
-                stream.seed, stream.draw, numbers.ctypes.data, numbers.size, low, (high - low + 1) % (1 << 64),
+                stream.seed, stream.position, numbers.ctypes.data, numbers.size, low, (high - low + 1) % (1 << 64),
                 self.threads,
             )  # fmt: skip
             if place is not None:
                 return
         else:
-            numbers = reference.uniform_integer(self._draw(), (target.view.count,), low, high)
+            numbers = reference.uniform_integer(self._take(2 * target.view.count), (target.view.count,), low, high)
         target.write_integers(numbers)
 
     def categorical(self, caller: Caller, desc: Any, probabilities: Any, log_probabilities: Any) -> None:
@@ -206,31 +207,34 @@ class RandomGenerator:
             target,
             lambda stream, shape: reference.categorical(stream, shape, values, logarithms),
             lambda stream, out, wide: engines._core.random_categories(
-                stream.seed, stream.draw, out.ctypes.data, wide, values.ctypes.data, distributions, categories, draws,
+                stream.seed, stream.position, out.ctypes.data, wide, values.ctypes.data, distributions, categories, draws,
                 logarithms, self.threads,
             ),
         )  # fmt: skip
 
-    def _draw(self) -> Stream:
-        """The stream of this fill; the next fill has another."""
+    def _take(self, words: int) -> Keystream:
+        """The stream of a fill that uses this many words; the next fill begins behind them."""
         with self._lock:
             stream = self.stream
-            self.stream = stream.next()
+            self.stream = stream.after(words)
         return stream
 
     def _fill_floats(
         self,
         target: Bound,
-        make: Callable[[Stream, tuple[int, ...]], NDArray[Any]],
-        fill: Callable[[Stream, NDArray[Any], bool], None],
+        make: Callable[[Keystream, tuple[int, ...]], NDArray[Any]],
+        fill: Callable[[Keystream, NDArray[Any], bool], None],
+        *,
+        pairs: bool = False,
     ) -> None:
         """Draw with the engine in force: straight into the memory, or in double and then converted."""
+        words = target.view.count + (target.view.count % 2 if pairs else 0)
         if not engines.is_native():
-            target.write(make(self._draw(), target.shape)[np.newaxis])
+            target.write(make(self._take(words), target.shape)[np.newaxis])
             return
         place = target.direct()
         numbers = np.empty((1, *target.shape), np.float64) if place is None else place
-        fill(self._draw(), numbers, place is None)
+        fill(self._take(words), numbers, place is None)
         if place is None:
             target.write(numbers)
 

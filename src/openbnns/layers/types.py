@@ -421,7 +421,7 @@ class RandomGeneratorMethod(enum.Enum):
     >>> from openbnns import *
     >>> generator = RandomGenerator(RandomGeneratorMethod.AES_CTR, seed=7)
     >>> generator.fill_uniform_integers(np.zeros(4, np.int32), range=(1, 6)).tolist()
-    [5, 1, 5, 6]
+    [2, 4, 2, 6]
     """
 
     AES_CTR = c.BNNSRandomGeneratorMethodAES_CTR

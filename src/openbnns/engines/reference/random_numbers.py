@@ -1,8 +1,13 @@
-"""Random numbers from a counter: Philox 4x32 with ten rounds.
+"""Random numbers from counters.
 
-Word i of draw d under a seed is a pure function of (seed, d, i): the words 4b .. 4b + 3 are the block of the counter
-(b, d), least significant word first, under the key seed. Every fill takes the words 0, 1, 2, ... of a draw of its own,
-so fills do not depend on how the work is split, and a generator is nothing but its seed and the number of draws so far.
+The random generator is that of BNNS: words 4b .. 4b + 3 are the four little-endian words of the counter b, a big-endian
+number of 128 bits, encrypted with AES-128 under the key of the seed's eight little-endian bytes, twice. A fill takes the
+next words of this stream, so a generator is nothing but its seed and the number of words used so far. Uniform floats are
+those of BNNS to the bit, as far as published captures go; see tests/test_random_numbers.py.
+
+What filters draw for themselves (dropout, Gumbel) comes from Philox 4x32 with ten rounds: word i of draw d under a seed
+is a pure function of (seed, d, i). The words 4b .. 4b + 3 are the block of the counter (b, d), least significant word
+first, under the key seed. In both cases nothing depends on how the work is split.
 
 What is computed from the words uses only operations that IEEE arithmetic defines to the last bit (+ - * / sqrt and
 scaling by powers of two; logarithm, sine, cosine and exponential are series of these, never fused), so a stream is the
@@ -25,38 +30,46 @@ Words = npt.NDArray[np.uint64]
 """32-bit words, one in each element: products of two of them fit."""
 
 STATE_SIZE: Final = 24
-"""Bytes of a saved stream."""
+"""Bytes of a saved generator."""
 
 _STATE: Final = struct.Struct("<8sQQ")
-_STATE_MARK: Final = b"philox01"
+_STATE_MARK: Final = b"aes-ctr1"
 _LOW_32: Final = np.uint64(0xFFFFFFFF)
 _32: Final = np.uint64(32)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Draw number `draw` under a 64-bit seed."""
+    """Draw number `draw` of Philox under a 64-bit seed."""
 
     seed: int
     draw: int = 0
 
-    def next(self) -> Stream:
-        """The stream of the following draw."""
-        return Stream(self.seed, (self.draw + 1) % 2**64)
+
+@dataclass(frozen=True)
+class Keystream:
+    """The stream of a generator: AES-128 in counter mode under a 64-bit seed, after `position` words."""
+
+    seed: int
+    position: int = 0
+
+    def after(self, count: int) -> Keystream:
+        """What remains when `count` words have been used."""
+        return Keystream(self.seed, (self.position + count) % 2**64)
 
     def to_bytes(self) -> bytes:
         """STATE_SIZE bytes that restore this stream on any machine."""
-        return _STATE.pack(_STATE_MARK, self.seed % 2**64, self.draw)
+        return _STATE.pack(_STATE_MARK, self.seed % 2**64, self.position)
 
     @staticmethod
-    def from_bytes(state: bytes) -> Stream:
+    def from_bytes(state: bytes) -> Keystream:
         """The stream saved in the first STATE_SIZE bytes."""
         if len(state) < STATE_SIZE:
             raise ValueError(f"random_numbers: a state has {STATE_SIZE} bytes; got {len(state)}.")
-        mark, seed, draw = _STATE.unpack(state[:STATE_SIZE])
+        mark, seed, position = _STATE.unpack(state[:STATE_SIZE])
         if mark != _STATE_MARK:
             raise ValueError("random_numbers: these bytes are not the saved state of a generator.")
-        return Stream(seed, draw)
+        return Keystream(seed, position)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -69,13 +82,37 @@ def uniform(stream: Stream, count: int, first: int = 0) -> Array:
     return (cell + 0.5) * 2.0**-23
 
 
-def uniform_float(stream: Stream, shape: tuple[int, ...], low: float, high: float) -> Array:
-    """low + (high - low) u for u of `uniform`: between low and high."""
-    u = uniform(stream, math.prod(shape)).reshape(shape)
-    return np.clip(low + (high - low) * u, low, high)
+def uniform_float(stream: Keystream, shape: tuple[int, ...], low: float, high: float) -> Array:
+    """low + (high - low) u in float32, product and sum rounded once; u = word / 2^32 in float32, from 0 to 1."""
+    u = _units(stream, math.prod(shape)).reshape(shape)
+    with np.errstate(over="ignore"):
+        span = float(np.float32(np.float32(high) - np.float32(low)))
+    numbers = _fused(u, span, low) if math.isfinite(span) else low + (high - low) * u
+    return np.clip(numbers, low, high)
 
 
-def uniform_integer(stream: Stream, shape: tuple[int, ...], low: int, high: int) -> npt.NDArray[np.int64]:
+def _units(stream: Keystream, count: int) -> Array:
+    """word / 2^32 as a float32 has it: 0 to 1."""
+    words = keystream_words(stream, count).astype(np.uint32).astype(np.float32)
+    return words.astype(np.float64) * 2.0**-32
+
+
+def _fused(u: Array, factor: float, addend: float) -> Array:
+    """u * factor + addend of float32 numbers, rounded to float32 once.
+
+    The product is exact in double; the sum is rounded to odd there, so that the second rounding cannot go astray.
+    """
+    product = u * factor
+    total = product + addend
+    part = total - product
+    error = (product - (total - part)) + (addend - part)
+    bits = total.view(np.int64)
+    step = np.where((error != 0.0) & (bits & 1 == 0), np.where((error > 0.0) == (total > 0.0), 1, -1), 0)
+    rounded: Array = (bits + step).view(np.float64).astype(np.float32).astype(np.float64)
+    return rounded
+
+
+def uniform_integer(stream: Keystream, shape: tuple[int, ...], low: int, high: int) -> npt.NDArray[np.int64]:
     """low + floor(r (high - low + 1) / 2^64): integers from low to high, both included.
 
     Number i has r = words 2i (its lower half) and 2i + 1. A value's probability is off by at most 2^-64.
@@ -83,7 +120,7 @@ def uniform_integer(stream: Stream, shape: tuple[int, ...], low: int, high: int)
     span = high - low + 1
     if not 1 <= span <= 2**64:
         raise ValueError(f"random_numbers.uniform_integer: the range {low} to {high} is empty or too large.")
-    pairs = words(stream, 2 * math.prod(shape)).reshape(-1, 2)
+    pairs = keystream_words(stream, 2 * math.prod(shape)).reshape(-1, 2)
     lower, upper = pairs[:, 0], pairs[:, 1]
     if span == 2**64:
         offset = lower + (upper << _32)
@@ -93,13 +130,14 @@ def uniform_integer(stream: Stream, shape: tuple[int, ...], low: int, high: int)
     return values.reshape(shape)
 
 
-def normal(stream: Stream, shape: tuple[int, ...], mean: float, standard_deviation: float) -> Array:
+def normal(stream: Keystream, shape: tuple[int, ...], mean: float, standard_deviation: float) -> Array:
     """mean + standard_deviation z, z from pairs of uniform numbers (Box and Muller).
 
-    z_{2j} = r cos(2 pi u_{2j+1}),  z_{2j+1} = r sin(2 pi u_{2j+1}),  r = sqrt(-2 log u_{2j}),  u = (word + 1/2) / 2^32
+    z_{2j} = r cos(2 pi u_{2j+1}),  z_{2j+1} = r sin(2 pi u_{2j+1}),  r = sqrt(-2 log u_{2j}),
+    u = word / 2^32 in float32, or 2^-33 where that is 0
     """
     count = math.prod(shape)
-    u = ((words(stream, count + count % 2).astype(np.float64) + 0.5) * 2.0**-32).reshape(-1, 2)
+    u = np.maximum(_units(stream, count + count % 2), 2.0**-33).reshape(-1, 2)
     radius = np.sqrt(-2.0 * _log(u[:, 0]))
     cosine, sine = _cosine_and_sine(u[:, 1])
     z = np.stack([radius * cosine, radius * sine], axis=1).reshape(-1)[:count]
@@ -107,12 +145,14 @@ def normal(stream: Stream, shape: tuple[int, ...], mean: float, standard_deviati
 
 
 @np.errstate(all="ignore")
-def categorical(stream: Stream, shape: tuple[int, ...], probabilities: Array, log_probabilities: bool = False) -> Array:
+def categorical(
+    stream: Keystream, shape: tuple[int, ...], probabilities: Array, log_probabilities: bool = False
+) -> Array:
     """Category numbers 0 .. K-1 as floats: the k with P_{k-1} <= u P_{K-1} < P_k, P_k = p_0 + ... + p_k.
 
     probabilities (..., K) hold one distribution for each place of the leading axes, or its logarithms; they need not
     add up to 1. `shape` begins with these leading axes; further axes are draws from the same distribution. u is
-    (word + 1/2) / 2^32, one word for each number; the sums are taken in order.
+    word / 2^32 in float32, below 1, one word for each number; the sums are taken in order.
     """
     p = np.asarray(probabilities, dtype=np.float64)
     lead = p.shape[:-1]
@@ -124,13 +164,75 @@ def categorical(stream: Stream, shape: tuple[int, ...], probabilities: Array, lo
     if not np.all((p >= 0.0) & (limits[..., -1:] > 0.0) & (limits[..., -1:] < np.inf)):
         raise ValueError("random_numbers.categorical: probabilities must be finite, not negative and not all 0.")
     count = math.prod(shape)
-    u = ((words(stream, count).astype(np.float64) + 0.5) * 2.0**-32).reshape(*lead, math.prod(shape[len(lead) :]))
+    u = np.minimum(_units(stream, count), 1.0 - 2.0**-33).reshape(*lead, math.prod(shape[len(lead) :]))
     passed = limits[..., np.newaxis, :] <= (u * limits[..., -1:])[..., np.newaxis]
     return np.sum(passed, axis=-1, dtype=np.float64).reshape(shape)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Words
+
+
+def keystream_words(stream: Keystream, count: int) -> Words:
+    """The next `count` words of a generator."""
+    skip = stream.position % 4
+    block = np.arange((skip + count + 3) // 4, dtype=np.uint64) + np.uint64(stream.position // 4)
+    counters = np.zeros((block.size, 16), np.uint8)
+    counters[:, 8:] = block.astype(">u8").view(np.uint8).reshape(-1, 8)
+    key = struct.pack("<Q", stream.seed % 2**64) * 2
+    return aes128(key, counters).view("<u4").reshape(-1)[skip : skip + count].astype(np.uint64)
+
+
+def aes128(key: bytes, blocks: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Blocks (n, 16) encrypted with AES-128 (FIPS 197). Byte 4c + r of a block is row r, column c of its state."""
+    keys = _round_keys(key)
+    state = blocks ^ keys[0]
+    for number in range(1, 11):
+        state = _SUBSTITUTES[state][:, _SHIFTED]
+        if number < 10:
+            column = state.reshape(-1, 4, 4)
+            every = np.bitwise_xor.reduce(column, axis=2, keepdims=True)
+            # 2 a_r + 3 a_{r+1} + a_{r+2} + a_{r+3} = a_r + (sum of all) + 2 (a_r + a_{r+1})
+            state = (column ^ every ^ _DOUBLES[column ^ np.roll(column, -1, axis=2)]).reshape(-1, 16)
+        state = state ^ keys[number]
+    return np.ascontiguousarray(state)
+
+
+def _doubled(a: int) -> int:
+    """2 a in the field of 2^8 elements."""
+    return (a << 1) ^ (0x11B if a & 0x80 else 0)
+
+
+def _substitutes() -> list[int]:
+    """The S-box: the inverse in the field, then a map that is linear over its bits."""
+    table, a, inverse = [0x63] * 256, 1, 1
+    for _ in range(255):  # a goes through all powers of 3, and inverse through those of 1/3
+        a ^= _doubled(a)
+        for shift in (1, 2, 4):
+            inverse ^= inverse << shift & 0xFF
+        inverse ^= 0x09 if inverse & 0x80 else 0
+        turned = [(inverse << shift | inverse >> (8 - shift)) & 0xFF for shift in range(5)]
+        table[a] = turned[0] ^ turned[1] ^ turned[2] ^ turned[3] ^ turned[4] ^ 0x63
+    return table
+
+
+_SUBSTITUTES: Final = np.array(_substitutes(), np.uint8)
+_DOUBLES: Final = np.array([_doubled(a) for a in range(256)], np.uint8)
+_SHIFTED: Final = [(5 * i) % 16 for i in range(16)]
+"""Row r of the state moves r columns to the left."""
+
+
+def _round_keys(key: bytes) -> npt.NDArray[np.uint8]:
+    """The eleven round keys (11, 16)."""
+    columns, constant = [list(key[4 * i : 4 * i + 4]) for i in range(4)], 1
+    for i in range(4, 44):
+        column = columns[i - 1]
+        if i % 4 == 0:
+            column = [int(_SUBSTITUTES[b]) for b in (*column[1:], column[0])]
+            column[0] ^= constant
+            constant = _doubled(constant)
+        columns.append([a ^ b for a, b in zip(columns[i - 4], column, strict=True)])
+    return np.array(columns, np.uint8).reshape(11, 16)
 
 
 def words(stream: Stream, count: int, first: int = 0) -> Words:
