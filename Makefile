@@ -1,5 +1,5 @@
 # Two commands do all the set-up on a fresh machine: `make train` and `make test`.
-# Needs python3 (3.10 or newer) with venv, a C++17 compiler and make.
+# Needs python3 (3.10 or newer) with venv, GCC 12 or newer or Clang, and make.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,9 +8,23 @@ SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -nam
            CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install train test test-peers test-core scoreboard bench footprint check format sanitize fuzz clean
+.PHONY: install help train test test-peers test-core scoreboard bench footprint check format sanitize fuzz clean
 
 install: $(VENV)/.installed
+
+help:
+	@echo "make            build the wheel and install it into $(VENV)"
+	@echo "make train      train a network on built-in digits; weights and a report in out/"
+	@echo "make test       the whole test suite; WORKERS=n tests at a time (now $(WORKERS))"
+	@echo "make test-peers the tests that compare with PyTorch"
+	@echo "make test-core  the C++ tests of the kernels"
+	@echo "make scoreboard the capabilities that tests prove, from the latest results"
+	@echo "make bench      every operation against PyTorch"
+	@echo "make footprint  installed size and time of an import"
+	@echo "make check      linters, types and formatting; make format repairs"
+	@echo "make fuzz       a minute of random calls, native engine against reference"
+	@echo "make sanitize   random calls and tests on a build with sanitizers"
+	@echo "make clean      remove all that the others made"
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
@@ -62,6 +76,7 @@ test-core: $(VENV)/.created
 	$(BIN)/ctest --test-dir build/core --output-on-failure -j $(WORKERS)
 
 scoreboard: install $(VENV)/.test-tools
+	@test -f .scoreboard.json || echo "There are no results yet: running the whole suite first"
 	@test -f .scoreboard.json || $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
 	@$(BIN)/python tests/scoreboard.py
 
@@ -72,7 +87,8 @@ bench: install $(VENV)/.peers
 footprint: install
 	$(BIN)/python benchmarks/run.py --only overhead/i
 
-check: install $(VENV)/.test-tools $(VENV)/.check-tools
+# mypy reads what the bar and the report of training are made with, too.
+check: install $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy

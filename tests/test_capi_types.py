@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 from openbnns.capi import _values, enums, structs
+from openbnns.capi.enums import BNNSActivationFunction, BNNSDataType
 from openbnns.capi.structs import (
     BNNSActivation,
     BNNSFilterParameters,
@@ -383,8 +384,36 @@ def test_only_the_fields_exist() -> None:
         TypeError, match=r"^BNNSNDArrayDescriptor\.__init__\(\) got an unexpected keyword argument 'sizes'$"
     ):
         BNNSNDArrayDescriptor(sizes=(1,))  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"^BNNSActivation\.__init__\(\) takes 1 positional argument but 3 were given$"):
-        BNNSActivation(1, 2.0)  # type: ignore[call-arg]
+
+
+def test_fields_without_names_come_in_c_order() -> None:
+    activation = BNNSActivation(BNNSActivationFunction.BNNSActivationFunctionClamp, -1, beta=2)
+    assert activation == BNNSActivation(function=8, alpha=-1, beta=2)
+    for struct_class in map(structs.__dict__.__getitem__, STRUCTS):
+        parameters = inspect.signature(struct_class).parameters.values()
+        assert struct_class(*(parameter.default for parameter in parameters)) == struct_class()
+    with pytest.raises(TypeError, match=r"^BNNSFilterParameters has 4 fields, but 5 values are given$"):
+        BNNSFilterParameters(0, 0, None, None, None)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^BNNSActivation.__init__\(\) got multiple values for argument 'alpha'$"):
+        BNNSActivation(1, 2.0, alpha=3)  # type: ignore[misc]
+    with pytest.raises(
+        TypeError, match=r"^BNNSActivation.function: expected a BNNSActivationFunction, got str 'tanh'$"
+    ):
+        BNNSActivation("tanh")  # type: ignore[arg-type]
+
+
+def test_a_function_stands_for_an_activation() -> None:
+    tanh = BNNSActivationFunction.BNNSActivationFunctionTanh
+    parameters = BNNSLayerParametersFullyConnected(activation=tanh)
+    assert parameters.activation == BNNSActivation(function=tanh)
+    parameters.activation = BNNSActivationFunction.BNNSActivationFunctionAbs
+    assert parameters.activation == BNNSActivation(function=6)
+    with pytest.raises(TypeError, match="expected a BNNSActivation, got int 4"):
+        parameters.activation = 4  # type: ignore[assignment]
+    with pytest.raises(TypeError, match="expected a BNNSActivation, got BNNSDataType"):
+        parameters.activation = BNNSDataType.BNNSDataTypeFloat32
+    with pytest.raises(TypeError, match="expected a BNNSNDArrayDescriptor, got BNNSActivationFunction"):
+        parameters.bias = tanh
 
 
 @pytest.mark.parametrize("name", STRUCTS)
@@ -393,7 +422,7 @@ def test_signature_of_a_constructor_shows_every_field_and_its_default(name: str)
     parameters = inspect.signature(struct_class).parameters
     assert list(parameters) == list(struct_class.__slots__)
     for parameter in parameters.values():
-        assert parameter.kind is parameter.KEYWORD_ONLY
+        assert parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         assert repr(parameter.default) in ("0", "0.0", "False", "None", "()", "1.0")
         assert (repr(parameter.default) == "1.0") == (parameter.name == "data_scale")
     assert struct_class(**{field: parameter.default for field, parameter in parameters.items()}) == struct_class()

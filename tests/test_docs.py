@@ -81,6 +81,15 @@ def test_every_function_is_on_a_page() -> None:
         assert name in (ROOT / "docs" / row[1]).read_text(), f"{row[1]} does not mention {name}"
 
 
+def test_the_page_of_networks_names_every_module() -> None:
+    page = (ROOT / "docs" / "training.md").read_text()
+    modules = [
+        name for name in nn.__all__ if inspect.isclass(thing := getattr(nn, name)) and issubclass(thing, nn.Module)
+    ]
+    assert len(modules) > 40
+    assert [name for name in modules if f"`{name}" not in page] == []
+
+
 def test_open_questions_name_every_switch() -> None:
     page = (ROOT / "docs" / "open_questions.md").read_text()
     assert [name for name in vars(compat.switches) if f"`{name}`" not in page] == []

@@ -8,7 +8,7 @@ import pytest
 import openbnns as ob
 from openbnns import skip
 from openbnns.filters._base import Filter
-from openbnns.layers._base import BinaryLayer
+from openbnns.layers import BinaryLayer
 from openbnns.layers._ports import Port
 from test_layers import close, described, numbers
 

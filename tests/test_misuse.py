@@ -102,3 +102,154 @@ def test_calls_name_the_function(call: Callable[[Any], Any], message: str | None
         return
     with pytest.raises(TypeError, match=message):
         call(described)
+
+
+class Liar(list[Any]):
+    """A list that misstates its length."""
+
+    def __len__(self) -> int:
+        return 5
+
+
+class Shrinking:
+    """A descriptor whose memory cannot be asked for without emptying the list that it is in."""
+
+    flags, layout, data_type = 0, capi.BNNSDataLayoutVector, capi.BNNSDataTypeFloat32
+    size, stride = [3, 0, 0, 0, 0, 0, 0, 0], [0] * 8
+
+    def __init__(self, owner: list[Any]) -> None:
+        self.owner = owner
+
+    @property
+    def data(self) -> NDArray[np.float32]:
+        self.owner.clear()
+        return ones(3)
+
+
+def _vector(data: Any) -> capi.BNNSNDArrayDescriptor:
+    return capi.BNNSNDArrayDescriptor(
+        layout=capi.BNNSDataLayoutVector, size=(3,), data=data, data_type=capi.BNNSDataTypeFloat32
+    )
+
+
+def _added() -> tuple[Any, ...]:
+    """An arithmetic filter that adds, and the arguments of its backward call up to its inputs' gradients."""
+    fields = capi.BNNSArithmeticBinary(
+        in1=_vector(None), in1_type=capi.BNNSSample, in2=_vector(None), in2_type=capi.BNNSSample, out=_vector(None),
+        out_type=capi.BNNSSample,
+    )  # fmt: skip
+    parameters = capi.BNNSLayerParametersArithmetic(
+        arithmetic_function=capi.BNNSArithmeticAdd, arithmetic_function_fields=fields
+    )
+    return capi.BNNSFilterCreateLayerArithmetic(parameters), 1, 2, None, None
+
+
+def test_lists_that_misstate_their_length() -> None:
+    fields = capi.BNNSOptimizerSGDMomentumFields(learning_rate=1, gradient_scale=1)
+    step = capi.BNNSOptimizerStep
+    weights = ones(3)
+    for liar in (Liar([_vector(weights)]), Liar()):
+        with pytest.raises((TypeError, IndexError)):
+            step(capi.BNNSOptimizerFunctionSGDMomentum, fields, 5, liar, liar)
+    assert (weights == 1).all()
+    x, indices, y = _vector(ones(3)), _vector(np.int32([2, 0, 1])), _vector(ones(3))
+    indices.data_type = capi.BNNSDataTypeInt32
+    for given in (indices, indices, Liar([1]), Liar()):  # twice a call that works, so that it is known
+        if given is indices:
+            assert capi.BNNSGather(0, x, indices, y, None) == 0
+        else:
+            with pytest.raises(TypeError, match="BNNSGather: indices must be a BNNSNDArrayDescriptor"):
+                capi.BNNSGather(0, x, given, y, None)
+    dx = [_vector(ones(3)), _vector(ones(3))]
+    assert capi.BNNSArithmeticFilterApplyBackwardBatch(*_added(), dx, [0, 0], None, 0, _vector(ones(3)), 0) == 0
+    call = (*_added(), Liar(dx), Liar([0, 0]), None, 0, _vector(ones(3)), 0)
+    assert capi.BNNSArithmeticFilterApplyBackwardBatch(*call) in (0, -1)
+
+
+def test_lists_that_change_while_they_are_read() -> None:
+    tensors: list[Any] = []
+    tensors += [Shrinking(tensors), _vector(ones(3))]
+    fields = capi.BNNSOptimizerSGDMomentumFields(learning_rate=1, gradient_scale=1)
+    step = (capi.BNNSOptimizerFunctionSGDMomentum, fields, 2, tensors, [_vector(ones(3))] * 2)
+    assert capi.BNNSOptimizerStep(*step) == -1
+    assert "parameters has 0 entries" in (ob.last_error() or "")
+    tensors += [Shrinking(tensors), _vector(ones(3))]
+    call = (*_added(), tensors, [0, 0], None, 0, _vector(ones(3)), 0)
+    assert capi.BNNSArithmeticFilterApplyBackwardBatch(*call) in (0, -1)
+    assert not tensors
+
+
+def test_what_is_no_list_is_refused_unread() -> None:
+    normalization = {"normalization": ob.NormalizationType.batch(), "normalization_epsilon": 0.0}
+    layer = ob.FusedFullyConnectedNormalizationLayer(fully_connected_weights=ones(1, 1), **normalization)
+    x = ones(2, 1)
+    layer.apply(x, phase=ob.LearningPhase.TRAINING)
+    dy = capi.BNNSNDArrayDescriptor(
+        layout=capi.BNNSDataLayoutVector, size=(1,), data=ones(2), data_type=capi.BNNSDataTypeFloat32
+    )
+    call = (layer.bnns_filter, 2, x, 0, None, 0, None, 0, dy, 0)
+    for wrong in (np.int64(3), 1.5, iter([None] * 4), memoryview(b"abcd"), np.array(3)):
+        with pytest.raises(TypeError, match="BNNSFusedFilterApplyBackwardBatch: delta_parameters must be a list of"):
+            capi.BNNSFusedFilterApplyBackwardBatch(*call, wrong)
+    assert capi.BNNSFusedFilterApplyBackwardBatch(*call, range(10**9)) == -1
+    assert "delta_parameters has 1000000000 entries" in (ob.last_error() or "")
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: ob.ActivationFunction.clamp(6), TypeError, r"^ActivationFunction.clamp: bounds must be a pair \(low, high\)"),
+        (lambda: ob.ActivationFunction.clamp((1, "a")), TypeError, "^ActivationFunction.clamp: bounds must be a number"),
+        (lambda: ob.GradientClipping.by_value(0.5), TypeError, "^GradientClipping.by_value: bounds must be a pair"),
+        (lambda: ob.GradientClipping.by_value((1, 0)), ValueError, "^GradientClipping.by_value: bounds 1.0 to 0.0 are empty"),
+        (lambda: ob.AdamOptimizer().zero_accumulators(3), TypeError, "^AdamOptimizer.zero_accumulators: parameters must be"),
+        (lambda: ob.AdamOptimizer().zero_accumulators([3]), TypeError, "^AdamOptimizer.zero_accumulators: parameters is of"),
+        (lambda: ob.AdamOptimizer().step(range(10**9), []), ValueError, "^AdamOptimizer.step: parameters has more than"),
+        (lambda: ob.NearestNeighbors("a", 2, 1), TypeError, "^NearestNeighbors: capacity must be an integer"),
+        (lambda: ob.NearestNeighbors(3, 2, 1.5), TypeError, "^NearestNeighbors: neighbor_count must be an integer"),
+        (lambda: ob.DataType.from_dtype(print), TypeError, "^DataType.from_dtype: dtype must be a NumPy type"),
+        (lambda: ob.Shape(range(10**9)), ValueError, "^Shape: takes 1 to 8 sizes"),
+        (lambda: _convolution(stride=range(10**9)), ValueError, "^ConvolutionLayer: stride is range"),
+        (lambda: ob.compute_norm(ones(3), axes=range(10**9)), ValueError, "^compute_norm: axes has 1"),
+        (lambda: ob.FullyConnectedLayer(weights=ones(0, 3)), ValueError, r"^FullyConnectedLayer: weights has the shape \(0, 3\)"),
+        (lambda: ob.ReductionLayer(function=ob.ReductionFunction.sum(), input=ones(0), output=ones(1)), ValueError,
+         r"^ReductionLayer: input has the shape \(0,\) without elements"),
+        (lambda: ob.UnaryArithmeticLayer(input=np.float32(3), function=ob.ArithmeticUnaryFunction.ABS), ValueError,
+         r"^UnaryArithmeticLayer: input has shape \(\)"),
+        (lambda: ob.BinaryArithmeticLayer(input_a=ones(2), input_b=ones(0), function=ob.ArithmeticBinaryFunction.ADD),
+         ValueError, r"^BinaryArithmeticLayer: input_b has shape \(0,\)"),
+        (lambda: ob.FusedFullyConnectedNormalizationLayer(
+            fully_connected_weights=3, normalization=ob.NormalizationType.batch(), normalization_epsilon=0.0), TypeError,
+         "^FusedFullyConnectedNormalizationLayer: fully_connected_weights is of type int"),
+        (lambda: ob.FusedFullyConnectedNormalizationLayer(
+            fully_connected_weights=ones(2, 2), normalization=3, normalization_epsilon=0.0), TypeError,  # type: ignore[arg-type]
+         "^FusedFullyConnectedNormalizationLayer: normalization must be a NormalizationType, not int"),
+        (lambda: ob.FusedFullyConnectedNormalizationLayer(
+            fully_connected_weights=ones(2, 2), normalization=ob.NormalizationType.batch(), normalization_epsilon=-1.0),
+         ValueError, "^FusedFullyConnectedNormalizationLayer: normalization_epsilon is -1"),
+        (lambda: ob.FusedConvolutionNormalizationLayer(
+            input=ones(1, 4, 4), convolution_weights=ones(2, 1, 3, 3), convolution_stride="ab",  # type: ignore[arg-type]
+            normalization=ob.NormalizationType.batch(), normalization_epsilon=0.0), TypeError,
+         "^FusedConvolutionNormalizationLayer: convolution_stride must be an integer"),
+    ],
+)  # fmt: skip
+def test_messages_name_arguments_as_the_call_does(call: Callable[[], Any], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()
+
+
+def test_top_k_names_its_strides() -> None:
+    x, best = _vector(ones(3)), _vector(np.zeros(3, np.int32))
+    best.data_type = capi.BNNSDataTypeInt32
+    with pytest.raises(TypeError, match="BNNSDirectApplyTopK: input_batch_stride must be an integer, not str"):
+        capi.BNNSDirectApplyTopK(3, 0, 1, x, "a", _vector(ones(3)), 0, best, 0, None)  # type: ignore[arg-type]
+    assert capi.BNNSDirectApplyTopK(3, 0, 2, x, 3, _vector(ones(6)), 3, best, 1, None) == -1
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(3, object), np.array([None])])
+def test_attention_takes_no_objects_for_memory(wrong: Any) -> None:
+    layer = ob.MultiheadAttentionLayer(4, 2)
+    x, y = ones(8, 4), ones(8, 4)
+    call = (layer.bnns_filter, 1, x, 0, x, 0, None, 0, x, 0, y, 0, None)
+    assert capi.BNNSApplyMultiheadAttention(*call, None, None, None, wrong) == -1
+    assert "workspace holds object items" in (ob.last_error() or "")

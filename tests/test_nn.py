@@ -668,3 +668,8 @@ def test_building_one_network_leaves_the_plans_of_others() -> None:
         nn.Sequential(nn.Conv2d(2, 3, padding="same"), nn.ReLU(), nn.Flatten(), nn.Linear(2))(x)
         net(x)
     assert list(net._programs.values()) == plans
+
+
+def test_optimizers_show_their_settings() -> None:
+    assert repr(nn.SGD(0.1, momentum=0.9)).startswith("SGD(learning_rate=0.1, momentum=0.9,")
+    assert repr(nn.Adam()).startswith("Adam(learning_rate=0.001, beta1=0.9,")

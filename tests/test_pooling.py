@@ -181,6 +181,53 @@ def test_windows_without_a_cell(function: str, index: str, engine: str) -> None:
     assert not run.backward(["dx"])["dx"].read().any()
 
 
+def _wide_windows(rng: np.random.Generator, function: str, index: str) -> PoolingCase | None:
+    """Windows of which most taps meet no cell of the image; ``None`` if these are no windows."""
+    kernel, size = tuple(rng.integers(1, 5, 2)), tuple(rng.integers(1, 10, 2))
+    dilation, step = tuple(rng.integers(1, 60, 2)), tuple(rng.integers(1, 4, 2))
+    padding, channels = tuple(rng.integers(0, 90, 2)), int(rng.choice([1, 3, 20]))
+    room = [s + 2 * p - (k - 1) * d for s, p, k, d in zip(size, padding, kernel, dilation, strict=True)]
+    if min(room) < 1 or max(room) > 40:
+        return None
+    return simple(function, index, size=size, kernel=kernel, dilation=dilation, step=step, symmetric=padding,
+                  channels=channels)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "index"), [*((f, "") for f in cases.WINDOWED), *(("Max", kind) for kind in INDEX_TYPES)]
+)
+def test_taps_that_meet_no_cell(function: str, index: str) -> None:
+    """They change nothing, and cost nothing: a dilation of thousands is no more work than one of ten."""
+    rng = np.random.default_rng(len(function) + len(index))
+    tried = 0
+    while tried < 60:
+        c = _wide_windows(rng, function, index)
+        if c is None:
+            continue
+        tried += 1
+        values = c.values()
+        expected, winners = by_definition(c, values["x"])
+        found, run = native(c), c.run(values)
+        assert_within(found.y, expected, c.forward_bound(values, expected), str(c))
+        run.forward()
+        if run.indices is not None:
+            np.testing.assert_array_equal(run.indices.read(), winners)
+        with ob.engine("reference"):
+            wanted = c.run(values)
+            wanted.forward()
+            gradients = {name: storage.read() for name, storage in wanted.backward().items()}
+        bounds = c.backward_bounds(values, expected)
+        for name, gradient in gradients.items():
+            assert_within(found.gradients[name], gradient, bounds[name], f"{name} of {c}")
+    huge = simple(
+        function, index, size=(8, 8), kernel=(3, 3), dilation=(4000, 4000), step=(1, 1), symmetric=(4000, 4000)
+    )
+    plain = simple(function, index, size=(8, 8), kernel=(3, 3), dilation=(50, 50), step=(1, 1), symmetric=(50, 50))
+    results = [native(c) for c in (huge, plain)]
+    assert_bitwise(results[0].y, results[1].y, "y")
+    assert_bitwise(results[0].gradients["dx"], results[1].gradients["dx"], "dx")
+
+
 @pytest.mark.parametrize("function", ["L2Norm", "AverageCountExcludePadding"])
 def test_zeros(function: str, engine: str) -> None:
     """The norm of zeros has no slope; none is given."""

@@ -298,6 +298,24 @@ def test_special_values(engine: str) -> None:
     assert largest.apply_backward(ties, None, np.array([[7]], np.float32)).input.tolist() == [[0, 7, 0, 0]]
 
 
+@pytest.mark.parametrize("length", [1, 2, 7, 15, 16, 17, 33, 100, 127, 129, 300])
+def test_extremes_meet_nan_anywhere(length: int) -> None:
+    """Every place of a row or column may hold the NaN; infinities are no NaN."""
+    rf = bn.ReductionFunction
+    plain = np.random.default_rng(0).standard_normal((length + 1, length), dtype=np.float32)
+    plain[:, -1] = -np.inf
+    plain[0, 0] = np.inf
+    holed = plain.copy()
+    np.fill_diagonal(holed, np.nan)  # the last row has none
+    for x in (plain, holed):
+        for matrix, axis in ((x, 1), (np.ascontiguousarray(x.T), 0)):
+            for name in ("max", "min"):
+                found = bn.apply_reduction(getattr(rf, name)(), matrix, axes=axis).ravel()
+                np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1))
+                place = bn.apply_reduction(getattr(rf, f"arg_{name}")(), matrix, axes=axis).ravel()
+                np.testing.assert_array_equal(place, getattr(np, f"arg{name}")(x, axis=1))
+
+
 def test_sums_are_accurate() -> None:
     x = np.random.default_rng(0).uniform(0, 1, (4, 1_000_003)).astype(np.float32)
     rf = bn.ReductionFunction

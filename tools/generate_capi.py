@@ -151,6 +151,9 @@ def field(fact: dict[str, str], enums: set[str], structs: set[str]) -> Field:
         annotation, kind = "Any", "POINTER"
     elif c_type in enums:
         annotation, kind = f"{c_type} | int", f"enumeration({c_type})"
+    elif c_type == "BNNSActivation":  # C code often writes its function alone
+        function = "BNNSActivationFunction"
+        annotation, kind = f"Short[{c_type}, {function}]", f"structure({c_type}, {function})"
     elif c_type in structs:
         annotation, kind = f"Nested[{c_type}]", f"structure({c_type})"
     elif c_type == "float":
@@ -215,7 +218,7 @@ def structs_source() -> str:
     lines = header("Structs of the classic BNNS C interface; `FixedList` is the type of their array fields.")
     lines += ["from typing import Any", ""]
     public = ["FixedList", "Struct"]
-    tools = [*public, "Array", "Array2D", "Nested", "array", "enumeration", "structure"]
+    tools = [*public, "Array", "Array2D", "Nested", "Short", "array", "enumeration", "structure"]
     tools += ["BOOL", "FLOAT", "POINTER", "SCALE", *INTEGER_KINDS.values()]
     for module, names in (("_memory", [*BASES.values()]), ("_values", tools), ("enums", sorted(enums))):
         used = [each for each in names if re.search(rf"\b{each}\b", text) or each in public]

@@ -74,6 +74,9 @@ bool memory_of(PyObject* object, const ArgumentSpec& spec, Held& held, float*& a
 
 bool is_list(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 
+// What the list holds, whatever the __len__ of a class derived from it says.
+Py_ssize_t list_size(PyObject* list) { return PyList_Check(list) ? PyList_Size(list) : PyTuple_Size(list); }
+
 PyObject* list_item(PyObject* list, Py_ssize_t i) {  // borrowed
   return PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
 }
@@ -321,6 +324,7 @@ int FastCall::run(nb::args arguments) {
 
 int FastCall::run_lists(nb::args arguments) {
   PyObject* flat[kMaxArguments];
+  nb::object held[kMaxArguments];  // a descriptor's fields may be properties, and those may change the lists
   size_t count = 0;
   Py_ssize_t given = PyTuple_Size(arguments.ptr());
   for (Py_ssize_t i = 0; i < given; i++) {
@@ -331,11 +335,14 @@ int FastCall::run_lists(nb::args arguments) {
       continue;
     }
     PyObject* strides = ++i < given ? PyTuple_GetItem(arguments.ptr(), i) : nullptr;
-    if (!strides || !is_list(strides) || PySequence_Size(argument) != PySequence_Size(strides)) return kDeclined;
-    for (Py_ssize_t k = 0, n = PySequence_Size(argument); k < n; k++) {
+    if (!strides || !is_list(strides) || list_size(argument) != list_size(strides)) return kDeclined;
+    for (Py_ssize_t k = 0, n = list_size(argument); k < n; k++) {
       if (count + 2 > kMaxArguments) return kDeclined;
-      flat[count++] = list_item(argument, k);
-      flat[count++] = list_item(strides, k);
+      for (PyObject* list : {argument, strides}) {
+        held[count] = nb::borrow(list_item(list, k));
+        flat[count] = held[count].ptr();
+        count++;
+      }
     }
   }
   return run_flat(flat, count);

@@ -112,8 +112,9 @@ struct KnownCalls::Reading {
   }
   bool add_list(PyObject* list) {
     key.push_back('t');
-    for (Py_ssize_t i = 0, size = PySequence_Size(list); i < size; i++)
-      if (!add_scalar(PyTuple_Check(list) ? PyTuple_GetItem(list, i) : PyList_GetItem(list, i))) return false;
+    const bool tuple = PyTuple_Check(list);  // __len__ of a class derived from it may say anything
+    for (Py_ssize_t i = 0, size = tuple ? PyTuple_Size(list) : PyList_Size(list); i < size; i++)
+      if (!add_scalar(tuple ? PyTuple_GetItem(list, i) : PyList_GetItem(list, i))) return false;
     key.push_back('.');
     return true;
   }

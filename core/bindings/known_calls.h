@@ -24,7 +24,8 @@ using Work = std::function<bool(char* const* places)>;
 bool perform(std::vector<char*> places, Work work);
 bool is_recording();
 
-// Something else than native code writes to the memory of arguments: the call that is being recorded cannot be repeated.
+// Something else than native code writes to the memory of arguments: the call that is being recorded cannot be
+// repeated.
 void spoil_recording();
 
 // Drops all that is known: something else than the arguments has changed what calls do.

@@ -48,6 +48,13 @@ const Names& names() {
 
 constexpr int64_t kDefaultActivations = 2;  // BNNSLayerFlagsLSTMDefaultActivations
 
+// A field, or nothing.
+nb::object field(nb::handle object, PyObject* name) {
+  PyObject* value = object.is_valid() ? PyObject_GetAttr(object.ptr(), name) : nullptr;
+  if (!value) PyErr_Clear();
+  return nb::steal(value);
+}
+
 // Reads a struct: appends what it says to the key, and collects the data of its tensors.
 class Reader {
  public:
@@ -80,11 +87,6 @@ class Reader {
   }
 
  private:
-  static nb::object field(nb::handle object, PyObject* name) {
-    PyObject* value = object.is_valid() ? PyObject_GetAttr(object.ptr(), name) : nullptr;
-    if (!value) PyErr_Clear();
-    return nb::steal(value);
-  }
   void add(const void* bytes, size_t count) { key.append(static_cast<const char*>(bytes), count); }
   bool add_integer(nb::handle value, int64_t* result = nullptr) {
     if (!PyLong_Check(value.ptr())) return false;
@@ -145,21 +147,21 @@ bool read_both(Reader& reader, nb::handle params, nb::handle delta, int variant)
 // Flags (set or accumulate) of a gradient, found again in its descriptor.
 bool accumulates(nb::handle params, int index) {
   const Names& n = names();
-  PyObject* holder = index < kLstmGates
-                         ? PyObject_GetAttr(params.ptr(), n.side[index / 3])
-                         : PyObject_GetAttr(params.ptr(), n.gate[(index - kLstmGates) / kLstmGateTensors]);
-  nb::object owner = nb::steal(holder), descriptor;
   const int tensor = (index - kLstmGates) % kLstmGateTensors;
+  nb::object owner, descriptor;
   if (index < kLstmGates) {
-    descriptor = nb::steal(PyObject_GetAttr(owner.ptr(), n.state[index % 3]));
-  } else if (tensor < 2) {
-    nb::object pieces = nb::steal(PyObject_GetAttr(owner.ptr(), n.iw));
-    descriptor = nb::borrow(PyList_GetItem(pieces.ptr(), tensor));
+    owner = field(params, n.side[index / 3]);
+    descriptor = field(owner, n.state[index % 3]);
   } else {
-    descriptor = nb::steal(PyObject_GetAttr(owner.ptr(), n.rest[tensor - 2]));
+    owner = field(params, n.gate[(index - kLstmGates) / kLstmGateTensors]);
+    descriptor = field(owner, tensor < 2 ? n.iw : n.rest[tensor - 2]);
+    if (tensor < 2 && descriptor.is_valid() && PyList_Check(descriptor.ptr()))
+      descriptor = nb::borrow(PyList_GetItem(descriptor.ptr(), tensor));
   }
-  nb::object flags = nb::steal(PyObject_GetAttr(descriptor.ptr(), n.number[2]));
-  return PyLong_AsLong(flags.ptr()) == 1;
+  nb::object flags = field(descriptor, n.number[2]);
+  const long number = flags.is_valid() ? PyLong_AsLong(flags.ptr()) : 0;
+  if (PyErr_Occurred()) PyErr_Clear();
+  return number == 1;
 }
 
 // Buffers held for the duration of a call, and the stretches of memory that it touches.

@@ -170,11 +170,14 @@ class OptimizerStep {
 
  private:
   static bool long_enough(PyObject* list, int64_t count) {
-    return (PyList_Check(list) || PyTuple_Check(list)) && PySequence_Size(list) >= count;
+    return PyList_Check(list) ? PyList_Size(list) >= count : PyTuple_Check(list) && PyTuple_Size(list) >= count;
   }
 
-  static PyObject* item(PyObject* list, int64_t i) {  // borrowed
-    return PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
+  // Reading the fields of one may shorten the list: then nothing.
+  static nb::object item(PyObject* list, int64_t i) {
+    PyObject* found = PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
+    if (!found) PyErr_Clear();
+    return nb::borrow(found);
   }
 
   int checked_run(double step, double epsilon, int64_t count, PyObject* parameters, PyObject* gradients,
@@ -214,8 +217,10 @@ class OptimizerStep {
     return kDone;
   }
 
-  bool bind(PyObject* object, bool arrays, bool written, Held& held, std::vector<Stretch>& stretches, Form& form,
+  bool bind(nb::object tensor, bool arrays, bool written, Held& held, std::vector<Stretch>& stretches, Form& form,
             float*& address, int64_t& count) const {
+    if (!tensor.is_valid()) return false;
+    PyObject* object = tensor.ptr();
     nb::object data;
     const bool described = !(arrays && PyObject_CheckBuffer(object));
     if (described) {

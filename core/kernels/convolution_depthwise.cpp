@@ -69,7 +69,7 @@ void correlate_any(const float* source, const Windows& in, const Taps& taps, con
 // Taps in a 3 x 3 grid whose rows are as far apart as the rows of windows: an input row then serves three rows of
 // results in the making, and each of its cells is loaded once per column of taps.
 bool is_rolling(const Windows& in, const Taps& taps) {
-  if (kReadsRows || taps.count() != 9) return false;  // what is left is not worth a loop of its own
+  if (OPENBNNS_READS_ROWS || taps.count() != 9) return false;  // what is left is not worth a loop of its own
   for (int t = 3; t < 9; t++)
     if (taps.offset[t] - taps.offset[t - 3] != in.row_step && taps.offset[t - 3] - taps.offset[t] != in.row_step)
       return false;
@@ -131,7 +131,7 @@ void add_products(const float* source, const Windows& in, const float* dz, int64
   int64_t offset[kTaps];
   for (int t = 0; t < kTaps; t++) offset[t] = offsets[t];
   const int64_t whole = in.columns / kWidth * kWidth;
-  const IntVec tail = lane_numbers() < splat_int(static_cast<int32_t>(in.columns - whole));
+  const IntVec tail = first_lanes(in.columns - whole);
   const int64_t group = std::max<int64_t>(1, kSingleSums * kWidth / std::max<int64_t>(in.columns, 1));
   for (int64_t first = 0; first < in.rows; first += group) {
     Vec sum[kTaps] = {};
@@ -157,7 +157,7 @@ void add_products(const float* source, const Windows& in, const float* dz, int64
 void add_products_rolling(const float* source, const Windows& in, const float* dz, int64_t dz_pitch, const Taps& taps,
                           double* sums) {
   const int64_t *column = taps.offset.data(), whole = in.columns / kWidth * kWidth;
-  const IntVec tail = lane_numbers() < splat_int(static_cast<int32_t>(in.columns - whole));
+  const IntVec tail = first_lanes(in.columns - whole);
   for (int64_t first = 0; first < in.rows; first += kSingleSums) {
     const int64_t rows = std::min(kSingleSums, in.rows - first);
     for (int64_t c = 0; c < in.columns; c += kWidth) {

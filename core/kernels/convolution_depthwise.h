@@ -13,9 +13,9 @@ inline bool is_depthwise(const ConvolutionShape& shape) { return shape.groups ==
 // The same for 3 x 3 windows with step 1 or 2, without a bordered copy; null for other shapes, and always without
 // masked loads or where the sanitizer would not see them.
 #if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__)
-constexpr bool kReadsRows = true;
+#define OPENBNNS_READS_ROWS 1
 #else
-constexpr bool kReadsRows = false;
+#define OPENBNNS_READS_ROWS 0
 #endif
 [[gnu::cold]] std::unique_ptr<Plan> make_depthwise_rows(const ConvolutionShape& shape,
                                                         const ActivationSpec& activation);

@@ -9,7 +9,7 @@
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
-#if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__)
+#if OPENBNNS_READS_ROWS
 namespace {
 
 constexpr int64_t kSerialElements = 32768;

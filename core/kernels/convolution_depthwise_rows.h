@@ -39,7 +39,7 @@ class RowWindows {
 std::unique_ptr<RowWindows> make_step_one(const ConvolutionShape& s);
 std::unique_ptr<RowWindows> make_step_two(const ConvolutionShape& s);
 
-#if defined(__AVX2__)
+#if OPENBNNS_READS_ROWS
 // Lanes of a vector that a masked load or store touches: [first, end).
 #if defined(__AVX512F__)
 using Lanes = __mmask16;

@@ -6,7 +6,7 @@
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
-#if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__)
+#if OPENBNNS_READS_ROWS
 namespace {
 
 // Results [rows][columns] of windows over sources [height][width]: the window of result (r, c) covers

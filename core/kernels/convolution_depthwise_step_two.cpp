@@ -8,7 +8,7 @@
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
-#if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__)
+#if OPENBNNS_READS_ROWS
 namespace {
 
 // The lanes of the vector that begins at column `from` which lie in [0, width) and are among the next `most` columns.

@@ -1,6 +1,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
 
 namespace openbnns {
@@ -11,10 +12,8 @@ const Kernels& kernels() {
     const char* cap = std::getenv("OPENBNNS_ISA");
     bool allow512 = !cap || !*cap || !std::strcmp(cap, "avx512");
     bool allow2 = allow512 || !std::strcmp(cap, "avx2");
-    if (allow512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
-      return kernels_avx512();
-    if (allow2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kernels_avx2();
+    if (allow512 && has_avx512()) return kernels_avx512();
+    if (allow2 && has_avx2()) return kernels_avx2();
 #endif
     return kernels_base();
   }();

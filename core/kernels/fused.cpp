@@ -58,6 +58,7 @@ class Fused final : public PoolablePlan {
   Fused(std::shared_ptr<Plan> first, const FusedShape& shape, const ActivationSpec& activation)
       : first_(std::move(first)),
         shape_(shape),
+        slots_(fused_slots(OUT, shape.arithmetic ? static_cast<int>(DOUT) : static_cast<int>(DY))),
         activation_(activation),
         normalizer_(shape.normalization, activation),
         plane_(shape.normalization.height * shape.normalization.width),
@@ -69,7 +70,7 @@ class Fused final : public PoolablePlan {
   }
 
   void forward(const Call& call) override {
-    NormalizationForward last = normalization_forward(call, OUT);
+    NormalizationForward last = normalization_forward(call, slots_);
     if (!call.training) {
       last.x = last.y;
       return normalize(call, last.y, last);
@@ -85,8 +86,8 @@ class Fused final : public PoolablePlan {
   void backward(const Call& call) override {
     std::lock_guard<std::mutex> alone(state_);
     if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
-    const int dy = shape_.arithmetic ? static_cast<int>(DOUT) : static_cast<int>(DY);
-    NormalizationBackward last = normalization_backward(call, boundary_, dy);
+    NormalizationBackward last = normalization_backward(call, slots_);
+    last.x = boundary_;
     last.y = {call.address[OUT], call.stride[OUT]};
     last.by_samples = watched_ && call.batch * sample_ <= call.threads * kCachedFloats;
     if (!reaches_first(call)) return normalizer_.backward(last);
@@ -102,8 +103,8 @@ class Fused final : public PoolablePlan {
     Call from = first_layer_call(call);
     from.address[OUT] = boundary_.data;
     from.stride[OUT] = boundary_.stride;
-    from.address[dy] = dh;
-    from.stride[dy] = sample_;
+    from.address[slots_.dy] = dh;
+    from.stride[slots_.dy] = sample_;
     first_->backward(from);
   }
 
@@ -139,6 +140,7 @@ class Fused final : public PoolablePlan {
 
   const std::shared_ptr<Plan> first_;
   const FusedShape shape_;
+  const NormalizationSlots slots_;
   const ActivationSpec activation_;
   std::mutex state_;  // two threads on one filter in training are a mistake, but must not crash
   Normalizer normalizer_;

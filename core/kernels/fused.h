@@ -33,34 +33,10 @@ inline Call first_layer_call(const Call& call) {
   return own;
 }
 
-// What a call gives the normalization of a chain, whose result is in slot `y`.
-inline NormalizationForward normalization_forward(const Call& call, int y) {
-  NormalizationForward last;
-  last.batch = call.batch;
-  last.threads = call.threads;
-  last.training = call.training;
-  last.y = {call.address[y], call.stride[y]};
-  last.beta = call.address[kFusedBeta];
-  last.gamma = call.address[kFusedGamma];
-  last.moving_mean = call.address[kFusedMovingMean];
-  last.moving_variance = call.address[kFusedMovingVariance];
-  return last;
-}
-
-// The same for its gradients: those of the result are in slot `dy`, h is what the first layer gave.
-inline NormalizationBackward normalization_backward(const Call& call, Samples h, int dy) {
-  NormalizationBackward last;
-  last.batch = call.batch;
-  last.threads = call.threads;
-  last.x = h;
-  last.dy = {call.address[dy], call.stride[dy]};
-  last.beta = call.address[kFusedBeta];
-  last.gamma = call.address[kFusedGamma];
-  last.dbeta = call.address[kFusedBetaGradient];
-  last.dgamma = call.address[kFusedGammaGradient];
-  last.add_dbeta = call.adds(kFusedBetaGradient);
-  last.add_dgamma = call.adds(kFusedGammaGradient);
-  return last;
+// Where a chain has what belongs to its normalization, whose result and its gradient are in slots `y` and `dy`.
+constexpr NormalizationSlots fused_slots(int y, int dy) {
+  return {
+      y, dy, kFusedBeta, kFusedGamma, kFusedBetaGradient, kFusedGammaGradient, kFusedMovingMean, kFusedMovingVariance};
 }
 
 // The chain with one input, followed by the maximum of 2 x 2 pixels; null if there is no such plan.

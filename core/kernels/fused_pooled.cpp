@@ -36,7 +36,7 @@ class FusedPooled final : public Plan {
         sample_(channels_ * plane_) {}
 
   void forward(const Call& call) override {
-    NormalizationForward last = normalization_forward(call, Y);
+    NormalizationForward last = normalization_forward(call, kSlots);
     if (!call.training)
       return run(call, {scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_)), sample_}, last);
     std::lock_guard<std::mutex> alone(state_);
@@ -49,7 +49,8 @@ class FusedPooled final : public Plan {
   void backward(const Call& call) override {
     std::lock_guard<std::mutex> alone(state_);
     if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
-    NormalizationBackward last = normalization_backward(call, boundary_, DY);
+    NormalizationBackward last = normalization_backward(call, kSlots);
+    last.x = boundary_;
     if (!call.address[DX] && !call.address[DW] && !call.address[DB]) return normalizer_.backward(last);
     Call from = first_layer_call(call);
     if (watched_ && !call.address[DX]) {
@@ -70,6 +71,8 @@ class FusedPooled final : public Plan {
   void forget() override { normalizer_.forget(); }
 
  private:
+  static constexpr NormalizationSlots kSlots = fused_slots(Y, DY);
+
   // h = first(x), then y from h
   void run(const Call& call, Samples h, NormalizationForward& last) {
     Call into = first_layer_call(call);

@@ -2,10 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <cstdlib>
-#include <new>
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+
+#include "runtime/aligned_memory.h"
 
 namespace openbnns {
 
@@ -24,20 +22,14 @@ class KeptMemory {
   }
 
  private:
-  static constexpr size_t kLine = 64, kHugePage = size_t{1} << 21;
+  static constexpr size_t kLine = 64;
 
   void grow(int64_t count) {
     std::free(data_);
     data_ = nullptr;
     count_ = 0;
     size_t bytes = static_cast<size_t>(count) * sizeof(float) + 2 * kLine;
-    size_t alignment = bytes >= kHugePage ? kHugePage : kLine;
-    bytes = (bytes + alignment - 1) / alignment * alignment;
-    data_ = static_cast<float*>(std::aligned_alloc(alignment, bytes));
-    if (!data_) throw std::bad_alloc();
-#if defined(__linux__)
-    if (alignment == kHugePage) madvise(data_, bytes, MADV_HUGEPAGE);
-#endif
+    data_ = allocate_aligned(bytes);
     count_ = count;
   }
 

@@ -1,6 +1,6 @@
 // Walking a row by vectors, with a masked last one, and sums that stay accurate over millions of elements.
 #pragma once
-#include "simd/math.h"
+#include "simd/maximum.h"
 #include "simd/wide.h"
 
 namespace openbnns {
@@ -47,21 +47,11 @@ struct FirstLanes {
 };
 #endif
 
-// Sum and maximum of the lanes in a fixed order, without a way through memory where the instruction set allows it.
+// Sum of the lanes in a fixed order, without a way through memory where the instruction set allows it.
 #if defined(__AVX512F__)
 OPENBNNS_INLINE float add_lanes(Vec v) { return _mm512_reduce_add_ps(v); }
-OPENBNNS_INLINE double add_lanes(WideVec v) { return _mm512_reduce_add_pd(v.low + v.high); }
-OPENBNNS_INLINE float max_lanes(Vec v) { return _mm512_reduce_max_ps(v); }
 #else
 OPENBNNS_INLINE float add_lanes(Vec v) { return sum_lanes(v); }
-OPENBNNS_INLINE double add_lanes(WideVec v) { return sum_lanes(v); }
-OPENBNNS_INLINE float max_lanes(Vec v) {
-  float lane[kWidth];
-  store(lane, v);
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++)
-      lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-  return lane[0];
-}
 #endif
 
 // e^x for x <= 0. What would not be a normal number is 0: subnormal results cost a hundred cycles each and are of no
@@ -79,7 +69,7 @@ class Sum {
     total_ = total_ + widen(part_);
     part_ = Vec{};
   }
-  OPENBNNS_INLINE double value() const { return add_lanes(total_ + widen(part_)); }
+  OPENBNNS_INLINE double value() const { return total_of_lanes(total_ + widen(part_)); }
 
  private:
   Vec part_{};

@@ -14,19 +14,6 @@ namespace {
 
 constexpr int kExponentials = kActivated;
 
-float row_maximum(const float* x, int64_t width) {
-  Vec a = splat(-math::kInfinity), b = a, c = a, d = a;
-  int64_t i = 0;
-  for (; i + 4 * kWidth <= width; i += 4 * kWidth) {
-    a = math::max(load(x + i), a);
-    b = math::max(load(x + i + kWidth), b);
-    c = math::max(load(x + i + 2 * kWidth), c);
-    d = math::max(load(x + i + 3 * kWidth), d);
-  }
-  over_vectors(width - i, [&](auto lanes, int64_t j) { a = math::max(lanes.read(x + i + j, -math::kInfinity), a); });
-  return max_lanes(math::max(math::max(a, b), math::max(c, d)));
-}
-
 OPENBNNS_INLINE Vec product_or_zero(Vec factor, Vec v) { return select(factor == 0.0f, Vec{}, factor * v); }
 
 // Stores slope(lanes, i) * scale for a whole row. slope() keeps no sums, so vectors may start at any element.
@@ -66,7 +53,7 @@ double softmax_cross_entropy_vector(const LossShape& s, const Row& row) {
   const float weight = row.weight * class_factor(s);
   auto compute = [&](auto lanes) {
     Vec x = lanes.read(row.x, -math::kInfinity), t = labels.read(lanes, row.t);
-    Vec d = lanes.keep(x - splat(max_lanes(x)));
+    Vec d = lanes.keep(x - splat(largest_lane(x)));
     Vec e = lanes.keep(exp_of_negative(d));
     float sum_t = add_lanes(t), sum_e = add_lanes(e);
     if (row.dx) {

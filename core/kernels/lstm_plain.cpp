@@ -5,6 +5,7 @@
 #include "gemm/pack.h"
 #include "kernels/lstm.h"
 #include "runtime/thread_pool.h"
+#include "simd/lanes.h"
 #include "simd/math.h"
 
 namespace openbnns {
@@ -64,14 +65,6 @@ OPENBNNS_INLINE int64_t lanes_here(int64_t unit, int64_t H) {
   return std::max<int64_t>(0, std::min<int64_t>(kWidth, H - unit));
 }
 
-// v with zeros beyond `lanes`: units that pad a block must not carry a NaN from infinite inputs into products.
-OPENBNNS_INLINE Vec first_lanes(Vec v, int64_t lanes) {
-  if (lanes == kWidth) return v;
-  float lane[kWidth];
-  store(lane, v);
-  return load_partial(lane, lanes);
-}
-
 // i, f, g, o of 16 units of a row; c' = f*c + i*g, h' = o*tanh(c')
 OPENBNNS_INLINE void gates_forward(float* z, const float* c_before, float* c, float* packed_h, float* h, int64_t unit,
                                    int64_t H) {
@@ -85,7 +78,8 @@ OPENBNNS_INLINE void gates_forward(float* z, const float* c_before, float* c, fl
     Vec after = f * load(c_before + v) + i * g;
     store(c + v, after);
     const int64_t lanes = lanes_here(unit + v, H);
-    Vec out = first_lanes(o * math::tanh(after), lanes);
+    // units that pad a block must not carry a NaN from infinite inputs into products
+    Vec out = keep_first(o * math::tanh(after), lanes);
     store(packed_h + v, out);
     if (lanes == kWidth)
       store(h + v, out);
@@ -186,7 +180,7 @@ OPENBNNS_INLINE void gates_backward(const float* z, const float* c_before, const
     store(dc + v, dct * f);
     Vec result[kGates] = {zi, zf, zg, zo};
     OPENBNNS_UNROLL for (int gate = 0; gate < kGates; gate++) {
-      const Vec here = first_lanes(result[gate], lanes);
+      const Vec here = keep_first(result[gate], lanes);
       store(dz + gate * kBlock + v, here);
       store(packed_dz + gate * packed_step + v, here);
     }

@@ -75,6 +75,33 @@ void Normalizer::forward(const NormalizationForward& call) {
   if (call.training) trained_batch_ = call.batch;
 }
 
+NormalizationForward normalization_forward(const Call& call, const NormalizationSlots& slots) {
+  NormalizationForward result;
+  result.batch = call.batch;
+  result.threads = call.threads;
+  result.training = call.training;
+  result.y = {call.address[slots.y], call.stride[slots.y]};
+  result.beta = call.address[slots.beta];
+  result.gamma = call.address[slots.gamma];
+  result.moving_mean = call.address[slots.moving_mean];
+  result.moving_variance = call.address[slots.moving_variance];
+  return result;
+}
+
+NormalizationBackward normalization_backward(const Call& call, const NormalizationSlots& slots) {
+  NormalizationBackward result;
+  result.batch = call.batch;
+  result.threads = call.threads;
+  result.dy = {call.address[slots.dy], call.stride[slots.dy]};
+  result.beta = call.address[slots.beta];
+  result.gamma = call.address[slots.gamma];
+  result.dbeta = call.address[slots.dbeta];
+  result.dgamma = call.address[slots.dgamma];
+  result.add_dbeta = call.adds(slots.dbeta);
+  result.add_dgamma = call.adds(slots.dgamma);
+  return result;
+}
+
 namespace {
 
 class NormalizationPlan final : public Plan {
@@ -83,16 +110,8 @@ class NormalizationPlan final : public Plan {
       : normalizer_(shape, activation), sample_(shape.channels * shape.height * shape.width) {}
 
   void forward(const Call& call) override {
-    NormalizationForward f;
-    f.batch = call.batch;
-    f.threads = call.threads;
-    f.training = call.training;
+    NormalizationForward f = normalization_forward(call, kSlots);
     f.x = {call.address[X], call.stride[X]};
-    f.y = {call.address[Y], call.stride[Y]};
-    f.beta = call.address[B];
-    f.gamma = call.address[W];
-    f.moving_mean = call.address[kMovingMean];
-    f.moving_variance = call.address[kMovingVariance];
     if (!call.training) return normalizer_.forward(f);
     std::lock_guard<std::mutex> alone(state_);
     normalizer_.forget();
@@ -104,20 +123,11 @@ class NormalizationPlan final : public Plan {
   void backward(const Call& call) override {
     std::lock_guard<std::mutex> alone(state_);
     if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
-    NormalizationBackward b;
-    b.batch = call.batch;
-    b.threads = call.threads;
+    NormalizationBackward b = normalization_backward(call, kSlots);
     b.x = kept_;
     b.y = {call.address[Y], call.stride[Y]};
-    b.dy = {call.address[DY], call.stride[DY]};
     b.dx = {call.address[DX], call.stride[DX]};
-    b.beta = call.address[B];
-    b.gamma = call.address[W];
-    b.dbeta = call.address[DB];
-    b.dgamma = call.address[DW];
     b.add_dx = call.adds(DX);
-    b.add_dbeta = call.adds(DB);
-    b.add_dgamma = call.adds(DW);
     normalizer_.backward(b);
   }
 
@@ -125,6 +135,8 @@ class NormalizationPlan final : public Plan {
   void forget() override { normalizer_.forget(); }
 
  private:
+  static constexpr NormalizationSlots kSlots{Y, DY, B, W, DB, DW, kMovingMean, kMovingVariance};
+
   std::mutex state_;  // two threads on one filter in training are a mistake, but must not crash
   Normalizer normalizer_;
   KeptMemory memory_;

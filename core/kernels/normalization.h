@@ -82,6 +82,15 @@ struct NormalizationBackward {
   bool by_samples = false;            // x, y and dy lie in the caches of workers that have shared out the samples
 };
 
+// Where a call of a plan has what belongs to its normalization.
+struct NormalizationSlots {
+  int y, dy, beta, gamma, dbeta, dgamma, moving_mean, moving_variance;
+};
+
+// All that a call says about its normalization, but for x and, backward, y and dx: those depend on the plan.
+NormalizationForward normalization_forward(const Call& call, const NormalizationSlots& slots);
+NormalizationBackward normalization_backward(const Call& call, const NormalizationSlots& slots);
+
 // One way through memory. Knows sizes; keeps the statistics of the latest training forward.
 class NormalizationForm {
  public:

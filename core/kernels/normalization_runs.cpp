@@ -7,6 +7,7 @@
 #include "kernels/activation_functions.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/scratch.h"
+#include "simd/lanes.h"
 #include "simd/stream.h"
 
 namespace openbnns {
@@ -29,13 +30,6 @@ OPENBNNS_INLINE void over_four(int64_t count, Full full, Part part) {
 
 OPENBNNS_INLINE float total(const Vec (&sums)[4]) { return sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3])); }
 
-// All lanes of v, the first `lanes` kept and the others zero.
-OPENBNNS_INLINE Vec first_lanes(Vec v, int64_t lanes) {
-  float memory[kWidth];
-  store(memory, v);
-  return load_partial(memory, lanes);
-}
-
 // Moments by way of the deviations from `shift`, which should be near the mean; whether it was near enough to lose
 // nothing is the second result.
 struct BlockMoments {
@@ -53,7 +47,7 @@ BlockMoments moments_about(float shift, const float* x, int64_t count) {
         second[k] += d * d;
       },
       [&](int64_t i, int64_t lanes) {
-        Vec d = first_lanes(load_partial(x + i, lanes) - s, lanes);
+        Vec d = keep_first(load_partial(x + i, lanes) - s, lanes);
         first[0] += d;
         second[0] += d * d;
       });

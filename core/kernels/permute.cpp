@@ -8,6 +8,7 @@
 
 #include "kernels/makers.h"
 #include "kernels/pieces.h"
+#include "kernels/rows.h"
 #include "kernels/transpose.h"
 #include "simd/stream.h"
 
@@ -17,9 +18,38 @@ namespace {
 
 constexpr int64_t kTile = 4096;  // elements of a tile, at most
 
-// One axis of the result: its extent, and the distance of neighbours in the source.
+// One axis of the result: its extent, and the distance of neighbours in the source and in the result.
 struct Axis {
-  int64_t size, step;
+  int64_t size, step, to_step = 1;
+};
+
+// Goes through the indices of some axes, from any of them on.
+class Walk {
+ public:
+  Walk(const std::vector<Axis>& axes, int64_t start) : axes_(axes) {
+    for (size_t a = axes.size(); a-- > 0; start /= axes[a].size) {
+      index_[a] = start % axes[a].size;
+      from += index_[a] * axes[a].step;
+      to += index_[a] * axes[a].to_step;
+    }
+  }
+  void next() {
+    for (size_t a = axes_.size(); a-- > 0;) {
+      const Axis& axis = axes_[a];
+      from += axis.step;
+      to += axis.to_step;
+      if (++index_[a] < axis.size) return;
+      from -= axis.size * axis.step;
+      to -= axis.size * axis.to_step;
+      index_[a] = 0;
+    }
+  }
+  int64_t from = 0, to = 0;
+
+ private:
+  static constexpr size_t kMaxRank = 8;
+  const std::vector<Axis>& axes_;
+  int64_t index_[kMaxRank];
 };
 
 // The axes of the result from slowest to fastest, those merged that the source keeps together.
@@ -42,19 +72,18 @@ std::vector<Axis> merged_axes(const std::vector<int64_t>& source, const std::vec
 // How results are stored: plainly, past the caches, or added to floats.
 enum class Store { kPlain, kStream, kAdd };
 
-template <class Item, Store kStore>
-void put_row(Item* to, const Item* from, int64_t count) {
-  if constexpr (kStore == Store::kStream) {
-    const float* x = reinterpret_cast<const float*>(from);
-    float* y = reinterpret_cast<float*>(to);
-    over_vectors<true>(
-        y, count, [&](int64_t i) { store_stream(y + i, load(x + i)); },
-        [&](int64_t i, int64_t lanes) { store_partial(y + i, load_partial(x + i, lanes), lanes); });
-  } else if constexpr (kStore == Store::kAdd) {
-    add_to(to, from, count);
-  } else {
-    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(Item));
+__attribute__((noinline)) void copy_bytes(void* to, const void* from, int64_t bytes) { copy_row(to, from, bytes); }
+
+template <class Item>
+OPENBNNS_INLINE void put_row(Store store, Item* to, const Item* from, int64_t count) {
+  if constexpr (std::is_same_v<Item, float>) {
+    if (store == Store::kStream)
+      return over_vectors<true>(
+          to, count, [&](int64_t i) { store_stream(to + i, load(from + i)); },
+          [&](int64_t i, int64_t lanes) { store_partial(to + i, load_partial(from + i, lanes), lanes); });
+    if (store == Store::kAdd) return add_to(to, from, count);
   }
+  copy_bytes(to, from, count * static_cast<int64_t>(sizeof(Item)));
 }
 
 // tile[q][l] = from[l * step + q], for `rows` q and `columns` l
@@ -64,8 +93,19 @@ void transpose_items(const Item* from, int64_t step, Item* tile, int64_t rows, i
     for (int64_t l = 0; l < columns; l++) tile[q * columns + l] = from[l * step + q];
 }
 
+#if defined(__AVX2__)
+// tile[q * columns + l] = from[l * step + q] for q < rows and l < count, both kWidth at most, by vectors with a mask
+void transpose_part(const float* from, int64_t step, int64_t rows, int64_t count, float* tile, int64_t columns) {
+  Vec v[kWidth];
+  OPENBNNS_UNROLL for (int l = 0; l < kWidth; l++) v[l] = l < count ? load_partial(from + l * step, rows) : Vec{};
+  exchange_lanes(v);
+  OPENBNNS_UNROLL for (int q = 0; q < kWidth; q++) if (q < rows) store_partial(tile + q * columns, v[q], count);
+}
+#endif
+
 // Floats by squares. Up to kWidth - 1 floats behind the tile are overwritten.
-void transpose_items(const float* from, int64_t step, float* tile, int64_t rows, int64_t columns) {
+__attribute__((noinline)) void transpose_items(const float* from, int64_t step, float* tile, int64_t rows,
+                                               int64_t columns) {
   const int64_t whole = columns / kWidth * kWidth;
   int64_t q = 0;
   for (; q + kWidth <= rows; q += kWidth) {
@@ -74,6 +114,12 @@ void transpose_items(const float* from, int64_t step, float* tile, int64_t rows,
     if (whole < columns) transpose_few_rows(from + whole * step + q, step, columns - whole, to + whole, columns);
     for (int64_t l = 0; l < whole; l += kWidth) transpose_square(from + l * step + q, step, to + l, columns);
   }
+#if defined(__AVX2__)
+  for (; q + 4 < rows; q += kWidth)
+    for (int64_t l = 0; l < columns; l += kWidth)
+      transpose_part(from + l * step + q, step, std::min<int64_t>(kWidth, rows - q),
+                     std::min<int64_t>(kWidth, columns - l), tile + q * columns + l, columns);
+#endif
   for (; q < rows; q += 4) {
     const int64_t few = std::min<int64_t>(4, rows - q);
     int64_t l = 0;
@@ -91,67 +137,46 @@ class Mover {
  public:
   Mover(const std::vector<int64_t>& source, const std::vector<int64_t>& permutation)
       : axes_(merged_axes(source, permutation)) {
-    int64_t step = 1;
-    steps_.resize(axes_.size());
-    for (size_t a = axes_.size(); a-- > 0; step *= axes_[a].size) steps_[a] = step;
-    count_ = step;
+    for (size_t a = axes_.size(); a-- > 0; count_ *= axes_[a].size) axes_[a].to_step = count_;
     tiled_ = axes_.size();
     if (axes_.back().step != 1)
       for (size_t a = 0; a < axes_.size(); a++)
         if (axes_[a].step == 1) tiled_ = a;
+    for (size_t a = 0; a + 1 < axes_.size(); a++)
+      if (a != tiled_) outer_.push_back(axes_[a]);
   }
 
-  void run(const Call& call, int from, int to) const {
+  __attribute__((noinline)) void run(const Call& call, int from, int to) const {
     const auto* x = reinterpret_cast<const Item*>(call.address[from]);
     auto* y = reinterpret_cast<Item*>(call.address[to]);
-    const bool large = sizeof(Item) == 4 && call.batch * count_ >= kStreamFrom;
-    if constexpr (std::is_same_v<Item, float>) {
-      if (call.adds(to)) return run_with<Store::kAdd>(call, x, call.stride[from], y, call.stride[to]);
-      if (large) return run_with<Store::kStream>(call, x, call.stride[from], y, call.stride[to]);
-    }
-    run_with<Store::kPlain>(call, x, call.stride[from], y, call.stride[to]);
+    Store store = Store::kPlain;
+    if (std::is_same_v<Item, float>)
+      store = call.adds(to) ? Store::kAdd : call.batch * count_ >= kStreamFrom ? Store::kStream : Store::kPlain;
+    if (tiled_ == axes_.size())
+      copy_rows(store, call, x, call.stride[from], y, call.stride[to]);
+    else
+      transpose(store, call, x, call.stride[from], y, call.stride[to]);
   }
 
  private:
-  template <Store kStore>
-  void run_with(const Call& call, const Item* x, int64_t x_stride, Item* y, int64_t y_stride) const {
-    if (tiled_ == axes_.size())
-      copy_rows<kStore>(call, x, x_stride, y, y_stride);
-    else
-      transpose<kStore>(call, x, x_stride, y, y_stride);
-    if (kStore == Store::kStream) finish_stream();
-  }
-
-  // Where the elements of the axes before `last` but not `tiled_` begin, for index i over them.
-  struct Place {
-    int64_t from = 0, to = 0;
-  };
-  Place place(int64_t i) const {
-    Place p;
-    for (size_t a = axes_.size() - 1; a-- > 0;) {
-      if (a == tiled_) continue;
-      const int64_t index = i % axes_[a].size;
-      i /= axes_[a].size;
-      p.from += index * axes_[a].step;
-      p.to += index * steps_[a];
-    }
-    return p;
-  }
-
-  template <Store kStore>
-  void copy_rows(const Call& call, const Item* x, int64_t x_stride, Item* y, int64_t y_stride) const {
-    const int64_t length = axes_.back().size, rows = count_ / length;
-    for_each_piece(call, call.batch * rows, length, [&](int64_t item, int64_t first, int64_t count) {
-      const int64_t n = item / rows;
-      const Place p = place(item % rows);
-      put_row<Item, kStore>(y + n * y_stride + p.to + first, x + n * x_stride + p.from + first, count);
-      if (kStore == Store::kStream) finish_stream();
+  void copy_rows(Store store, const Call& call, const Item* x, int64_t x_stride, Item* y, int64_t y_stride) const {
+    const int64_t length = axes_.back().size, rows = count_ / length, total = call.batch * rows;
+    const int64_t piece = std::min(length, kPiece), pieces = (length + piece - 1) / piece;
+    const int64_t together = std::max<int64_t>(1, kPiece / length);  // short rows share an item
+    dynamic_items(workers_for(call, total * length), (total + together - 1) / together * pieces, [&](int64_t item) {
+      const int64_t first = item % pieces * piece, count = std::min(piece, length - first);
+      int64_t i = item / pieces * together, n = i / rows, r = i % rows;
+      Walk at(outer_, r);
+      for (const int64_t end = std::min(total, i + together); i < end; i++, at.next()) {
+        put_row(store, y + n * y_stride + at.to + first, x + n * x_stride + at.from + first, count);
+        if (++r == rows) r = 0, n++;
+      }
+      if (store == Store::kStream) finish_stream();
     });
   }
 
   // Tiles of `high` indices of the source's fastest axis by `wide` of the result's.
-  template <Store kStore>
-  void transpose(const Call& call, const Item* x, int64_t x_stride, Item* y, int64_t y_stride) const {
+  void transpose(Store store, const Call& call, const Item* x, int64_t x_stride, Item* y, int64_t y_stride) const {
     const Axis &q = axes_[tiled_], &l = axes_.back();
     const int64_t wide = std::min<int64_t>(l.size, 256),
                   high = std::min(q.size, std::max<int64_t>(16, kTile / wide / 16 * 16));
@@ -160,25 +185,30 @@ class Mover {
     const int64_t together = std::max<int64_t>(1, kPiece / (high * wide)), total = call.batch * tiles;
     dynamic_items(workers_for(call, call.batch * count_), (total + together - 1) / together, [&](int64_t item) {
       alignas(64) Item tile[kTile + kWidth];
-      for (int64_t t = item * together, end = std::min(total, t + together); t < end; t++) {
-        const int64_t n = t / tiles, r = t % tiles, first_l = r % across * wide, first_q = r / across % down * high;
+      int64_t t = item * together, n = t / tiles, r = t % tiles, first_l = r % across * wide,
+              first_q = r / across % down * high;
+      Walk at(outer_, r / (across * down));
+      for (const int64_t end = std::min(total, t + together); t < end; t++) {
         const int64_t columns = std::min(wide, l.size - first_l), rows = std::min(high, q.size - first_q);
-        const Place p = place(r / (across * down));
-        transpose_items(x + n * x_stride + p.from + first_l * l.step + first_q, l.step, tile, rows, columns);
-        Item* to = y + n * y_stride + p.to + first_q * steps_[tiled_] + first_l;
-        if (steps_[tiled_] == columns) {
-          put_row<Item, kStore>(to, tile, rows * columns);
+        transpose_items(x + n * x_stride + at.from + first_l * l.step + first_q, l.step, tile, rows, columns);
+        Item* to = y + n * y_stride + at.to + first_q * q.to_step + first_l;
+        if (q.to_step == columns) {
+          put_row(store, to, tile, rows * columns);
         } else {
-          for (int64_t i = 0; i < rows; i++)
-            put_row<Item, kStore>(to + i * steps_[tiled_], tile + i * columns, columns);
+          for (int64_t i = 0; i < rows; i++) put_row(store, to + i * q.to_step, tile + i * columns, columns);
         }
+        if (++r == tiles) r = 0, n++;
+        if ((first_l += wide) < l.size) continue;
+        first_l = 0;
+        if ((first_q += high) < q.size) continue;
+        first_q = 0;
+        at.next();
       }
-      if (kStore == Store::kStream) finish_stream();
+      if (store == Store::kStream) finish_stream();
     });
   }
 
-  const std::vector<Axis> axes_;
-  std::vector<int64_t> steps_;  // of the result
+  std::vector<Axis> axes_, outer_;  // outer_: without the last and the tiled one
   int64_t count_ = 1;
   size_t tiled_;  // the axis that is fastest in the source; axes_.size() if that is the last one of the result too
 };

@@ -4,18 +4,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "simd/lanes.h"
 #include "simd/pairs.h"
-#include "simd/vec.h"
 #include "simd/wide.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
-
-OPENBNNS_INLINE IntVec lane_numbers() {
-  IntVec lane;
-  OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) lane[i] = i;
-  return lane;
-}
 
 // Sizes of fixed width copied at both ends: no call into the library for the short rows of small images.
 template <int kCount>

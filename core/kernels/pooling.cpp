@@ -54,14 +54,15 @@ void write_positions(Index* index, const int32_t* winner, int64_t count, int64_t
 
 class Pooling final : public Plan {
  public:
-  Pooling(const PoolingShape& s, const ActivationSpec& activation)
-      : shape_(s),
+  Pooling(const PoolingShape& given, const ActivationSpec& activation)
+      : shape_(effective(given)),
+        cells_(given.kernel_height * given.kernel_width),
         activation_(activation),
-        geometry_({s.in_height, s.in_width, s.out_height, s.out_width, s.kernel_height, s.kernel_width, s.stride_y,
-                   s.stride_x, s.dilation_y, s.dilation_x, s.pad_up, s.pad_left}),
+        geometry_(windows_of(shape_)),
         counts_(geometry_.shape),
-        pairs_(fits_pairs(s)),
-        whole_(fits_whole(s)) {
+        pairs_(cells_ == 4 && fits_pairs(shape_)),
+        whole_(fits_whole(shape_)) {
+    const PoolingShape& s = shape_;
     if (fits_disjoint()) disjoint_.emplace(geometry_.shape, s.channels);
     if (fits_lanes()) lanes_.emplace(geometry_.shape, s.function == kAverageIncludingPadding);
     // in sums of four the neighbours are added first, as in wide rows
@@ -99,6 +100,19 @@ class Pooling final : public Plan {
   }
 
  private:
+  static WindowShape windows_of(const PoolingShape& s) {
+    return {s.in_height, s.in_width, s.out_height, s.out_width,  s.kernel_height, s.kernel_width,
+            s.stride_y,  s.stride_x, s.dilation_y, s.dilation_x, s.pad_up,        s.pad_left};
+  }
+  static PoolingShape effective(PoolingShape s) {
+    if (s.padding_wins || s.function == kUnMax) return s;
+    const WindowShape w = pooling::without_idle_taps(windows_of(s));
+    s.kernel_height = w.kernel_height, s.kernel_width = w.kernel_width;
+    s.dilation_y = w.dilation_y, s.dilation_x = w.dilation_x;
+    s.pad_up = w.pad_up, s.pad_left = w.pad_left;
+    return s;
+  }
+
   // Scratch of one thread; see the layouts in windows.h.
   struct Work {
     float* bordered_x;
@@ -122,18 +136,21 @@ class Pooling final : public Plan {
            s.kernel_height - s.pad_up >= s.in_height && s.kernel_width - s.pad_left >= s.in_width;
   }
 
+  bool has_all_taps() const { return geometry_.taps.count() == cells_; }
   bool is_average() const {
     return shape_.function == kAverageIncludingPadding || shape_.function == kAverageExcludingPadding;
   }
   // small planes, or windows for which neither the pairs of wide rows nor a plane as a whole are better
   bool fits_disjoint() const {
     if (shape_.function == kUnMax || !pooling::DisjointWindows::fits(geometry_.shape)) return false;
+    if (is_average() && !has_all_taps()) return false;
     if (((pairs_ && shape_.function != kL2Norm) || !kGathers) && shape_.out_width >= kWideRow) return false;
     return !(whole_ && (is_average() || geometry_.in_plane() >= kWidth));
   }
   // small planes with windows that are not neighbours, or with few of them in a row: half of a vector would be idle
   bool fits_lanes() const {
-    if (!kGathers || whole_ || shape_.channels < kWidth / 2 || geometry_.in_plane() > kSmallPlane) return false;
+    if (!kGathers || whole_ || !has_all_taps() || shape_.channels < kWidth / 2 || geometry_.in_plane() > kSmallPlane)
+      return false;
     if (!is_average() && (shape_.function != kMax || shape_.padding_wins)) return false;
     if (disjoint_ || pairs_) return shape_.function == kMax && shape_.out_width < kWideRow;  // where indices are wanted
     return shape_.stride_x > 1 || shape_.out_width < kWidth;
@@ -158,7 +175,7 @@ class Pooling final : public Plan {
     return ignored ? -std::numeric_limits<float>::infinity() : 0.0f;
   }
   // Cells that an average divides by, in a window that all cells of `counts_` do not matter to.
-  float divisor() const { return static_cast<float>(shape_.kernel_height * shape_.kernel_width); }
+  float divisor() const { return static_cast<float>(cells_); }
   const pooling::CellCounts* counts() const { return shape_.function == kAverageExcludingPadding ? &counts_ : nullptr; }
   pooling::PairPlane pair_plane() const {
     return {shape_.in_height, shape_.in_width, shape_.out_height, shape_.out_width};
@@ -524,7 +541,8 @@ class Pooling final : public Plan {
     }
   }
 
-  const PoolingShape shape_;
+  const PoolingShape shape_;  // with the windows that are looked at
+  const int64_t cells_;       // of a window as it was given
   const ActivationSpec activation_;
   const WindowGeometry geometry_;
   const pooling::CellCounts counts_;

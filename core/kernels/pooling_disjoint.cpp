@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kernels/pooling_maximum.h"
+#include "simd/lanes.h"
 #include "simd/math.h"
 
 namespace openbnns {
@@ -13,19 +14,6 @@ namespace {
 constexpr int64_t kUnitWindows = 64;       // about as many in a unit, so that few lanes of its last vector are idle
 constexpr int64_t kUnitCells = 2048;       // at most, if planes are small: the tables stay in the first cache
 constexpr int64_t kLargestUnit = 1 << 18;  // cells: few windows in a huge plane do not deserve tables of its size
-
-// x[index[i]]
-OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
-#if defined(__AVX512F__)
-  return _mm512_i32gather_ps(reinterpret_cast<__m512i>(index), x, 4);
-#elif defined(__AVX2__)
-  return _mm256_i32gather_ps(x, reinterpret_cast<__m256i>(index), 4);
-#else
-  Vec result{};
-  for (int i = 0; i < kWidth; i++) result[i] = x[index[i]];
-  return result;
-#endif
-}
 
 // v[index[i]]
 OPENBNNS_INLINE Vec permuted(Vec v, IntVec index) {
@@ -55,7 +43,7 @@ template <class Body>
 OPENBNNS_INLINE void for_each_vector(const DisjointWindows& unit, int64_t count, Body body) {
   for (int64_t j = 0; j < count; j += kWidth) {
     IntVec start = load_int(unit.start.data() + j);
-    if (count - j < kWidth) start = lane_numbers() < splat_int(static_cast<int32_t>(count - j)) ? start : IntVec{};
+    if (count - j < kWidth) start = first_lanes(count - j) ? start : IntVec{};
     body(j, start);
   }
 }
@@ -118,20 +106,6 @@ OPENBNNS_INLINE float max_lanes(Vec v) {
   OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) v =
       larger(v, permuted(v, (lane_numbers() + half) & (kWidth - 1)));
   return v[0];
-}
-
-// The first lane of a mask that has one.
-OPENBNNS_INLINE int first_lane(IntVec mask) {
-#if defined(__AVX512F__)
-  const auto all = reinterpret_cast<__m512i>(mask);
-  return __builtin_ctz(_mm512_test_epi32_mask(all, all));
-#elif defined(__AVX2__)
-  return __builtin_ctz(static_cast<unsigned>(_mm256_movemask_ps(reinterpret_cast<__m256>(mask))));
-#else
-  int lane = 0;
-  while (!mask[lane]) lane++;
-  return lane;
-#endif
 }
 
 }  // namespace

@@ -20,6 +20,29 @@ int64_t cells_inside(int64_t origin, int64_t kernel, int64_t dilation, int64_t s
   return count;
 }
 
+// One axis: taps at window * stride + tap * dilation - pad.
+struct AxisTaps {
+  int64_t kernel, dilation, pad;
+};
+
+AxisTaps without_idle_taps(AxisTaps a, int64_t in, int64_t out, int64_t stride) {
+  const int64_t beyond = (out - 1) * stride + 1;  // a tap so far before the plane meets it in no window
+  const int64_t before = std::max<int64_t>(0, a.pad - beyond + 1),
+                last = std::min(a.kernel - 1, (a.pad + in - 1) / a.dilation);
+  const int64_t first = (before + a.dilation - 1) / a.dilation;
+  if (first > last) return {1, 1, beyond};
+  const int64_t start = a.pad - first * a.dilation;  // of the first tap that counts, before the plane
+  if (start >= 0) return {last - first + 1, first == last ? 1 : a.dilation, start};
+  // It begins inside the plane, which windows do not: one before it stays, which is the last but one, or near enough.
+  if (first == last) return {2, beyond - start, beyond};
+  return {last - first + 2, a.dilation, start + a.dilation};
+}
+
+// Cells that the windows of one axis reach over.
+int64_t reach(const AxisTaps& a, int64_t in, int64_t out, int64_t stride) {
+  return std::max(a.pad + in, (out - 1) * stride + (a.kernel - 1) * a.dilation + 1);
+}
+
 // body(row, column, origin of kWidth windows)
 template <class Body>
 OPENBNNS_INLINE void for_each_origin(const float* source, const Windows& windows, Body body) {
@@ -54,6 +77,18 @@ int32_t first_tap_inside(const WindowShape& s, int64_t oy, int64_t ox) {
 }
 
 }  // namespace
+
+WindowShape without_idle_taps(const WindowShape& s) {
+  const AxisTaps tall{s.kernel_height, s.dilation_y, s.pad_up}, wide{s.kernel_width, s.dilation_x, s.pad_left};
+  const AxisTaps y = without_idle_taps(tall, s.in_height, s.out_height, s.stride_y);
+  const AxisTaps x = without_idle_taps(wide, s.in_width, s.out_width, s.stride_x);
+  auto cells = [&](const AxisTaps& rows, const AxisTaps& columns) {
+    return reach(rows, s.in_height, s.out_height, s.stride_y) * reach(columns, s.in_width, s.out_width, s.stride_x);
+  };
+  if (cells(tall, wide) <= 4 * cells(y, x)) return s;
+  return {s.in_height, s.in_width, s.out_height, s.out_width, y.kernel, x.kernel,
+          s.stride_y,  s.stride_x, y.dilation,   x.dilation,  y.pad,    x.pad};
+}
 
 CellCounts::CellCounts(const WindowShape& s)
     : rows(static_cast<size_t>(s.out_height)), columns(static_cast<size_t>(round_up(s.out_width, kWidth)), 1.0f) {
@@ -92,7 +127,7 @@ void find_winners(const WindowGeometry& geometry, const float* bordered, bool pa
     int32_t* to = winner + r * pitch + c;
     store_int(to, which);
     // nothing beats minus infinity: there the first cell of the plane wins
-    IntVec lost = (which < 0) & (lane_numbers() < splat_int(static_cast<int32_t>(geometry.shape.out_width - c)));
+    IntVec lost = (which < 0) & first_lanes(geometry.shape.out_width - c);
     if (!math::any(lost)) return;
     for (int i = 0; i < kWidth; i++)
       if (int32_t tap = lost[i] ? first_tap_inside(geometry.shape, r, c + i) : -1; tap >= 0) to[i] = label[tap];

@@ -13,6 +13,10 @@ struct CellCounts {
   [[gnu::cold]] explicit CellCounts(const WindowShape& shape);
 };
 
+// The same windows without taps that no window has inside the plane, if that makes the bordered plane much smaller: an
+// absurd dilation or padding must not cost more than the images have cells. Meant for borders that do not count.
+[[gnu::cold]] WindowShape without_idle_taps(const WindowShape& shape);
+
 // out = largest cell + bias; the border must hold what padded cells count as (minus infinity: they never win).
 void max_windows(const WindowGeometry& geometry, const float* bordered, float bias, const PlaneWriter& out);
 

@@ -54,10 +54,10 @@ void fill_reals(const RandomFill& fill, int threads, const Make& make) {
 inline double unit(uint32_t word) { return (static_cast<double>(word) + 0.5) * 0x1p-32; }
 
 // c[0] + c[1] z + ... by Horner's rule
-template <int kCount>
-inline double series(const double (&c)[kCount], double z) {
-  double total = c[kCount - 1];
-  for (int k = kCount - 2; k >= 0; k--) total = total * z + c[k];
+template <int kCount, class Real>
+inline Real series(const double (&c)[kCount], Real z) {
+  Real total = z * c[kCount - 1] + c[kCount - 2];
+  for (int k = kCount - 3; k >= 0; k--) total = total * z + c[k];
   return total;
 }
 
@@ -101,27 +101,10 @@ constexpr double kExponential[] = {1.0,
                                    1.0 / factorial(13),
                                    1.0 / factorial(14)};
 
-inline int64_t bits_of(double x) {
-  int64_t bits;
-  std::memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
 inline double double_of(int64_t bits) {
   double x;
   std::memcpy(&x, &bits, sizeof(x));
   return x;
-}
-
-// log x of a normal positive x = m 2^e, with m around 1
-inline double logarithm(double x) {
-  const int64_t bits = bits_of(x);
-  double m = double_of((bits & 0xFFFFFFFFFFFFF) | 0x3FE0000000000000);  // in [1/2, 1)
-  double e = static_cast<double>(static_cast<int32_t>(bits >> 52) - 1022);
-  const bool below = m < kRootHalf;
-  m = below ? 2.0 * m : m;
-  e = below ? e - 1.0 : e;
-  const double s = (m - 1.0) / (m + 1.0);
-  return e * kLn2 + 2.0 * s * series(kArtanh, s * s);
 }
 
 // exp x for x <= 0, 0 below -700
@@ -132,16 +115,54 @@ inline double exponential(double x) {
   return value * double_of((static_cast<int64_t>(n) + 1023) << 52);
 }
 
-// Two normal numbers from two words.
-inline void normal_pair(uint32_t first, uint32_t second, double& z0, double& z1) {
-  const double radius = std::sqrt(-2.0 * logarithm(unit(first))), turns = unit(second);
-  const double quarter = std::floor(4.0 * turns + 0.5);
-  const double angle = kTwoPi * (turns - quarter / 4.0), square = angle * angle;
-  const double sine = angle * series(kSine, square), cosine = series(kCosine, square);
-  const int place = static_cast<int>(quarter) & 3;
-  const double c = place & 1 ? sine : cosine, s = place & 1 ? cosine : sine;
-  z0 = radius * (place == 1 || place == 2 ? -c : c);
-  z1 = radius * (place >= 2 ? -s : s);
+// Lanes of doubles, and of their bits.
+typedef double Reals __attribute__((vector_size(kWidth * 4)));
+typedef int64_t RealBits __attribute__((vector_size(kWidth * 4)));
+typedef uint32_t HalfWords __attribute__((vector_size(kWidth * 2)));
+constexpr int kReals = kWidth / 2;
+
+inline RealBits bits_of(Reals x) { return reinterpret_cast<RealBits>(x); }
+inline Reals double_of(RealBits bits) { return reinterpret_cast<Reals>(bits); }
+
+// log x of normal positive x = m 2^e, with m around 1
+inline Reals logarithm(Reals x) {
+  constexpr double kInteger = 0x1p52;  // what is added to this as bits is added as a number
+  const RealBits bits = bits_of(x);
+  Reals m = double_of((bits & 0xFFFFFFFFFFFFF) | 0x3FE0000000000000);
+  Reals e = double_of((bits >> 52) | 0x4330000000000000) - (kInteger + 1022.0);
+  const RealBits below = m < kRootHalf;
+  m = below ? 2.0 * m : m;
+  e = below ? e - 1.0 : e;
+  const Reals s = (m - 1.0) / (m + 1.0);
+  return e * kLn2 + 2.0 * s * series(kArtanh, s * s);
+}
+
+inline Reals square_root(Reals x) {
+#if defined(__AVX512F__)
+  return _mm512_sqrt_pd(x);
+#elif defined(__AVX2__)
+  return _mm256_sqrt_pd(x);
+#elif defined(__SSE2__)
+  return _mm_sqrt_pd(x);
+#else
+  for (int k = 0; k < kReals; k++) x[k] = std::sqrt(x[k]);
+  return x;
+#endif
+}
+
+inline Reals unit(HalfWords words) { return (__builtin_convertvector(words, Reals) + 0.5) * 0x1p-32; }
+
+// Two normal numbers from each two words.
+inline void normal_pairs(HalfWords first, HalfWords second, Reals& z0, Reals& z1) {
+  const Reals radius = square_root(-2.0 * logarithm(unit(first))), turns = unit(second);
+  const HalfWords place = __builtin_convertvector(4.0 * turns + 0.5, HalfWords);  // the next quarter turn
+  const Reals angle = kTwoPi * (turns - __builtin_convertvector(place, Reals) / 4.0), square = angle * angle;
+  const Reals sine = angle * series(kSine, square), cosine = series(kCosine, square);
+  const RealBits quarter = __builtin_convertvector(place, RealBits) & 3;
+  const RealBits odd = (quarter & 1) != 0;
+  const Reals c = odd ? sine : cosine, s = odd ? cosine : sine;
+  z0 = radius * ((quarter == 1) | (quarter == 2) ? -c : c);
+  z1 = radius * (quarter >= 2 ? -s : s);
 }
 
 void uniform_floats(const RandomFill& fill, int threads) {
@@ -157,8 +178,19 @@ void uniform_floats(const RandomFill& fill, int threads) {
 void normal_floats(const RandomFill& fill, int threads) {
   const double mean = fill.a, deviation = fill.b;
   fill_reals(fill, threads, [=](const uint32_t* words, int64_t, int64_t, double* z) {
-    for (int k = 0; k < kRandomGroup; k += 2) normal_pair(words[k], words[k + 1], z[k], z[k + 1]);
-    for (int k = 0; k < kRandomGroup; k++) z[k] = mean + deviation * z[k];
+    for (int k = 0; k < kRandomGroup; k += 2 * kReals) {
+      HalfWords first, second;
+      for (int r = 0; r < kReals; r++) {
+        first[r] = words[k + 2 * r];
+        second[r] = words[k + 2 * r + 1];
+      }
+      Reals z0, z1;
+      normal_pairs(first, second, z0, z1);
+      for (int r = 0; r < kReals; r++) {
+        z[k + 2 * r] = mean + deviation * z0[r];
+        z[k + 2 * r + 1] = mean + deviation * z1[r];
+      }
+    }
   });
 }
 

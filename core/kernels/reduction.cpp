@@ -13,6 +13,7 @@
 #include "runtime/scratch.h"
 #include "simd/math.h"
 #include "simd/stream.h"
+#include "simd/wide.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -20,14 +21,15 @@ namespace {
 
 using namespace reduction;
 
-constexpr int64_t kColumns = 2048;   // combined together: their totals stay in a near cache
-constexpr int64_t kSegment = 65536;  // elements of a part of a reduction that is worth a task
-constexpr int64_t kStrip = 256;      // columns searched together for positions
-constexpr int64_t kManyTasks = 64;   // so many need not be cut further
-constexpr int64_t kShortRow = 32;    // elements of rows that are combined side by side,
-constexpr int64_t kShortRows = 64;   // so many of them
-constexpr int64_t kFewTasks = 8;     // strips of columns that there should be,
-constexpr int64_t kNarrow = 256;     // unless they became narrower than this
+constexpr int64_t kColumns = 2048;     // combined together: their totals stay in a near cache
+constexpr int64_t kSegment = 65536;    // elements of a part of a reduction that is worth a task
+constexpr int64_t kStrip = 256;        // columns searched together for positions
+constexpr int64_t kManyTasks = 64;     // so many need not be cut further
+constexpr int64_t kRowsTogether = 64;  // totals of rows that lie ready at a time
+constexpr int64_t kBand = 2048;        // elements of rows that are combined column by column in one go
+constexpr int64_t kJoined = kWidth;    // narrower rows are joined to whole vectors
+constexpr int64_t kFewTasks = 8;       // strips of columns that there should be,
+constexpr int64_t kNarrow = 256;       // unless they became narrower than this
 
 struct Axis {
   int64_t size, step;
@@ -74,23 +76,18 @@ class ReductionPlan : public Plan {
   // X, W -> Y
   void forward(const Call& call) override {
     if (s_.function == kArgMax || s_.function == kArgMin) return write_positions(call);
+    if (segments_ == 1 && s_.function != kLogSumExp && s_.function != kMeanNonZero)
+      return (void)values(call, nullptr, nullptr, true);
     float* shift = nullptr;
-    double* value = values(call, &shift);
+    const double* value = values(call, &shift);
     const double* count = s_.function == kMeanNonZero && call.address[W] ? counted(call) : nullptr;
-    const auto all = static_cast<double>(reduced_.count);
     const bool packed = call.stride[Y] == outputs();  // the batch is one row of outputs
     const int64_t rows = packed ? 1 : call.batch, length = packed ? call.batch * outputs() : outputs();
-    for_each_piece(call, rows, length, [&](int64_t n, int64_t first, int64_t size) {
-      const int64_t from = n * outputs() + first;
-      float* y = call.address[Y] + n * call.stride[Y] + first;
-      if (!call.adds(Y) && is_total()) {
-        for (int64_t i = 0; i < size; i++) y[i] = static_cast<float>(value[from + i]);
-        return;
-      }
-      for (int64_t i = 0; i < size; i++) {
-        const auto result = static_cast<float>(finish(value[from + i], count ? count[from + i] : all, shift, from + i));
-        y[i] = call.adds(Y) ? y[i] + result : result;
-      }
+    const int64_t piece = kPiece / 16, pieces = (length + piece - 1) / piece;
+    dynamic_items(rows * length < 2 * piece ? 1 : call.threads, rows * pieces, [&](int64_t item) {
+      const int64_t n = item / pieces, first = item % pieces * piece, from = n * outputs() + first;
+      write_values(value + from, count ? count + from : nullptr, shift ? shift + from : nullptr, call.adds(Y),
+                   sample(call, Y, n) + first, std::min(piece, length - first));
     });
   }
 
@@ -160,16 +157,26 @@ class ReductionPlan : public Plan {
   // ---- totals ----
 
   // [batch][outputs]: all terms of each output combined. `positions`, if given, are those of the extremes that are
-  // found while a row is in the cache.
-  double* combined(Kind kind, const Call& call, const float* shift, int slot, int64_t* positions = nullptr) const {
+  // found while a row is in the cache. With `writes` every output is written as soon as it is known, and the totals are
+  // not kept.
+  double* combined(Kind kind, const Call& call, const float* shift, int slot, int64_t* positions = nullptr,
+                   bool writes = false) const {
     const Combination& c = combination(kind);
     const int64_t all = call.batch * outputs();
-    auto* totals = reinterpret_cast<double*>(scratch(slot, static_cast<size_t>(2 * all)));
+    double* totals = nullptr;
+    if (!writes) totals = reinterpret_cast<double*>(scratch(slot, static_cast<size_t>(2 * all)));
     double* part = totals;
     if (segments_ > 1)
       part = reinterpret_cast<double*>(scratch(kPartialSums, static_cast<size_t>(2 * all * segments_)));
-    if (has_short_rows()) {
-      combine_short_rows(c, call, shift, totals, positions);
+    if (has_plain_rows()) {
+      for_plain_rows(call, [&](int64_t n, int64_t o, int64_t rows) {
+        double here[kRowsTogether];
+        double* to = writes ? here : totals + n * outputs() + o;
+        combine_plain_rows(c, call, shift, n, o, rows, to);
+        if (writes) write_values(to, nullptr, nullptr, call.adds(Y), sample(call, Y, n) + o, rows);
+        for (int64_t r = 0; positions && r < rows; r++)
+          positions[n * outputs() + o + r] = position(sample(call, X, n), o + r, to[r]);
+      });
       return totals;
     }
     const int64_t tasks = blocks_ * segments_;
@@ -177,15 +184,16 @@ class ReductionPlan : public Plan {
     dynamic_items(workers(call), (call.batch * tasks + together - 1) / together, [&](int64_t group) {
       for (int64_t t = group * together, end = std::min(call.batch * tasks, t + together); t < end; t++) {
         const int64_t n = t / tasks, block = t % tasks / segments_, segment = t % segments_;
-        double* to = part + (n * segments_ + segment) * outputs();
-        const float* x = call.address[X] ? call.address[X] + n * call.stride[X] : nullptr;
-        const float* moved = shift ? shift + n * outputs() : nullptr;
-        if (!run_reduced_) {
-          combine_columns(c, x, call.address[W], moved, block, segment, to);
-          continue;
-        }
-        combine_row(c, x, call.address[W], moved, block, segment, to);
-        if (positions) positions[n * outputs() + block] = position(x, block, to[block]);
+        const Terms terms = {call.address[X] ? sample(call, X, n) : nullptr, call.address[W],
+                             shift ? shift + n * outputs() : nullptr, false, s_.epsilon};
+        double here[kColumns + 2 * kWidth];
+        const Span span = run_reduced_ ? combine_row(c, terms, block, segment, here)
+                                       : combine_columns(c, terms, block, segment, here);
+        if (writes)
+          write_values(here, nullptr, nullptr, call.adds(Y), sample(call, Y, n) + span.first, span.count);
+        else
+          std::copy_n(here, span.count, part + (n * segments_ + segment) * outputs() + span.first);
+        if (positions) positions[n * outputs() + block] = position(terms.x, block, here[0]);
       }
     });
     if (segments_ > 1)
@@ -197,104 +205,113 @@ class ReductionPlan : public Plan {
     return totals;
   }
 
-  // Each output is one short row of memory: they are combined side by side, as columns.
-  bool has_short_rows() const { return run_reduced_ && run_ <= kShortRow && reduced_.rank == 1; }
+  // Outputs that a task has totals of.
+  struct Span {
+    int64_t first, count;
+  };
 
-  void combine_short_rows(const Combination& c, const Call& call, const float* shift, double* totals,
-                          int64_t* positions) const {
-    const int64_t all = call.batch * outputs(), pieces = (all + kShortRows - 1) / kShortRows;
-    const int64_t together = std::max<int64_t>(1, kPiece / (kShortRows * run_));
-    dynamic_items(workers(call), (pieces + together - 1) / together, [&](int64_t item) {
-      for (int64_t p = item * together, end = std::min(pieces, p + together); p < end; p++)
-        combine_side_by_side(c, call, shift, p * kShortRows, std::min(kShortRows, all - p * kShortRows), totals,
-                             positions);
+  // Whether each output is one row of memory, and one task's.
+  bool has_plain_rows() const { return run_reduced_ && reduced_.rank == 1 && segments_ == 1; }
+
+  // body(n, first output, rows) for some of them at a time
+  template <class Body>
+  void for_plain_rows(const Call& call, Body body) const {
+    const int64_t all = call.batch * outputs(), together = std::max<int64_t>(1, kPiece / run_);
+    dynamic_items(workers(call), (all + together - 1) / together, [&](int64_t item) {
+      const int64_t end = std::min(all, (item + 1) * together);
+      for (int64_t i = item * together, rows; i < end; i += rows) {
+        const int64_t n = i / outputs(), o = i % outputs();
+        rows = std::min({end - i, outputs() - o, kRowsTogether});
+        body(n, o, rows);
+      }
     });
   }
 
-  // Outputs first .. first + count - 1 of the whole batch.
-  void combine_side_by_side(const Combination& c, const Call& call, const float* shift, int64_t first, int64_t count,
-                            double* totals, int64_t* positions) const {
-    float x[kShortRow * kShortRows], w[kShortRow * kShortRows];
-    double total[kShortRows + kWidth];
-    for (int64_t i = 0, n = first / outputs(), o = first % outputs(); i < count; i++) {
-      if (call.address[X]) lay_down(sample(call, X, n) + o * run_, x + i);
-      if (call.address[W]) lay_down(call.address[W] + o * run_, w + i);
-      if (++o == outputs()) n++, o = 0;
-    }
-    std::fill_n(total, count, c.start);
-    for (int64_t r = 0; r < run_; r++)
-      c.add_columns(total, call.address[X] ? x + r * kShortRows : nullptr,
-                    call.address[W] ? w + r * kShortRows : nullptr, shift ? shift + first : nullptr, count, s_.epsilon);
-    std::copy_n(total, count, totals + first);
-    for (int64_t i = 0; positions && i < count; i++) {
-      const auto best = static_cast<float>(total[i]);
-      const float* column = x + i;
-      int64_t r = 0;
-      while (r + 1 < run_ &&
-             !(column[r * kShortRows] == best || (best != best && column[r * kShortRows] != column[r * kShortRows])))
-        r++;
-      positions[first + i] = r;
-    }
+  void combine_plain_rows(const Combination& c, const Call& call, const float* shift, int64_t n, int64_t o,
+                          int64_t rows, double* to) const {
+    const Terms t = {call.address[X] ? sample(call, X, n) : nullptr, call.address[W],
+                     shift ? shift + n * outputs() + o : nullptr, true, s_.epsilon};
+    c.rows(moved(t, o * run_), to, rows, run_, run_);
+  }
+  static Terms moved(Terms t, int64_t place) {
+    if (t.x) t.x += place;
+    if (t.w) t.w += place;
+    return t;
   }
 
-  // A row as a column.
-  void lay_down(const float* row, float* column) const {
-    for (int64_t r = 0; r < run_; r++) column[r * kShortRows] = row[r];
-  }
-
-  void combine_row(const Combination& c, const float* x, const float* w, const float* shift, int64_t o, int64_t segment,
-                   double* to) const {
+  Span combine_row(const Combination& c, Terms t, int64_t o, int64_t segment, double* total) const {
     const int64_t base = kept_.offset(o);
-    double lanes[kWidth];
-    std::fill_n(lanes, kWidth, c.start);
-    if (reduced_.rank == 1 && !cut_run_) {
-      c.add_run(lanes, x + base, w ? w + base : nullptr, run_, shift ? shift[o] : 0.0f, s_.epsilon);
-      to[o] = c.close(lanes);
-      return;
-    }
+    if (t.shift) t.shift += o;
     const Axes rows = reduced_.outer();
     int64_t first_row = 0, end_row = rows.count, first = 0, end = run_;
     (cut_run_ ? first : first_row) = (cut_run_ ? run_ : rows.count) * segment / segments_;
     (cut_run_ ? end : end_row) = (cut_run_ ? run_ : rows.count) * (segment + 1) / segments_;
-    for (int64_t r = first_row; r < end_row; r++) {
-      const int64_t place = base + rows.offset(r) + first;
-      c.add_run(lanes, x + place, w ? w + place : nullptr, end - first, shift ? shift[o] : 0.0f, s_.epsilon);
+    total[0] = c.start;
+    const Axis inner = rows.rank ? rows.axis[rows.rank - 1] : Axis{1, 0};
+    for (int64_t r = first_row, count; r < end_row; r += count) {
+      count = std::min({end_row - r, inner.size - r % inner.size, kRowsTogether});
+      c.rows(moved(t, base + rows.offset(r) + first), total + 1, count, inner.step, end - first);
+      total[0] = c.close(total, 1 + count);
     }
-    to[o] = c.close(lanes);
+    return {o, 1};
   }
 
-  void combine_columns(const Combination& c, const float* x, const float* w, const float* shift, int64_t block,
-                       int64_t segment, double* to) const {
+  Span combine_columns(const Combination& c, Terms t, int64_t block, int64_t segment, double* total) const {
     const int64_t strips = (run_ + columns_ - 1) / columns_;
     const int64_t outer = block / strips, first = block % strips * columns_, count = std::min(columns_, run_ - first);
     const int64_t base = kept_.outer().offset(outer) + first;
     const int64_t output = outer * run_ + first;
-    double total[kColumns + 2 * kWidth];
-    std::fill_n(total, count, c.start);
-    int64_t r = reduced_.count * segment / segments_;
+    const int64_t inner = reduced_.rank ? reduced_.axis[reduced_.rank - 1].size : 1;
     const int64_t end = reduced_.count * (segment + 1) / segments_;
-    for (; c.add_rows && !w && r + kRows <= end; r += kRows) {
-      const float* row[kRows];
-      for (int k = 0; k < kRows; k++) row[k] = x + base + reduced_.offset(r + k);
-      c.add_rows(total, row, count);
+    std::fill_n(total, count, c.start);
+    if (t.shift) t.shift += output;
+    for (int64_t r = reduced_.count * segment / segments_, rows; r < end; r += rows) {
+      rows = std::min(end - r, inner - r % inner);
+      add_rows(c, moved(t, base + reduced_.offset(r)), total, rows, count);
     }
-    for (; r < end; r++) {
-      const int64_t place = base + reduced_.offset(r);
-      c.add_columns(total, x + place, w ? w + place : nullptr, shift ? shift + output : nullptr, count, s_.epsilon);
+    return {output, count};
+  }
+
+  // Rows of `count` columns, run_ apart.
+  void add_rows(const Combination& c, const Terms& t, double* total, int64_t rows, int64_t count) const {
+    const int64_t joined = count < run_ ? 0 : add_joined(c, t, total, rows);
+    add_bands(c, moved(t, joined * run_), total, rows - joined, run_, count);
+  }
+
+  // Some rows at a time: no more than stay in a near cache
+  void add_bands(const Combination& c, const Terms& t, double* total, int64_t rows, int64_t step, int64_t count) const {
+    const int64_t band = std::max<int64_t>(16, kBand / count / 16 * 16);
+    for (int64_t r = 0; r < rows; r += band)
+      c.columns(moved(t, r * step), total, std::min(band, rows - r), step, count);
+  }
+
+  // Rows that would leave many lanes of their last vector idle: kWidth of them are one row of whole vectors, of which
+  // there are as many totals. How many rows that was.
+  int64_t add_joined(const Combination& c, Terms t, double* total, int64_t rows) const {
+    if (run_ >= kJoined || rows < 8 * kWidth) return 0;
+    double wide[kWidth * kJoined];
+    float shift[kWidth * kJoined];
+    const int64_t length = kWidth * run_, joined = rows / kWidth;
+    std::fill_n(wide, length, c.start);
+    if (t.shift) {
+      for (int64_t k = 0; k < kWidth; k++) std::copy_n(t.shift, run_, shift + k * run_);
+      t.shift = shift;
     }
-    std::copy_n(total, count, to + output);
+    add_bands(c, t, wide, joined, length, length);
+    for (int64_t k = 0; k < kWidth; k++) c.merge(total, wide + k * run_, run_);
+    return joined * kWidth;
   }
 
   // The totals that the value follows from; LogSumExp sets *shift to what is taken from the exponents of each output.
-  double* values(const Call& call, float** shift, int64_t* positions = nullptr) const {
+  double* values(const Call& call, float** shift, int64_t* positions = nullptr, bool writes = false) const {
     Kind kind = kTotal;
     switch (s_.function) {
       case kMax:
       case kArgMax:
-        return combined(kMaximum, call, nullptr, kFactors, positions);
+        return combined(kMaximum, call, nullptr, kFactors, positions, writes);
       case kMin:
       case kArgMin:
-        return combined(kMinimum, call, nullptr, kFactors, positions);
+        return combined(kMinimum, call, nullptr, kFactors, positions, writes);
       case kSumSquare:
       case kL2Norm:
         kind = kSquareTotal;
@@ -317,18 +334,34 @@ class ReductionPlan : public Plan {
       case kMeanNonZero:
         kind = kMaskedTotal;
         break;
-      case kLogSumExp: {
-        const double* largest = combined(kMaximum, Unweighted(call), nullptr, kFactors);
-        *shift = scratch(kBias, static_cast<size_t>(call.batch * outputs()));
-        for (int64_t i = 0; i < call.batch * outputs(); i++)
-          (*shift)[i] = std::isinf(largest[i]) ? 0.0f : static_cast<float>(largest[i]);
-        return combined(kExpTotal, call, *shift, kFactors);
-      }
+      case kLogSumExp:
+        return exponentials(call, shift);
       default:
         break;
     }
-    return combined(kind, call, nullptr, kFactors);
+    return combined(kind, call, nullptr, kFactors, nullptr, writes);
   }
+
+  // LogSumExp: exponents are taken from the largest of their output, which is found while a row is in the cache.
+  double* exponentials(const Call& call, float** shift) const {
+    const int64_t all = call.batch * outputs();
+    float* moved = *shift = scratch(kBias, static_cast<size_t>(all));
+    if (!has_plain_rows()) {
+      const double* largest = combined(kMaximum, Unweighted(call), nullptr, kFactors);
+      for (int64_t i = 0; i < all; i++) moved[i] = shift_of(largest[i]);
+      return combined(kExpTotal, call, moved, kFactors);
+    }
+    auto* totals = reinterpret_cast<double*>(scratch(kFactors, static_cast<size_t>(2 * all)));
+    const Call unweighted = Unweighted(call);
+    for_plain_rows(call, [&](int64_t n, int64_t o, int64_t rows) {
+      const int64_t first = n * outputs() + o;
+      combine_plain_rows(combination(kMaximum), unweighted, nullptr, n, o, rows, totals + first);
+      for (int64_t r = first; r < first + rows; r++) moved[r] = shift_of(totals[r]);
+      combine_plain_rows(combination(kExpTotal), call, moved, n, o, rows, totals + first);
+    });
+    return totals;
+  }
+  static float shift_of(double largest) { return std::isinf(largest) ? 0.0f : static_cast<float>(largest); }
 
   static Call Unweighted(Call call) {
     call.address[W] = nullptr;
@@ -341,10 +374,27 @@ class ReductionPlan : public Plan {
     return f != kMean && f != kMeanNonZero && f != kL2Norm && !is_logarithm_of_sum(f);
   }
 
+  void write_values(const double* total, const double* count, const float* shift, bool adds, float* y,
+                    int64_t size) const {
+    const auto all = static_cast<double>(reduced_.count);
+    int64_t i = 0;
+    if (!adds && is_total())
+      for (; i + kWidth <= size; i += kWidth) store(y + i, narrow(load_wide(total + i)));
+    if (!adds && s_.function == kMean)
+      for (; i + kWidth <= size; i += kWidth) {
+        const WideVec t = load_wide(total + i);
+        store(y + i, narrow({t.low / all, t.high / all}));
+      }
+    for (; i < size; i++) {
+      const auto result = static_cast<float>(finish(total[i], count ? count[i] : all, shift ? shift[i] : 0.0f));
+      y[i] = adds ? y[i] + result : result;
+    }
+  }
+
   // How many weights are not 0.
   double* counted(const Call& call) const { return combined(kCountTotal, call, nullptr, kPlaneSums); }
 
-  double finish(double total, double count, const float* shift, int64_t i) const {
+  double finish(double total, double count, float shift) const {
     switch (s_.function) {
       case kMean:
         return total / count;
@@ -355,7 +405,7 @@ class ReductionPlan : public Plan {
       case kLogSum:
         return std::log(total);
       case kLogSumExp:
-        return std::log(total) + shift[i];
+        return std::log(total) + shift;
       default:
         return total;
     }

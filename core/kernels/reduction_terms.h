@@ -45,22 +45,34 @@ enum Kind {
   kAllNonZero,
 };
 
-// How one kind is combined, in double. Weights may be null: all 1.
-struct Combination {
-  double start;
-  // All of lanes[kWidth] in one.
-  double (*close)(const double* lanes);
-  // total[i] and other[i] in total[i]
-  void (*merge)(double* total, const double* other, int64_t count);
-  // lanes[kWidth], each `start` at first, for `count` elements in a row
-  void (*add_run)(double* lanes, const float* x, const float* w, int64_t count, float shift, float epsilon);
-  // total[i] for each of `count` columns; there is room for a whole vector behind the last
-  void (*add_columns)(double* total, const float* x, const float* w, const float* shift, int64_t count, float epsilon);
-  // The same for kRows rows without weights at a time; null where that would not be faster.
-  void (*add_rows)(double* total, const float* const* row, int64_t count);
+// What is reduced. Weights (null: all 1) lie as x does; `shift` is that of exponents.
+struct Terms {
+  const float *x, *w, *shift;
+  bool shift_per_row;  // of `rows` below: else all have the first
+  float epsilon;
 };
 
-constexpr int kRows = 8;
+// How one kind is combined, in double.
+struct Combination {
+  Kind kind;
+  double start;
+  // All of values[count] in one.
+  double (*close)(const double* values, int64_t count);
+  // total[i] and other[i] in total[i]
+  void (*merge)(double* total, const double* other, int64_t count);
+  // As rows() and columns(), of terms that need no function of their own.
+  void (*whole_rows_)(double* to, const float* x, const float* w, int64_t rows, int64_t step, int64_t count);
+  void (*add_columns_)(double* total, const float* x, const float* w, int64_t rows, int64_t step, int64_t count);
+
+  bool is_mapped() const {
+    return kind == kAbsTotal || kind == kLogTotal || kind == kExpTotal || kind == kAnyNonZero || kind == kAllNonZero;
+  }
+  // to[r]: all `count` elements of row r in one; rows lie `step` apart.
+  void rows(const Terms& t, double* to, int64_t rows, int64_t step, int64_t count) const;
+  // total[i] with the rows of column i, for each of `count` columns, shift[i] being that of a column; there is room for
+  // a whole vector behind the last.
+  void columns(const Terms& t, double* total, int64_t rows, int64_t step, int64_t count) const;
+};
 
 const Combination& combination(Kind kind);
 

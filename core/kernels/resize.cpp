@@ -13,6 +13,7 @@
 #include "kernels/plane_tiles.h"
 #include "kernels/rows.h"
 #include "runtime/scratch.h"
+#include "simd/lanes.h"
 #include "simd/stream.h"
 
 namespace openbnns {
@@ -28,17 +29,30 @@ struct Term {
   float weight;
 };
 
-template <bool kAdd>
-void mix_terms(const Term* terms, size_t count, float* y, int64_t length) {
+template <bool kAdd, size_t kCount>
+OPENBNNS_INLINE void mix_known_terms(const Term* given, size_t count, float* y, int64_t length) {
+  Term known[kCount + 1];  // not in memory that y might share
+  std::copy_n(given, kCount, known);
+  const Term* terms = kCount > 0 ? known : given;
   auto mix = [&](auto read, float* to, int64_t i) {
     Vec sum = kAdd ? read(to) : terms[0].weight * read(terms[0].x + i);
-    for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += terms[k].weight * read(terms[k].x + i);
+    if (kCount > 0) {
+      OPENBNNS_UNROLL for (size_t k = kAdd ? 0 : 1; k < kCount; k++) sum += terms[k].weight * read(terms[k].x + i);
+    } else {
+      for (size_t k = kAdd ? 0 : 1; k < count; k++) sum += terms[k].weight * read(terms[k].x + i);
+    }
     return sum;
   };
   int64_t i = 0;
   for (; i + kWidth <= length; i += kWidth) store(y + i, mix([](const float* p) { return load(p); }, y + i, i));
   const int64_t rest = length - i;
   if (rest > 0) store_partial(y + i, mix([&](const float* p) { return load_partial(p, rest); }, y + i, i), rest);
+}
+template <bool kAdd>
+void mix_terms(const Term* terms, size_t count, float* y, int64_t length) {
+  if (!kAdd && count == 2) return mix_known_terms<kAdd, 2>(terms, count, y, length);
+  if (!kAdd && count == 4) return mix_known_terms<kAdd, 4>(terms, count, y, length);
+  mix_known_terms<kAdd, 0>(terms, count, y, length);
 }
 
 // One axis: which cells make up output i, and which outputs touch cell j.
@@ -79,7 +93,7 @@ struct Axis {
 
 // Blocks of kWidth outputs of the last axis whose cells lie in one vector: two permutations instead of two gathers.
 struct Block {
-  int64_t base;
+  int64_t base, lanes;  // the vector's first cell, and how many there are
   IntVec low, high;
   Vec t;
 };
@@ -105,24 +119,26 @@ OPENBNNS_INLINE Vec permuted(Vec v, IntVec index) {
 }
 
 // Blocks of kWidth cells of the last axis: number k of the outputs that touch each cell, with its weight; -1 where
-// there are fewer.
+// there are fewer. Outputs within two vectors are counted from `base`, else that is -1.
 struct Touch {
   IntVec output;
   Vec weight;
+  int64_t base;
 };
 
-// x[index[i]], 0 where the index is negative
-OPENBNNS_INLINE Vec gathered(const float* x, IntVec index) {
+// Lane index[i] of a and b side by side, 0 where the index is negative.
+OPENBNNS_INLINE Vec picked(Vec a, Vec b, IntVec index) {
 #if defined(__AVX512F__)
   const auto at = reinterpret_cast<__m512i>(index);
-  return _mm512_mask_i32gather_ps(Vec{}, _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512()), at, x, 4);
+  return _mm512_maskz_permutex2var_ps(_mm512_cmpge_epi32_mask(at, _mm512_setzero_si512()), a, at, b);
 #elif defined(__AVX2__)
-  const IntVec inside = index >= 0;
-  return _mm256_mask_i32gather_ps(Vec{}, x, reinterpret_cast<__m256i>(index), reinterpret_cast<__m256>(inside), 4);
+  const auto at = reinterpret_cast<__m256i>(index);
+  const Vec low = _mm256_permutevar8x32_ps(a, at), high = _mm256_permutevar8x32_ps(b, at);
+  return select(index >= 0, select(index >= kWidth, high, low), Vec{});
 #else
   Vec result{};
   for (int i = 0; i < kWidth; i++)
-    if (index[i] >= 0) result[i] = x[index[i]];
+    if (index[i] >= 0) result[i] = index[i] < kWidth ? a[index[i]] : b[index[i] - kWidth];
   return result;
 #endif
 }
@@ -169,8 +185,7 @@ class ResizePlan : public Plan {
     const int64_t length = last_.out * unit_, in_length = last_.in * unit_;
     const int64_t together = std::max<int64_t>(1, kPiece / length), total = call.batch * rows;
     dynamic_items(workers_for(call, total * length), (total + together - 1) / together, [&](int64_t item) {
-      float* row = scratch(kRowSlot, static_cast<size_t>(in_length + kWidth));
-      std::memset(row + in_length, 0, kWidth * sizeof(float));
+      Stretched stretched = {scratch(kRowSlot, static_cast<size_t>(std::max(in_length, 2 * length))), {}};
       Sources slice;
       float* y = nullptr;  // of the slice
       for (int64_t r = item * together, end = std::min(total, r + together), line = r % lines; r < end; r++) {
@@ -184,7 +199,7 @@ class ResizePlan : public Plan {
         }
         Sources sources = slice;
         if (!outer_.empty()) sources.along(outer_.back(), line);
-        resample(sources.terms, sources.count, row, y + line * length);
+        resample(sources.terms, sources.count, stretched, y + line * length);
         if (++line == lines) line = 0;
       }
     });
@@ -197,6 +212,8 @@ class ResizePlan : public Plan {
     const int64_t lines = outer_.empty() ? 1 : outer_.back().in;
     const int64_t length = last_.in * unit_, out_length = last_.out * unit_;
     const int64_t together = std::max<int64_t>(1, kPiece / std::max(length, out_length)), total = call.batch * rows;
+    // Elements of dy that the next row is the first to read.
+    const int64_t fresh = outer_.empty() || !outer_.back().resampled() ? 0 : outer_.back().out / lines * out_length;
     dynamic_items(workers_for(call, total * out_length), (total + together - 1) / together, [&](int64_t item) {
       std::vector<Term> slice, terms;
       float* slice_dx = nullptr;
@@ -213,6 +230,7 @@ class ResizePlan : public Plan {
         terms = slice;
         if (!outer_.empty()) touch(outer_.back(), line, terms);
         float* dx = slice_dx + line * length;
+        if (!terms.empty()) fetch_ahead(terms.back().x + out_length + 2 * fresh, fresh);
         if (++line == lines) line = 0;
         if (!last_.resampled() && !terms.empty()) {
           (call.adds(DX) ? mix_terms<true> : mix_terms<false>)(terms.data(), terms.size(), dx, length);
@@ -229,6 +247,13 @@ class ResizePlan : public Plan {
   }
 
  private:
+  // Short rows of dy that are read side by side do not look like a stream of memory to the hardware.
+  static void fetch_ahead(const float* from, int64_t count) {
+    constexpr int64_t kLine = 16, kMost = 1024;
+    if (count <= kMost)
+      for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i);
+  }
+
   // The input rows that make up an output row: one, or the two of the one linear axis among the outer ones.
   struct Sources {
     Term terms[2];
@@ -270,25 +295,41 @@ class ResizePlan : public Plan {
     terms.resize(before * fan);
   }
 
-  // One output row from its input rows; `row` has room for an input row and kWidth more, which are zero.
-  void resample(const Term* terms, size_t count, float* row, float* y) const {
-    const int64_t in_length = last_.in * unit_;
-    if (!last_.resampled()) {
-      if (count == 1)
-        std::memcpy(y, terms[0].x, static_cast<size_t>(in_length) * sizeof(float));
-      else
-        mix_terms<false>(terms, count, y, in_length);
-      return;
+  // Room for an input row, or for two that are stretched along the last axis already.
+  struct Stretched {
+    float* memory;
+    const float* source[2];
+  };
+
+  // One output row from its input rows.
+  void resample(const Term* terms, size_t count, Stretched& rows, float* y) const {
+    const int64_t in_length = last_.in * unit_, length = last_.out * unit_;
+    if (!last_.resampled() && count == 2) return mix_terms<false>(terms, count, y, in_length);
+    if (count == 1) return stretch(terms[0].x, y);
+    if (outer_.back().out < outer_.back().in) {
+      mix_terms<false>(terms, count, rows.memory, in_length);
+      return stretch(rows.memory, y);
     }
-    const float* x = terms[0].x;
-    if (count == 2) {
-      mix_terms<false>(terms, count, row, in_length);
-      x = row;
-    } else if (!blocks_.empty()) {  // vectors may reach past the end of the row
-      copy_row(row, x, in_length * 4);
-      x = row;
+    // Several output rows are made of the same two: it pays to stretch those first.
+    Term stretched[2];
+    for (size_t k = 0; k < 2; k++) {
+      const float* x = terms[k].x;
+      size_t place = rows.source[1] == x ? 1 : 0;
+      if (rows.source[place] != x) {
+        place = rows.source[0] == terms[1 - k].x ? 1 : 0;
+        rows.source[place] = x;
+        stretch(x, rows.memory + static_cast<int64_t>(place) * length);
+      }
+      stretched[k] = {rows.memory + static_cast<int64_t>(place) * length, terms[k].weight};
     }
-    if (unit_ > 1)
+    mix_terms<false>(stretched, 2, y, length);
+  }
+
+  // A row resampled along the last axis.
+  void stretch(const float* x, float* y) const {
+    if (!last_.resampled())
+      copy_row(y, x, last_.in * unit_ * 4);
+    else if (unit_ > 1)
       mix_units(x, y);
     else
       mix_cells(x, y);
@@ -311,7 +352,7 @@ class ResizePlan : public Plan {
   void mix_cells(const float* x, float* y) const {
     int64_t i = 0;
     for (const Block& block : blocks_) {
-      const Vec v = load(x + block.base);
+      const Vec v = block.lanes < kWidth ? load_partial(x + block.base, block.lanes) : load(x + block.base);
       Vec result = permuted(v, block.low);
       if (last_.linear) result = (1.0f - block.t) * result + block.t * permuted(v, block.high);
       if (last_.out - i < kWidth) return store_partial(y + i, result, last_.out - i);
@@ -347,10 +388,19 @@ class ResizePlan : public Plan {
       const int64_t lanes = std::min<int64_t>(kWidth, last_.in - j);
       Vec sum{};
       for (int64_t k = 0; k < most_touches_; k++, touch++)
-        if (dy) sum += touch->weight * gathered(dy, touch->output);
+        if (dy) sum += touch->weight * touching_values(dy, *touch);
       if (adds) sum += load_partial(dx + j, lanes);
       store_partial(dx + j, sum, lanes);
     }
+  }
+
+  OPENBNNS_INLINE Vec touching_values(const float* dy, const Touch& touch) const {
+    if (touch.base < 0) return gathered_or_zero(dy, touch.output);
+    const float* from = dy + touch.base;
+    const int64_t there = last_.out - touch.base;
+    if (there >= 2 * kWidth) return picked(load(from), load(from + kWidth), touch.output);
+    const int64_t near = std::min<int64_t>(kWidth, there);
+    return picked(load_partial(from, near), load_partial(from + near, there - near), touch.output);
   }
 
   void make_touches() {
@@ -359,13 +409,20 @@ class ResizePlan : public Plan {
       most_touches_ = std::max(most_touches_, last_.first[j + 1] - last_.first[j]);
     for (int64_t j = 0; j < last_.in; j += kWidth)
       for (int64_t k = 0; k < most_touches_; k++) {
-        Touch touch{splat_int(-1), Vec{}};
+        Touch touch{splat_int(-1), Vec{}, -1};
+        int64_t low = last_.out, high = -1;
         for (int64_t lane = 0; lane < std::min<int64_t>(kWidth, last_.in - j); lane++) {
           const auto cell = static_cast<size_t>(j + lane);
           if (last_.first[cell] + k >= last_.first[cell + 1]) continue;
           const auto at = static_cast<size_t>(last_.first[cell] + k);
           touch.output[lane] = static_cast<int32_t>(last_.touching[at]);
           touch.weight[lane] = last_.weight[at];
+          low = std::min(low, last_.touching[at]);
+          high = std::max(high, last_.touching[at]);
+        }
+        if (kPermutes && high - low < 2 * kWidth) {
+          touch.base = high < 0 ? 0 : low;
+          touch.output = touch.output >= 0 ? touch.output - static_cast<int32_t>(touch.base) : touch.output;
         }
         touches_.push_back(touch);
       }
@@ -374,7 +431,8 @@ class ResizePlan : public Plan {
   void make_blocks() {
     if (!kPermutes || unit_ > 1 || !last_.resampled()) return;
     for (int64_t i = 0; i < last_.out; i += kWidth) {
-      Block block{last_.low[static_cast<size_t>(i)], {}, {}, {}};
+      const int64_t base = last_.low[static_cast<size_t>(i)];
+      Block block{base, std::min<int64_t>(kWidth, last_.in - base), {}, {}, {}};
       for (int lane = 0; lane < std::min<int64_t>(kWidth, last_.out - i); lane++) {
         const auto at = static_cast<size_t>(i + lane);
         const int64_t cell = last_.low[at], next = std::min(cell + 1, last_.in - 1);

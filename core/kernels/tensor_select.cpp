@@ -367,8 +367,9 @@ void among_best(const TopKShape& s, const Value* x, const int64_t* tested, uint8
     const int64_t* index = tested + o * s.inner + first;
     if (s.inner == 1) {
       const Value value = from[*index];
+      const bool number = !is_nan(value);
       int64_t larger = 0;
-      for (int64_t l = 0; l < s.length; l++) larger += (from[l] > value) | (is_nan(from[l]) & !is_nan(value));
+      for (int64_t l = 0; l < s.length; l++) larger += (from[l] > value) | (is_nan(from[l]) & number);
       y[o] = larger < s.k;
       return;
     }

@@ -4,15 +4,11 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
-#include <new>
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
+
+#include "runtime/aligned_memory.h"
 
 namespace openbnns {
 namespace {
-
-constexpr size_t kHugePage = size_t{1} << 21;
 
 struct Block {
   float* data = nullptr;
@@ -39,15 +35,8 @@ float* scratch(int slot, size_t count) {
     std::free(b.data);
     b.data = nullptr;
     b.count = 0;
-    size_t wanted = count + 64;  // vector loads may read past the end
-    size_t bytes = wanted * sizeof(float);
-    size_t alignment = bytes >= kHugePage ? kHugePage : 64;
-    bytes = (bytes + alignment - 1) / alignment * alignment;
-    b.data = static_cast<float*>(std::aligned_alloc(alignment, bytes));
-    if (!b.data) throw std::bad_alloc();
-#if defined(__linux__)
-    if (alignment == kHugePage) madvise(b.data, bytes, MADV_HUGEPAGE);
-#endif
+    size_t bytes = (count + 64) * sizeof(float);  // vector loads may read past the end
+    b.data = allocate_aligned(bytes);
     b.count = bytes / sizeof(float) - 64;
   }
   if (poison.load(std::memory_order_relaxed))

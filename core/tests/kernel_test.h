@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/instruction_sets.h"
 #include "kernels/kernels.h"
 #include "runtime/plan.h"
 
@@ -20,10 +21,8 @@ inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 inline std::vector<const openbnns::Kernels*> instruction_sets() {
   std::vector<const openbnns::Kernels*> sets{&openbnns::kernels_base()};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&openbnns::kernels_avx2());
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq"))
-    sets.push_back(&openbnns::kernels_avx512());
+  if (openbnns::has_avx2()) sets.push_back(&openbnns::kernels_avx2());
+  if (openbnns::has_avx512()) sets.push_back(&openbnns::kernels_avx512());
 #endif
   return sets;
 }

@@ -25,7 +25,7 @@ using namespace kernel_test;
 namespace {
 
 // The kernels of an instruction set that take a shape.
-std::vector<std::unique_ptr<Plan>> make_depthwise(const std::string& isa, const ConvolutionShape& s,
+std::vector<std::unique_ptr<Plan>> make_depthwise([[maybe_unused]] const std::string& isa, const ConvolutionShape& s,
                                                   const ActivationSpec& f) {
   std::vector<std::unique_ptr<Plan>> plans;
   auto add = [&](std::unique_ptr<Plan> plan) {

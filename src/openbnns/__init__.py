@@ -28,4 +28,5 @@ __getattr__, __dir__ = _attach(
     modules=["capi", "compat", "datasets", "layers", "nn"],
     tables=["layers.types"],
     elsewhere=["capi", "nn"],
+    hints={"BNNS": "Swift's BNNS.Shape is openbnns.Shape: import openbnns as BNNS"},
 )

@@ -18,12 +18,14 @@ def attach(
     modules: Iterable[str] = (),
     tables: Iterable[str] = (),
     elsewhere: Iterable[str] = (),
+    hints: Mapping[str, str] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a package.
 
     ``homes`` gives for each module the public names that it holds. ``modules`` are public themselves. ``tables`` are
     modules all of whose public names, which must begin with a capital, belong to the package too: they are asked last.
-    ``__all__`` is made of all three when somebody wants it. A name that one of ``elsewhere`` has is said to be there.
+    ``__all__`` is made of all three when somebody wants it. A name that one of ``elsewhere`` has is said to be there;
+    ``hints`` are what to say of others.
     """
     home = {name: module for module, names in homes.items() for name in names}
     here = vars(sys.modules[package])
@@ -37,6 +39,8 @@ def attach(
     def nearest(name: str) -> str:
         if not name[0].isupper():  # asked for by tools, or by the import system before it looks for a file
             return ""
+        if hints and name in hints:
+            return f". {hints[name]}"
         for module in elsewhere:
             if name in load(module).__all__:
                 return f". It is {package}.{module}.{name}"

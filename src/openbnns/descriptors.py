@@ -219,6 +219,11 @@ class View:
         """Bytes that hold this many consecutive elements."""
         return (elements * self.element.bits + 7) // 8
 
+    def packed_as(self, element: ElementType) -> View:
+        """The same tensor of plain elements without gaps."""
+        strides = packed_strides(self.layout, self.size, (0,) * self.layout.rank)
+        return View(self.layout, element, self.size, _steps(self.layout, strides))
+
 
 def packed_strides(layout: Layout, size: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
     """``stride[]`` with every 0 replaced by its packed value."""
@@ -320,6 +325,11 @@ def _resolve_strides(descriptor: Any, layout: Layout, size: tuple[int, ...], who
     reach = sum((size[axis] - 1) * stride for axis, stride in zip(layout.stepped, strides, strict=True))
     if max(reach, *strides) > MAX_ELEMENTS:
         raise Problem(f"{who}.stride is {given}, which reaches further than any memory. Check the strides.")
+    return _steps(layout, strides)
+
+
+def _steps(layout: Layout, strides: tuple[int, ...]) -> tuple[int, ...]:
+    """``stride[]``, which begins with the fastest axis, in the order of ``size[]``."""
     steps = [0] * layout.rank
     for k, axis in enumerate(layout.stepped):
         steps[axis] = strides[k]

@@ -26,6 +26,16 @@ class DescriptorMemory(Struct):
     data: Any  # fields of the descriptor
     stride: Any
 
+    def __init__(self, *ordered: Any, **values: Any) -> None:
+        """The fields; or, as in Swift, ``shape`` with ``data_type`` or ``data``, whose type is then that of its elements.
+
+        >>> import numpy as np
+        >>> from openbnns import *
+        >>> BNNSNDArrayDescriptor(data=np.zeros(3, np.int8), shape=Shape.vector(3)).data_type
+        BNNSDataTypeInt8
+        """
+        super().__init__(*ordered, **(_of_shape(**values) if "shape" in values else values))
+
     @classmethod
     def allocate_uninitialized(cls: type[Self], scalar_type: Any, shape: Shape, batch_size: int = 1) -> Self:
         """A descriptor of one sample with memory for ``batch_size`` of them; ``scalar_type`` is a DataType or NumPy's.
@@ -159,6 +169,24 @@ class DescriptorMemory(Struct):
 
         descriptor: Any = self
         return BNNSNDArrayGetDataSize(descriptor)
+
+
+def _of_shape(shape: Any, data_type: Any = None, data: Any = None, **others: Any) -> dict[str, Any]:
+    from ..layers._shape import Shape
+    from ..layers.types import DataType
+
+    if not isinstance(shape, Shape):
+        raise TypeError(
+            f"BNNSNDArrayDescriptor: shape must be a Shape such as Shape.vector(10), not {type(shape).__name__}. "
+            "The fields of the C struct are layout, size and stride."
+        )
+    if data_type is None:
+        data_type = DataType.from_dtype(getattr(data, "dtype", np.float32))
+    descriptor = shape.descriptor(data_type, data)
+    fields = {name: getattr(descriptor, name) for name in ("layout", "size", "stride", "data", "data_type")}
+    for name in fields.keys() & others.keys():
+        raise TypeError(f"BNNSNDArrayDescriptor: shape says what {name} is. Give only one of them.")
+    return fields | others
 
 
 def _invalid(message: str) -> Exception:

@@ -39,6 +39,7 @@ else:
 
 
 Element = TypeVar("Element")
+Other = TypeVar("Other")
 Read = TypeVar("Read")
 Write = TypeVar("Write")
 SomeStruct = TypeVar("SomeStruct", bound="Struct")
@@ -139,6 +140,7 @@ class Field(Generic[Read, Write]):
 Array = Field[FixedList[Element], Sequence[Element]]
 Array2D = Field[FixedList[FixedList[Element]], Sequence[Sequence[Element]]]
 Nested = Field[Element, Element | None]
+Short = Field[Element, Element | Other | None]  # a struct, or its first field alone
 
 
 class Kind(NamedTuple):
@@ -274,12 +276,18 @@ def array(element: Kind, length: int) -> Any:
     return Kind(convert, (), lambda: convert(()))
 
 
-def structure(struct_class: type[Struct]) -> Any:
-    """A struct inside a struct: by value, as in C, so what is stored is a copy."""
+def structure(struct_class: type[Struct], first: type[enum.IntEnum] | None = None) -> Any:
+    """A struct inside a struct: by value, as in C, so what is stored is a copy.
+
+    As in an initializer of C, a constant of ``first``, the enum that the struct begins with, stands for the struct with
+    nothing else set: ``.activation = BNNSActivationFunctionTanh``.
+    """
 
     def convert(value: Any) -> Struct:
         if isinstance(value, struct_class):
             return value.copy()
+        if first is not None and type(value) is first:
+            return struct_class(value)
         name = struct_class.__name__
         hint = f"; {name}() is the empty one" if value is None else ""
         raise TypeError(f"expected a {name}, got {_describe(value)}{hint}")
@@ -332,13 +340,15 @@ class StructClass(type):
         takes = {name: get_args(hint)[1] if get_origin(hint) is Field else hint for name, hint in hints.items()}
         fields = cls._kinds.items()
         return Signature(
-            [Parameter(n, Parameter.KEYWORD_ONLY, default=k.default, annotation=takes[n]) for n, k in fields]
+            [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, default=k.default, annotation=takes[n]) for n, k in fields]
         )
 
 
-@dataclass_transform(kw_only_default=True)
+@dataclass_transform()
 class Struct(metaclass=StructClass):
     """Base of the C structs: fields in C order, all zero unless given, checked when written, copied by value.
+
+    Fields are given by name, or without names in C order, as an initializer in braces does.
 
     `==` compares field by field; pointers are equal when they hold the same object or the same address. Structs can
     change, so they cannot be keys of a dictionary.
@@ -364,7 +374,9 @@ class Struct(metaclass=StructClass):
                 for name, kind in cls._kinds.items()
             )
 
-    def __init__(self, *unnamed: object, **values: Any) -> None:
+    def __init__(self, *ordered: Any, **values: Any) -> None:
+        if ordered:
+            values |= self._named(ordered, values)
         name = ""
         try:
             for name, write, convert, zero, initial in self._plan:
@@ -375,8 +387,9 @@ class Struct(metaclass=StructClass):
                     write(self, zero if initial is None else initial())
         except (TypeError, ValueError) as error:
             raise self._explained(name, error) from None
-        if values or unnamed:
-            raise self._misuse(len(unnamed), list(values))
+        if values:
+            unknown = next(iter(values))
+            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {unknown!r}")
 
     def __setattr__(self, name: str, value: object) -> None:
         kind = self._kinds.get(name)
@@ -394,12 +407,16 @@ class Struct(metaclass=StructClass):
     def _explained(self, name: str, error: Exception) -> Exception:
         return type(error)(f"{type(self).__name__}.{name}: {error}")
 
-    def _misuse(self, unnamed: int, unknown: list[str]) -> TypeError:
-        """What Python says of arguments that a function does not have."""
-        who = f"{type(self).__name__}.__init__()"
-        if unknown:
-            return TypeError(f"{who} got an unexpected keyword argument {unknown[0]!r}")
-        return TypeError(f"{who} takes 1 positional argument but {unnamed + 1} were given")
+    def _named(self, ordered: tuple[Any, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values given in C order, under the names of their fields."""
+        who, known = type(self).__name__, list(self._kinds)
+        if len(ordered) > len(known):
+            raise TypeError(f"{who} has {len(known)} fields, but {len(ordered)} values are given")
+        named = dict(zip(known, ordered, strict=False))
+        twice = [name for name in named if name in values]
+        if twice:
+            raise TypeError(f"{who}.__init__() got multiple values for argument {twice[0]!r}")
+        return named
 
     def copy(self: SomeStruct) -> SomeStruct:
         """What `b = a` does in C: nested structs and arrays are copied, pointers still point to the same memory."""

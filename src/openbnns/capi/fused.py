@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import Problem, record
-from ..filters._tensors import check_count
+from ..filters._tensors import check_count, entries
 from ..filters.fused import Fused
 from ._calls import BNNSFilter, attempt, check_filter_params, out_of_memory
 from .structs import BNNSFilterParameters
@@ -55,8 +54,7 @@ def _entries(values: Any, number: int, who: str) -> list[Any]:
     """The first ``number`` entries of a C array."""
     if values is None:
         raise Problem(f"{who} is NULL. Pass one entry per layer.")
-    if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
-        raise TypeError(f"{who} must be a sequence with one entry per layer, not {type(values).__name__}.")
+    values = entries(values, who, "one entry per layer")
     if len(values) < number:
         raise Problem(f"{who} has {len(values)} entries, but number_of_fused_filters is {number}. Pass one per layer.")
     return list(values[:number])

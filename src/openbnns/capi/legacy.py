@@ -30,33 +30,46 @@ from .structs import (
 )
 
 
-def _image(d: BNNSImageStackDescriptor, who: str) -> BNNSNDArrayDescriptor:
+def _elements(d: BNNSImageStackDescriptor | BNNSVectorDescriptor, who: str) -> dict[str, Any]:
     if int(d.data_type) & BNNSDataType.BNNSDataTypeIndexedBit:
         raise Problem(
             f"{who}.data_type is indexed, but only layer data may be. Use a float or integer type.", kind=TypeError
         )
+    return {"data_type": d.data_type, "data_scale": d.data_scale, "data_bias": d.data_bias}
+
+
+def _image(d: BNNSImageStackDescriptor, who: str) -> BNNSNDArrayDescriptor:
     return BNNSNDArrayDescriptor(
         layout=BNNSDataLayout.BNNSDataLayoutImageCHW,
         size=[d.width, d.height, d.channels],
         stride=[0, d.row_stride, d.image_stride],
-        data_type=d.data_type,
-        data_scale=d.data_scale,
-        data_bias=d.data_bias,
+        **_elements(d, who),
     )
 
 
 def _vector(d: BNNSVectorDescriptor, who: str) -> BNNSNDArrayDescriptor:
-    if int(d.data_type) & BNNSDataType.BNNSDataTypeIndexedBit:
-        raise Problem(
-            f"{who}.data_type is indexed, but only layer data may be. Use a float or integer type.", kind=TypeError
-        )
-    return BNNSNDArrayDescriptor(
-        layout=BNNSDataLayout.BNNSDataLayoutVector,
-        size=[d.size],
-        data_type=d.data_type,
-        data_scale=d.data_scale,
-        data_bias=d.data_bias,
-    )
+    return BNNSNDArrayDescriptor(layout=BNNSDataLayout.BNNSDataLayoutVector, size=[d.size], **_elements(d, who))
+
+
+def _windows(
+    p: BNNSConvolutionLayerParameters | BNNSPoolingLayerParameters,
+    in_desc: BNNSImageStackDescriptor,
+    out_desc: BNNSImageStackDescriptor,
+    who: str,
+) -> dict[str, Any]:
+    """What convolution and pooling share; their parameters repeat the channels of the images."""
+    require_equal(who, "layer_params.in_channels", p.in_channels, in_desc.channels, "in_desc.channels")
+    require_equal(who, "layer_params.out_channels", p.out_channels, out_desc.channels, "out_desc.channels")
+    return {
+        "i_desc": _image(in_desc, f"{who}: in_desc"),
+        "o_desc": _image(out_desc, f"{who}: out_desc"),
+        "bias": layer_data(p.bias, BNNSDataLayout.BNNSDataLayoutVector, [p.out_channels]),
+        "activation": p.activation,
+        "x_stride": p.x_stride,
+        "y_stride": p.y_stride,
+        "x_padding": p.x_padding,
+        "y_padding": p.y_padding,
+    }
 
 
 def layer_data(d: BNNSLayerData, layout: BNNSDataLayout, size: list[int]) -> BNNSNDArrayDescriptor:
@@ -123,23 +136,9 @@ def BNNSFilterCreateConvolutionLayer(
 
     def make() -> Filter:
         p = layer_params
-        require_equal(who, "layer_params.in_channels", p.in_channels, in_desc.channels, "in_desc.channels")
-        require_equal(who, "layer_params.out_channels", p.out_channels, out_desc.channels, "out_desc.channels")
-        modern = BNNSLayerParametersConvolution(
-            i_desc=_image(in_desc, f"{who}: in_desc"),
-            o_desc=_image(out_desc, f"{who}: out_desc"),
-            w_desc=layer_data(
-                p.weights,
-                BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW,
-                [p.k_width, p.k_height, p.in_channels, p.out_channels],
-            ),
-            bias=layer_data(p.bias, BNNSDataLayout.BNNSDataLayoutVector, [p.out_channels]),
-            activation=p.activation,
-            x_stride=p.x_stride,
-            y_stride=p.y_stride,
-            x_padding=p.x_padding,
-            y_padding=p.y_padding,
-        )
+        size = [p.k_width, p.k_height, p.in_channels, p.out_channels]
+        w_desc = layer_data(p.weights, BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW, size)
+        modern = BNNSLayerParametersConvolution(w_desc=w_desc, **_windows(p, in_desc, out_desc, who))
         return Convolution(modern, filter_params, who)
 
     structs = {
@@ -215,20 +214,11 @@ def BNNSFilterCreatePoolingLayer(
 
     def make() -> Filter:
         p = layer_params
-        require_equal(who, "layer_params.in_channels", p.in_channels, in_desc.channels, "in_desc.channels")
-        require_equal(who, "layer_params.out_channels", p.out_channels, out_desc.channels, "out_desc.channels")
         modern = BNNSLayerParametersPooling(
-            i_desc=_image(in_desc, f"{who}: in_desc"),
-            o_desc=_image(out_desc, f"{who}: out_desc"),
-            bias=layer_data(p.bias, BNNSDataLayout.BNNSDataLayoutVector, [p.out_channels]),
-            activation=p.activation,
             pooling_function=p.pooling_function,
             k_width=p.k_width,
             k_height=p.k_height,
-            x_stride=p.x_stride,
-            y_stride=p.y_stride,
-            x_padding=p.x_padding,
-            y_padding=p.y_padding,
+            **_windows(p, in_desc, out_desc, who),
         )
         return Pooling(modern, filter_params, who)
 

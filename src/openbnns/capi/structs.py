@@ -23,6 +23,7 @@ from ._values import (
     Array2D,
     FixedList,
     Nested,
+    Short,
     Struct,
     array,
     enumeration,
@@ -221,7 +222,7 @@ class BNNSLSTMGateDescriptor(Struct):
     hw_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     cw_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     b_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
 
 
 class BNNSLSTMDataDescriptor(Struct):
@@ -376,7 +377,7 @@ class BNNSLayerParametersConvolution(Struct):
     w_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
     x_stride: int = SIZE
     y_stride: int = SIZE
     x_dilation_stride: int = SIZE
@@ -408,7 +409,7 @@ class BNNSLayerParametersFullyConnected(Struct):
     w_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
 
 
 class BNNSLayerParametersPooling(Struct):
@@ -438,7 +439,7 @@ class BNNSLayerParametersPooling(Struct):
     i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     bias: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
     pooling_function: BNNSPoolingFunction | int = enumeration(BNNSPoolingFunction)
     k_width: int = SIZE
     k_height: int = SIZE
@@ -470,7 +471,7 @@ class BNNSLayerParametersActivation(Struct):
 
     i_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     o_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
     axis_flags: int = UINT32
 
 
@@ -853,7 +854,7 @@ class BNNSLayerParametersNormalization(Struct):
     moving_variance_desc: Nested[BNNSNDArrayDescriptor] = structure(BNNSNDArrayDescriptor)
     momentum: float = FLOAT
     epsilon: float = FLOAT
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
     num_groups: int = SIZE
     normalization_axis: int = SIZE
 
@@ -921,7 +922,7 @@ class BNNSLayerParametersLSTM(Struct):
     forget_gate: Nested[BNNSLSTMGateDescriptor] = structure(BNNSLSTMGateDescriptor)
     candidate_gate: Nested[BNNSLSTMGateDescriptor] = structure(BNNSLSTMGateDescriptor)
     output_gate: Nested[BNNSLSTMGateDescriptor] = structure(BNNSLSTMGateDescriptor)
-    hidden_activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    hidden_activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
 
 
 class BNNSLayerParametersArithmetic(Struct):
@@ -941,7 +942,7 @@ class BNNSLayerParametersArithmetic(Struct):
 
     arithmetic_function: BNNSArithmeticFunction | int = enumeration(BNNSArithmeticFunction)
     arithmetic_function_fields: Any = POINTER
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
 
 
 class BNNSLayerParametersPermute(Struct):
@@ -1329,7 +1330,7 @@ class BNNSConvolutionLayerParameters(Struct):
     out_channels: int = SIZE
     weights: Nested[BNNSLayerData] = structure(BNNSLayerData)
     bias: Nested[BNNSLayerData] = structure(BNNSLayerData)
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
 
 
 class BNNSFullyConnectedLayerParameters(Struct):
@@ -1351,7 +1352,7 @@ class BNNSFullyConnectedLayerParameters(Struct):
     out_size: int = SIZE
     weights: Nested[BNNSLayerData] = structure(BNNSLayerData)
     bias: Nested[BNNSLayerData] = structure(BNNSLayerData)
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
 
 
 class BNNSPoolingLayerParameters(Struct):
@@ -1385,7 +1386,7 @@ class BNNSPoolingLayerParameters(Struct):
     out_channels: int = SIZE
     pooling_function: BNNSPoolingFunction | int = enumeration(BNNSPoolingFunction)
     bias: Nested[BNNSLayerData] = structure(BNNSLayerData)
-    activation: Nested[BNNSActivation] = structure(BNNSActivation)
+    activation: Short[BNNSActivation, BNNSActivationFunction] = structure(BNNSActivation, BNNSActivationFunction)
 
 
 class BNNSFilterParameters(Struct):

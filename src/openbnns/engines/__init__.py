@@ -78,17 +78,34 @@ def engine(name: str) -> Iterator[None]:
 
 def _initial() -> str:
     chosen = os.environ.get("OPENBNNS_ENGINE")
-    if chosen:
+    if chosen in (NATIVE, REFERENCE):
         return chosen
+    if chosen:
+        raise ValueError(f"OPENBNNS_ENGINE is {chosen!r}. Set it to 'native' or 'reference', or leave it unset.")
     if _core is not None:
         return NATIVE
-    warnings.warn(
-        f"openbnns: the compiled core cannot be loaded ({_reason}), so the slow reference engine is used. Reinstall "
-        "openbnns, or set OPENBNNS_ENGINE=reference to choose it knowingly.",
-        RuntimeWarning,
-        stacklevel=2,
+    _warn(
+        f"the compiled core cannot be loaded ({_reason}), so the slow reference engine is used. Reinstall openbnns, or "
+        "set OPENBNNS_ENGINE=reference to choose it knowingly."
     )
     return REFERENCE
 
 
+def _check_environment() -> None:
+    """Say which settings have no effect; the compiled core, which reads them, does not."""
+    threads = os.environ.get("OPENBNNS_NUM_THREADS", "")
+    if threads and not threads.isdecimal():
+        _warn(f"OPENBNNS_NUM_THREADS is {threads!r} and has no effect. Set it to a whole number, or leave it unset.")
+    isa = os.environ.get("OPENBNNS_ISA", "")
+    if isa not in ("", "avx512", "avx2", "base"):
+        _warn(
+            f"OPENBNNS_ISA is {isa!r}, so the base kernels are used. Set it to 'avx512', 'avx2' or 'base', or leave it unset."
+        )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(f"openbnns: {text}", RuntimeWarning, stacklevel=3)
+
+
+_check_environment()
 select(_initial())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,6 +41,15 @@ def check_count(value: Any, who: str) -> int:
     if not 0 <= number <= descriptors.MAX_ELEMENTS:
         raise Problem(f"{who} is {number}, but it must be 0 to {descriptors.MAX_ELEMENTS}. {_count_meant(who)}")
     return number
+
+
+def entries(values: Any, who: str, what: str) -> Any:
+    """An argument that C takes as an array of pointers or numbers: a sequence."""
+    if isinstance(values, (str, bytes, bytearray, memoryview)) or not isinstance(values, (Sequence, np.ndarray)):
+        raise TypeError(f"{who} must be a list of {what}, not {type(values).__name__}.")
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        raise TypeError(f"{who} must be a list of {what}, not an array without axes.")
+    return values
 
 
 def _count_meant(who: str) -> str:
@@ -173,6 +182,8 @@ class Operand:
     ) -> Bound:  # fmt: skip
         """Check a gradient descriptor against this operand, and its memory; ``elements`` lists the types it may have."""
         view = resolve_delta(descriptor, who, self.view, output=output, elements=elements)
+        if not output and self._listed_by(view):
+            view = self.view.packed_as(view.element)
         order = self._delta_order(view, who)
         return bind(
             view,
@@ -195,6 +206,18 @@ class Operand:
         if descriptor is None:
             raise Problem(f"{who} is NULL. It is the gradient arriving at the output and always needed.")
         return self.bind_delta(who, descriptor, batch, stride, elements=elements)
+
+    def _listed_by(self, view: View) -> bool:
+        """Whether an arriving gradient is a packed vector of all elements of this tensor, in the order of its memory.
+
+        That is what a fully connected layer makes for the layer before it.
+        """
+        return (
+            not self.flat
+            and len(view.size) == 1 < len(self.view.size)
+            and view.packed
+            and view.count == self.view.count
+        )
 
     def _delta_order(self, view: View, who: str) -> tuple[int, ...]:
         if view.layout.same_as(self.view.layout) and view.size == self.view.size:
@@ -276,6 +299,8 @@ def bind(
 def _stride_name(who: str) -> str:
     """The batch stride of an argument: ``in_stride`` for ``in``, ``in_delta_stride[0]`` for ``in_delta[0].data``."""
     name, bracket, index = who.removesuffix(".data").partition("[")
+    if "TopK: " in name:
+        return f"{name}_batch_stride"
     for field, argument in (("i_desc", "in"), ("o_desc", "out"), ("indices", "idx")):
         name = name.removesuffix(field) + argument if name.endswith(field) else name
     return f"{name}_stride{bracket}{index}"

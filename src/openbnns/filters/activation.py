@@ -77,7 +77,7 @@ class ActivationFilter(UnaryFilter):
         self.activation = make_activation(function, p.activation)
         self.axes = self._resolve_axes(x, int(p.axis_flags), who)
         self._set_operands(x, y, who)
-        self._set_values(x, who)
+        self._set_values(x)
         if function in _INTEGER:
             self._set_integer_parameters(p.activation, x, who)
         self.seed = int.from_bytes(os.urandom(8), "little")
@@ -115,7 +115,7 @@ class ActivationFilter(UnaryFilter):
         self.input = Operand(x, x.memory_axes, flat=not same_shape)
         self.output = Operand(y, y.memory_axes, flat=not same_shape)
 
-    def _set_values(self, x: View, who: str) -> None:
+    def _set_values(self, x: View) -> None:
         f = self.activation
         if f.function == Function.PRELU_PER_CHANNEL:
             values = np.full(x.size[2], f.alpha, np.float32)
@@ -136,7 +136,8 @@ class ActivationFilter(UnaryFilter):
         else:
             if x.layout.name != "ImageCHW":
                 raise Problem(
-                    f"{who}: IntegerLinearSaturatePerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}."
+                    f"{who}: IntegerLinearSaturatePerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}. "
+                    "Use BNNSDataLayoutImageCHW."
                 )
             self.integer = [self._channel_integers(getattr(a, name), x.size[2], f"{who}: activation.{name}")
                             for name in ("iscale_per_channel", "ioffset_per_channel", "ishift_per_channel")]  # fmt: skip

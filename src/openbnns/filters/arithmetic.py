@@ -9,7 +9,6 @@ Two operands with the same data pointer are one tensor: their gradients share on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +33,7 @@ from ..engines.reference.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..errors import Problem
 from ._activation_rules import check_trainable, needs_input, output_determines_slope, resolve_fused
 from ._base import Filter, fast_argument
-from ._tensors import Bound, Caller, Operand, check_count, check_training_types
+from ._tensors import Bound, Caller, Operand, check_count, check_training_types, entries
 
 if TYPE_CHECKING:
     from .. import _core
@@ -262,8 +261,7 @@ class Arithmetic(Filter):
         return data, strides
 
     def operand_list(self, values: Any, who: str) -> list[Any]:
-        if not isinstance(values, Sequence) and not isinstance(values, np.ndarray):
-            raise TypeError(f"{who} must be a sequence of {self.count}, not {type(values).__name__}.")
+        values = entries(values, who, f"{self.count} operand(s)")
         if len(values) != self.count:
             raise Problem(
                 f"{who} has {len(values)} entries, but {function_name(self.function)} has {self.count} operand(s). "

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from .. import engines
 from ..capi.enums import BNNSActivationFunction, BNNSNormType
-from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import View, describe, resolve
 from ..engines.native import clipping as native
 from ..engines.reference import clipping as reference
 from ..errors import Problem
 from ._base import DX, DY, X, Y
 from ._direct import require_descriptor
-from ._tensors import Bound, Caller, bind, check_count, integer, resolve_delta
+from ._tensors import Bound, Caller, bind, check_count, entries, integer, resolve_delta
 
 _CLAMP = int(BNNSActivationFunction.BNNSActivationFunctionClamp)
 
@@ -194,8 +193,7 @@ def _pair(caller: Caller, dest: Any, src: Any, dest_name: str = "dest", src_name
 def _entries(caller: Caller, name: str, tensors: Any, count: int) -> Sequence[Any]:
     if tensors is None:
         raise Problem(f"{caller(name)} is NULL. Pass a list of {count} descriptors.")
-    if isinstance(tensors, (str, bytes, BNNSNDArrayDescriptor)) or not hasattr(tensors, "__len__"):
-        raise TypeError(f"{caller(name)} must be a list of BNNSNDArrayDescriptor, not {type(tensors).__name__}.")
+    tensors = entries(tensors, caller(name), "BNNSNDArrayDescriptor")
     if len(tensors) < count:
         raise Problem(f"{caller(name)} has {len(tensors)} entries, but count is {count}.")
     return [tensors[i] for i in range(count)]

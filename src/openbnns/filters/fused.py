@@ -34,7 +34,7 @@ from . import _fused_native as native
 from ._activation_rules import check_trainable, function_name
 from ._base import Filter, declined
 from ._fused_chain import make_layers
-from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
+from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types, entries
 from .arithmetic import Arithmetic
 from .arithmetic import function_name as arithmetic_name
 from .convolution import Convolution
@@ -163,6 +163,8 @@ class Fused(Filter):
         """The same for a backward call; declined unless it belongs to the latest training forward."""
         if delta_parameters is None:
             delta_parameters = self.no_parameters
+        elif type(delta_parameters) not in (list, tuple) or len(delta_parameters) != len(self.slots):
+            return False
         if in_ is None and self.is_arithmetic and type(in_delta) in (list, tuple):
             in_, in_stride = self.no_operands, self.no_strides
         return bool(
@@ -381,8 +383,7 @@ class Fused(Filter):
         if deltas is None:
             return {}
         who, order = caller("delta_parameters"), ", ".join(self.slots)
-        if isinstance(deltas, (str, bytes)) or not isinstance(deltas, (Sequence, np.ndarray)):
-            raise TypeError(f"{who} must be a sequence of descriptors for {order}, not {type(deltas).__name__}.")
+        deltas = entries(deltas, who, f"descriptors for {order}")
         if len(deltas) != len(self.slots):
             raise Problem(
                 f"{who} has {len(deltas)} entries, but this chain has {len(self.slots)} parameter gradients, in the order "

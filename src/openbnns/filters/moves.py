@@ -222,7 +222,9 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
         )
     for name, bound in (("input", x), ("output", y)):
         if not bound.view.packed:
-            raise Problem(f"{caller(name)} has strides {bound.view.steps}, but bands are cut from packed tensors only.")
+            raise Problem(
+                f"{caller(name)} has strides {bound.view.steps}, but bands are cut from packed tensors only. Set its stride to 0."
+            )
     if compat.switches.band_part_refuses_matrices and x.view.layout.code in _MATRICES:
         raise Problem(
             f"{caller('input')} is {describe(x.view)}, which gives garbage on macOS 15. Use BNNSDataLayout2DFirstMajor.",

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from .. import compat, engines
 from ..capi.enums import BNNSOptimizerFunction
 from ..capi.structs import (
-    BNNSNDArrayDescriptor,
     BNNSOptimizerAdamFields,
     BNNSOptimizerAdamWithClippingFields,
     BNNSOptimizerRMSPropFields,
@@ -34,7 +33,7 @@ from ..engines.reference import optimizer as reference
 from ..engines.reference.optimizer import Adam, Clipping, ClippingFunction, Preparation, RMSProp, SGDMomentum
 from ..errors import Problem
 from ._direct import require_descriptor
-from ._tensors import Bound, Caller, bind, check_count
+from ._tensors import Bound, Caller, bind, check_count, entries
 
 Fields = (
     BNNSOptimizerSGDMomentumFields
@@ -45,24 +44,31 @@ Fields = (
     | BNNSOptimizerRMSPropWithClippingFields
 )
 
+_F = BNNSOptimizerFunction
+
 STRUCTS: dict[int, type[Any]] = {
-    1: BNNSOptimizerSGDMomentumFields,
-    2: BNNSOptimizerAdamFields,
-    3: BNNSOptimizerRMSPropFields,
-    4: BNNSOptimizerAdamFields,
-    5: BNNSOptimizerAdamFields,
-    6: BNNSOptimizerAdamFields,
-    7: BNNSOptimizerSGDMomentumWithClippingFields,
-    8: BNNSOptimizerAdamWithClippingFields,
-    9: BNNSOptimizerRMSPropWithClippingFields,
-    10: BNNSOptimizerAdamWithClippingFields,
-    11: BNNSOptimizerAdamWithClippingFields,
-    12: BNNSOptimizerAdamWithClippingFields,
+    _F.BNNSOptimizerFunctionSGDMomentum: BNNSOptimizerSGDMomentumFields,
+    _F.BNNSOptimizerFunctionAdam: BNNSOptimizerAdamFields,
+    _F.BNNSOptimizerFunctionRMSProp: BNNSOptimizerRMSPropFields,
+    _F.BNNSOptimizerFunctionAdamW: BNNSOptimizerAdamFields,
+    _F.BNNSOptimizerFunctionAdamAMSGrad: BNNSOptimizerAdamFields,
+    _F.BNNSOptimizerFunctionAdamWAMSGrad: BNNSOptimizerAdamFields,
+    _F.BNNSOptimizerFunctionSGDMomentumWithClipping: BNNSOptimizerSGDMomentumWithClippingFields,
+    _F.BNNSOptimizerFunctionAdamWithClipping: BNNSOptimizerAdamWithClippingFields,
+    _F.BNNSOptimizerFunctionRMSPropWithClipping: BNNSOptimizerRMSPropWithClippingFields,
+    _F.BNNSOptimizerFunctionAdamWWithClipping: BNNSOptimizerAdamWithClippingFields,
+    _F.BNNSOptimizerFunctionAdamAMSGradWithClipping: BNNSOptimizerAdamWithClippingFields,
+    _F.BNNSOptimizerFunctionAdamWAMSGradWithClipping: BNNSOptimizerAdamWithClippingFields,
 }
 """The struct that belongs to each BNNSOptimizerFunction."""
 
-_DECOUPLED = (4, 6, 10, 12)  # AdamW
-_AMSGRAD = (5, 6, 11, 12)
+_AMSGRAD = {function for function in _F if "AMSGrad" in function.name}
+_DECOUPLED = {
+    _F.BNNSOptimizerFunctionAdamW,
+    _F.BNNSOptimizerFunctionAdamWAMSGrad,
+    _F.BNNSOptimizerFunctionAdamWWithClipping,
+    _F.BNNSOptimizerFunctionAdamWAMSGradWithClipping,
+}
 
 # The fields of each struct as one tuple; the time step of Adam is left out, as it changes with every step.
 _NAMES: dict[Any, tuple[str, ...]] = {
@@ -279,8 +285,7 @@ def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, o
         if count == 0:
             return []
         raise Problem(f"{caller(name)} is NULL, but this step needs {wanted}. Pass a list of descriptors.")
-    if isinstance(tensors, (str, bytes, BNNSNDArrayDescriptor)) or not hasattr(tensors, "__getitem__"):
-        raise TypeError(f"{caller(name)} must be a list of BNNSNDArrayDescriptor, not {type(tensors).__name__}.")
+    tensors = entries(tensors, caller(name), "BNNSNDArrayDescriptor")
     if len(tensors) < count:
         raise Problem(f"{caller(name)} has {len(tensors)} entries, but this step needs {wanted}.")
     return [_tensor(f"{caller(name)}[{i}]", tensors[i], output=output) for i in range(count)]

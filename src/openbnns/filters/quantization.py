@@ -56,7 +56,7 @@ class Quantization(Filter):
                 "BNNSQuantizerFunctionQuantize (0) or BNNSQuantizerFunctionDequantize (1)."
             )
         x, y = _plain(p.i_desc, f"{who}: i_desc"), _plain(p.o_desc, f"{who}: o_desc")
-        self._check_types(x, y, who)
+        self._check_types(y, who)
         self.axis = _resolve_axis(x, int(p.axis_mask), who)
         self._set_operands(x, y, who)
         self.scale = self._vector(p.scale, f"{who}: scale")
@@ -71,7 +71,7 @@ class Quantization(Filter):
 
     # Creation.
 
-    def _check_types(self, x: View, y: View, who: str) -> None:
+    def _check_types(self, y: View, who: str) -> None:
         if self.quantizes and not y.element.is_integer:
             raise Problem(
                 f"{who}: o_desc.data_type is {y.element.name}, but Quantize gives integers. Use an Int or UInt type.",

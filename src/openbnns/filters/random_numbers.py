@@ -6,6 +6,7 @@ see engines/reference/random_numbers.py. Element i of the C-order array gets num
 
 from __future__ import annotations
 
+import ctypes
 import math
 import secrets
 import threading
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from .. import buffers, engines, staging
 from ..capi.enums import BNNSDataType, BNNSRandomGeneratorMethod
 from ..capi.structs import BNNSFilterParameters
-from ..descriptors import ELEMENT_TYPES, ElementType, View, describe, resolve
+from ..descriptors import ELEMENT_TYPES, FLOAT32, ElementType, View, describe, resolve
 from ..engines.reference import random_numbers as reference
 from ..engines.reference.random_numbers import STATE_SIZE, Stream
 from ..errors import Problem
@@ -116,10 +117,10 @@ class RandomGenerator:
     def uniform_float(self, caller: Caller, desc: Any, a: Any, b: Any) -> None:
         """Uniform on [a, b], bounds capped to the finite range of the element type."""
         self.require_alive(caller)
-        low, high = (_single(value, caller(name)) for name, value in (("a", a), ("b", b)))
+        low, high = _single(a, caller("a")), _single(b, caller("b"))
         target = _bind_floats(caller, desc)
         largest = _FLOATS[target.view.element.name][0]
-        low, high = (min(max(value, -largest), largest) for value in (low, high))
+        low, high = min(max(low, -largest), largest), min(max(high, -largest), largest)
         if not low <= high:
             raise Problem(
                 f"{caller('a')} is {low:g}, which is above {caller.names.get('b', 'b')}, {high:g}. Swap them."
@@ -174,12 +175,15 @@ class RandomGenerator:
                 f"{least} to {most}, and the lower bound comes first."
             )
         if engines.is_native():
-            numbers = np.empty(target.view.count, np.int64)
+            place = target.direct_raw() if element.bits == 64 else None
+            numbers = np.empty(target.view.count, np.int64) if place is None else place
             stream = self._draw()
             engines._core.random_integers(
                 stream.seed, stream.draw, numbers.ctypes.data, numbers.size, low, (high - low + 1) % (1 << 64),
                 self.threads,
             )  # fmt: skip
+            if place is not None:
+                return
         else:
             numbers = reference.uniform_integer(self._draw(), (target.view.count,), low, high)
         target.write_integers(numbers)
@@ -233,17 +237,16 @@ class RandomGenerator:
 
 def _single(value: Any, who: str) -> float:
     """A ``float`` argument as C passes it."""
-    with np.errstate(over="ignore"):
-        single = float(np.float32(number(value, who)))
+    single = ctypes.c_float(value if type(value) is float else number(value, who)).value
     if math.isnan(single):
         raise Problem(f"{who} is NaN. Pass a number.")
     return single
 
 
 def _representable(value: float, element: ElementType) -> bool:
-    _, digits, least = _FLOATS[element.name]
-    if value == 0.0:
+    if value == 0.0 or element is FLOAT32:  # what a caller passes is a float
         return True
+    _, digits, least = _FLOATS[element.name]
     exponent = max(math.frexp(value)[1] - digits, least)
     return math.ldexp(value, -exponent).is_integer()
 
@@ -284,7 +287,8 @@ def _check_distributions(caller: Caller, target: View, p: View) -> None:
     most = 1 << _FLOATS[p.element.name][1]
     if p.shape[-1] > most + 1:
         raise Problem(
-            f"{caller('probabilities')} has {p.shape[-1]} categories, but {p.element.name} counts only to {most} exactly."
+            f"{caller('probabilities')} has {p.shape[-1]} categories, but {p.element.name} counts only to {most} exactly. "
+            "Use Float32, or fewer."
         )
 
 

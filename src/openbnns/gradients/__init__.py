@@ -50,4 +50,6 @@ def subject_of(filter: Filter) -> Subject:
     for kind in type(filter).__mro__:
         if kind in SUBJECTS:
             return SUBJECTS[kind](filter)
-    raise Problem(f"gradcheck: a filter of family {filter.family} cannot be checked yet.", unsupported=True)
+    raise Problem(
+        f"gradcheck: a filter of family {filter.family} has no gradient that could be checked.", unsupported=True
+    )

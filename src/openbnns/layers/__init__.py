@@ -8,7 +8,8 @@ from .._lazy import attach as _attach
 __getattr__, __dir__ = _attach(
     __name__,
     {
-        "_base": ["BinaryLayer", "Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"],
+        "_base": ["Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"],
+        "_binary": ["BinaryLayer"],
         "_fused_parameters": [
             "FusableLayerParameters",
             "FusedBinaryArithmeticParameters",
@@ -48,6 +49,7 @@ __getattr__, __dir__ = _attach(
             "apply_matrix_multiplication",
             "matrix_multiplication_workspace_size",
         ],
+        "moves": ["compare", "copy", "copy_band_part", "shuffle", "tile", "tile_backward", "transpose"],
         "nearest_neighbors": ["NearestNeighbors", "Neighbors"],
         "normalization": ["NormalizationGradients", "NormalizationLayer"],
         "optimizer": ["AdamOptimizer", "AdamWOptimizer", "Optimizer", "RMSPropOptimizer", "SGDMomentumOptimizer"],
@@ -58,21 +60,6 @@ __getattr__, __dir__ = _attach(
         "random_numbers": ["RandomGenerator", "RandomGeneratorState"],
         "reduction": ["ReductionLayer", "apply_reduction"],
         "resize": ["ResizeLayer"],
-        "tensor": [
-            "TopK",
-            "apply_in_top_k",
-            "apply_top_k",
-            "compare",
-            "copy",
-            "copy_band_part",
-            "gather",
-            "gather_nd",
-            "scatter",
-            "scatter_nd",
-            "shuffle",
-            "tile",
-            "tile_backward",
-            "transpose",
-        ],
+        "selection": ["TopK", "apply_in_top_k", "apply_top_k", "gather", "gather_nd", "scatter", "scatter_nd"],
     },
 )

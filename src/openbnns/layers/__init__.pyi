@@ -1,10 +1,12 @@
 from ._base import (
-    BinaryLayer as BinaryLayer,
     Gradients as Gradients,
     InputGradient as InputGradient,
     InputGradients as InputGradients,
     Layer as Layer,
     UnaryLayer as UnaryLayer,
+)
+from ._binary import (
+    BinaryLayer as BinaryLayer,
 )
 from ._fused_parameters import (
     FusableLayerParameters as FusableLayerParameters,
@@ -86,6 +88,15 @@ from .matmul import (
     apply_matrix_multiplication as apply_matrix_multiplication,
     matrix_multiplication_workspace_size as matrix_multiplication_workspace_size,
 )
+from .moves import (
+    compare as compare,
+    copy as copy,
+    copy_band_part as copy_band_part,
+    shuffle as shuffle,
+    tile as tile,
+    tile_backward as tile_backward,
+    transpose as transpose,
+)
 from .nearest_neighbors import (
     NearestNeighbors as NearestNeighbors,
     Neighbors as Neighbors,
@@ -126,19 +137,12 @@ from .reduction import (
 from .resize import (
     ResizeLayer as ResizeLayer,
 )
-from .tensor import (
+from .selection import (
     TopK as TopK,
     apply_in_top_k as apply_in_top_k,
     apply_top_k as apply_top_k,
-    compare as compare,
-    copy as copy,
-    copy_band_part as copy_band_part,
     gather as gather,
     gather_nd as gather_nd,
     scatter as scatter,
     scatter_nd as scatter_nd,
-    shuffle as shuffle,
-    tile as tile,
-    tile_backward as tile_backward,
-    transpose as transpose,
 )

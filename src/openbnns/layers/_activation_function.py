@@ -9,7 +9,7 @@ from typing import Any
 
 from ..capi.enums import BNNSActivationFunction
 from ..capi.structs import BNNSActivation
-from ._choice import Choice, number
+from ._choice import Choice, interval, number
 
 _C = BNNSActivationFunction
 
@@ -113,9 +113,7 @@ class ActivationFunction(Choice):
     @staticmethod
     def clamp(bounds: Sequence[float]) -> ActivationFunction:
         """y = min(max(x, low), high) with bounds (low, high)."""
-        low, high = (float(bound) for bound in bounds)
-        if low > high:
-            raise ValueError(f"ActivationFunction.clamp: bounds {low} to {high} are empty. Give (low, high).")
+        low, high = interval(bounds, "ActivationFunction.clamp: bounds")
         function = _C.BNNSActivationFunctionClamp
         return ActivationFunction("clamp", function, low, high, labels=("bounds",))
 

@@ -31,6 +31,18 @@ def number(value: Any, who: str) -> float:
         raise TypeError(f"{who} must be a number, not {type(value).__name__}.") from None
 
 
+def interval(value: Any, who: str) -> tuple[float, float]:
+    """Bounds (low, high) of a case."""
+    try:
+        low, high = value
+    except (TypeError, ValueError):
+        raise TypeError(f"{who} must be a pair (low, high), not {type(value).__name__}.") from None
+    low, high = number(low, who), number(high, who)
+    if low > high:
+        raise ValueError(f"{who} {low} to {high} are empty. Give (low, high).")
+    return low, high
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Choice:
     """One case of such an enum: immutable, comparable, and printed as the call that makes it."""

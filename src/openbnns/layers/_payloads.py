@@ -31,7 +31,7 @@ from ..capi.structs import (
     BNNSSparsityParameters,
 )
 from ..descriptors import ELEMENT_TYPES
-from ._choice import Choice, number
+from ._choice import Choice, interval, number
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -551,9 +551,7 @@ class GradientClipping(Choice):
     @staticmethod
     def by_value(bounds: Sequence[float]) -> GradientClipping:
         """Every element to (low, high)."""
-        low, high = (float(bound) for bound in bounds)
-        if low > high:
-            raise ValueError(f"GradientClipping.by_value: bounds {low} to {high} are empty. Give (low, high).")
+        low, high = interval(bounds, "GradientClipping.by_value: bounds")
         function = BNNSOptimizerClippingFunction.BNNSOptimizerClippingByValue
         return GradientClipping("by_value", function, (low, high), labels=("bounds",))
 

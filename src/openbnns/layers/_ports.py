@@ -403,6 +403,14 @@ def _refuse_plain_sizes(value: Any, who: str) -> None:
     )
 
 
+def _filled(shape: tuple[int, ...], who: str) -> tuple[int, ...]:
+    if 0 in shape:
+        raise Problem(
+            f"{who} has the shape {shape} without elements. Every axis but that of the batch is at least 1 long."
+        )
+    return shape
+
+
 def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDArrayDescriptor:
     """The descriptor of one sample from a shape, a descriptor, or an array that stands for a sample or a batch.
 
@@ -421,7 +429,7 @@ def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDA
             f"{who} has shape {array.shape}, but one sample has {rank} axes here, and a batch one more in front. Pass "
             "such an array, a Shape or a descriptor."
         )
-    shape = array.shape[array.ndim - rank :]
+    shape = _filled(array.shape[array.ndim - rank :], who)
     return descriptor_for(shape, layout_like(shape), data_type(array, who))
 
 
@@ -436,7 +444,7 @@ def describe_c_order(value: Any, who: str, rank: int) -> BNNSNDArrayDescriptor:
             f"{who} has shape {array.shape}, but one sample has {rank} axes here, and a batch one more in front. Pass such "
             "an array, a Shape or a descriptor."
         )
-    shape = array.shape[array.ndim - rank :]
+    shape = _filled(array.shape[array.ndim - rank :], who)
     return descriptor_for(shape, first_major(shape), data_type(array, who))
 
 
@@ -460,4 +468,4 @@ def describe_parameter(
                 "it in place as BNNSFlagsUseClientPtr asks. Pass a C-contiguous array."
             )
         array = np.ascontiguousarray(array)
-    return descriptor_for(array.shape, layout, kind, array)
+    return descriptor_for(_filled(array.shape, who), layout, kind, array)

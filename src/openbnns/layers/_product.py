@@ -13,7 +13,8 @@ from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, Problem
 from ..filters._contraction import Contraction
 from ..filters._tensors import Caller
-from ._base import BinaryLayer, GradientArguments, InputGradients, Layer, client_pointer
+from ._base import GradientArguments, InputGradients, Layer, client_pointer
+from ._binary import BinaryLayer
 from ._ports import (
     Arguments,
     Port,

@@ -64,8 +64,8 @@ def _error(message: str, kind: type[Exception] = ValueError) -> BNNSError:
 
 def _whole_numbers(what: str, values: Sequence[int]) -> tuple[int, ...]:
     try:
-        numbers = tuple(int(operator.index(value)) for value in values)
-    except TypeError:
+        numbers = tuple(int(operator.index(value)) for value in itertools.islice(values, 99))  # 8 at most make sense
+    except (TypeError, ValueError):
         raise _error(f"Shape: {what} must be whole numbers, got {values!r}.", TypeError) from None
     if any(number < 0 for number in numbers):
         raise _error(f"Shape: {what} must not be negative, got {numbers}.")

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capi.enums import BNNSActivationFunction
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem
 from ..filters._direct import known_calls, recorded
@@ -19,11 +18,6 @@ from ._misuse import careful
 from ._ports import Port, TensorLike, describe_sample, require
 from ._shape import Shape
 from .types import ActivationFunction
-
-_TRAINABLE = (
-    BNNSActivationFunction.BNNSActivationFunctionLeakyRectifiedLinear,
-    BNNSActivationFunction.BNNSActivationFunctionPReLUPerChannel,
-)
 
 
 class ActivationGradients(NamedTuple):

@@ -449,6 +449,11 @@ def common_form(
             view = Port(descriptor).view
             return view.layout.rank, int(view.layout.code)
     arrays = [as_array(v, f"{who}: {name}") for v, name in zip(operands, names, strict=True)]
+    for array, name in zip(arrays, names, strict=True):
+        if array.ndim == 0 or 0 in array.shape[1:] or array.shape == (0,):
+            raise Problem(
+                f"{who}: {name} has shape {array.shape}. Pass an array of 1 to 8 axes with at least one element."
+            )
     shared = [a.ndim for a, role in zip(arrays, roles, strict=True) if role is not DescriptorType.SAMPLE]
     samples = [a.ndim for a, role in zip(arrays, roles, strict=True) if role is DescriptorType.SAMPLE]
     if not samples:

@@ -33,20 +33,6 @@ _KEPT_FILTERS = 32  # lengths for which a filter is kept
 _GIVEN = frozenset({"embed_dim", "num_heads", "key_dim", "value_dim", "dropout", "add_zero_attn", "seed", "parameters"})
 _MASK_LAYOUTS = {2: _L.BNNSDataLayout2DFirstMajor, 3: _L.BNNSDataLayout3DFirstMajor, 4: _L.BNNSDataLayout4DFirstMajor}
 
-# Name of each parameter, and its name in the formulas.
-_SYMBOLS = {
-    "query_weights": "wq",
-    "key_weights": "wk",
-    "value_weights": "wv",
-    "output_weights": "wo",
-    "query_bias": "pq",
-    "key_bias": "pk",
-    "value_bias": "pv",
-    "output_bias": "po",
-    "key_attention_bias": "bk",
-    "value_attention_bias": "bv",
-}
-
 
 class AttentionGradients(NamedTuple):
     """What the backward pass of attention gives; ``None`` where a gradient was skipped.
@@ -379,7 +365,7 @@ class MultiheadAttentionLayer(Layer):
         batch = q.shape[0] if batched else 1
         filter = self.filter_for(q.shape[-2], k.shape[-2])
         y = self._result(output, q.shape, f"{who}: output")
-        mask = self._key_mask(key_padding_mask, k, batch, f"{who}: key_padding_mask")
+        mask = self._key_mask(key_padding_mask, k, f"{who}: key_padding_mask")
         added = self._added(attn_mask, q.shape[-2], k.shape[-2], batch, f"{who}: attn_mask")
         training = phase.is_training
         cache, size = None, None
@@ -431,7 +417,7 @@ class MultiheadAttentionLayer(Layer):
                           "np.float32).")  # fmt: skip
         return array
 
-    def _key_mask(self, mask: Any, key: NDArray[Any], batch: int, who: str) -> BNNSNDArrayDescriptor | None:
+    def _key_mask(self, mask: Any, key: NDArray[Any], who: str) -> BNNSNDArrayDescriptor | None:
         if mask is None:
             return None
         array = as_array(mask, who)

@@ -157,10 +157,11 @@ ARRAY_KERNELS = (int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW), "(out
 
 
 def pair(value: Any, who: str) -> tuple[int, int]:
-    numbers = tuple(value) if hasattr(value, "__len__") else (value, value)
+    numbers = value if hasattr(value, "__len__") else (value, value)
     if len(numbers) != 2:
         raise Problem(f"{who} is {value!r}. Pass (x, y), horizontal first.")
-    return positive(numbers[0], who), positive(numbers[1], who)
+    x, y = numbers
+    return positive(x, who), positive(y, who)
 
 
 def positive(value: Any, who: str) -> int:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..errors import BNNSError, LayerApplyError, Problem, as_exception
+from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._tensors import Caller
 from ..filters.fused import Fused
 from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, Layer, reworded
@@ -138,6 +138,7 @@ class FusedLayer(Layer):
         "arithmetic_function_fields.out_type": "output_descriptor_type",
         "arithmetic_function": "function",
     }
+    _argument_words: ClassVar[dict[str, str]] = {}  # what a constructor with arguments of its own calls the parameters
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -177,6 +178,8 @@ class FusedLayer(Layer):
         words |= dict.fromkeys(("BNNSFusedFilterApplyBatch", "BNNSFusedFilterApplyMultiInputBatch"), "apply")
         words["BNNSFusedFilterApplyBatch or BNNSFusedFilterApplyMultiInputBatch"] = "apply"
         problem = reworded(problem, words)
+        if family is LayerCreationError and self._argument_words:
+            problem = reworded(problem, self._argument_words)
         return super()._exception(problem, family)
 
     def _sorted(
@@ -442,6 +445,18 @@ class FusedParametersLayer(FusedLayer):
         raise as_exception(problem, self._creation_error)
 
 
+def _argument_words(first: str, fields: Sequence[str]) -> dict[str, str]:
+    """Arguments by what the parameters of a chain, a layer called ``first`` and a normalization, call them."""
+    words = {"type must be": "normalization must be"}
+    for i, (prefix, names) in enumerate(((first, fields), ("normalization", _NORMALIZATION_FIELDS))):
+        for name in names:
+            words[name] = words[f"fused_layer_parameters[{i}]: {name}"] = f"{prefix}_{name}"
+    return words
+
+
+_NORMALIZATION_FIELDS = ("beta", "gamma", "momentum", "epsilon", "activation")
+
+
 class FusedConvolutionNormalizationLayer(FusedLayer):
     """A convolution followed by a normalization with its activation. Parameter gradients: weights, bias, beta, gamma.
 
@@ -460,6 +475,8 @@ class FusedConvolutionNormalizationLayer(FusedLayer):
     >>> dbeta.tolist()
     [3.0]
     """
+
+    _argument_words = _argument_words("convolution", ("weights", "bias", "stride", "dilation_stride", "padding"))
 
     def __init__(
         self,
@@ -514,6 +531,8 @@ class FusedFullyConnectedNormalizationLayer(FusedLayer):
     >>> dgamma.tolist()
     [2.0]
     """
+
+    _argument_words = _argument_words("fully_connected", ("weights", "bias"))
 
     def __init__(
         self,

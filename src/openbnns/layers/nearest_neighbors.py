@@ -69,6 +69,8 @@ class NearestNeighbors:
             )
         except Problem as problem:
             raise as_exception(reworded(problem, _WORDS), LayerCreationError) from None
+        except TypeError as error:
+            raise as_exception(reworded(Problem(str(error), kind=TypeError), _WORDS), LayerCreationError) from None
 
     def __len__(self) -> int:
         return self._store.count

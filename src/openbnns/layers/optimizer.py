@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +35,8 @@ _C_NAMES = {
     "uses_nesterov_momentum": "nesterov",
     "weight_decay": "regularization_scale",
 }
+
+_MOST_TENSORS = 1 << 20
 
 
 class _Hyperparameter:
@@ -77,7 +80,11 @@ def _truth(value: Any, who: str) -> bool:
 
 
 def _member(kind: type[enum.Enum]) -> Callable[[Any, str], Any]:
+    constant = type(next(iter(kind)).value)  # the C enum of the same choices, which Swift code passes here
+
     def convert(value: Any, who: str) -> Any:
+        if isinstance(value, constant):
+            return kind(value)
         if not isinstance(value, kind):
             raise _wrong_type(who, f"a {kind.__name__} such as {kind.__name__}.{next(iter(kind)).name}", value)
         return value
@@ -118,7 +125,7 @@ class Optimizer:
     [0.25, 2.75]
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]]  # (AMSGrad, with a choice of clipping) -> function
+    _algorithm: ClassVar[str]  # as the names of BNNSOptimizerFunction have it
     _values: dict[str, Any]
     _fields: Any = None
     _function: int
@@ -162,8 +169,9 @@ class Optimizer:
     @property
     def bnns_optimizer_function(self) -> BNNSOptimizerFunction:
         """The function of ``BNNSOptimizerStep`` that a step calls."""
-        with_choice = self.gradient_clipping is not None
-        return BNNSOptimizerFunction(self._functions[bool(self._values.get("uses_ams_grad")), with_choice])
+        maximum = "AMSGrad" if self._values.get("uses_ams_grad") else ""
+        clipping = "" if self.gradient_clipping is None else "WithClipping"
+        return BNNSOptimizerFunction[f"BNNSOptimizerFunction{self._algorithm}{maximum}{clipping}"]
 
     @property
     def bnns_fields(self) -> Any:
@@ -183,10 +191,16 @@ class Optimizer:
 
     def zero_accumulators(self, parameters: Sequence[TensorLike]) -> list[NDArray[np.float32]]:
         """New accumulators for these parameters, in the order that ``step`` takes."""
-        shapes = [
-            resolve(p, "zero_accumulators: parameters").shape if isinstance(p, BNNSNDArrayDescriptor) else np.shape(p)
-            for p in parameters
-        ]
+        who = f"{type(self).__name__}.zero_accumulators"
+        try:
+            shapes = [
+                resolve(p, f"{who}: parameters").shape
+                if isinstance(p, BNNSNDArrayDescriptor)
+                else as_array(p, f"{who}: parameters").shape
+                for p in _listed(who, "parameters", parameters)
+            ]
+        except Problem as problem:
+            raise as_exception(problem, OptimizerStepError) from None
         return [np.zeros(shape, np.float32) for _ in range(self.accumulator_count_multiplier) for shape in shapes]
 
     def step(
@@ -273,7 +287,7 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
     array([0.5, 2.5], dtype=float32)
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]] = {(False, False): 1, (False, True): 7}
+    _algorithm = "SGDMomentum"
 
     momentum = _Hyperparameter(_number)
     uses_nesterov_momentum = _Hyperparameter(_truth)
@@ -335,16 +349,11 @@ class AdamOptimizer(_Moments, _RegularizedOptimizer):
     array([-0.1,  0.1,  0. ], dtype=float32)
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]] = {
-        (False, False): 2,
-        (True, False): 5,
-        (False, True): 8,
-        (True, True): 11,
-    }
+    _algorithm = "Adam"
 
     def __init__(
         self,
-        learning_rate: float,
+        learning_rate: float = 0.001,
         beta1: float = 0.9,
         beta2: float = 0.999,
         time_step: float = 1.0,
@@ -375,18 +384,13 @@ class AdamWOptimizer(_Moments):
     [0.95 1.8 ]
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]] = {
-        (False, False): 4,
-        (True, False): 6,
-        (False, True): 10,
-        (True, True): 12,
-    }
+    _algorithm = "AdamW"
 
     weight_decay = _Hyperparameter(_number)
 
     def __init__(
         self,
-        learning_rate: float,
+        learning_rate: float = 0.001,
         beta1: float = 0.9,
         beta2: float = 0.999,
         time_step: float = 1.0,
@@ -419,7 +423,7 @@ class RMSPropOptimizer(_RegularizedOptimizer):
     [0.5 2.5]
     """
 
-    _functions: ClassVar[dict[tuple[bool, bool], int]] = {(False, False): 3, (False, True): 9}
+    _algorithm = "RMSProp"
 
     alpha = _Hyperparameter(_number)
     epsilon = _Hyperparameter(_number)
@@ -428,7 +432,7 @@ class RMSPropOptimizer(_RegularizedOptimizer):
 
     def __init__(
         self,
-        learning_rate: float,
+        learning_rate: float = 0.01,
         alpha: float = 0.99,
         epsilon: float = 1e-8,
         centered: bool = False,
@@ -459,7 +463,10 @@ def _listed(who: str, name: str, value: Any) -> list[Any] | tuple[Any, ...]:
         raise Problem(
             f"{who}: {name} must be a list of arrays or descriptors, not {type(value).__name__}.", kind=TypeError
         )
-    return list(value)
+    tensors = list(islice(value, _MOST_TENSORS + 1))
+    if len(tensors) > _MOST_TENSORS:
+        raise Problem(f"{who}: {name} has more than {_MOST_TENSORS} entries. Pass a list of arrays or descriptors.")
+    return tensors
 
 
 def _check_lengths(who: str, lists: list[Any], roles: int) -> None:

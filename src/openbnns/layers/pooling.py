@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.convolution import resolve_window
 from ..filters.pooling import Pooling
-from ._base import UnaryLayer, _is_count, client_pointer, port_of
+from ._base import UnaryLayer, client_pointer, is_count, port_of
 from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require, skip
 from ._shape import Shape
 from .convolution import pair
@@ -147,7 +147,7 @@ class PoolingLayer(UnaryLayer):
         """
         if type(input) is np.ndarray:
             shape, (places, kind) = input.shape, self._indices
-            if shape[1:] == self._input.shape and (batch_size is None or _is_count(batch_size, shape[0])):
+            if shape[1:] == self._input.shape and (batch_size is None or is_count(batch_size, shape[0])):
                 wanted = (shape[0], *self._output.shape)
                 target = np.empty(wanted, self._output.dtype) if output is None else output
                 if (

@@ -110,7 +110,10 @@ class DataType(enum.Enum):
     @classmethod
     def from_dtype(cls, dtype: Any) -> DataType:
         """The element type of a NumPy type."""
-        wanted = np.dtype(dtype)
+        try:
+            wanted = np.dtype(dtype)
+        except TypeError:
+            raise TypeError(f"DataType.from_dtype: dtype must be a NumPy type, not {dtype!r}.") from None
         name = "BOOLEAN" if wanted == np.bool_ else wanted.name.upper()
         if name not in cls.__members__ or wanted.byteorder == ">":
             choices = "float16, float32, bool, int8 to int64, uint8 to uint64"

@@ -28,12 +28,14 @@ from .activation import (
     Softsign,
     Tanh,
 )
+from .containers import Add, ModuleList, Residual, Sequential
 from .images import AvgPool2d, Conv2d, ConvTranspose2d, GlobalAvgPool2d, MaxPool2d
 from .layers import Concatenate, Dropout, Embedding, Flatten, Identity, Linear, Reshape
 from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, Loss, MSELoss
-from .module import Add, Mismatch, Module, ModuleList, Parameter, Residual, Sequential
+from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, LayerNorm
 from .optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
+from .parameter import Mismatch, Parameter
 from .sequences import LSTM, MultiheadAttention, TransformerEncoderLayer
 from .trainer import Diverged, Interrupted, Trainer
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from .module import Module, Parameter
+    from .module import Module
+    from .parameter import Parameter
 
 Array = NDArray[Any]
 Call = Callable[[], object]

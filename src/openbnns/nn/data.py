@@ -130,7 +130,9 @@ def _split(x: Array, y: Array, test_share: float, seed: int, name: str) -> Data:
     count = round(test_share * len(x))
     test, train = order[:count], order[count:]
     if not len(train):
-        raise DataError(f"{name}: {len(x)} sample(s) leave none to train on.")
+        raise DataError(
+            f"{name}: {len(x)} sample(s) leave none to train on. Give more, or x_test and y_test of their own."
+        )
     return Data(x[train], y[train], x[test], y[test], name)
 
 
@@ -269,14 +271,16 @@ def read_idx(path: Path) -> Array:
     """An array from an IDX file."""
     data = _open(path)
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
-        raise DataError(f"{path}: is no IDX file.")
+        raise DataError(f"{path}: is no IDX file. Those begin with two zero bytes, as MNIST's do.")
     dtype, rank = np.dtype(_IDX_TYPES[data[2]]), data[3]
     if len(data) < 4 + 4 * rank:
-        raise DataError(f"{path}: ends inside its header.")
+        raise DataError(f"{path}: ends inside its header. Fetch the file again.")
     shape = struct.unpack(f">{rank}I", data[4 : 4 + 4 * rank])
     count = int(np.prod(shape, dtype=object)) if shape else 1
     if len(data) - 4 - 4 * rank != count * dtype.itemsize:
-        raise DataError(f"{path}: should hold {shape} elements, but has {len(data) - 4 - 4 * rank} bytes of them.")
+        raise DataError(
+            f"{path}: should hold {shape} elements, but has {len(data) - 4 - 4 * rank} bytes of them. Fetch the file again."
+        )
     array = np.frombuffer(data, dtype, count, 4 + 4 * rank).reshape(shape)
     return array.astype(dtype.newbyteorder("="))
 

@@ -10,7 +10,8 @@ from ._checks import Pair, check_rank, check_size, optional, pair, positive
 from ._choose import by_position
 from ._graph import Value
 from .initialisers import Initialiser
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class _Convolution(Module):
@@ -86,7 +87,8 @@ class _Convolution(Module):
         check_size(who, "channels", self.in_channels, channels)
         if channels % self.groups or self.out_channels % self.groups:
             raise ValueError(
-                f"{who}: {self.groups} groups do not divide {channels} input and {self.out_channels} output channels."
+                f"{who}: {self.groups} groups do not divide {channels} input and {self.out_channels} output channels. "
+                "Choose a number that divides both."
             )
         sizes = [self._output_size(n, axis) for axis, n in enumerate(image)]
         if min(sizes) < 1:
@@ -175,7 +177,9 @@ class _Pooling(Module):
         self.stride = self.kernel_size if stride is None else pair(stride, f"{who}: stride")
         self.padding = pair(padding, f"{who}: padding")
         if any(2 * p > k for p, k in zip(self.padding, self.kernel_size, strict=True)):
-            raise ValueError(f"{who}: padding {self.padding} is more than half of the window {self.kernel_size}.")
+            raise ValueError(
+                f"{who}: padding {self.padding} is more than half of the window {self.kernel_size}. Use less."
+            )
 
     def _type(self) -> PoolingType:
         raise NotImplementedError

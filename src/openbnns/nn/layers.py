@@ -15,7 +15,8 @@ from ._checks import check_size, optional, positive
 from ._choose import by_position
 from ._graph import Value
 from .initialisers import Initialiser
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class Linear(Module):

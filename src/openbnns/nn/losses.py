@@ -93,7 +93,9 @@ class Loss:
             )
         if not np.isfinite(targets).all():
             where = np.argwhere(~np.isfinite(targets))[0]
-            raise ValueError(f"{who}: targets contain {targets[tuple(where)]} at {tuple(map(int, where))}.")
+            raise ValueError(
+                f"{who}: targets contain {targets[tuple(where)]} at {tuple(map(int, where))}. Leave such samples out."
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

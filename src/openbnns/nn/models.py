@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ._choose import nearest
-from .module import Add, Module, Residual, Sequential
+from .containers import Add, Residual, Sequential
+from .module import Module
 
 
 class ModelError(ValueError):
@@ -121,7 +122,7 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
             raise ModelError(f"{path}: unknown field {name!r}.{nearest(name, ('name', 'layers'))}")
     parts = table.get("layers")
     if not isinstance(parts, list) or not parts:
-        raise ModelError(f"{path}: has no [[layers]].")
+        raise ModelError(f"{path}: has no [[layers]]. Give at least one, with a field type.")
     return Sequential(*(_layer(part, f"{path}: layers[{i}]", outputs) for i, part in enumerate(parts)))
 
 

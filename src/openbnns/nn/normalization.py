@@ -15,7 +15,8 @@ from .. import NormalizationType
 from . import operations
 from ._checks import check_rank, check_size, positive
 from ._graph import Array, Value
-from .module import Module, Parameter
+from .module import Module
+from .parameter import Parameter
 
 
 class _Normalization(Module):
@@ -174,7 +175,9 @@ class GroupNorm(_Normalization):
             raise ValueError(f"GroupNorm: needs samples (channels, height, width) or (channels,), but gets {x.shape}.")
         check_size("GroupNorm", "channels", self.num_channels, x.shape[0])
         if x.shape[0] % self.num_groups:
-            raise ValueError(f"GroupNorm: {self.num_groups} groups do not divide {x.shape[0]} channels.")
+            raise ValueError(
+                f"GroupNorm: {self.num_groups} groups do not divide {x.shape[0]} channels. Choose num_groups that does."
+            )
         self._make((x.shape[0],))
         sample = x.shape if len(x.shape) == 3 else (x.shape[0], 1, 1)
         return self._record(x, NormalizationType.group(group_count=self.num_groups), sample)

@@ -18,7 +18,7 @@ from .. import (
     SGDMomentumVariant,
 )
 from ._graph import Array
-from .module import Parameter
+from .parameter import Parameter
 
 
 def _check(who: str, **limits: tuple[float, float, float]) -> None:
@@ -109,6 +109,9 @@ class Optimizer:
                 "else is given at creation."
             )
         super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        return type(self).__name__ + repr(self.bnns).removeprefix(type(self.bnns).__name__)
 
     @property
     def lr(self) -> float:

@@ -14,9 +14,11 @@ from ._checks import check_rank, check_size, optional, positive
 from ._choose import by_position
 from ._graph import Value
 from .activation import GELU, ReLU
+from .containers import Sequential
 from .layers import Dropout, Linear
-from .module import Module, Parameter, Sequential
+from .module import Module
 from .normalization import LayerNorm
+from .parameter import Parameter
 
 
 def _require_batch_first(who: str, batch_first: bool) -> None:
@@ -157,7 +159,9 @@ class MultiheadAttention(Module):
         self.embed_dim = positive(embed_dim, "MultiheadAttention: embed_dim")
         self.num_heads = positive(num_heads, "MultiheadAttention: num_heads")
         if embed_dim % num_heads:
-            raise ValueError(f"MultiheadAttention: {num_heads} heads do not divide embed_dim {embed_dim}.")
+            raise ValueError(
+                f"MultiheadAttention: {num_heads} heads do not divide embed_dim {embed_dim}. Choose num_heads that does."
+            )
         if not 0 <= dropout < 1:
             raise ValueError(f"MultiheadAttention: dropout is {dropout}. It must be at least 0 and below 1.")
         self.dropout, self.use_bias, self.causal = float(dropout), bool(bias), bool(causal)

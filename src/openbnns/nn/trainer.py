@@ -27,8 +27,9 @@ from ._program import Program
 from .checkpoints import Checkpoint, CheckpointError
 from .data import check
 from .losses import BoundLoss, Loss
-from .module import Mismatch, Module
+from .module import Module
 from .optimizers import Optimizer
+from .parameter import Mismatch
 from .progress import Progress
 from .schedules import Schedule
 from .weights import write_atomically

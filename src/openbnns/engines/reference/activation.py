@@ -7,6 +7,8 @@ At a kink the comparisons below decide: the forward takes its linear branch at 0
 NaN in gives NaN out, forward and backward; infinities give the limit of the formula where it has one; nothing warns.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ the batch" and "summed over a broadcast axis" are the same thing here: every gra
 its operand. Two operands that are one tensor are the caller's to add up (x*x has the gradients x and x).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -124,7 +126,7 @@ def sum_to_shape(gradient: Array, full: tuple[int, ...], shape: tuple[int, ...])
 
 
 def _result(
-    function: int, operation: "_Operation", operands: Sequence[Array | None], y: Array | None, f: Activation
+    function: int, operation: _Operation, operands: Sequence[Array | None], y: Array | None, f: Activation
 ) -> Array | None:
     """z as far as it can be known."""
     if all(operand is not None for operand in operands):

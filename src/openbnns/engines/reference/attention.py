@@ -16,6 +16,8 @@ A row in which every key is masked has no softmax: its P is NaN, and with it the
 part in; or 0, on request, so that the row reads nothing and passes no gradient. An empty source is read as 0.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Set
 from dataclasses import dataclass

@@ -5,6 +5,8 @@
 `axes` are NumPy axes that lie inside the norm; None is all of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -13,6 +13,8 @@ A left operand named `w` is a trained parameter. The same name twice on the left
 Arrays are (N, axes...) with the batch first, which the expression does not name; a parameter has a batch axis of 1.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn

@@ -10,6 +10,8 @@ either is the forward of the other. Padding below and to the right never needs t
 outside the image is zero.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 

@@ -18,6 +18,8 @@ plain_extent puts L for L+1. A position in row y and column x mixes the four pix
 position outside 0 .. H-1 or 0 .. W-1 reads extrapolation_value, and no gradient flows back from it.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any

@@ -4,6 +4,8 @@ The random numbers are the caller's, one uniform number in [0, 1) per decision. 
 for all elements, so the mask has size 1 there and broadcasts against x.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,6 +3,8 @@
 The dictionary is (entries, *item), indices are (N, *positions), the output is (N, *positions, *item).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

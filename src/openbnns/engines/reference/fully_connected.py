@@ -1,5 +1,7 @@
 """Fully connected layer: z = x W^T + b, y = f(z)."""
 
+from __future__ import annotations
+
 from collections.abc import Set
 
 import numpy as np

@@ -9,6 +9,8 @@ Every function below is the composition of the functions of the two layers. `inp
 arithmetic layer, one array for the others. In training the first layer has the Identity activation.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 

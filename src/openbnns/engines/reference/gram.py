@@ -1,5 +1,7 @@
 """Gram matrix of the channels of an image: G(f,c) = alpha sum_{i,j} x(f,i,j) x(c,i,j)."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from .activation import Array

@@ -21,6 +21,8 @@ The printed derivatives are followed literally where they are not those of the p
 form: without the radial component), Log (an epsilon is neglected) and weighted categorical cross entropy.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -18,6 +18,8 @@ the steps it does not have, so its final states are those after its last step, a
 arrays hold at those steps is never read; outputs and gradients are 0 there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final

@@ -5,6 +5,8 @@ operand held as weights has a batch axis of 1, so "summed over the batch" and "s
 same thing here. The axes between batch and matrix are matched from the back; a missing one or one of size 1 is repeated.
 """
 
+from __future__ import annotations
+
 from collections.abc import Set
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """The nearest neighbours of stored points by Euclidean distance, the point itself being the first of them."""
 
+from __future__ import annotations
+
 import numpy as np
 import numpy.typing as npt
 

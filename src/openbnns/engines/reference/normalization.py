@@ -19,6 +19,8 @@ An empty batch has no statistics: it leaves the moving ones alone, and its param
 epsilon, values that are all equal normalize to NaN.
 """
 
+from __future__ import annotations
+
 from collections.abc import Set
 from dataclasses import dataclass
 from enum import IntEnum

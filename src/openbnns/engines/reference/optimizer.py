@@ -11,6 +11,8 @@ parameter: all of the first role, then all of the second, and so on. Nothing is 
 new parameters and accumulators.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -8,6 +8,8 @@ In the mirrors every output element is a copy of one input element, so the gradi
 its copies; of a constant border nothing flows back. Axes are padded one after the other, which settles the corners.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from enum import IntEnum
 

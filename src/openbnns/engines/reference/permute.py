@@ -5,6 +5,8 @@
 Axes are NumPy axes of the whole array; the batch is one of them and normally stays in front.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

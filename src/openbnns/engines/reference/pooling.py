@@ -16,6 +16,8 @@ Indices are row * width + column in the plane of one channel: of the input image
 output image for UnMax (one per input pixel).
 """
 
+from __future__ import annotations
+
 from collections.abc import Set
 from dataclasses import dataclass
 from enum import IntEnum

@@ -4,6 +4,8 @@ The scale multiplies on the way to integers. scale and bias are one value each, 
 x (N, ...), 0 being the batch; None is scale 1 or bias 0. Rounding is not differentiable: there is no backward.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any

@@ -9,6 +9,8 @@ scaling by powers of two; logarithm, sine, cosine and exponential are series of 
 same on every machine.
 """
 
+from __future__ import annotations
+
 import math
 import struct
 from dataclasses import dataclass
@@ -38,7 +40,7 @@ class Stream:
     seed: int
     draw: int = 0
 
-    def next(self) -> "Stream":
+    def next(self) -> Stream:
         """The stream of the following draw."""
         return Stream(self.seed, (self.draw + 1) % 2**64)
 
@@ -47,7 +49,7 @@ class Stream:
         return _STATE.pack(_STATE_MARK, self.seed % 2**64, self.draw)
 
     @staticmethod
-    def from_bytes(state: bytes) -> "Stream":
+    def from_bytes(state: bytes) -> Stream:
         """The stream saved in the first STATE_SIZE bytes."""
         if len(state) < STATE_SIZE:
             raise ValueError(f"random_numbers: a state has {STATE_SIZE} bytes; got {len(state)}.")

@@ -21,6 +21,8 @@ n is the number of elements reduced, m of those with w != 0; with m = 0 value an
 first one wins; a NaN is the extreme of whatever contains it. Logarithms and roots follow IEEE arithmetic.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass

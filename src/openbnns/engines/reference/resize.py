@@ -13,6 +13,8 @@ position. The backward is the exact adjoint: dx(low) += (1-t) dy(i), dx(high) +=
 Products follow IEEE arithmetic: an infinite cell of weight 0 gives NaN.
 """
 
+from __future__ import annotations
+
 from enum import IntEnum
 
 import numpy as np

@@ -3,6 +3,8 @@
 An index that points outside its axis is an error, negative ones too; nothing is clamped or counted from the end.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, Final

@@ -7,7 +7,7 @@ from typing import Any
 
 from ... import LearningPhase, MultiheadAttentionLayer
 from .._graph import Array, Call, Graph, Operation, Value
-from ..module import Parameter
+from ..parameter import Parameter
 from ._base import IN_PLACE, draw_number, wanted
 
 

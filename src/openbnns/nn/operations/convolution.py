@@ -7,7 +7,7 @@ from typing import Any
 from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, Shape
 from ...capi.enums import BNNSDataLayout
 from .._graph import Graph, Value
-from ..module import Parameter
+from ..parameter import Parameter
 from ._base import IN_PLACE
 from .fused import NormalizedOperation
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import EmbeddingLayer, Shape
 from .._graph import Array, Call, Graph, Operation, Value
-from ..module import Parameter
+from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
 
 INT64: np.dtype[np.int64] = np.dtype(np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ... import FullyConnectedLayer, FusedFullyConnectedParameters, Shape
 from .._graph import Array, Call, Graph, Value
-from ..module import Parameter
+from ..parameter import Parameter
 from ._base import IN_PLACE
 from .fused import NormalizedOperation
 

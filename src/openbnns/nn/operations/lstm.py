@@ -6,7 +6,7 @@ import numpy as np
 
 from ... import LearningPhase, LSTMLayer
 from .._graph import Array, Call, Graph, Operation, Value
-from ..module import Parameter
+from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
 from .._graph import Array, Call, Graph, Value
-from ..module import Parameter
+from ..parameter import Parameter
 from ._base import IN_PLACE, ActivatedOperation, wanted
 
 

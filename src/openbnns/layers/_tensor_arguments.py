@@ -1,0 +1,126 @@
+"""What the functions on whole tensors share: names, and their arguments as descriptors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..capi.structs import BNNSNDArrayDescriptor
+from ..descriptors import LAYOUTS, View, resolve
+from ..errors import Problem
+from ..filters._tensors import Caller
+from ._ports import DataProblem, as_array, descriptor_for, first_major, skip
+from .types import DataType
+
+# How the C functions name their arguments, and how these name theirs.
+NAMES = {
+    "src": "input", "dest": "to", "in0": "a", "in1": "b", "op": "reduction_function", "out": "output", "K": "k",
+    "in_delta": "generating_input_gradient", "out_delta": "output_gradient", "num_lower": "lower_band_count",
+    "num_upper": "upper_band_count", "filter_params": "filter_parameters",
+}  # fmt: skip
+WORDS = {"NULL": "None", "src": "input", "in0": "a"}
+
+# Element types of arrays that kernels take as they are; anything else, mistakes included, goes the long way.
+PLAIN = frozenset(np.dtype(t) for t in ["f2", "f4", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+
+
+def code_of(value: Any, kind: type[Any]) -> Any:
+    """The number of a choice, for the key of a known call."""
+    return value.value if isinstance(value, kind) else value
+
+
+def view_of(descriptor: BNNSNDArrayDescriptor) -> View:
+    return resolve(descriptor, "descriptor")
+
+
+def sizes_of(descriptor: BNNSNDArrayDescriptor) -> tuple[int, ...]:
+    return view_of(descriptor).size
+
+
+def described(who: str, value: Any, layout: int | None = None, *, output: bool = False) -> BNNSNDArrayDescriptor:
+    """A tensor as a descriptor; an array is in C order, an input that is not is copied."""
+    if isinstance(value, BNNSNDArrayDescriptor):
+        if value.data is None:
+            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+        resolve(value, who)
+        return value
+    array = as_array(value, who)
+    if not 1 <= array.ndim <= 8 or array.size == 0:
+        raise Problem(f"{who} has shape {array.shape}. Pass an array of 1 to 8 axes with at least one element.")
+    try:
+        kind = DataType.from_dtype(array.dtype)
+    except TypeError:
+        raise Problem(
+            f"{who} is {array.dtype}, which BNNS has no element type for. Pass float16, float32, bool, or integers of up to "
+            "64 bits.",
+            kind=TypeError,
+        ) from None
+    if output and not array.flags.c_contiguous:
+        raise Problem(
+            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost in a "
+            "copy. Pass a C-contiguous array."
+        )
+    if layout is None or LAYOUTS[layout].rank != array.ndim:
+        layout = int(first_major(array.shape).value)
+    return descriptor_for(array.shape, layout, kind, np.ascontiguousarray(array))
+
+
+def output_like(
+    who: str, value: Any, x: BNNSNDArrayDescriptor, size: Sequence[int], dtype: Any = None
+) -> tuple[BNNSNDArrayDescriptor, Any]:
+    """An output in the layout of x as (descriptor, what to return); a new array of ``size``, in the order of size[]."""
+    if value is not None:
+        return described(who, value, int(x.layout), output=True), value
+    layout = LAYOUTS[int(x.layout)]
+    shape = tuple(int(size[a]) for a in reversed(layout.stepped))
+    return _new(who, shape, layout.code, x, dtype)
+
+
+def ranked_output(
+    who: str, value: Any, x: BNNSNDArrayDescriptor, shape: tuple[int, ...]
+) -> tuple[BNNSNDArrayDescriptor, Any]:
+    """An output whose rank is not that of x; ``shape`` is in logical order."""
+    if value is not None:
+        return described(who, value, None, output=True), value
+    return _new(who, shape or (1,), int(first_major(shape or (1,)).value), x, None)
+
+
+def _new(
+    who: str, shape: tuple[int, ...], layout: int, x: BNNSNDArrayDescriptor, dtype: Any
+) -> tuple[BNNSNDArrayDescriptor, Any]:
+    if dtype is None:
+        element = view_of(x).element
+        if element.numpy is None or element.kind in ("bfloat", "indexed"):
+            raise Problem(f"{who} is left out, but NumPy has no {element.name}. Pass a descriptor.")
+        dtype = np.bool_ if element.kind == "boolean" else element.numpy
+    array = np.empty(shape, dtype)
+    made = descriptor_for(shape, layout, DataType.from_dtype(dtype), array)
+    if np.dtype(dtype) == view_of(x).element.numpy:
+        made.data_scale, made.data_bias = x.data_scale, x.data_bias
+    return made, array
+
+
+def axis_of(caller: Caller, name: str, axis: Any, value: Any, descriptor: BNNSNDArrayDescriptor) -> int:
+    """A position in size[]: of an array, whose descriptor lists NumPy's axes in order, or as given."""
+    if isinstance(axis, (bool, np.bool_)) or not hasattr(axis, "__index__"):
+        raise Problem(f"{caller(name)} must be an integer, not {type(axis).__name__}.", kind=TypeError)
+    number, rank = int(axis), len(sizes_of(descriptor))
+    if isinstance(value, BNNSNDArrayDescriptor):
+        if number < 0:
+            raise Problem(
+                f"{caller(name)} is {number}, but axes of a descriptor are positions in size[], 0 to {rank - 1}."
+            )
+        return number
+    if not -rank <= number < rank:
+        raise Problem(f"{caller(name)} is {number}, but there are axes {-rank} to {rank - 1}.")
+    return number % rank
+
+
+def check_batch(caller: Caller, batch_size: Any, *values: Any) -> None:
+    if batch_size != 1 and not all(isinstance(v, BNNSNDArrayDescriptor) or v is skip for v in values):
+        raise Problem(
+            f"{caller('batch_size')} is {batch_size}, but it counts samples of descriptors with data. Arrays have all their "
+            "axes: leave it out."
+        )

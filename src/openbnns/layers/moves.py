@@ -1,0 +1,255 @@
+"""Tensors moved and compared: arrays, whose axes are NumPy axes, or descriptors, whose axes are positions in ``size[]``.
+
+An output that is left out is a new array; one that is given is written and returned. A failed call raises
+:class:`openbnns.LayerApplyError` and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import engines
+from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from ..errors import Problem
+from ..filters import moves
+from ..filters._tensors import Caller
+from ._base import KnownFunction
+from ._ports import TensorLike, require
+from ._tensor_arguments import NAMES, PLAIN, WORDS, axis_of, code_of, described, output_like, sizes_of
+from .types import RelationalOperator, ShuffleType
+
+_TRANSPOSE_NAMES = NAMES | {"dest": "output", "axis0": "first_transpose_axis", "axis1": "second_transpose_axis"}
+_BAND_PART_NAMES = NAMES | {"output": "to"}
+
+_COPY, _TRANSPOSE, _BAND_PART, _COMPARE, _TILE, _TILE_BACKWARD, _SHUFFLE = (
+    KnownFunction(NAMES, WORDS) for _ in range(7)
+)
+
+
+def copy(
+    input: TensorLike, to: TensorLike | None = None, filter_parameters: BNNSFilterParameters | None = None
+) -> TensorLike:
+    """y = x for tensors of one logical shape: layouts, strides and element types may differ. They may not overlap.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> copy(np.array([[1, 2]], np.float32), np.zeros((1, 2), np.int8))
+    array([[1, 2]], dtype=int8)
+    """
+
+    def work(caller: Caller) -> TensorLike:
+        if filter_parameters is None and to is not None and _copied(input, to):
+            return to
+        x = described(caller("src"), input)
+        y, result = output_like(caller("dest"), to, x, x.size)
+        moves.copy(caller, y, x, filter_parameters)
+        return result
+
+    return _COPY("copy", work, (input, to, filter_parameters))
+
+
+def transpose(
+    input: TensorLike, output: TensorLike | None = None, first_transpose_axis: int = 0, second_transpose_axis: int = 1,
+    filter_parameters: BNNSFilterParameters | None = None,
+) -> TensorLike:  # fmt: skip
+    """y = x with two axes swapped; the gradient of y, transposed the same way, is that of x.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> transpose(np.arange(6, dtype=np.float32).reshape(2, 3), first_transpose_axis=0, second_transpose_axis=-1)
+    array([[0., 3.],
+           [1., 4.],
+           [2., 5.]], dtype=float32)
+    """
+
+    def work(caller: Caller) -> TensorLike:
+        if filter_parameters is None and output is not None and type(input) is np.ndarray:
+            axes, rank = (first_transpose_axis, second_transpose_axis), input.ndim
+            within = all(type(a) is int and -rank <= a < rank for a in axes)
+            if within and _copied(input.swapaxes(*axes), output):
+                return output
+        x = described(caller("src"), input)
+        first = axis_of(caller, "axis0", first_transpose_axis, input, x)
+        second = axis_of(caller, "axis1", second_transpose_axis, input, x)
+        size = list(sizes_of(x))
+        if max(first, second) < len(size):
+            size[first], size[second] = size[second], size[first]
+        y, result = output_like(caller("dest"), output, x, size)
+        moves.transpose(caller, y, x, first, second, filter_parameters)
+        return result
+
+    key = (input, output, first_transpose_axis, second_transpose_axis, filter_parameters)
+    return _TRANSPOSE("transpose", work, key, _TRANSPOSE_NAMES)
+
+
+def copy_band_part(
+    input: TensorLike, to: TensorLike | None = None, lower_band_count: int | None = None,
+    upper_band_count: int | None = None, filter_parameters: BNNSFilterParameters | None = None,
+) -> TensorLike:  # fmt: skip
+    """y[..., i, j] = x[..., i, j] if i - j <= lower and j - i <= upper, else 0; ``None`` keeps the whole triangle.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> copy_band_part(np.ones((3, 3), np.float32), lower_band_count=0, upper_band_count=1)
+    array([[1., 1., 0.],
+           [0., 1., 1.],
+           [0., 0., 1.]], dtype=float32)
+    """
+
+    def work(caller: Caller) -> TensorLike:
+        x = described(caller("src"), input)
+        y, result = output_like(caller("dest"), to, x, sizes_of(x))
+        lower, upper = (-1 if n is None else n for n in (lower_band_count, upper_band_count))
+        moves.band_part(caller, lower, upper, x, y, filter_parameters)
+        return result
+
+    key = (input, to, lower_band_count, upper_band_count, filter_parameters)
+    return _BAND_PART("copy_band_part", work, key, _BAND_PART_NAMES)
+
+
+def compare(
+    a: TensorLike, b: TensorLike | None, using: RelationalOperator, output: TensorLike | None = None
+) -> TensorLike:
+    """a op b for every pair of elements, as truth values; ``RelationalOperator.NOT`` takes ``a`` alone.
+
+    Logical operators take every number but 0 for true. A comparison with NaN is false, but for NOT_EQUAL.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> a, b = np.array([1, 5, 3], np.float32), np.array([2, 5, 1], np.float32)
+    >>> compare(a, b, using=RelationalOperator.GREATER_EQUAL)
+    array([False,  True,  True])
+    """
+
+    def work(caller: Caller) -> TensorLike:
+        require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
+        left = described(caller("a"), a)
+        like = int(left.layout) if isinstance(a, BNNSNDArrayDescriptor) else None
+        right = None if b is None else described(caller("b"), b, like)
+        y, result = output_like(caller("output"), output, left, sizes_of(left), np.bool_)
+        moves.compare(caller, left, right, using.value, y)
+        return result
+
+    return _COMPARE("compare", work, (a, output, b, code_of(using, RelationalOperator)))
+
+
+def tile(
+    input: TensorLike, output: TensorLike | None = None, filter_parameters: BNNSFilterParameters | None = None,
+    *, repeats: Sequence[int] | None = None,
+) -> TensorLike:  # fmt: skip
+    """y[i, j, ...] = x[i mod x.shape[0], j mod x.shape[1], ...]: copies of x side by side.
+
+    Sizes of ``output`` are multiples of those of ``input``; left out, ``repeats`` tells how many copies each axis gets.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> tile(np.array([[1, 2]], np.float32), repeats=(2, 2))
+    array([[1., 2., 1., 2.],
+           [1., 2., 1., 2.]], dtype=float32)
+    """
+
+    def work(caller: Caller) -> TensorLike:
+        x = described(caller("input"), input)
+        size: Sequence[int] = sizes_of(x)
+        if output is None:
+            if repeats is None or len(repeats) != len(size) or any(n < 1 for n in repeats):
+                raise Problem(
+                    f"{caller('output')} is left out, so repeats must hold {len(size)} numbers of copies, not {repeats}."
+                )
+            size = [n * copies for n, copies in zip(size, repeats, strict=True)]
+        y, result = output_like(caller("output"), output, x, size)
+        moves.tile(caller, x, y, filter_parameters)
+        return result
+
+    return _TILE("tile", work, (input, output, repeats, filter_parameters))
+
+
+def tile_backward(
+    output_gradient: TensorLike, generating_input_gradient: TensorLike | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, *, input_shape: Sequence[int] | None = None,
+) -> TensorLike:  # fmt: skip
+    """The gradient of tiling: dx = the sum of dy over all copies. ``input_shape`` is needed when dx is left out.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> tile_backward(np.array([[1, 2, 3], [10, 20, 30]], np.float32), input_shape=(1, 3))
+    array([[11., 22., 33.]], dtype=float32)
+    """
+
+    def work(caller: Caller) -> TensorLike:
+        dy = described(caller("out_delta"), output_gradient)
+        if generating_input_gradient is None and input_shape is None:
+            raise Problem(
+                f"{caller('in_delta')} is left out, so input_shape must tell the shape of the tensor that was tiled."
+            )
+        size = sizes_of(dy) if input_shape is None else tuple(input_shape)
+        dx, result = output_like(caller("in_delta"), generating_input_gradient, dy, size)
+        moves.tile_backward(caller, dx, dy, filter_parameters)
+        return result
+
+    key = (output_gradient, generating_input_gradient, input_shape, filter_parameters)
+    return _TILE_BACKWARD("tile_backward", work, key)
+
+
+def shuffle(
+    type: ShuffleType, input: TensorLike, output: TensorLike | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, *, block_size: int | None = None,
+) -> TensorLike:  # fmt: skip
+    """Move data between channels and blocks of b x b pixels of images (N, C, H, W).
+
+        PIXEL_SHUFFLE    y[n, c, h*b + i, w*b + j] = x[n, (c*b + i)*b + j, h, w]
+        DEPTH_TO_SPACE   y[n, c, h*b + i, w*b + j] = x[n, (i*b + j)*C + c, h, w]
+
+    PIXEL_UNSHUFFLE and SPACE_TO_DEPTH are their inverses, and their gradients. ``block_size`` is needed when the output
+    is left out.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> shuffle(ShuffleType.PIXEL_SHUFFLE_NCHW, np.arange(4, dtype=np.float32).reshape(1, 4, 1, 1), block_size=2)
+    array([[[[0., 1.],
+             [2., 3.]]]], dtype=float32)
+    """
+
+    def work(caller: Caller) -> TensorLike:
+        require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")
+        x = described(caller("input"), input)
+        size = sizes_of(x) if output is not None else _shuffled_sizes(caller, type, sizes_of(x), block_size)
+        y, result = output_like(caller("output"), output, x, size)
+        moves.shuffle(caller, type.value, x, y, filter_parameters)
+        return result
+
+    key = (input, output, code_of(type, ShuffleType), block_size, filter_parameters)
+    return _SHUFFLE("shuffle", work, key)
+
+
+def _copied(source: Any, target: Any) -> bool:
+    """Copies a plain array into another one; False if they are not that, and nothing has been done."""
+    if type(source) is not np.ndarray or type(target) is not np.ndarray or not engines.is_native():
+        return False
+    fits = target.shape == source.shape and target.dtype == source.dtype and target.dtype in PLAIN
+    if not fits or not 1 <= target.ndim <= 8 or target.size == 0:
+        return False
+    flags = target.flags
+    if not (flags.c_contiguous and flags.aligned and flags.writeable and source.flags.aligned):
+        return False
+    if np.may_share_memory(source, target):
+        return False
+    engines._core.strided_copy(
+        target.ctypes.data, source.ctypes.data, target.itemsize, target.shape, target.strides, source.strides, 0
+    )
+    return True
+
+
+def _shuffled_sizes(caller: Caller, kind: ShuffleType, size: tuple[int, ...], block: Any) -> tuple[int, ...]:
+    if not isinstance(block, (int, np.integer)) or block < 1:
+        raise Problem(f"{caller('output')} is left out, so block_size must be the width of a block, not {block!r}.")
+    if len(size) != 4:
+        raise Problem(f"{caller('input')} has {len(size)} axes, but images (N, C, H, W) have 4.")
+    block = int(block)
+    n, c, h, w = size
+    if kind in (ShuffleType.PIXEL_SHUFFLE_NCHW, ShuffleType.DEPTH_TO_SPACE_NCHW):
+        return n, max(1, c // (block * block)), h * block, w * block
+    return n, c * block * block, max(1, h // block), max(1, w // block)

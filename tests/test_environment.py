@@ -1,0 +1,53 @@
+"""Environment variables, which are read once per process: what they do, and what is said about useless values."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SAY = "import openbnns as bn; from openbnns.runtime import config; c = config(); print({})"
+
+
+def run(expression: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENBNNS_")}
+    return subprocess.run(
+        [sys.executable, "-W", "always", "-c", SAY.format(expression)], env=kept | variables, capture_output=True,
+        text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "expression", "expected"),
+    [
+        ("OPENBNNS_NUM_THREADS", "3", "bn.get_num_threads()", "3"),
+        ("OPENBNNS_ISA", "base", "c['instruction set']", "base"),
+        ("OPENBNNS_ENGINE", "reference", "bn.current_engine()", "reference"),
+        ("OPENBNNS_ENGINE", "native", "bn.current_engine()", "native"),
+        ("OPENBNNS_ENGINE", "", "bn.current_engine()", "native"),
+    ],
+)
+def test_variables(variable: str, value: str, expression: str, expected: str) -> None:
+    done = run(expression, **{variable: value})
+    assert (done.stdout.strip(), done.stderr) == (expected, "")
+    assert run(f"c['{variable}']", **{variable: value}).stdout.strip() == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("OPENBNNS_NUM_THREADS", "two", "OPENBNNS_NUM_THREADS is 'two' and has no effect. Set it to a whole number"),
+        ("OPENBNNS_NUM_THREADS", "-1", "OPENBNNS_NUM_THREADS is '-1' and has no effect. Set it to a whole number"),
+        ("OPENBNNS_ISA", "sse", "OPENBNNS_ISA is 'sse', so the base kernels are used. Set it to 'avx512', 'avx2' or"),
+    ],
+)
+def test_useless_values_are_told(variable: str, value: str, message: str) -> None:
+    done = run("bn.get_num_threads() > 0", **{variable: value})
+    assert done.stdout.strip() == "True"
+    assert f"RuntimeWarning: openbnns: {message}" in done.stderr
+
+
+def test_an_engine_that_does_not_exist() -> None:
+    done = run("1", OPENBNNS_ENGINE="fast")
+    assert done.returncode != 0
+    assert "OPENBNNS_ENGINE is 'fast'. Set it to 'native' or 'reference', or leave it unset." in done.stderr
