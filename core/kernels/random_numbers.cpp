@@ -139,7 +139,7 @@ inline Reals logarithm(Reals x) {
 
 inline Reals square_root(Reals x) {
 #if defined(__AVX512F__)
-  return _mm512_sqrt_pd(x);
+  return _mm512_maskz_sqrt_pd(0xff, x);  // without a mask GCC 12 warns of its own header
 #elif defined(__AVX2__)
   return _mm256_sqrt_pd(x);
 #elif defined(__SSE2__)
