@@ -161,7 +161,7 @@ inline void normal_pairs(HalfWords first, HalfWords second, Reals& z0, Reals& z1
   const RealBits quarter = __builtin_convertvector(place, RealBits) & 3;
   const RealBits odd = (quarter & 1) != 0;
   const Reals c = odd ? sine : cosine, s = odd ? cosine : sine;
-  z0 = radius * ((quarter == 1) | (quarter == 2) ? -c : c);
+  z0 = radius * (((quarter == 1) | (quarter == 2)) ? -c : c);
   z1 = radius * (quarter >= 2 ? -s : s);
 }
 
