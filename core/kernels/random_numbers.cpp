@@ -243,7 +243,7 @@ inline Reals logarithm(Reals x) {
 
 inline Reals square_root(Reals x) {
 #if defined(__AVX512F__)
-  return _mm512_sqrt_pd(x);
+  return _mm512_maskz_sqrt_pd(0xff, x);  // without a mask GCC 12 warns of its own header
 #elif defined(__AVX2__)
   return _mm256_sqrt_pd(x);
 #elif defined(__SSE2__)
@@ -270,7 +270,7 @@ inline void normal_pairs(HalfWords first, HalfWords second, Reals& z0, Reals& z1
   const RealBits quarter = __builtin_convertvector(place, RealBits) & 3;
   const RealBits odd = (quarter & 1) != 0;
   const Reals c = odd ? sine : cosine, s = odd ? cosine : sine;
-  z0 = radius * ((quarter == 1) | (quarter == 2) ? -c : c);
+  z0 = radius * (((quarter == 1) | (quarter == 2)) ? -c : c);
   z1 = radius * (quarter >= 2 ? -s : s);
 }
 
