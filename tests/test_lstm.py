@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -581,6 +583,63 @@ def test_layer_options(engine: str) -> None:
     w += 1.0
     one = np.ones((1, 1, 3), np.float32)
     assert followed.apply(one).output.any() and not copied.apply(one).output.any()
+
+
+def _small_layer(seed: int, **options: Any) -> ob.LSTMLayer:
+    rng = np.random.default_rng(seed)
+    shapes = {"input_weights": (4, 2, 5, 3), "deep_input_weights": (4, 1, 2, 5, 10), "hidden_weights": (4, 2, 2, 5, 5),
+              "bias": (4, 2, 2, 5)}  # fmt: skip
+    return ob.LSTMLayer(**{name: rng.standard_normal(s, np.float32) for name, s in shapes.items()}, **options)
+
+
+def _random_call(rng: np.random.Generator, layer: ob.LSTMLayer) -> list[Array | None]:
+    """Forward and backward with sizes, states, gradients and flags as they come."""
+    steps, batch = (int(n) for n in rng.integers(1, 5, 2))
+    x = rng.standard_normal((steps, batch, 3), np.float32)
+    states = [rng.standard_normal((2, 2, batch, 5), np.float32) if rng.random() < 0.6 else None for _ in range(2)]
+    sizes = sorted(rng.integers(1, batch + 1, steps).tolist(), reverse=True) if rng.random() < 0.3 else None
+    if sizes is not None:
+        sizes[0] = batch
+    phase = ob.LearningPhase.TRAINING if rng.random() < 0.7 else ob.LearningPhase.INFERENCE
+    made = layer.apply(x, *states, phase=phase, batch_sizes=sizes, seed=7)
+    names = [name for name in ob.LSTMGradients._fields if name not in ("peephole_weights",) and rng.random() < 0.5]
+    gradients = layer.apply_backward(
+        x, *states, output_gradient=rng.standard_normal((steps, batch, 2, 5), np.float32), cache=made.cache,
+        batch_sizes=sizes, accumulate=bool(rng.random() < 0.5), **{f"generating_{name}_gradient": ob.skip for name in names},
+    )  # fmt: skip
+    return [*made[:3], *gradients]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+def test_one_layer_in_many_calls(dropout: float) -> None:
+    """What a layer keeps from call to call shows in no result."""
+    layer = _small_layer(3, dropout=dropout)
+    for seed in range(60):
+        again = _random_call(np.random.default_rng(seed), layer)
+        alone = _random_call(np.random.default_rng(seed), _small_layer(3, dropout=dropout))
+        for a, b in zip(again, alone, strict=True):
+            assert (a is None) == (b is None)
+            if a is not None and b is not None:
+                assert_bitwise(a, b, f"call {seed}")
+
+
+def test_one_layer_on_several_threads() -> None:
+    layer = _small_layer(3)
+    expected = [_random_call(np.random.default_rng(seed), _small_layer(3)) for seed in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda seed: _random_call(np.random.default_rng(seed), layer), range(40)))
+    for one, other in zip(found, expected, strict=True):
+        for a, b in zip(one, other, strict=True):
+            assert (a is None and b is None) or np.array_equal(a, b)  # type: ignore[arg-type]
+
+
+def test_a_layer_lets_go_of_its_arguments() -> None:
+    layer, x = _small_layer(3), np.ones((2, 1, 3), np.float32)
+    made = layer.apply(x, phase=ob.LearningPhase.TRAINING)
+    gradients = layer.apply_backward(x, output_gradient=np.ones_like(made.output), cache=made.cache)
+    alive = [weakref.ref(array) for array in (x, made.output, made.cache, gradients.input, gradients.bias)]
+    del x, made, gradients
+    assert [ref() for ref in alive] == [None] * len(alive)
 
 
 def test_layers_that_are_wrong() -> None:

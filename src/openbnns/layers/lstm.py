@@ -20,7 +20,7 @@ from ..engines.reference.random_numbers import Stream
 from ..errors import Problem
 from ..filters._lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tensor
 from ..filters._tensors import Caller
-from ..filters.lstm import LSTM, draws
+from ..filters.lstm import LSTM, draws, run_fast, variant
 from ._base import Layer, client_pointer
 from ._ports import as_array, require, skip
 from .types import ActivationFunction, LearningPhase
@@ -33,6 +33,7 @@ _WEIGHTS = {
     "bias": B,
 }
 _SIDES = ("data_desc", "hidden_desc", "cell_state_desc")
+_KEPT = 32  # kinds of calls whose descriptions are kept
 
 
 class LSTMResult(NamedTuple):
@@ -120,6 +121,7 @@ class LSTMLayer(Layer):
         self._activations = activations
         self._dropout = dropout
         self._weights: dict[str, NDArray[np.float32]] = {}
+        self._kept: dict[tuple[Any, ...], list[_Description]] = {}
         given = {
             "input_weights": input_weights, "deep_input_weights": deep_input_weights, "hidden_weights": hidden_weights,
             "peephole_weights": peephole_weights, "bias": bias,
@@ -207,12 +209,9 @@ class LSTMLayer(Layer):
     # Structs for a call.
 
     def _params(
-        self, steps: int, batch: int, tensors: Mapping[str, Any] | None = None, weights: Mapping[str, Any] | None = None,
-        *, dropout: float | None = None, batch_sizes: Any = None, flags: int = 0,
-    ) -> BNNSLayerParametersLSTM:  # fmt: skip
-        """``tensors`` by the names of the struct; gradients have flags."""
-        weights = self._weights if weights is None else weights
-        tensors = tensors or {}
+        self, steps: int, batch: int, *, dropout: float | None = None, batch_sizes: Any = None, flags: int = 0
+    ) -> BNNSLayerParametersLSTM:
+        """The weights, and other tensors without data yet; those of gradients have flags."""
         defaults = 0 if self._activations is not None else int(BNNSLayerFlags.BNNSLayerFlagsLSTMDefaultActivations)
         both = int(BNNSLayerFlags.BNNSLayerFlagsLSTMBidirectional) if self.directions == 2 else 0
         p = BNNSLayerParametersLSTM(
@@ -220,10 +219,9 @@ class LSTMLayer(Layer):
             seq_len=steps, dropout=self._dropout if dropout is None else dropout, lstm_flags=defaults | both,
         )  # fmt: skip
         for side in ("input_descriptor", "output_descriptor"):
-            named = {name: _describe(tensors.get(f"{side}.{name}"), flags) for name in _SIDES}
-            setattr(p, side, BNNSLSTMDataDescriptor(**named))
+            setattr(p, side, BNNSLSTMDataDescriptor(**{name: _describe(None, flags) for name in _SIDES}))
         for g, name in enumerate(GATES):
-            setattr(p, name, self._gate(g, weights, flags))
+            setattr(p, name, self._gate(g, flags))
         if self._activations is not None:
             p.hidden_activation = self._activations[4].bnns_activation
         if batch_sizes is not None:
@@ -234,22 +232,48 @@ class LSTMLayer(Layer):
             )  # fmt: skip
         return p
 
-    def _gate(self, g: int, weights: Mapping[str, Any], flags: int) -> BNNSLSTMGateDescriptor:
-        part = {
-            name: _describe(weights[name][g], flags) if weights.get(name) is not None else None for name in _WEIGHTS
-        }
-        first = part["input_weights"]
-        if first is not None:  # of layer 0 only
-            first.layout = BNNSDataLayout.BNNSDataLayout4DFirstMajor
-            first.size = (1, self.directions, self.hidden_size, self.input_size)
-        nothing = BNNSNDArrayDescriptor()
+    def _gate(self, g: int, flags: int) -> BNNSLSTMGateDescriptor:
+        part = {name: _describe(array[g], flags) for name, array in self._weights.items()}
+        first = part["input_weights"]  # of layer 0 only
+        first.layout = BNNSDataLayout.BNNSDataLayout4DFirstMajor
+        first.size = (1, self.directions, self.hidden_size, self.input_size)
         gate = BNNSLSTMGateDescriptor(
-            iw_desc=(first or nothing, part["deep_input_weights"] or nothing), hw_desc=part["hidden_weights"],
-            cw_desc=part["peephole_weights"], b_desc=part["bias"],
+            iw_desc=(first, part.get("deep_input_weights", BNNSNDArrayDescriptor())), hw_desc=part["hidden_weights"],
+            cw_desc=part.get("peephole_weights"), b_desc=part.get("bias"),
         )  # fmt: skip
         if self._activations is not None:
             gate.activation = self._activations[g].bnns_activation
         return gate
+
+    def _take(
+        self, steps: int, batch: int, dropout: float, batch_sizes: Any, flags: int | None, who: str
+    ) -> _Description:
+        """The description of a call, or with flags of its gradients, to be given back after it.
+
+        One of an earlier call is used again if there is one: to make it takes longer than a short sequence.
+        """
+        key = (steps, batch, dropout, flags, variant())
+        kept = self._kept.get(key) if batch_sizes is None else None
+        try:
+            return kept.pop() if kept else self._make(key, batch_sizes, who)
+        except IndexError:  # another thread was faster
+            return self._make(key, batch_sizes, who)
+
+    def _make(self, key: tuple[Any, ...], batch_sizes: Any, who: str) -> _Description:
+        steps, batch, dropout, flags, _ = key
+        p = self._params(steps, batch, dropout=dropout, batch_sizes=batch_sizes, flags=flags or 0)
+        filter = LSTM(p, self._filter_parameters, who) if flags is None else self._filter
+        return _Description(key if batch_sizes is None else None, p, filter)
+
+    def _give_back(self, description: _Description) -> None:
+        if description.key is None:
+            return
+        description.fill({})
+        if description.key[3] is not None:
+            description.fill_gates({})
+        if len(self._kept) >= _KEPT and description.key not in self._kept:
+            self._kept.clear()
+        self._kept.setdefault(description.key, []).append(description)
 
     def _check(
         self, name: str, value: Any, shape: tuple[int, ...], who: str, *, output: bool = False
@@ -336,14 +360,21 @@ class LSTMLayer(Layer):
             "output_descriptor.cell_state_desc": cn,
         }
         trains = phase is LearningPhase.TRAINING
-        p = self._params(steps, batch, tensors, dropout=None if trains else 0.0, batch_sizes=batch_sizes)
-        filter = LSTM(p, self._filter_parameters, who)
+        dropout = self._dropout if trains else 0.0
+        description = self._take(steps, batch, dropout, batch_sizes, None, who)
+        description.fill(tensors)
+        p, filter = description.params, description.filter
         if not trains:
-            filter.forward(caller, p, None, 0, None)
-            return LSTMResult(y, hn, cn)
-        cache = np.empty(filter.cache_bytes, np.uint8) if cache is None else as_array(cache, f"{who}: cache")
-        stream = Stream(_LAYER_SEED, draws.next()) if seed is None else Stream(int(seed))
-        filter.forward(caller, p, cache, cache.nbytes, stream)
+            cache, capacity, stream = None, 0, None
+        else:
+            cache = np.empty(filter.cache_bytes, np.uint8) if cache is None else as_array(cache, f"{who}: cache")
+            capacity = cache.nbytes
+            stream = Stream(_LAYER_SEED, draws.next()) if seed is None else Stream(int(seed))
+        if dropout or not run_fast(p, None, self._filter_parameters, cache, capacity):
+            filter.forward(caller, p, cache, capacity, stream)
+            if not dropout:
+                filter.register(p, None, who)
+        self._give_back(description)
         return LSTMResult(y, hn, cn, cache)
 
     def cache_bytes(self, steps: int, batch: int, batch_sizes: Any = None) -> int:
@@ -430,8 +461,6 @@ class LSTMLayer(Layer):
             "input_descriptor.hidden_desc": self._check("initial_hidden", h0, states, who),
             "input_descriptor.cell_state_desc": self._check("initial_cell", c0, states, who),
         }
-        dropout = None if cache is not None else 0.0
-        p = self._params(steps, batch, tensors, dropout=dropout, batch_sizes=batch_sizes)
         outputs = (steps, batch, self.directions, self.hidden_size)
         if all(value is None for value in arriving.values()):
             raise Problem(
@@ -448,18 +477,20 @@ class LSTMLayer(Layer):
         sides = zip(_SIDES, ("input", "initial_hidden", "initial_cell"), strict=True)
         leaving = {f"input_descriptor.{side}": results[name] for side, name in sides}
         weights = {name: results[name] for name in _WEIGHTS}
-        delta = self._params(
-            steps,
-            batch,
-            coming | leaving,
-            weights,
-            dropout=dropout,
-            flags=int(bool(accumulate)),
-            batch_sizes=batch_sizes,
-        )
         data = None if cache is None else as_array(cache, f"{who}: cache")
-        filter = LSTM(p, self._filter_parameters, who)
-        filter.backward(caller, p, delta, data, 0 if data is None else data.nbytes, None)
+        capacity = 0 if data is None else data.nbytes
+        dropout = 0.0 if data is None else self._dropout
+        description = self._take(steps, batch, dropout, batch_sizes, None, who)
+        description.fill(tensors)
+        gradients = self._take(steps, batch, dropout, batch_sizes, int(bool(accumulate)), who)
+        gradients.fill(coming | leaving)
+        gradients.fill_gates(weights)
+        p, delta, filter = description.params, gradients.params, description.filter
+        if not run_fast(p, delta, self._filter_parameters, data, capacity):
+            filter.backward(caller, p, delta, data, capacity, None)
+            filter.register(p, delta, who)
+        self._give_back(description)
+        self._give_back(gradients)
         return LSTMGradients(**results)
 
     def _result(
@@ -473,6 +504,29 @@ class LSTMLayer(Layer):
             make = np.zeros if accumulate else np.empty
             return make(shapes[name], np.float32)
         return self._check(f"generating_{name}_gradient", value, shapes[name], who, output=True)
+
+
+class _Description(NamedTuple):
+    """The struct of a call, whose tensors are filled in, and its filter."""
+
+    key: tuple[Any, ...] | None  # None: not for other calls
+    params: BNNSLayerParametersLSTM
+    filter: LSTM
+
+    def fill(self, tensors: Mapping[str, Any]) -> None:
+        """``tensors`` by the names of the struct."""
+        for side in ("input_descriptor", "output_descriptor"):
+            described = getattr(self.params, side)
+            for name in _SIDES:
+                getattr(described, name).data = tensors.get(f"{side}.{name}")
+
+    def fill_gates(self, weights: Mapping[str, Any]) -> None:
+        for g, name in enumerate(GATES):
+            gate = getattr(self.params, name)
+            descriptors = (*gate.iw_desc, gate.hw_desc, gate.cw_desc, gate.b_desc)
+            for part, descriptor in zip(_WEIGHTS, descriptors, strict=True):
+                array = weights.get(part)
+                descriptor.data = None if array is None else array[g]
 
 
 _LAYER_SEED = 0x4C617965  # of the masks that layers draw
