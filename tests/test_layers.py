@@ -452,3 +452,40 @@ def test_inputs_are_left_alone_and_results_repeat() -> None:
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(x, kept[0])
     np.testing.assert_array_equal(dy, kept[1])
+
+
+IMAGE = ob.Shape.image_chw(6, 5, 3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: dense(activation=ob.ActivationFunction.tanh())[0],
+        lambda: ob.ConvolutionLayer(input=IMAGE, weights=numbers(4, 3, 2, 3), bias=numbers(4)),
+        lambda: ob.PoolingLayer(type=ob.PoolingType.max(), input=IMAGE, kernel_size=2, stride=2),
+        lambda: ob.ActivationLayer(function=ob.ActivationFunction.gelu(), input=IMAGE),
+        lambda: ob.PermuteLayer(input=IMAGE, permutation=[1, 2, 0]),
+        lambda: ob.PaddingLayer(input=IMAGE, mode=ob.PaddingMode.reflect(), size=[(0, 0), (1, 2), (2, 1)]),
+        lambda: ob.ReductionLayer(function=ob.ReductionFunction.sum(), input=numbers(1, 3, 5, 6), axes=(1, 2)),
+    ],
+    ids=["dense", "convolution", "pooling", "activation", "permute", "padding", "reduction"],
+)
+def test_a_sample_alone_is_a_batch_of_one(make: Any) -> None:
+    layer = make()
+    shape = (6,) if isinstance(layer, ob.FullyConnectedLayer) else (3, 5, 6)
+    x = numbers(*shape)
+    batch = layer.apply(x[None])
+    y = layer.apply(x)
+    np.testing.assert_array_equal(y, batch[0], strict=True)
+    assert layer.apply(x, y) is y
+    dy = numbers(*y.shape, seed=1)
+    gradients = layer.apply_backward(input=x, output=y, output_gradient=dy)
+    expected = layer.apply_backward(input=x[None], output=batch, output_gradient=dy[None])
+    np.testing.assert_array_equal(gradients.input, expected.input[0], strict=True)
+    for one, other in zip(gradients[1:], expected[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert layer.apply(x, batch) is batch  # one is one
+    with pytest.raises(ob.LayerApplyError):
+        layer.apply(x, np.empty((2, *y.shape), np.float32))
+    with pytest.raises(ob.LayerApplyError):
+        layer.apply_backward(input=np.stack([x, x]), output=y, output_gradient=dy)

@@ -4,9 +4,9 @@
 //   y = A^T [ (G g G^T) * (B^T d B) ] A        for a tile d of the input and the kernel g
 //
 // The matrices follow from evaluating polynomials at 0, 1, -1 and infinity (axes with 4 cells), or at 0, 3/4, -3/4,
-// 3/2, -3/2 and infinity (6 cells). Their factors are small, so the rounding error is that of a direct sum. For each
-// place of the tile the sum over channels is a matrix product. An input that is not finite may reach all outputs of a
-// tile.
+// 3/2, -3/2 and infinity (6 cells). Their factors are small, so the rounding error is only a few times that of a direct
+// sum. For each place of the tile the sum over channels is a matrix product. An input that is not finite may reach all
+// outputs of a tile.
 //
 // With step 2, the cells of the padded input are taken in squares of 2 x 2 as cells of four times as many channels, the
 // phases (row % 2, column % 2). On these the step is 1, and the kernel has 2 x 2 taps (4 x 4; 16 instead of 36

@@ -146,11 +146,6 @@ def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:
     return filter_parameters is not None and bool(int(filter_parameters.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
 
 
-def is_count(value: Any, count: int) -> bool:
-    """Whether a batch size given along with arrays is theirs; anything but a plain int is left to the full checks."""
-    return type(value) is int and value == count
-
-
 class _Given:
     """A parameter given at creation. Assigning to it would change nothing, so that is refused."""
 
@@ -311,14 +306,14 @@ class UnaryLayer(Layer):
         ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array.
         """
         if type(input) is np.ndarray:
-            shape = input.shape
-            if shape[1:] == self._input.shape and (batch_size is None or is_count(batch_size, shape[0])):
-                wanted = (shape[0], *self._output.shape)
+            lead = self._input.lead(input.shape, batch_size)
+            if lead is not None:
+                wanted = lead + self._output.shape
                 target = np.empty(wanted, self._output.dtype) if output is None else output
                 if (
                     type(target) is np.ndarray
                     and target.shape == wanted
-                    and self._filter.fast_forward(shape[0], input, 0, target, 0) == 0
+                    and self._filter.fast_forward(lead[0] if lead else 1, input, 0, target, 0) == 0
                 ):
                     return target
         return self._attempt(self._apply_checked, input, output, batch_size)
@@ -375,9 +370,10 @@ class UnaryLayer(Layer):
         if type(dy) is not np.ndarray or type(accumulate) is not bool:
             return None
         shape = dy.shape
-        if shape[1:] != self._output.shape or not (batch_size is None or is_count(batch_size, shape[0])):
+        lead = self._output.lead(shape, batch_size)
+        if lead is None:
             return None
-        wanted = (shape[0], *self._input.shape)
+        wanted = lead + self._input.shape
         if not (x is None or (type(x) is np.ndarray and x.shape == wanted)):
             return None
         if not (y is None or (type(y) is np.ndarray and y.shape == shape)):
@@ -389,7 +385,7 @@ class UnaryLayer(Layer):
         if input_part is None or weights_part is None or bias_part is None:
             return None
         declined = self._run_backward_fast(
-            shape[0], x, input_part[1], y, Delta(self._output, dy, 0), weights_part[1], bias_part[1]
+            lead[0] if lead else 1, x, input_part[1], y, Delta(self._output, dy, 0), weights_part[1], bias_part[1]
         )
         return None if declined else (input_part[0], weights_part[0], bias_part[0])
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..filters._tensors import Caller
-from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradients, Layer, is_count
-from ._ports import Arguments, Delta, Port, TensorLike, memory
+from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradients, Layer
+from ._ports import Arguments, Delta, Port, TensorLike, is_count, memory
 
 
 class BinaryLayer(Layer):

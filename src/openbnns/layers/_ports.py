@@ -46,6 +46,11 @@ class DataProblem(Problem):
     """A tensor without usable data; becomes an ``InvalidDescriptorError``."""
 
 
+def is_count(value: Any, count: int) -> bool:
+    """Whether a batch size given along with arrays is theirs; anything but a plain int is left to the full checks."""
+    return type(value) is int and value == count
+
+
 class Delta:
     """A gradient array in the form the fast call reads: the fields of a Float32 descriptor, without their checks."""
 
@@ -85,6 +90,12 @@ class Port:
     def __repr__(self) -> str:
         view = self.view
         return repr(Shape(view.size, BNNSDataLayout(view.layout.code), [view.steps[a] for a in view.layout.stepped]))
+
+    def lead(self, shape: tuple[int, ...], batch_size: Any) -> tuple[int, ...] | None:
+        """The axes before those of a sample: (batch,), or none if that is all; ``None`` if the full checks are needed."""
+        if shape[1:] == self.shape and (batch_size is None or is_count(batch_size, shape[0])):
+            return shape[:1]
+        return () if shape == self.shape and batch_size is None else None
 
     def full_shape(self, batch: int | None) -> tuple[int, ...]:
         """Shape of an array with this many samples; ``None`` is one sample without a batch axis."""

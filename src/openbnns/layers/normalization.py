@@ -10,7 +10,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalizatio
 from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.normalization import Normalization
-from ._base import BACKWARD_NAMES, UnaryLayer, client_pointer, is_count, port_of
+from ._base import BACKWARD_NAMES, UnaryLayer, client_pointer, port_of
 from ._ports import (
     Arguments,
     Port,
@@ -148,11 +148,12 @@ class NormalizationLayer(UnaryLayer):
         """
         if type(input) is np.ndarray and type(phase) is LearningPhase:
             shape = input.shape
-            if shape[1:] == self._input.shape and (batch_size is None or is_count(batch_size, shape[0])):
+            lead = self._input.lead(shape, batch_size)
+            if lead is not None:
                 target = np.empty(shape, self._output.dtype) if output is None else output
                 if type(target) is np.ndarray and target.shape == shape:
                     run = self._filter.fast_training if phase.value else self._filter.fast_inference
-                    if run(shape[0], input, 0, target, 0) == 0:
+                    if run(lead[0] if lead else 1, input, 0, target, 0) == 0:
                         return target
         return self._attempt(self._apply_in_phase, input, output, phase, batch_size)
 

@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..filters._tensors import Caller
 from ..filters.convolution import resolve_window
 from ..filters.pooling import Pooling
-from ._base import UnaryLayer, client_pointer, is_count, port_of
+from ._base import UnaryLayer, client_pointer, port_of
 from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require, skip
 from ._shape import Shape
 from .convolution import pair
@@ -146,14 +146,15 @@ class PoolingLayer(UnaryLayer):
         ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array.
         """
         if type(input) is np.ndarray:
-            shape, (places, kind) = input.shape, self._indices
-            if shape[1:] == self._input.shape and (batch_size is None or is_count(batch_size, shape[0])):
-                wanted = (shape[0], *self._output.shape)
+            lead, (places, kind) = self._input.lead(input.shape, batch_size), self._indices
+            if lead is not None:
+                wanted = lead + self._output.shape
                 target = np.empty(wanted, self._output.dtype) if output is None else output
                 if (
                     type(target) is np.ndarray
                     and target.shape == wanted
-                    and self._filter.fast_pooling(False, kind)(shape[0], input, 0, target, 0, places, 0) == 0
+                    and self._filter.fast_pooling(False, kind)(lead[0] if lead else 1, input, 0, target, 0, places, 0)
+                    == 0
                 ):
                     return target
         return self._attempt(self._apply_checked, input, output, batch_size)
