@@ -205,6 +205,10 @@ CASES = [
     ),
     Case("bn.apply_reduction", x_y((5, 4), (1, 4)), lambda a: bn.apply_reduction(MEAN, a["x"], a["y"]), "y"),
     Case("bn.apply_activation", x_y((5, 4), (5, 4)), lambda a: bn.apply_activation(ELU, a["x"], a["y"]), "y"),
+    Case(
+        "bn.apply_matrix_multiplication", lambda r: {"x": floats(r, 2, 5, 3), "b": floats(r, 5, 4), "y": floats(r, 2, 3, 4)},
+        lambda a: bn.apply_matrix_multiplication(a["x"], a["b"], a["y"], input_a_transposed=True, alpha=0.5), "y",
+    ),
     Case("bn.clip", x_y((5, 4), (5, 4)), lambda a: bn.clip((-1, 0.5), a["x"], a["y"]), "y"),
     Case("bn.compute_norm", x_y((5, 4), (4,)), lambda a: bn.compute_norm(a["x"], a["y"], axes=[0]), "y"),
     Case("bn.quantize", x_y((5, 4), (5, 4), np.int8), lambda a: bn.quantize(a["x"], a["y"], scale=30, bias=2.5), "y"),
@@ -232,6 +236,7 @@ def test_a_repeated_call_reads_and_writes_the_memory_of_this_call(case: Case) ->
                 np.testing.assert_array_equal(array, before[name])
 
 
+THIRD = np.float32([[0], [0], [1]])
 CREATED: list[tuple[str, Callable[[NDArray[Any]], Any], Callable[[NDArray[Any]], NDArray[Any]]]] = [
     ("copy", lambda x: bn.copy(x), lambda x: x),
     ("transpose", lambda x: bn.transpose(x), lambda x: x.T),
@@ -244,6 +249,7 @@ CREATED: list[tuple[str, Callable[[NDArray[Any]], Any], Callable[[NDArray[Any]],
         lambda x: x.max(0, keepdims=True),
     ),
     ("relu", lambda x: bn.apply_activation(bn.ActivationFunction.rectified_linear(), x), lambda x: np.maximum(x, 0)),
+    ("product", lambda x: bn.apply_matrix_multiplication(x, THIRD), lambda x: x[:, 2:]),
     ("clip", lambda x: bn.clip((-0.1, 0.3), x), lambda x: x.clip(np.float32(-0.1), np.float32(0.3))),
 ]
 

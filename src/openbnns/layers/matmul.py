@@ -11,6 +11,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMat
 from ..descriptors import resolve
 from ..errors import BNNSError, LayerApplyError, Problem, as_exception
 from ..filters._contraction import logical_shape
+from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
 from ._base import reworded
@@ -164,15 +165,26 @@ def apply_matrix_multiplication(
     array([[1.5, 1.5],
            [1.5, 1.5]], dtype=float32)
     """
-    who = "apply_matrix_multiplication"
     transposes = (input_a_transposed, input_b_transposed)
-    try:
-        _check_parameters(filter_parameters, who)
-        described, given = _described(who, input_a, input_b, output, transposes)
-        multiply(_caller(who), *transposes, alpha, described, filter_parameters)
-    except Problem as problem:
-        raise _exception(problem) from None
-    return given
+    key = (input_a, output, input_b, *transposes, alpha, filter_parameters)
+    known = _KNOWN.run(*key)
+    if known is not None:
+        return known
+
+    def work() -> TensorLike:
+        who = "apply_matrix_multiplication"
+        try:
+            _check_parameters(filter_parameters, who)
+            described, given = _described(who, input_a, input_b, output, transposes)
+            multiply(_caller(who), *transposes, alpha, described, filter_parameters)
+        except Problem as problem:
+            raise _exception(problem) from None
+        return given
+
+    return recorded(_KNOWN, key, work)
+
+
+_KNOWN = known_calls(1)
 
 
 @careful()
