@@ -489,3 +489,39 @@ def test_a_sample_alone_is_a_batch_of_one(make: Any) -> None:
         layer.apply(x, np.empty((2, *y.shape), np.float32))
     with pytest.raises(ob.LayerApplyError):
         layer.apply_backward(input=np.stack([x, x]), output=y, output_gradient=dy)
+
+
+PAIR = ob.Shape([3, 4]), ob.Shape([4, 3])
+
+
+@pytest.mark.parametrize(
+    ("make", "shapes"),
+    [
+        (lambda: ob.BroadcastMatrixMultiplyLayer(input_a=PAIR[0], input_b=PAIR[1]), ((3, 4), (4, 3))),
+        (
+            lambda: ob.TensorContractionLayer(operation="a_ij, b_jk -> c_ki", input_a=PAIR[0], input_b=PAIR[1]),
+            ((3, 4), (4, 3)),
+        ),
+        (
+            lambda: ob.BinaryArithmeticLayer(
+                input_a=PAIR[0], input_b=PAIR[0], function=ob.ArithmeticBinaryFunction.MULTIPLY
+            ),
+            ((3, 4), (3, 4)),
+        ),
+    ],
+    ids=["product", "contraction", "arithmetic"],
+)
+def test_a_pair_of_samples_alone_is_a_batch_of_one(make: Any, shapes: Any) -> None:
+    layer = make()
+    a, b = (numbers(*shape, seed=seed) for seed, shape in enumerate(shapes))
+    batch = layer.apply(a[None], b[None])
+    y = layer.apply(a, b)
+    np.testing.assert_array_equal(y, batch[0], strict=True)
+    dy = numbers(*y.shape, seed=2)
+    found = layer.apply_backward(input_a=a, input_b=b, output_gradient=dy)
+    expected = layer.apply_backward(input_a=a[None], input_b=b[None], output_gradient=dy[None])
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other[0], strict=True)
+    assert layer.apply(np.stack([a, a]), np.stack([b, b])).shape == (2, *y.shape)
+    with pytest.raises(ob.LayerApplyError):
+        layer.apply(np.stack([a, a]), b)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..filters._tensors import Caller
 from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradients, Layer
-from ._ports import Arguments, Delta, Port, TensorLike, is_count, memory
+from ._ports import Arguments, Delta, Port, TensorLike, common_lead, memory
 
 
 class BinaryLayer(Layer):
@@ -51,26 +51,17 @@ class BinaryLayer(Layer):
 
         ``output`` is written and returned; when left out it is a new array.
         """
-        batch = self._pair_batch(input_a, input_b, batch_size)
-        if batch:
-            wanted = (batch, *self._output.shape)
-            target = self._new_output(batch) if output is None else output
+        lead = common_lead((self._input_a, self._input_b), (input_a, input_b), batch_size)
+        if lead is not None:
+            wanted = lead + self._output.shape
+            target = self._new_output(lead[0] if lead else None) if output is None else output
             if (
                 type(target) is np.ndarray
                 and target.shape == wanted
-                and self._filter.fast_forward(batch, input_a, 0, input_b, 0, target, 0) == 0
+                and self._filter.fast_forward(lead[0] if lead else 1, input_a, 0, input_b, 0, target, 0) == 0
             ):
                 return target
         return self._attempt(self._apply_checked, input_a, input_b, output, batch_size)
-
-    def _pair_batch(self, a: Any, b: Any, batch_size: Any) -> int:
-        """The batch size, if both are arrays of the expected shape with a batch axis; 0 otherwise."""
-        if type(a) is not np.ndarray or type(b) is not np.ndarray or a.shape[1:] != self._input_a.shape:
-            return 0
-        batch: int = a.shape[0] if a.ndim else 0
-        if b.shape != (batch, *self._input_b.shape) or not (batch_size is None or is_count(batch_size, batch)):
-            return 0
-        return batch
 
     def _new_output(self, batch: int | None, who: str = "") -> Any:
         output = self._output.empty(batch, who)
@@ -122,8 +113,8 @@ class BinaryLayer(Layer):
         self, a: Any, b: Any, y: Any, dy: Any, a_gradient: Any, b_gradient: Any, batch_size: Any, accumulate: bool
     ) -> InputGradients | None:
         """The gradients if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
-        batch = self._pair_batch(a, b, batch_size) if type(accumulate) is bool else 0
-        if not batch or y is not None or type(dy) is not np.ndarray or dy.shape != (batch, *self._output.shape):
+        lead = common_lead((self._input_a, self._input_b), (a, b), batch_size) if type(accumulate) is bool else None
+        if lead is None or y is not None or type(dy) is not np.ndarray or dy.shape != lead + self._output.shape:
             return None
         flags = 1 if accumulate else 0
         part_a = self._input_a.quick(a_gradient, a.shape, flags)
@@ -132,7 +123,7 @@ class BinaryLayer(Layer):
             return None
         arriving = Delta(self._output, dy, 0)
         declined = self._filter.fast_backward(
-            batch, a, 0, part_a[1], 0, b, 0, part_b[1], 0, None, 0, arriving, 0, None, None
+            lead[0] if lead else 1, a, 0, part_a[1], 0, b, 0, part_b[1], 0, None, 0, arriving, 0, None, None
         )
         return None if declined else InputGradients(part_a[0], part_b[0])
 

@@ -97,7 +97,7 @@ class Port:
             return shape[:1]
         return () if shape == self.shape and batch_size is None else None
 
-    def full_shape(self, batch: int | None) -> tuple[int, ...]:
+    def full_shape(self, batch: int | None = None) -> tuple[int, ...]:
         """Shape of an array with this many samples; ``None`` is one sample without a batch axis."""
         return self.shape if batch is None or not self.batched else (batch, *self.shape)
 
@@ -232,20 +232,21 @@ def memory(value: Any) -> Any:
     return value.data if isinstance(value, BNNSNDArrayDescriptor) else value
 
 
-def common_batch(ports: Sequence[Port], inputs: Sequence[Any], batch_size: Any) -> int:
-    """The batch size, if every input is an array of the expected shape with a batch axis; 0 otherwise."""
-    batch = 0
+def common_lead(ports: Sequence[Port], inputs: Sequence[Any], batch_size: Any) -> tuple[int, ...] | None:
+    """:meth:`Port.lead` of all inputs, if it is the same for all that have samples; ``None`` otherwise."""
+    common = None
     for port, value in zip(ports, inputs, strict=True):
         if type(value) is not np.ndarray:
-            return 0
+            return None
         if not port.batched:
             if value.shape != port.shape:
-                return 0
-        elif value.shape[1:] != port.shape or (batch and value.shape[0] != batch):
-            return 0
-        else:
-            batch = value.shape[0]
-    return batch if batch_size is None or (type(batch_size) is int and batch_size == batch) else 0
+                return None
+            continue
+        lead = port.lead(value.shape, batch_size)
+        if lead is None or (common is not None and lead != common):
+            return None
+        common = lead
+    return None if common == (0,) else common
 
 
 class Arguments:

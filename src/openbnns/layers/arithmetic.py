@@ -39,7 +39,7 @@ from ._ports import (
     Port,
     TensorLike,
     as_array,
-    common_batch,
+    common_lead,
     data_type,
     descriptor_for,
     first_major,
@@ -152,14 +152,14 @@ class _ArithmeticLayer(Layer):
     # Forward.
 
     def _apply(self, inputs: tuple[Any, ...], output: Any, batch_size: Any) -> Any:
-        batch = common_batch(self._ports, inputs, batch_size)
-        if batch:
-            shape = self._output.full_shape(batch)
+        lead = common_lead(self._ports, inputs, batch_size)
+        if lead is not None:
+            shape = self._output.full_shape(*lead)
             target = np.empty(shape, self._output.dtype) if output is None else output
             if (
                 type(target) is np.ndarray
                 and target.shape == shape
-                and self._filter.fast_forward(batch, inputs, self._packed, target, 0) == 0
+                and self._filter.fast_forward(lead[0] if lead else 1, inputs, self._packed, target, 0) == 0
             ):
                 return target
         return self._attempt(self._apply_checked, inputs, output, batch_size)
@@ -195,9 +195,11 @@ class _ArithmeticLayer(Layer):
         self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
         accumulate: bool,
     ) -> list[Any] | None:  # fmt: skip
-        batch = common_batch(self._ports, inputs, batch_size) if type(accumulate) is bool else 0
-        shape = self._output.full_shape(batch)
-        if not batch or type(output_gradient) is not np.ndarray or output_gradient.shape != shape:
+        lead = common_lead(self._ports, inputs, batch_size) if type(accumulate) is bool else None
+        if lead is None:
+            return None
+        shape = self._output.full_shape(*lead)
+        if type(output_gradient) is not np.ndarray or output_gradient.shape != shape:
             return None
         if not (output is None or (type(output) is np.ndarray and output.shape == shape)):
             return None
@@ -206,13 +208,15 @@ class _ArithmeticLayer(Layer):
         for port, value, constant in zip(self._ports, gradients, self._constant, strict=True):
             if constant and value is not None and value is not skip:
                 return None
-            part = port.quick(skip if constant else value, port.full_shape(batch), flags)
+            part = port.quick(skip if constant else value, port.full_shape(*lead), flags)
             if part is None:
                 return None
             results.append(part[0])
             deltas.append(part[1])
         arriving = Delta(self._output, output_gradient, 0)
-        declined = self._filter.fast_backward(batch, inputs, self._packed, deltas, self._packed, output, 0, arriving, 0)
+        declined = self._filter.fast_backward(
+            lead[0] if lead else 1, inputs, self._packed, deltas, self._packed, output, 0, arriving, 0
+        )
         return None if declined else results
 
     def _backward_checked(

@@ -34,7 +34,7 @@ from ._fused_parameters import (
     FusedFullyConnectedParameters,
     FusedNormalizationParameters,
 )
-from ._ports import Arguments, Delta, TensorLike, common_batch, memory, require, skip
+from ._ports import Arguments, Delta, TensorLike, common_lead, memory, require, skip
 from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType
 
 
@@ -215,14 +215,16 @@ class FusedLayer(Layer):
         """
         *inputs, output = self._sorted(tensors, (*self._inputs, "output"), named, self._apply_caller)
         if isinstance(phase, LearningPhase):
-            batch = common_batch(self._ports, inputs, batch_size)
-            if batch:
-                shape = (batch, *self._output.shape)
+            lead = common_lead(self._ports, inputs, batch_size)
+            if lead is not None:
+                shape = lead + self._output.shape
                 target = np.empty(shape, self._output.dtype) if output is None else output
                 if (
                     type(target) is np.ndarray
                     and target.shape == shape
-                    and self._filter.forward_fast(phase.value, batch, self._data(inputs), self._packed, target, 0)
+                    and self._filter.forward_fast(
+                        phase.value, lead[0] if lead else 1, self._data(inputs), self._packed, target, 0
+                    )
                 ):
                     return target
         return self._attempt(self._apply_checked, inputs, output, phase, batch_size)
@@ -305,15 +307,15 @@ class FusedLayer(Layer):
         accumulate: bool,
     ) -> list[Any] | None:  # fmt: skip
         """The gradients if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
-        if type(dy) is not np.ndarray or dy.shape[1:] != self._output.shape or type(accumulate) is not bool:
+        if type(dy) is not np.ndarray or type(accumulate) is not bool:
             return None
-        batch, flags = dy.shape[0], 1 if accumulate else 0
-        if not (batch_size is None or (type(batch_size) is int and batch_size == batch)):
+        lead, flags = self._output.lead(dy.shape, batch_size), 1 if accumulate else 0
+        if lead is None:
             return None
         if not (y is None or (type(y) is np.ndarray and y.shape == dy.shape)):
             return None
         for port, value in zip(self._ports, inputs, strict=True):
-            if value is not None and not (type(value) is np.ndarray and value.shape == port.full_shape(batch)):
+            if value is not None and not (type(value) is np.ndarray and value.shape == port.full_shape(*lead)):
                 return None
         if parameters is None or parameters is skip:
             parameters = [parameters] * len(self._slots)
@@ -330,7 +332,7 @@ class FusedLayer(Layer):
                     return None
                 part: tuple[Any, Delta | None] | None = (None, None)
             else:
-                part = place.quick(value, place.full_shape(batch), flags)
+                part = place.quick(value, place.full_shape(*lead), flags)
             if part is None:
                 return None
             results.append(part[0])
@@ -338,8 +340,8 @@ class FusedLayer(Layer):
         count = len(inputs)
         of_inputs: Any = deltas[:count] if self._arithmetic else deltas[0]
         done = self._filter.backward_fast(
-            batch, self._data(inputs), self._packed, of_inputs, self._packed, y, 0, Delta(self._output, dy, 0), 0,
-            deltas[count:],
+            lead[0] if lead else 1, self._data(inputs), self._packed, of_inputs, self._packed, y, 0,
+            Delta(self._output, dy, 0), 0, deltas[count:],
         )  # fmt: skip
         return results if done else None
 
