@@ -282,9 +282,13 @@ class LSTMLayer(Layer):
             return None
         array = as_array(value, f"{who}: {name}")
         if array.dtype != np.float32:
-            raise Problem(f"{who}: {name} is {array.dtype}, but an LSTM computes in float32.", kind=TypeError)
+            raise Problem(
+                f"{who}: {name} is {array.dtype}, but an LSTM computes in float32. Pass np.float32.", kind=TypeError
+            )
         if array.shape != shape:
-            raise Problem(f"{who}: {name} has shape {array.shape}, but {shape} is expected.")
+            raise Problem(
+                f"{who}: {name} has shape {array.shape}, but {shape} is expected. Pass an array of that shape."
+            )
         if output and not (array.flags.c_contiguous and array.flags.writeable):
             raise Problem(f"{who}: {name} must be C-contiguous and writable. Pass np.empty({shape}, np.float32).")
         return array if output else np.ascontiguousarray(array)
@@ -292,7 +296,10 @@ class LSTMLayer(Layer):
     def _sequence(self, input: Any, who: str) -> NDArray[Any]:
         x = as_array(input, f"{who}: input")
         if x.ndim != 3 or x.shape[2] != self.input_size or 0 in x.shape:
-            raise Problem(f"{who}: input has shape {x.shape}, but (T, N, {self.input_size}) is expected.")
+            raise Problem(
+                f"{who}: input has shape {x.shape}, but (T, N, {self.input_size}) is expected. Steps come first: with samples "
+                "first, pass its .transpose(1, 0, 2)."
+            )
         found = self._check("input", x, x.shape, who)
         assert found is not None
         return found
