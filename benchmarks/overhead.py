@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,8 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
     }
     for name in _direct_calls():
         measurements[f"overhead/{name} of 32x64"] = partial(repeated_call, name=name)
+    for name in _class_calls():
+        measurements[f"overhead/{name}"] = partial(class_call, name=name)
     for case in (fully_connected.cases()[1], convolution.cases()[0]):
         measurements[f"overhead/create {case.name}"] = partial(creation, case=case)
     return measurements
@@ -81,6 +84,36 @@ def repeated_call(settings: Settings, *, name: str) -> Figure:
         raise RuntimeError(str(openbnns.last_error()))
     times = [repeat(call, 1000) for _ in range(5)]
     return Figure(f"overhead/{name} of 32x64", statistics.median(times) * 1e6, "us")
+
+
+def _class_calls() -> dict[str, Callable[[], object]]:
+    """Layer classes on little data, with results in new arrays."""
+    rng = np.random.default_rng(0)
+
+    def numbers(*shape: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return rng.standard_normal(shape, dtype=np.float32)
+
+    a, b = numbers(10, 6), numbers(6, 10)
+    dense = openbnns.FullyConnectedLayer(weights=numbers(8, 8))
+    lstm = openbnns.LSTMLayer(input_weights=numbers(4, 1, 32, 32), hidden_weights=numbers(4, 1, 1, 32, 32))
+    sample, sequence, arriving = numbers(8), numbers(16, 1, 32), numbers(16, 1, 1, 32)
+
+    def train() -> None:
+        cache = lstm.apply(sequence, phase=openbnns.LearningPhase.TRAINING).cache
+        lstm.apply_backward(sequence, output_gradient=arriving, cache=cache)
+
+    return {
+        "FullyConnectedLayer on a sample of 8, without a batch axis": partial(dense.apply, sample),
+        "LSTMLayer on 16 steps of 32, both ways": train,
+        "apply_matrix_multiplication 10x6 by 6x10": partial(openbnns.apply_matrix_multiplication, a, b),
+    }
+
+
+def class_call(settings: Settings, *, name: str) -> Figure:
+    """Time of a call of the Python face."""
+    call = _class_calls()[name]
+    call()
+    return Figure(f"overhead/{name}", statistics.median(repeat(call, 200) for _ in range(5)) * 1e6, "us")
 
 
 def import_time(settings: Settings) -> Figure:
