@@ -39,7 +39,7 @@ def both(test: Any) -> Any:
 
 
 def norms(x: Any, flags: int) -> Any:
-    """Norms with axes of size 1 inside; x is in the order of size[]."""
+    """Norms with axes of size 1 inside; bit d is axis d of x."""
     axes = tuple(d for d in range(x.ndim) if flags >> d & 1) or tuple(range(x.ndim))
     return np.sqrt((x * x).sum(axis=axes, keepdims=True))
 
@@ -60,11 +60,17 @@ MANY = Tensor(FIRST_MAJOR[3], (4, 6000, 3))
 
 
 def kept_tensor(t: Tensor, flags: int) -> Tensor:
+    flags = in_size_order(t, flags)
     sizes = tuple(n for d, n in enumerate(t.size) if not flags >> d & 1) if flags else ()
     if not sizes:
         return Tensor(VECTOR, (1,), (), t.data_type)
     layouts = FIRST_MAJOR if t.stepped[0] != 0 else LAST_MAJOR
     return Tensor(VECTOR if len(sizes) == 1 else layouts[len(sizes)], sizes, (), t.data_type)
+
+
+def in_size_order(t: Tensor, flags: int) -> int:
+    """Bits of axis numbers as bits of size[]: rows are axis 0 of a RowMajorMatrix."""
+    return (0, 2, 1, 3)[flags] if t.layout == ROW_MAJOR else flags
 
 
 def tolerance(t: Tensor) -> dict[str, float]:
@@ -108,7 +114,7 @@ def test_clip_by_norm(engine: str) -> None:
         x = storage(t, seed)
         values = x.read()[0]
         for flags in all_flags(t):
-            inside = norms(values, flags)
+            inside = norms(values, in_size_order(t, flags))
             limit = float(np.median(inside))
             expected = values * np.minimum(1.0, limit / inside)
             y = Storage(t)
@@ -125,19 +131,22 @@ def test_clip_by_norm(engine: str) -> None:
 
 @both
 def test_clipping_between_layouts(engine: str) -> None:
-    """Axes belong together by their place in size[]."""
+    """Axes belong together by their number: (rows, columns) of every matrix."""
     values = np.random.default_rng(0).standard_normal((1, 5, 3))
     x = Storage(Tensor(ROW_MAJOR, (5, 3)), values=values)
+    matrix = x.read()[0].T
     for t in (
-        Tensor(COLUMN_MAJOR, (5, 3)),
-        Tensor(FIRST_MAJOR_2D, (5, 3), (2, 8)),
-        Tensor(LAST_MAJOR_2D, (5, 3), (), FLOAT16),
+        Tensor(COLUMN_MAJOR, (3, 5)),
+        Tensor(FIRST_MAJOR_2D, (3, 5), (2, 12)),
+        Tensor(LAST_MAJOR_2D, (3, 5), (), FLOAT16),
     ):
         y = Storage(t)
         with bn.engine(engine):
             assert capi.BNNSClipByNorm(y.descriptor(), x.descriptor(), 1.0, 2) == 0
-        expected = x.read()[0] * np.minimum(1, 1 / norms(x.read()[0], 2))
-        np.testing.assert_allclose(y.read()[0], expected, **tolerance(t))
+        np.testing.assert_allclose(y.read()[0], matrix * np.minimum(1, 1 / norms(matrix, 2)), **tolerance(t))
+        wrong = Storage(Tensor(t.layout, (5, 3), (), t.data_type))
+        with bn.engine(engine):
+            assert capi.BNNSClipByNorm(wrong.descriptor(), x.descriptor(), 1.0, 2) == -1
 
 
 @pytest.mark.covers("direct.clip.global", "fn.BNNSClipByGlobalNorm")
@@ -184,7 +193,10 @@ def test_compute_norm(engine: str) -> None:
             with bn.engine(engine):
                 assert capi.BNNSComputeNorm(y.descriptor(), x.descriptor(), L2, flags) == 0, bn.last_error()
             np.testing.assert_allclose(
-                y.read()[0], norms(values, flags).reshape(target.size), **tolerance(t), err_msg=f"{t} {flags}"
+                y.read()[0],
+                norms(values, in_size_order(t, flags)).reshape(target.size),
+                **tolerance(t),
+                err_msg=f"{t} {flags}",
             )
             y.assert_guards_intact("dest")
             x.assert_unchanged("src")
@@ -201,7 +213,7 @@ def test_compute_norm_backward(engine: str, accumulate: int) -> None:
         values = x.read()[0]
         for flags in all_flags(t):
             target = kept_tensor(t, flags)
-            y = Storage(target, values=norms(values, flags).reshape(1, *target.size))
+            y = Storage(target, values=norms(values, in_size_order(t, flags)).reshape(1, *target.size))
             dy, dx = storage(target, seed + 1), storage(t, seed + 2)
             before = dx.read()[0]
             with bn.engine(engine):
@@ -209,7 +221,7 @@ def test_compute_norm_backward(engine: str, accumulate: int) -> None:
                     x.elements, dx.descriptor(accumulate), y.elements, dy.descriptor(), L2, flags
                 )
                 assert status == 0, bn.last_error()
-            inside = norms(values, flags)
+            inside = norms(values, in_size_order(t, flags))
             expected = dy.read()[0].reshape(inside.shape) * values / inside + accumulate * before
             np.testing.assert_allclose(dx.read()[0], expected, rtol=1e-5, atol=1e-6, err_msg=f"{t} {flags}")
             dx.assert_guards_intact("in_delta")

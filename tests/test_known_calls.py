@@ -77,7 +77,7 @@ def picked(index: Any, x: tuple[int, ...], i: tuple[int, ...], y: tuple[int, ...
 
 
 def gather_rows(a: Arrays) -> int:
-    return capi.BNNSGather(1, d(a["x"], ROWS(3, 6)), d(a["i"]), d(a["y"], ROWS(3, 4)))
+    return capi.BNNSGather(0, d(a["x"], ROWS(3, 6)), d(a["i"]), d(a["y"], ROWS(3, 4)))
 
 
 def leaky(a: Arrays) -> int:

@@ -18,10 +18,11 @@ from cases.tensor import (
     any_layout,
     best,
     check,
-    logical,
+    numbered,
     random_storage,
     random_tensor,
     strided,
+    tensor_of,
 )
 from helpers import (
     BOOLEAN,
@@ -56,14 +57,14 @@ SUM, NONE = capi.BNNSReduceFunctionSum, capi.BNNSReduceFunctionNone
 def test_copy(engine: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     t = random_tensor(rng)
-    shape = logical(t, np.empty(t.size)).shape
+    shape = numbered(t, np.empty(t.size)).shape
     layout = any_layout(rng, len(shape))
     size = shape[::-1] if layout == ROW_MAJOR else shape
     kind = t.data_type if rng.integers(2) else TYPES[rng.integers(len(TYPES))]
     u = strided(rng, Tensor(layout, size, data_type=kind))
     x, y = random_storage(t, rng), Storage(u)
     succeed(capi.BNNSCopy(y.descriptor(), x.descriptor()))
-    check(y, logical(u, logical(t, x.read()[0]))[None], x)
+    check(y, numbered(u, numbered(t, x.read()[0]))[None], x)
 
 
 def test_copy_of_special_storage(engine: str) -> None:
@@ -98,11 +99,11 @@ def test_transpose(engine: str, seed: int) -> None:
     t = random_tensor(rng)
     a, b = (int(n) for n in rng.integers(0, len(t.size), 2))
     x = random_storage(t, rng)
-    expected = np.swapaxes(x.read()[0], a, b)
-    u = strided(rng, Tensor(any_layout(rng, len(t.size)), expected.shape, data_type=t.data_type))
+    expected = np.swapaxes(numbered(t, x.read()[0]), a, b)
+    u = strided(rng, tensor_of(any_layout(rng, len(t.size)), expected.shape, t.data_type))
     y = Storage(u)
     succeed(capi.BNNSTranspose(y.descriptor(), x.descriptor(), a, b))
-    check(y, expected[None], x)
+    check(y, numbered(u, expected)[None], x)
     dx = Storage(t)  # the gradient is the same swap
     succeed(capi.BNNSTranspose(dx.descriptor(), y.descriptor(), a, b))
     check(dx, x.read())
@@ -308,11 +309,11 @@ def test_same_bits_for_any_number_of_threads() -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The table of axis rules in docs/filters/tensor.md: which axis of memory does axis 0 name?
+# The table of axis rules in docs/descriptors.md: which axis of memory does axis 0 name?
 
 
 LAYOUTS = {
-    "RowMajorMatrix": (ROW_MAJOR, 1), "ColumnMajorMatrix": (COLUMN_MAJOR, 1), "ImageCHW": (IMAGE, 2),
+    "RowMajorMatrix": (ROW_MAJOR, 0), "ColumnMajorMatrix": (COLUMN_MAJOR, 1), "ImageCHW": (IMAGE, 2),
     "2DFirstMajor": (FIRST_MAJOR_2D, 0), "2DLastMajor": (LAST_MAJOR_2D, 1), "3DFirstMajor": (FIRST_MAJOR[3], 0),
     "3DLastMajor": (LAST_MAJOR[3], 2),
 }  # fmt: skip
@@ -320,7 +321,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_axis_rules(engine: str, name: str) -> None:
-    """Axis 0 is size[0]: the slowest axis of memory for FirstMajor, the fastest for all others."""
+    """Axis 0 is the slowest axis of memory for FirstMajor and RowMajorMatrix, the fastest for all others."""
     layout, axis = LAYOUTS[name]
     rank = int(layout) >> 16
     memory = np.random.default_rng(0).permutation(4**rank).reshape((4,) * rank).astype(np.float32)
@@ -351,20 +352,20 @@ def test_axis_rules(engine: str, name: str) -> None:
     swapped = like(*memory.shape)
     succeed(capi.BNNSTranspose(d(swapped), d(memory), 0, rank - 1))
     np.testing.assert_array_equal(swapped, np.swapaxes(memory, 0, rank - 1))
-    wide = like(*(8 if a == axis else 4 for a in range(rank)))
-    succeed(capi.BNNSTile(d(memory), d(wide)))
-    np.testing.assert_array_equal(wide, np.tile(memory, [2 if a == axis else 1 for a in range(rank)]))
+    inside = np.sqrt((memory.astype(np.float64) ** 2).sum(axis, keepdims=True))
+    y = like(*memory.shape)
+    succeed(capi.BNNSClipByNorm(d(y), d(memory), 1.0, 0b1))
+    np.testing.assert_allclose(y, memory * np.minimum(1, 1 / inside), rtol=1e-5)
     banded = like(*memory.shape)
     succeed(capi.BNNSBandPart(0, 1, d(memory), d(banded)))
     np.testing.assert_array_equal(banded, np.triu(memory) * np.tri(4, 4, 1))
-    # Index vectors: logical order, which is that of size[], but (row, column) for RowMajorMatrix.
-    first = 0 if name in ("RowMajorMatrix", "2DFirstMajor", "3DFirstMajor") else rank - 1
-    picked = np.take(memory, [3], first)
+    # Entry k of an index vector counts along axis k.
+    picked = np.take(memory, [3], axis)
     vectors = Tensor(FIRST_MAJOR_2D, (1, 1), data_type=INT32).descriptor(np.array([3], np.int32))
     y = like(*picked.shape)
     succeed(capi.BNNSGatherND(d(memory), vectors, d(y)))
     np.testing.assert_array_equal(y, picked)
-    # Copies keep the logical index.
+    # Copies keep the numbers of axes.
     plain = like(*(4,) * rank)
     succeed(capi.BNNSCopy(Tensor(FIRST_MAJOR[rank], (4,) * rank).descriptor(plain), d(memory)))
-    np.testing.assert_array_equal(plain, memory if first == 0 else memory.transpose())
+    np.testing.assert_array_equal(plain, memory if axis == 0 else memory.transpose())

@@ -161,7 +161,7 @@ BAD: list[tuple[str, Any, str, int]] = [
     ("BNNSScatter", lambda: (0, SUM, desc((2,)), idx(0, 4), desc()), "indices holds 4", -1005),
     ("BNNSScatter", lambda: (0, NONE, desc((2,)), idx(0), desc()), "Pass 2 indices", -1003),
     ("BNNSGatherND", lambda: (desc((2, 2), F2), desc((1, 3), F2, INT32), desc((1,))), "vectors of 3 entries", -1003),
-    ("BNNSGatherND", lambda: (desc((2, 2), F2), desc((3, 1), F2, INT32), desc((3, 3), F2)), "logical shape", -1003),
+    ("BNNSGatherND", lambda: (desc((2, 2), F2), desc((3, 1), F2, INT32), desc((3, 3), F2)), "shape follows from indices", -1003),
     ("BNNSGatherND", lambda: (desc((1, 2), F2), desc((3, 1), F2, INT32), desc((3, 2), F2)), "holds 1", -1005),
     ("BNNSScatterND", lambda: (SUM, desc((3, 2), F2), desc((3, 1), F2, INT32), desc((1, 2), F2)), "holds 1", -1005),
     ("BNNSShuffle", lambda: (4, desc((1, 4, 1, 1), F4), desc((1, 1, 2, 2), F4)), "type is 4", -1),

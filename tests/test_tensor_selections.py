@@ -10,14 +10,13 @@ import pytest
 
 import openbnns as bn
 from cases._base import succeed
-from cases.tensor import any_layout, best, check, logical, random_storage, random_tensor, strided
+from cases.tensor import any_layout, best, check, numbered, random_storage, random_tensor, strided, tensor_of
 from helpers import (
     BOOLEAN,
     FLOAT32,
     INT8,
     INT32,
     INT64,
-    ROW_MAJOR,
     UINT8,
     UINT16,
     UINT32,
@@ -39,20 +38,21 @@ def test_gather(engine: str, seed: int) -> None:
     t = random_tensor(rng)
     axis, per_element = int(rng.integers(len(t.size))), bool(rng.integers(2))
     count = int(rng.integers(1, 9))
-    size = tuple(count if a == axis else n for a, n in enumerate(t.size))
+    whole = numbered(t, np.empty(t.size)).shape
+    shape = tuple(count if a == axis else n for a, n in enumerate(whole))
     integer = [INT8, UINT8, INT32, UINT32, INT64, UINT64][rng.integers(6)]
     index_type = (
-        strided(rng, Tensor(any_layout(rng, len(size)), size, data_type=integer))
+        strided(rng, tensor_of(any_layout(rng, len(shape)), shape, integer))
         if per_element
         else strided(rng, vector(count, data_type=integer))
     )
-    indices = rng.integers(0, t.size[axis], index_type.size)
-    x, i = random_storage(t, rng), Storage(index_type, values=indices[None].astype(np.float64))
-    y = Storage(strided(rng, Tensor(any_layout(rng, len(size)), size, data_type=t.data_type)))
+    indices = rng.integers(0, whole[axis], shape if per_element else count)
+    x, i = random_storage(t, rng), Storage(index_type, values=numbered(index_type, indices)[None].astype(np.float64))
+    y = Storage(strided(rng, tensor_of(any_layout(rng, len(shape)), shape, t.data_type)))
     succeed(capi.BNNSGather(axis, x.descriptor(), i.descriptor(), y.descriptor()))
-    values = x.read()[0]
+    values = numbered(t, x.read()[0])
     expected = np.take_along_axis(values, indices, axis) if per_element else np.take(values, indices, axis)
-    check(y, expected[None], x, i)
+    check(y, numbered(y.tensor, expected)[None], x, i)
 
 
 @pytest.mark.covers("direct.scatter", "fn.BNNSScatter")
@@ -63,21 +63,19 @@ def test_scatter(engine: str, seed: int, op: int) -> None:
     t = random_tensor(rng)
     axis, per_element = int(rng.integers(len(t.size))), bool(rng.integers(2))
     count = int(rng.integers(1, 9))
-    size = tuple(count if a == axis else n for a, n in enumerate(t.size))
-    index_size = size if per_element else (count,)
-    layout = any_layout(rng, len(index_size))
-    indices = rng.integers(0, t.size[axis], index_size)
-    i = Storage(strided(rng, Tensor(layout, index_size, data_type=INT32)), values=indices[None].astype(np.float64))
-    u = strided(rng, Tensor(any_layout(rng, len(size)), size, data_type=t.data_type))
-    x = Storage(u, values=rng.integers(0, 5, (1, *size)).astype(np.float64))
+    whole = numbered(t, np.empty(t.size)).shape
+    shape = tuple(count if a == axis else n for a, n in enumerate(whole))
+    indices = rng.integers(0, whole[axis], shape if per_element else (count,))
+    i = described(rng, indices.astype(np.float64), INT32)
+    x = described(rng, rng.integers(0, 5, shape).astype(np.float64), t.data_type)
     y = Storage(t, values=rng.integers(0, 5, (1, *t.size)).astype(np.float64))
-    expected, part = y.read()[0], x.read()[0]
-    for place in np.ndindex(size):  # in the order in which the indices count
+    expected, part = numbered(t, y.read()[0]), numbered(x.tensor, x.read()[0])
+    for place in np.ndindex(shape):  # in the order in which the indices count
         to = list(place)
         to[axis] = int(indices[place] if per_element else indices[place[axis]])
         expected[tuple(to)] = part[place] + (expected[tuple(to)] if op == SUM else 0)
     succeed(capi.BNNSScatter(axis, op, x.descriptor(), i.descriptor(), y.descriptor()))
-    check(y, expected[None], x, i)
+    check(y, numbered(t, expected)[None], x, i)
 
 
 def test_large_selections() -> None:
@@ -169,7 +167,7 @@ def test_integer_sums_are_exact(engine: str) -> None:
 
 def nd_tensors(rng: np.random.Generator) -> tuple[Tensor, Any, tuple[int, ...], int]:
     t = random_tensor(rng, rank=int(rng.integers(1, 5)))
-    shape = logical(t, np.empty(t.size)).shape
+    shape = numbered(t, np.empty(t.size)).shape
     length = int(rng.integers(1, len(shape) + 1))
     lead = tuple(int(n) for n in rng.integers(1, 5, int(rng.integers(0, 3))))
     vectors = np.stack([rng.integers(0, n, lead) for n in shape[:length]], axis=-1)
@@ -177,11 +175,9 @@ def nd_tensors(rng: np.random.Generator) -> tuple[Tensor, Any, tuple[int, ...], 
 
 
 def described(rng: np.random.Generator, values: Any, data_type: Any) -> Storage:
-    """Storage of values that are in logical order."""
-    layout = any_layout(rng, values.ndim)
-    size = values.shape[::-1] if layout == ROW_MAJOR else values.shape
-    t = strided(rng, Tensor(layout, size, data_type=data_type))
-    return Storage(t, values=logical(t, values)[None])
+    """Storage of values that are in the order of axis numbers."""
+    t = strided(rng, tensor_of(any_layout(rng, values.ndim), values.shape, data_type))
+    return Storage(t, values=numbered(t, values)[None])
 
 
 @pytest.mark.covers("direct.gathernd", "fn.BNNSGatherND", "direct.scatternd", "fn.BNNSScatterND")
@@ -191,14 +187,14 @@ def test_gather_and_scatter_nd(engine: str, seed: int) -> None:
     t, vectors, shape, length = nd_tensors(rng)
     x, i = random_storage(t, rng), described(rng, vectors.astype(np.float64), INT64)
     places = tuple(vectors[..., k] for k in range(length))
-    values = logical(t, x.read()[0])
+    values = numbered(t, x.read()[0])
     picked = values[places].reshape(shape)
     y = described(rng, np.zeros(shape), t.data_type)
     succeed(capi.BNNSGatherND(x.descriptor(), i.descriptor(), y.descriptor()))
-    check(y, logical(y.tensor, picked)[None], x, i)
+    check(y, numbered(y.tensor, picked)[None], x, i)
 
     part = described(rng, rng.integers(0, 5, shape).astype(np.float64), t.data_type)
-    source = logical(part.tensor, part.read()[0]).reshape(values[places].shape)
+    source = numbered(part.tensor, part.read()[0]).reshape(values[places].shape)
     for op in (NONE, SUM):
         out = Storage(t, values=x.read())
         expected = values.copy()
@@ -208,7 +204,7 @@ def test_gather_and_scatter_nd(engine: str, seed: int) -> None:
             for place in np.ndindex(vectors.shape[:-1]):
                 expected[tuple(vectors[place])] = source[place]
         succeed(capi.BNNSScatterND(op, part.descriptor(), i.descriptor(), out.descriptor()))
-        check(out, logical(t, expected)[None], part, i)
+        check(out, numbered(t, expected)[None], part, i)
 
 
 @pytest.mark.covers("direct.topk", "fn.BNNSDirectApplyTopK", "direct.intopk", "fn.BNNSDirectApplyInTopK")
@@ -217,17 +213,18 @@ def test_top_k(engine: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     t = random_tensor(rng, most=9)
     axis, batch, gap = int(rng.integers(len(t.size))), int(rng.integers(1, 4)), int(rng.integers(0, 3))
-    k = int(rng.integers(1, t.size[axis] + 1))
-    values = rng.integers(0, 4, (batch, *t.size)).astype(np.float64)  # many ties
+    whole = numbered(t, np.empty(t.size)).shape
+    k = int(rng.integers(1, whole[axis] + 1))
+    values = rng.integers(0, 4, (batch, *whole)).astype(np.float64)  # many ties
     if t.data_type == FLOAT32:
         values[rng.random(values.shape) < 0.1] = np.nan
         values[rng.random(values.shape) < 0.1] = -0.0
         values[rng.random(values.shape) < 0.1] = -np.inf
-    x = Storage(t, batch, gap, values=values)
-    size = tuple(k if a == axis else n for a, n in enumerate(t.size))
-    v = Storage(strided(rng, Tensor(any_layout(rng, len(size)), size, data_type=t.data_type)), batch, gap)
+    x = Storage(t, batch, gap, values=numbered(t, values))
+    shape = tuple(k if a == axis else n for a, n in enumerate(whole))
+    v = Storage(strided(rng, tensor_of(any_layout(rng, len(shape)), shape, t.data_type)), batch, gap)
     integer = [INT8, UINT16, INT32, INT64, UINT64][rng.integers(5)]
-    i = Storage(strided(rng, Tensor(any_layout(rng, len(size)), size, data_type=integer)), batch, gap)
+    i = Storage(strided(rng, tensor_of(any_layout(rng, len(shape)), shape, integer)), batch, gap)
     where = best(values, k, axis + 1)
     for with_indices in (True, False):
         succeed(
@@ -236,25 +233,25 @@ def test_top_k(engine: str, seed: int) -> None:
                 i.descriptor() if with_indices else None, i.stride,
             )
         )  # fmt: skip
-        check(v, np.take_along_axis(values, where, axis + 1), x)
-        check(i, where.astype(np.float64))
-        v.write(np.zeros((batch, *size)))
+        check(v, numbered(v.tensor, np.take_along_axis(values, where, axis + 1)), x)
+        check(i, numbered(i.tensor, where.astype(np.float64)))
+        v.write(np.zeros((batch, *v.tensor.size)))
 
-    kept = tuple(n for a, n in enumerate(t.size) if a != axis) or (1,)
-    tests = Storage(
-        strided(rng, Tensor(any_layout(rng, len(kept)), kept, data_type=integer)), batch, gap,
-        values=rng.integers(0, t.size[axis], (batch, *kept)).astype(np.float64),
-    )  # fmt: skip
-    y = Storage(strided(rng, Tensor(any_layout(rng, len(kept)), kept, data_type=BOOLEAN)), batch, gap)
+    kept = tuple(n for a, n in enumerate(whole) if a != axis) or (1,)
+    tests = strided(rng, tensor_of(any_layout(rng, len(kept)), kept, integer))
+    index = rng.integers(0, whole[axis], (batch, *kept))
+    tested_at = Storage(tests, batch, gap, values=numbered(tests, index).astype(np.float64))
+    y = Storage(strided(rng, tensor_of(any_layout(rng, len(kept)), kept, BOOLEAN)), batch, gap)
     succeed(
         capi.BNNSDirectApplyInTopK(
-            k, axis, batch, x.descriptor(), x.stride, tests.descriptor(), tests.stride, y.descriptor(), y.stride
+            k, axis, batch, x.descriptor(), x.stride, tested_at.descriptor(), tested_at.stride, y.descriptor(), y.stride
         )
     )
-    index = tests.read().astype(np.int64).reshape([1 if a == axis + 1 else n for a, n in enumerate(values.shape)])
+    index = index.reshape([1 if a == axis + 1 else n for a, n in enumerate(values.shape)])
     tested = np.take_along_axis(values, index, axis + 1)
     larger = (values > tested) | (np.isnan(values) & ~np.isnan(tested))
-    check(y, (larger.sum(axis + 1) < k).reshape(batch, *kept).astype(np.float64), x, tests)
+    among = (larger.sum(axis + 1) < k).reshape(batch, *kept).astype(np.float64)
+    check(y, numbered(y.tensor, among), x, tested_at)
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,9 @@ class Layout:
         return self.code == other.code or _SYNONYMS.get(self.name, self.name) == _SYNONYMS.get(other.name, other.name)
 
 
+# Layouts that name their coordinates in another order than size[] lists them.
+_NAMED_AXES = {"RowMajorMatrix": (1, 0), "SNE": (2, 1, 0), "NSE": (2, 1, 0), "MHA_DHK": (0, 2, 1)}
+
 _SYNONYMS = {
     "1DFirstMajor": "Vector",
     "1DLastMajor": "Vector",
@@ -167,6 +170,36 @@ class View:
     def shape(self) -> tuple[int, ...]:
         """Shape of the equivalent C-order array."""
         return tuple(self.size[a] for a in self.memory_axes)
+
+    @cached_property
+    def numbered_axes(self) -> tuple[int, ...]:
+        """Axes of ``size`` as axis arguments count them: axis number n of a call is ``size[numbered_axes[n]]``.
+
+        The numbers follow ``size[]``, but RowMajorMatrix counts rows first, although its sizes are (columns, rows): so the
+        same memory has the same axis numbers as 2DFirstMajor. Arguments that are documented as bits of ``size[]`` (axes of
+        softmax, quantizer, dropout) are not axis numbers.
+        """
+        return (1, 0) if self.layout.name == "RowMajorMatrix" else tuple(range(len(self.size)))
+
+    @cached_property
+    def numbered_shape(self) -> tuple[int, ...]:
+        """Sizes in the order of axis numbers."""
+        return tuple(self.size[a] for a in self.numbered_axes)
+
+    @cached_property
+    def named_axes(self) -> tuple[int, ...]:
+        """Axes of ``size`` as index letters and the rows and columns of products count them.
+
+        That is the order in which the layout names its coordinates: (row, column), (x, y, channel) for ImageCHW.
+        """
+        if self.layout.name.startswith("ConvolutionWeights"):
+            return (3, 2, 1, 0)
+        return _NAMED_AXES.get(self.layout.name) or tuple(range(len(self.size)))
+
+    @cached_property
+    def named_shape(self) -> tuple[int, ...]:
+        """Sizes in the order of ``named_axes``."""
+        return tuple(self.size[a] for a in self.named_axes)
 
     @cached_property
     def count(self) -> int:

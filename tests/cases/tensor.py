@@ -64,9 +64,14 @@ def strided(rng: np.random.Generator, t: Tensor) -> Tensor:
     return replace(t, stride=tuple(stride))
 
 
-def logical(t: Tensor, values: Any) -> Any:
-    """size[] order to logical order, and back."""
-    return values.T if t.layout == ROW_MAJOR else values
+def numbered(t: Tensor, values: Any) -> Any:
+    """From the order of size[] to that of axis numbers, and back; there may be a batch in front."""
+    return np.swapaxes(values, -1, -2) if t.layout == ROW_MAJOR else values
+
+
+def tensor_of(layout: Any, shape: tuple[int, ...], data_type: Any = FLOAT32) -> Tensor:
+    """A tensor of this shape in the order of axis numbers."""
+    return Tensor(layout, shape[::-1] if layout == ROW_MAJOR else shape, data_type=data_type)
 
 
 def check(storage: Storage, expected: Any, *inputs: Storage) -> None:

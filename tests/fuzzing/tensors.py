@@ -37,6 +37,11 @@ class Tools:
         size, kind = size or self.size, kind or self.kind
         return Tensor(self.draw, self.layout, size, max(batch, 1), element=kind, batched=batch > 0, **options)
 
+    @property
+    def number(self) -> int:
+        """What calls name the axis of ``size[]``: rows are axis 0 of a RowMajorMatrix."""
+        return 1 - self.axis if self.layout == "RowMajorMatrix" and self.axis < 2 else self.axis
+
     def along(self, count: int) -> tuple[int, ...]:
         """The size with another number of entries along the axis."""
         return tuple(count if axis == self.axis else n for axis, n in enumerate(self.size))
@@ -144,11 +149,11 @@ def gather(draw: Draw) -> Case:
 
     def run(out: Outcome) -> None:
         target = part.at(out.keep("gather", part.empty(), True))
-        out.note(calls.BNNSGather(t.axis, whole.at(values.copy()), places, target, t.parameters))
+        out.note(calls.BNNSGather(t.number, whole.at(values.copy()), places, target, t.parameters))
         memory = whole.empty()
         memory[GUARD:-GUARD] = values
         target = whole.at(out.keep("scatter", memory))
-        out.note(calls.BNNSScatter(t.axis, operation, part.at(taken.copy()), places, target, t.parameters))
+        out.note(calls.BNNSScatter(t.number, operation, part.at(taken.copy()), places, target, t.parameters))
 
     return t.title("gather", count=count, flat=flat, adds=adds), run
 
@@ -209,14 +214,14 @@ def top_k(draw: Draw) -> Case:
         source = x.at(values.copy())
         out.note(
             calls.BNNSDirectApplyTopK(
-                k, t.axis, batch, source, x.stride, values_at, best.stride, indices_at, where.stride, t.parameters
+                k, t.number, batch, source, x.stride, values_at, best.stride, indices_at, where.stride, t.parameters
             )
         )
         found = answers.at(out.keep("answers", answers.empty(), True))
         out.note(
             calls.BNNSDirectApplyInTopK(
                 k,
-                t.axis,
+                t.number,
                 batch,
                 source,
                 x.stride,
@@ -249,7 +254,8 @@ def norms(draw: Draw) -> Case:
     t = Tools(draw)
     t.kind = draw.one(["Float32", "Float32", "Float16", "BFloat16"])
     axes = int(draw.rng.integers(0, 1 << t.rank))
-    kept = tuple(n for axis, n in enumerate(t.size) if axes and not axes >> axis & 1) or (1,)
+    shape = t.size[::-1] if t.layout == "RowMajorMatrix" else t.size  # in the order of axis numbers
+    kept = tuple(n for axis, n in enumerate(shape) if axes and not axes >> axis & 1) or (1,)
     order = "FirstMajor" if t.layout.endswith("FirstMajor") else "LastMajor"
     layout = "Vector" if len(kept) == 1 else f"{len(kept)}D{order}"
     x, y = t.tensor(), t.tensor()

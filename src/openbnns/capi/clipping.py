@@ -36,9 +36,9 @@ def BNNSClipByValue(
 def BNNSClipByNorm(
     dest: BNNSNDArrayDescriptor | Any, src: BNNSNDArrayDescriptor | Any, max_norm: float, axis_flags: int
 ) -> int:
-    """Scale a tensor down to a largest L2 norm, or each of its slices: bit d of ``axis_flags`` puts size[d] inside.
+    """Scale a tensor down to a largest L2 norm, or each of its slices: bit d of ``axis_flags`` puts axis d inside.
 
-    y = x max_norm / max(max_norm, |x|).
+    y = x max_norm / max(max_norm, |x|). Axes are counted in the order of size[], but rows first in a RowMajorMatrix.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -74,15 +74,17 @@ def BNNSComputeNorm(
 ) -> int:
     """The L2 norm over the axes of ``axis_flags`` (0: all), which are removed from the shape of ``dest``.
 
+    Axes are counted as in :func:`BNNSClipByNorm`.
+
     >>> import numpy as np
     >>> from openbnns import Shape
     >>> from openbnns.capi import *
     >>> x, y = np.float32([[3, 4], [5, 12]]), np.zeros(2, np.float32)
     >>> BNNSComputeNorm(
-    ...     Shape.vector(2).descriptor(data=y), Shape.matrix_row_major(2, 2).descriptor(data=x), BNNSL2Norm, 1
+    ...     Shape.vector(2).descriptor(data=y), Shape.matrix_row_major(2, 2).descriptor(data=x), BNNSL2Norm, 0b10
     ... )
     0
-    >>> y.tolist()  # bit 0 of axis_flags is size[0], the columns
+    >>> y.tolist()  # axis 1 of a matrix runs along its rows
     [5.0, 13.0]
     """
     return _NORM(dest, src, norm_type, axis_flags)

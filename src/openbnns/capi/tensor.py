@@ -42,7 +42,7 @@ def BNNSCopy(dest: Descriptor, src: Descriptor, filter_params: Parameters = None
 
 
 def BNNSTranspose(dest: Descriptor, src: Descriptor, axis0: int, axis1: int, filter_params: Parameters = None) -> int:
-    """Copy with two axes of size[] swapped; its gradient is the same swap.
+    """Copy with two axes swapped; its gradient is the same swap.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -130,7 +130,9 @@ def BNNSBandPart(
 def BNNSGather(
     axis: int, input: Descriptor, indices: Descriptor, output: Descriptor, filter_params: Parameters = None
 ) -> int:
-    """Pick entries along one axis of size[]: one index per entry, or one per element of the output.
+    """Pick entries along one axis: one index per entry, or one per element of the output.
+
+    Axes are counted in the order of size[], but rows first in a RowMajorMatrix.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -147,7 +149,7 @@ def BNNSScatter(
     axis: int, op: BNNSReduceFunction | int, input: Descriptor, indices: Descriptor, output: Descriptor,
     filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """Write (op None) or add (op Sum) entries at places along one axis of size[]; other places keep their values.
+    """Write (op None) or add (op Sum) entries at places along one axis, counted as in BNNSGather; other places keep their values.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -162,7 +164,7 @@ def BNNSScatter(
 
 
 def BNNSGatherND(input: Descriptor, indices: Descriptor, output: Descriptor, filter_params: Parameters = None) -> int:
-    """Pick elements or slices by index vectors, which the last logical axis of ``indices`` holds.
+    """Pick elements or slices by index vectors, which the last axis of ``indices`` holds.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -198,7 +200,7 @@ def BNNSDirectApplyTopK(
     best_values_batch_stride: int, best_indices: Descriptor, best_indices_batch_stride: int,
     filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """The K largest values along an axis of size[], best first, and their indices unless ``best_indices`` is NULL.
+    """The K largest values along an axis, best first, and their indices unless ``best_indices`` is NULL.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -221,7 +223,7 @@ def BNNSDirectApplyInTopK(
     K: int, axis: int, batch_size: int, input: Descriptor, input_batch_stride: int, test_indices: Descriptor,
     test_indices_batch_stride: int, output: Descriptor, output_batch_stride: int, filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """Whether the values at ``test_indices`` are among the K largest along an axis of size[]; ties all count.
+    """Whether the values at ``test_indices`` are among the K largest along an axis; ties all count.
 
     >>> import numpy as np
     >>> from openbnns import Shape

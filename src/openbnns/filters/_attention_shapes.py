@@ -79,13 +79,6 @@ _MEANING = {
 }
 
 
-def logical_axes(view: View) -> tuple[int, ...]:
-    """Axes of ``size[]`` in the order in which the layout names its coordinates: (row, column) of a matrix."""
-    if view.layout.code == int(_L.BNNSDataLayoutRowMajorMatrix):
-        return (1, 0)
-    return tuple(range(view.layout.rank))
-
-
 def resolve(
     descriptor: Any, axes: str, who: str, *, like: View | None = None, layouts: tuple[BNNSDataLayout, ...] | None = None
 ) -> tuple[View, dict[str, int]]:
@@ -98,7 +91,7 @@ def resolve(
         names = ", ".join(code.name.removeprefix("BNNSDataLayout") for code in allowed)
         shape = ", ".join(_MEANING[letter] for letter in axes)
         raise Problem(f"{who}.layout is {view.layout.name}, but it holds ({shape}). Use one of {names}.")
-    return view, dict(zip(axes, logical_axes(view), strict=True))
+    return view, dict(zip(axes, view.numbered_axes, strict=True))
 
 
 def canonical_order(axis_of: dict[str, int], canonical: str) -> tuple[int, ...]:

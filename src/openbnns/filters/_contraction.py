@@ -3,8 +3,8 @@
 The tensors on the left are one input; one input used twice (a self contraction); one input and weights; or two inputs.
 Only the last kind is driven by the two-input calls. A native plan knows no more than this, so all families share it.
 
-A tensor's *logical* axes are those of its layout in the order in which indices, rows and columns name them. Operands are
-kept in the order of memory, which is what the native plan takes, and turned to logical order for the reference engine.
+A tensor's *named* axes are those of its layout in the order in which indices, rows and columns name them. Operands are
+kept in the order of memory, which is what the native plan takes, and turned to named order for the reference engine.
 """
 
 from __future__ import annotations
@@ -25,40 +25,21 @@ from ._activation_rules import as_float32
 from ._base import DW, DX, DY, UnaryFilter, W, X, Y, fast_argument
 from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
 
-# Layouts whose logical order is neither that of size[] nor the reverse of it.
-_LOGICAL_AXES = {"ImageCHW": (0, 1, 2), "MHA_DHK": (0, 2, 1)}
-_NAMED_FROM_THE_SLOWEST = ("RowMajorMatrix", "SNE", "NSE")
-
-
-def logical_axes(view: View) -> tuple[int, ...]:
-    """The axes of ``size[]`` in logical order: as the layout names them, (x, y, channel) for ImageCHW."""
-    name, rank = view.layout.name, view.layout.rank
-    if name in _LOGICAL_AXES:
-        return _LOGICAL_AXES[name]
-    if name in _NAMED_FROM_THE_SLOWEST or name.startswith("ConvolutionWeights"):
-        return tuple(reversed(range(rank)))
-    return tuple(range(rank))
-
-
-def logical_shape(view: View) -> tuple[int, ...]:
-    """Sizes in logical order."""
-    return tuple(view.size[axis] for axis in logical_axes(view))
-
 
 def _in_memory_order(view: View, indices: Sequence[int]) -> list[int]:
-    """Indices of the logical axes, put into the order of memory."""
-    by_axis = dict(zip(logical_axes(view), indices, strict=True))
+    """Indices of the named axes, put into the order of memory."""
+    by_axis = dict(zip(view.named_axes, indices, strict=True))
     return [by_axis[axis] for axis in view.memory_axes]
 
 
-def _to_logical(view: View, array: NDArray[Any]) -> NDArray[Any]:
-    """(N, axes in memory order) to (N, logical axes), a view."""
+def _to_named(view: View, array: NDArray[Any]) -> NDArray[Any]:
+    """(N, axes in memory order) to (N, named axes), a view."""
     place = {axis: 1 + k for k, axis in enumerate(view.memory_axes)}
-    return np.transpose(array, (0, *(place[axis] for axis in logical_axes(view))))
+    return np.transpose(array, (0, *(place[axis] for axis in view.named_axes)))
 
 
-def _from_logical(view: View, array: NDArray[Any]) -> NDArray[Any]:
-    place = {axis: 1 + k for k, axis in enumerate(logical_axes(view))}
+def _from_named(view: View, array: NDArray[Any]) -> NDArray[Any]:
+    place = {axis: 1 + k for k, axis in enumerate(view.named_axes)}
     return np.transpose(array, (0, *(place[axis] for axis in view.memory_axes)))
 
 
@@ -109,7 +90,7 @@ class Contraction(UnaryFilter):
         )
 
     def set_up(self, indices: Sequence[Sequence[int]], output_indices: Sequence[int]) -> None:
-        """Build the native plan. ``indices``: one number per logical axis, of the input and of what it meets."""
+        """Build the native plan. ``indices``: one number per named axis, of the input and of what it meets."""
         self.indices, self.output_indices = indices, output_indices
         self.needs_input = self.self_contraction
         if self.second is not None:
@@ -170,7 +151,7 @@ class Contraction(UnaryFilter):
         self.fast_forward = core.FastCall(self.plan, False, forward, [], threads).run
         self.fast_backward = core.FastCall(self.plan, True, backward, [], threads).run
 
-    # What a family provides. Arrays are (N, logical axes); parameters have a batch axis of 1.
+    # What a family provides. Arrays are (N, named axes); parameters have a batch axis of 1.
 
     def forward64(self, tensors: list[NDArray[Any]], previous: NDArray[Any] | None) -> NDArray[Any]:
         raise NotImplementedError
@@ -185,8 +166,8 @@ class Contraction(UnaryFilter):
         """The result in float64, without what the output held; tensors and result are (N, axes in memory order)."""
         other = self.second or self.weights
         views = [self.input.view, *([] if other is None else [other.view])]
-        logical = [_to_logical(view, tensor) for view, tensor in zip(views, tensors, strict=True)]
-        return _from_logical(self.output.view, self.forward64(logical, None))
+        turned = [_to_named(view, tensor) for view, tensor in zip(views, tensors, strict=True)]
+        return _from_named(self.output.view, self.forward64(turned, None))
 
     # Forward.
 
@@ -210,9 +191,9 @@ class Contraction(UnaryFilter):
 
     def run_forward(self, x: Bound, y: Bound, second: Bound | None = None) -> None:
         if not engines.is_native():
-            previous = _to_logical(y.view, y.read(np.float64)) if self.adds_to_output else None
-            tensors = [_to_logical(t.view, a) for t, a in self._left(x, second, np.float64)]
-            y.write(_from_logical(y.view, self.forward64(tensors, previous)))
+            previous = _to_named(y.view, y.read(np.float64)) if self.adds_to_output else None
+            tensors = [_to_named(t.view, a) for t, a in self._left(x, second, np.float64)]
+            y.write(_from_named(y.view, self.forward64(tensors, previous)))
             return
         sources = [s for s in (x, second) if s is not None]
         result = y.direct()
@@ -331,17 +312,17 @@ class Contraction(UnaryFilter):
             results[name].write(numbers)
 
     def _run_backward64(self, x: Bound | None, second: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
-        known = {X if t is x else W: _to_logical(t.view, a) for t, a in self._left(x, second, np.float64)}
-        shapes = {X: logical_shape(self.input.view)}
+        known = {X if t is x else W: _to_named(t.view, a) for t, a in self._left(x, second, np.float64)}
+        shapes = {X: self.input.view.named_shape}
         if self.second is not None:
-            shapes[W] = logical_shape(self.second.view)
+            shapes[W] = self.second.view.named_shape
         elif self.weights is not None:
-            shapes[W] = logical_shape(self.weights.view)
+            shapes[W] = self.weights.view.named_shape
         tensors = [known[slot] if slot in known else np.zeros((dy.batch, *shape)) for slot, shape in shapes.items()]
         wanted = [name in results for name in ("dx", "dw")][: len(tensors)]
-        arriving = _to_logical(self.output.view, dy.read(np.float64))
+        arriving = _to_named(self.output.view, dy.read(np.float64))
         gradients = self.backward64(tensors, arriving, wanted)
         for name, gradient in zip(("dx", "dw"), gradients, strict=False):
             if name in results:
                 assert gradient is not None
-                results[name].write(_from_logical(results[name].view, gradient))
+                results[name].write(_from_named(results[name].view, gradient))

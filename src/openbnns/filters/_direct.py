@@ -1,7 +1,7 @@
 """What the direct tensor functions share: whole tensors with their data, paired axes, conversion, and where results go.
 
-Each function counts axes either in the order of ``size[]`` or in logical order. The two differ for RowMajorMatrix alone:
-``size[]`` is (columns, rows) there, the logical order (row, column).
+Axis arguments are numbers in the count of ``View.numbered_axes``, and where two tensors meet in such a function, axes of the
+same number belong together. The numbers follow ``size[]`` but for RowMajorMatrix.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat, engines, staging
-from ..capi.enums import BNNSDataLayout
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import View, describe, resolve
 from ..errors import Problem
@@ -25,9 +24,6 @@ SHAPE_CODE = -1003
 
 INDEX_CODE = -1005
 """Status of an index outside its axis."""
-
-_ROW_MAJOR = int(BNNSDataLayout.BNNSDataLayoutRowMajorMatrix)
-
 
 if engines._core is not None:
     compat.on_change.append(engines._core.forget_calls)
@@ -139,24 +135,48 @@ def ordered(bound: Bound, order: tuple[int, ...], shape: tuple[int, ...] | None 
     return replace(bound, order=order, shape=tuple(bound.view.size[a] for a in order) if shape is None else shape)
 
 
-def logical_axes(view: View) -> tuple[int, ...]:
-    """Axes of ``size[]`` in logical order."""
-    return (1, 0) if view.layout.code == _ROW_MAJOR else tuple(range(len(view.size)))
-
-
-def logical_shape(view: View) -> tuple[int, ...]:
-    """Sizes in logical order."""
-    return tuple(view.size[a] for a in logical_axes(view))
-
-
-def axis_of(caller: Caller, name: str, axis: Any, view: View) -> int:
-    """A checked axis: a position in ``size[]``."""
+def axis_number(caller: Caller, name: str, axis: Any, view: View) -> int:
+    """A checked axis argument."""
     number = integer(axis, caller(name))
     if not 0 <= number < len(view.size):
         raise Problem(
-            f"{caller(name)} is {number}, but {describe(view)} has axes 0 to {len(view.size) - 1}, in the order of size[]."
+            f"{caller(name)} is {number}, but {describe(view)} has axes 0 to {len(view.size) - 1}{_count(view)}."
         )
     return number
+
+
+def _count(view: View) -> str:
+    """How the axes of a tensor are counted, for messages."""
+    ascending = view.numbered_axes == tuple(range(len(view.size)))
+    return ", in the order of size[]" if ascending else ", rows first although size[] is (columns, rows)"
+
+
+def axis_text(number: int, view: View) -> str:
+    """An axis in messages: its number, and where its size stands."""
+    return f"axis {number} (size[{view.numbered_axes[number]}])"
+
+
+def place_of(bound: Bound, number: int) -> int:
+    """Where the axis of this number is among the axes of the array that ``bound`` reads and writes."""
+    return bound.order.index(bound.view.numbered_axes[number])
+
+
+def aligned(bound: Bound, other: Bound) -> Bound:
+    """The same tensor with its axes in the order of those of ``other`` that have the same numbers."""
+    numbers = (other.view.numbered_axes.index(axis) for axis in other.order)
+    return ordered(bound, tuple(bound.view.numbered_axes[n] for n in numbers))
+
+
+def shape_without(x: View, removed: set[int]) -> tuple[int, ...]:
+    """Sizes of x in the order of axis numbers, but for the axes of ``size[]`` that are removed."""
+    return tuple(x.size[axis] for axis in x.numbered_axes if axis not in removed)
+
+
+def aligned_without(bound: Bound, x: View, removed: set[int]) -> Bound:
+    """A tensor of the shape :func:`shape_without`, with its axes in the order in which they lie in the memory of x."""
+    kept = [axis for axis in x.numbered_axes if axis not in removed]
+    numbers = (kept.index(axis) for axis in x.memory_axes if axis not in removed)
+    return ordered(bound, tuple(bound.view.numbered_axes[n] for n in numbers))
 
 
 def refuse_overlap(caller: Caller, result: Bound, name: str, source: Bound, source_name: str) -> None:

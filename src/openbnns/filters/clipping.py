@@ -20,7 +20,7 @@ from ..engines.native import clipping as native
 from ..engines.reference import clipping as reference
 from ..errors import Problem
 from ._base import DX, DY, X, Y
-from ._direct import require_descriptor
+from ._direct import aligned, aligned_without, require_descriptor, shape_without
 from ._tensors import Bound, Caller, bind, check_count, entries, integer, resolve_delta
 
 _CLAMP = int(BNNSActivationFunction.BNNSActivationFunctionClamp)
@@ -182,11 +182,10 @@ def _pair(caller: Caller, dest: Any, src: Any, dest_name: str = "dest", src_name
     """Input and output of one size; the output in the order of the input's axes."""
     x = _bind(caller(src_name), src)
     y = _bind(caller(dest_name), dest, output=True)
-    if x.view.size == y.view.size:
-        order = x.order
-        return x, Bound(y.view, y.buffer, 1, y.stride, order, tuple(y.view.size[a] for a in order))
+    if x.view.numbered_shape == y.view.numbered_shape:
+        return x, aligned(y, x)
     raise Problem(
-        f"{caller(dest_name)} is {describe(y.view)}, but {src_name} is {describe(x.view)}. Give both the same size."
+        f"{caller(dest_name)} is {describe(y.view)}, but {src_name} is {describe(x.view)}. Give both the same layout and size."
     )
 
 
@@ -211,15 +210,15 @@ def _check_targets(caller: Caller, pairs: list[tuple[Bound, Bound]]) -> None:
 
 
 def _inside(caller: Caller, view: View, axis_flags: Any) -> set[int]:
-    """The axes of size[] inside the norm: bit d is size[d], 0 means all."""
+    """The axes of size[] inside the norm: bit d is axis number d, 0 means all."""
     flags = integer(axis_flags, caller("axis_flags"))
     rank = len(view.size)
     if not 0 <= flags < 1 << rank:
         raise Problem(
             f"{caller('axis_flags')} is {flags:#x}, but {describe(view)} has axes 0 to {rank - 1}: bit d stands for "
-            "size[d], and 0 for all axes."
+            "axis d, and 0 for all axes."
         )
-    return {d for d in range(rank) if flags >> d & 1} or set(range(rank))
+    return {axis for number, axis in enumerate(view.numbered_axes) if flags >> number & 1} or set(range(rank))
 
 
 def _axes(inside: set[int], view: View) -> tuple[int, ...]:
@@ -231,22 +230,18 @@ def _bind_norm(caller: Caller, name: str, descriptor: Any, x: View, inside: set[
     """The tensor of norms: the sizes of the axes that are left, or one element."""
     who = caller(name)
     bound = _bind(who, descriptor, output=output)
-    kept = [axis for axis in range(len(x.size)) if axis not in inside]
-    sizes = tuple(x.size[axis] for axis in kept)
-    if not kept:
+    sizes = shape_without(x, inside)
+    if not sizes:
         if bound.view.count == 1:
             return bound
         raise Problem(f"{who} is {describe(bound.view)}, but the norm over all axes is one value: a Vector of size 1.")
-    if bound.view.size != sizes:
+    if bound.view.numbered_shape != sizes:
+        numbers = [n for n, axis in enumerate(x.numbered_axes) if axis in inside]
         raise Problem(
-            f"{who} is {describe(bound.view)}, but the norm over axes {sorted(inside)} of {describe(x)} has size {sizes}. "
+            f"{who} is {describe(bound.view)}, but the norm over axes {numbers} of {describe(x)} has size {sizes}. "
             "Axes inside the norm are removed."
         )
-    # The kept axes in the order in which they lie in x.
-    order = tuple(kept.index(axis) for axis in x.memory_axes if axis in kept)
-    return Bound(
-        bound.view, bound.buffer, 1, bound.stride, order, tuple(sizes[a] for a in order), accumulate=bound.accumulate
-    )
+    return aligned_without(bound, x, inside)
 
 
 def _run_elementwise(plan: Any, x: Bound, y: Bound) -> None:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction
 from ..engines.reference import contraction as reference
 from ..errors import Problem
-from ._contraction import Contraction, logical_shape
+from ._contraction import Contraction
 
 
 class TensorContraction(Contraction):
@@ -41,9 +41,9 @@ class TensorContraction(Contraction):
         names = [f"{who}: iA_desc", f"{who}: iB_desc"]
         views = [self.resolve(field, name) for field, name in zip(fields, names, strict=False)]
         y = self.resolve(p.o_desc, f"{who}: o_desc")
-        shapes = [(1, *logical_shape(view)) for view in views]
+        shapes = [(1, *view.named_shape) for view in views]
         try:
-            left, output = reference.axis_numbers(e, shapes, (1, *logical_shape(y)))
+            left, output = reference.axis_numbers(e, shapes, (1, *y.named_shape))
         except ValueError as error:
             raise Problem(f"{who}: {error}") from None
         self.self_contraction = e.is_self_contraction
@@ -64,7 +64,7 @@ class TensorContraction(Contraction):
         return list(values[::-1]) if self.weights_first else list(values)
 
     def forward64(self, tensors: list[NDArray[Any]], previous: NDArray[Any] | None) -> NDArray[Any]:
-        shape = (tensors[0].shape[0], *logical_shape(self.output.view))
+        shape = (tensors[0].shape[0], *self.output.view.named_shape)
         return reference.forward(self.expression, self._in_order(tensors), self.alpha, previous, shape)
 
     def backward64(

@@ -2,7 +2,7 @@
 
     dx(i, j, f) = alpha sum over c of (dG(f, c) + dG(c, f)) x(i, j, c)
 
-The last three logical axes of x are i, j and the channels: for ImageCHW the spatial axes and the channels. Axes in front
+The last three named axes of x are i, j and the channels: for ImageCHW the spatial axes and the channels. Axes in front
 of them are kept: x (..., I, J, C), G (..., C, C).
 """
 
@@ -18,7 +18,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..descriptors import describe
 from ..engines.reference import gram as reference
 from ..errors import Problem
-from ._contraction import Contraction, logical_shape
+from ._contraction import Contraction
 
 # Indices as the native plan numbers them.
 _I, _J, _F, _C, _LEADING = range(5)
@@ -39,7 +39,7 @@ class Gram(Contraction):
         super().__init__(filter_params, who, p.alpha, 0.0)
         x = self.resolve(p.i_desc, f"{who}: i_desc")
         y = self.resolve(p.o_desc, f"{who}: o_desc")
-        shape = logical_shape(x)
+        shape = x.named_shape
         if len(shape) < 3:
             raise Problem(
                 f"{who}: i_desc is {describe(x)}, but a Gram matrix needs two axes to sum over and one of channels. Describe "
@@ -47,7 +47,7 @@ class Gram(Contraction):
             )
         *leading, _, _, channels = shape
         expected = (*leading, channels, channels)
-        if logical_shape(y) != expected:
+        if y.named_shape != expected:
             raise Problem(
                 f"{who}: o_desc is {describe(y)}, but the Gram matrix of the {channels} channels of {describe(x)} has the axes "
                 f"{expected}. Set o_desc.size accordingly."

@@ -1,6 +1,6 @@
 """Broadcast matrix products: C = alpha op(A) op(B), plus the previous C if beta is 1.
 
-op is the identity or the transpose of the last two logical axes. The axes in front of them are matched from the back; a
+op is the identity or the transpose of the last two named axes. The axes in front of them are matched from the back; a
 missing one or one of size 1 is repeated, and its gradient is summed.
 
     dA = alpha dC op(B)^T, transposed back if transA;  dB = alpha op(A)^T dC, likewise
@@ -22,7 +22,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMat
 from ..descriptors import View, describe, resolve
 from ..engines.reference import matmul as reference
 from ..errors import Problem
-from ._contraction import Contraction, logical_shape
+from ._contraction import Contraction
 from ._tensors import Caller
 
 # Indices of a product, as the native plan numbers them: rows, columns, the summed one, and the leading axes from the back.
@@ -82,7 +82,7 @@ class BroadcastMatMul(Contraction):
     def forward64(self, tensors: list[NDArray[Any]], previous: NDArray[Any] | None) -> NDArray[Any]:
         a, b = self._in_order(tensors)
         c = reference.forward(a, b, self.product)
-        c = c.reshape(c.shape[0], *logical_shape(self.output.view))
+        c = c.reshape(c.shape[0], *self.output.view.named_shape)
         return c if previous is None else previous + c
 
     def backward64(
@@ -100,10 +100,10 @@ class BroadcastMatMul(Contraction):
 def product_indices(
     a: View, b: View, y: View, p: reference.Product, who: str
 ) -> tuple[list[int], list[int], list[int]]:
-    """The number of every logical axis of A, B and C, once their sizes are known to fit."""
+    """The number of every named axis of A, B and C, once their sizes are known to fit."""
     shapes = {}
     for name, view in (("iA_desc", a), ("iB_desc", b), ("o_desc", y)):
-        shapes[name] = logical_shape(view)
+        shapes[name] = view.named_shape
         if len(shapes[name]) < 2:
             raise Problem(
                 f"{who}: {name} is {describe(view)}, but a matrix product needs rows and columns. Describe a matrix (a row "

@@ -23,12 +23,11 @@ from ..engines.reference.tensor import Operator, Shuffle
 from ..errors import Problem
 from ._base import X, Y
 from ._direct import (
-    axis_of,
+    aligned,
+    axis_number,
     contiguous,
     copy_elements,
     is_plain_integer,
-    logical_axes,
-    logical_shape,
     ordered,
     refuse_overlap,
     store,
@@ -46,36 +45,35 @@ _MATRICES = (
 
 
 def copy(caller: Caller, dest: Any, src: Any, filter_params: Any) -> None:
-    """y = x, element by element in logical order."""
+    """y = x, element by element; axes of the same number belong together."""
     threads = threads_of(caller, filter_params)
     x, y = tensor(caller, "src", src), tensor(caller, "dest", dest, output=True)
-    if logical_shape(x.view) != logical_shape(y.view):
+    if x.view.numbered_shape != y.view.numbered_shape:
         raise Problem(
-            f"{caller('dest')} is {describe(y.view)}, logically {logical_shape(y.view)}, but src is {describe(x.view)}, "
-            f"logically {logical_shape(x.view)}. Describe both with the same logical shape."
+            f"{caller('dest')} is {describe(y.view)}, logically {y.view.numbered_shape}, but src is {describe(x.view)}, "
+            f"logically {x.view.numbered_shape}. Describe both with the same logical shape."
         )
     refuse_overlap(caller, y, "dest", x, "src")
-    logical = logical_axes(x.view)
-    x = ordered(x, tuple(logical[logical_axes(y.view).index(a)] for a in y.order))
-    source = stored_as(x, y.view)
+    source = stored_as(aligned(x, y), y.view)
     store(y, lambda target: copy_elements(target, source, threads), ())
 
 
 def transpose(caller: Caller, dest: Any, src: Any, axis0: Any, axis1: Any, filter_params: Any) -> None:
-    """y = x with two axes of size[] swapped."""
+    """y = x with two axes swapped."""
     threads = threads_of(caller, filter_params)
     x, y = tensor(caller, "src", src), tensor(caller, "dest", dest, output=True)
-    first, second = axis_of(caller, "axis0", axis0, x.view), axis_of(caller, "axis1", axis1, x.view)
-    swapped = list(range(len(x.view.size)))
-    swapped[first], swapped[second] = second, first
-    expected = tuple(x.view.size[a] for a in swapped)
-    if y.view.size != expected:
+    first, second = axis_number(caller, "axis0", axis0, x.view), axis_number(caller, "axis1", axis1, x.view)
+    swapped = list(x.view.numbered_axes)
+    swapped[first], swapped[second] = swapped[second], swapped[first]
+    shape = tuple(x.view.size[a] for a in swapped)
+    if y.view.numbered_shape != shape:
+        size = tuple(shape[n] for n in x.view.numbered_axes)  # in the layout of x
         raise Problem(
-            f"{caller('dest')} is {describe(y.view)}, but src is {describe(x.view)}: with axes {first} and {second} of "
-            f"size[] swapped, its size is {expected}."
+            f"{caller('dest')} is {describe(y.view)}, but src is {describe(x.view)}: with axes {first} and {second} swapped, "
+            f"its size is {size}."
         )
     refuse_overlap(caller, y, "dest", x, "src")
-    source = stored_as(ordered(x, tuple(swapped[a] for a in y.order)), y.view)
+    source = stored_as(ordered(x, tuple(swapped[y.view.numbered_axes.index(a)] for a in y.order)), y.view)
     store(y, lambda target: copy_elements(target, source, threads), ())
 
 

@@ -22,14 +22,17 @@ from ..staging import integer_range
 from ._direct import (
     INDEX_CODE,
     SHAPE_CODE,
-    axis_of,
+    aligned,
+    aligned_without,
+    axis_number,
+    axis_text,
     contiguous,
     is_plain_integer,
-    logical_axes,
-    logical_shape,
     ordered,
+    place_of,
     plain_array,
     same_elements,
+    shape_without,
     storage,
     store,
     stored_as,
@@ -66,29 +69,29 @@ class _Along:
 
 
 def gather(caller: Caller, axis: Any, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
-    """y[.., j, ..] = x[.., indices[j], ..] along one axis of size[]; or indices as large as y, one per element."""
+    """y[.., j, ..] = x[.., indices[j], ..] along one axis; or indices as large as y, one per element."""
     threads = threads_of(caller, filter_params)
     if threads == 0 and _selected(_GATHER, axis, input, output, indices):
         return
     x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
     y = tensor(caller, "output", output, output=True)
-    number = axis_of(caller, "axis", axis, x.view)
+    number = axis_number(caller, "axis", axis, x.view)
     along = _along(caller, number, x, "input", y, "output", idx)
-    y = ordered(y, x.order)
+    y = aligned(y, x)
     _gather_into(y, stored_as(x, y.view), along, (x, idx), threads)
 
 
 def scatter(caller: Caller, axis: Any, op: Any, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
-    """y[.., indices[j], ..] = x[.., j, ..], or += with Sum, along one axis of size[]; other places keep their values."""
+    """y[.., indices[j], ..] = x[.., j, ..], or += with Sum, along one axis; other places keep their values."""
     threads = threads_of(caller, filter_params)
     function = _scatter_function(caller, op)
     if threads == 0 and _selected(_WRITE if function == Reduction.NONE else _ADD_FLOATS, axis, output, input, indices):
         return
     x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
     y = tensor(caller, "output", output, output=True)
-    number = axis_of(caller, "axis", axis, y.view)
+    number = axis_number(caller, "axis", axis, y.view)
     along = _along(caller, number, y, "output", x, "input", idx)
-    _scatter_into(function, ordered(x, y.order), y, along, idx, threads)
+    _scatter_into(function, aligned(x, y), y, along, idx, threads)
 
 
 def _selected(kind: int, axis: Any, whole: Any, part: Any, indices: Any) -> bool:
@@ -104,11 +107,11 @@ def _selected(kind: int, axis: Any, whole: Any, part: Any, indices: Any) -> bool
         return False
     if kind == _ADD_FLOATS and x.dtype != np.float32:
         return False
-    return bool(engines._core.select_plain(kind, x, y, idx, view.memory_axes.index(axis)))
+    return bool(engines._core.select_plain(kind, x, y, idx, view.memory_axes.index(view.numbered_axes[axis])))
 
 
 def gather_nd(caller: Caller, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
-    """y[i...] = x[indices[i..., 0], ..., indices[i..., L-1]], all axes in logical order."""
+    """y[i...] = x[indices[i..., 0], ..., indices[i..., L-1]], axes in the order of their numbers."""
     threads = threads_of(caller, filter_params)
     x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
     y = tensor(caller, "output", output, output=True)
@@ -117,7 +120,7 @@ def gather_nd(caller: Caller, input: Any, indices: Any, output: Any, filter_para
 
 
 def scatter_nd(caller: Caller, op: Any, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
-    """y[indices[i..., 0], ..., indices[i..., L-1]] = x[i...], or += with Sum, all axes in logical order."""
+    """y[indices[i..., 0], ..., indices[i..., L-1]] = x[i...], or += with Sum, axes in the order of their numbers."""
     threads = threads_of(caller, filter_params)
     function = _scatter_function(caller, op)
     x, idx = tensor(caller, "input", input), tensor(caller, "indices", indices)
@@ -131,23 +134,24 @@ def scatter_nd(caller: Caller, op: Any, input: Any, indices: Any, output: Any, f
 
 
 def _along(caller: Caller, axis: int, whole: Bound, whole_name: str, part: Bound, part_name: str, idx: Bound) -> _Along:
-    """Check that `part` is `whole` but for one axis of size[], and that the indices fit both."""
-    size, other = whole.view.size, part.view.size
+    """Check that `part` is `whole` but for the axis of this number, and that the indices fit both."""
+    size, other = whole.view.numbered_shape, part.view.numbered_shape
     if len(size) != len(other) or any(a != b for d, (a, b) in enumerate(zip(size, other, strict=True)) if d != axis):
         raise Problem(
             f"{caller(part_name)} is {describe(part.view)}, but {caller.names.get(whole_name, whole_name)} is "
-            f"{describe(whole.view)}. Their sizes may differ in axis {axis} of size[] only.",
+            f"{describe(whole.view)}. Their sizes may differ in {axis_text(axis, whole.view)} only.",
             code=SHAPE_CODE,
         )
     flat = len(idx.view.size) == 1 and idx.view.size[0] == other[axis]
-    if not flat and idx.view.size != other:
+    if not flat and idx.view.numbered_shape != other:
         raise Problem(
-            f"{caller('indices')} is {describe(idx.view)}. Pass {other[axis]} indices, one per entry along axis {axis} of "
-            f"the {caller.names.get(part_name, part_name)}, or one per element: size {other}.",
+            f"{caller('indices')} is {describe(idx.view)}. Pass {other[axis]} indices, one per entry along "
+            f"{axis_text(axis, part.view)} of the {caller.names.get(part_name, part_name)}, or one per element: "
+            f"{part.view.layout.name} size {part.view.size}.",
             code=SHAPE_CODE,
         )
-    place = whole.order.index(axis)
-    idx = idx if flat else ordered(idx, whole.order)
+    place = place_of(whole, axis)
+    idx = idx if flat else aligned(idx, whole)
     numbers = _indices(caller, idx, size[axis], axis)
     outer, inner = math.prod(whole.shape[:place]), math.prod(whole.shape[place + 1 :])
     return _Along(outer, size[axis], inner, other[axis], place, numbers, [size[axis]], _as_stored(idx, numbers))
@@ -156,24 +160,24 @@ def _along(caller: Caller, axis: int, whole: Bound, whole_name: str, part: Bound
 def _by_vectors(
     caller: Caller, whole: Bound, whole_name: str, part: Bound, part_name: str, idx: Bound
 ) -> tuple[Bound, Bound, _Along]:
-    """Selection by index vectors as a selection along one axis: the first L logical axes of `whole` made one."""
-    shape, vectors = logical_shape(whole.view), logical_shape(idx.view)
+    """Selection by index vectors as a selection along one axis: the first L axes of `whole` made one."""
+    shape, vectors = whole.view.numbered_shape, idx.view.numbered_shape
     length = vectors[-1]
     if length > len(shape):
         raise Problem(
             f"{caller('indices')} is {describe(idx.view)}: index vectors of {length} entries, but "
-            f"{caller.names.get(whole_name, whole_name)} is {describe(whole.view)} with {len(shape)} axes. The last logical "
-            "axis holds one index per axis, from the first on.",
+            f"{caller.names.get(whole_name, whole_name)} is {describe(whole.view)} with {len(shape)} axes. The last axis "
+            "holds one index per axis, from the first on.",
             code=SHAPE_CODE,
         )
     expected = vectors[:-1] + shape[length:]
-    if logical_shape(part.view) != expected and not (expected == () and part.view.count == 1):
+    if part.view.numbered_shape != expected and not (expected == () and part.view.count == 1):
         raise Problem(
-            f"{caller(part_name)} is {describe(part.view)}, but its logical shape follows from indices "
-            f"{vectors} and {caller.names.get(whole_name, whole_name)} {shape}: {expected or (1,)}.",
+            f"{caller(part_name)} is {describe(part.view)}, but its shape follows from indices {vectors} and "
+            f"{caller.names.get(whole_name, whole_name)} {shape}: {expected or (1,)}, axis 0 first.",
             code=SHAPE_CODE,
         )
-    places = ordered(idx, logical_axes(idx.view))
+    places = ordered(idx, idx.view.numbered_axes)
     flat = np.zeros(math.prod(vectors[:-1]), np.int64)
     numbers = _integers(caller, places)
     for axis in range(length):
@@ -182,8 +186,7 @@ def _by_vectors(
         flat = flat * shape[axis] + column
     rows, inner = math.prod(shape[:length]), math.prod(shape[length:])
     along = _Along(1, rows, inner, len(flat), 0, flat, list(shape[:length]), _as_stored(places, numbers))
-    whole = ordered(whole, logical_axes(whole.view))
-    return whole, ordered(part, logical_axes(part.view)), along
+    return ordered(whole, whole.view.numbered_axes), ordered(part, part.view.numbered_axes), along
 
 
 def _integers(caller: Caller, idx: Bound) -> NDArray[np.int64]:
@@ -314,7 +317,7 @@ def top_k(
     caller: Caller, count: Any, axis: Any, batch_size: Any, input: Any, input_stride: Any, best_values: Any,
     best_values_stride: Any, best_indices: Any, best_indices_stride: Any, filter_params: Any,
 ) -> None:  # fmt: skip
-    """The K largest values along an axis of size[] and where they are, best first; of equal ones the first is better."""
+    """The K largest values along an axis and where they are, best first; of equal ones the first is better."""
     threads = threads_of(caller, filter_params)
     numbers = (count, axis, batch_size, input_stride, best_values_stride, best_indices_stride)
     if threads == 0 and all(type(n) is int for n in numbers) and batch_size > 0:
@@ -325,12 +328,12 @@ def top_k(
     batch = check_count(batch_size, caller("batch_size"))
     x = tensor(caller, "input", input, batch=batch, stride=input_stride)
     number, k = _axis_and_k(caller, axis, count, x.view)
-    size = tuple(k if a == number else n for a, n in enumerate(x.view.size))
-    values = _result(caller, "best_values", best_values, x, size, batch, best_values_stride)
+    shape = tuple(k if a == number else n for a, n in enumerate(x.view.numbered_shape))
+    values = _result(caller, "best_values", best_values, x, shape, batch, best_values_stride)
     results = [values]
     if best_indices is not None:
-        results.append(_result(caller, "best_indices", best_indices, x, size, batch, best_indices_stride))
-        _check_holds_indices(caller, results[1].view, x.view.size[number])
+        results.append(_result(caller, "best_indices", best_indices, x, shape, batch, best_indices_stride))
+        _check_holds_indices(caller, results[1].view, x.view.numbered_shape[number])
         if results[1].overlaps(values):
             raise Problem(
                 f"{caller('best_indices')} and {caller.names.get('best_values', 'best_values')} share memory, so one would "
@@ -338,11 +341,11 @@ def top_k(
             )
     if batch == 0:
         return
-    place = 1 + x.order.index(number)
+    place = 1 + place_of(x, number)
     stored = stored_as(x, values.view)
     best = _best(_ranked(x, threads), k, place, threads)
     outer, inner = math.prod(stored.shape[:place]), math.prod(stored.shape[place + 1 :])
-    length = x.view.size[number]
+    length = x.view.numbered_shape[number]
     along = _Along(outer, length, inner, k, place, best, [length], best)
     if any(r.overlaps(x) for r in results):
         stored = stored.copy()
@@ -364,7 +367,8 @@ def _found_best(k: int, axis: int, batch: int, tensors: list[tuple[Any, int]]) -
     if not fits or not 0 <= axis < len(view.size):
         return False
     places = arrays[2][1] if len(arrays) > 2 else None
-    return bool(engines._core.top_k_plain(k, x, arrays[1][1], places, 1 + view.memory_axes.index(axis)))
+    place = 1 + view.memory_axes.index(view.numbered_axes[axis])
+    return bool(engines._core.top_k_plain(k, x, arrays[1][1], places, place))
 
 
 def in_top_k(
@@ -395,8 +399,8 @@ def in_top_k(
     if batch == 0:
         return
     indices = np.ascontiguousarray(tested.read_integers()).view(np.int64)
-    _check_range(caller, indices, x.view.size[number], number, "test_indices")
-    place = 1 + x.order.index(number)
+    _check_range(caller, indices, x.view.numbered_shape[number], number, "test_indices")
+    place = 1 + place_of(x, number)
     ranked, stored = _ranked(x, threads), _as_stored(tested, indices)
 
     def work(target: NDArray[Any]) -> None:
@@ -413,26 +417,27 @@ def in_top_k(
 
 
 def _axis_and_k(caller: Caller, axis: Any, count: Any, view: View) -> tuple[int, int]:
-    number = axis_of(caller, "axis", axis, view)
-    k = check_count(count, caller("K"))
-    if not 1 <= k <= view.size[number]:
+    number = axis_number(caller, "axis", axis, view)
+    k, length = check_count(count, caller("K")), view.numbered_shape[number]
+    if not 1 <= k <= length:
         raise Problem(
-            f"{caller('K')} is {k}, but axis {number} of {describe(view)} has {view.size[number]} entries: choose 1 to "
-            "that many."
+            f"{caller('K')} is {k}, but {axis_text(number, view)} of {describe(view)} has {length} entries: choose 1 to that "
+            "many."
         )
     return number, k
 
 
 def _result(
-    caller: Caller, name: str, descriptor: Any, x: Bound, size: tuple[int, ...], batch: int, stride: Any
+    caller: Caller, name: str, descriptor: Any, x: Bound, shape: tuple[int, ...], batch: int, stride: Any
 ) -> Bound:
     y = tensor(caller, name, descriptor, output=True, batch=batch, stride=stride)
-    if y.view.size != size:
+    if y.view.numbered_shape != shape:
+        size = tuple(shape[n] for n in x.view.numbered_axes)  # in the layout of x, which exchanges two axes or none
         raise Problem(
             f"{caller(name)} is {describe(y.view)}, but the K largest of {describe(x.view)} have size {size}: K entries "
-            "along the axis of size[], and all others as they are."
+            "along the axis, and all others as they are."
         )
-    return ordered(y, x.order)
+    return aligned(y, x)
 
 
 def _check_holds_indices(caller: Caller, view: View, length: int) -> None:
@@ -450,16 +455,17 @@ def _check_holds_indices(caller: Caller, view: View, length: int) -> None:
         )
 
 
-def _without_axis(caller: Caller, name: str, bound: Bound, x: Bound, axis: int) -> Bound:
+def _without_axis(caller: Caller, name: str, bound: Bound, x: Bound, number: int) -> Bound:
     """A tensor of the other axes of x, in their order in memory; one element if there are none."""
-    kept = [a for a in range(len(x.view.size)) if a != axis]
-    size = tuple(x.view.size[a] for a in kept)
-    if bound.view.size == size:
-        return ordered(bound, tuple(kept.index(a) for a in x.order if a != axis))
-    if not kept and bound.view.count == 1:
+    removed = {x.view.numbered_axes[number]}
+    shape = shape_without(x.view, removed)
+    if bound.view.numbered_shape == shape:
+        return aligned_without(bound, x.view, removed)
+    if not shape and bound.view.count == 1:
         return bound
     raise Problem(
-        f"{caller(name)} is {describe(bound.view)}, but {describe(x.view)} without axis {axis} has size {size or (1,)}."
+        f"{caller(name)} is {describe(bound.view)}, but {describe(x.view)} without {axis_text(number, x.view)} has size "
+        f"{shape or (1,)}."
     )
 
 

@@ -35,8 +35,9 @@ def view_of(descriptor: BNNSNDArrayDescriptor) -> View:
     return resolve(descriptor, "descriptor")
 
 
-def sizes_of(descriptor: BNNSNDArrayDescriptor) -> tuple[int, ...]:
-    return view_of(descriptor).size
+def shape_of(descriptor: BNNSNDArrayDescriptor) -> tuple[int, ...]:
+    """Sizes in the order of axis numbers."""
+    return view_of(descriptor).numbered_shape
 
 
 def described(who: str, value: Any, layout: int | None = None, *, output: bool = False) -> BNNSNDArrayDescriptor:
@@ -68,20 +69,20 @@ def described(who: str, value: Any, layout: int | None = None, *, output: bool =
 
 
 def output_like(
-    who: str, value: Any, x: BNNSNDArrayDescriptor, size: Sequence[int], dtype: Any = None
+    who: str, value: Any, x: BNNSNDArrayDescriptor, shape: Sequence[int], dtype: Any = None
 ) -> tuple[BNNSNDArrayDescriptor, Any]:
-    """An output in the layout of x as (descriptor, what to return); a new array of ``size``, in the order of size[]."""
+    """An output in the layout of x as (descriptor, what to return); a new array of ``shape``, in the order of axis numbers."""
     if value is not None:
         return described(who, value, int(x.layout), output=True), value
-    layout = LAYOUTS[int(x.layout)]
-    shape = tuple(int(size[a]) for a in reversed(layout.stepped))
-    return _new(who, shape, layout.code, x, dtype)
+    view = view_of(x)
+    in_memory = tuple(int(shape[view.numbered_axes.index(a)]) for a in view.memory_axes)
+    return _new(who, in_memory, view.layout.code, x, dtype)
 
 
 def ranked_output(
     who: str, value: Any, x: BNNSNDArrayDescriptor, shape: tuple[int, ...]
 ) -> tuple[BNNSNDArrayDescriptor, Any]:
-    """An output whose rank is not that of x; ``shape`` is in logical order."""
+    """An output whose rank is not that of x; ``shape`` is in the order of axis numbers."""
     if value is not None:
         return described(who, value, None, output=True), value
     return _new(who, shape or (1,), int(first_major(shape or (1,)).value), x, None)
@@ -103,19 +104,18 @@ def _new(
 
 
 def axis_of(caller: Caller, name: str, axis: Any, value: Any, descriptor: BNNSNDArrayDescriptor) -> int:
-    """A position in size[]: of an array, whose descriptor lists NumPy's axes in order, or as given."""
+    """The number of an axis in the count of the descriptor's layout: as given for a descriptor, a NumPy axis of an array."""
     if isinstance(axis, (bool, np.bool_)) or not hasattr(axis, "__index__"):
         raise Problem(f"{caller(name)} must be an integer, not {type(axis).__name__}.", kind=TypeError)
-    number, rank = int(axis), len(sizes_of(descriptor))
+    view = view_of(descriptor)
+    number, rank = int(axis), len(view.size)
     if isinstance(value, BNNSNDArrayDescriptor):
         if number < 0:
-            raise Problem(
-                f"{caller(name)} is {number}, but axes of a descriptor are positions in size[], 0 to {rank - 1}."
-            )
+            raise Problem(f"{caller(name)} is {number}, but axes of a descriptor are numbers from 0 to {rank - 1}.")
         return number
     if not -rank <= number < rank:
         raise Problem(f"{caller(name)} is {number}, but there are axes {-rank} to {rank - 1}.")
-    return number % rank
+    return view.numbered_axes.index(view.memory_axes[number % rank])
 
 
 def check_batch(caller: Caller, batch_size: Any, *values: Any) -> None:

@@ -57,8 +57,8 @@ def clip_by_norm(
 ) -> TensorLike:
     """Scale a tensor down to an L2 norm of at most ``threshold``: y = x · min(1, threshold / ‖x‖).
 
-    With ``axes``, every slice along them has a norm of its own. For an array they are NumPy axes; for a descriptor,
-    positions in ``size[]``.
+    With ``axes``, every slice along them has a norm of its own. For an array they are NumPy axes; for a descriptor
+    they follow ``size[]``, but RowMajorMatrix counts rows first.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -231,13 +231,13 @@ def _input_and_output(
     return x, _like(caller, output_name, output, x), output
 
 
-def _axis_flags(caller: Caller, axes: Any, x: BNNSNDArrayDescriptor, in_c_order: bool) -> int:
-    """Bits of axis_flags; ``axes`` are positions in size[] for a descriptor, NumPy axes for an array."""
+def _axis_flags(caller: Caller, axes: Any, x: BNNSNDArrayDescriptor, of_descriptor: bool) -> int:
+    """Bits of axis_flags; ``axes`` are axis numbers of a descriptor, or NumPy axes of an array, which is FirstMajor."""
     if axes is None:
         return 0
     rank = len(resolve(x, caller("input")).size)
     chosen = [axes] if isinstance(axes, (int, np.integer)) else list(islice(axes, 99))  # 8 at most make sense
-    low = 0 if in_c_order else -rank
+    low = 0 if of_descriptor else -rank
     flags = 0
     axis: Any
     for axis in chosen:
@@ -257,7 +257,7 @@ def _norm_descriptor(
         return _described(caller(name), value)
     view = resolve(x, caller("input"))
     rank = len(view.size)
-    inside = {d for d in range(rank) if flags >> d & 1} or set(range(rank))
+    inside = {axis for number, axis in enumerate(view.numbered_axes) if flags >> number & 1} or set(range(rank))
     # NumPy's order of the axes that are left, and their places in size[].
     kept = [axis for axis in view.memory_axes if axis not in inside]
     shape = tuple(view.size[axis] for axis in kept) or (1,)

@@ -8,7 +8,6 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContra
 from ..descriptors import resolve
 from ..engines.reference.contraction import Expression, output_shape
 from ..errors import Problem
-from ..filters._contraction import logical_shape
 from ..filters.contraction import TensorContraction, parse
 from ._ports import descriptor_for, first_major
 from ._product import ProductLayer, describe_operand
@@ -105,7 +104,7 @@ def _output(e: Expression, output: Any, described: list[BNNSNDArrayDescriptor], 
         y.data = None
         return y
     shapes = [
-        (1, *logical_shape(resolve(d, f"{who}: {n}"))) for d, n in zip(described, ("input_a", "input_b"), strict=False)
+        (1, *resolve(d, f"{who}: {n}").named_shape) for d, n in zip(described, ("input_a", "input_b"), strict=False)
     ]
     try:
         shape = output_shape(e, shapes)[1:]

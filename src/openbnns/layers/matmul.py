@@ -10,7 +10,6 @@ import numpy as np
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 from ..descriptors import resolve
 from ..errors import BNNSError, LayerApplyError, Problem, as_exception
-from ..filters._contraction import logical_shape
 from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
@@ -124,7 +123,7 @@ def _output(
         y = y.copy()
         y.data = None
         return y
-    shapes = [logical_shape(resolve(d, f"{who}: {name}")) for d, name in ((a, "input_a"), (b, "input_b"))]
+    shapes = [resolve(d, f"{who}: {name}").named_shape for d, name in ((a, "input_a"), (b, "input_b"))]
     for shape, name in zip(shapes, ("input_a", "input_b"), strict=True):
         if len(shape) < 2:
             raise Problem(f"{who}: {name} has the axes {shape}, but a matrix product needs rows and columns.")

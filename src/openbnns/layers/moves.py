@@ -1,4 +1,5 @@
-"""Tensors moved and compared: arrays, whose axes are NumPy axes, or descriptors, whose axes are positions in ``size[]``.
+"""Tensors moved and compared: arrays, whose axes are NumPy axes, or descriptors, whose axes are
+counted as their layout does: in the order of ``size[]``, but rows first for RowMajorMatrix.
 
 An output that is left out is a new array; one that is given is written and returned. A failed call raises
 :class:`openbnns.LayerApplyError` and writes nothing.
@@ -18,7 +19,7 @@ from ..filters import moves
 from ..filters._tensors import Caller
 from ._base import KnownFunction
 from ._ports import TensorLike, require
-from ._tensor_arguments import NAMES, PLAIN, WORDS, axis_of, code_of, described, output_like, sizes_of
+from ._tensor_arguments import NAMES, PLAIN, WORDS, axis_of, code_of, described, output_like, shape_of
 from .types import RelationalOperator, ShuffleType
 
 _TRANSPOSE_NAMES = NAMES | {"dest": "output", "axis0": "first_transpose_axis", "axis1": "second_transpose_axis"}
@@ -44,7 +45,7 @@ def copy(
         if filter_parameters is None and to is not None and _copied(input, to):
             return to
         x = described(caller("src"), input)
-        y, result = output_like(caller("dest"), to, x, x.size)
+        y, result = output_like(caller("dest"), to, x, shape_of(x))
         moves.copy(caller, y, x, filter_parameters)
         return result
 
@@ -74,10 +75,10 @@ def transpose(
         x = described(caller("src"), input)
         first = axis_of(caller, "axis0", first_transpose_axis, input, x)
         second = axis_of(caller, "axis1", second_transpose_axis, input, x)
-        size = list(sizes_of(x))
-        if max(first, second) < len(size):
-            size[first], size[second] = size[second], size[first]
-        y, result = output_like(caller("dest"), output, x, size)
+        shape = list(shape_of(x))
+        if max(first, second) < len(shape):
+            shape[first], shape[second] = shape[second], shape[first]
+        y, result = output_like(caller("dest"), output, x, shape)
         moves.transpose(caller, y, x, first, second, filter_parameters)
         return result
 
@@ -101,7 +102,7 @@ def copy_band_part(
 
     def work(caller: Caller) -> TensorLike:
         x = described(caller("src"), input)
-        y, result = output_like(caller("dest"), to, x, sizes_of(x))
+        y, result = output_like(caller("dest"), to, x, shape_of(x))
         lower, upper = (-1 if n is None else n for n in (lower_band_count, upper_band_count))
         moves.band_part(caller, lower, upper, x, y, filter_parameters)
         return result
@@ -129,7 +130,7 @@ def compare(
         left = described(caller("a"), a)
         like = int(left.layout) if isinstance(a, BNNSNDArrayDescriptor) else None
         right = None if b is None else described(caller("b"), b, like)
-        y, result = output_like(caller("output"), output, left, sizes_of(left), np.bool_)
+        y, result = output_like(caller("output"), output, left, shape_of(left), np.bool_)
         moves.compare(caller, left, right, using.value, y)
         return result
 
@@ -153,14 +154,14 @@ def tile(
 
     def work(caller: Caller) -> TensorLike:
         x = described(caller("input"), input)
-        size: Sequence[int] = sizes_of(x)
+        shape: Sequence[int] = shape_of(x)
         if output is None:
-            if repeats is None or len(repeats) != len(size) or any(n < 1 for n in repeats):
+            if repeats is None or len(repeats) != len(shape) or any(n < 1 for n in repeats):
                 raise Problem(
-                    f"{caller('output')} is left out, so repeats must hold {len(size)} numbers of copies, not {repeats}."
+                    f"{caller('output')} is left out, so repeats must hold {len(shape)} numbers of copies, not {repeats}."
                 )
-            size = [n * copies for n, copies in zip(size, repeats, strict=True)]
-        y, result = output_like(caller("output"), output, x, size)
+            shape = [n * copies for n, copies in zip(shape, repeats, strict=True)]
+        y, result = output_like(caller("output"), output, x, shape)
         moves.tile(caller, x, y, filter_parameters)
         return result
 
@@ -185,8 +186,8 @@ def tile_backward(
             raise Problem(
                 f"{caller('in_delta')} is left out, so input_shape must tell the shape of the tensor that was tiled."
             )
-        size = sizes_of(dy) if input_shape is None else tuple(input_shape)
-        dx, result = output_like(caller("in_delta"), generating_input_gradient, dy, size)
+        shape = shape_of(dy) if input_shape is None else tuple(input_shape)
+        dx, result = output_like(caller("in_delta"), generating_input_gradient, dy, shape)
         moves.tile_backward(caller, dx, dy, filter_parameters)
         return result
 
@@ -216,8 +217,8 @@ def shuffle(
     def work(caller: Caller) -> TensorLike:
         require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")
         x = described(caller("input"), input)
-        size = sizes_of(x) if output is not None else _shuffled_sizes(caller, type, sizes_of(x), block_size)
-        y, result = output_like(caller("output"), output, x, size)
+        shape = shape_of(x) if output is not None else _shuffled_shape(caller, type, shape_of(x), block_size)
+        y, result = output_like(caller("output"), output, x, shape)
         moves.shuffle(caller, type.value, x, y, filter_parameters)
         return result
 
@@ -243,13 +244,13 @@ def _copied(source: Any, target: Any) -> bool:
     return True
 
 
-def _shuffled_sizes(caller: Caller, kind: ShuffleType, size: tuple[int, ...], block: Any) -> tuple[int, ...]:
+def _shuffled_shape(caller: Caller, kind: ShuffleType, shape: tuple[int, ...], block: Any) -> tuple[int, ...]:
     if not isinstance(block, (int, np.integer)) or block < 1:
         raise Problem(f"{caller('output')} is left out, so block_size must be the width of a block, not {block!r}.")
-    if len(size) != 4:
-        raise Problem(f"{caller('input')} has {len(size)} axes, but images (N, C, H, W) have 4.")
+    if len(shape) != 4:
+        raise Problem(f"{caller('input')} has {len(shape)} axes, but images (N, C, H, W) have 4.")
     block = int(block)
-    n, c, h, w = size
+    n, c, h, w = shape
     if kind in (ShuffleType.PIXEL_SHUFFLE_NCHW, ShuffleType.DEPTH_TO_SPACE_NCHW):
         return n, max(1, c // (block * block)), h * block, w * block
     return n, c * block * block, max(1, h // block), max(1, w // block)

@@ -1,5 +1,5 @@
-"""Entries of tensors picked and put: arrays, whose axes are NumPy axes, or descriptors, whose axes are positions in
-``size[]``.
+"""Entries of tensors picked and put: arrays, whose axes are NumPy axes, or descriptors, whose axes are counted as their
+layout does: in the order of ``size[]``, but rows first for RowMajorMatrix.
 
 An output that is left out is a new array; one that is given is written and returned. A failed call raises
 :class:`openbnns.LayerApplyError` and writes nothing.
@@ -17,7 +17,6 @@ from ..capi.enums import BNNSReduceFunction
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters import selection
-from ..filters._direct import logical_shape
 from ..filters._tensors import Caller
 from ._base import KnownFunction, attempt
 from ._ports import TensorLike, descriptor_for, skip
@@ -30,7 +29,7 @@ from ._tensor_arguments import (
     described,
     output_like,
     ranked_output,
-    sizes_of,
+    shape_of,
     view_of,
 )  # fmt: skip
 from .types import DataType, ReductionFunction
@@ -78,11 +77,13 @@ def gather(
     def work(caller: Caller) -> TensorLike:
         x, idx = described(caller("input"), input), _indices(caller, indices, input)
         number = axis_of(caller, "axis", axis, input, x)
-        size = list(sizes_of(x))
-        if number < len(size):
-            flat = len(sizes_of(idx)) == 1
-            size = [sizes_of(idx)[0] if a == number else n for a, n in enumerate(size)] if flat else list(sizes_of(idx))
-        y, result = output_like(caller("output"), output, x, size)
+        shape = list(shape_of(x))
+        if number < len(shape):
+            flat = len(shape_of(idx)) == 1
+            shape = (
+                [shape_of(idx)[0] if a == number else n for a, n in enumerate(shape)] if flat else list(shape_of(idx))
+            )
+        y, result = output_like(caller("output"), output, x, shape)
         selection.gather(caller, number, x, idx, y, filter_parameters)
         return result
 
@@ -114,7 +115,7 @@ def scatter(
 
     def work(caller: Caller) -> TensorLike:
         x, idx = described(caller("input"), input), _indices(caller, indices, input)
-        y, result = output_like(caller("output"), _given(caller, output), x, sizes_of(x))
+        y, result = output_like(caller("output"), _given(caller, output), x, shape_of(x))
         number = axis_of(caller, "axis", axis, output, y)
         selection.scatter(caller, number, _scatter_operation(caller, reduction_function), x, idx, y, filter_parameters)
         return result
@@ -139,8 +140,7 @@ def gather_nd(
 
     def work(caller: Caller) -> TensorLike:
         x, idx = described(caller("input"), input), described(caller("indices"), indices)
-        shape = logical_shape(view_of(x))
-        vectors = logical_shape(view_of(idx))
+        shape, vectors = shape_of(x), shape_of(idx)
         y, result = ranked_output(caller("output"), output, x, vectors[:-1] + shape[vectors[-1] :])
         selection.gather_nd(caller, x, idx, y, filter_parameters)
         return result
@@ -202,12 +202,12 @@ def apply_top_k(
         x = described(caller("input"), input)
         check_batch(caller, batch_size, input, best_values, best_indices)
         number = axis_of(caller, "axis", axis, input, x)
-        size = [k if a == number else n for a, n in enumerate(sizes_of(x))]
+        shape = [k if a == number else n for a, n in enumerate(shape_of(x))]
         if best_values is None or best_indices is None:
-            _check_k(caller, k, number, sizes_of(x))
-        values, found = output_like(caller("best_values"), best_values, x, size)
+            _check_k(caller, k, number, shape_of(x))
+        values, found = output_like(caller("best_values"), best_values, x, shape)
         places, where = (None, None) if best_indices is skip else output_like(
-            caller("best_indices"), best_indices, x, size, np.int64
+            caller("best_indices"), best_indices, x, shape, np.int64
         )  # fmt: skip
         selection.top_k(caller, k, number, batch_size, x, 0, values, 0, places, 0, filter_parameters)
         return TopK(found, where)
@@ -317,11 +317,11 @@ def _indices(caller: Caller, indices: Any, input: Any) -> BNNSNDArrayDescriptor:
     return described(caller("indices"), indices, layout)
 
 
-def _check_k(caller: Caller, k: Any, axis: int, size: tuple[int, ...]) -> None:
+def _check_k(caller: Caller, k: Any, axis: int, shape: tuple[int, ...]) -> None:
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)):
         raise Problem(f"{caller('K')} must be an integer, not {type(k).__name__}.", kind=TypeError)
-    if axis < len(size) and not 1 <= k <= size[axis]:
-        raise Problem(f"{caller('K')} is {k}, but axis {axis} has {size[axis]} entries: choose 1 to that many.")
+    if axis < len(shape) and not 1 <= k <= shape[axis]:
+        raise Problem(f"{caller('K')} is {k}, but axis {axis} has {shape[axis]} entries: choose 1 to that many.")
 
 
 def _scatter_operation(caller: Caller, function: Any) -> int:
