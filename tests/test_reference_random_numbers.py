@@ -135,25 +135,25 @@ def test_fused_multiply_add() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high"),
-    [(0, 1), (-3, 3), (5, 5), (-(2**63), 2**63 - 1), (-(2**63), 2**63 - 2), (0, 2**63 - 1), (-(2**40), 2**41 + 17)],
+    [(0, 2), (-3, 4), (5, 6), (-(2**63), 2**63), (-(2**63), 2**63 - 1), (0, 2**63), (-(2**40), 2**41 + 17)],
 )
 def test_uniform_integers(low: int, high: int) -> None:
     values = random_numbers.uniform_integer(KEYS, (50, 8), low, high)
     words = [int(word) for word in random_numbers.keystream_words(KEYS, 800)]
-    expected = [low + ((a + (b << 32)) * (high - low + 1) >> 64) for a, b in zip(words[::2], words[1::2], strict=True)]
+    expected = [low + ((a + (b << 32)) * (high - low) >> 64) for a, b in zip(words[::2], words[1::2], strict=True)]
     assert values.dtype == np.int64
     assert values.ravel().tolist() == expected
     assert low <= min(expected)
-    assert max(expected) <= high
+    assert max(expected) < high
 
 
 def test_uniform_integers_reach_every_value() -> None:
-    values = random_numbers.uniform_integer(KEYS, (70000,), -3, 3)
+    values = random_numbers.uniform_integer(KEYS, (70000,), -3, 4)
     counts = np.bincount(values + 3)
     assert len(counts) == 7
     np.testing.assert_allclose(counts, 10000, rtol=0.05)
-    with pytest.raises(ValueError, match="the range 3 to 2 is empty"):
-        random_numbers.uniform_integer(KEYS, (1,), 3, 2)
+    with pytest.raises(ValueError, match="the range 3 to 3 is empty"):
+        random_numbers.uniform_integer(KEYS, (1,), 3, 3)
 
 
 def test_normal_numbers() -> None:
@@ -195,7 +195,7 @@ def test_streams_are_the_same_on_every_machine() -> None:
     uniform = random_numbers.uniform_float(stream, (4,), -1.0, 1.0)
     assert [float(value).hex() for value in uniform] == UNIFORM_BITS
     assert [float(value).hex() for value in random_numbers.normal(stream, (4,), 0.0, 1.0)] == NORMAL_BITS
-    assert random_numbers.uniform_integer(stream, (4,), -(10**12), 10**12).tolist() == INTEGERS
+    assert random_numbers.uniform_integer(stream, (4,), -(10**12), 10**12 + 1).tolist() == INTEGERS
     logs = np.array([[-2.0, -1.5, -1.0, -0.75]])
     assert random_numbers.categorical(stream, (1, 12), logs, log_probabilities=True).tolist() == [CATEGORIES]
 

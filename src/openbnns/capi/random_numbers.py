@@ -40,7 +40,7 @@ def BNNSCreateRandomGeneratorWithSeed(
     >>> from openbnns import Shape
     >>> from openbnns.capi import *
     >>> r, x = BNNSCreateRandomGeneratorWithSeed(BNNSRandomGeneratorMethodAES_CTR, 7), np.zeros(4, np.int32)
-    >>> BNNSRandomFillUniformInt(r, Shape.vector(4).descriptor(BNNSDataTypeInt32, x), 1, 6), x.tolist()
+    >>> BNNSRandomFillUniformInt(r, Shape.vector(4).descriptor(BNNSDataTypeInt32, x), 1, 7), x.tolist()
     (0, [2, 4, 2, 6])
     """
     who = "BNNSCreateRandomGeneratorWithSeed"
@@ -142,13 +142,13 @@ def BNNSRandomFillUniformFloat(
 def BNNSRandomFillUniformInt(
     generator: BNNSRandomGenerator | None, desc: BNNSNDArrayDescriptor | Any, a: int, b: int
 ) -> int:
-    """Fill with integers uniform on [a, b], both included.
+    """Fill with integers uniform on [a, b): the upper bound is excluded.
 
     >>> import numpy as np
     >>> from openbnns import Shape
     >>> from openbnns.capi import *
     >>> r, x = BNNSCreateRandomGeneratorWithSeed(BNNSRandomGeneratorMethodAES_CTR, 1), np.zeros(99, np.uint8)
-    >>> BNNSRandomFillUniformInt(r, Shape.vector(99).descriptor(BNNSDataTypeUInt8, x), 1, 3), set(x.tolist())
+    >>> BNNSRandomFillUniformInt(r, Shape.vector(99).descriptor(BNNSDataTypeUInt8, x), 1, 4), set(x.tolist())
     (0, {1, 2, 3})
     """
     return _call("BNNSRandomFillUniformInt", generator, "uniform_integer", desc, a, b)

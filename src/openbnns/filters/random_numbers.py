@@ -44,7 +44,7 @@ class RandomGenerator:
     >>> from openbnns import Shape
     >>> from openbnns.capi import *
     >>> r, x = BNNSCreateRandomGeneratorWithSeed(BNNSRandomGeneratorMethodAES_CTR, 7), np.zeros(4, np.int32)
-    >>> BNNSRandomFillUniformInt(r, Shape.vector(4).descriptor(BNNSDataTypeInt32, x), 1, 6), x.tolist()
+    >>> BNNSRandomFillUniformInt(r, Shape.vector(4).descriptor(BNNSDataTypeInt32, x), 1, 7), x.tolist()
     (0, [2, 4, 2, 6])
     """
 
@@ -157,7 +157,7 @@ class RandomGenerator:
         )
 
     def uniform_integer(self, caller: Caller, desc: Any, a: Any, b: Any) -> None:
-        """Integers uniform on [a, b], both included."""
+        """Integers uniform on [a, b): the upper bound is excluded."""
         self.require_alive(caller)
         low, high = integer(a, caller("a")), integer(b, caller("b"))
         target = _bind(caller("desc"), desc, output=True)
@@ -169,18 +169,24 @@ class RandomGenerator:
                 kind=TypeError,
             )
         least, most = staging.integer_range(element)
-        least, most = max(least, -(1 << 63)), min(most, (1 << 63) - 1)  # a and b are int64_t
-        if not least <= low <= high <= most:
+        most = min(most, (1 << 63) - 1)  # in C the bounds are int64_t
+        upper = caller.names.get("b", "b")
+        if low == high:
             raise Problem(
-                f"{caller('a')} is {low} and {caller.names.get('b', 'b')} {high}, but {element.name} holds numbers from "
-                f"{least} to {most}, and the lower bound comes first."
+                f"{caller('a')} and {upper} are both {low}, but numbers are drawn from [a, b), which is empty: the upper bound "
+                f"is never drawn. Pass {low + 1} as the upper bound to get {low} only."
+            )
+        if not least <= low < high <= most + 1:
+            raise Problem(
+                f"{caller('a')} is {low} and {upper} {high}, but {element.name} takes numbers from {least} to {most} here, so "
+                f"the upper bound, which is never drawn, is at most {most + 1}, and the lower bound comes first."
             )
         if engines.is_native():
             place = target.direct_raw() if element.bits == 64 else None
             numbers = np.empty(target.view.count, np.int64) if place is None else place
             stream = self._take(2 * target.view.count)
             engines._core.random_integers(
-                stream.seed, stream.position, numbers.ctypes.data, numbers.size, low, (high - low + 1) % (1 << 64),
+                stream.seed, stream.position, numbers.ctypes.data, numbers.size, low, (high - low) % (1 << 64),
                 self.threads,
             )  # fmt: skip
             if place is not None:

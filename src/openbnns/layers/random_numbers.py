@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -119,7 +120,7 @@ class RandomGenerator:
         return output
 
     def fill_uniform_integers(self, output: TensorLike, range: Sequence[int]) -> TensorLike:
-        """Fill an integer array or descriptor with numbers uniform on ``range`` = (low, high), both included."""
+        """Fill an integer array or descriptor with numbers uniform on ``range`` = (low, high), ``high`` excluded."""
 
         def work(caller: Caller) -> None:
             low, high = _bounds(caller, range)
@@ -183,6 +184,8 @@ def _described(who: str, array: Any) -> BNNSNDArrayDescriptor:
 
 def _bounds(caller: Caller, range: Any) -> tuple[Any, Any]:
     try:
+        if isinstance(range, builtins.range):  # of two numbers, it would be taken for the bounds
+            raise TypeError
         low, high = range
     except (TypeError, ValueError):
         raise Problem(f"{caller('range')} must be a pair (low, high).", kind=TypeError) from None

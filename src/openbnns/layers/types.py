@@ -420,7 +420,7 @@ class RandomGeneratorMethod(enum.Enum):
     >>> import numpy as np
     >>> from openbnns import *
     >>> generator = RandomGenerator(RandomGeneratorMethod.AES_CTR, seed=7)
-    >>> generator.fill_uniform_integers(np.zeros(4, np.int32), range=(1, 6)).tolist()
+    >>> generator.fill_uniform_integers(np.zeros(4, np.int32), range=(1, 7)).tolist()
     [2, 4, 2, 6]
     """
 

@@ -113,11 +113,11 @@ def _fused(u: Array, factor: float, addend: float) -> Array:
 
 
 def uniform_integer(stream: Keystream, shape: tuple[int, ...], low: int, high: int) -> npt.NDArray[np.int64]:
-    """low + floor(r (high - low + 1) / 2^64): integers from low to high, both included.
+    """low + floor(r (high - low) / 2^64): integers from low up to high, which is excluded.
 
     Number i has r = words 2i (its lower half) and 2i + 1. A value's probability is off by at most 2^-64.
     """
-    span = high - low + 1
+    span = high - low
     if not 1 <= span <= 2**64:
         raise ValueError(f"random_numbers.uniform_integer: the range {low} to {high} is empty or too large.")
     pairs = keystream_words(stream, 2 * math.prod(shape)).reshape(-1, 2)
