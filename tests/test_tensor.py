@@ -167,6 +167,27 @@ def test_tile_reversed_axes(engine: str) -> None:
     assert bn.tile(x, np.zeros((2, 3), np.float32)).ravel().tolist() == [1, 2, 3, 1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("layout", "reversed_too"),
+    [(FIRST_MAJOR_2D, True), (ROW_MAJOR, True), (LAST_MAJOR_2D, False), (COLUMN_MAJOR, False)],
+)
+def test_layouts_that_tile_reversed(engine: str, layout: Any, reversed_too: bool) -> None:
+    """LastMajor is natural in both readings."""
+    x = np.array([1, 2, 3], np.float32)
+    last = layout != FIRST_MAJOR_2D  # size[] begins with the fastest axis
+    small, large = (Tensor(layout, s[::-1] if last else s) for s in ((1, 3), (2, 3)))
+    for on in (False, True):
+        y = np.zeros(6, np.float32)
+        with compat.using(tile_reversed_axes=on):
+            succeed(capi.BNNSTile(small.descriptor(x), large.descriptor(y)))
+        assert y.tolist() == ([1, 1, 2, 2, 3, 3] if on and reversed_too else [1, 2, 3, 1, 2, 3])
+    # Between layouts there is nothing to reverse: each has its own order.
+    with compat.using(tile_reversed_axes=True):
+        y = np.zeros(6, np.float32)
+        succeed(capi.BNNSTile(Tensor(ROW_MAJOR, (1, 3)).descriptor(x), Tensor(LAST_MAJOR_2D, (2, 3)).descriptor(y)))
+        assert y.tolist() == [1, 1, 2, 2, 3, 3]
+
+
 KINDS = {
     "PixelShuffleNCHW": lambda x, r: x.reshape(*split(x, r, 0)).transpose(0, 1, 4, 2, 5, 3),
     "DepthToSpaceNCHW": lambda x, r: x.reshape(*split(x, r, 1)).transpose(0, 3, 4, 1, 5, 2),

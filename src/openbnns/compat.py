@@ -68,7 +68,7 @@ class Switches:
     adam_epsilon_torch: bool = False
     """20: Adam adds epsilon to the corrected root, as PyTorch does."""
     tile_reversed_axes: bool = False
-    """21: BNNSTile applies repeat factors to the axes in reverse, as seen on macOS 15."""
+    """21: BNNSTile reads FirstMajor and RowMajorMatrix sizes in reverse, as seen on macOS 15; LastMajor is as documented."""
     crop_resize_plain_extent: bool = False
     """22: crop-resize takes L instead of L + 1 as the extent of a box."""
     attention_masked_rows_are_zero: bool = False

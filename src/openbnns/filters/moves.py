@@ -87,7 +87,7 @@ def tile(caller: Caller, input: Any, output: Any, filter_params: Any) -> None:
     x, y = tensor(caller, "input", input), tensor(caller, "output", output, output=True)
     _check_multiple(caller, "input", x, "output", y)
     refuse_overlap(caller, y, "output", x, "input")
-    if compat.switches.tile_reversed_axes:
+    if compat.switches.tile_reversed_axes and x.view.layout is y.view.layout and _tiles_reversed(x.view.layout.name):
         source = contiguous(stored_as(x, y.view), threads)[0]
         store(y, lambda target: _tile_reversed(target, source, threads), (), packed=True)
         return
@@ -108,6 +108,11 @@ def _repeat(target: NDArray[Any], source: NDArray[Any], threads: int) -> None:
     to = [s for n, stride in zip(source.shape, target.strides, strict=True) for s in (n * stride, stride)]
     start = [s for stride in source.strides for s in (0, stride)]
     engines._core.strided_copy(target.ctypes.data, source.ctypes.data, target.itemsize, shape, to, start, threads)
+
+
+def _tiles_reversed(layout: str) -> bool:
+    """Whether macOS 15 reads sizes of this layout in the opposite order; those of LastMajor layouts it reads as they are."""
+    return layout == "RowMajorMatrix" or layout.endswith("FirstMajor")
 
 
 def _tile_reversed(target: NDArray[Any], source: NDArray[Any], threads: int) -> None:
