@@ -18,9 +18,11 @@ from cases.lstm import (
     H0,
     HN,
     OUTPUTS,
+    RESULTS,
     SHAPES,
     W0,
     W1,
+    B,
     LstmCase,
     LstmRun,
     Memory,
@@ -189,6 +191,54 @@ def test_a_large_one_on_threads() -> None:
     for other in runs[1:]:
         for a, b in zip(other, runs[0], strict=True):
             assert_bitwise(a, b, "threads")
+
+
+@pytest.mark.parametrize("as_address", [False, True])
+@pytest.mark.parametrize("engine", ["native", "reference"])
+def test_unused_gradients_may_share_memory(engine: str, as_address: bool) -> None:
+    """Peepholes and biases that are not there: their gradients may all point to one dummy, or to nothing at all."""
+    case = LstmCase("unused", 5, 3, 4, 7, layers=2, bias=(True, False, True, False))
+    run = LstmRun(case)
+    absent = [i for i in RESULTS if 0 not in case.shape(i) and not case.has(i) and i > CN]
+    assert len(absent) == 6
+    present = [i for i in RESULTS if 0 not in case.shape(i) and i not in absent]
+    expected = case.expected_gradients(run.values, [Y])
+    biases, peepholes = [i for i in absent if (i - 6) % 5 == B], [i for i in absent if (i - 6) % 5 == P]
+    size = max(int(np.prod(case.shape(i))) for i in absent)
+
+    def check(unused: dict[int, Any], dummy: Any) -> None:
+        before = dummy.copy()
+        for _ in range(3):  # the second call might take the fast way
+            results = {i: Memory(case, i) for i in present}
+            dy = Memory(case, Y, run.values[100 + Y])
+            delta = params(case, {i: m.descriptor() for i, m in results.items()} | unused | {Y: dy.descriptor()})
+            with ob.engine(engine):
+                assert capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0) == 0, ob.last_error()
+            compare_gradients(case, results, expected)
+            assert_bitwise(dummy, before, "what no gradient owns")
+
+    def pointing(data: Any, some: list[int]) -> dict[int, Any]:
+        at = data.ctypes.data if as_address else data
+        return {i: capi.BNNSNDArrayDescriptor(data=at, data_type=capi.BNNSDataTypeFloat32) for i in some}
+
+    dummy = np.full(size, 3.0, np.float32)
+    check(pointing(dummy, absent), dummy)  # all of them in one place
+    check(pointing(dummy, peepholes) | pointing(dummy[4:], biases), dummy)  # overlapping
+    if not as_address:
+        check(pointing(dummy[:0], absent), dummy)  # empty
+    # One of them on top of a gradient that is wanted: that one is right.
+    wanted = Memory(case, X)
+    dy, place = Memory(case, Y, run.values[100 + Y]), wanted.descriptor()
+    on_top = capi.BNNSNDArrayDescriptor(data=place.data, data_type=capi.BNNSDataTypeFloat32)
+    delta = params(case, {X: place, biases[0]: on_top, Y: dy.descriptor()})
+    with ob.engine(engine):
+        assert capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0) == 0, ob.last_error()
+    compare_gradients(case, {X: wanted}, expected)
+    # Gradients of parameters that are there still may not share memory.
+    both = {i: capi.BNNSNDArrayDescriptor(data=dummy, data_type=capi.BNNSDataTypeFloat32) for i in (H0, C0)}
+    delta = params(case, both | {Y: dy.descriptor()})
+    with ob.engine(engine):
+        fails(capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0), "share memory")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -182,3 +182,32 @@ def read_batch_sizes(descriptor: Any, steps: int, batch: int, who: str) -> tuple
         if not 0 <= n <= batch:
             raise Problem(f"{who} gives step {t} a batch of {n}, but batch_size is {batch}. Use 0 to {batch}.")
     return tuple(sizes)
+
+
+def absent(p: Any) -> set[int]:
+    """Peepholes and biases that the LSTM does not have."""
+    tensors = descriptors_of(p)
+    optional = (gate_tensor(gate, tensor) for gate in range(len(GATES)) for tensor in (P, B))
+    return {index for index in optional if tensors[index].data is None}
+
+
+def is_empty(data: Any) -> bool:
+    try:
+        return memoryview(data).nbytes == 0
+    except (TypeError, ValueError):  # an address, or no plain buffer
+        return False
+
+
+def leave_out_unused(results: dict[int, Bound], missing: set[int], sources: list[Bound]) -> None:
+    """Drop gradients of missing parameters whose memory also belongs to another tensor of the call.
+
+    Callers without peepholes or biases point the descriptors of these gradients to any memory at hand, the same for all.
+    Nobody reads such a gradient, and writing it would spoil the other tensor. In memory of its own it is computed.
+    """
+    shared = [
+        index
+        for index in missing & results.keys()
+        if any(results[index].overlaps(b) for b in (*sources, *(r for i, r in results.items() if i != index)))
+    ]
+    for index in shared:
+        del results[index]

@@ -48,9 +48,12 @@ from ._lstm_tensors import (
     U,
     X,
     Y,
+    absent,
     descriptors_of,
     direct,
     gate_tensor,
+    is_empty,
+    leave_out_unused,
     read,
     read_batch_sizes,
     resolve,
@@ -279,9 +282,11 @@ class LSTM(Filter):
         if core is None or not engines.is_native() or self.batch_sizes is not None:
             return
         nbytes = []
+        missing = absent(p)
         for struct_, ignored in ((p, () if delta is None else _ARRIVING), (delta, ())):
             for index, descriptor in enumerate([] if struct_ is None else descriptors_of(struct_)):
-                if descriptor.data is None or 0 in self.shapes[index] or index in ignored:
+                unused = index in missing and descriptor.data is not None and is_empty(descriptor.data)
+                if descriptor.data is None or 0 in self.shapes[index] or index in ignored or unused:
                     nbytes.append(0)
                     continue
                 if not self._resolve(index, descriptor, who).plain:
@@ -349,7 +354,10 @@ class LSTM(Filter):
         inputs = self._inputs(p, who)
         for index, bound in inputs.items():
             _require_float32(bound, f"{who}{NAMES[index]}")
-        arriving, results = self._bind_deltas(delta, delta_who)
+        missing = absent(p)
+        arriving, results = self._bind_deltas(delta, delta_who, missing)
+        leave_out_unused(results, missing, [*inputs.values(), *arriving.values()])
+        _refuse_collisions(results, delta_who)
         memory = self._bind_cache(
             caller, cache, capacity, [*inputs.values(), *arriving.values(), *results.values()], output=False
         )
@@ -364,12 +372,14 @@ class LSTM(Filter):
         else:
             self._backward_reference(inputs, arriving, results, stream)
 
-    def _bind_deltas(self, delta: BNNSLayerParametersLSTM, who: str) -> tuple[dict[int, Bound], dict[int, Bound]]:
+    def _bind_deltas(
+        self, delta: BNNSLayerParametersLSTM, who: str, missing: set[int]
+    ) -> tuple[dict[int, Bound], dict[int, Bound]]:
         """Gradients that arrive, and those to be written."""
         arriving: dict[int, Bound] = {}
         results: dict[int, Bound] = {}
         for index, descriptor in enumerate(descriptors_of(delta)):
-            if descriptor.data is None or 0 in self.shapes[index]:
+            if descriptor.data is None or 0 in self.shapes[index] or (index in missing and is_empty(descriptor.data)):
                 continue
             name, output = f"{who}{NAMES[index]}", index not in _ARRIVING
             if output and int(descriptor.flags) not in (0, 1):
@@ -387,7 +397,6 @@ class LSTM(Filter):
                 f"{who}output_descriptor has no data, so no gradient arrives. Point data_desc, hidden_desc or "
                 "cell_state_desc to the gradient of the output, of the final hidden or of the final cell state."
             )
-        _refuse_collisions(results, who)
         return arriving, results
 
     def _backward_native(
