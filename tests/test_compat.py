@@ -43,6 +43,10 @@ NUMBERS = {
     "tile_reversed_axes": 21,
     "crop_resize_plain_extent": 22,
     "band_part_refuses_matrices": 23,
+    "matmul_refuses_mixed_halves": 24,
+    "layer_norm_refuses_vectors": 25,
+    "sub_byte_data_size_zero": 26,
+    "sparse_packed_compactly": 27,
 }
 
 # Switches for readings that the register does not list.
@@ -77,7 +81,7 @@ def test_a_misspelt_switch_is_refused(engine: str, where: Any) -> None:
 
 def test_one_switch_per_entry(engine: str) -> None:
     assert {f.name for f in fields(compat.Switches)} == set(NUMBERS) | FURTHER
-    assert sorted(NUMBERS.values()) == list(range(1, 24))
+    assert sorted(NUMBERS.values()) == list(range(1, 28))
     assert all(getattr(compat.switches, name) is False for name in NUMBERS.keys() | FURTHER)
     text = Path(compat.__file__).read_text(encoding="utf-8")
     documented = {name: int(number) for name, number in re.findall(r'(\w+): bool = False\n    """(\d+): ', text)}
@@ -355,3 +359,203 @@ def test_kink_derivative_from_right(engine: str) -> None:
             assert relu_standalone() == relu_fused() == [0, 6, 7]
             assert relu_after_add() == [0, -6, -7]
             assert relu_standalone(from_output=True) == [0, 0, 7]  # an output of 0 does not tell the kink from the rest
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Presets
+
+MACOS15 = {
+    "attention_strict_cache", "band_part_refuses_matrices", "layer_norm_refuses_vectors", "matmul_refuses_mixed_halves",
+    "sparse_packed_compactly", "sub_byte_data_size_zero", "tile_reversed_axes",
+}  # fmt: skip
+
+
+def on() -> set[str]:
+    return {f.name for f in fields(compat.Switches) if getattr(compat.switches, f.name)}
+
+
+def test_presets(engine: str) -> None:
+    try:
+        compat.use("macos15")
+        assert on() == MACOS15
+        assert compat.in_force() == "macos15"
+        compat.use("minmax_tie_split, adam_epsilon_torch")  # others go off
+        assert on() == {"minmax_tie_split", "adam_epsilon_torch"}
+        assert compat.in_force() == "adam_epsilon_torch,minmax_tie_split"
+        compat.use("macos15,minmax_tie_split")
+        assert on() == MACOS15 | {"minmax_tie_split"}
+    finally:
+        compat.use("documented")
+    assert on() == set()
+    assert compat.in_force() == "documented"
+
+
+def test_a_preset_for_a_block(engine: str) -> None:
+    with compat.using(minmax_tie_split=True):
+        with compat.use("macos15") as switches:
+            assert switches is compat.switches
+            assert on() == MACOS15
+            with compat.use("documented"):
+                assert on() == set()
+            assert on() == MACOS15
+        assert on() == {"minmax_tie_split"}
+    with pytest.raises(RuntimeError), compat.use("macos15"):
+        raise RuntimeError
+    assert on() == set()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("macos-15", "names is 'macos-15', but there is no preset or switch 'macos-15'. Did you mean macos15?"),
+        ("macos15,tile_reversed", "no preset or switch 'tile_reversed'. Did you mean tile_reversed_axes"),
+        (
+            "zzz",
+            "no preset or switch 'zzz'. The presets are: documented, macos15. The switches are: adam_epsilon_torch",
+        ),
+        ("", "no preset or switch ''. The presets are"),
+    ],
+)
+def test_unknown_words(engine: str, names: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        compat.use(names)
+    assert on() == set()
+    with pytest.raises(TypeError, match="names must be text such as 'macos15', not list"):
+        compat.use(["macos15"])  # type: ignore[arg-type]
+
+
+def test_mixed_halves(engine: str) -> None:
+    """24: Float16 by BFloat16 into Float32, as a direct call and as a layer; everything else works."""
+    half, brain = BNNSDataType.BNNSDataTypeFloat16, BNNSDataType.BNNSDataTypeBFloat16
+
+    def product(a: Any, b: Any, y: Any) -> int:
+        one = {FLOAT32: np.float32([2]), half: np.float16([2]), brain: np.uint16([0x4000])}
+        out = {FLOAT32: np.zeros(1, np.float32), half: np.zeros(1, np.float16), brain: np.zeros(1, np.uint16)}
+        tensors = [
+            descriptor("2DFirstMajor", (1, 1), data, data_type=t) for data, t in ((one[a], a), (one[b], b), (out[y], y))
+        ]
+        status = capi.BNNSMatMul(False, False, 1.0, tensors[0], tensors[1], tensors[2], None, None)
+        p = capi.BNNSLayerParametersBroadcastMatMul(
+            alpha=1.0, iA_desc=tensors[0], iB_desc=tensors[1], o_desc=tensors[2]
+        )
+        made = capi.BNNSFilterCreateLayerBroadcastMatMul(p)
+        assert (made is None) == (status != 0)
+        assert status != 0 or out[y].item() == (0x4080 if y == brain else 4)
+        return status
+
+    pairs = [(half, brain, FLOAT32), (brain, half, FLOAT32)]
+    others = [(half, half, FLOAT32), (brain, brain, FLOAT32), (half, FLOAT32, FLOAT32), (half, brain, half)]
+    with openbnns.engine(engine):
+        assert [product(*t) for t in pairs + others] == [0] * 6
+        with compat.using(matmul_refuses_mixed_halves=True):
+            assert [product(*t) for t in pairs] == [-1, -1]
+            assert "which macOS 15 refuses (compat.matmul_refuses_mixed_halves)" in str(openbnns.last_error())
+            assert [product(*t) for t in others] == [0] * 4
+        assert [product(*t) for t in pairs] == [0, 0]
+
+
+def test_layer_norm_parameters(engine: str) -> None:
+    """25: for images of N columns, 1 row and M channels."""
+    n, m = 3, 4
+    x = np.random.default_rng(0).standard_normal((m, 1, n)).astype(np.float32)
+
+    def status(layout: str, size: tuple[int, ...]) -> bool:
+        gamma = np.ones(int(np.prod(size)), np.float32)
+        p = capi.BNNSLayerParametersNormalization(
+            i_desc=descriptor("ImageCHW", (n, 1, m)), o_desc=descriptor("ImageCHW", (n, 1, m)), epsilon=1e-5,
+            gamma_desc=descriptor(layout, size, gamma), beta_desc=descriptor(layout, size, 0 * gamma), normalization_axis=2,
+        )  # fmt: skip
+        made = capi.BNNSFilterCreateLayerNormalization(capi.BNNSLayerNorm, p)
+        if made is None:
+            return False
+        y = np.zeros_like(x)
+        assert capi.BNNSNormalizationFilterApplyBatch(made, 1, x, 0, y, 0, False) == 0
+        expected = (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5)
+        np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
+        return True
+
+    refused = [("Vector", (n,)), ("Vector", (1,)), ("ImageCHW", (1, 1, m))]
+    accepted = [("ImageCHW", (n, 1, 1)), ("ImageCHW", (n, 1, m))]
+    with openbnns.engine(engine):
+        assert all(status(*form) for form in refused + accepted)
+        with compat.using(layer_norm_refuses_vectors=True):
+            assert not any(status(*form) for form in refused)
+            assert "compat.layer_norm_refuses_vectors" in str(openbnns.last_error())
+            assert all(status(*form) for form in accepted)
+            vector = descriptor("Vector", (5,))  # a vector is a sample itself
+            gamma = descriptor("Vector", (5,), np.ones(5, np.float32))
+            p = capi.BNNSLayerParametersNormalization(i_desc=vector, o_desc=vector, gamma_desc=gamma)
+            assert capi.BNNSFilterCreateLayerNormalization(capi.BNNSLayerNorm, p) is not None
+
+
+def test_sub_byte_sizes(engine: str) -> None:
+    """26: documented is the number of bytes that hold the bits."""
+    types = {"Int1": 2, "UInt2": 3, "UInt3": 4, "Int4": 5, "UInt6": 7, "Int8": 9, "Float32": 36, "Boolean": 9}
+    for name, size in types.items():
+        d = descriptor("Vector", (9,), 4096 * 4, data_type=BNNSDataType[f"BNNSDataType{name}"])
+        assert capi.BNNSNDArrayGetDataSize(d) == size
+        with compat.using(sub_byte_data_size_zero=True):
+            assert capi.BNNSNDArrayGetDataSize(d) == (0 if size < 9 else size)
+
+
+@pytest.mark.parametrize("allocated", [False, True])
+@pytest.mark.parametrize("kind", ["Float32", "Float16", "BFloat16"])
+def test_packed_sparse_size(engine: str, kind: str, allocated: bool) -> None:
+    """27: fewer bytes than the dense matrix, which really hold all of it: the weights may be moved by that size."""
+    element = BNNSDataType[f"BNNSDataType{kind}"]
+    rows, columns, values = np.int32([0, 2, 4]), np.int32([6, 0, 3]), np.float32([1.5, -2, 4])
+    dense = np.zeros((5, 7), np.float32)
+    dense[rows, columns] = values
+    x, y = np.random.default_rng(0).standard_normal(7).astype(np.float32), np.zeros(5, np.float32)
+
+    def packed(matrix: Any) -> Any:
+        places = np.ascontiguousarray(np.argwhere(matrix), np.int32)
+        found = matrix[tuple(places.T)]
+        memory = np.zeros(
+            matrix.size, np.float32 if kind == "Float32" else np.uint16 if kind == "BFloat16" else np.float16
+        )
+        out = capi.BNNSNDArrayDescriptor(data=memory if allocated else None, data_type=element)
+        status = capi.BNNSNDArrayFullyConnectedSparsifySparseCOO(
+            descriptor("2DFirstMajor", matrix.shape), descriptor("2DFirstMajor", places.shape, places,
+            data_type=BNNSDataType.BNNSDataTypeInt32), descriptor("Vector", found.shape, found), out, None, 1, None, 0, None,
+        )  # fmt: skip
+        assert status == 0, openbnns.last_error()
+        return out
+
+    def apply(w: Any, inputs: Any, flags: int) -> Any:
+        p = capi.BNNSLayerParametersFullyConnected(
+            i_desc=descriptor("Vector", (7,)), w_desc=w, o_desc=descriptor("Vector", (5,))
+        )
+        made = capi.BNNSFilterCreateLayerFullyConnected(p, capi.BNNSFilterParameters(flags=flags))
+        assert made is not None, openbnns.last_error()
+        assert capi.BNNSFilterApply(made, inputs, y) == 0
+        return y.copy()
+
+    full = dense.size * (4 if kind == "Float32" else 2)
+    with openbnns.engine(engine):
+        plain = packed(dense)
+        assert capi.BNNSNDArrayGetDataSize(plain) == 0
+        with compat.using(sparse_packed_compactly=True):
+            short = packed(dense)
+            size = capi.BNNSNDArrayGetDataSize(short)
+            assert 0 < size < full
+            moved = np.frombuffer(np.ascontiguousarray(short.data).view(np.uint8).tobytes()[:size], np.uint8).copy()
+            whole = packed(np.full((5, 7), 2, np.float32))  # nothing to leave out
+            assert capi.BNNSNDArrayGetDataSize(whole) == full
+        for flags in (0, 1):
+            np.testing.assert_allclose(apply(short, x, flags), dense @ x, rtol=1e-5)
+            np.testing.assert_array_equal(apply(plain, x, flags), apply(short, x, flags))
+            np.testing.assert_allclose(apply(whole, x, flags), np.full(5, 2 * x.sum()), rtol=1e-5)
+        short.data = moved
+        np.testing.assert_allclose(apply(short, x, 0), dense @ x, rtol=1e-5)
+        short.data = moved[:-1].copy()
+        p = capi.BNNSLayerParametersFullyConnected(
+            i_desc=descriptor("Vector", (7,)), w_desc=short, o_desc=descriptor("Vector", (5,))
+        )
+        assert capi.BNNSFilterCreateLayerFullyConnected(p) is None
+        assert re.search(rf"w_desc.data holds {size - 1} bytes", str(openbnns.last_error()))
+        moved[0] ^= 0xFF
+        short.data = moved
+        p.w_desc = short
+        assert capi.BNNSFilterCreateLayerFullyConnected(p) is None
+        assert "does not hold packed weights of 5 x 7" in str(openbnns.last_error())

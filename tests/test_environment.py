@@ -25,6 +25,15 @@ def run(expression: str, **variables: str) -> subprocess.CompletedProcess[str]:
         ("OPENBNNS_ENGINE", "reference", "bn.current_engine()", "reference"),
         ("OPENBNNS_ENGINE", "native", "bn.current_engine()", "native"),
         ("OPENBNNS_ENGINE", "", "bn.current_engine()", "native"),
+        ("OPENBNNS_COMPAT", "macos15", "bn.compat.tile_reversed_axes, c['compat']", "True macos15"),
+        ("OPENBNNS_COMPAT", "documented", "c['compat']", "documented"),
+        ("OPENBNNS_COMPAT", "", "c['compat']", "documented"),
+        (
+            "OPENBNNS_COMPAT",
+            "tile_reversed_axes,attention_strict_cache",
+            "c['compat']",
+            "attention_strict_cache,tile_reversed_axes",
+        ),
     ],
 )
 def test_variables(variable: str, value: str, expression: str, expected: str) -> None:
@@ -51,3 +60,14 @@ def test_an_engine_that_does_not_exist() -> None:
     done = run("1", OPENBNNS_ENGINE="fast")
     assert done.returncode != 0
     assert "OPENBNNS_ENGINE is 'fast'. Set it to 'native' or 'reference', or leave it unset." in done.stderr
+
+
+def test_a_compat_switch_that_does_not_exist() -> None:
+    """Said when the package is imported, not at the first call."""
+    done = run("1", OPENBNNS_COMPAT="macos15,tile_reverse_axes")
+    assert done.returncode != 0
+    for words in (
+        "OPENBNNS_COMPAT is 'macos15,tile_reverse_axes', but",
+        "switch 'tile_reverse_axes'. Did you mean tile_reversed",
+    ):
+        assert words in done.stderr

@@ -10,11 +10,15 @@ reading described on the docs page "Open questions". Change one for the whole pr
     with compat.using(max_pool_padding_is_zero=True):
         ...
 
-Switches are read when a filter is created, unless the text says otherwise.
+    compat.use("macos15")  # all that was measured there; "documented" turns everything off
+
+Switches are read when a filter is created, unless the text says otherwise. The environment variable ``OPENBNNS_COMPAT`` sets
+them at the start, in the words of :func:`use`.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -75,6 +79,14 @@ class Switches:
     """No entry: an attention row in which every key is masked reads nothing and gives 0, instead of NaN."""
     band_part_refuses_matrices: bool = False
     """23: BNNSBandPart fails for RowMajorMatrix and ColumnMajorMatrix, which give garbage on macOS 15."""
+    matmul_refuses_mixed_halves: bool = False
+    """24: matrix products of Float16 by BFloat16 (either way round) into Float32 fail, as seen on macOS 15."""
+    layer_norm_refuses_vectors: bool = False
+    """25: beta and gamma of layer normalization of an image fail as a Vector or as ImageCHW (1, 1, C), as on macOS 15."""
+    sub_byte_data_size_zero: bool = False
+    """26: BNNSNDArrayGetDataSize is 0 for types of less than a byte, as seen on macOS 15."""
+    sparse_packed_compactly: bool = False
+    """27: sparse weights are packed in fewer bytes than the dense matrix, and BNNSNDArrayGetDataSize tells how many."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         _require([name], "compat.switches", AttributeError)
@@ -97,6 +109,94 @@ def _require(names: Iterable[str], who: str, kind: type[Exception]) -> None:
 
 switches = Switches()
 """The switches in force."""
+
+presets: dict[str, tuple[str, ...]] = {
+    "documented": (),
+    "macos15": (
+        "attention_strict_cache",
+        "band_part_refuses_matrices",
+        "layer_norm_refuses_vectors",
+        "matmul_refuses_mixed_halves",
+        "sparse_packed_compactly",
+        "sub_byte_data_size_zero",
+        "tile_reversed_axes",
+    ),
+}
+"""Names for sets of switches: what documents say, and what third parties measured on macOS 15."""
+
+
+class _Restored:
+    """What :func:`use` returns: the end of a ``with`` block brings the switches back that were in force before."""
+
+    def __init__(self, before: dict[str, bool]) -> None:
+        self._before = before
+
+    def __enter__(self) -> Switches:
+        return switches
+
+    def __exit__(self, *error: object) -> None:
+        _set(self._before)
+
+    def __repr__(self) -> str:
+        return f"<openbnns.compat: {in_force()}>"
+
+
+def use(names: str) -> _Restored:
+    """Set every switch: those that ``names`` lists are on, all others off.
+
+    ``names`` is a preset, ``"documented"`` or ``"macos15"``, or switches and presets separated by commas. The choice holds
+    for the whole process, or in a ``with`` statement until its end.
+
+    >>> from openbnns import compat
+    >>> with compat.use("macos15"):
+    ...     compat.tile_reversed_axes
+    True
+    >>> compat.use("tile_reversed_axes, adam_epsilon_torch")
+    <openbnns.compat: adam_epsilon_torch,tile_reversed_axes>
+    >>> compat.use("documented")
+    <openbnns.compat: documented>
+    """
+    if not isinstance(names, str):
+        raise TypeError(f"compat.use: names must be text such as 'macos15', not {type(names).__name__}.")
+    chosen = _parse(names, f"compat.use: names is {names!r}")
+    before = {f.name: getattr(switches, f.name) for f in fields(Switches)}
+    _set({name: name in chosen for name in before})
+    return _Restored(before)
+
+
+def in_force() -> str:
+    """The switches that are on, as :func:`use` takes them: a preset if they are one.
+
+    >>> from openbnns import compat
+    >>> compat.in_force()
+    'documented'
+    """
+    on = tuple(sorted(f.name for f in fields(Switches) if getattr(switches, f.name)))
+    return next((name for name, members in presets.items() if tuple(sorted(members)) == on), ",".join(on))
+
+
+def _parse(text: str, who: str) -> set[str]:
+    chosen: set[str] = set()
+    known = {f.name for f in fields(Switches)}
+    for word in (part.strip() for part in text.split(",")):
+        if word in presets:
+            chosen.update(presets[word])
+        elif word in known:
+            chosen.add(word)
+        elif word or not text.strip():
+            from difflib import get_close_matches  # here, so that importing the package stays quick
+
+            near = get_close_matches(word.lower().replace("-", "_"), [*presets, *known], 3, 0.5)
+            every = f"The presets are: {', '.join(presets)}. The switches are: {', '.join(sorted(known))}."
+            hint = f"Did you mean {' or '.join(near)}?" if near else every
+            raise ValueError(f"{who}, but there is no preset or switch {word!r}. {hint}")
+    return chosen
+
+
+def _set(values: dict[str, bool]) -> None:
+    for name, value in values.items():
+        if getattr(switches, name) != value:
+            setattr(switches, name, value)
 
 
 @contextmanager
@@ -139,3 +239,10 @@ def __getattr__(name: str) -> bool:
 
 
 sys.modules[__name__].__class__ = _Module
+
+if os.environ.get("OPENBNNS_COMPAT", "").strip():
+    _set(
+        dict.fromkeys(
+            _parse(os.environ["OPENBNNS_COMPAT"], f"OPENBNNS_COMPAT is {os.environ['OPENBNNS_COMPAT']!r}"), True
+        )
+    )

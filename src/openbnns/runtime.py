@@ -48,7 +48,7 @@ def config() -> dict[str, str]:
     """What :func:`show_config` prints, as a dictionary."""
     import platform  # here, so that importing the package stays quick
 
-    from . import __version__
+    from . import __version__, compat
 
     core = engines._core
     return {
@@ -56,9 +56,11 @@ def config() -> dict[str, str]:
         "engine": engines.current(),
         "instruction set": core.instruction_set() if core is not None else "none (no compiled core)",
         "threads": str(get_num_threads()),
+        "compat": compat.in_force(),
         "python": sys.version.split()[0],
         "numpy": np.__version__,
         "machine": platform.machine(),
+        "OPENBNNS_COMPAT": os.environ.get("OPENBNNS_COMPAT", "(not set)"),
         "OPENBNNS_ENGINE": os.environ.get("OPENBNNS_ENGINE", "(not set)"),
         "OPENBNNS_ISA": os.environ.get("OPENBNNS_ISA", "(not set)"),
         "OPENBNNS_NUM_THREADS": os.environ.get("OPENBNNS_NUM_THREADS", "(not set)"),

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import descriptors
+from .. import compat, descriptors
 from ..errors import Problem, record
+from ..filters.sparse import packed_bytes
 from .enums import BNNSDataLayout
 from .structs import BNNSNDArrayDescriptor, BNNSTensor
 
@@ -34,8 +35,11 @@ def BNNSNDArrayGetDataSize(array: BNNSNDArrayDescriptor | None) -> int:
         if array.data is None:
             raise Problem(f"{who}: array.data is NULL, so it has no size. Set data first.")
         if view.layout.opaque:
+            return packed_bytes(array, view, who)
+        if compat.switches.sub_byte_data_size_zero and view.element.bits < 8:
             raise Problem(
-                f"{who}: the size of {view.layout.name} is known to the library only. Keep the size given by the sparsify call.",
+                f"{who}: array.data_type is {view.element.name}, for which macOS 15 knows no size "
+                "(compat.sub_byte_data_size_zero). Count the bits yourself.",
                 unsupported=True,
             )
         return view.bytes_of(view.span)

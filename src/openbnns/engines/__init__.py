@@ -102,6 +102,9 @@ def _check_environment() -> None:
             f"OPENBNNS_ISA is {isa!r}, so the base kernels are used. Set it to 'avx512', 'avx2' or 'base', or leave it unset."
         )
 
+    if os.environ.get("OPENBNNS_COMPAT"):
+        importlib.import_module("openbnns.compat")  # refuses words that it does not know, now and not at the first call
+
 
 def _warn(text: str) -> None:
     warnings.warn(f"openbnns: {text}", RuntimeWarning, stacklevel=3)

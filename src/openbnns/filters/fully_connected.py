@@ -46,13 +46,13 @@ class FullyConnected(UnaryFilter):
         y = descriptors.resolve(p.o_desc, f"{who}: o_desc")
         packed = dense_view(p.w_desc, f"{who}: w_desc")
         self.sparse = packed is not None
-        w = descriptors.resolve(p.w_desc, f"{who}: w_desc") if packed is None else packed
+        w, values = packed or (descriptors.resolve(p.w_desc, f"{who}: w_desc"), p.w_desc.data)
         self.inputs, self.outputs = x.count, y.count
         axes = self._check_weights(w, who)
         self.input = Operand(x, x.memory_axes, flat=True)
         self.output = Operand(y, y.memory_axes, flat=True)
         self.weights = Parameter(
-            w, axes, f"{who}: w_desc.data", p.w_desc.data, client_pointer=self.client_pointer, memory=self.memory
+            w, axes, f"{who}: w_desc.data", values, client_pointer=self.client_pointer, memory=self.memory
         )
         self.bias = resolve_bias(self, p.bias, self.outputs, who)
         self.fused_function = int(p.activation.function)

@@ -18,8 +18,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from .. import compat
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
-from ..descriptors import View, describe, resolve
+from ..descriptors import FLOAT32, View, describe, resolve
 from ..engines.reference import matmul as reference
 from ..errors import Problem
 from ._contraction import Contraction
@@ -47,6 +48,7 @@ class BroadcastMatMul(Contraction):
         a = self.resolve(p.iA_desc, f"{who}: iA_desc")
         b = a if p.quadratic else self.resolve(p.iB_desc, f"{who}: iB_desc")
         y = self.resolve(p.o_desc, f"{who}: o_desc")
+        _refuse_mixed_halves([a, b, y], who)
         self.product = reference.Product(bool(p.transA), bool(p.transB), self.alpha, bool(p.quadratic))
         a_indices, b_indices, y_indices = product_indices(a, b, y, self.product, who)
         self.output = self.operand(y)
@@ -167,6 +169,18 @@ def _transposes(p: reference.Product) -> str:
     return f" with {' and '.join(named)} transposed" if named else ""
 
 
+def _refuse_mixed_halves(views: Sequence[View], who: str) -> None:
+    a, b, y = views
+    elements = {a.element.name, b.element.name}
+    if compat.switches.matmul_refuses_mixed_halves and elements == {"Float16", "BFloat16"} and y.element is FLOAT32:
+        raise Problem(
+            f"{who}: the operands are {a.element.name} and {b.element.name} and the result Float32, which macOS 15 refuses "
+            "(compat.matmul_refuses_mixed_halves). Give both operands one type.",
+            kind=TypeError,
+            unsupported=True,
+        )
+
+
 # Without a filter.
 
 
@@ -201,6 +215,7 @@ def direct_filter(
                 kind=TypeError,
             )
         views.append(view)
+    _refuse_mixed_halves(views, caller.function)
     threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
     product = reference.Product(bool(trans_a), bool(trans_b), float(alpha))
     try:

@@ -171,6 +171,14 @@ class Normalization(Filter):
     def _check_spread(self, view: View, who: str) -> None:
         """beta and gamma of a layer normalization have the dimensions of a sample, or 1 on some axes."""
         sample = self.input.shape
+        if compat.switches.layer_norm_refuses_vectors and len(sample) == 3:
+            per_channel = view.layout.name == "ImageCHW" and view.size[:2] == (1, 1) and view.shape != sample
+            if view.layout.rank == 1 or per_channel:
+                raise Problem(
+                    f"{who} is {describe(view)}, which macOS 15 refuses for a sample of {describe(self.input.view)} "
+                    "(compat.layer_norm_refuses_vectors). Describe an ImageCHW of the size of a sample, or (width, 1, 1).",
+                    unsupported=True,
+                )
         given = (1,) * (len(sample) - len(view.shape)) + view.shape
         if len(given) != len(sample) or any(g not in (1, s) for g, s in zip(given, sample, strict=True)):
             raise Problem(

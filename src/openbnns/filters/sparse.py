@@ -1,7 +1,10 @@
 """Sparse weights of fully connected layers: coordinate lists and compressed rows, packed for the library.
 
 The packed form, layout FullyConnectedSparse, is a matter of this library: the dense matrix, rows of inputs, in the element
-type of the values. It can be the weights of a fully connected filter, forward only.
+type of the values. With compat.sparse_packed_compactly, and where that is shorter, it is one bit per element of that matrix,
+lowest bit of the first byte first, and then, at a multiple of the element's bytes, the values that are not 0. ``stride[0]``
+of the descriptor, which has no other meaning here, tells how many bytes these are, and is 0 for the dense form. Packed
+weights can be the weights of a fully connected filter, forward only.
 """
 
 from __future__ import annotations
@@ -12,13 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import descriptors
-from ..capi.enums import BNNSDataLayout
+from .. import compat, descriptors
+from ..capi.enums import BNNSDataLayout, BNNSDataType
 from ..capi.structs import BNNSNDArrayDescriptor, BNNSSparsityParameters
 from ..descriptors import LAYOUTS, View
 from ..errors import Problem
+from ..staging import encode
 from ._tensors import Bound, Caller, bind, integer
 
+_VECTOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
+_BYTE = descriptors.ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt8)]
 _ROW_MAJOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutRowMajorMatrix)]
 # Axes (row, column) of size[] in the layouts of a dense shape.
 _ROWS_COLUMNS = {"RowMajorMatrix": (1, 0), "ColumnMajorMatrix": (0, 1), "2DFirstMajor": (0, 1), "2DLastMajor": (0, 1)}
@@ -154,16 +160,79 @@ def _write(
             f"{caller('workspace_size')} is {int(workspace_size)}, but a workspace has at least {needed} bytes, twice the dense "
             "matrix. Pass NULL to have it allocated."
         )
-    data = np.empty(view.count, element.numpy) if out.data is None else out.data
-    target = bind(view, (1, 0), dense.shape, f"{who}.data", data, 1, 0, output=True)
-    target.write(dense[None])
-    out.layout, out.size, out.stride = BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse, (columns, rows), ()
+    compact = _compacted(dense, view) if compat.switches.sparse_packed_compactly else None
+    if compact is None:
+        data = np.empty(view.count, element.numpy) if out.data is None else out.data
+        target = bind(view, (1, 0), dense.shape, f"{who}.data", data, 1, 0, output=True)
+        target.write(dense[None])
+    else:
+        data = compact if out.data is None else out.data
+        form = View(_VECTOR, _BYTE, (compact.size,), (1,))
+        bind(form, (0,), compact.shape, f"{who}.data", _as_bytes(data), 1, 0, output=True).write_raw(compact[None])
+    out.layout, out.size = BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse, (columns, rows)
+    out.stride = () if compact is None else (compact.size,)
     out.data_type, out.data = element.code, data
 
 
-def dense_view(descriptor: Any, who: str) -> View | None:
-    """How packed weights are read; ``None`` for a descriptor of any other layout."""
+def dense_view(descriptor: Any, who: str) -> tuple[View, Any] | None:
+    """How packed weights are read, and from where; ``None`` for a descriptor of any other layout."""
     if int(descriptor.layout) != BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse:
         return None
-    view = descriptors.resolve(descriptor, who, opaque=True)
-    return replace(view, layout=_ROW_MAJOR, steps=(1, view.size[0]))
+    packed = descriptors.resolve(descriptor, who, opaque=True)
+    view = replace(packed, layout=_ROW_MAJOR, steps=(1, packed.size[0]))
+    size = int(descriptor.stride[0])
+    if size == 0 or descriptor.data is None:
+        return view, descriptor.data
+    return view, _expanded(view, size, descriptor.data, who)
+
+
+def packed_bytes(descriptor: Any, view: View, who: str) -> int:
+    """What BNNSNDArrayGetDataSize says of packed weights."""
+    if not compat.switches.sparse_packed_compactly:
+        raise Problem(
+            f"{who}: the size of {view.layout.name} is known to the library only. Keep the size given by the sparsify call.",
+            unsupported=True,
+        )
+    return int(descriptor.stride[0]) or view.bytes_of(view.count)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The compact form
+
+
+def _compacted(dense: NDArray[np.float32], view: View) -> NDArray[np.uint8] | None:
+    """The bytes of the compact form, or ``None`` if the dense matrix is no longer than that."""
+    stored = encode(dense.reshape(-1), view)
+    marks = dense.reshape(-1) != 0
+    bits = np.packbits(marks, bitorder="little")
+    values = np.ascontiguousarray(stored[marks]).view(np.uint8)
+    compact = np.concatenate([bits, np.zeros(-bits.size % stored.itemsize, np.uint8), values])
+    return compact if compact.size < stored.nbytes else None
+
+
+def _expanded(view: View, size: int, data: Any, who: str) -> NDArray[Any]:
+    """The dense matrix of the compact form, stored as its element type has it."""
+    form = View(_VECTOR, _BYTE, (size,), (1,))
+    packed = bind(form, (0,), (size,), f"{who}.data", _as_bytes(data), 1, 0).read_raw()[0]
+    assert view.element.numpy is not None
+    itemsize, count = view.element.numpy.itemsize, view.count
+    start = (-(-count // 8) + itemsize - 1) // itemsize * itemsize
+    marks = (
+        np.unpackbits(packed[: -(-count // 8)], count=count, bitorder="little").astype(bool) if size >= start else None
+    )
+    if marks is None or size != start + itemsize * int(marks.sum()):
+        raise Problem(
+            f"{who}.data does not hold packed weights of {view.size[1]} x {view.size[0]} in {size} bytes, which stride[0] says. "
+            "Pass the descriptor as the sparsify call has filled it, with all that it points to."
+        )
+    dense = np.zeros(count, view.element.numpy)
+    dense[marks] = np.ascontiguousarray(packed[start:]).view(view.element.numpy)
+    return dense
+
+
+def _as_bytes(data: Any) -> Any:
+    """Memory of any item type as bytes; an address stays what it is, and so does what has no plain buffer."""
+    try:
+        return memoryview(data).cast("B")
+    except (TypeError, ValueError):
+        return data
