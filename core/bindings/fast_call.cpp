@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "bindings/latest_call.h"
 #include "runtime/thread_pool.h"
 
 namespace openbnns {
@@ -47,7 +48,7 @@ bool has_items(const Py_buffer& view, const ArgumentSpec& spec) {
   if (f[0] == '\0' || f[1] != '\0') return false;
   if (*f == 'B' || *f == 'c') return true;
   if (spec.index_bytes == 0) return *f == 'f' && view.itemsize == 4;
-  if (spec.index_bytes == 1) return *f == '?' || *f == 'b';
+  if (spec.index_bytes == 1) return (*f == '?' && view.ndim > 0) || *f == 'b';  // not a single truth value
   return std::strchr(spec.index_signed ? "ilqn" : "ILQN", *f) && view.itemsize == spec.index_bytes;
 }
 
@@ -302,7 +303,7 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
 
   call.threads = threads_ > 0 ? threads_ : max_threads();
   try {
-    if (is_recording()) return perform_recorded(binding), kDone;
+    if (is_recording()) return perform_recorded(binding), latest_call_failed = false, kDone;
     nb::gil_scoped_release unlocked;
     if (backward_)
       plan_->backward(call);
@@ -311,6 +312,7 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     return kDeclined;
   }
+  latest_call_failed = false;
   return kDone;
 }
 

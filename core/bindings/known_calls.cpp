@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bindings/fast_call.h"
+#include "bindings/latest_call.h"
 
 using namespace nanobind::literals;
 
@@ -238,7 +239,9 @@ nb::object KnownCalls::run(nb::args arguments) {
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     done = false;
   }
-  return done ? result : nb::none();
+  if (!done) return nb::none();
+  latest_call_failed = false;
+  return result;
 }
 
 void KnownCalls::record() {

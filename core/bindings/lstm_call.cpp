@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "bindings/fast_call.h"
+#include "bindings/latest_call.h"
 #include "runtime/thread_pool.h"
 
 namespace openbnns {
@@ -279,6 +280,7 @@ int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle 
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     return kDeclined;
   }
+  latest_call_failed = false;
   return kDone;
 }
 

@@ -12,6 +12,7 @@
 
 #include "bindings/fast_call.h"
 #include "bindings/known_calls.h"
+#include "bindings/latest_call.h"
 #include "bindings/lstm_call.h"
 #include "bindings/tensor.h"
 #include "bindings/training.h"
@@ -364,6 +365,8 @@ NB_MODULE(_core, m) {
   bind_tensor(m);
   bind_known_calls(m);
 
+  m.def("latest_call_failed", [] { return latest_call_failed; });
+  m.def("set_latest_call_failed", [](bool failed) { latest_call_failed = failed; }, "failed"_a);
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });
   m.def(

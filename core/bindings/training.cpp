@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bindings/fast_call.h"
+#include "bindings/latest_call.h"
 #include "kernels/kernels.h"
 #include "runtime/thread_pool.h"
 
@@ -214,6 +215,7 @@ class OptimizerStep {
     rule.epsilon = static_cast<float>(epsilon);
     nb::gil_scoped_release unlocked;
     kernels().optimizer_step(rule, tensors.data(), count, workers(threads));
+    latest_call_failed = false;
     return kDone;
   }
 

@@ -85,6 +85,8 @@ def _impossible(obj: Any, who: str) -> TypeError:
 
 def _as_array(obj: Any, who: str) -> NDArray[Any]:
     """A NumPy view of any object that exposes memory, never a copy."""
+    if isinstance(obj, (bool, np.bool_)):  # NumPy's has a buffer, of a byte that is nobody's
+        raise _impossible(obj, who)
     if isinstance(obj, np.ndarray):
         return obj
     try:

@@ -7,6 +7,9 @@ face turns it into a :class:`BNNSError` that is also a ``ValueError`` or ``TypeE
 from __future__ import annotations
 
 import threading
+from typing import TypeVar
+
+from . import engines
 
 FAILURE = -1
 """Status code of a failed call."""
@@ -107,6 +110,7 @@ def as_exception(problem: Problem, family: type[BNNSError]) -> BNNSError:
 
 
 _thread = threading.local()
+_Result = TypeVar("_Result")
 
 
 def record(problem: Problem) -> int:
@@ -114,6 +118,8 @@ def record(problem: Problem) -> int:
     import logging  # here, so that importing the package stays quick
 
     _thread.message = problem.message
+    if engines._core is not None:
+        engines._core.set_latest_call_failed(True)
     logger = logging.getLogger("openbnns")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())  # silent unless the caller sets up logging
@@ -121,8 +127,23 @@ def record(problem: Problem) -> int:
     return problem.code
 
 
+def succeeded(result: _Result) -> _Result:
+    """The end of a call of the C face that was carried out: :func:`last_error` has nothing to say about it.
+
+    Calls that native code runs at once clear the flag there, without coming here; see core/bindings/latest_call.h.
+    """
+    if engines._core is not None:
+        engines._core.set_latest_call_failed(False)
+    else:
+        _thread.message = None
+    return result
+
+
 def last_error() -> str | None:
-    """The message of the last failed ``openbnns.capi`` call of this thread, or ``None`` if none has failed.
+    """Why the latest ``openbnns.capi`` call of this thread failed; ``None`` if it succeeded, or there was none.
+
+    Calls that release something leave it alone, so that cleaning up does not hide the reason. Layers raise exceptions
+    instead, which it does not tell of; one of their calls that succeeds may clear the message.
 
     >>> import openbnns
     >>> from openbnns import capi
@@ -130,5 +151,9 @@ def last_error() -> str | None:
     -1
     >>> openbnns.last_error()
     'BNNSFilterApply: filter is NULL. Its creation failed or was skipped: check the creation call and its message.'
+    >>> capi.BNNSDataLayoutGetRank(capi.BNNSDataLayoutVector), openbnns.last_error()
+    (1, None)
     """
+    if engines._core is not None and not engines._core.latest_call_failed():
+        return None
     return getattr(_thread, "message", None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
@@ -27,7 +27,7 @@ def create(
         raise TypeError(f"{who}: layer_params must be a {struct.__name__}, not {type(layer_params).__name__}.")
     check_filter_params(filter_params, who)
     try:
-        return make(layer_params, filter_params, who, *rest)
+        return succeeded(make(layer_params, filter_params, who, *rest))
     except Problem as problem:
         record(problem)
     except MemoryError:
@@ -62,7 +62,7 @@ def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
         return record(problem)
     except MemoryError:
         return record(out_of_memory(who))
-    return 0
+    return succeeded(0)
 
 
 class Known:
@@ -80,7 +80,7 @@ class Known:
             return record(problem)
         except MemoryError:
             return record(out_of_memory(self.caller.function))
-        return 0
+        return succeeded(0)
 
 
 class Direct(Known):
@@ -104,4 +104,4 @@ def attempt_direct(work: Callable[..., None], caller: Caller, *arguments: Any) -
         return record(problem)
     except MemoryError:
         return record(out_of_memory(caller.function))
-    return 0
+    return succeeded(0)

@@ -206,7 +206,9 @@ def _to_bool(value: Any) -> bool:
     raise TypeError(f"expected a bool, got {_describe(value)}")
 
 
-def _same_object(value: Any) -> Any:
+def _to_pointer(value: Any) -> Any:
+    if isinstance(value, (bool, np.bool_)):  # an int to Python, but no address; often a comparison that went astray
+        raise TypeError(f"expected memory, an address or None, got {_describe(value)}")
     return value
 
 
@@ -214,7 +216,7 @@ def _same_object(value: Any) -> Any:
 FLOAT: Any = Kind(_to_float, 0.0)
 SCALE: Any = Kind(_to_float, 1.0)
 BOOL: Any = Kind(_to_bool, False)
-POINTER: Any = Kind(_same_object, None, is_pointer=True)
+POINTER: Any = Kind(_to_pointer, None, is_pointer=True)
 
 
 def enumeration(enum_class: type[enum.IntEnum] | type[enum.IntFlag]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
 from ._calls import BNNSFilter, Known, check_filter_params, create
@@ -130,7 +130,7 @@ def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int
         descriptor = filter.pointer(int(target))
         if descriptor.data is None:
             raise Problem(f"{who}: PReLUPerChannel has no beta. Ask for BNNSPointerSpecifierAlpha.")
-        return descriptor
+        return succeeded(descriptor)
     except Problem as problem:
         record(problem)
         return BNNSNDArrayDescriptor()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._tensors import Caller
 from ..filters.crop_resize import CropResize
 from ._calls import check_filter_params, out_of_memory
@@ -73,4 +73,4 @@ def _attempt(who: str, layer_params: Any, filter_params: Any, method: str, *tens
         return record(problem)
     except MemoryError:
         return record(out_of_memory(who))
-    return 0
+    return succeeded(0)

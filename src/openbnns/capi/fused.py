@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._tensors import check_count, entries
 from ..filters.fused import Fused
 from ._calls import BNNSFilter, attempt, check_filter_params, out_of_memory
@@ -42,7 +42,7 @@ def BNNSFilterCreateFusedLayer(
             if isinstance(kind, (bool, np.bool_)) or not isinstance(kind, (int, np.integer)):
                 raise TypeError(f"{who}: filter_type[{i}] must be a BNNSFilterType, not {type(kind).__name__}.")
         layers = _entries(layer_params, number, f"{who}: layer_params")
-        return Fused([int(kind) for kind in kinds], layers, filter_params, who)
+        return succeeded(Fused([int(kind) for kind in kinds], layers, filter_params, who))
     except Problem as problem:
         record(problem)
     except MemoryError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._base import Filter
 from ..filters.activation import ActivationFilter
 from ..filters.convolution import Convolution
@@ -97,7 +97,7 @@ def build(who: str, arguments: Mapping[str, tuple[Any, type]], filter_params: An
     check_filter_params(filter_params, who)
     try:
         result: Filter = make()
-        return result
+        return succeeded(result)
     except Problem as problem:
         record(problem)
     except MemoryError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._tensors import Caller
 from ..filters.lstm import LSTM, SIZE_MAX, run_fast
 from ._calls import check_filter_params, out_of_memory
@@ -27,7 +27,7 @@ def BNNSComputeLSTMTrainingCacheCapacity(layer_params: BNNSLayerParametersLSTM |
     """
     who = "BNNSComputeLSTMTrainingCacheCapacity"
     try:
-        return LSTM(_checked(layer_params, who, "layer_params"), None, who).cache_bytes
+        return succeeded(LSTM(_checked(layer_params, who, "layer_params"), None, who).cache_bytes)
     except Problem as problem:
         record(problem)
     except MemoryError:
@@ -73,7 +73,7 @@ def BNNSDirectApplyLSTMBatchTrainingCaching(
         return record(problem)
     except MemoryError:
         return record(out_of_memory(who))
-    return 0
+    return succeeded(0)
 
 
 def BNNSDirectApplyLSTMBatchBackward(
@@ -118,7 +118,7 @@ def BNNSDirectApplyLSTMBatchBackward(
         return record(problem)
     except MemoryError:
         return record(out_of_memory(who))
-    return 0
+    return succeeded(0)
 
 
 def _checked(value: Any, who: str, name: str) -> BNNSLayerParametersLSTM:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
 from ._calls import BNNSFilter, Known, check_filter_params, create
@@ -57,7 +57,7 @@ def BNNSMatMulWorkspaceSize(
         direct_filter(Caller(who), transA, transB, alpha, (inputA, inputB, output), filter_params)
     except Problem as problem:
         return record(problem)
-    return 0
+    return succeeded(0)
 
 
 def BNNSMatMul(

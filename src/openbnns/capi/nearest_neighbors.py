@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._tensors import Caller
 from ..filters.nearest_neighbors import NearestNeighbors
 from ._calls import attempt_direct, check_filter_params
@@ -33,7 +33,7 @@ def BNNSCreateNearestNeighbors(
     who = "BNNSCreateNearestNeighbors"
     check_filter_params(filter_params, who)
     try:
-        return NearestNeighbors(max_n_samples, n_features, n_neighbors, data_type, filter_params, who)
+        return succeeded(NearestNeighbors(max_n_samples, n_features, n_neighbors, data_type, filter_params, who))
     except Problem as problem:
         record(problem)
     return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters import optimizer as rules
 from ..filters._tensors import Caller
 from ._calls import check_filter_params, out_of_memory
@@ -59,4 +59,4 @@ def BNNSOptimizerStep(
         return record(problem)
     except MemoryError:
         return record(out_of_memory(who))
-    return 0
+    return succeeded(0)

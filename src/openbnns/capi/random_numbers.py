@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..engines.reference.random_numbers import STATE_SIZE
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters._tensors import Caller
 from ..filters.random_numbers import RandomGenerator
 from ._calls import attempt_direct, check_filter_params
@@ -54,7 +54,7 @@ def _create(
 ) -> BNNSRandomGenerator | None:
     check_filter_params(filter_params, who)
     try:
-        return RandomGenerator(method, seed, filter_params, who)
+        return succeeded(RandomGenerator(method, seed, filter_params, who))
     except Problem as problem:
         record(problem)
     return None
@@ -87,7 +87,7 @@ def BNNSRandomGeneratorStateSize(generator: BNNSRandomGenerator | None = None) -
     except Problem as problem:
         record(problem)
         return 0
-    return STATE_SIZE
+    return succeeded(STATE_SIZE)
 
 
 def BNNSRandomGeneratorGetState(generator: BNNSRandomGenerator | None, state_size: int, state: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import compat, descriptors
-from ..errors import Problem, record
+from ..errors import Problem, record, succeeded
 from ..filters.sparse import packed_bytes
 from .enums import BNNSDataLayout
 from .structs import BNNSNDArrayDescriptor, BNNSTensor
@@ -35,14 +35,14 @@ def BNNSNDArrayGetDataSize(array: BNNSNDArrayDescriptor | None) -> int:
         if array.data is None:
             raise Problem(f"{who}: array.data is NULL, so it has no size. Set data first.")
         if view.layout.opaque:
-            return packed_bytes(array, view, who)
+            return succeeded(packed_bytes(array, view, who))
         if compat.switches.sub_byte_data_size_zero and view.element.bits < 8:
             raise Problem(
                 f"{who}: array.data_type is {view.element.name}, for which macOS 15 knows no size "
                 "(compat.sub_byte_data_size_zero). Count the bits yourself.",
                 unsupported=True,
             )
-        return view.bytes_of(view.span)
+        return succeeded(view.bytes_of(view.span))
     except Problem as problem:
         record(problem)
         return 0
@@ -59,7 +59,7 @@ def BNNSTensorGetAllocationSize(tensor: BNNSTensor | None) -> int:
     if tensor is not None and not isinstance(tensor, BNNSTensor):
         raise TypeError(f"{who}: tensor must be a BNNSTensor, not {type(tensor).__name__}.")
     try:
-        return _allocation_size(tensor, who)
+        return succeeded(_allocation_size(tensor, who))
     except Problem as problem:
         record(problem)
         return SIZE_MAX
@@ -95,4 +95,4 @@ def BNNSDataLayoutGetRank(layout: BNNSDataLayout | int) -> int:
             Problem(f"BNNSDataLayoutGetRank: {int(layout):#x} is no BNNSDataLayout. Pass a member of BNNSDataLayout.")
         )
         return SIZE_MAX
-    return int(layout) >> 16
+    return succeeded(int(layout) >> 16)

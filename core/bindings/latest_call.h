@@ -1,0 +1,13 @@
+// Whether the latest call of this thread failed: only then openbnns.last_error() has a message.
+//
+// Python words a failure, keeps the message for the thread and sets this flag. Success must take the message back on
+// every path, also on the fast ones, which end here in a fraction of a microsecond and would pay a good part of that
+// for a look at Python's thread-local objects. So they clear the flag, which is one store, and the message stays where
+// it is, unseen.
+#pragma once
+
+namespace openbnns {
+
+inline thread_local bool latest_call_failed = false;
+
+}  // namespace openbnns

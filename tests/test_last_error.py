@@ -1,0 +1,155 @@
+"""last_error() belongs to the latest call of this thread: a failure has its message there, a success has none."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import openbnns as ob
+from openbnns import Shape, capi, engines, errors
+from openbnns.errors import Problem
+
+PLANTED = "planted: an earlier call failed"
+FUNCTIONS = sorted(
+    name for name in capi.__all__ if name.startswith("BNNS") and type(getattr(capi, name)).__name__ == "function"
+)
+CLEANING = {"BNNSFilterDestroy", "BNNSDestroyNearestNeighbors", "BNNSDestroyRandomGenerator"}
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "openbnns")
+
+
+def plant() -> None:
+    errors.record(Problem(PLANTED))
+    assert ob.last_error() == PLANTED
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of functions that were called, each after an earlier failure whose message must not survive it."""
+    names: list[str] = []
+
+    def watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            plant()
+            result = function(*arguments, **named)
+            if name in CLEANING:
+                assert ob.last_error() == PLANTED, f"{name} hides why an earlier call failed"
+            else:
+                assert ob.last_error() != PLANTED, f"{name} is not the latest call"
+                failed = result is None or (type(result) is int and (result < 0 or result == 2**64 - 1))
+                if name == "BNNSDirectApplyBroadcastMatMul":  # has no result
+                    failed = False
+                if failed:
+                    assert str(ob.last_error()).startswith(name)
+                elif type(result) is int and result > 0:
+                    assert ob.last_error() is None, name
+            names.append(name)
+            return result
+
+        return call
+
+    for name in FUNCTIONS:
+        monkeypatch.setitem(vars(capi), name, watched(name, getattr(capi, name)))
+    yield names
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_function(name: str, engine: str, called: list[str]) -> None:
+    """The example of its docstring, three times: later calls may be known ones, which native code repeats."""
+    home = importlib.import_module(getattr(capi, name).__closure__[0].cell_contents.__module__)
+    test = doctest.DocTestFinder(recurse=False).find(getattr(home, name), name, module=home)[0]
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+    with ob.engine(engine):
+        for _ in range(3):
+            assert runner.run(test, clear_globs=False).failed == 0
+    assert called.count(name) >= 3 or name == "BNNSFilterDestroy"
+
+
+def relu(n: int = 3) -> Any:
+    v = Shape.vector(n).descriptor
+    function = capi.BNNSActivation(function=capi.BNNSActivationFunctionRectifiedLinear)
+    return capi.BNNSFilterCreateLayerActivation(
+        capi.BNNSLayerParametersActivation(i_desc=v(), o_desc=v(), activation=function)
+    )
+
+
+def test_one_after_the_other() -> None:
+    f, x, y = relu(), np.ones(3, np.float32), np.zeros(3, np.float32)
+    for _ in range(3):
+        assert capi.BNNSFilterApply(f, x, y[:2]) == -1
+        assert "BNNSFilterApply: out" in str(ob.last_error())
+        assert "BNNSFilterApply: out" in str(ob.last_error())  # reading changes nothing
+        assert capi.BNNSFilterApply(f, x, y) == 0
+        assert ob.last_error() is None
+
+
+def test_the_fast_call_clears_it() -> None:
+    """Without a word of Python in between."""
+    f, x, y = relu(), np.ones(3, np.float32), np.zeros(3, np.float32)
+    plant()
+    assert f.fast_forward(1, x, 0, y, 0) == 0
+    assert ob.last_error() is None
+    plant()
+    assert f.fast_forward(1, x, 0, y[:2], 0) == 1  # declined
+    assert ob.last_error() == PLANTED
+
+
+def test_threads_have_their_own() -> None:
+    f, x = relu(), np.ones(3, np.float32)
+    found: list[Any] = []
+
+    def other() -> None:
+        found.append(ob.last_error())
+        capi.BNNSFilterApply(f, x, np.zeros(3, np.float32))
+        found.append(ob.last_error())
+        capi.BNNSFilterApply(None, None, None)
+        found.append(ob.last_error())
+
+    plant()
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    assert found[:2] == [None, None]
+    assert "filter is NULL" in found[2]
+    assert ob.last_error() == PLANTED
+
+
+def test_without_a_compiled_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ob.engine("reference"):
+        monkeypatch.setattr(engines, "_core", None)
+        plant()
+        assert capi.BNNSDataLayoutGetRank(capi.BNNSDataLayoutVector) == 1
+        assert ob.last_error() is None
+        plant()
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, np.False_], ids=repr)
+def test_truth_values_are_no_addresses(value: Any) -> None:
+    for change in (
+        lambda: capi.BNNSNDArrayDescriptor(layout=capi.BNNSDataLayoutVector, size=[1], data=value),
+        lambda: setattr(capi.BNNSNDArrayDescriptor(), "data", value),
+        lambda: setattr(capi.BNNSNDArrayDescriptor(), "table_data", value),
+        lambda: capi.BNNSLayerData(data=value),
+    ):
+        with pytest.raises(TypeError, match=r"data.*expected memory, an address or None, got \w+ .*(True|False)"):
+            change()
+    f, x = relu(1), np.ones(1, np.float32)
+    for arguments in ((value, x), (x, value)):
+        with pytest.raises(TypeError, match=r"is of type (bool|bool_)\. Pass None for NULL"):
+            capi.BNNSFilterApply(f, *arguments)
+    with pytest.raises(TypeError, match="is of type bool"):
+        capi.BNNSRandomGeneratorGetState(
+            capi.BNNSCreateRandomGenerator(capi.BNNSRandomGeneratorMethodAES_CTR), 24, value
+        )
