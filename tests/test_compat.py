@@ -554,6 +554,12 @@ def test_packed_sparse_size(engine: str, kind: str, allocated: bool) -> None:
         )
         assert capi.BNNSFilterCreateLayerFullyConnected(p) is None
         assert re.search(rf"w_desc.data holds {size - 1} bytes", str(openbnns.last_error()))
+        for wrong in (1, 4 * 35, 2**40):
+            short.data, short.stride = moved, (wrong,)
+            p.w_desc = short
+            assert capi.BNNSFilterCreateLayerFullyConnected(p) is None
+            assert f"does not hold packed weights of 5 x 7 in {wrong} bytes" in str(openbnns.last_error())
+        short.stride = (size,)
         moved[0] ^= 0xFF
         short.data = moved
         p.w_desc = short

@@ -212,14 +212,15 @@ def _compacted(dense: NDArray[np.float32], view: View) -> NDArray[np.uint8] | No
 
 def _expanded(view: View, size: int, data: Any, who: str) -> NDArray[Any]:
     """The dense matrix of the compact form, stored as its element type has it."""
-    form = View(_VECTOR, _BYTE, (size,), (1,))
-    packed = bind(form, (0,), (size,), f"{who}.data", _as_bytes(data), 1, 0).read_raw()[0]
     assert view.element.numpy is not None
     itemsize, count = view.element.numpy.itemsize, view.count
-    start = (-(-count // 8) + itemsize - 1) // itemsize * itemsize
-    marks = (
-        np.unpackbits(packed[: -(-count // 8)], count=count, bitorder="little").astype(bool) if size >= start else None
-    )
+    marked = -(-count // 8)
+    start = -(-marked // itemsize) * itemsize
+    marks = None
+    if start <= size < count * itemsize:
+        form = View(_VECTOR, _BYTE, (size,), (1,))
+        packed = bind(form, (0,), (size,), f"{who}.data", _as_bytes(data), 1, 0).read_raw()[0]
+        marks = np.unpackbits(packed[:marked], count=count, bitorder="little").astype(bool)
     if marks is None or size != start + itemsize * int(marks.sum()):
         raise Problem(
             f"{who}.data does not hold packed weights of {view.size[1]} x {view.size[0]} in {size} bytes, which stride[0] says. "
