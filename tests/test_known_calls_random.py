@@ -48,7 +48,7 @@ repeated = 0
 
 @pytest.fixture(autouse=True)
 def repeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    def attempt(self: Known, key: Any, work: Callable[[], None], constants: list[Any] | None = None) -> int:
+    def attempt(self: Known, key: Any, work: Callable[..., None], constants: list[Any] | None = None) -> int:
         memories = _memories(key)
         before = [memory.copy() for memory in memories]
         status = first(self, key, work, constants)
@@ -86,13 +86,13 @@ def _check(
 
 
 def _check_other_numbers(
-    direct: Known, key: Any, work: Callable[[], None], memories: list[NDArray[Any]], before: list[NDArray[Any]]
+    direct: Known, key: Any, work: Callable[..., None], memories: list[NDArray[Any]], before: list[NDArray[Any]]
 ) -> None:
     other = [values.reshape(-1)[::-1].reshape(values.shape) for values in before]
     _put(memories, other)
     held = [memory.copy() for memory in memories]  # not `other` where memories overlap
     try:
-        work()
+        work(*key)
     except Problem:  # indices outside, for instance
         _put(memories, held)
         assert direct.calls.run(*key) is None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,10 +120,12 @@ def _layouts() -> dict[int, Layout]:
 LAYOUTS = _layouts()
 
 
-def layout_of(code: int) -> Layout:
-    """The layout with this code, which must exist."""
+def layout_of(code: int, keras_order: bool | None = None) -> Layout:
+    """The layout with this code, which must exist; ``keras_order`` is the switch that MHA_DHK depends on."""
     layout = LAYOUTS[int(code)]
-    if layout.name == "MHA_DHK" and compat.switches.mha_dhk_keras_order:
+    if keras_order is None:
+        keras_order = compat.switches.mha_dhk_keras_order
+    if layout.name == "MHA_DHK" and keras_order:
         return Layout(layout.code, layout.name, (1, 2, 0))
     return layout
 
@@ -280,7 +282,22 @@ def element_type(code: int, who: str) -> ElementType:
     )
 
 
-_views: dict[tuple[Any, ...], View] = {}
+class _Fields(NamedTuple):
+    """All that decides what a descriptor means, each field read once: another thread may change it at any time."""
+
+    layout: int
+    data_type: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    scale: float
+    bias: float
+    table: Any
+    table_type: int
+    keras_order: bool
+    bias_before_scale: bool
+
+
+_views: dict[_Fields, View] = {}
 _MOST_VIEWS = 512
 
 
@@ -290,29 +307,30 @@ def resolve(descriptor: Any, who: str, *, like: View | None = None, opaque: bool
     ``like`` is the tensor that the descriptor is a gradient of: what its layout meant at creation still holds. With
     ``opaque`` the packed sparse layout, which only the library can read, is let through. Equal descriptors share a view.
     """
-    if like is not None or opaque or descriptor.table_data is not None:
-        return _resolve(descriptor, who, like, opaque)
     switches = compat.switches
-    key = (
-        descriptor.layout, descriptor.data_type, *descriptor.size, *descriptor.stride, descriptor.data_scale,
-        descriptor.data_bias, switches.mha_dhk_keras_order, switches.integer_bias_before_scale,
+    given = _Fields(
+        descriptor.layout, descriptor.data_type, tuple(descriptor.size), tuple(descriptor.stride),
+        descriptor.data_scale, descriptor.data_bias, descriptor.table_data, descriptor.table_data_type,
+        switches.mha_dhk_keras_order, switches.integer_bias_before_scale,
     )  # fmt: skip
-    view = _views.get(key)
+    if like is not None or opaque or given.table is not None:
+        return _resolve(given, who, like, opaque)
+    view = _views.get(given)
     if view is None:
-        view = _resolve(descriptor, who, None, False)
+        view = _resolve(given, who, None, False)
         if len(_views) >= _MOST_VIEWS:
             _views.clear()
-        _views[key] = view
+        _views[given] = view
     return view
 
 
-def _resolve(descriptor: Any, who: str, like: View | None, opaque: bool) -> View:
-    if int(descriptor.layout) not in LAYOUTS:
+def _resolve(given: _Fields, who: str, like: View | None, opaque: bool) -> View:
+    if int(given.layout) not in LAYOUTS:
         raise Problem(
-            f"{who}.layout is {int(descriptor.layout):#x}, which is no BNNSDataLayout. "
+            f"{who}.layout is {int(given.layout):#x}, which is no BNNSDataLayout. "
             "Set it, for example to BNNSDataLayoutVector or BNNSDataLayoutImageCHW."
         )
-    layout = layout_of(descriptor.layout)
+    layout = layout_of(given.layout, given.keras_order)
     if like is not None and like.layout.code == layout.code:
         layout = like.layout
     if layout.opaque and not opaque:
@@ -320,8 +338,8 @@ def _resolve(descriptor: Any, who: str, like: View | None, opaque: bool) -> View
             f"{who}.layout is {layout.name}, the packed form of sparse weights that only the library reads. It can be "
             "nothing but the weights of a fully connected filter. Use a dense layout such as RowMajorMatrix."
         )
-    element = element_type(descriptor.data_type, who)
-    size = tuple(descriptor.size[: layout.rank])
+    element = element_type(given.data_type, who)
+    size = given.size[: layout.rank]
     total = 1
     for k, n in enumerate(size):
         if n == 0:
@@ -329,22 +347,21 @@ def _resolve(descriptor: Any, who: str, like: View | None, opaque: bool) -> View
         total *= n
     if total > MAX_ELEMENTS:
         raise Problem(f"{who}.size {size} has {total} elements, more than any memory holds. Check the sizes.")
-    steps = _resolve_strides(descriptor, layout, size, who)
-    table = _resolve_table(descriptor, element, who) if element.kind == "indexed" else None
+    steps = _resolve_strides(given.stride[: layout.rank], layout, size, who)
+    table = _resolve_table(given, element, who) if element.kind == "indexed" else None
     if not element.is_integer:
         return View(layout, element, size, steps, table=table)
     with np.errstate(over="ignore"):
-        scale, bias = float(np.float32(descriptor.data_scale)), float(np.float32(descriptor.data_bias))
+        scale, bias = float(np.float32(given.scale)), float(np.float32(given.bias))
     if not (math.isfinite(scale) and math.isfinite(bias)):
         raise Problem(
             f"{who}: data_scale is {scale:g} and data_bias {bias:g}. Both must be finite; 1 and 0 leave values alone."
         )
-    bias_before_scale = compat.switches.integer_bias_before_scale
-    return View(layout, element, size, steps, scale if scale != 0.0 else 1.0, bias, bias_before_scale=bias_before_scale)
+    scale = scale if scale != 0.0 else 1.0
+    return View(layout, element, size, steps, scale, bias, bias_before_scale=given.bias_before_scale)
 
 
-def _resolve_strides(descriptor: Any, layout: Layout, size: tuple[int, ...], who: str) -> tuple[int, ...]:
-    given = tuple(descriptor.stride[: layout.rank])
+def _resolve_strides(given: tuple[int, ...], layout: Layout, size: tuple[int, ...], who: str) -> tuple[int, ...]:
     if layout.blocked32 and any(given):
         raise Problem(f"{who}.stride is {given}, but {layout.name} is packed only. Leave stride at 0.")
     strides = packed_strides(layout, size, given)
@@ -369,22 +386,20 @@ def _steps(layout: Layout, strides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(steps)
 
 
-def _resolve_table(descriptor: Any, element: ElementType, who: str) -> NDArray[np.float32]:
+def _resolve_table(given: _Fields, element: ElementType, who: str) -> NDArray[np.float32]:
     from .staging import read_vector
 
-    if descriptor.table_data is None:
+    if given.table is None:
         raise Problem(
             f"{who}.data_type is {element.name}, but table_data is NULL. "
             f"Give a table of {1 << element.bits} values and its table_data_type."
         )
-    entries = element_type(descriptor.table_data_type, f"{who}.table_data").name
-    if ELEMENT_TYPES[int(descriptor.table_data_type)].kind == "indexed":
+    entries = element_type(given.table_type, f"{who}.table_data")
+    if entries.kind == "indexed":
         raise Problem(
-            f"{who}.table_data_type is {entries}: a table cannot itself be indexed. Use Float32.", kind=TypeError
+            f"{who}.table_data_type is {entries.name}: a table cannot itself be indexed. Use Float32.", kind=TypeError
         )
-    return read_vector(
-        descriptor.table_data, ELEMENT_TYPES[int(descriptor.table_data_type)], 1 << element.bits, f"{who}.table_data"
-    )
+    return read_vector(given.table, entries, 1 << element.bits, f"{who}.table_data")
 
 
 def describe(view: View) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -26,8 +27,9 @@ def create(
     if not isinstance(layer_params, struct):
         raise TypeError(f"{who}: layer_params must be a {struct.__name__}, not {type(layer_params).__name__}.")
     check_filter_params(filter_params, who)
-    try:
-        return succeeded(make(layer_params, filter_params, who, *rest))
+    try:  # on a copy: what is checked must be what is used, even if another thread changes the struct meanwhile
+        params = None if filter_params is None else filter_params.copy()
+        return succeeded(make(layer_params.copy(), params, who, *rest))
     except Problem as problem:
         record(problem)
     except MemoryError:
@@ -72,7 +74,7 @@ class Known:
         """``outputs`` are the positions of what the function writes in the keys of its calls."""
         self.caller, self.calls = Caller(function), known_calls(*outputs)
 
-    def attempt(self, key: tuple[Any, ...], work: Callable[[], None], constants: list[Any] | None = None) -> int:
+    def attempt(self, key: tuple[Any, ...], work: Callable[..., None], constants: list[Any] | None = None) -> int:
         """Do the work of a call that is not known: 0, or a negative code with the reason kept."""
         try:
             recorded(self.calls, key, work, constants)
@@ -93,7 +95,7 @@ class Direct(Known):
     def __call__(self, *arguments: Any) -> int:
         if self.calls.run(*arguments) is not None:
             return 0
-        return self.attempt(arguments, lambda: self.work(self.caller, *arguments))
+        return self.attempt(arguments, functools.partial(self.work, self.caller))
 
 
 def attempt_direct(work: Callable[..., None], caller: Caller, *arguments: Any) -> int:

@@ -67,17 +67,14 @@ def BNNSDirectApplyActivationBatch(
         raise TypeError(
             f"{who}: layer_params must be a BNNSLayerParametersActivation, not {type(layer_params).__name__}."
         )
-    p = layer_params
-    a = p.activation
-    key = (
-        p.o_desc, p.i_desc, a.function, a.alpha, a.beta, p.axis_flags, batch_size, in_stride, out_stride, filter_params
-    )  # fmt: skip
-    if _ACTIVATE.calls.run(*key) is not None:
+    call = (batch_size, in_stride, out_stride, filter_params)
+    if _ACTIVATE.calls.run(*_key(layer_params), *call) is not None:
         return 0
     check_filter_params(filter_params, who)
+    p = layer_params.copy()
     made: list[Any] = []  # what the native call uses besides the memory of its arguments
 
-    def work() -> None:
+    def work(*_: Any) -> None:
         f = ActivationFilter(p, filter_params, who)
         if f.repeats_itself:
             made.append(f)
@@ -86,7 +83,12 @@ def BNNSDirectApplyActivationBatch(
             names = {"in": "i_desc.data", "out": "o_desc.data"}
             f.apply_batch(Caller(who, names), batch_size, x, in_stride, y, out_stride)
 
-    return _ACTIVATE.attempt(key, work, made)
+    return _ACTIVATE.attempt((*_key(p), *call), work, made)
+
+
+def _key(p: BNNSLayerParametersActivation) -> tuple[Any, ...]:
+    a = p.activation
+    return p.o_desc, p.i_desc, a.function, a.alpha, a.beta, p.axis_flags
 
 
 _ACTIVATE = Known("BNNSDirectApplyActivationBatch", 0)

@@ -122,8 +122,9 @@ def BNNSDirectApplyLSTMBatchBackward(
 
 
 def _checked(value: Any, who: str, name: str) -> BNNSLayerParametersLSTM:
+    """A copy: what is checked, run and remembered must be one and the same, whatever other threads do to the struct."""
     if value is None:
         raise Problem(f"{who}: {name} is NULL. Pass a BNNSLayerParametersLSTM.")
     if not isinstance(value, BNNSLayerParametersLSTM):
         raise TypeError(f"{who}: {name} must be a BNNSLayerParametersLSTM, not {type(value).__name__}.")
-    return value
+    return value.copy()

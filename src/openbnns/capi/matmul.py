@@ -106,7 +106,7 @@ def _multiply(
     who = known.caller.function
     check_filter_params(filter_params, who)
     _check_numbers(who, trans_a, trans_b, alpha)
-    return known.attempt(key, lambda: multiply(known.caller, trans_a, trans_b, alpha, descriptors, filter_params))
+    return known.attempt(key, lambda a, b, scale, *own: multiply(known.caller, a, b, scale, own[:3], own[3]))
 
 
 _MATMUL, _BROADCAST_MATMUL = Known("BNNSMatMul", 5), Known("BNNSDirectApplyBroadcastMatMul", 5)

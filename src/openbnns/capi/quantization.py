@@ -40,15 +40,18 @@ def BNNSDirectApplyQuantizer(
         raise TypeError(
             f"{who}: layer_params must be a BNNSLayerParametersQuantization, not {type(layer_params).__name__}."
         )
-    p = layer_params
-    key = (
-        p.o_desc, p.i_desc, p.scale, p.bias, p.function, p.axis_mask, batch_size, input_stride, output_stride,
-        filter_params,
-    )  # fmt: skip
-    if _QUANTIZE.calls.run(*key) is not None:
+    call = (batch_size, input_stride, output_stride, filter_params)
+    if _QUANTIZE.calls.run(*_key(layer_params), *call) is not None:
         return 0
     check_filter_params(filter_params, who)
-    return _QUANTIZE.attempt(key, lambda: _quantize(p, filter_params, who, batch_size, input_stride, output_stride))
+    p = layer_params.copy()
+    return _QUANTIZE.attempt(
+        (*_key(p), *call), lambda *_: _quantize(p, filter_params, who, batch_size, input_stride, output_stride)
+    )
+
+
+def _key(p: BNNSLayerParametersQuantization) -> tuple[Any, ...]:
+    return p.o_desc, p.i_desc, p.scale, p.bias, p.function, p.axis_mask
 
 
 def _quantize(

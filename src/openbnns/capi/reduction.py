@@ -54,12 +54,15 @@ def BNNSDirectApplyReduction(
         raise TypeError(
             f"{who}: layer_params must be a BNNSLayerParametersReduction, not {type(layer_params).__name__}."
         )
-    p = layer_params
-    key = (p.o_desc, p.i_desc, p.w_desc, p.reduce_func, p.epsilon, filter_params)
-    if _REDUCE.calls.run(*key) is not None:
+    if _REDUCE.calls.run(*_key(layer_params, filter_params)) is not None:
         return 0
     check_filter_params(filter_params, who)
-    return _REDUCE.attempt(key, lambda: _reduce(p, filter_params, who))
+    p = layer_params.copy()
+    return _REDUCE.attempt(_key(p, filter_params), lambda *_: _reduce(p, filter_params, who))
+
+
+def _key(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None) -> tuple[Any, ...]:
+    return p.o_desc, p.i_desc, p.w_desc, p.reduce_func, p.epsilon, filter_params
 
 
 def _reduce(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None, who: str) -> None:

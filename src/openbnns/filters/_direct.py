@@ -56,19 +56,30 @@ def known_calls(output: int, second: int = -1) -> Any:
     return engines._core.KnownCalls((BNNSNDArrayDescriptor, np.ndarray, np.empty), output, second)
 
 
-def recorded(known: Any, key: tuple[Any, ...], work: Callable[[], Any], constants: list[Any] | None = None) -> Any:
+def recorded(known: Any, key: tuple[Any, ...], work: Callable[..., Any], constants: list[Any] | None = None) -> Any:
     """Do the work of a call that is not known; the next one with such a ``key`` will be.
 
-    The work may add to ``constants``: arrays that are the same for every such call, or those who hold them.
+    ``work`` takes what the key holds, as this call owns it: another thread may change a descriptor at any time, and what
+    is kept must be what was done. It may add to ``constants``: arrays that are the same for every such call, or those
+    who hold them.
     """
+    own = tuple(map(_own, key))
     known.record()
     try:
-        result = work()
+        result = work(*own)
     except BaseException:
         known.discard()
         raise
-    known.keep(key, result, constants or [])
-    return result
+    known.keep(own, result, constants or [])
+    return next((given for given, kept in zip(key, own, strict=True) if kept is result), result)
+
+
+def _own(argument: Any) -> Any:
+    """The same argument in a form that only this call can change; memory is still the caller's."""
+    kind = type(argument)
+    if kind is BNNSNDArrayDescriptor or kind is BNNSFilterParameters or kind is list:
+        return argument.copy()
+    return argument.view() if kind is np.ndarray else argument
 
 
 def threads_of(caller: Caller, filter_params: Any) -> int:

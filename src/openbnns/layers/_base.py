@@ -17,6 +17,7 @@ Rules that all layers share:
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -28,7 +29,7 @@ from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
-from ..filters._direct import known_calls
+from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
 from ._misuse import STUMBLES, careful, misuse
 from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
@@ -126,19 +127,17 @@ class KnownFunction:
         self.names, self.words, self.calls = names, words, known_calls(1)
 
     def __call__(
-        self, name: str, work: Callable[[Caller], Any], key: tuple[Any, ...], names: dict[str, str] | None = None
+        self, name: str, work: Callable[..., Any], key: tuple[Any, ...], names: dict[str, str] | None = None
     ) -> Any:
+        """``work`` takes a caller, and then what the key holds."""
         result = self.calls.run(*key)
         if result is not None:
             return result
-        self.calls.record()  # not by `recorded`: attempt looks for the public call among its callers
-        try:
-            result = attempt(Caller(name, names or self.names), work, self.words)
-        except BaseException:
-            self.calls.discard()
-            raise
-        self.calls.keep(key, result, [])
-        return result
+        return attempt(
+            Caller(name, names or self.names),
+            lambda caller: recorded(self.calls, key, functools.partial(work, caller)),
+            self.words,
+        )
 
 
 def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:

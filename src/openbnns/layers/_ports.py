@@ -431,7 +431,7 @@ def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDA
     if isinstance(value, Shape):
         return value.descriptor()
     if isinstance(value, BNNSNDArrayDescriptor):
-        return value
+        return value.copy()  # ports and filters must see one and the same
     _refuse_plain_sizes(value, who)
     array = as_array(value, who)
     if rank is None:
@@ -467,7 +467,7 @@ def describe_parameter(
     if isinstance(value, BNNSNDArrayDescriptor):
         if value.data is None:
             raise DataProblem(f"{who}.data is NULL. A parameter needs values at creation: give the descriptor memory.")
-        return value
+        return value.copy()
     array = as_array(value, who)
     kind = data_type(array, who)
     rank = LAYOUTS[int(layout.value if isinstance(layout, DataLayout) else layout)].rank

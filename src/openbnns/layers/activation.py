@@ -180,13 +180,13 @@ def apply_activation(
     number = (
         (activation.function, activation.alpha, activation.beta) if type(activation) is ActivationFunction else ("",)
     )
-    key = (input, output, *number, axes, batch_size, filter_parameters)
+    key = (input, output, axes, batch_size, filter_parameters, *number)
     known = _KNOWN.run(*key)
     if known is not None:
         return known
     filters: list[Any] = []  # what the native call uses besides the memory of its arguments
 
-    def work() -> TensorLike:
+    def work(input: Any, output: Any, axes: Any, batch_size: Any, filter_parameters: Any, *_number: Any) -> TensorLike:
         with _DirectActivation(
             function=activation, input=input, output=output, axes=axes, filter_parameters=filter_parameters
         ) as layer:

@@ -39,7 +39,7 @@ def clip(to: Sequence[float], input: TensorLike, output: TensorLike | None = Non
     array([-1. ,  0.5,  1. ], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, input: Any, output: Any, to: Any) -> TensorLike:
         try:
             low, high = to
         except (TypeError, ValueError):
@@ -66,7 +66,7 @@ def clip_by_norm(
     array([1.5, 2. ], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, input: Any, output: Any, threshold: Any, axes: Any) -> TensorLike:
         x, y, result = _input_and_output(caller, input, output)
         if x is not None:
             flags = _axis_flags(caller, axes, x, isinstance(input, BNNSNDArrayDescriptor))
@@ -120,7 +120,7 @@ def compute_norm(input: TensorLike, output: TensorLike | None = None, axes: Sequ
     array([ 5., 13.], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, input: Any, output: Any, axes: Any) -> TensorLike:
         x = _described(caller("input"), input)
         flags = _axis_flags(caller, axes, x, isinstance(input, BNNSNDArrayDescriptor))
         y = _norm_descriptor(caller, "output", output, x, flags)
@@ -146,7 +146,9 @@ def compute_norm_backward(
     array([1.2, 1.6], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(
+        caller: Caller, input: Any, generating_input_gradient: Any, output: Any, output_gradient: Any, axes: Any
+    ) -> TensorLike:
         if generating_input_gradient is skip:
             return None
         x = _described(caller("input"), input)

@@ -170,12 +170,13 @@ def apply_matrix_multiplication(
     if known is not None:
         return known
 
-    def work() -> TensorLike:
+    def work(input_a: Any, output: Any, input_b: Any, *options: Any) -> TensorLike:
         who = "apply_matrix_multiplication"
         try:
-            _check_parameters(filter_parameters, who)
+            *_, parameters = options
+            _check_parameters(parameters, who)
             described, given = _described(who, input_a, input_b, output, transposes)
-            multiply(_caller(who), *transposes, alpha, described, filter_parameters)
+            multiply(_caller(who), *transposes, alpha, described, parameters)
         except Problem as problem:
             raise _exception(problem) from None
         return given

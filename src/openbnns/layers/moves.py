@@ -41,7 +41,7 @@ def copy(
     array([[1, 2]], dtype=int8)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, input: Any, to: Any, filter_parameters: Any) -> TensorLike:
         if filter_parameters is None and to is not None and _copied(input, to):
             return to
         x = described(caller("src"), input)
@@ -66,7 +66,14 @@ def transpose(
            [2., 5.]], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(
+        caller: Caller,
+        input: Any,
+        output: Any,
+        first_transpose_axis: Any,
+        second_transpose_axis: Any,
+        filter_parameters: Any,
+    ) -> TensorLike:
         if filter_parameters is None and output is not None and type(input) is np.ndarray:
             axes, rank = (first_transpose_axis, second_transpose_axis), input.ndim
             within = all(type(a) is int and -rank <= a < rank for a in axes)
@@ -100,7 +107,9 @@ def copy_band_part(
            [0., 0., 1.]], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(
+        caller: Caller, input: Any, to: Any, lower_band_count: Any, upper_band_count: Any, filter_parameters: Any
+    ) -> TensorLike:
         x = described(caller("src"), input)
         y, result = output_like(caller("dest"), to, x, shape_of(x))
         lower, upper = (-1 if n is None else n for n in (lower_band_count, upper_band_count))
@@ -125,7 +134,7 @@ def compare(
     array([False,  True,  True])
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, a: Any, output: Any, b: Any, _: Any) -> TensorLike:
         require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
         left = described(caller("a"), a)
         like = int(left.layout) if isinstance(a, BNNSNDArrayDescriptor) else None
@@ -153,7 +162,7 @@ def tile(
            [1., 2., 1., 2.]], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, input: Any, output: Any, repeats: Any, filter_parameters: Any) -> TensorLike:
         x = described(caller("input"), input)
         shape: Sequence[int] = shape_of(x)
         if output is None:
@@ -181,7 +190,9 @@ def tile_backward(
     array([[11., 22., 33.]], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(
+        caller: Caller, output_gradient: Any, generating_input_gradient: Any, input_shape: Any, filter_parameters: Any
+    ) -> TensorLike:
         dy = described(caller("out_delta"), output_gradient)
         if generating_input_gradient is None and input_shape is None:
             raise Problem(
@@ -215,7 +226,7 @@ def shuffle(
              [2., 3.]]]], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, input: Any, output: Any, _: Any, block_size: Any, filter_parameters: Any) -> TensorLike:
         require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")
         x = described(caller("input"), input)
         shape = shape_of(x) if output is not None else _shuffled_shape(caller, type, shape_of(x), block_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def _convert(
             return known
         convert = _convert_described if isinstance(input, BNNSNDArrayDescriptor) else _convert_array
         constants: list[Any] = []
-        return recorded(_KNOWN[who], key, lambda: convert(who, *key, constants), constants)
+        return recorded(_KNOWN[who], key, functools.partial(convert, who, constants=constants), constants)
     except Problem as problem:
         raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
 

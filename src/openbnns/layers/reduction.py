@@ -128,7 +128,13 @@ def apply_reduction(
     known = _KNOWN.run(*key)
     if known is not None:
         return known
-    return recorded(_KNOWN, key, lambda: _reduce(function, input, output, weights, filter_parameters, axes))
+
+    def work(
+        input: Any, output: Any, _code: Any, _epsilon: Any, weights: Any, axes: Any, filter_parameters: Any
+    ) -> TensorLike:
+        return _reduce(function, input, output, weights, filter_parameters, axes)
+
+    return recorded(_KNOWN, key, work)
 
 
 _KNOWN = known_calls(1)

@@ -138,7 +138,7 @@ def gather_nd(
     array([0., 5.], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, input: Any, output: Any, indices: Any, filter_parameters: Any) -> TensorLike:
         x, idx = described(caller("input"), input), described(caller("indices"), indices)
         shape, vectors = shape_of(x), shape_of(idx)
         y, result = ranked_output(caller("output"), output, x, vectors[:-1] + shape[vectors[-1] :])
@@ -163,7 +163,7 @@ def scatter_nd(
            [8., 0.]], dtype=float32)
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(caller: Caller, input: Any, output: Any, indices: Any, _: Any, filter_parameters: Any) -> TensorLike:
         x, idx = described(caller("input"), input), described(caller("indices"), indices)
         given = _given(caller, output)
         y = described(caller("output"), given, None, output=True)
@@ -230,7 +230,16 @@ def apply_in_top_k(
     array([ True, False])
     """
 
-    def work(caller: Caller) -> TensorLike:
+    def work(
+        caller: Caller,
+        input: Any,
+        output: Any,
+        test_indices: Any,
+        k: Any,
+        axis: Any,
+        batch_size: Any,
+        filter_parameters: Any,
+    ) -> TensorLike:
         x, tested = described(caller("input"), input), described(caller("test_indices"), test_indices)
         check_batch(caller, batch_size, input, test_indices, output)
         number = axis_of(caller, "axis", axis, input, x)
