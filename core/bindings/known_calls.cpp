@@ -7,6 +7,7 @@
 
 #include "bindings/fast_call.h"
 #include "bindings/latest_call.h"
+#include "runtime/per_thread.h"
 
 using namespace nanobind::literals;
 
@@ -21,14 +22,15 @@ struct Operation {
   Work work;
 };
 
-// What this thread has done since `record`.
+uint64_t generation = 1;
+
+// What a thread has done since `record`, and the generation of that moment.
 struct Recording {
   bool on = false, useless = false;
+  uint64_t generation = 0;
   std::vector<Operation> operations;
 };
-thread_local Recording recording;
-
-uint64_t generation = 1;
+PerThread<Recording> recordings;
 
 struct Names {
   PyObject *data = of("data"), *table_data = of("table_data");
@@ -50,19 +52,25 @@ nb::object field(PyObject* object, PyObject* name) {
 }  // namespace
 
 bool perform(std::vector<char*> places, Work work) {
-  if (recording.on) recording.operations.push_back({places, work});
+  Recording* recording = recordings.get();
+  if (recording && recording->on) recording->operations.push_back({places, work});
   bool done;
   {
     nb::gil_scoped_release unlocked;
     done = work(places.data());
   }
-  if (!done) recording.useless = true;
+  if (recording && !done) recording->useless = true;
   return done;
 }
 
-bool is_recording() { return recording.on; }
+bool is_recording() {
+  const Recording* recording = recordings.get();
+  return recording && recording->on;
+}
 
-void spoil_recording() { recording.useless = true; }
+void spoil_recording() {
+  if (Recording* recording = recordings.get()) recording->useless = true;
+}
 
 void forget_calls() { generation++; }
 
@@ -245,16 +253,19 @@ nb::object KnownCalls::run(nb::args arguments) {
 }
 
 void KnownCalls::record() {
+  Recording& recording = recordings.own();
   recording.useless = recording.on;  // a call within a call: neither is worth remembering
   recording.on = true;
+  recording.generation = generation;
   recording.operations.clear();
 }
 
-void KnownCalls::discard() { recording = {}; }
+void KnownCalls::discard() { recordings.own() = {}; }
 
 void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
-  const Recording done = std::exchange(recording, {});
+  const Recording done = std::exchange(recordings.own(), {});
   if (!fast_calls_enabled || !done.on || done.useless || done.operations.empty()) return;
+  if (done.generation != generation) return;  // what decides about calls has changed meanwhile
   Reading reading;
   PyObject* flat[kMostPlaces];
   const size_t given = nb::len(arguments);

@@ -18,6 +18,8 @@
 #include "bindings/training.h"
 #include "kernels/kernels.h"
 #include "kernels/poolable.h"
+#include "kernels/tensor.h"
+#include "runtime/per_thread.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 
@@ -305,6 +307,10 @@ ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool outpu
 NB_MODULE(_core, m) {
   using namespace openbnns;
   nb::set_leak_warnings(false);  // filters kept in module globals are alive at exit by design
+  prepare_exceptions();
+  // Choices made at a first call are made here: a fork could catch a thread in the middle of one.
+  kernels();
+  tensor_kernels();
 
   nb::class_<Plan>(m, "Plan")
       .def("trained_batch", &Plan::trained_batch)

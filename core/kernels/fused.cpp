@@ -6,7 +6,6 @@
 #include "kernels/fused.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "kernels/fused_arithmetic.h"
@@ -15,6 +14,7 @@
 #include "kernels/normalization.h"
 #include "kernels/poolable.h"
 #include "kernels/scratch_uses.h"
+#include "runtime/fork.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"
 
@@ -60,11 +60,11 @@ class Fused final : public PoolablePlan {
         shape_(shape),
         slots_(fused_slots(OUT, shape.arithmetic ? static_cast<int>(DOUT) : static_cast<int>(DY))),
         activation_(activation),
-        normalizer_(shape.normalization, activation),
+        state_([=] { return std::unique_ptr<State>(new State{{shape.normalization, activation}, {}, {}}); }),
         plane_(shape.normalization.height * shape.normalization.width),
         sample_(shape.normalization.channels * plane_) {
     const ArithmeticShape* arithmetic = first_->plain_arithmetic();
-    if (arithmetic && normalizer_.plane_wise() && PlaneArithmetic::takes(*arithmetic))
+    if (arithmetic && state_.unlocked().normalizer.plane_wise() && PlaneArithmetic::takes(*arithmetic))
       arithmetic_ = std::make_unique<PlaneArithmetic>(*arithmetic);
     watched_ = dynamic_cast<WatchedPlan*>(first_.get());
   }
@@ -73,36 +73,37 @@ class Fused final : public PoolablePlan {
     NormalizationForward last = normalization_forward(call, slots_);
     if (!call.training) {
       last.x = last.y;
-      return normalize(call, last.y, last);
+      return normalize(state_.unlocked().normalizer, call, last.y, last);
     }
-    std::lock_guard<std::mutex> alone(state_);
-    normalizer_.forget();
-    boundary_ = {memory_.room(call.batch * sample_, last.y.data), sample_};
-    last.x = last.keep = boundary_;
-    normalize(call, boundary_, last);
+    auto state = state_.lock();
+    state->normalizer.forget();
+    state->boundary = {state->memory.room(call.batch * sample_, last.y.data), sample_};
+    last.x = last.keep = state->boundary;
+    normalize(state->normalizer, call, state->boundary, last);
   }
 
   // y = f(normalize(h)): dbeta, dgamma and dh; h = first(inputs): the rest, with dh arriving.
   void backward(const Call& call) override {
-    std::lock_guard<std::mutex> alone(state_);
-    if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
+    auto state = state_.lock();
+    const Normalizer& normalizer = state->normalizer;
+    if (normalizer.trained_batch() != call.batch) return;  // another thread's training forward came between
     NormalizationBackward last = normalization_backward(call, slots_);
-    last.x = boundary_;
+    last.x = state->boundary;
     last.y = {call.address[OUT], call.stride[OUT]};
     last.by_samples = watched_ && call.batch * sample_ <= call.threads * kCachedFloats;
-    if (!reaches_first(call)) return normalizer_.backward(last);
+    if (!reaches_first(call)) return normalizer.backward(last);
 
     if (arithmetic_ && arithmetic_->gives_gradients(call)) {
       ArithmeticTaker taker(*arithmetic_, call, call.batch * sample_ >= kStreamFrom);
       last.taker = &taker;
-      return normalizer_.backward(last);
+      return normalizer.backward(last);
     }
     float* dh = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
     last.dx = {dh, sample_};
-    normalizer_.backward(last);
+    normalizer.backward(last);
     Call from = first_layer_call(call);
-    from.address[OUT] = boundary_.data;
-    from.stride[OUT] = boundary_.stride;
+    from.address[OUT] = state->boundary.data;
+    from.stride[OUT] = state->boundary.stride;
     from.address[slots_.dy] = dh;
     from.stride[slots_.dy] = sample_;
     first_->backward(from);
@@ -112,25 +113,27 @@ class Fused final : public PoolablePlan {
     return shape_.arithmetic ? nullptr : make_pooled(first_, shape_.normalization, activation_);
   }
 
-  int64_t trained_batch() const override { return normalizer_.trained_batch(); }
-  void forget() override { normalizer_.forget(); }
+  int64_t trained_batch() const override {
+    return state_.interrupted() ? 0 : state_.unlocked().normalizer.trained_batch();
+  }
+  void forget() override { state_.unlocked().normalizer.forget(); }
 
  private:
   // h = first(inputs), then y from h
-  void normalize(const Call& call, Samples h, NormalizationForward& last) {
+  void normalize(Normalizer& normalizer, const Call& call, Samples h, NormalizationForward& last) {
     if (arithmetic_) {
       ArithmeticMaker maker(*arithmetic_, call, h, plane_);
       last.maker = &maker;
-      return normalizer_.forward(last);
+      return normalizer.forward(last);
     }
     Call into = first_layer_call(call);
     into.address[OUT] = h.data;
     into.stride[OUT] = h.stride;
-    if (normalization::Moments* moments = watched_ && call.training ? normalizer_.plane_moments(call.batch) : nullptr)
+    if (normalization::Moments* moments = watched_ && call.training ? normalizer.plane_moments(call.batch) : nullptr)
       last.measured = watched_->forward_watched(into, PlaneMeasure(h, shape_.normalization.channels, plane_, moments));
     else
       first_->forward(into);
-    normalizer_.forward(last);
+    normalizer.forward(last);
   }
 
   bool reaches_first(const Call& call) const {
@@ -142,10 +145,12 @@ class Fused final : public PoolablePlan {
   const FusedShape shape_;
   const NormalizationSlots slots_;
   const ActivationSpec activation_;
-  std::mutex state_;  // two threads on one filter in training are a mistake, but must not crash
-  Normalizer normalizer_;
-  KeptMemory memory_;
-  Samples boundary_;  // h of the latest training forward
+  struct State {
+    Normalizer normalizer;
+    KeptMemory memory;
+    Samples boundary;  // h of the latest training forward
+  };
+  ForkSafe<State> state_;  // two threads on one filter in training are a mistake, but must not crash
   const int64_t plane_, sample_;
   WatchedPlan* watched_ = nullptr;               // the first layer, if it tells of planes that are complete
   std::unique_ptr<PlaneArithmetic> arithmetic_;  // if the first layer is computed piece by piece

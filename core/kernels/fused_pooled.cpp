@@ -1,11 +1,11 @@
 // h = first(x), y = max over 2 x 2 pixels of f(normalize(h)), and their gradients: see PoolablePlan.
-#include <mutex>
 #include <utility>
 
 #include "kernels/fused.h"
 #include "kernels/kept_memory.h"
 #include "kernels/normalization_pooled.h"
 #include "kernels/scratch_uses.h"
+#include "runtime/fork.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -30,69 +30,76 @@ class FusedPooled final : public Plan {
   FusedPooled(std::shared_ptr<Plan> first, const NormalizationShape& shape, const ActivationSpec& activation)
       : first_(std::move(first)),
         watched_(dynamic_cast<WatchedPlan*>(first_.get())),
-        normalizer_(shape, activation),
+        state_([=] { return std::unique_ptr<State>(new State{{shape, activation}, {}, {}}); }),
         channels_(shape.channels),
         plane_(shape.height * shape.width),
         sample_(channels_ * plane_) {}
 
   void forward(const Call& call) override {
     NormalizationForward last = normalization_forward(call, kSlots);
-    if (!call.training)
-      return run(call, {scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_)), sample_}, last);
-    std::lock_guard<std::mutex> alone(state_);
-    normalizer_.forget();
-    boundary_ = {memory_.room(call.batch * sample_, nullptr), sample_};
-    run(call, boundary_, last);
+    if (!call.training) {
+      float* h = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
+      return run(state_.unlocked().normalizer, call, {h, sample_}, last);
+    }
+    auto state = state_.lock();
+    state->normalizer.forget();
+    state->boundary = {state->memory.room(call.batch * sample_, nullptr), sample_};
+    run(state->normalizer, call, state->boundary, last);
   }
 
   // y = max of f(normalize(h)): dbeta, dgamma and dh; h = first(x): the rest, with dh arriving.
   void backward(const Call& call) override {
-    std::lock_guard<std::mutex> alone(state_);
-    if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
+    auto state = state_.lock();
+    const PooledNormalizer& normalizer = state->normalizer;
+    if (normalizer.trained_batch() != call.batch) return;  // another thread's training forward came between
     NormalizationBackward last = normalization_backward(call, kSlots);
-    last.x = boundary_;
-    if (!call.address[DX] && !call.address[DW] && !call.address[DB]) return normalizer_.backward(last);
+    last.x = state->boundary;
+    if (!call.address[DX] && !call.address[DW] && !call.address[DB]) return normalizer.backward(last);
     Call from = first_layer_call(call);
     if (watched_ && !call.address[DX]) {
-      const GradientMaker dh(normalizer_, normalizer_.sum_gradients(last));
+      const GradientMaker dh(normalizer, normalizer.sum_gradients(last));
       if (watched_->backward_made(from, dh)) return;
     }
     float* dh = scratch(kBoundaryGradient, static_cast<size_t>(call.batch * sample_));
     last.dx = {dh, sample_};
-    normalizer_.backward(last);
-    from.address[Y] = boundary_.data;
-    from.stride[Y] = boundary_.stride;
+    normalizer.backward(last);
+    from.address[Y] = state->boundary.data;
+    from.stride[Y] = state->boundary.stride;
     from.address[DY] = dh;
     from.stride[DY] = sample_;
     first_->backward(from);
   }
 
-  int64_t trained_batch() const override { return normalizer_.trained_batch(); }
-  void forget() override { normalizer_.forget(); }
+  int64_t trained_batch() const override {
+    return state_.interrupted() ? 0 : state_.unlocked().normalizer.trained_batch();
+  }
+  void forget() override { state_.unlocked().normalizer.forget(); }
 
  private:
   static constexpr NormalizationSlots kSlots = fused_slots(Y, DY);
 
   // h = first(x), then y from h
-  void run(const Call& call, Samples h, NormalizationForward& last) {
+  void run(PooledNormalizer& normalizer, const Call& call, Samples h, NormalizationForward& last) {
     Call into = first_layer_call(call);
     into.address[Y] = h.data;
     into.stride[Y] = h.stride;
     last.x = h;
     if (watched_ && call.training)
       last.measured =
-          watched_->forward_watched(into, PlaneMeasure(h, channels_, plane_, normalizer_.plane_moments(call.batch)));
+          watched_->forward_watched(into, PlaneMeasure(h, channels_, plane_, normalizer.plane_moments(call.batch)));
     else
       first_->forward(into);
-    normalizer_.forward(last);
+    normalizer.forward(last);
   }
 
   const std::shared_ptr<Plan> first_;
   WatchedPlan* const watched_;  // the first layer, if it tells of planes that are complete
-  std::mutex state_;            // two threads on one filter in training are a mistake, but must not crash
-  PooledNormalizer normalizer_;
-  KeptMemory memory_;
-  Samples boundary_;  // h of the latest training forward
+  struct State {
+    PooledNormalizer normalizer;
+    KeptMemory memory;
+    Samples boundary;  // h of the latest training forward
+  };
+  ForkSafe<State> state_;  // two threads on one filter in training are a mistake, but must not crash
   const int64_t channels_, plane_, sample_;
 };
 

@@ -1,13 +1,14 @@
 #include "kernels/normalization.h"
 
 #include <algorithm>
-#include <mutex>
+#include <atomic>
 #if defined(__linux__)
 #include <unistd.h>
 #endif
 
 #include "kernels/kept_memory.h"
 #include "kernels/makers.h"
+#include "runtime/fork.h"
 #include "simd/stream.h"
 
 namespace openbnns {
@@ -16,8 +17,10 @@ namespace normalization {
 
 int64_t stream_from() {
 #if defined(_SC_LEVEL3_CACHE_SIZE)
-  static const int64_t cached = sysconf(_SC_LEVEL3_CACHE_SIZE) / static_cast<int64_t>(sizeof(float));
-  return std::max(kStreamFrom, cached / 20);
+  static std::atomic<int64_t> cached{-1};  // a thread asks twice rather than waits for one that a fork may take away
+  int64_t floats = cached.load(std::memory_order_relaxed);
+  if (floats < 0) cached = floats = std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)) / static_cast<int64_t>(sizeof(float));
+  return std::max(kStreamFrom, floats / 20);
 #else
   return kStreamFrom;
 #endif
@@ -107,40 +110,45 @@ namespace {
 class NormalizationPlan final : public Plan {
  public:
   NormalizationPlan(const NormalizationShape& shape, const ActivationSpec& activation)
-      : normalizer_(shape, activation), sample_(shape.channels * shape.height * shape.width) {}
+      : state_([=] { return std::unique_ptr<State>(new State{{shape, activation}, {}, {}}); }),
+        sample_(shape.channels * shape.height * shape.width) {}
 
   void forward(const Call& call) override {
     NormalizationForward f = normalization_forward(call, kSlots);
     f.x = {call.address[X], call.stride[X]};
-    if (!call.training) return normalizer_.forward(f);
-    std::lock_guard<std::mutex> alone(state_);
-    normalizer_.forget();
-    kept_ = {memory_.room(call.batch * sample_, f.y.data), sample_};
-    f.keep = kept_;
-    normalizer_.forward(f);
+    if (!call.training) return state_.unlocked().normalizer.forward(f);
+    auto state = state_.lock();
+    state->normalizer.forget();
+    state->kept = {state->memory.room(call.batch * sample_, f.y.data), sample_};
+    f.keep = state->kept;
+    state->normalizer.forward(f);
   }
 
   void backward(const Call& call) override {
-    std::lock_guard<std::mutex> alone(state_);
-    if (normalizer_.trained_batch() != call.batch) return;  // another thread's training forward came between
+    auto state = state_.lock();
+    if (state->normalizer.trained_batch() != call.batch) return;  // another thread's training forward came between
     NormalizationBackward b = normalization_backward(call, kSlots);
-    b.x = kept_;
+    b.x = state->kept;
     b.y = {call.address[Y], call.stride[Y]};
     b.dx = {call.address[DX], call.stride[DX]};
     b.add_dx = call.adds(DX);
-    normalizer_.backward(b);
+    state->normalizer.backward(b);
   }
 
-  int64_t trained_batch() const override { return normalizer_.trained_batch(); }
-  void forget() override { normalizer_.forget(); }
+  int64_t trained_batch() const override {
+    return state_.interrupted() ? 0 : state_.unlocked().normalizer.trained_batch();
+  }
+  void forget() override { state_.unlocked().normalizer.forget(); }
 
  private:
   static constexpr NormalizationSlots kSlots{Y, DY, B, W, DB, DW, kMovingMean, kMovingVariance};
 
-  std::mutex state_;  // two threads on one filter in training are a mistake, but must not crash
-  Normalizer normalizer_;
-  KeptMemory memory_;
-  Samples kept_;
+  struct State {
+    Normalizer normalizer;
+    KeptMemory memory;
+    Samples kept;
+  };
+  ForkSafe<State> state_;  // two threads on one filter in training are a mistake, but must not crash
   const int64_t sample_;
 };
 

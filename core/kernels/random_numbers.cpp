@@ -110,8 +110,7 @@ __attribute__((noinline)) void words_from(const Keystream& stream, uint64_t firs
   const uint64_t begin = stream.position + first;
   uint8_t blocks[kBlocks][16];
 #if defined(__x86_64__)
-  static const bool fast = __builtin_cpu_supports("aes");
-  if (fast)
+  if (__builtin_cpu_supports("aes"))
     blocks_by_instructions(stream, begin / 4, blocks);
   else
 #endif

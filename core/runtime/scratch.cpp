@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runtime/aligned_memory.h"
+#include "runtime/per_thread.h"
 
 namespace openbnns {
 namespace {
@@ -20,17 +21,13 @@ struct Blocks {
   Block slot[kScratchSlots];
 };
 
-Blocks& blocks() {
-  static thread_local Blocks b;
-  return b;
-}
-
+PerThread<Blocks> blocks;
 std::atomic<bool> poison{false};
 
 }  // namespace
 
 float* scratch(int slot, size_t count) {
-  Block& b = blocks().slot[slot];
+  Block& b = blocks.own().slot[slot];
   if (b.count < count) {
     std::free(b.data);
     b.data = nullptr;
@@ -47,7 +44,7 @@ float* scratch(int slot, size_t count) {
 void set_scratch_poison(bool on) { poison = on; }
 
 void release_scratch() {
-  for (Block& b : blocks().slot) {
+  for (Block& b : blocks.own().slot) {
     std::free(b.data);
     b.data = nullptr;
     b.count = 0;

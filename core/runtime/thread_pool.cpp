@@ -1,5 +1,7 @@
 #include "runtime/thread_pool.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -13,9 +15,10 @@
 #include <utility>
 #include <vector>
 #if defined(__linux__)
-#include <pthread.h>
 #include <sched.h>
 #endif
+
+#include "runtime/per_thread.h"
 
 namespace openbnns {
 namespace {
@@ -110,6 +113,7 @@ struct Pool {
   int workers = 1;  // shares of the work; a seat may take several of them
   int seats = 1;    // threads that take part, the caller included
   int caller_cpu = -1;
+  int cores = 0;  // 0: not yet known
 
   std::atomic<bool> failed{false};
   std::exception_ptr failure;  // the first: no memory for scratch
@@ -123,6 +127,7 @@ struct Pool {
   }
 
   void worker_loop(int worker) {
+    prepare_exceptions();
     uint64_t seen = 0;
     Seat seat;
     for (;;) {
@@ -171,7 +176,7 @@ struct Pool {
 
   // More threads than cores would only wait for each other, in this call and, once started, in all later ones.
   void run(int count, Task t, void* c) {
-    static const int cores = granted_cores();
+    if (cores == 0) cores = granted_cores();
     grow(std::min(count, cores));
     seats = std::min({count, cores, static_cast<int>(threads.size()) + 1});
     task = t;
@@ -190,22 +195,14 @@ struct Pool {
   }
 };
 
-Pool* pool = nullptr;
 std::atomic<int> thread_limit{0};
 
-// A forked child has the memory of the pool but none of its threads: start afresh, leaking the old object.
-void after_fork_in_child() { pool = new Pool; }
+// All made at load: a thread in the middle of it when another one forks would leave it half done. Never destroyed:
+// workers may outlive static destructors.
+Pool* pool = new Pool;
 
-Pool& the_pool() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    pool = new Pool;  // never destroyed: workers may outlive static destructors
-#if defined(__linux__) || defined(__APPLE__)
-    pthread_atfork(nullptr, nullptr, after_fork_in_child);
-#endif
-  });
-  return *pool;
-}
+// A forked child has the memory of the pool but none of its threads: start afresh, leaking the old object.
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
 
 }  // namespace
 
@@ -219,7 +216,7 @@ void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, kMo
 
 void run_workers(int workers, Task task, void* context) {
   if (workers <= 1) return task(context, 0, 1);
-  Pool& p = the_pool();
+  Pool& p = *pool;
   std::unique_lock<std::mutex> owner(p.busy, std::try_to_lock);
   if (owner.owns_lock()) return p.run(workers, task, context);
   for (int w = 0; w < workers; w++) task(context, w, workers);

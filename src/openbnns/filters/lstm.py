@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import math
 import struct
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -76,13 +75,12 @@ class _Draws:
     """Numbers the masks: every training call gets another one. Number 0 is that of calls without a cache."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)  # which needs no lock, that a fork might find taken
         self._last = 0
 
     def next(self) -> int:
-        with self._lock:
-            self._last += 1
-            return self._last
+        self._last = number = next(self._numbers)
+        return number
 
 
 draws = _Draws()
@@ -114,6 +112,7 @@ class LSTM(Filter):
         who: str = "BNNSDirectApplyLSTMBatchTrainingCaching",
     ) -> None:
         super().__init__(filter_params, who)
+        self.variant = variant()
         self.sizes = _sizes(p, who)
         self.dropout = _dropout(p, who)
         self.activations = _activations(p, who)
@@ -292,8 +291,8 @@ class LSTM(Filter):
                 if not self._resolve(index, descriptor, who).plain:
                     return
                 nbytes.append(4 * math.prod(self.shapes[index]))
-        key = core.lstm_key(p, delta, variant())
-        if key is not None:
+        key = core.lstm_key(p, delta, self.variant)
+        if key is not None and self.variant == variant():
             core.register_lstm(key, self.plan, nbytes)
 
     # The cache.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import secrets
 import threading
 from collections.abc import Callable
@@ -36,6 +37,11 @@ _FLOATS: dict[str, tuple[float, int, int]] = {
     "Float32": (float(np.finfo(np.float32).max), 24, -149),
 }
 
+# Held for a moment by whoever moves a generator on. One for all, which every fork waits for: a child finds it free.
+_taking = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_taking.acquire, after_in_parent=_taking.release, after_in_child=_taking.release)
+
 
 class RandomGenerator:
     """A stream of random numbers, the same for the same seed on every machine.
@@ -60,7 +66,6 @@ class RandomGenerator:
         self.stream = Keystream(seed)
         self.threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
         self.alive = True
-        self._lock = threading.Lock()
 
     def destroy(self) -> None:
         """Later calls fail cleanly."""
@@ -95,7 +100,7 @@ class RandomGenerator:
                 f"{caller('state')} does not hold the state of a generator. Pass bytes that came from "
                 "BNNSRandomGeneratorGetState."
             ) from None
-        with self._lock:
+        with _taking:
             self.stream = stream
 
     def _state_memory(self, caller: Caller, state_size: Any, state: Any) -> buffers.Buffer:
@@ -220,7 +225,7 @@ class RandomGenerator:
 
     def _take(self, words: int) -> Keystream:
         """The stream of a fill that uses this many words; the next fill begins behind them."""
-        with self._lock:
+        with _taking:
             stream = self.stream
             self.stream = stream.after(words)
         return stream
