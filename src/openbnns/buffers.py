@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import weakref
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,19 @@ class Buffer:
     def overlaps(self, other: Buffer, own_bytes: int, other_bytes: int) -> bool:
         """Whether the first ``own_bytes`` here and the first ``other_bytes`` there share memory."""
         return self.address < other.address + other_bytes and other.address < self.address + own_bytes
+
+
+def pin(buffer: Buffer) -> list[Any]:
+    """What keeps memory where it is for as long as it is held.
+
+    A reference to the array is not enough: NumPy counts neither those (``refcheck=False``) nor exported buffers when it
+    resizes. But it never resizes an array that is referred to weakly.
+    """
+    pins, owner = [], buffer.owner
+    while isinstance(owner, np.ndarray):
+        pins.append(weakref.ref(owner))
+        owner = owner.base
+    return pins
 
 
 class _Memory:

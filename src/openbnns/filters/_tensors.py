@@ -326,6 +326,7 @@ class Parameter:
         self.view, self.order = view, order
         self.shape = tuple(view.size[a] for a in order)
         self.bound: Bound | None = bind(view, order, self.shape, who, data, 1, 0)
+        self._pins = buffers.pin(self.bound.buffer) if client_pointer else []
         self.fixed: NDArray[np.float32] | None = None
         if not client_pointer:
             self.fixed = memory.copy(self.read(np.float32))
@@ -356,6 +357,7 @@ class Parameter:
     def release(self) -> None:
         """Let go of the caller's memory."""
         self.bound = None
+        self._pins = []
 
     def read(self, dtype: DTypeLike) -> NDArray[Any]:
         """The current values in canonical order."""
