@@ -55,12 +55,9 @@ bool has_items(const Py_buffer& view, const ArgumentSpec& spec) {
 // Address and room of a buffer or a plain address; false when the argument is neither in the simple form.
 bool memory_of(PyObject* object, const ArgumentSpec& spec, Held& held, float*& address, int64_t& bytes) {
   if (PyLong_Check(object)) {
-    if (PyBool_Check(object)) return false;
-    long long number = PyLong_AsLongLong(object);  // addresses fill the positive half: NULL and the rest are mistakes
-    if (number <= 0) return PyErr_Clear(), false;
-    address = reinterpret_cast<float*>(static_cast<uintptr_t>(number));
+    address = reinterpret_cast<float*>(plain_address(object));
     bytes = kTrusted;
-    return true;
+    return address != nullptr;
   }
   if (!PyObject_CheckBuffer(object)) return false;
   Py_buffer& view = held.view[held.count];
@@ -170,6 +167,12 @@ bool batch_below(const void* data, int64_t samples, int64_t stride, const Argume
 }
 
 }  // namespace
+
+uintptr_t plain_address(PyObject* object) {
+  constexpr int64_t kFirst = 4096;
+  int64_t number;
+  return to_int64(object, number) && number >= kFirst ? static_cast<uintptr_t>(number) : 0;
+}
 
 Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads) {
   return [=](char* const* place) {
@@ -301,8 +304,8 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
   if (backward_ && plan_->trained_batch() >= 0 && plan_->trained_batch() != call.batch) return kDeclined;
   if (backward_ && !plan_->recognizes(call)) return kDeclined;
 
-  call.threads = threads_ > 0 ? threads_ : max_threads();
   try {
+    call.threads = threads_ > 0 ? threads_ : max_threads();
     if (is_recording()) return perform_recorded(binding), latest_call_failed = false, kDone;
     nb::gil_scoped_release unlocked;
     if (backward_)

@@ -51,6 +51,10 @@ using FixedTensor = std::tuple<int, uintptr_t, int64_t>;
 // Off while another engine than the native one is chosen.
 extern bool fast_calls_enabled;
 
+// An int as an address; 0 for what is no int, and for what cannot be an address: NULL, the first page of memory and the
+// upper half of all numbers.
+uintptr_t plain_address(PyObject* object);
+
 // A run of a plan with the addresses of `slots` as its places; 0 threads are as many as there may be.
 Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads);
 

@@ -61,6 +61,7 @@ class Reader {
  public:
   std::string key;
   nb::object data[2 * kLstmTensors];
+  bool accumulates[2 * kLstmTensors] = {};  // flags of a descriptor, as they are in the key
 
   // first: where the tensors go; arriving tensors of layer_params have no part in a backward call.
   bool read(nb::handle params, int first, bool skips_outputs) {
@@ -124,10 +125,12 @@ class Reader {
     if (!data[index].is_valid()) return false;
     key.push_back(data[index].is_none() ? 'n' : 'd');
     if (data[index].is_none()) return true;
+    int64_t flags = 0;  // the last of the numbers
     for (PyObject* name : n.number) {
       nb::object value = field(descriptor, name);
-      if (!value.is_valid() || !add_integer(value)) return false;
+      if (!value.is_valid() || !add_integer(value, &flags)) return false;
     }
+    accumulates[index] = flags == 1;
     for (PyObject* name : n.list) {
       nb::object list = field(descriptor, name);
       if (!list.is_valid() || !PyList_Check(list.ptr())) return false;
@@ -143,26 +146,6 @@ bool read_both(Reader& reader, nb::handle params, nb::handle delta, int variant)
   reader.key.push_back(static_cast<char>(variant));
   if (!reader.read(params, 0, !delta.is_none())) return false;
   return delta.is_none() || reader.read(delta, kLstmTensors, false);
-}
-
-// Flags (set or accumulate) of a gradient, found again in its descriptor.
-bool accumulates(nb::handle params, int index) {
-  const Names& n = names();
-  const int tensor = (index - kLstmGates) % kLstmGateTensors;
-  nb::object owner, descriptor;
-  if (index < kLstmGates) {
-    owner = field(params, n.side[index / 3]);
-    descriptor = field(owner, n.state[index % 3]);
-  } else {
-    owner = field(params, n.gate[(index - kLstmGates) / kLstmGateTensors]);
-    descriptor = field(owner, tensor < 2 ? n.iw : n.rest[tensor - 2]);
-    if (tensor < 2 && descriptor.is_valid() && PyList_Check(descriptor.ptr()))
-      descriptor = nb::borrow(PyList_GetItem(descriptor.ptr(), tensor));
-  }
-  nb::object flags = field(descriptor, n.number[2]);
-  const long number = flags.is_valid() ? PyLong_AsLong(flags.ptr()) : 0;
-  if (PyErr_Occurred()) PyErr_Clear();
-  return number == 1;
 }
 
 // Buffers held for the duration of a call, and the stretches of memory that it touches.
@@ -184,10 +167,8 @@ struct Held {
     char* address = nullptr;
     int64_t room = kTrusted;
     if (PyLong_Check(object)) {
-      if (PyBool_Check(object)) return nullptr;
-      long long number = PyLong_AsLongLong(object);
-      if (number <= 0) return PyErr_Clear(), nullptr;
-      address = reinterpret_cast<char*>(static_cast<uintptr_t>(number));
+      address = reinterpret_cast<char*>(plain_address(object));
+      if (!address) return nullptr;
     } else {
       if (!PyObject_CheckBuffer(object)) return nullptr;
       Py_buffer& buffer = view[count];
@@ -254,7 +235,7 @@ int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle 
     float* address = held.take(reader.data[i].ptr(), entry.bytes[static_cast<size_t>(i)], output, false);
     if (!address) return kDeclined;
     (i < kLstmTensors ? call.tensor : call.gradient)[index] = address;
-    if (i >= kLstmTensors && output && accumulates(delta, index)) call.accumulate |= 1u << index;
+    if (i >= kLstmTensors && output && reader.accumulates[i]) call.accumulate |= 1u << index;
   }
   if (!cache.is_none()) {
     int64_t room = PyLong_Check(capacity.ptr()) ? PyLong_AsLongLong(capacity.ptr()) : -1;
@@ -270,8 +251,8 @@ int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle 
   if (held.collides()) return kDeclined;
   call.seed = seed;
   call.draw = draw;
-  call.threads = threads > 0 ? threads : max_threads();
   try {
+    call.threads = threads > 0 ? threads : max_threads();
     nb::gil_scoped_release unlocked;
     if (backward)
       entry.plan->backward(call);

@@ -246,12 +246,10 @@ class OptimizerStep {
 
   // Address and room in elements of a buffer or a plain address; an array's shape goes to `form`.
   static bool memory_of(PyObject* object, bool written, Held& held, Form* form, float*& address, int64_t& room) {
-    int64_t number;
-    if (!form && to_int64(object, number)) {
-      if (number <= 0) return false;
-      address = reinterpret_cast<float*>(static_cast<uintptr_t>(number));
+    if (!form && PyLong_Check(object)) {
+      address = reinterpret_cast<float*>(plain_address(object));
       room = INT64_C(1) << 46;
-      return true;
+      return address != nullptr;
     }
     if (!PyObject_CheckBuffer(object)) return false;
     const Py_buffer* view = held.floats(object, written);
