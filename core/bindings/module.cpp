@@ -257,9 +257,9 @@ std::shared_ptr<Plan> attention(const Ints& sizes, const std::vector<bool>& swit
   return kernels().make_attention(s);
 }
 
-// Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride).
-void run(std::shared_ptr<Plan> plan, bool backward, int64_t batch,
-         const std::vector<std::tuple<int, uintptr_t, int64_t>>& tensors, uint32_t accumulate, int threads,
+// Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride). A list, not a vector: what
+// nanobind does to make one ends the process when there is no memory for it.
+void run(std::shared_ptr<Plan> plan, bool backward, int64_t batch, nb::list tensors, uint32_t accumulate, int threads,
          bool training, const Ints& extra) {
   Call call;
   call.training = training;
@@ -268,7 +268,8 @@ void run(std::shared_ptr<Plan> plan, bool backward, int64_t batch,
   call.accumulate = accumulate;
   std::vector<char*> places;
   std::vector<int> slots;
-  for (auto [slot, address, stride] : tensors) {
+  for (nb::handle tensor : tensors) {
+    const auto [slot, address, stride] = nb::cast<std::tuple<int, uintptr_t, int64_t>>(tensor);
     places.push_back(reinterpret_cast<char*>(address));
     slots.push_back(slot);
     call.stride[slot] = stride;
