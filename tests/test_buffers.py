@@ -160,7 +160,7 @@ def test_addresses(integer: Callable[[int], Any], slow: bool) -> None:
 
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "general"])
 @pytest.mark.parametrize(
-    "address", [0, 1, 4095, -1, -4, -(2**63), 2**63, 2**64 - 4, 2**70, np.int64(-4), np.uint64(2**64 - 4)]
+    "address", [0, 1, 64, 4092, 4095, -1, -4, -(2**63), 2**63, 2**64 - 4, 2**70, np.int64(-4), np.uint64(2**64 - 4)]
 )
 def test_impossible_addresses(address: Any, slow: bool) -> None:
     f, y = make(slow=slow), np.full(12, 7, np.float32)
@@ -168,6 +168,36 @@ def test_impossible_addresses(address: Any, slow: bool) -> None:
     assert "which cannot be valid" in str(openbnns.last_error())
     assert capi.BNNSFilterApply(f, X, address) == -1
     assert (y == 7).all()
+
+
+@pytest.mark.parametrize("address", [64, 4092])
+def test_impossible_addresses_in_descriptors(address: int) -> None:
+    """Steps of optimizers and LSTMs read descriptors in native code; so does every backward call."""
+    fields, w = capi.BNNSOptimizerSGDMomentumFields(learning_rate=0.1, gradient_scale=1), np.ones(4, np.float32)
+    for parameter, gradient in ((address, w), (w, address)):
+        assert capi.BNNSOptimizerStep(1, fields, 1, [vector(4, parameter)], [vector(4, gradient)]) == -1
+        assert "which cannot be valid" in str(openbnns.last_error())
+    f = make()
+    dx = vector(COUNT, np.zeros(COUNT, np.float32))
+    assert capi.BNNSFilterApplyBackwardBatch(f, 1, X, 0, dx, 0, None, 0, vector(COUNT, address), 0) == -1
+    assert "which cannot be valid" in str(openbnns.last_error())
+
+    def any_data(data: Any) -> capi.BNNSNDArrayDescriptor:
+        return capi.BNNSNDArrayDescriptor(data=data, data_type=FLOAT32)
+
+    def lstm(x: Any) -> int:
+        gate = capi.BNNSLSTMGateDescriptor(iw_desc=[any_data(w)], hw_desc=any_data(w))
+        p = capi.BNNSLayerParametersLSTM(
+            input_size=1, hidden_size=1, batch_size=1, num_layers=1, seq_len=1, input_gate=gate, forget_gate=gate,
+            candidate_gate=gate, output_gate=gate, lstm_flags=capi.BNNSLayerFlagsLSTMDefaultActivations,
+            input_descriptor=capi.BNNSLSTMDataDescriptor(data_desc=any_data(x)),
+            output_descriptor=capi.BNNSLSTMDataDescriptor(data_desc=any_data(np.zeros(1, np.float32))),
+        )  # fmt: skip
+        return capi.BNNSDirectApplyLSTMBatchTrainingCaching(p, None, None, 0)
+
+    assert lstm(X) == 0  # which is known from now on
+    assert lstm(address) == -1
+    assert "which cannot be valid" in str(openbnns.last_error())
 
 
 def test_scalars_and_zero_dimensions() -> None:

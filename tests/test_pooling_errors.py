@@ -14,6 +14,10 @@ from cases._base import TRAINABLE, Act, created, succeed
 from cases.pooling import INDEX_TYPES, NO_CELL, PoolingCase, simple
 from helpers import FLOAT16, Storage, Tensor, image, vector
 from openbnns import capi
+from openbnns.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
+from openbnns.errors import Problem
+from openbnns.filters._pooling_indices import IndexRules
+from openbnns.filters._tensors import Caller, Operand
 
 
 def changed(c: PoolingCase, **changes: Any) -> Any:
@@ -101,6 +105,22 @@ def test_bad_forward(changes: dict[str, Any], message: str, typed: bool, engine:
     assert call(made, **given) == -1
     assert re.search(message, ob.last_error() or ""), ob.last_error()
     assert np.all(out == 7) and np.all(indices == 7)
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_indices_beyond_32_bits(per_sample: bool) -> None:
+    """They are refused, not cut off; 2^32 - 1 stands for no cell."""
+    image = View(LAYOUTS[int(capi.BNNSDataLayoutImageCHW)], FLOAT32, (2, 2, 3), (1, 2, 4))
+    operand, memory = Operand(image, image.memory_axes), np.zeros(12, np.uint32)
+    most = (1 << 32) // 3 if per_sample else (1 << 32) - 1
+    rules = [IndexRules(operand, plane, False, per_sample) for plane in (most, most + 1)]
+    fits, too_large = (ELEMENT_TYPES[int(kind)] for kind in (U64, capi.BNNSDataTypeUInt32))
+    assert [rule.fit(4) for rule in rules] == [True, False]
+    caller = Caller("BNNSPoolingFilterApplyBatchEx")
+    rules[0].bind(caller, memory, too_large, 1, 0, output=True)
+    rules[1].bind(caller, memory.astype(np.uint64), fits, 1, 0, output=True)
+    with pytest.raises(Problem, match="indices_data_type is UInt32, but indices of this image go beyond its range"):
+        rules[1].bind(caller, memory, too_large, 1, 0, output=True)
 
 
 def test_bad_index_types(engine: str) -> None:

@@ -455,6 +455,42 @@ def test_bad_descriptions(engine: str, p: Any, message: str) -> None:
     assert re.search(f"^BNNSDirectApplyReduction: .*{message}", str(bn.last_error())), bn.last_error()
 
 
+@pytest.mark.parametrize(
+    ("element", "positions"),
+    [(INT8, 128), (FLOAT16, 2049), (FLOAT32, (1 << 24) + 1), (INT32, 1 << 31), (INT64, 1 << 40)],
+    ids=["int8", "float16", "float32", "int32", "int64"],
+)
+def test_positions_are_exact_or_refused(element: Any, positions: int, engine: str) -> None:
+    """A saturated or rounded position is that of another element. Creation needs no memory for the tensors."""
+    for name, count, good in itertools.product(("ArgMax", "ArgMin"), (positions, positions + 1), (True, False)):
+        sizes = (count, 5) if good else (3, count)
+        p = capi.BNNSLayerParametersReduction(
+            i_desc=Tensor(FIRST_MAJOR[2], sizes).descriptor(),
+            o_desc=Tensor(
+                FIRST_MAJOR[2], tuple(1 if n == count else n for n in sizes), data_type=element
+            ).descriptor(), reduce_func=F[name],
+        )  # fmt: skip
+        f = capi.BNNSFilterCreateLayerReduction(p)
+        if count == positions or element is INT64:
+            assert f is not None, bn.last_error()
+        else:
+            assert f is None
+            assert re.search(
+                r"o_desc.data_type is \w+, which counts to \d+ exactly, but positions go up to", str(bn.last_error())
+            )
+
+
+def test_positions_along_the_last_axis(engine: str) -> None:
+    """Only as many as that axis has."""
+    p = capi.BNNSLayerParametersReduction(
+        i_desc=Tensor(FIRST_MAJOR[2], (300, 100)).descriptor(),
+        o_desc=Tensor(FIRST_MAJOR[2], (1, 1), data_type=INT8).descriptor(), reduce_func=F["ArgMax"],
+    )  # fmt: skip
+    assert capi.BNNSFilterCreateLayerReduction(p) is None
+    with compat.using(argmax_last_axis=True):
+        assert capi.BNNSFilterCreateLayerReduction(p) is not None
+
+
 def test_bad_calls(engine: str) -> None:
     no_data = params()
     no_data.i_desc.data = None

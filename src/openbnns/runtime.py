@@ -13,6 +13,8 @@ from .engines import engine
 
 __all__ = ["current_engine", "engine", "get_num_threads", "set_num_threads", "show_config"]
 
+_MOST_THREADS = 1 << 16
+
 
 def set_num_threads(count: int) -> None:
     """Limit the worker threads of the native engine; 0 restores the automatic choice.
@@ -30,6 +32,11 @@ def set_num_threads(count: int) -> None:
         raise TypeError(f"set_num_threads: count must be an integer, not {type(count).__name__}.")
     if count < 0:
         raise ValueError(f"set_num_threads: count is {count}. Pass at least 1, or 0 for the automatic choice.")
+    if count > _MOST_THREADS:
+        raise ValueError(
+            f"set_num_threads: count is {count}, more than any machine has. Pass the number of cores, or 0 for the automatic "
+            "choice."
+        )
     if engines._core is not None:
         engines._core.set_max_threads(count)
 

@@ -55,8 +55,19 @@ class IndexRules:
     unpools: bool  # UnMax reads them and needs every one; Max writes them, and reads them in backward
     per_sample: bool  # they count on through the channels, instead of starting at 0 in each
 
+    def fit(self, width: int) -> bool:
+        """Whether ``width`` bytes hold every index, and the one that stands for no cell."""
+        cells = self.plane * (self.operand.shape[0] if self.per_sample else 1)
+        return cells < 1 << (8 * width)
+
     def bind(self, caller: Caller, data: Any, element: ElementType, batch: int, stride: Any, *, output: bool) -> Bound:
         """Check the memory given for them."""
+        if not self.fit(element.bits // 8):
+            raise Problem(
+                f"{caller('indices_data_type')} is {element.name}, but indices of this image go beyond its range. Use "
+                "BNNSDataTypeUInt64.",
+                kind=TypeError,
+            )
         view = replace(self.operand.view, element=element, scale=1.0, bias=0.0, table=None)
         shape = self.operand.shape
         return bind(view, self.operand.order, shape, caller("indices"), data, batch, stride, output=output)

@@ -140,7 +140,7 @@ class Pooling(UnaryFilter):
 
     def _make_fast(self, backward: bool, index_type: int | None) -> Any:
         width, core = INDEX_BYTES.get(index_type), engines._core
-        if width is None or not self.alive:
+        if width is None or not self.alive or not self.indices.fit(width):
             return declined
         fixed, run = self._fixed_addresses() if core is not None else None, declined
         simple = self.input.fast and self.output.fast and not self.indices.per_sample

@@ -21,6 +21,7 @@ from ..engines.reference import reduction as reference
 from ..engines.reference.activation import IDENTITY, Activation
 from ..engines.reference.reduction import DIFFERENTIABLE, WEIGHTED, Function
 from ..errors import Problem
+from ..staging import integer_range
 from ._activation_rules import as_float32
 from ._base import DB, DW, DX, DY, UnaryFilter, W, X, Y
 from ._direct import is_plain_integer
@@ -63,6 +64,9 @@ class Reduction(UnaryFilter):
         self.inside = [y.size[a] == 1 for a in x.memory_axes]
         self.axes = tuple(1 + d for d, reduced in enumerate(self.inside) if reduced)
         self.last_axis = compat.switches.argmax_last_axis
+        if self.function in _POSITIONS:
+            sizes = [n for n, reduced in zip(self.input.shape, self.inside, strict=True) if reduced] or [1]
+            _check_holds_positions(y, sizes[-1] if self.last_axis else math.prod(sizes), f"{who}: o_desc")
         self.weights = self._resolve_weights(p.w_desc, who)
         self.prepare()
 
@@ -165,6 +169,21 @@ def _plan(
     sizes = [n for n, reduced in zip(shape, inside, strict=True) if reduced and n != 1]
     modulus = sizes[-1] if last_axis and sizes else 0
     return native.plan(function, shape, inside, epsilon, wide_positions=wide_positions, position_modulus=modulus)
+
+
+_COUNTS_TO = {"Float32": 1 << 24, "Float16": 1 << 11, "BFloat16": 1 << 8}  # exactly
+
+
+def _check_holds_positions(view: View, count: int, who: str) -> None:
+    """Positions are exact or refused: a rounded or saturated one is that of another element."""
+    element = view.element
+    most = integer_range(element)[1] if is_plain_integer(view) else _COUNTS_TO.get(element.name, count)
+    if most < count - 1:
+        raise Problem(
+            f"{who}.data_type is {element.name}, which counts to {most} exactly, but positions go up to {count - 1}. Use a "
+            "wider type, such as BNNSDataTypeInt64.",
+            kind=TypeError,
+        )
 
 
 def _checked_function(function: int, who: str) -> int:

@@ -364,7 +364,7 @@ def _found_best(k: int, axis: int, batch: int, tensors: list[tuple[Any, int]]) -
         return False
     view, x = arrays[0]
     fits = all(other.layout is view.layout for other, _ in arrays) and all(is_plain_integer(v) for v, _ in arrays[2:])
-    if not fits or not 0 <= axis < len(view.size):
+    if not fits or not 0 <= axis < len(view.size) or not 0 < k <= view.size[axis]:
         return False
     places = arrays[2][1] if len(arrays) > 2 else None
     place = 1 + view.memory_axes.index(view.numbered_axes[axis])
