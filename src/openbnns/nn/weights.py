@@ -106,6 +106,14 @@ def write_atomically(path: Any, data: bytes) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{target}: there is no folder {target.parent}. Make it first.")
+    try:
+        _replace(target, data)
+    except OSError as error:  # which names a temporary file, or, on a full disk, none
+        reason = f"{error.strerror or error}; {len(data)} bytes are not written, an older file is as it was"
+        raise OSError(error.errno, reason, str(target)) from None
+
+
+def _replace(target: Path, data: bytes) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file:
