@@ -297,7 +297,7 @@ class _Fields(NamedTuple):
     bias_before_scale: bool
 
 
-_views: dict[_Fields, View] = {}
+_views: dict[tuple[Any, ...], View] = {}
 _MOST_VIEWS = 512
 
 
@@ -307,17 +307,17 @@ def resolve(descriptor: Any, who: str, *, like: View | None = None, opaque: bool
     ``like`` is the tensor that the descriptor is a gradient of: what its layout meant at creation still holds. With
     ``opaque`` the packed sparse layout, which only the library can read, is let through. Equal descriptors share a view.
     """
-    switches = compat.switches
-    given = _Fields(
+    switches, table = compat.switches, descriptor.table_data
+    given = (  # _Fields, without the time that takes
         descriptor.layout, descriptor.data_type, tuple(descriptor.size), tuple(descriptor.stride),
-        descriptor.data_scale, descriptor.data_bias, descriptor.table_data, descriptor.table_data_type,
+        descriptor.data_scale, descriptor.data_bias, table, descriptor.table_data_type,
         switches.mha_dhk_keras_order, switches.integer_bias_before_scale,
     )  # fmt: skip
-    if like is not None or opaque or given.table is not None:
-        return _resolve(given, who, like, opaque)
+    if like is not None or opaque or table is not None:
+        return _resolve(_Fields(*given), who, like, opaque)
     view = _views.get(given)
     if view is None:
-        view = _resolve(given, who, None, False)
+        view = _resolve(_Fields(*given), who, None, False)
         if len(_views) >= _MOST_VIEWS:
             _views.clear()
         _views[given] = view
