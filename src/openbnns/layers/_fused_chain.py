@@ -170,7 +170,7 @@ def _convolution(p: FusedConvolutionParameters, input: Any, output: Any, in_plac
         y = largest_output(layer, who, transposed).descriptor()
     else:
         y = describe_sample(output, f"{who}: output", rank=3)
-    if w is not p.weights:
+    if not isinstance(p.weights, BNNSNDArrayDescriptor):
         check_channels(who, Port(w).shape, Port(x).shape, Port(y).shape, groups, transposed)
     kind = BNNSFilterType.BNNSTransposedConvolution if transposed else BNNSFilterType.BNNSConvolution
     return _First(int(kind), layer, [Port(x)], y, {"weights": port_of(w), "bias": port_of(b)}, [False])
@@ -181,10 +181,11 @@ def _fully_connected(p: FusedFullyConnectedParameters, input: Any, output: Any, 
         p.weights, f"{who}: weights", DataLayout.MATRIX_ROW_MAJOR, "(out, in)", client_pointer=in_place
     )
     b = _optional_vector(p.bias, f"{who}: bias", "(out,)", in_place)
-    outputs, inputs = Port(w, batched=False).shape if w is not p.weights else (0, 0)
+    described = isinstance(p.weights, BNNSNDArrayDescriptor)
+    outputs, inputs = (0, 0) if described else Port(w, batched=False).shape
     x = flat_sample(input, f"{who}: input", inputs)
     y = flat_sample(output, f"{who}: output", outputs)
-    if w is not p.weights:
+    if not described:
         check_weights(who, x, y, outputs, inputs)
     layer = BNNSLayerParametersFullyConnected(i_desc=x, w_desc=w, bias=b)
     kind = int(BNNSFilterType.BNNSFullyConnected)

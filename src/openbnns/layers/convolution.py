@@ -89,7 +89,7 @@ class ConvolutionLayer(UnaryLayer):
                 y = largest_output(parameters, who, transposed).descriptor()
             else:
                 y = describe_sample(output, f"{who}: output", rank=3)
-            if w is not weights:
+            if not isinstance(weights, BNNSNDArrayDescriptor):
                 check_channels(who, Port(w).shape, Port(x).shape, Port(y).shape, group_count, transposed)
             parameters.o_desc = y
             made = (TransposedConvolution if transposed else Convolution)(parameters, filter_parameters, who)

@@ -59,10 +59,11 @@ class FullyConnectedLayer(ConvolutionLayer):
             b = None
             if bias is not None:
                 b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(out,)", client_pointer=in_place)
-            outputs, inputs = Port(w, batched=False).shape if w is not weights else (0, 0)
+            described = isinstance(weights, BNNSNDArrayDescriptor)
+            outputs, inputs = (0, 0) if described else Port(w, batched=False).shape
             x = flat_sample(input, f"{who}: input", inputs)
             y = flat_sample(output, f"{who}: output", outputs)
-            if w is not weights:
+            if not described:
                 check_weights(who, x, y, outputs, inputs)
             parameters = BNNSLayerParametersFullyConnected(
                 i_desc=x, w_desc=w, o_desc=y, bias=b, activation=activation.bnns_activation
