@@ -69,6 +69,38 @@ def test_four_threads_share_a_filter(case: Any) -> None:
     assert not failures
 
 
+def training_layers() -> dict[str, Any]:
+    """Layers that keep something from forward to backward."""
+    layer_norm, sample = openbnns.NormalizationType.layer(0), openbnns.Shape.vector(6)
+    weights = np.eye(6, dtype=np.float32)
+    return {
+        "normalization": openbnns.NormalizationLayer(type=layer_norm, input=sample),
+        "fused": openbnns.FusedFullyConnectedNormalizationLayer(
+            input=sample, fully_connected_weights=weights, normalization=layer_norm, normalization_epsilon=1e-5
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", training_layers())
+def test_a_forward_that_another_thread_has_replaced(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backward call that finds it gone after all checks is refused, and writes nothing."""
+    layer = training_layers()[name]
+    x, dx = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32), np.full((4, 6), 7, np.float32)
+    y = layer.apply(x, phase=openbnns.LearningPhase.TRAINING)
+    filter, check = layer._filter, layer._filter._require_training_forward
+
+    def meanwhile(*arguments: Any) -> Any:
+        found = check(*arguments)
+        filter.plan.forget()  # as a training forward does first of all
+        return found
+
+    monkeypatch.setattr(filter, "_require_training_forward", meanwhile)
+    monkeypatch.setattr(filter, "fast_backward", lambda *arguments: 1)
+    with pytest.raises(openbnns.LayerApplyError, match="another thread has begun a training forward"):
+        layer.apply_backward(input=x, output=y, output_gradient=x, generating_input_gradient=dx)
+    assert (dx == 7).all()
+
+
 def test_filters_are_made_and_destroyed_in_threads() -> None:
     """Creation, use and destruction of different filters at once, with the thread limit changing meanwhile."""
     small: list[Any] = [

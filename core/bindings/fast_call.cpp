@@ -179,10 +179,14 @@ Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std:
     Call placed = call;
     for (size_t i = 0; i < slots.size(); i++) placed.address[slots[i]] = reinterpret_cast<float*>(place[i]);
     placed.threads = threads > 0 ? threads : max_threads();
-    if (backward)
-      plan->backward(placed);
-    else
-      plan->forward(placed);
+    try {
+      if (backward)
+        plan->backward(placed);
+      else
+        plan->forward(placed);
+    } catch (const ForwardLost&) {
+      return false;
+    }
     return true;
   };
 }
@@ -275,7 +279,7 @@ bool FastCall::consistent(const Binding& b) const {
   return b.present & outputs_;
 }
 
-void FastCall::perform_recorded(const Binding& b) const {
+bool FastCall::perform_recorded(const Binding& b) const {
   std::vector<char*> places;
   std::vector<int> slots;
   for (const ArgumentSpec& spec : specs_) {
@@ -283,7 +287,7 @@ void FastCall::perform_recorded(const Binding& b) const {
     places.push_back(reinterpret_cast<char*>(b.call.address[spec.slot]));
     slots.push_back(spec.slot);
   }
-  perform(std::move(places), plan_work(plan_, backward_, b.call, std::move(slots), threads_));
+  return perform(std::move(places), plan_work(plan_, backward_, b.call, std::move(slots), threads_));
 }
 
 int FastCall::run_flat(PyObject* const* arguments, size_t given) {
@@ -306,13 +310,19 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
 
   try {
     call.threads = threads_ > 0 ? threads_ : max_threads();
-    if (is_recording()) return perform_recorded(binding), latest_call_failed = false, kDone;
+    if (is_recording()) {
+      if (!perform_recorded(binding)) return kDeclined;
+      latest_call_failed = false;
+      return kDone;
+    }
     nb::gil_scoped_release unlocked;
     if (backward_)
       plan_->backward(call);
     else
       plan_->forward(call);
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
+    return kDeclined;
+  } catch (const ForwardLost&) {
     return kDeclined;
   }
   latest_call_failed = false;

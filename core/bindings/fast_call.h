@@ -55,7 +55,8 @@ extern bool fast_calls_enabled;
 // upper half of all numbers.
 uintptr_t plain_address(PyObject* object);
 
-// A run of a plan with the addresses of `slots` as its places; 0 threads are as many as there may be.
+// A run of a plan with the addresses of `slots` as its places; 0 threads are as many as there may be. It declines if
+// the forward call is lost that it would go back from.
 Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads);
 
 class FastCall {
@@ -75,7 +76,7 @@ class FastCall {
   int run_flat(PyObject* const* arguments, size_t given);
   bool bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, Binding& binding) const;
   bool consistent(const Binding& binding) const;
-  void perform_recorded(const Binding& binding) const;
+  bool perform_recorded(const Binding& binding) const;
 
   std::shared_ptr<Plan> plan_;
   bool backward_;

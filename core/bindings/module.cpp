@@ -258,8 +258,9 @@ std::shared_ptr<Plan> attention(const Ints& sizes, const std::vector<bool>& swit
 }
 
 // Runs a plan on addresses that the caller has checked. tensors: (slot, address, stride). A list, not a vector: what
-// nanobind does to make one ends the process when there is no memory for it.
-void run(std::shared_ptr<Plan> plan, bool backward, int64_t batch, nb::list tensors, uint32_t accumulate, int threads,
+// nanobind does to make one ends the process when there is no memory for it. False if nothing was done, because the
+// forward call is lost that a backward call belongs to.
+bool run(std::shared_ptr<Plan> plan, bool backward, int64_t batch, nb::list tensors, uint32_t accumulate, int threads,
          bool training, const Ints& extra) {
   Call call;
   call.training = training;
@@ -274,7 +275,7 @@ void run(std::shared_ptr<Plan> plan, bool backward, int64_t batch, nb::list tens
     slots.push_back(slot);
     call.stride[slot] = stride;
   }
-  perform(std::move(places), plan_work(std::move(plan), backward, call, std::move(slots), threads));
+  return perform(std::move(places), plan_work(std::move(plan), backward, call, std::move(slots), threads));
 }
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,

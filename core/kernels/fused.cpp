@@ -86,7 +86,7 @@ class Fused final : public PoolablePlan {
   void backward(const Call& call) override {
     auto state = state_.lock();
     const Normalizer& normalizer = state->normalizer;
-    if (normalizer.trained_batch() != call.batch) return;  // another thread's training forward came between
+    if (normalizer.trained_batch() != call.batch) throw ForwardLost();
     NormalizationBackward last = normalization_backward(call, slots_);
     last.x = state->boundary;
     last.y = {call.address[OUT], call.stride[OUT]};

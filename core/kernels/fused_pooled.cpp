@@ -51,7 +51,7 @@ class FusedPooled final : public Plan {
   void backward(const Call& call) override {
     auto state = state_.lock();
     const PooledNormalizer& normalizer = state->normalizer;
-    if (normalizer.trained_batch() != call.batch) return;  // another thread's training forward came between
+    if (normalizer.trained_batch() != call.batch) throw ForwardLost();
     NormalizationBackward last = normalization_backward(call, kSlots);
     last.x = state->boundary;
     if (!call.address[DX] && !call.address[DW] && !call.address[DB]) return normalizer.backward(last);

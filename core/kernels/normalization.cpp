@@ -126,7 +126,7 @@ class NormalizationPlan final : public Plan {
 
   void backward(const Call& call) override {
     auto state = state_.lock();
-    if (state->normalizer.trained_batch() != call.batch) return;  // another thread's training forward came between
+    if (state->normalizer.trained_batch() != call.batch) throw ForwardLost();
     NormalizationBackward b = normalization_backward(call, kSlots);
     b.x = state->kept;
     b.y = {call.address[Y], call.stride[Y]};

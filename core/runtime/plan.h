@@ -28,6 +28,10 @@ enum ArithmeticSlot { A0, A1, A2, OUT, DA0, DA1, DA2, DOUT };
 
 struct ArithmeticShape;
 
+// Thrown by a backward call, before it writes anything: the training forward it belongs to is gone, because another
+// thread's came between, or a fork.
+struct ForwardLost {};
+
 class Plan {
  public:
   virtual ~Plan() = default;

@@ -10,6 +10,7 @@
 #include <exception>
 #include <fstream>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -197,12 +198,13 @@ struct Pool {
 
 std::atomic<int> thread_limit{0};
 
-// All made at load: a thread in the middle of it when another one forks would leave it half done. Never destroyed:
-// workers may outlive static destructors.
-Pool* pool = new Pool;
+// Made at load: a thread in the middle of it when another one forks would leave it half done. Never destroyed: workers
+// may outlive static destructors.
+alignas(Pool) unsigned char room[sizeof(Pool)];
+Pool& pool = *new (room) Pool;
 
-// A forked child has the memory of the pool but none of its threads: start afresh, leaking the old object.
-[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
+// A forked child has the memory of the pool but none of its threads: start afresh, leaking what the old one held.
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, [] { new (room) Pool; });
 
 }  // namespace
 
@@ -216,9 +218,8 @@ void set_max_threads(int count) { thread_limit = count > 0 ? std::min(count, kMo
 
 void run_workers(int workers, Task task, void* context) {
   if (workers <= 1) return task(context, 0, 1);
-  Pool& p = *pool;
-  std::unique_lock<std::mutex> owner(p.busy, std::try_to_lock);
-  if (owner.owns_lock()) return p.run(workers, task, context);
+  std::unique_lock<std::mutex> owner(pool.busy, std::try_to_lock);
+  if (owner.owns_lock()) return pool.run(workers, task, context);
   for (int w = 0; w < workers; w++) task(context, w, workers);
 }
 

@@ -63,6 +63,14 @@ def fast_argument(
     )  # fmt: skip
 
 
+def forward_lost(filter: Filter) -> Problem:
+    """The problem of a backward call between whose checks and work another thread has trained the filter."""
+    return Problem(
+        f"{filter.backward_call}: another thread has begun a training forward on this filter, and what the gradients need "
+        "is gone. Train a filter on one thread at a time, or give each thread a filter of its own."
+    )
+
+
 class Filter:
     """Base of all filters: lifetime, threads, ownership of constants.
 

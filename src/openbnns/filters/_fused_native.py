@@ -14,7 +14,7 @@ from ..engines.native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVI
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..errors import Problem
 from ._activation_rules import check_trainable
-from ._base import DB, DW, DX, DY, B, W, X, Y, declined, fast_argument
+from ._base import DB, DW, DX, DY, B, W, X, Y, declined, fast_argument, forward_lost
 from ._tensors import Bound, Parameter
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 
@@ -59,7 +59,8 @@ def _run(
     shared = set() if f.is_arithmetic else {W, B, DW, DB}  # in arithmetic these are operands
     shared |= {BETA, GAMMA, DBETA, DGAMMA, MOVING_MEAN, MOVING_VARIANCE}
     places = [(slot, a.ctypes.data, 0 if slot in shared else a.strides[0] // a.itemsize) for slot, a in tensors.items()]
-    engines._core.run(f.plan, backward, batch, places, accumulate, f.threads, training)
+    if not engines._core.run(f.plan, backward, batch, places, accumulate, f.threads, training):
+        raise forward_lost(f)
 
 
 def _parameter_values(f: Fused) -> dict[int, NDArray[Any]]:

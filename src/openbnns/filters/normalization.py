@@ -35,7 +35,21 @@ from ..engines.reference.activation import ELEMENTWISE, Function
 from ..engines.reference.normalization import Kind, Moving
 from ..errors import Problem
 from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
-from ._base import DB, DW, DX, DY, B, Filter, W, X, Y, declined, fast_argument, refuse_colliding_outputs
+from ._base import (
+    DB,
+    DW,
+    DX,
+    DY,
+    B,
+    Filter,
+    W,
+    X,
+    Y,
+    declined,
+    fast_argument,
+    forward_lost,
+    refuse_colliding_outputs,
+)
 from ._tensors import Bound, Caller, Operand, Parameter, bind, check_count, check_training_types, resolve_delta
 
 if TYPE_CHECKING:
@@ -381,7 +395,8 @@ class Normalization(Filter):
             (slot, a.ctypes.data, a.strides[0] // a.itemsize if slot in (X, Y, DX, DY) else 0)
             for slot, a in tensors.items()
         ]
-        engines._core.run(self.plan, backward, batch, places, accumulate, self.threads, training)
+        if not engines._core.run(self.plan, backward, batch, places, accumulate, self.threads, training):
+            raise forward_lost(self)
 
     def _run_forward_reference(self, x: Bound, y: Bound, training: bool) -> None:
         numbers, (beta, gamma) = x.read(np.float64), self._parameters64()
