@@ -312,7 +312,7 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
     call.threads = threads_ > 0 ? threads_ : max_threads();
     if (is_recording()) {
       if (!perform_recorded(binding)) return kDeclined;
-      latest_call_failed = false;
+      latest_call_succeeded();
       return kDone;
     }
     nb::gil_scoped_release unlocked;
@@ -325,7 +325,7 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
   } catch (const ForwardLost&) {
     return kDeclined;
   }
-  latest_call_failed = false;
+  latest_call_succeeded();
   return kDone;
 }
 

@@ -248,7 +248,7 @@ nb::object KnownCalls::run(nb::args arguments) {
     done = false;
   }
   if (!done) return nb::none();
-  latest_call_failed = false;
+  latest_call_succeeded();
   return result;
 }
 

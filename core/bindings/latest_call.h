@@ -2,12 +2,16 @@
 //
 // Python words a failure, keeps the message for the thread and sets this flag. Success must take the message back on
 // every path, also on the fast ones, which end here in a fraction of a microsecond and would pay a good part of that
-// for a look at Python's thread-local objects. So they clear the flag, which is one store, and the message stays where
-// it is, unseen.
+// for a look at Python's thread-local objects. So they clear the flag, and the message stays where it is, unseen.
 #pragma once
+#include "runtime/per_thread.h"
 
 namespace openbnns {
 
-inline thread_local bool latest_call_failed = false;
+extern PerThread<bool> latest_call_failure;
+
+inline void latest_call_succeeded() {
+  if (bool* failed = latest_call_failure.get()) *failed = false;
+}
 
 }  // namespace openbnns

@@ -261,7 +261,7 @@ int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle 
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     return kDeclined;
   }
-  latest_call_failed = false;
+  latest_call_succeeded();
   return kDone;
 }
 

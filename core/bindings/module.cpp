@@ -373,8 +373,11 @@ NB_MODULE(_core, m) {
   bind_tensor(m);
   bind_known_calls(m);
 
-  m.def("latest_call_failed", [] { return latest_call_failed; });
-  m.def("set_latest_call_failed", [](bool failed) { latest_call_failed = failed; }, "failed"_a);
+  m.def("latest_call_failed", [] {
+    const bool* failed = latest_call_failure.get();
+    return failed && *failed;
+  });
+  m.def("set_latest_call_failed", [](bool failed) { latest_call_failure.own() = failed; }, "failed"_a);
   m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
   m.def("instruction_set", [] { return std::string(kernels().name); });
   m.def(

@@ -215,7 +215,7 @@ class OptimizerStep {
     rule.epsilon = static_cast<float>(epsilon);
     nb::gil_scoped_release unlocked;
     kernels().optimizer_step(rule, tensors.data(), count, workers(threads));
-    latest_call_failed = false;
+    latest_call_succeeded();
     return kDone;
   }
 

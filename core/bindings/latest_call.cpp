@@ -1,0 +1,7 @@
+#include "bindings/latest_call.h"
+
+namespace openbnns {
+
+PerThread<bool> latest_call_failure;
+
+}  // namespace openbnns
