@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import gzip
-import struct
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ._choose import seed_number
+from ._files import DataError, byte_count
 from ._graph import Array
-
-
-class DataError(ValueError):
-    """Data that cannot be trained on; the message says what and where.
-
-    >>> from openbnns import nn
-    >>> try:
-    ...     nn.data.load("nowhere.npz")
-    ... except nn.data.DataError as error:
-    ...     print(error)
-    nowhere.npz: there is no such file or folder. Use 'digits' or the path of your data.
-    """
+from ._labels import is_one_hot, number_classes
+from ._readers import read_csv, read_idx, read_npz
 
 
 @dataclass
 class Data:
-    """Samples ``x`` with the batch axis in front, and targets ``y``; the test part may be empty.
+    """Samples ``x`` with the batch axis in front, and targets ``y``, in three parts; the last two may be empty.
+
+    The network learns from ``train``. ``validation`` tells how well it does while it learns, and early stopping selects
+    by it. ``test`` is looked at once, at the end.
 
     >>> import numpy as np
     >>> from openbnns import nn
     >>> data = nn.data.Data(np.zeros((4, 3)), np.array([0, 1, 2, 1]), np.zeros((0, 3)), np.array([], int))
-    >>> data.sample_shape, data.classes
-    ((3,), 3)
+    >>> data.sample_shape, data.classes, len(data.validation_x)
+    ((3,), 3, 0)
     """
 
     train_x: Array
@@ -43,26 +36,48 @@ class Data:
     test_y: Array
     name: str = "arrays"
     class_names: tuple[str, ...] = ()
-    """What class 0, 1, ... was called, if :func:`classification` numbered the classes."""
+    """What class 0, 1, ... is called, if it is not its number."""
+    validation_x: Array = field(default_factory=lambda: np.empty(0))
+    validation_y: Array = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if not len(self.validation_x):
+            self.validation_x, self.validation_y = self.train_x[:0], self.train_y[:0]
 
     @property
     def sample_shape(self) -> tuple[int, ...]:
         return self.train_x.shape[1:]
 
     @property
+    def parts(self) -> dict[str, tuple[Array, Array]]:
+        """Samples and targets by the name of their part, without empty parts."""
+        every = {
+            "training": (self.train_x, self.train_y),
+            "validation": (self.validation_x, self.validation_y),
+            "test": (self.test_x, self.test_y),
+        }
+        return {name: part for name, part in every.items() if len(part[0])}
+
+    @property
     def classes(self) -> int:
         """Number of classes if the targets are class numbers, else 0."""
         if self.train_y.dtype.kind not in "iu":
             return 0
-        return 1 + int(max(part.max() for part in (self.train_y, self.test_y) if part.size))
+        highest = max(int(y.max()) for _, y in self.parts.values() if y.size)
+        return max(1 + highest, len(self.class_names))
+
+    def call(self, number: int) -> str:
+        """What a class is called."""
+        return self.class_names[number] if number < len(self.class_names) else str(number)
 
 
-def check(x: Any, y: Any, who: str, *, words: bool = False) -> tuple[Array, Array]:
+def check(x: Any, y: Any, who: str, *, labels: bool = False) -> tuple[Array, Array]:
     """Samples and targets as arrays, refused if empty, ragged, of different length or not finite.
 
-    With ``words`` targets may be names of classes.
+    With ``labels`` targets may be names of classes, and numbers keep their type: a float32 would make one class of two.
     """
-    samples, targets = _array(x, f"{who}: x"), _array(y, f"{who}: y", "fiubU" if words else "fiub")
+    samples = _array(x, f"{who}: x")
+    targets = _array(y, f"{who}: y", "fiubU" if labels else "fiub", narrow=not labels)
     if len(samples) == 0:
         raise DataError(f"{who}: there are no samples (x has shape {samples.shape}).")
     if len(samples) != len(targets):
@@ -76,7 +91,7 @@ def check(x: Any, y: Any, who: str, *, words: bool = False) -> tuple[Array, Arra
     return samples, targets
 
 
-def _array(value: Any, who: str, kinds: str = "fiub") -> Array:
+def _array(value: Any, who: str, kinds: str = "fiub", *, narrow: bool = True) -> Array:
     try:
         array = np.asarray(value)
     except ValueError:
@@ -85,27 +100,56 @@ def _array(value: Any, who: str, kinds: str = "fiub") -> Array:
         raise DataError(f"{who} is {array.dtype}, but numbers are needed.")
     if array.ndim == 0:
         raise DataError(f"{who} is the single number {array}, but an array with one entry per sample is needed.")
-    if array.dtype.kind == "f":
-        return np.ascontiguousarray(array, np.float32)
+    if array.dtype.kind == "f" and narrow:
+        with np.errstate(over="ignore"):  # what becomes infinite is refused with its place
+            return np.ascontiguousarray(array, np.float32)
     return np.ascontiguousarray(array)
 
 
-def load(source: str | Path, *, test_share: float = 0.2, seed: int = 0) -> Data:
-    """Data from ``"digits"``, an .npz file, a CSV file, or a folder of IDX files.
+def load(
+    source: str | Path,
+    *,
+    test_share: float = 0.2,
+    validation_share: float = 0.1,
+    seed: int = 0,
+    memory_limit: int | str | None = None,
+) -> Data:
+    """Data from ``"digits"``, an .npz file, a CSV file, or a folder of IDX files, in three parts.
 
-    * ``.npz``: arrays ``x_train, y_train, x_test, y_test``, or ``x, y``, of which ``test_share`` is set apart.
+    * ``.npz``: arrays ``x_train, y_train`` and, if there are any, ``x_validation, y_validation`` (also ``x_val, y_val``)
+      and ``x_test, y_test``; or just ``x, y``. Nothing else in the file is read.
     * ``.csv`` (also ``.csv.gz``): numbers, one sample per line, the class last, as a number or a word; a first line of names
       is passed over.
     * a folder with ``train-images-idx3-ubyte`` and the like, as MNIST comes (also ``.gz``).
 
-    Pixels of 8 bits become 0 to 1.
+    A part that the source does not have is taken from the training samples: ``test_share`` and ``validation_share`` of
+    them, chosen by ``seed``, with about the same share of every class in all parts. Pixels of 8 bits become 0 to 1.
+
+    What a file expands to is limited to 1 GiB, or to 20 times its size if that is more; ``memory_limit``, such as
+    ``"8G"``, is used instead if given.
 
     >>> from openbnns import nn
     >>> data = nn.data.load("digits")
     >>> data.train_x.shape, data.train_y.dtype.kind, data.classes
-    ((1437, 1, 8, 8), 'i', 10)
+    ((1293, 1, 8, 8), 'i', 10)
+    >>> len(data.validation_x), len(data.test_x)
+    (144, 360)
     """
     seed = seed_number(seed, "data.load: seed")
+    for share, what in ((test_share, "test_share"), (validation_share, "validation_share")):
+        if not 0 <= share < 1:
+            raise ValueError(f"data.load: {what} is {share}. It must be at least 0 and below 1.")
+    if test_share + validation_share >= 1:
+        raise ValueError(
+            f"data.load: test_share is {test_share} and validation_share {validation_share}, which leaves nothing to train on."
+        )
+    limit = None if memory_limit is None else byte_count(memory_limit, "data.load: memory_limit")
+    given = _read(source, limit)
+    return _fill_parts(given, test_share, validation_share, seed)
+
+
+def _read(source: str | Path, limit: int | None) -> Data:
+    """The parts that the source has."""
     if str(source) == "digits":
         from ..datasets import load_digits
 
@@ -115,111 +159,144 @@ def load(source: str | Path, *, test_share: float = 0.2, seed: int = 0) -> Data:
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder. Use 'digits' or the path of your data.")
     if path.is_dir():
-        return _load_idx(path)
+        return _load_idx(path, limit)
     name = path.name.lower()
     if name.endswith(".npz"):
-        return _load_npz(path, test_share, seed)
+        return _load_npz(path, limit)
     if name.endswith((".csv", ".csv.gz")):
-        x, y = _read_csv(path)
-        return _split(x, y, test_share, seed, path.name)
+        x, y, names = read_csv(path, limit)
+        return Data(*check(x, y, str(path)), x[:0], y[:0], path.name, names)
     raise DataError(f"{path}: the kind of file is not known. Use .npz, .csv, .csv.gz or a folder of IDX files.")
 
 
-def _split(x: Array, y: Array, test_share: float, seed: int, name: str) -> Data:
-    order = np.random.RandomState(seed).permutation(len(x))
-    count = round(test_share * len(x))
-    test, train = order[:count], order[count:]
-    if not len(train):
+# Parts.
+
+
+def _fill_parts(data: Data, test_share: float, validation_share: float, seed: int) -> Data:
+    """The data with the parts that it lacks taken from the training samples."""
+    x, y = data.train_x, data.train_y
+    counts = [
+        0 if len(data.test_x) else round(test_share * len(x)),
+        0 if len(data.validation_x) else round(validation_share * len(x)),
+    ]
+    if sum(counts) >= len(x):
         raise DataError(
-            f"{name}: {len(x)} sample(s) leave none to train on. Give more, or x_test and y_test of their own."
+            f"{data.name}: {len(x)} sample(s) leave none to train on. Give more, or x_test and y_test of their own."
         )
-    return Data(x[train], y[train], x[test], y[test], name)
+    if not any(counts):
+        return data
+    test, validation, train = map(np.sort, np.split(_stratified(y, seed), np.cumsum(counts)))
+    if counts[0]:
+        data = replace(data, test_x=x[test], test_y=y[test])
+    if counts[1]:
+        data = replace(data, validation_x=x[validation], validation_y=y[validation])
+    return replace(data, train_x=x[train], train_y=y[train])
+
+
+def _stratified(y: Array, seed: int) -> Array:
+    """The samples in an order of which every stretch has about the same share of each class.
+
+    The last sample of a class comes at the very end, so that a rare class is trained on before it is tested.
+    """
+    order = np.random.RandomState(seed).permutation(len(y))
+    if is_one_hot(y):
+        y = y.argmax(axis=1)
+    elif y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or (y.dtype.kind == "f" and (y != np.round(y)).any()):
+        return order  # no classes
+    _, codes, sizes = np.unique(y[order], return_inverse=True, return_counts=True)
+    codes = codes.reshape(-1)
+    grouped = np.argsort(codes, kind="stable")
+    rank = np.empty(len(y))
+    rank[grouped] = np.concatenate([np.arange(n) for n in sizes])
+    size = sizes[codes]
+    place = np.where(rank == size - 1, 1.0, (rank + 0.5) / size)
+    return order[np.argsort(place, kind="stable")]
+
+
+def notes(data: Data) -> list[str]:
+    """What one should know about classified data before one believes its results."""
+    found = []
+    for part, (_, y) in data.parts.items():
+        present = {data.call(int(number)) for number in np.unique(y)}
+        missing = [data.call(number) for number in range(data.classes) if data.call(number) not in present]
+        if missing and part == "training":
+            found.append(
+                f"No training sample has class {_some(missing)}: the network has an output for every class from 0 to "
+                f"{data.classes - 1} and cannot learn that one."
+                if not data.class_names
+                else f"No training sample has class {_some(missing)}, which the network therefore cannot learn."
+            )
+    for part in ("validation", "test"):
+        if part not in data.parts:
+            found.append(f"There are no {part} samples.")
+    seen: set[bytes] = set()
+    before = ""
+    for part, (x, _) in data.parts.items():
+        rows = [row.tobytes() for row in x]
+        again = sum(row in seen for row in rows)
+        if again:
+            found.append(f"{again} of the {len(rows)} {part} samples are also {before} samples.")
+        seen.update(rows)
+        before = f"{before} or {part}" if before else part
+    return found
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+# Kinds of files.
 
 
 def _pixels(array: Array) -> Array:
     return (array / np.float32(255)).astype(np.float32) if array.dtype == np.uint8 else array
 
 
-def _load_npz(path: Path, test_share: float, seed: int) -> Data:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {key: file[key] for key in file.files}
-    except (ValueError, OSError, EOFError, KeyError) as error:
-        raise DataError(f"{path}: cannot be read as .npz ({error}).") from None
-    if {"x_train", "y_train"} <= set(arrays):
-        train_x, train_y = check(_pixels(arrays["x_train"]), arrays["y_train"], f"{path} (train)", words=True)
-        if not {"x_test", "y_test"} <= set(arrays):
-            return _split(train_x, train_y, test_share, seed, path.name)
-        test_x, test_y = check(_pixels(arrays["x_test"]), arrays["y_test"], f"{path} (test)", words=True)
-        return Data(train_x, train_y, test_x, test_y, path.name)
-    if {"x", "y"} <= set(arrays):
-        return _split(*check(_pixels(arrays["x"]), arrays["y"], str(path), words=True), test_share, seed, path.name)
-    raise DataError(
-        f"{path}: has arrays {', '.join(arrays) or '(none)'}, but x and y, or x_train and y_train, are needed."
-    )
+_NPZ_PARTS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
 
 
-def _open(path: Path) -> bytes:
-    try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix == ".gz" else data
-    except (OSError, EOFError) as error:
-        raise DataError(f"{path}: cannot be read ({error}).") from None
-
-
-def _read_csv(path: Path) -> tuple[Array, Array]:
-    rows: list[list[float]] = []
-    classes: list[str] = []
-    headed = False
-    for number, line in enumerate(_open(path).decode("utf-8", "replace").splitlines(), 1):
-        if not line.strip():
-            continue
-        *cells, last = line.split(",")
-        try:
-            row = [float(cell) for cell in cells]
-        except ValueError:
-            if not rows and not headed:
-                headed = True  # a first line of names
-                continue
+def _load_npz(path: Path, limit: int | None) -> Data:
+    wanted = [f"{axis}_{name}" for names in _NPZ_PARTS.values() for name in names for axis in "xy"]
+    arrays, present = read_npz(path, [*wanted, "x", "y"], limit)
+    parts: dict[str, tuple[Array, Array]] = {}
+    for part, names in _NPZ_PARTS.items():
+        for name in names:
+            if {f"x_{name}", f"y_{name}"} <= set(arrays):
+                x, y = arrays[f"x_{name}"], arrays[f"y_{name}"]
+                parts[part] = check(_pixels(x), y, f"{path} ({name})", labels=True)
+    if "train" not in parts:
+        if not {"x", "y"} <= set(arrays):
             raise DataError(
-                f"{path}, line {number}: {line[:60]!r}: all but the last of a line must be numbers."
-            ) from None
-        if rows and len(row) != len(rows[0]):
-            raise DataError(
-                f"{path}, line {number}: {len(row) + 1} values, but the lines before have {len(rows[0]) + 1}."
+                f"{path}: has arrays {', '.join(present) or '(none)'}, but x and y, or x_train and y_train, are needed."
             )
-        if not last.strip():
-            raise DataError(f"{path}, line {number}: there is no class after the last comma.")
-        rows.append(row)
-        classes.append(last.strip().strip('"'))
-    if not rows or not rows[0]:
-        raise DataError(f"{path}: there are no samples of at least one value and a class.")
-    return check(np.array(rows, np.float32), _csv_classes(path, classes), str(path), words=True)
+        parts = {"train": check(_pixels(arrays["x"]), arrays["y"], str(path), labels=True)}
+    train_x, train_y = parts["train"]
+    none = train_x[:0], train_y[:0]
+    validation, test = parts.get("validation", none), parts.get("test", none)
+    return Data(train_x, train_y, *test, path.name, (), *validation)
 
 
-def _csv_classes(path: Path, classes: list[str]) -> Array:
-    """The last column: class numbers, or names of classes if none is a number."""
-    numbers = [_number(text) for text in classes]
-    words = [i for i, number in enumerate(numbers) if number is None]
-    if len(words) == len(classes):
-        return np.array(classes)
-    if words:
-        raise DataError(
-            f"{path}: the last column holds classes: sample {words[0] + 1} has {classes[words[0]]!r}, but others have numbers."
-        )
-    labels = np.array(numbers, np.float64)
-    odd = (labels != np.round(labels)) | ~np.isfinite(labels)
-    if odd.any():
-        where = int(np.argmax(odd))
-        raise DataError(f"{path}: the last column holds class numbers, but sample {where + 1} has {labels[where]}.")
-    return labels.astype(np.int64)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def _load_idx(folder: Path, limit: int | None) -> Data:
+    parts = []
+    for part in ("train", "t10k"):
+        for kind, ranks in (("images-idx3", (3, 4)), ("labels-idx1", (1,))):
+            found = sorted(p for p in folder.iterdir() if p.name.replace(".", "-").startswith(f"{part}-{kind}-ubyte"))
+            if not found:
+                raise DataError(
+                    f"{folder}: has no {part}-{kind}-ubyte (or .gz). Put the four files of MNIST's form there."
+                )
+            array = read_idx(found[0], limit)
+            if array.ndim not in ranks:
+                raise DataError(
+                    f"{found[0]}: has rank {array.ndim}, but rank {' or '.join(map(str, ranks))} is needed."
+                )
+            parts.append(array)
+    images = [p if p.ndim == 4 else p[:, None] for p in parts[::2]]
+    train_x, train_y = check(_pixels(images[0]), parts[1], f"{folder} (train)", labels=True)
+    test_x, test_y = check(_pixels(images[1]), parts[3], f"{folder} (test)", labels=True)
+    return Data(train_x, train_y, test_x, test_y, folder.name)
 
 
 def classification(data: Data) -> Data:
@@ -227,6 +304,7 @@ def classification(data: Data) -> Data:
 
     Words, booleans and numbers that are negative or larger than the number of samples are numbered in their order, and
     ``class_names`` lists them. A column is as good as a vector, and a row with a single 1 stands for its position.
+    Labels are compared exactly: 9007199254740992 and 9007199254740993 are two classes.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -235,67 +313,34 @@ def classification(data: Data) -> Data:
     >>> data.train_y, data.class_names
     (array([1, 0, 1]), ('ant', 'cat'))
     """
-    train, test = data.train_y, data.test_y
-    if test.size and test.shape[1:] != train.shape[1:]:
-        raise DataError(f"{data.name}: targets have shape {train.shape} to train on, but {test.shape} to test.")
-    y = np.concatenate([train, test]) if test.size else train
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim == 2 and y.dtype.kind != "U" and ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all():
-        y = y.argmax(axis=1)
-    if y.ndim != 1:
+    _require_one_shape(data.parts.items(), data.name)
+    parts = {name: y for name, (_, y) in data.parts.items()}
+    if data.class_names:
+        numbers, names = list(parts.values()), data.class_names
+    else:
+        numbers, names = number_classes(list(parts.values()), data.name)
+    numbered = dict(zip(parts, numbers, strict=True))
+    empty = np.zeros(0, np.int64)
+    data = replace(
+        data, train_y=numbered["training"], validation_y=numbered.get("validation", empty),
+        test_y=numbered.get("test", empty), class_names=names,
+    )  # fmt: skip
+    if (data.train_y == data.train_y[0]).all():
         raise DataError(
-            f"{data.name}: targets have shape {train.shape}, but one class per sample is needed: numbers, words or one-hot rows."
+            f"{data.name}: all {len(data.train_y)} training samples have class {data.call(int(data.train_y[0]))}, so there is "
+            "nothing to tell apart. Check which column or array holds the classes."
         )
-    if y.dtype.kind == "f":
-        odd = y != np.round(y)
-        if odd.any():
-            where = int(np.argmax(odd))
-            raise DataError(
-                f"{data.name}: sample {where + 1} has the target {y[where]:g}, which is no class. To predict numbers, write a "
-                'few lines with nn.Trainer(net, "mse").'
-            )
-        y = y.astype(np.int64)
-    names: tuple[str, ...] = ()
-    if y.dtype.kind not in "iu" or y.min() < 0 or y.max() >= len(y):
-        values, y = np.unique(y, return_inverse=True)
-        names = tuple(str(value) for value in values)
-    y = y.astype(np.int64)
-    return replace(data, train_y=y[: len(train)], test_y=y[len(train) :], class_names=names)
+    return data
 
 
-_IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-
-
-def read_idx(path: Path) -> Array:
-    """An array from an IDX file."""
-    data = _open(path)
-    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
-        raise DataError(f"{path}: is no IDX file. Those begin with two zero bytes, as MNIST's do.")
-    dtype, rank = np.dtype(_IDX_TYPES[data[2]]), data[3]
-    if len(data) < 4 + 4 * rank:
-        raise DataError(f"{path}: ends inside its header. Fetch the file again.")
-    shape = struct.unpack(f">{rank}I", data[4 : 4 + 4 * rank])
-    count = int(np.prod(shape, dtype=object)) if shape else 1
-    if len(data) - 4 - 4 * rank != count * dtype.itemsize:
-        raise DataError(
-            f"{path}: should hold {shape} elements, but has {len(data) - 4 - 4 * rank} bytes of them. Fetch the file again."
-        )
-    array = np.frombuffer(data, dtype, count, 4 + 4 * rank).reshape(shape)
-    return array.astype(dtype.newbyteorder("="))
-
-
-def _load_idx(folder: Path) -> Data:
-    parts = []
-    for part in ("train", "t10k"):
-        for kind in ("images-idx3", "labels-idx1"):
-            found = sorted(p for p in folder.iterdir() if p.name.replace(".", "-").startswith(f"{part}-{kind}-ubyte"))
-            if not found:
+def _require_one_shape(parts: Iterable[tuple[str, tuple[Array, Array]]], who: str) -> None:
+    (_, (first_x, first_y)), *others = parts
+    for name, (x, y) in others:
+        for what, one, other in (("samples", first_x, x), ("targets", first_y, y)):
+            if one.shape[1:] != other.shape[1:]:
                 raise DataError(
-                    f"{folder}: has no {part}-{kind}-ubyte (or .gz). Put the four files of MNIST's form there."
+                    f"{who}: {what} have shape {one.shape} to train on, but {other.shape} in the {name} part."
                 )
-            parts.append(read_idx(found[0]))
-    images = [p if p.ndim == 4 else p[:, None] for p in parts[::2]]
-    train_x, train_y = check(_pixels(images[0]), parts[1].astype(np.int64), f"{folder} (train)")
-    test_x, test_y = check(_pixels(images[1]), parts[3].astype(np.int64), f"{folder} (test)")
-    return Data(train_x, train_y, test_x, test_y, folder.name)
+
+
+__all__ = ["Data", "DataError", "check", "classification", "load", "notes", "read_idx"]

@@ -1,0 +1,198 @@
+"""Arrays from .npz, CSV and IDX files. Whatever a file says about sizes is checked before memory is taken for it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import lzma
+import math
+import struct
+import zipfile
+import zlib
+from array import array
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ._files import Budget, DataError, open_expanded, open_regular, shown
+from ._graph import Array
+from ._labels import TextLabels
+
+_LONGEST_LINE = 2**24
+_PIECE = 2**24
+
+
+def _read(file: Any, count: int) -> bytearray:
+    """Up to ``count`` bytes, taking memory only for what is there."""
+    data = bytearray()
+    while len(data) < count:
+        piece = file.read(min(count - len(data), _PIECE))
+        if not piece:
+            break
+        data += piece
+    return data
+
+
+# .npz
+
+
+def read_npz(path: Path, wanted: Collection[str], limit: int | None) -> tuple[dict[str, Array], list[str]]:
+    """Those of the ``wanted`` arrays that the file has, and the names of all; the others are not read."""
+    try:
+        with open_regular(path) as (file, size), zipfile.ZipFile(file) as archive:
+            members = {name.removesuffix(".npy"): archive.getinfo(name) for name in archive.namelist()}
+            budget = Budget(path, size, limit)
+            chosen = [name for name in wanted if name in members]
+            for name in chosen:
+                budget.take(members[name].file_size)
+            found = {}
+            for name in chosen:
+                with archive.open(members[name]) as member:
+                    found[name] = _read_npy(member, members[name].file_size, f"{path}: {name}")
+            return found, list(members)
+    except DataError:
+        raise
+    except (
+        ValueError,
+        OSError,
+        EOFError,
+        KeyError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+    ) as error:
+        # RuntimeError: encrypted members and kinds of compression that Python does not know.
+        raise DataError(f"{path}: cannot be read as .npz{_what_it_is(path)} ({error}).") from None
+
+
+def _what_it_is(path: Path) -> str:
+    with open_regular(path) as (file, _):
+        start = file.read(8)
+    if start.startswith(b"\x93NUMPY"):
+        return ", because it is a single array as np.save writes it; store x and y with np.savez"
+    if start[:1] == b"\x80":
+        return ", because it is a pickle, which is never loaded; store x and y with np.savez"
+    return ""
+
+
+def _read_npy(file: Any, size: int, who: str) -> Array:
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise DataError(f"{who}: is stored in version {version} of NumPy's format, which is not for plain numbers.")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if dtype.hasobject:
+        raise DataError(f"{who}: holds Python objects, which are never unpickled. Store numbers or words.")
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or len(shape) > 32 or size - file.tell() != count * dtype.itemsize:
+        raise DataError(
+            f"{who}: its header says {dtype} of shape {_short(shape)}, but {size - file.tell()} bytes follow it. The file "
+            "is damaged."
+        )
+    data = _read(file, count * dtype.itemsize)
+    if file.read(1) or len(data) != count * dtype.itemsize:  # reading to the end checks the checksum, too
+        raise DataError(f"{who}: ends after {len(data)} bytes of {count * dtype.itemsize}. The file is damaged.")
+    values: Array = np.frombuffer(data, dtype, count)
+    return values.reshape(shape, order="F" if fortran else "C")
+
+
+def _short(shape: tuple[int, ...]) -> str:
+    return str(shape) if len(shape) <= 8 else f"of rank {len(shape)}"
+
+
+# CSV
+
+
+def _rows(path: Path, limit: int | None) -> Iterator[tuple[int, list[str]]]:
+    """The lines that are not empty, as cells, each with its number."""
+    with open_expanded(path, limit) as (file, _):
+        text = io.TextIOWrapper(file, "utf-8-sig", newline=None)
+
+        def lines() -> Iterator[str]:
+            while line := text.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE:
+                    raise DataError(
+                        f"{path}, line {reader.line_num + 1}: is longer than {shown(_LONGEST_LINE)}. Is this a table?"
+                    )
+                yield line
+
+        reader = csv.reader(lines(), skipinitialspace=True)
+        try:
+            for row in reader:
+                if any(cell.strip() for cell in row):
+                    yield reader.line_num, row
+        except UnicodeDecodeError:
+            raise DataError(
+                f"{path}: after line {reader.line_num} comes text that is not UTF-8. Convert the file, with iconv for instance."
+            ) from None
+        except csv.Error as error:
+            raise DataError(f"{path}, line {reader.line_num}: is no line of a table ({error}).") from None
+
+
+def read_csv(path: Path, limit: int | None) -> tuple[Array, Array, tuple[str, ...]]:
+    """Samples, class numbers, and what the classes are called if the numbers do not say it."""
+    values, labels = array("f"), TextLabels()
+    width: int | None = None
+    headed = False
+    for number, (*cells, last) in _rows(path, limit):
+        try:
+            row = [float(cell) for cell in cells]
+        except ValueError:
+            if width is None and not headed:
+                headed = True  # a first line of names
+                continue
+            raise DataError(
+                f"{path}, line {number}: {','.join([*cells, last])[:60]!r}: all but the last of a line must be numbers."
+            ) from None
+        if width is None:
+            width = len(row)
+        elif len(row) != width:
+            raise DataError(f"{path}, line {number}: {len(row) + 1} values, but the lines before have {width + 1}.")
+        if not last.strip():
+            raise DataError(f"{path}, line {number}: there is no class after the last comma.")
+        values.extend(row)
+        labels.add(last.strip())
+    if not width:
+        raise DataError(f"{path}: there are no samples of at least one value and a class.")
+    y, names = labels.finish(str(path))
+    return np.frombuffer(values, np.float32).reshape(-1, width), y, names
+
+
+# IDX
+
+_IDX_TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+
+
+def read_idx(path: Path, limit: int | None = None) -> Array:
+    """An array from an IDX file, packed with gzip or not."""
+    with open_expanded(path, limit) as (file, budget):
+        return _read_idx(file, budget, path)
+
+
+def _read_idx(file: BinaryIO, budget: Budget, path: Path) -> Array:
+    head = file.read(4)
+    if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _IDX_TYPES:
+        raise DataError(f"{path}: is no IDX file. Those begin with two zero bytes, as MNIST's do.")
+    dtype, rank = np.dtype(_IDX_TYPES[head[2]]), head[3]
+    if not 1 <= rank <= 8:
+        raise DataError(f"{path}: has rank {rank}, but samples have at least one axis and at most 8.")
+    sizes = file.read(4 * rank)
+    if len(sizes) < 4 * rank:
+        raise DataError(f"{path}: ends inside its header. Fetch the file again.")
+    shape = struct.unpack(f">{rank}I", sizes)
+    wanted = math.prod(shape) * dtype.itemsize
+    packed = path.suffix.lower() == ".gz"
+    if packed and wanted > budget.limit - budget.used:
+        budget.take(wanted)
+    there = wanted if packed else budget.file_size - 4 - 4 * rank
+    data = _read(file, wanted) if there == wanted else b""
+    there = len(data) if there == wanted else there
+    if there != wanted or file.read(1):
+        has = f"{there} bytes" if there != wanted else "more"
+        raise DataError(
+            f"{path}: should hold {shape} elements, that is {wanted} bytes, but has {has}. Fetch the file again."
+        )
+    return np.frombuffer(data, dtype).reshape(shape).astype(dtype.newbyteorder("="))
