@@ -210,14 +210,15 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full leaves the old file, and no litter."""
-    run(tmp_path, 2)
+    run(tmp_path, 4)
+    checkpoints.list_files(tmp_path)[0].unlink()
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
 
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left on device: .*checkpoint-000000024\.safetensors"):
         run(tmp_path, 4, resume=True)
     monkeypatch.undo()
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
@@ -370,7 +371,7 @@ def test_npz(tmp_path: Path) -> None:
     x, y = problem(50)
     np.savez(tmp_path / "a.npz", x=x, y=y)
     loaded = data.load(tmp_path / "a.npz")
-    assert (len(loaded.train_x), len(loaded.test_x), loaded.classes) == (40, 10, 2)
+    assert (len(loaded.train_x), len(loaded.validation_x), len(loaded.test_x), loaded.classes) == (35, 5, 10, 2)
     np.savez(tmp_path / "b.npz", x_train=(x * 9).astype(np.uint8), y_train=y, x_test=x, y_test=y)
     assert data.load(tmp_path / "b.npz").train_x.max() <= 1
     np.savez(tmp_path / "c.npz", z=x)
@@ -391,7 +392,7 @@ def test_csv(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,b,label\n" + "\n".join(f"{i},{i / 2},{i % 3}" for i in range(10)) + "\n")
     loaded = data.load(path)
-    assert loaded.sample_shape == (2,) and loaded.classes == 3 and len(loaded.train_x) == 8
+    assert loaded.sample_shape == (2,) and loaded.classes == 3 and len(loaded.train_x) == 7
     for text, message in [
         ("1,2,0\n1,0\n", "line 2: 2 values, but the lines before have 3"),
         ("1,2,0\n1,x,0\n", "line 2: '1,x,0': all but the last of a line must be numbers"),
@@ -415,9 +416,9 @@ def test_csv_with_names_of_classes(tmp_path: Path) -> None:
     for head in ("", "length,width,kind\n"):
         path.write_text(head + "\n".join(rows) + "\n")
         loaded = data.classification(data.load(path))
-        assert len(loaded.train_x) == 8 and loaded.classes == 3
+        assert len(loaded.train_x) == 7 and loaded.classes == 3
         assert loaded.class_names == ("a b", "setosa", "virginica")
-        for x, y in ((loaded.train_x, loaded.train_y), (loaded.test_x, loaded.test_y)):
+        for x, y in loaded.parts.values():
             np.testing.assert_array_equal(np.array([1, 2, 0])[x[:, 0].astype(int) % 3], y)
     for text, message in [
         ("1,2,cat\n1,x,dog\n", "line 2: '1,x,dog': all but the last of a line must be numbers"),
@@ -472,7 +473,7 @@ def test_idx(tmp_path: Path) -> None:
     for part in ("train", "t10k"):
         (tmp_path / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(images)))
         (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(idx(labels))
-    loaded = data.load(tmp_path)
+    loaded = data.load(tmp_path, validation_share=0)
     np.testing.assert_allclose(loaded.train_x[:, 0], images / 255, rtol=1e-6)
     np.testing.assert_array_equal(loaded.test_y, labels)
     (tmp_path / "t10k-labels-idx1-ubyte").write_bytes(idx(labels)[:-1])

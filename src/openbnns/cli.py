@@ -52,6 +52,25 @@ def _rate(text: str) -> float:
     return value
 
 
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 0 and below 1")
+    return value
+
+
+def _bytes(text: str) -> int:
+    from .nn._files import byte_count
+
+    try:
+        return byte_count(text, "it")
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes such as 500M or 8G") from None
+
+
 def _parser() -> _Parser:
     parser = _Parser(prog="openbnns", description="Neural-network filters of classic BNNS, on any machine.")
     parser.add_argument("--version", action="version", version=f"openbnns {__version__}")
@@ -76,14 +95,33 @@ def _parser() -> _Parser:
     train.add_argument("--weight-decay", type=float, default=0.0, help="pull of the weights towards 0 (default: 0)")
     train.add_argument("--clip-norm", type=_rate, default=None, help="limit for the norm of all gradients together")
     train.add_argument(
-        "--early-stopping", type=_count, default=None, metavar="EPOCHS", help="stop after so many without gain"
-    )
+        "--early-stopping", type=_count, default=None, metavar="EPOCHS",
+        help="stop after so many without a lower validation loss",
+    )  # fmt: skip
+    train.add_argument(
+        "--validation-share", type=_share, default=0.1, metavar="SHARE",
+        help="of the samples, for validation while training, if the data has no such part (default: 0.1)",
+    )  # fmt: skip
+    train.add_argument(
+        "--test-share", type=_share, default=0.2, metavar="SHARE",
+        help="of the samples, for the test at the end, if the data has no such part (default: 0.2)",
+    )  # fmt: skip
+    train.add_argument(
+        "--memory-limit", type=_bytes, default=None, metavar="BYTES",
+        help="what the data may expand to, such as 8G (default: 1G, or 20 times the size of the file if that is more)",
+    )  # fmt: skip
     train.add_argument("--seed", type=_seed, default=0, help="of weights, order and dropout (default: 0)")
     train.add_argument("--threads", type=_count, default=None, help="worker threads (default: one per core)")
     train.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for everything that is written (default: out)"
     )
     train.add_argument("--resume", action="store_true", help="go on from the latest checkpoint in that folder")
+    train.add_argument(
+        "--override", action="store_true", help="with --resume: go on although settings or data differ from before"
+    )
+    train.add_argument(
+        "--force", action="store_true", help="take the folder over from a process on another host that has ended"
+    )
     train.add_argument("--no-report", action="store_true", help="leave the report out")
     train.add_argument("--quiet", action="store_true", help="print nothing but errors")
     train.set_defaults(run=_train)
@@ -146,7 +184,13 @@ def _train(options: argparse.Namespace) -> int:
         if not options.quiet:
             print(text, flush=True)
 
-    data = datasets.classification(datasets.load(options.data, seed=options.seed))
+    if options.override and not options.resume:
+        raise ValueError("--override says how to resume. Use it together with --resume.")
+    loaded = datasets.load(
+        options.data, seed=options.seed, test_share=options.test_share, validation_share=options.validation_share,
+        memory_limit=options.memory_limit,
+    )  # fmt: skip
+    data = datasets.classification(loaded)
     options.model = options.model or ("cnn" if _are_images(data.sample_shape) else "mlp")
     network = _network(options.model, data.classes)
     if options.model == "cnn":
@@ -154,29 +198,32 @@ def _train(options: argparse.Namespace) -> int:
     trainer = nn.Trainer(
         network, "cross_entropy", _optimizer(options), schedule=options.schedule, batch_size=options.batch_size,
         clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
-        quiet=options.quiet, say=say,
+        force=options.force, quiet=options.quiet, say=say,
     )  # fmt: skip
     network.build(data.sample_shape, seed=options.seed)
     count = sum(p.size for p in network.parameters())
     names = f": {', '.join(data.class_names)}" if 0 < len(data.class_names) <= 12 else ""
+    sizes = ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items())
     say(
-        f"Training {options.model} ({count:,} parameters) on {data.name}: {len(data.train_x):,} samples, "
-        f"{data.classes} classes{names}"
+        f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples, {data.classes} classes{names}"
     )
+    for note in datasets.notes(data):
+        say(f"Note: {note}")
     began = time.perf_counter()
-    tested = (data.test_x, data.test_y) if len(data.test_x) else None
+    validation = data.parts.get("validation")
+    resume: bool | str = "override" if options.override else options.resume
     try:
-        trainer.fit(data.train_x, data.train_y, epochs=options.epochs, validation=tested, resume=options.resume)
+        trainer.fit(data.train_x, data.train_y, epochs=options.epochs, validation=validation, resume=resume)
     except Diverged as error:
         print(f"openbnns train: {error}", file=sys.stderr)
         return FAILED
     except Interrupted as error:
         print(f"openbnns train: {error}", file=sys.stderr)
         return STOPPED
-    say(f"Trained in {time.perf_counter() - began:.1f} s.")
-    result = trainer.evaluate(*tested) if tested else None
+    say(f"Done in {time.perf_counter() - began:.1f} s.")
+    result = trainer.evaluate(data.test_x, data.test_y) if len(data.test_x) else None
     if result is not None:
-        say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x)} samples that the network had not seen.")
+        say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples, used for nothing else.")
     written = _write_results(options, trainer, data, result, say)
     say("Written:")
     for path, what in written:
@@ -198,7 +245,9 @@ def _with_channels(data: Any) -> Any:
 
     shape = data.sample_shape
     if len(shape) == 2:
-        data = replace(data, train_x=data.train_x[:, None], test_x=data.test_x[:, None])
+        data = replace(
+            data, train_x=data.train_x[:, None], validation_x=data.validation_x[:, None], test_x=data.test_x[:, None]
+        )
     elif len(shape) != 3:
         raise ValueError(
             f"--model cnn needs images, but the samples of {data.name} have shape {shape}. Use --model mlp."
@@ -271,7 +320,8 @@ def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: A
     from .nn import report
 
     settings = {
-        "data": data.name, "model": options.model, "epochs": options.epochs, "batch size": options.batch_size,
+        "data": data.name, "samples": ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items()),
+        "model": options.model, "epochs": options.epochs, "batch size": options.batch_size,
         "optimizer": options.optimizer, "learning rate": options.lr, "schedule": options.schedule, "seed": options.seed,
         "openbnns": __version__,
     }  # fmt: skip
@@ -280,9 +330,16 @@ def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: A
         f"{options.batch_size} --optimizer {options.optimizer} --lr {options.lr:g} --schedule {options.schedule} --seed "
         f"{options.seed}"
     )
-    for name in ("weight_decay", "clip_norm", "early_stopping"):
+    defaults = {
+        "weight_decay": 0.0,
+        "clip_norm": None,
+        "early_stopping": None,
+        "validation_share": 0.1,
+        "test_share": 0.2,
+    }
+    for name, default in defaults.items():
         value = getattr(options, name)
-        if value:
+        if value != default:
             settings[name.replace("_", " ")] = value
             command += f" --{name.replace('_', '-')} {value:g}"
     report.write(

@@ -17,12 +17,18 @@ from typing import Any
 import numpy as np
 
 from ._graph import Array
-from .weights import DamagedFile, decode, encode, write_atomically
+from .weights import DamagedFile, encode, write_atomically
+from .weights import read as read_weights
 
-FORMAT = "openbnns-checkpoint-1"
+FORMAT = "openbnns-checkpoint-2"
 KEPT = 2
 EARLIER = "earlier"  # where the checkpoints of a run go when another begins in its folder
-_NAME = re.compile(r"checkpoint-(\d{9})\.safetensors")
+DAMAGED = ".damaged"  # what is added to the name of a checkpoint that was passed over
+_NAME = re.compile(r"checkpoint-(\d{9,18})\.safetensors")
+# What write_atomically leaves behind when the process is killed; only of the files that a run writes.
+_PART = re.compile(
+    r"\.(checkpoint-\d{9,18}\.safetensors|model\.safetensors|history\.json|report\.html)\.[a-z0-9_]{8}\.part"
+)
 
 
 class CheckpointError(ValueError):
@@ -60,9 +66,24 @@ def save(folder: Path, step: int, checkpoint: Checkpoint) -> Path:
     return path
 
 
+def step_of(path: Path) -> int:
+    """The step that a file's name tells."""
+    found = _NAME.fullmatch(path.name)
+    assert found is not None
+    return int(found[1])
+
+
 def list_files(folder: Path) -> list[Path]:
     """The checkpoints of a folder, latest first."""
-    return sorted((p for p in folder.glob("checkpoint-*.safetensors") if _NAME.fullmatch(p.name)), reverse=True)
+    found = (p for p in folder.glob("checkpoint-*.safetensors") if _NAME.fullmatch(p.name))
+    return sorted(found, key=step_of, reverse=True)
+
+
+def remove_litter(folder: Path) -> None:
+    """Remove what writes of a killed run left behind. Only for the one who holds the folder's lock."""
+    for path in folder.glob(".*.part"):
+        if _PART.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def set_aside(folder: Path) -> bool:
@@ -83,23 +104,42 @@ def set_aside(folder: Path) -> bool:
 
 def read(path: Path) -> Checkpoint:
     """A checkpoint; raises DamagedFile if a single bit of it has changed."""
-    arrays, metadata = decode(path.read_bytes(), str(path))
+    arrays, metadata = read_weights(path)
     if metadata.get("format") != FORMAT:
         raise DamagedFile(f"{path}: is no checkpoint of this version (format {metadata.get('format')!r}).")
-    state = metadata.get("state", "")
-    if _checksum(arrays, state) != metadata.get("sha256"):
+    text = metadata.get("state", "")
+    if _checksum(arrays, text) != metadata.get("sha256"):
         raise DamagedFile(f"{path}: its checksum is wrong, so part of it has changed since it was written.")
-    return Checkpoint(arrays, json.loads(state))
+    try:
+        state = json.loads(text)
+    except (ValueError, RecursionError):
+        state = None
+    if not isinstance(state, dict):
+        raise DamagedFile(f"{path}: what it says about the run is no table.")
+    return Checkpoint(arrays, state)
 
 
-def latest(folder: Path, report: Callable[[str], None]) -> Checkpoint | None:
-    """The latest checkpoint that is whole; damaged ones are reported and passed over. ``None`` if there is none."""
+def latest(
+    folder: Path, report: Callable[[str], None], examine: Callable[[Path, Checkpoint], None] = lambda *_: None
+) -> Checkpoint | None:
+    """The latest checkpoint that is whole; ``None`` if there is none.
+
+    Damaged ones, and those that ``examine`` raises DamagedFile for, are reported and passed over. They get another
+    name, so that they do not count among the few that a folder keeps, as soon as a good one is found.
+    """
     files = list_files(folder)
+    damaged = []
     for path in files:
         try:
-            return read(path)
+            found = read(path)
+            examine(path, found)
         except (DamagedFile, OSError) as error:
             report(f"Passing over a damaged checkpoint. {error}")
+            damaged.append(path)
+            continue
+        for bad in damaged:
+            bad.rename(bad.with_name(bad.name + DAMAGED))
+        return found
     if files:
         raise CheckpointError(f"{folder}: all {len(files)} checkpoints are damaged. Start again without resuming.")
     return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ._choose import nearest
+from ._files import open_regular, shown
 from .containers import Add, Residual, Sequential
 from .module import Module
 
@@ -79,6 +80,8 @@ def transformer(outputs: int) -> Sequential:
 
 NAMED: dict[str, Callable[[int], Sequential]] = {"mlp": mlp, "cnn": cnn, "transformer": transformer}
 
+_LARGEST_FILE = 2**24
+
 # What layers take by position only; in a file it is given by name.
 _SIZES = {"Reshape": ("shape",)}
 
@@ -112,10 +115,17 @@ def from_file(path: str | Path, outputs: int = 0) -> Sequential:
     """
     toml = _toml_reader(path)
     try:
-        table = toml.loads(Path(path).read_text(encoding="utf-8"))
+        with open_regular(path, ModelError) as (file, size):
+            if size > _LARGEST_FILE:
+                raise ModelError(f"{path}: has {shown(size)}, too much for a description of layers.")
+            text = file.read().decode()
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror}).") from None
-    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: is no valid TOML: {error}.") from None
+    try:
+        table = toml.loads(text)
+    except (ValueError, ArithmeticError, RecursionError) as error:  # dates, numbers and depths that do not exist
         raise ModelError(f"{path}: is no valid TOML: {error}.") from None
     for name in table:
         if name not in ("name", "layers"):

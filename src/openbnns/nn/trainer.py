@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ import numpy as np
 from .. import GradientClipping
 from . import checkpoints, losses, optimizers, schedules
 from ._choose import choose, seed_number, whole_number
+from ._folder_lock import locked
 from ._graph import Array
 from ._program import Program
+from ._resume import differences, examine, refuse_or_say, settings
 from .checkpoints import Checkpoint, CheckpointError
 from .data import check
 from .losses import BoundLoss, Loss
@@ -83,7 +85,8 @@ class Trainer:
     ``loss`` and ``optimizer`` are objects or names (cross_entropy, mse, ...; adam, adamw, sgd, rmsprop). ``schedule``
     changes the learning rate over the run. ``clip_norm`` limits the norm of all gradients together. ``early_stopping``
     ends after that many epochs without a lower validation loss and goes back to the best weights. With a folder ``out``
-    a checkpoint is written after every epoch, and when SIGINT or SIGTERM arrives.
+    a checkpoint is written after every epoch, and when SIGINT or SIGTERM arrives; the folder belongs to one trainer at a
+    time. ``force`` takes it over from a process on another host, of which one cannot tell whether it has ended.
     """
 
     def __init__(
@@ -99,6 +102,7 @@ class Trainer:
         metrics: Mapping[str, Metric] | None = None,
         seed: int = 0,
         out: str | os.PathLike[str] | None = None,
+        force: bool = False,
         quiet: bool = False,
         say: Callable[[str], None] = print,
     ) -> None:
@@ -108,6 +112,9 @@ class Trainer:
         self.loss: Loss = choose(loss, losses.NAMED, Loss, "Trainer: loss")
         self.optimizer: Optimizer = choose(optimizer, optimizers.NAMED, Optimizer, "Trainer: optimizer")
         self.schedule: Schedule = choose(schedule or "constant", schedules.NAMED, None, "Trainer: schedule")
+        self._schedule_name = (
+            schedule if isinstance(schedule, str) else getattr(self.schedule, "__qualname__", repr(self.schedule))
+        )
         self.batch_size = whole_number(batch_size, "Trainer: batch_size", 1)
         self.seed, self.early_stopping = seed_number(seed, "Trainer: seed"), early_stopping
         if clip_norm is not None:
@@ -118,6 +125,7 @@ class Trainer:
         if metrics is None and self.loss.classes:
             self.metrics["accuracy"] = accuracy
         self.out = None if out is None else Path(out)
+        self._force = force
         self.quiet = quiet
         self._say: Callable[[str], None] = (lambda text: None) if quiet else say
         self.history: list[dict[str, Any]] = []
@@ -133,24 +141,53 @@ class Trainer:
         *,
         epochs: int = 10,
         validation: tuple[Any, Any] | None = None,
-        resume: bool = False,
+        resume: bool | str = False,
     ) -> list[dict[str, Any]]:
         """Train for so many epochs in all; gives the history, one record per epoch.
 
-        ``resume`` goes on from the latest whole checkpoint in ``out``, or starts if there is none.
+        ``validation`` is measured after every epoch, and early stopping selects by it. So do not call it test data: keep
+        other samples for :meth:`evaluate` at the end.
+
+        ``resume=True`` goes on from the latest whole checkpoint in ``out``, or starts if there is none. A checkpoint of
+        other settings or other data is refused with a list of what differs, but for the number of epochs, which may
+        change if the learning rate does not depend on it. ``resume="override"`` goes on with the settings of this trainer
+        all the same, from the weights of the checkpoint, and says what that means.
         """
+        if resume not in (True, False, "override"):
+            raise ValueError(f"Trainer.fit: resume is {resume!r}. Use True, False or 'override'.")
         epochs = whole_number(epochs, "Trainer.fit: epochs", 1)
         x, y = check(x, y, "Trainer.fit")
         if validation is not None and (not isinstance(validation, (tuple, list)) or len(validation) != 2):
             raise TypeError("Trainer.fit: validation must be a pair (x, y) of samples and targets.")
         tested = None if validation is None else check(*validation, "Trainer.fit, validation")
+        if tested is None and self.early_stopping is not None:
+            raise ValueError(
+                "Trainer.fit: early_stopping selects by the validation loss, but there is no validation data. Pass "
+                "validation=(x, y) with samples that are not trained on, or leave early_stopping out."
+            )
+        if resume and self.out is None:
+            raise CheckpointError(
+                "Trainer.fit: resume needs the folder of the checkpoints. Give the Trainer out=FOLDER."
+            )
         self._prepare(x, y, tested)
-        run = _Run(self, x, y, tested, epochs)
-        if resume:
-            run.load()
-        with _deferred_signals() as stop:
-            run.go(stop)
+        self._note(x, y, tested)
+        with ExitStack() as held:
+            if self.out is not None:
+                held.enter_context(locked(self.out, force=self._force, say=self._say))
+                checkpoints.remove_litter(self.out)
+            run = _Run(self, x, y, tested, epochs)
+            if resume:
+                run.load(override=resume == "override")
+            with _deferred_signals() as stop:
+                run.go(stop)
         return self.history
+
+    def _note(self, x: Array, y: Array, tested: tuple[Array, Array] | None) -> None:
+        """Say what makes good numbers worthless."""
+        if self.loss.classes and y.dtype.kind in "iu" and y.size > 1 and (y == y.flat[0]).all():
+            self._say(f"All {len(y)} training samples have class {y.flat[0]}: there is nothing to tell apart.")
+        if tested is not None and x.shape == tested[0].shape and np.array_equal(x, tested[0]):
+            self._say("The validation samples are the training samples, so they do not show how others would fare.")
 
     def _prepare(self, x: Array, y: Array, tested: tuple[Array, Array] | None) -> None:
         """Everything that can be wrong is found here, before the first step."""
@@ -229,6 +266,7 @@ class _Run:
         self.best: dict[str, Array] | None = None
         self.best_loss, self.waited = math.inf, 0
         self.begins = True  # no checkpoint of this run is in the folder yet
+        self.settings = {} if trainer.out is None else settings(trainer, x, y, tested, epochs)
         trainer.history = []
 
     @property
@@ -245,6 +283,8 @@ class _Run:
                 self._end_epoch(time.perf_counter() - began, progress)
         if self.best is not None and trainer.early_stopping is not None:
             trainer.network.load_state_dict(self.best)
+            best = len(trainer.history) - self.waited
+            trainer._say(f"The weights are those of epoch {best}, which has the lowest validation loss.")
 
     def _stopped_early(self) -> bool:
         patience = self.trainer.early_stopping
@@ -320,7 +360,7 @@ class _Run:
             name: float(np.linalg.norm(p.grad)) for name, p in trainer.network.named_parameters()
         }
         trainer.history.append(record)
-        self._keep_best(record.get("validation_loss", record["loss"]))
+        self._keep_best(record)
         self.epoch, self.batch = self.epoch + 1, 0
         self.sums = dict.fromkeys(self.sums, 0.0)
         if trainer.out is not None:
@@ -335,9 +375,10 @@ class _Run:
                 self.batch -= 1
                 raise Diverged(self._diagnosis(program, math.nan))
 
-    def _keep_best(self, loss: float) -> None:
+    def _keep_best(self, record: dict[str, Any]) -> None:
         if self.trainer.early_stopping is None:
             return
+        loss = record["validation_loss"]
         if loss < self.best_loss:
             self.best_loss, self.waited = loss, 0
             self.best = {name: array.copy() for name, array in self.trainer.network.state_dict().items()}
@@ -345,17 +386,6 @@ class _Run:
             self.waited += 1
 
     # Checkpoints.
-
-    def _identity(self) -> dict[str, Any]:
-        """What must agree for a run to be the continuation of another."""
-        trainer = self.trainer
-        return {
-            "network": {name: list(array.shape) for name, array in trainer.network.state_dict().items()},
-            "optimizer": type(trainer.optimizer).__name__,
-            "batch_size": trainer.batch_size,
-            "seed": trainer.seed,
-            "samples": len(self.x),
-        }
 
     def save(self) -> Path:
         trainer = self.trainer
@@ -365,7 +395,7 @@ class _Run:
         if self.best is not None:
             arrays |= {f"best.{name}": array for name, array in self.best.items()}
         state = {
-            "identity": self._identity(),
+            "settings": self.settings,
             "epoch": self.epoch,
             "batch": self.batch,
             "sums": self.sums,
@@ -380,50 +410,58 @@ class _Run:
         self.begins = False
         return checkpoints.save(trainer.out, self.step, Checkpoint(arrays, state))
 
-    def load(self) -> None:
+    def load(self, *, override: bool) -> None:
         trainer = self.trainer
-        if trainer.out is None:
-            raise CheckpointError(
-                "Trainer.fit: resume needs the folder of the checkpoints. Give the Trainer out=FOLDER."
-            )
-        found = checkpoints.latest(trainer.out, trainer._say)
+        assert trainer.out is not None
+        ours = self.settings
+        found = checkpoints.latest(trainer.out, trainer._say, lambda path, found: examine(path, found, ours))
         if found is None:
             trainer._say(f"{trainer.out}: no checkpoint yet, starting from the beginning.")
             return
-        self._check_identity(found.state["identity"])
-        self.begins = False
-        try:
-            trainer.network.load_state_dict(found.part("network"))
-            trainer.optimizer.load_state_dict(found.part("optimizer"))
-        except (Mismatch, ValueError) as error:
-            raise CheckpointError(f"{trainer.out}: the checkpoint does not fit. {error}") from None
-        state = found.state
-        self.epoch, self.batch, self.sums, self.waited = state["epoch"], state["batch"], state["sums"], state["waited"]
-        self.best_loss = math.inf if state["best_loss"] is None else state["best_loss"]
-        self.best = found.part("best") or None
-        trainer.history = state["history"]
+        told = differences(found, ours, trainer.schedule)
+        if told:
+            refuse_or_say(trainer.out, told, override, trainer._say)
+        self._take(found, told)
+        if self.epoch >= self.epochs or self._stopped_early():
+            trainer._say(f"{trainer.out}: nothing to do, {self._why_done()}.")
+            return
+        if found.state["settings"]["epochs"] != self.epochs:
+            trainer._say(f"Training for {self.epochs} epochs in all instead of {found.state['settings']['epochs']}.")
+        if found.state["settings"]["instruction set"] != ours["instruction set"]:
+            trainer._say(
+                f"This CPU computes with {ours['instruction set']}, that of the checkpoint with "
+                f"{found.state['settings']['instruction set']}: the last digits will differ from an uninterrupted run."
+            )
         trainer._say(f"Resuming at epoch {self.epoch + 1}, step {self.step + 1}.")
 
-    def _check_identity(self, theirs: dict[str, Any]) -> None:
-        ours = json.loads(json.dumps(self._identity()))
-        different = [
-            f"  {name}: {theirs.get(name)!r} in the checkpoint, {value!r} now"
-            for name, value in ours.items()
-            if name != "network" and theirs.get(name) != value
-        ]
-        network = theirs.get("network", {})
-        different += [
-            f"  network, {name}: shape {network.get(name, 'none')} in the checkpoint, {ours['network'].get(name, 'none')} now"
-            for name in sorted({*network, *ours["network"]})
-            if network.get(name) != ours["network"].get(name)
-        ]
-        if different:
-            raise CheckpointError(
-                f"{self.trainer.out}: the checkpoint belongs to another run:\n"
-                + "\n".join(different)
-                + "\nUse the same "
-                "settings, or another folder."
-            )
+    def _why_done(self) -> str:
+        done = f"{self.epoch} epoch{'s are' if self.epoch != 1 else ' is'} done"
+        if self._stopped_early():
+            return f"{done} and training stopped early"
+        return done if self.epoch == self.epochs else f"{done} already and {self.epochs} were asked for"
+
+    def _take(self, found: Checkpoint, told: dict[str, str]) -> None:
+        """Take over the state of a checkpoint, but for what the settings that differ make meaningless."""
+        trainer, state = self.trainer, found.state
+        try:
+            trainer.network.load_state_dict(found.part("network"))
+            if {"optimizer, name", "trained parameters"} & set(told):
+                trainer._say("The optimizer starts anew: its state belongs to another one or to other parameters.")
+            else:
+                trainer.optimizer.load_state_dict(found.part("optimizer"))
+        except (Mismatch, ValueError) as error:
+            raise CheckpointError(f"{trainer.out}: the checkpoint does not fit. {error}") from None
+        self.begins = bool(told)
+        self.epoch, trainer.history = state["epoch"], state["history"]
+        if not {"batch size", "seed", "training data", "metrics", "loss"} & set(told):
+            self.batch, self.sums = state["batch"], state["sums"]
+        elif state["batch"]:
+            trainer._say(f"Epoch {self.epoch + 1} starts again: the samples or their order differ.")
+        if not {"validation data", "loss"} & set(told):
+            self.best_loss = math.inf if state["best_loss"] is None else state["best_loss"]
+            self.best, self.waited = found.part("best") or None, state["waited"]
+        elif state["best_loss"] is not None:
+            trainer._say("The best epoch so far no longer counts: its loss was another one.")
 
     def _interrupt(self, name: str) -> None:
         if self.trainer.out is None:
