@@ -318,6 +318,7 @@ def _write_results(
 
 def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: Any, result: Any) -> None:
     from .nn import report
+    from .nn.data import notes
 
     settings = {
         "data": data.name, "samples": ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items()),
@@ -345,7 +346,7 @@ def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: A
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,
-        targets=data.test_y, class_names=data.class_names,
+        targets=data.test_y, class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes(data),
     )  # fmt: skip
 
 

@@ -29,6 +29,10 @@ p.lead { color: var(--soft); margin: 0 0 28px; }
 .numbers span { color: var(--soft); font-size: 14px; }
 .pair { display: grid; grid-template-columns: repeat(auto-fill, minmax(420px, 1fr)); gap: 24px; margin-bottom: 24px; }
 section { margin: 0; overflow-x: auto; } section.wide { margin-bottom: 24px; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; }
+th, td { padding: 3px 8px; text-align: right; border-bottom: 1px solid var(--line); font-weight: normal; }
+th { text-align: left; overflow-wrap: anywhere; } tr:first-child > * { color: var(--soft); }
+ul { margin: 0; padding-left: 20px; }
 svg { width: 100%; height: auto; display: block; }
 pre { margin: 0; font: 13px/1.5 ui-monospace, monospace; white-space: pre; }
 footer { color: var(--soft); font-size: 14px; margin-top: 28px; }
@@ -49,16 +53,23 @@ def write(
     outputs: Array | None = None,
     targets: Array | None = None,
     class_names: Sequence[str] = (),
+    epoch: int | None = None,
+    notes: Sequence[str] = (),
 ) -> None:
     """Write the page. ``outputs`` are the scores of the test ``samples``, whose classes are ``targets``.
 
-    ``class_names`` are what the classes are called, by default their numbers.
+    ``class_names`` are what the classes are called, by default their numbers; ``epoch`` is the one whose weights the
+    network has, by default the last; ``notes`` are what readers should know about the data.
     """
+    chosen = next((record for record in history if record["epoch"] == epoch), history[-1])
     plots = _Plots()
     classify = outputs is not None and targets is not None and outputs.ndim == 2 and targets.dtype.kind in "iu"
     pieces = [f"<h1>{html.escape(title)}</h1>", f'<p class="lead">{html.escape(_lead(history, settings))}</p>']
-    pieces.append(_numbers(history, network, test))
-    pieces.append(_pair(("Loss", plots.curves(history, "loss")), ("Accuracy", plots.curves(history, "accuracy"))))
+    pieces.append(_numbers(history, chosen, test))
+    pieces.append(_explanation(history, chosen, test, notes))
+    pieces.append(
+        _pair(("Loss", plots.curves(history, chosen, "loss")), ("Accuracy", plots.curves(history, chosen, "accuracy")))
+    )
     pieces.append(
         _pair(
             ("Learning rate", plots.learning_rate(history)), ("Gradient norm per parameter", plots.gradients(history))
@@ -67,11 +78,18 @@ def write(
     if classify:
         assert outputs is not None and targets is not None
         predicted = outputs.argmax(axis=1)
-        short = [name if len(name) < 15 else f"{name[:13]}…" for name in class_names]
+        # With its number a name that is cut stays different from others that begin alike.
+        short = [name if len(name) <= 20 else f"{i}: {name[:14]}…" for i, name in enumerate(class_names)]
         named = [name.replace("$", r"\$") for name in short]  # which would begin a formula
         wrong = plots.wrong(samples, predicted, targets, named)
         confusion = plots.confusion(predicted, targets, named)
-        pieces.append(_pair(("Confusion", confusion), (_wrong_title(predicted, targets), wrong)))
+        pieces.append(
+            _pair(
+                ("Confusion of the test samples", confusion),
+                (_wrong_title(predicted, targets), wrong),
+                ("Classes in the test", _classes(predicted, targets, outputs.shape[1], class_names)),
+            )
+        )
     pieces.append(_section("Network", f"<pre>{html.escape(network.summary())}</pre>", wide=True))
     pieces.append(_section("How to reproduce", f"<pre>{html.escape(_reproduce(command, settings))}</pre>", wide=True))
     body = "\n".join(pieces)
@@ -85,18 +103,41 @@ def write(
 
 def _lead(history: list[dict[str, Any]], settings: dict[str, Any]) -> str:
     seconds = sum(record["seconds"] for record in history)
-    return f"{len(history)} epochs on {settings.get('data', 'the data')} in {seconds:.1f} s"
+    samples = f": {settings['samples']} samples" if "samples" in settings else ""
+    return f"{len(history)} epochs on {settings.get('data', 'the data')} in {seconds:.1f} s{samples}"
 
 
-def _numbers(history: list[dict[str, Any]], network: Any, test: dict[str, float] | None) -> str:
-    last = history[-1]
+def _explanation(
+    history: list[dict[str, Any]], chosen: dict[str, Any], test: dict[str, float] | None, notes: Sequence[str]
+) -> str:
+    """What the numbers are about."""
+    lines = []
+    if "validation_loss" in chosen:
+        lines.append(
+            f"The weights are those of epoch {chosen['epoch']}, chosen by its validation loss."
+            if chosen is not history[-1]
+            else f"The weights are those of the last epoch, {chosen['epoch']}. The validation samples were never trained on."
+        )
+    lines.append(
+        "There are no test samples."
+        if test is None
+        else "The test samples were looked at once, at the end; nothing was chosen by them."
+    )
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in [*lines, *notes])
+    return f'<section class="wide"><ul>{items}</ul></section>'
+
+
+def _numbers(history: list[dict[str, Any]], chosen: dict[str, Any], test: dict[str, float] | None) -> str:
     boxes: list[tuple[str, str]] = []
     if test is not None and "accuracy" in test:
         boxes.append((f"{test['accuracy']:.2%}", "test accuracy"))
     if test is not None:
         boxes.append((f"{test['loss']:.4f}", "test loss"))
-    boxes.append((f"{last['loss']:.4f}", "training loss"))
-    boxes.append((f"{sum(p.size for p in network.parameters()):,}", "parameters"))
+    if "validation_accuracy" in chosen:
+        boxes.append((f"{chosen['validation_accuracy']:.2%}", "validation accuracy"))
+    if "validation_loss" in chosen:
+        boxes.append((f"{chosen['validation_loss']:.4f}", "validation loss"))
+    boxes.append((f"{chosen['loss']:.4f}", "training loss"))
     seconds = sum(record["seconds"] for record in history)
     boxes.append((f"{seconds:.1f} s", "training time"))
     cells = "".join(f"<div><b>{html.escape(value)}</b><span>{html.escape(name)}</span></div>" for value, name in boxes)
@@ -114,7 +155,23 @@ def _pair(*parts: tuple[str, str]) -> str:
 
 
 def _wrong_title(predicted: Array, targets: Array) -> str:
-    return f"Wrong predictions: {int((predicted != targets).sum())} of {len(targets)}"
+    return f"Wrong predictions: {int((predicted != targets).sum())} of {len(targets)} test samples"
+
+
+def _classes(predicted: Array, targets: Array, count: int, names: Sequence[str]) -> str:
+    """How many samples of each class there are, and how many of them were recognized; "" if there are too many."""
+    if count > 40:
+        return ""
+    lines = []
+    for number in range(count):
+        of_class = targets == number
+        total, right = int(of_class.sum()), int((predicted[of_class] == number).sum())
+        name = names[number] if number < len(names) else str(number)
+        share = f"{right / total:.1%}" if total else "-"
+        cells = "".join(f"<td>{value}</td>" for value in (total, right, share))
+        lines.append(f"<tr><th>{html.escape(name)}</th>{cells}</tr>")
+    head = "<tr><th>class</th><td>samples</td><td>recognized</td><td>share</td></tr>"
+    return f"<table>{head}{''.join(lines)}</table>"
 
 
 def _reproduce(command: str, settings: dict[str, Any]) -> str:
@@ -150,18 +207,20 @@ class _Plots:
         drawn = text.getvalue()
         return drawn[drawn.index("<svg") :]
 
-    def curves(self, history: list[dict[str, Any]], name: str) -> str:
+    def curves(self, history: list[dict[str, Any]], chosen: dict[str, Any], name: str) -> str:
         """Training and validation over the epochs; "" if there is no such record."""
-        if name not in history[0]:
+        if name not in history[-1]:
             return ""
 
         def draw(figure: Any, axes: Any) -> None:
-            epochs = [record["epoch"] for record in history]
-            marker = "o" if len(epochs) == 1 else None
-            axes.plot(epochs, [r[name] for r in history], color=_BLUE, label="training", marker=marker)
-            if f"validation_{name}" in history[0]:
-                values = [r[f"validation_{name}"] for r in history]
-                axes.plot(epochs, values, color=_ORANGE, label="validation", marker=marker)
+            marker = "o" if len(history) == 1 else None
+            for field, colour, label in ((name, _BLUE, "training"), (f"validation_{name}", _ORANGE, "validation")):
+                records = [r for r in history if field in r]  # a resumed run may have begun with others
+                if records:
+                    values = [r[field] for r in records]
+                    axes.plot([r["epoch"] for r in records], values, color=colour, label=label, marker=marker)
+            if chosen is not history[-1]:
+                axes.axvline(chosen["epoch"], color=_GREY, linestyle=":", label="chosen epoch")
             axes.set_xlabel("epoch")
             _whole_epochs(axes)
             if name == "loss" and min(r["loss"] for r in history) > 0:
@@ -185,11 +244,12 @@ class _Plots:
 
     def gradients(self, history: list[dict[str, Any]]) -> str:
         def draw(figure: Any, axes: Any) -> None:
-            names = [name for name in history[0]["gradient_norms"] if name.endswith("weight")][:10]
+            names = [name for name in history[-1]["gradient_norms"] if name.endswith("weight")][:10]
             colours = self._pyplot.get_cmap("viridis")(np.linspace(0.05, 0.9, max(len(names), 1)))
             for name, colour in zip(names, colours, strict=False):
-                values = [max(r["gradient_norms"][name], 1e-12) for r in history]
-                axes.plot([r["epoch"] for r in history], values, color=colour, label=name, linewidth=1.3)
+                records = [r for r in history if name in r["gradient_norms"]]
+                values = [max(r["gradient_norms"][name], 1e-12) for r in records]
+                axes.plot([r["epoch"] for r in records], values, color=colour, label=name, linewidth=1.3)
             axes.set_yscale("log")
             axes.set_xlabel("epoch")
             _whole_epochs(axes)

@@ -129,6 +129,7 @@ class Trainer:
         self.quiet = quiet
         self._say: Callable[[str], None] = (lambda text: None) if quiet else say
         self.history: list[dict[str, Any]] = []
+        self.chosen_epoch = 0  # whose weights the network has after fit
         self._bound: dict[int, BoundLoss] = {}
         self._base_rate = self.optimizer.learning_rate
 
@@ -281,10 +282,11 @@ class _Run:
                 began = time.perf_counter()
                 self._run_epoch(progress, stop)
                 self._end_epoch(time.perf_counter() - began, progress)
+        trainer.chosen_epoch = len(trainer.history)
         if self.best is not None and trainer.early_stopping is not None:
             trainer.network.load_state_dict(self.best)
-            best = len(trainer.history) - self.waited
-            trainer._say(f"The weights are those of epoch {best}, which has the lowest validation loss.")
+            trainer.chosen_epoch -= self.waited
+            trainer._say(f"The weights are those of epoch {trainer.chosen_epoch}: it has the lowest validation loss.")
 
     def _stopped_early(self) -> bool:
         patience = self.trainer.early_stopping
