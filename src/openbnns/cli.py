@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         print(f"openbnns {options.command}: not enough memory. {error}".rstrip(), file=sys.stderr)
         return UNUSABLE
-    except (ValueError, TypeError, RuntimeError, OSError) as error:
+    except (ValueError, TypeError, RuntimeError, OSError, OverflowError) as error:
         print(f"openbnns {options.command}: {error}", file=sys.stderr)
         return UNUSABLE
 
@@ -342,7 +342,7 @@ def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: A
         value = getattr(options, name)
         if value != default:
             settings[name.replace("_", " ")] = value
-            command += f" --{name.replace('_', '-')} {value:g}"
+            command += f" --{name.replace('_', '-')} {value}"
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,

@@ -106,30 +106,31 @@ def _short(shape: tuple[int, ...]) -> str:
 # CSV
 
 
+def _lines(path: Path, limit: int | None) -> Iterator[str]:
+    with open_expanded(path, limit) as (file, _):
+        number = 1
+        while line := file.readline(_LONGEST_LINE):
+            if len(line) == _LONGEST_LINE:
+                raise DataError(f"{path}, line {number}: is longer than {shown(_LONGEST_LINE)}. Is this a table?")
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError:
+                raise DataError(
+                    f"{path}, line {number}: is not UTF-8. Convert the file, with iconv for instance."
+                ) from None
+            yield from io.StringIO(text, newline=None)  # also lines that end as on an old Mac
+            number += 1
+
+
 def _rows(path: Path, limit: int | None) -> Iterator[tuple[int, list[str]]]:
     """The lines that are not empty, as cells, each with its number."""
-    with open_expanded(path, limit) as (file, _):
-        text = io.TextIOWrapper(file, "utf-8-sig", newline=None)
-
-        def lines() -> Iterator[str]:
-            while line := text.readline(_LONGEST_LINE):
-                if len(line) == _LONGEST_LINE:
-                    raise DataError(
-                        f"{path}, line {reader.line_num + 1}: is longer than {shown(_LONGEST_LINE)}. Is this a table?"
-                    )
-                yield line
-
-        reader = csv.reader(lines(), skipinitialspace=True)
-        try:
-            for row in reader:
-                if any(cell.strip() for cell in row):
-                    yield reader.line_num, row
-        except UnicodeDecodeError:
-            raise DataError(
-                f"{path}: after line {reader.line_num} comes text that is not UTF-8. Convert the file, with iconv for instance."
-            ) from None
-        except csv.Error as error:
-            raise DataError(f"{path}, line {reader.line_num}: is no line of a table ({error}).") from None
+    reader = csv.reader(_lines(path, limit), skipinitialspace=True)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise DataError(f"{path}, line {reader.line_num}: is no line of a table ({error}).") from None
 
 
 def read_csv(path: Path, limit: int | None) -> tuple[Array, Array, tuple[str, ...]]:

@@ -162,9 +162,12 @@ def _layer(fields: Any, where: str, outputs: int) -> Module:
     if issubclass(kind, (Residual, Sequential, Add)):
         return _composite(kind, given, where, outputs)
     positional = [given.pop(size) for size in sizes if size in given]
+    for size, value in zip(sizes, positional, strict=False):
+        if not all(type(n) is int and -1 <= n < 2**63 for n in (value if isinstance(value, list) else [value])):
+            raise ModelError(f"{where} ({name}): {size} must be a list of whole numbers, not {value!r}.")
     try:
         return kind(*positional, **given)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(f"{where} ({name}): {error}") from None
 
 
