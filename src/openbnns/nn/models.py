@@ -158,12 +158,15 @@ def _layer(fields: Any, where: str, outputs: int) -> Module:
     for field in given:
         if field not in allowed:
             raise ModelError(f"{where} ({name}): unknown field {field!r}.{nearest(field, allowed)}")
+        value = given[field]
+        if any(isinstance(n, int) and abs(n) >= 2**31 for n in (value if isinstance(value, list) else [value])):
+            raise ModelError(f"{where} ({name}): {field} is too large. Sizes of layers are below {2**31}.")
     given = {field: outputs if value == "classes" else value for field, value in given.items()}
     if issubclass(kind, (Residual, Sequential, Add)):
         return _composite(kind, given, where, outputs)
     positional = [given.pop(size) for size in sizes if size in given]
     for size, value in zip(sizes, positional, strict=False):
-        if not all(type(n) is int and -1 <= n < 2**63 for n in (value if isinstance(value, list) else [value])):
+        if not all(type(n) is int for n in (value if isinstance(value, list) else [value])):
             raise ModelError(f"{where} ({name}): {size} must be a list of whole numbers, not {value!r}.")
     try:
         return kind(*positional, **given)
