@@ -48,7 +48,7 @@ $(VENV)/.check-tools: $(VENV)/.created pyproject.toml
 	@touch $@
 
 $(VENV)/.peers: $(VENV)/.created
-	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet torch==2.13.0 "safetensors>=0.5"
 	@touch $@
 
 $(VENV)/.train-tools: $(VENV)/.created pyproject.toml
