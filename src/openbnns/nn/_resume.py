@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .schedules import Schedule
     from .trainer import Trainer
 
-_POINTS = 33  # of a run, at which schedules are compared
+_POINTS = 4097  # of a run, at which schedules are compared
 _HASHED_WHOLE = 2**28
 _BLOCKS, _BLOCK = 2**12, 2**14
 
@@ -51,7 +51,14 @@ def fingerprint(x: Array, y: Array) -> dict[str, Any]:
 
 
 def _points(total: int) -> list[int]:
+    """All steps of a run, or as many of a long one as it takes to tell schedules apart."""
     return sorted({round(i * (total - 1) / (_POINTS - 1)) for i in range(_POINTS)})
+
+
+def _factors(schedule: Schedule, total: int) -> str:
+    """A hash of what a schedule does over a run of so many steps."""
+    factors = np.array([schedule(step, total) for step in _points(total)], np.float64)
+    return hashlib.sha256(factors.tobytes()).hexdigest()
 
 
 def settings(
@@ -69,11 +76,7 @@ def settings(
     here = config()
     found = {
         "learning rate": trainer._base_rate,
-        "schedule": {
-            "name": trainer._schedule_name,
-            "steps": total,
-            "factors": [float(trainer.schedule(step, total)) for step in _points(total)],
-        },
+        "schedule": {"name": trainer._schedule_name, "steps": total, "sha256": _factors(trainer.schedule, total)},
         "epochs": epochs,
         "batch size": trainer.batch_size,
         "early stopping": trainer.early_stopping,
@@ -125,7 +128,6 @@ def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
     epochs, batch_size, samples, steps = counts
     batches = -(-samples // batch_size)
     require(steps == epochs * batches, "number of steps")
-    require(_are_numbers(schedule["factors"]) and len(schedule["factors"]) == len(_points(steps)), "schedule")
     epoch, batch, waited = (state.get(name) for name in ("epoch", "batch", "waited"))
     require(type(epoch) is int and 0 <= epoch <= epochs, "epoch")
     require(type(batch) is int and 0 <= batch < batches, "batch")
@@ -192,12 +194,14 @@ def differences(found: Checkpoint, ours: dict[str, Any], schedule: Schedule) -> 
         before = theirs[name]
         if name in ("epochs", "schedule", "arrays", "layers", "instruction set") or before == now:
             continue
-        if name == "optimizer":
+        if name == "optimizer" and before.get("name") == now["name"]:
             told |= {
                 f"optimizer, {part}": f"{before.get(part)} in the checkpoint, {now.get(part)} now"
                 for part in sorted({*before, *now})
                 if before.get(part) != now.get(part)
             }
+        elif name == "optimizer":
+            told[name] = f"{before.get('name')} in the checkpoint, {now['name']} now"
         elif name in ("training data", "validation data"):
             told[name] = _other_data(before, now)
         else:
@@ -232,7 +236,7 @@ def _other_data(before: Any, now: Any) -> str:
 def _other_schedule(theirs: dict[str, Any], ours: dict[str, Any], schedule: Schedule, done: int) -> dict[str, str]:
     """The schedule, and the number of epochs if the schedule depends on it; else a run may be made longer or shorter."""
     before, total = theirs["schedule"], theirs["schedule"]["steps"]
-    if before["factors"] != [float(schedule(step, total)) for step in _points(total)]:
+    if before["sha256"] != _factors(schedule, total):
         names = before["name"], ours["schedule"]["name"]
         told = f"{names[0]} in the checkpoint, {names[1]} now"
         return {

@@ -447,7 +447,7 @@ class _Run:
         trainer, state = self.trainer, found.state
         try:
             trainer.network.load_state_dict(found.part("network"))
-            if {"optimizer, name", "trained parameters"} & set(told):
+            if {"optimizer", "trained parameters"} & set(told):
                 trainer._say("The optimizer starts anew: its state belongs to another one or to other parameters.")
             else:
                 trainer.optimizer.load_state_dict(found.part("optimizer"))
