@@ -125,6 +125,76 @@ def test_resume_without_a_checkpoint_says_so(tmp_path: Path, points: Path, capsy
         assert f"{folder}: no checkpoint yet, starting from the beginning." in capsys.readouterr().out
 
 
+def test_three_parts_and_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Early stopping selects by the validation samples; the test samples are looked at once, at the end."""
+    random = np.random.RandomState(0)
+    x = random.standard_normal((200, 3)).astype(np.float32)
+    y = np.array(["low", "high"])[(x[:, 0] + random.standard_normal(200) > 0).astype(int)]
+    np.savez(tmp_path / "a.npz", x=x, y=y)
+    evaluated: list[int] = []
+    evaluate = nn.Trainer.evaluate
+
+    def counted(self: nn.Trainer, samples: np.ndarray, *arguments: object) -> dict[str, float]:
+        evaluated.append(len(samples))
+        return evaluate(self, samples, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(nn.Trainer, "evaluate", counted)
+    out = tmp_path / "run"
+    arguments = ["--data", str(tmp_path / "a.npz"), "--epochs", "90", "--early-stopping", "4", "--lr", "0.02"]
+    assert run("train", *arguments, "--out", str(out)) == 0
+    printed = capsys.readouterr().out
+    assert "140 training, 20 validation, 40 test samples, 2 classes: high, low" in printed
+    history = json.loads((out / "history.json").read_text())
+    assert evaluated == [20] * len(history) + [40]
+    assert not any("test" in name for name in history[0])
+    losses = [record["validation_loss"] for record in history]
+    best = losses.index(min(losses)) + 1
+    assert len(history) == best + 4 < 90
+    assert f"The weights are those of epoch {best}: it has the lowest validation loss." in printed
+    assert "% of 40 samples, used for nothing else." in printed
+    page = (out / "report.html").read_text()
+    for piece in (
+        f"The weights are those of epoch {best}, chosen by its validation loss.",
+        "The test samples were looked at once, at the end; nothing was chosen by them.",
+        ">test accuracy<", ">validation accuracy<", ">validation loss<", "40 test samples",
+        ">Classes in the test<", "<th>high</th>", "<th>low</th>",
+    ):  # fmt: skip
+        assert piece in page, piece
+
+
+def test_parts_that_are_missing_are_told(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = ["train", "--data", str(points), "--epochs", "1", "--out", str(tmp_path / "run")]
+    assert run(*common, "--validation-share", "0", "--test-share", "0") == 0
+    printed = capsys.readouterr().out
+    assert "Note: There are no validation samples." in printed and "Note: There are no test samples." in printed
+    assert "accuracy:" not in printed
+    assert "There are no test samples." in (tmp_path / "run" / "report.html").read_text()
+    assert run(*common, "--validation-share", "0", "--early-stopping", "3") == 2
+    assert "early_stopping selects by the validation loss, but there is no validation data" in capsys.readouterr().err
+
+
+def test_classes_that_cannot_be_learned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.RandomState(0).standard_normal((40, 2))
+    arguments = [
+        "train",
+        "--data",
+        str(tmp_path / "a.npz"),
+        "--epochs",
+        "1",
+        "--no-report",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    np.savez(tmp_path / "a.npz", x=x, y=np.full(40, 7))
+    assert run(*arguments) == 2
+    assert "all 28 training samples have class 7, so there is nothing to tell apart" in capsys.readouterr().err
+    np.savez(tmp_path / "a.npz", x=x, y=np.where(np.arange(40) % 2, 9, 4))
+    assert run(*arguments) == 0
+    assert "Note: No training sample has class 0, 1, 2, 3, 5, 6, 7, 8: the network has an" in capsys.readouterr().out
+
+
 def test_quiet_prints_nothing(tmp_path: Path, points: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = ["--data", str(points), "--model", "mlp", "--epochs", "1", "--out", str(tmp_path / "q"), "--quiet"]
     assert run("train", *arguments) == 0

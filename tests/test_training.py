@@ -86,6 +86,23 @@ def test_early_stopping_goes_back_to_the_best_weights() -> None:
     assert trainer.evaluate(*tested)["loss"] == pytest.approx(best, rel=1e-5)
 
 
+def test_early_stopping_needs_validation() -> None:
+    with pytest.raises(
+        ValueError, match=r"early_stopping selects by the validation loss, but there is no validation data"
+    ):
+        nn.Trainer(network(), early_stopping=2, quiet=True).fit(*problem(), epochs=3)
+
+
+def test_numbers_that_mean_nothing_are_told() -> None:
+    x, y = problem(20)
+    said: list[str] = []
+    nn.Trainer(network(), say=said.append).fit(x, 0 * y, epochs=1, validation=(x.copy(), y))
+    assert said[:2] == [
+        "All 20 training samples have class 0: there is nothing to tell apart.",
+        "The validation samples are the training samples, so they do not show how others would fare.",
+    ]
+
+
 def test_clipping_limits_the_step() -> None:
     x, y = problem(32)
     net = nn.Sequential(nn.Linear(2)).build((2,), seed=0)
