@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -201,7 +201,7 @@ def test_a_second_trainer_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     folder.mkdir()
     process = owner(folder)
     try:
-        who = f"process {process.pid} on host {socket.gethostname()} "
+        who = f"process {process.pid} on host {platform.node()} "
         for force in (False, True):  # force does not take over from the living
             with pytest.raises(_folder_lock.FolderInUse, match=f"{who}.* is training there"):
                 fit(folder, 2, force=force)
@@ -248,7 +248,7 @@ def test_where_files_cannot_be_locked_the_process_number_decides(
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(fcntl, "flock", unsupported)
-    mine = {"process": os.getpid(), "host": socket.gethostname(), "since": "today"}
+    mine = {"process": os.getpid(), "host": platform.node(), "since": "today"}
     (tmp_path / _folder_lock.NAME).write_text(json.dumps(mine))
     with pytest.raises(_folder_lock.FolderInUse, match=f"process {os.getpid()} "):
         fit(tmp_path, 2)

@@ -58,7 +58,7 @@ def memory_at_most(limit: int) -> Iterator[None]:
         (["9" * 30, "9" * 29 + "8"], ("9" * 29 + "8", "9" * 30), [1, 0]),
         (["a", "A", " a ", '"a"'], ("A", "a"), [1, 0, 1, 1]),
         (['"x, y"', '"x"'], ("x", "x, y"), [1, 0]),
-        (["café", "cafe"], ("cafe", "café"), [1, 0]),
+        (["Müller", "Muller"], ("Muller", "Müller"), [1, 0]),
         (["2", "0", "2"], (), [2, 0, 2]),
     ],
 )
@@ -294,7 +294,7 @@ def broken_files() -> dict[str, bytes]:
         "cut.csv.gz": table[:40],
         "bad.csv.gz": bytes(bad),
         "none.csv.gz": b"1,2,0\n",
-        "latin.csv": "1,2,caf\u00e9\n".encode("latin-1"),
+        "latin.csv": "1,2,M\u00fcller\n".encode("latin-1"),
         "quote.csv": b'1,2,"' + b"0\n" * 200_000,
         "nul.csv": b"1,\0,0\n1,\0,1\n",
     }

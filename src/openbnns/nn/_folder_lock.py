@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,7 +70,7 @@ def _is_locked(handle: int) -> bool:
 
 def _take(handle: int, path: Path, force: bool, say: Callable[[str], None]) -> None:
     """Make this process the owner, unless the one before may still be at work."""
-    here, owner = socket.gethostname(), _owner(handle)
+    here, owner = platform.node(), _owner(handle)
     if owner is not None:
         if owner.get("host") == here:
             if _is_alive(owner.get("process")) and not _can_lock(handle):
