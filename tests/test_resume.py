@@ -77,9 +77,12 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "validation": ({"validation": other(points(20, 9))}, "validation data: .* other contents"),
     "activation": (
         {"net": mlp(nn.ReLU(), nn.Dropout(0.2))},
-        r"network: \(1\): Tanh\(\) in the checkpoint, \(1\): ReLU\(\) now",
+        r"step 1 of the network: .* \+ Tanh\(\) gives .* in the checkpoint, .* \+ ReLU\(\) gives .* now",
     ),
-    "dropout": ({"net": mlp(nn.Tanh(), nn.Dropout(0.5))}, r"network: .*Dropout\(p=0\.2\) .*Dropout\(p=0\.5\) now"),
+    "dropout": (
+        {"net": mlp(nn.Tanh(), nn.Dropout(0.5))},
+        r"step 2 of the network: Dropout\(p=0\.2\) .*Dropout\(p=0\.5\)",
+    ),
 }
 
 
@@ -226,6 +229,23 @@ def test_other_settings_of_the_library_count(begun: Path, tmp_path: Path) -> Non
         fit(folder, 4, True)
     with openbnns.engine("reference"), pytest.raises(CheckpointError, match=r"engine: 'native' .*, 'reference' now"):
         fit(folder, 4, True)
+
+
+def test_numbers_inside_of_layers_count(tmp_path: Path) -> None:
+    x = np.random.RandomState(0).standard_normal((20, 6, 8)).astype(np.float32)
+
+    def run(dropout: float, causal: bool, resume: bool) -> None:
+        encoder = nn.TransformerEncoderLayer(8, 2, 16, dropout=dropout)
+        encoder.self_attn.causal = causal
+        net = nn.Sequential(encoder, nn.LSTM(8, num_layers=2, dropout=dropout), nn.Flatten(), nn.Linear(2))
+        nn.Trainer(net, out=tmp_path, quiet=True).fit(x, np.arange(20) % 2, epochs=1, resume=resume)
+
+    run(0.1, False, False)
+    run(0.1, False, True)
+    with pytest.raises(CheckpointError, match=r"MultiheadAttention\(.*dropout=0\.1.*dropout=0\.3"):
+        run(0.3, False, True)
+    with pytest.raises(CheckpointError, match=r"causal=False.* in the checkpoint, .*causal=True"):
+        run(0.1, True, True)
 
 
 def test_fingerprints_see_every_bit_they_hash(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,7 +207,8 @@ def _train(options: argparse.Namespace) -> int:
     say(
         f"Training {options.model} ({count:,} parameters) on {data.name}: {sizes} samples, {data.classes} classes{names}"
     )
-    for note in datasets.notes(data):
+    notes = datasets.notes(data)
+    for note in notes:
         say(f"Note: {note}")
     began = time.perf_counter()
     validation = data.parts.get("validation")
@@ -224,7 +225,7 @@ def _train(options: argparse.Namespace) -> int:
     result = trainer.evaluate(data.test_x, data.test_y) if len(data.test_x) else None
     if result is not None:
         say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples, used for nothing else.")
-    written = _write_results(options, trainer, data, result, say)
+    written = _write_results(options, trainer, data, result, notes, say)
     say("Written:")
     for path, what in written:
         say(f"  {path}  {what}")
@@ -293,7 +294,7 @@ def _optimizer(options: argparse.Namespace) -> Any:
 
 
 def _write_results(
-    options: argparse.Namespace, trainer: Any, data: Any, result: Any, say: Callable[[str], None]
+    options: argparse.Namespace, trainer: Any, data: Any, result: Any, notes: list[str], say: Callable[[str], None]
 ) -> list[tuple[Path, str]]:
     from .nn import checkpoints
 
@@ -306,7 +307,7 @@ def _write_results(
     if not options.no_report:
         report = options.out / "report.html"
         try:
-            _write_report(report, options, trainer, data, result)
+            _write_report(report, options, trainer, data, result, notes)
             written.append((report, "curves, confusion, wrong predictions"))
         except ImportError:
             say('The report needs matplotlib. Run: pip install "openbnns[train]"')
@@ -316,9 +317,10 @@ def _write_results(
     return written
 
 
-def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: Any, result: Any) -> None:
+def _write_report(
+    path: Path, options: argparse.Namespace, trainer: Any, data: Any, result: Any, notes: list[str]
+) -> None:
     from .nn import report
-    from .nn.data import notes
 
     settings = {
         "data": data.name, "samples": ", ".join(f"{len(x):,} {part}" for part, (x, _) in data.parts.items()),
@@ -346,7 +348,7 @@ def _write_report(path: Path, options: argparse.Namespace, trainer: Any, data: A
     report.write(
         path, title=f"{options.model} on {data.name}", history=trainer.history, network=trainer.network, settings=settings,
         command=command, test=result, samples=data.test_x, outputs=trainer.predict(data.test_x) if result else None,
-        targets=data.test_y, class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes(data),
+        targets=data.test_y, class_names=data.class_names, epoch=trainer.chosen_epoch, notes=notes,
     )  # fmt: skip
 
 

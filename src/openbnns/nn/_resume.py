@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from enum import Enum
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import compat
+from .. import ActivationFunction, compat
 from ._graph import Array
 from .checkpoints import EARLIER, Checkpoint, CheckpointError, step_of
 from .weights import DamagedFile
 
 if TYPE_CHECKING:
+    from .module import Module
     from .schedules import Schedule
     from .trainer import Trainer
 
@@ -71,7 +74,9 @@ def settings(
     arrays = {f"network.{name}": array for name, array in network.state_dict().items()}
     arrays |= {f"optimizer.{name}": array for name, array in optimizer.state_dict().items()}
     trained = {id(parameter) for parameter in optimizer.parameters}
-    numbers = {name: repr(value) for name, value in optimizer.bnns._values.items()}
+    numbers = {
+        name: value.name if isinstance(value, Enum) else repr(value) for name, value in optimizer.bnns._values.items()
+    }
     total = epochs * -(-len(x) // trainer.batch_size)
     here = config()
     found = {
@@ -95,11 +100,36 @@ def settings(
         "switches": sorted(name for name in vars(compat.switches) if getattr(compat.switches, name)),
         "instruction set": here["instruction set"],
         "seed": trainer.seed,
-        "layers": repr(network) + "\n" + network.summary(),
+        "layers": _layers(network),
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
     }
     plain: dict[str, Any] = json.loads(json.dumps(found))
     return plain
+
+
+def _layers(network: Module) -> list[str]:
+    """What runs, one text per step, with every plain number of the layers that do it."""
+    assert network._graph is not None
+    return [
+        f"{' + '.join(map(_layer, operation.modules)) or type(operation).__name__} gives {operation.output.shape}"
+        for operation in network._graph.operations
+    ]
+
+
+def _layer(module: Module) -> str:
+    numbers = {
+        name: value
+        for name, value in vars(module).items()
+        if not name.startswith("_") and name != "training" and _is_plain(value)
+    }
+    return f"{type(module).__name__}({', '.join(f'{name}={value!r}' for name, value in numbers.items())})"
+
+
+def _is_plain(value: Any) -> bool:
+    """A value that is written in the same way in every process; objects of Python show their address."""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_plain, value))
+    return isinstance(value, (bool, int, float, str, ActivationFunction))
 
 
 # Is it a checkpoint?
@@ -212,7 +242,7 @@ def differences(found: Checkpoint, ours: dict[str, Any], schedule: Schedule) -> 
         if _network(theirs).get(name) != _network(ours).get(name)
     }
     if theirs["layers"] != ours["layers"] and not any(name.startswith("network, ") for name in told):
-        told["network"] = _other_layers(theirs["layers"], ours["layers"])
+        told |= _other_layers(theirs["layers"], ours["layers"])
     return told
 
 
@@ -253,9 +283,10 @@ def _other_schedule(theirs: dict[str, Any], ours: dict[str, Any], schedule: Sche
     }
 
 
-def _other_layers(before: Any, now: str) -> str:
-    lines = before.splitlines() if isinstance(before, str) else []
-    for one, other in zip(lines, now.splitlines(), strict=False):
-        if one != other:
-            return f"{one.strip()} in the checkpoint, {other.strip()} now"
-    return "other layers than in the checkpoint"
+def _other_layers(before: list[Any], now: list[str]) -> dict[str, str]:
+    pairs = zip_longest(before, now, fillvalue="nothing")
+    return {
+        f"step {i} of the network": f"{one} in the checkpoint, {other} now"
+        for i, (one, other) in enumerate(pairs, 1)
+        if one != other
+    }
