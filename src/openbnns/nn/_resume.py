@@ -73,10 +73,7 @@ def settings(
     network, optimizer = trainer.network, trainer.optimizer
     arrays = {f"network.{name}": array for name, array in network.state_dict().items()}
     arrays |= {f"optimizer.{name}": array for name, array in optimizer.state_dict().items()}
-    trained = {id(parameter) for parameter in optimizer.parameters}
-    numbers = {
-        name: value.name if isinstance(value, Enum) else repr(value) for name, value in optimizer.bnns._values.items()
-    }
+    trained = {id(p) for p in optimizer.parameters if getattr(p, "requires_grad", True)}
     total = epochs * -(-len(x) // trainer.batch_size)
     here = config()
     found = {
@@ -87,11 +84,7 @@ def settings(
         "early stopping": trainer.early_stopping,
         "metrics": list(trainer.metrics),
         "loss": repr(trainer.loss),
-        "optimizer": {
-            "name": type(optimizer).__name__,
-            # These two change from step to step.
-            **{name: text for name, text in numbers.items() if name not in ("learning_rate", "time_step")},
-        },
+        "optimizer": _optimizer(optimizer),
         "trained parameters": [name for name, p in network.named_parameters() if id(p) in trained],
         "training data": fingerprint(x, y),
         "validation data": None if validation is None else fingerprint(*validation),
@@ -105,6 +98,23 @@ def settings(
     }
     plain: dict[str, Any] = json.loads(json.dumps(found))
     return plain
+
+
+def _optimizer(optimizer: Any) -> dict[str, str]:
+    """Its name and numbers, group by group if there are several; without those that change from step to step."""
+    groups = getattr(optimizer, "param_groups", [optimizer])
+    found = {"name": type(optimizer).__name__}
+    for number, group in enumerate(groups, 1):
+        prefix = f"group {number}, " if len(groups) > 1 else ""
+        values = dict(group.bnns._values)
+        if hasattr(optimizer, "_clipping"):  # as it was asked for, without a norm that is known by now
+            values["gradient_clipping"] = optimizer._clipping
+        if len(groups) > 1:
+            values["share of the learning rate"] = group.share
+        for name, value in values.items():
+            if name not in ("learning_rate", "time_step"):
+                found[prefix + name] = value.name if isinstance(value, Enum) else repr(value)
+    return found
 
 
 def _layers(network: Module) -> list[str]:
