@@ -85,7 +85,7 @@ def settings(
         "metrics": list(trainer.metrics),
         "loss": repr(trainer.loss),
         "optimizer": _optimizer(optimizer),
-        "trained parameters": [name for name, p in network.named_parameters() if id(p) in trained],
+        "not trained": [name for name, p in network.named_parameters() if id(p) not in trained],
         "training data": fingerprint(x, y),
         "validation data": None if validation is None else fingerprint(*validation),
         "engine": here["engine"],

@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import math
 import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from ._folder_lock import locked
 from ._graph import Array
 from ._program import Program
 from ._resume import differences, examine, refuse_or_say, settings
+from ._signals import StopRequest, deferred_signals
 from .checkpoints import Checkpoint, CheckpointError
 from .data import check
 from .losses import BoundLoss, Loss
@@ -179,7 +178,7 @@ class Trainer:
             run = _Run(self, x, y, tested, epochs)
             if resume:
                 run.load(override=resume == "override")
-            with _deferred_signals() as stop:
+            with deferred_signals() as stop:
                 run.go(stop)
         return self.history
 
@@ -274,7 +273,7 @@ class _Run:
     def step(self) -> int:
         return self.epoch * self.batches + self.batch
 
-    def go(self, stop: _StopRequest) -> None:
+    def go(self, stop: StopRequest) -> None:
         trainer = self.trainer
         total = self.epochs * self.batches
         with Progress(total, self.step, quiet=trainer.quiet, say=trainer._say) as progress:
@@ -294,7 +293,7 @@ class _Run:
 
     # Steps.
 
-    def _run_epoch(self, progress: Progress, stop: _StopRequest) -> None:
+    def _run_epoch(self, progress: Progress, stop: StopRequest) -> None:
         trainer = self.trainer
         # RandomState, because its streams never change between versions of NumPy.
         order = np.random.RandomState([trainer.seed, self.epoch]).permutation(len(self.x))
@@ -447,7 +446,7 @@ class _Run:
         trainer, state = self.trainer, found.state
         try:
             trainer.network.load_state_dict(found.part("network"))
-            if {"optimizer", "trained parameters"} & set(told):
+            if {"optimizer", "not trained"} & set(told):
                 trainer._say("The optimizer starts anew: its state belongs to another one or to other parameters.")
             else:
                 trainer.optimizer.load_state_dict(found.part("optimizer"))
@@ -472,29 +471,3 @@ class _Run:
             )
         path = self.save()
         raise Interrupted(f"Stopped by {name} in epoch {self.epoch + 1}. Go on from {path} with resume.")
-
-
-class _StopRequest:
-    requested = False
-    signal_name = ""
-
-
-@contextmanager
-def _deferred_signals() -> Iterator[_StopRequest]:
-    """SIGINT and SIGTERM wait for the end of a step; a second SIGINT does not."""
-    stop = _StopRequest()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def handle(number: int, frame: Any) -> None:
-        if stop.requested and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stop.requested, stop.signal_name = True, signal.Signals(number).name
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
