@@ -47,8 +47,10 @@ def _open(path: Path) -> int:
             if _is_locked(handle):
                 raise FolderInUse(_refusal(path, _owner(handle) or {}))
             # The owner before may have removed the file between the two calls; then this one locks nothing.
-            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+            if os.path.samestat(os.fstat(handle), path.stat()):
                 return handle
+        except FileNotFoundError:
+            pass
         except BaseException:
             os.close(handle)
             raise
