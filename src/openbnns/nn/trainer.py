@@ -110,9 +110,10 @@ class Trainer:
         self.network = network
         self.loss: Loss = choose(loss, losses.NAMED, Loss, "Trainer: loss")
         self.optimizer: Optimizer = choose(optimizer, optimizers.NAMED, Optimizer, "Trainer: optimizer")
-        self.schedule: Schedule = choose(schedule or "constant", schedules.NAMED, None, "Trainer: schedule")
+        schedule = schedule or "constant"
+        self.schedule: Schedule = choose(schedule, schedules.NAMED, None, "Trainer: schedule")
         self._schedule_name = (
-            schedule if isinstance(schedule, str) else getattr(self.schedule, "__qualname__", repr(self.schedule))
+            schedule if isinstance(schedule, str) else getattr(schedule, "__qualname__", type(schedule).__name__)
         )
         self.batch_size = whole_number(batch_size, "Trainer: batch_size", 1)
         self.seed, self.early_stopping = seed_number(seed, "Trainer: seed"), early_stopping
@@ -253,6 +254,12 @@ class Trainer:
             for name, metric in self.metrics.items():
                 totals[name] += metric(program.output, wanted) * len(part)
         return {name: total / len(samples) for name, total in totals.items()}
+
+
+def _of_optimizer(settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Its kind and the arrays of its state."""
+    arrays = {name: entry for name, entry in settings["arrays"].items() if name.startswith("optimizer.")}
+    return settings["optimizer"].get("name"), arrays
 
 
 class _Run:
@@ -446,7 +453,7 @@ class _Run:
         trainer, state = self.trainer, found.state
         try:
             trainer.network.load_state_dict(found.part("network"))
-            if {"optimizer", "not trained"} & set(told):
+            if "not trained" in told or _of_optimizer(state["settings"]) != _of_optimizer(self.settings):
                 trainer._say("The optimizer starts anew: its state belongs to another one or to other parameters.")
             else:
                 trainer.optimizer.load_state_dict(found.part("optimizer"))
