@@ -111,8 +111,8 @@ def check_function(function: int, fields: Any, who: str) -> None:
         )
 
 
-def read_rule(function: int, fields: Any, who: str) -> Rule:
-    """The rule that a struct describes; the time step is read apart."""
+def read_rule(function: int, fields: Any, who: str, torch_epsilon: bool | None = None) -> Rule:
+    """The rule that a struct describes; the time step is read apart. ``torch_epsilon`` overrides the switch of that kind."""
     switches = compat.switches
     struct: Any = type(fields)
     return _rule(
@@ -120,7 +120,7 @@ def read_rule(function: int, fields: Any, who: str) -> Rule:
         struct,
         _VALUES[struct](fields),
         switches.optimizer_scale_before_clip,
-        switches.adam_epsilon_torch,
+        switches.adam_epsilon_torch if torch_epsilon is None else torch_epsilon,
         who,
     )
 

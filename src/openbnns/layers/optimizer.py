@@ -129,6 +129,7 @@ class Optimizer:
     _values: dict[str, Any]
     _fields: Any = None
     _function: int
+    _epsilon_after_correction: bool | None = None  # whether Adam adds epsilon as PyTorch does; None: as compat says
     _who: ClassVar[str]
 
     gradient_scale = _Hyperparameter(_number)
@@ -232,7 +233,7 @@ class Optimizer:
             self._fields, self._function = self.bnns_fields, int(self.bnns_optimizer_function)
         elif "time_step" in self._values:
             self._fields.time_step = self._values["time_step"]
-        rule = rules.read_rule(self._function, self._fields, who)
+        rule = rules.read_rule(self._function, self._fields, who, self._epsilon_after_correction)
         t = rules.time_step(self._fields, who)
         if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
             raise Problem(

@@ -28,7 +28,7 @@ from .activation import (
     Softsign,
     Tanh,
 )
-from .containers import Add, ModuleList, Residual, Sequential
+from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .images import AvgPool2d, Conv2d, ConvTranspose2d, GlobalAvgPool2d, MaxPool2d
 from .layers import Concatenate, Dropout, Embedding, Flatten, Identity, Linear, Reshape
 from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, Loss, MSELoss
@@ -40,7 +40,7 @@ from .sequences import LSTM, MultiheadAttention, TransformerEncoderLayer
 from .trainer import Diverged, Interrupted, Trainer
 
 __all__ = [
-    "Module", "Sequential", "ModuleList", "Residual", "Add", "Concatenate", "Parameter", "Value", "Mismatch",
+    "Module", "Sequential", "ModuleList", "ModuleDict", "Residual", "Add", "Concatenate", "Parameter", "Value", "Mismatch",
     "Linear", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "Flatten", "Reshape", "Identity",
     "Activation", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "LogSigmoid", "Tanh",
     "Softplus", "Softsign", "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax", "Dropout", "Embedding",

@@ -6,7 +6,7 @@ run. A program (``_program.py``) then gives every value memory for one batch siz
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,8 +138,10 @@ class Operation:
 class Graph:
     """Operations in the order in which they run."""
 
-    def __init__(self, generator: np.random.RandomState) -> None:
+    def __init__(self, generator: np.random.RandomState, parts: Iterable[Module] = ()) -> None:
         self.generator = generator  # for the parameters that modules make while the graph is recorded
+        self.parts = set(parts)  # the modules of the network, whose parameters are trained and saved
+        self.parameters: list[Parameter] = []  # those of the operations, each once
         self.inputs: list[Value] = []
         self.operations: list[Operation] = []
         self.output: Value | None = None
@@ -163,6 +165,15 @@ class Graph:
         self._fuse()
         for operation in self.operations:
             operation.prepare()
+        self.parameters = list(dict.fromkeys(p for operation in self.operations for p in operation.parameters))
+
+    def require_parts(self, module: Module) -> None:
+        """Refuse to record a module with parameters that the network does not know of."""
+        strays = [part for part in module.modules() if part not in self.parts and part.has_state]
+        if strays:
+            from ._strays import describe
+
+            raise TypeError(describe(strays[0], module, self.modules))
 
     def _drop_unused(self) -> None:
         assert self.output is not None

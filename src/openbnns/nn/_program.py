@@ -7,19 +7,22 @@ last reader to that of its writer. ``_memory.plan`` lets buffers share memory ac
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ._graph import Array, Call, Graph, Operation, Value
 from ._memory import ALIGNMENT, Block, plan
 
+if TYPE_CHECKING:
+    from .parameter import Parameter
+
 
 class Program:
     """Runs a graph on ``batch`` samples. Inputs are read from ``inputs``, the result stands in ``output``.
 
-    ``training`` adds the backward pass: it reads ``output_gradient``, and writes the gradients of the parameters, and with
-    ``input_gradients`` those of the inputs.
+    ``training`` adds the backward pass: it reads ``output_gradient``, and writes the gradients of the parameters that
+    require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs.
     """
 
     def __init__(self, graph: Graph, batch: int, *, training: bool, input_gradients: bool = False) -> None:
@@ -42,6 +45,8 @@ class Program:
         ]
         self._random = [step for step in self._steps if step.random]
         self._backward: list[Call] = []
+        self._backward_of_parameters: list[Call] = []  # those that are needed if nobody wants the gradients of the inputs
+        self.trained: list[Parameter] = []
         self.output_gradient: Array | None = None
         self.input_gradients: list[Array | None] = []
         if training:
@@ -53,7 +58,7 @@ class Program:
         """Storages of the values that parameters, or the inputs if wanted, have a part in."""
         wanted = {v for v in self.graph.inputs if v.dtype == np.float32} if input_gradients else set()
         for step in self._steps:
-            if step.parameters or any(v.storage in wanted for v in step.inputs):
+            if any(p.requires_grad for p in step.parameters) or any(v.storage in wanted for v in step.inputs):
                 wanted.add(step.output)
         return wanted
 
@@ -119,36 +124,43 @@ class Program:
         assert self.graph.output is not None
         self.output_gradient = self._gradient(self.graph.output)
         written: set[Any] = {self.graph.output.storage}
+        needed = self._values_with_gradient(input_gradients=False)
         for step in reversed(self._steps):
             if self._goes_back(step):
-                self._bind_step(step, written)
+                self._bind_step(step, written, needed)
+        self.trained = [p for p in self.graph.parameters if p in written]
         self.input_gradients = [self._gradient(value) for value in self.graph.inputs]
         for value, gradient in zip(self.graph.inputs, self.input_gradients, strict=True):
             if gradient is not None and value not in written:  # nothing depends on this input
                 gradient[...] = 0
 
-    def _bind_step(self, step: Operation, written: set[Any]) -> None:
-        """One backward step; a gradient that another step has begun is added to."""
+    def _bind_step(self, step: Operation, written: set[Any], needed: set[Value]) -> None:
+        """One backward step; a gradient that another step has begun is added to.
+
+        ``needed`` are the storages whose gradients those of the parameters follow from.
+        """
         x, y = [self._array(v) for v in step.inputs], self._array(step.output)
         dy = self._gradient(step.output)
         if dy is None or step.output not in written:  # the result does not depend on it
             return
         targets: list[tuple[Any, Array | None]] = [(v.storage, self._gradient(v)) for v in step.inputs]
-        targets += [(p, p.grad) for p in step.parameters]
+        targets += [(p, p.grad if p.requires_grad else None) for p in step.parameters]
         given: list[Array | None] = []
-        sums: list[tuple[Array, Array]] = []
+        sums: list[tuple[Any, Call]] = []
         for key, target in targets:
-            if target is None or key not in written:
-                given.append(target)
-            else:
+            if target is not None and key in written:
                 part = np.empty_like(target)
-                given.append(part)
-                sums.append((target, part))
-            written.add(key)
+                sums.append((key, _addition(target, part)))
+                target = part
+            given.append(target)
+            if target is not None:
+                written.add(key)
         count = len(step.inputs)
-        self._backward.append(step.backward(x, y, dy, given[:count], given[count:]))
-        for target, part in sums:
-            self._backward.append(_addition(target, part))
+        call = step.backward(x, y, dy, given[:count], given[count:])
+        self._backward += [call, *(addition for _, addition in sums)]
+        if step.output in needed:
+            of_parameters = [addition for key, addition in sums if key in needed or key in step.parameters]
+            self._backward_of_parameters += [call, *of_parameters]
 
     # Running.
 
@@ -182,9 +194,9 @@ class Program:
                 return ", ".join(f"{paths.get(id(m), '')} ({type(m).__name__})" for m in step.modules)
         return ""
 
-    def backward(self) -> None:
-        """Compute all gradients from ``output_gradient``."""
-        for call in self._backward:
+    def backward(self, *, input_gradients: bool = True) -> None:
+        """Compute all gradients from ``output_gradient``, or only what those of the parameters take."""
+        for call in self._backward if input_gradients else self._backward_of_parameters:
             call()
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from typing import TYPE_CHECKING, Any, overload
 
 from ._graph import Value
-from .module import Module
+from .module import Module, check_module
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class _Series(Module):
-    """Modules by number."""
+    """Modules in an order, under their numbers unless they have names."""
 
     def __len__(self) -> int:
         return len(self._children)
@@ -18,8 +21,79 @@ class _Series(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._children.values())
 
-    def __getitem__(self, index: int) -> Module:
-        return list(self._children.values())[index]
+    def __contains__(self, module: object) -> bool:
+        return any(child is module for child in self)
+
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        """A module by its place; a slice gives a series of the same modules."""
+        if isinstance(index, slice):
+            return self._part(list(self._children)[index])
+        return self._children[self._key(index)]
+
+    def _part(self, names: list[str]) -> Self:
+        part = type(self)()
+        part._fill([self._children[name] for name in names])
+        return part
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        check_module(module, f"{type(self).__name__}: part {index}")
+        self._replace(self._children, self._key(index), module)
+
+    def __delitem__(self, index: int | slice) -> None:
+        modules = list(self)
+        del modules[index]
+        self._fill(modules)
+
+    def _key(self, index: int) -> str:
+        keys = list(self._children)
+        if not -len(keys) <= index < len(keys):
+            raise IndexError(f"{type(self).__name__}: there is no module {index}, as it has {len(keys)}.")
+        return keys[index]
+
+    def _fill(self, modules: Iterable[Module]) -> None:
+        """Hold these modules and no others, by number."""
+        if isinstance(modules, Module) and not isinstance(modules, _Series):
+            raise TypeError(f"{type(self).__name__} takes a list of modules, not one {type(modules).__name__}.")
+        wanted = list(modules)
+        for i, module in enumerate(wanted):
+            check_module(module, f"{type(self).__name__}: part {i}")
+        for name in list(self._children):
+            self._replace(self._children, name, None)
+        for i, module in enumerate(wanted):
+            self._replace(self._children, str(i), module)
+
+    def append(self, module: Module) -> Self:
+        """Add a module at the end."""
+        check_module(module, f"{type(self).__name__}.append: the argument")
+        number = len(self)
+        while str(number) in self._children:  # parts of a series keep their numbers
+            number += 1
+        self._replace(self._children, str(number), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add several modules at the end."""
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> None:
+        """Put a module before the one at that place."""
+        modules = list(self)
+        modules.insert(index, module)
+        self._fill(modules)
+
+    def pop(self, index: int = -1) -> Module:
+        """Take a module out."""
+        module = self[index]
+        del self[index]
+        return module
 
 
 class Sequential(_Series):
@@ -38,27 +112,21 @@ class Sequential(_Series):
             for name, module in modules[0].items():
                 self._name(name, module)
             return
-        parts: Sequence[Any] = modules
+        parts: Any = modules
         if len(modules) == 1 and isinstance(modules[0], (list, tuple)):
             parts = modules[0]
-        for i, module in enumerate(parts):
-            self.append(module) if isinstance(module, Module) else self._refuse(module, i)
+        self._fill(parts)
 
     def _name(self, name: Any, module: Any) -> None:
         if not isinstance(name, str) or not name or "." in name or name.startswith("_") or hasattr(self, name):
             raise ValueError(f"Sequential: a part cannot be called {name!r}. Use another name, without dots.")
-        setattr(self, name, module) if isinstance(module, Module) else self._refuse(module, len(self))
+        check_module(module, f"Sequential: part {len(self)}")
+        setattr(self, name, module)
 
-    def _refuse(self, value: Any, index: int) -> None:
-        hint = " Call it to make one, e.g. nn.ReLU()." if isinstance(value, type) else ""
-        raise TypeError(f"Sequential: part {index} is {value!r}, which is no module.{hint}")
-
-    def append(self, module: Module) -> Sequential:
-        """Add a module at the end."""
-        if self.built:
-            raise RuntimeError("Sequential.append: the network is built already. Append before its first use.")
-        self._children[str(len(self._children))] = module
-        return self
+    def _part(self, names: list[str]) -> Self:
+        part = type(self)()
+        part._children.update({name: self._children[name] for name in names})  # under the same names, as in PyTorch
+        return part
 
     def forward(self, *inputs: Value) -> Value:
         result: Any = inputs
@@ -87,14 +155,86 @@ class ModuleList(_Series):
     ['layers.0.weight', 'layers.0.bias', 'layers.1.weight', 'layers.1.bias']
     """
 
-    def __init__(self, modules: Sequence[Module] = ()) -> None:
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
-        for module in modules:
-            self.append(module)
+        self._fill(modules)
 
-    def append(self, module: Module) -> ModuleList:
-        self._children[str(len(self._children))] = module
-        return self
+    def __add__(self, modules: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *modules])
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+
+class ModuleDict(Module):
+    """Modules by name, for a ``forward`` of one's own to use.
+
+    >>> from openbnns import nn
+    >>> class Branches(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.heads = nn.ModuleDict({"left": nn.Linear(4), "right": nn.Linear(4)})
+    ...     def forward(self, x):
+    ...         return self.heads["left"](x) + self.heads["right"](x)
+    >>> net = Branches().build((3,))
+    >>> list(net.heads), list(net.state_dict())[:2]
+    (['left', 'right'], ['heads.left.weight', 'heads.left.bias'])
+    """
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+        super().__init__()
+        self.update(modules)
+
+    def __len__(self) -> int:
+        return len(self._children)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._children)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._children
+
+    def __getitem__(self, name: str) -> Module:
+        if name not in self._children:
+            raise KeyError(f"ModuleDict: there is no {name!r}. It has {', '.join(map(repr, self)) or 'no modules'}.")
+        return self._children[name]
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        if not isinstance(name, str) or not name or "." in name:
+            raise ValueError(f"ModuleDict: a module cannot be called {name!r}. Use a text without dots.")
+        check_module(module, f"ModuleDict: {name!r}")
+        self._replace(self._children, name, module)
+
+    def __delitem__(self, name: str) -> None:
+        self.pop(name)
+
+    def keys(self) -> KeysView[str]:
+        """The names."""
+        return self._children.keys()
+
+    def values(self) -> ValuesView[Module]:
+        """The modules."""
+        return self._children.values()
+
+    def items(self) -> ItemsView[str, Module]:
+        """Names and modules."""
+        return self._children.items()
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Add modules, or put them in place of those with the same names."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def pop(self, name: str) -> Module:
+        """Take a module out."""
+        module = self[name]
+        self._replace(self._children, name, None)
+        return module
+
+    def clear(self) -> None:
+        """Take all modules out."""
+        for name in list(self):
+            self.pop(name)
 
 
 class Add(Module):

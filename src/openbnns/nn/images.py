@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from .. import ConvolutionPadding, PoolingType
 from . import initialisers, operations
 from ._checks import Pair, check_rank, check_size, optional, pair, positive
 from ._choose import by_position
-from ._graph import Value
+from ._graph import Array, Value
 from .initialisers import Initialiser
 from .module import Module
 from .parameter import Parameter
@@ -54,8 +57,8 @@ class _Convolution(Module):
         self.groups = positive(chosen["groups"], f"{who}: groups")
         self.padding = self._resolve_padding(chosen["padding"], who)
         self.use_bias, self.weight_init, self.bias_init = bool(chosen["bias"]), weight_init, bias_init
-        self.weight: Parameter | None = None
-        self.bias: Parameter | None = None
+        self.weight = Parameter.of(self, "weight")
+        self.bias = Parameter.of(self, "bias") if self.use_bias else None
 
     def _resolve_padding(self, padding: Pair | str, who: str) -> tuple[int, int]:
         if isinstance(padding, str):
@@ -69,8 +72,10 @@ class _Convolution(Module):
             )
         return pair(padding, f"{who}: padding")
 
-    def _lazy(self) -> bool:
-        return self.weight is None
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        choice = self.weight_init if name == "weight" else self.bias_init
+        window = shape if self.in_channels is None else self._weights_shape(self.in_channels)
+        return initialisers.find(choice, initialisers.fan_in_uniform(math.prod(window[1:])))(shape, generator)
 
     def _output_size(self, size: int, axis: int) -> int:
         extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
@@ -96,14 +101,9 @@ class _Convolution(Module):
                 f"{who}: an image of {image[0]} x {image[1]} (height x width) leaves nothing with kernel {self.kernel_size} "
                 f"and padding {self.padding}. Use larger images, more padding or smaller kernels."
             )
-        if self.weight is None:
-            self.in_channels = channels
-            shape = self._weights_shape(channels)
-            fan_in = shape[1] * shape[2] * shape[3]
-            default, generator = initialisers.fan_in_uniform(fan_in), x.graph.generator
-            self.weight = Parameter(initialisers.find(self.weight_init, default)(shape, generator))
-            if self.use_bias:
-                self.bias = Parameter(initialisers.find(self.bias_init, default)((self.out_channels,), generator))
+        self.in_channels = channels
+        weight = self._fit("weight", self._weights_shape(channels), x.graph.generator)
+        bias = self._fit_optional("bias", (self.out_channels,), x.graph.generator)
         options = {
             "stride": self.stride[::-1],
             "dilation_stride": self.dilation[::-1],
@@ -111,9 +111,7 @@ class _Convolution(Module):
             "group_count": self.groups,
         }
         shape = (self.out_channels, *sizes)
-        return x.graph.append(
-            operations.Convolution(x.graph, x, self.weight, self.bias, shape, self.transposed, options)
-        )
+        return x.graph.append(operations.Convolution(x.graph, x, weight, bias, shape, self.transposed, options))
 
     def extra_repr(self) -> str:
         parts = [f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"]

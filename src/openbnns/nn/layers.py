@@ -13,7 +13,7 @@ import numpy as np
 from . import initialisers, operations
 from ._checks import check_size, optional, positive
 from ._choose import by_position
-from ._graph import Value
+from ._graph import Array, Value
 from .initialisers import Initialiser
 from .module import Module
 from .parameter import Parameter
@@ -48,26 +48,22 @@ class Linear(Module):
         self.in_features = optional(sizes["in_features"], "Linear: in_features")
         self.out_features = positive(sizes["out_features"], "Linear: out_features")
         self.use_bias, self.weight_init, self.bias_init = bool(options["bias"]), weight_init, bias_init
-        self.weight: Parameter | None = None
-        self.bias: Parameter | None = None
+        self.weight = Parameter.of(self, "weight")
+        self.bias = Parameter.of(self, "bias") if self.use_bias else None
 
-    def _lazy(self) -> bool:
-        return self.weight is None
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        choice = self.weight_init if name == "weight" else self.bias_init
+        return initialisers.find(choice, initialisers.fan_in_uniform(self.in_features or shape[-1]))(shape, generator)
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
         if not x.shape:
             raise ValueError("Linear: needs samples with at least one axis. Pass x[:, None].")
         check_size("Linear", "inputs", self.in_features, x.shape[-1])
-        if self.weight is None:
-            self.in_features = x.shape[-1]
-            default = initialisers.fan_in_uniform(self.in_features)
-            generator = x.graph.generator
-            weights = initialisers.find(self.weight_init, default)((self.out_features, self.in_features), generator)
-            self.weight = Parameter(weights)
-            if self.use_bias:
-                self.bias = Parameter(initialisers.find(self.bias_init, default)((self.out_features,), generator))
-        return x.graph.append(operations.Linear(x.graph, x, self.weight, self.bias))
+        self.in_features = x.shape[-1]
+        weight = self._fit("weight", (self.out_features, self.in_features), x.graph.generator)
+        bias = self._fit_optional("bias", (self.out_features,), x.graph.generator)
+        return x.graph.append(operations.Linear(x.graph, x, weight, bias))
 
     def extra_repr(self) -> str:
         return f"{self.in_features or '?'}, {self.out_features}" + ("" if self.use_bias else ", bias=False")
@@ -123,10 +119,13 @@ class Embedding(Module):
         if padding_idx is not None and not 0 <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx is {padding_idx}, but rows are 0 to {num_embeddings - 1}.")
         self.padding_idx, self.weight_init = padding_idx, weight_init
-        self.weight: Parameter | None = None
+        self.weight = Parameter.of(self, "weight")
 
-    def _lazy(self) -> bool:
-        return self.weight is None
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        values = initialisers.find(self.weight_init, initialisers.normal())(shape, generator)
+        if self.padding_idx is not None:
+            values[self.padding_idx] = 0
+        return values
 
     def input_dtypes(self, count: int) -> list[np.dtype[Any]]:
         return [np.dtype(np.int64)] * count
@@ -135,12 +134,8 @@ class Embedding(Module):
         (x,) = inputs
         if x.dtype.kind != "i":
             raise ValueError("Embedding: looks up integers, so it must be the first layer of a network, on its input.")
-        if self.weight is None:
-            make = initialisers.find(self.weight_init, initialisers.normal())
-            self.weight = Parameter(make((self.num_embeddings, self.embedding_dim), x.graph.generator))
-            if self.padding_idx is not None:
-                self.weight.data[self.padding_idx] = 0
-        return x.graph.append(operations.Embedding(x.graph, x, self.weight, self.padding_idx))
+        weight = self._fit("weight", (self.num_embeddings, self.embedding_dim), x.graph.generator)
+        return x.graph.append(operations.Embedding(x.graph, x, weight, self.padding_idx))
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"

@@ -92,7 +92,7 @@ def _known() -> dict[str, type[Module]]:
 
     found = {name: getattr(nn, name) for name in nn.__all__ if isinstance(getattr(nn, name), type)}
     usable = {name: kind for name, kind in found.items() if issubclass(kind, Module)}
-    for name in ("Module", "ModuleList", "Activation"):
+    for name in ("Module", "ModuleList", "ModuleDict", "Activation"):
         usable.pop(name, None)
     return usable
 

@@ -29,6 +29,7 @@ from .parameter import Mismatch, Parameter, as_float_array
 
 _SomeModule = TypeVar("_SomeModule", bound="Module")
 
+_TABLES = ("_children", "_parameters", "_buffers")
 _PROGRAMS = 4  # batch sizes and modes whose memory is kept at a time
 
 
@@ -57,12 +58,13 @@ class Module:
 
     def __init__(self) -> None:
         self._children: dict[str, Module] = {}
-        self._parameters: dict[str, Parameter | None] = {}
+        self._parameters: dict[str, Parameter] = {}
         self._buffers: dict[str, Array] = {}
         self._graph: Graph | None = None
-        self._programs: OrderedDict[tuple[int, bool, bool], Program] = OrderedDict()
+        self._programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
         self._latest: Program | None = None
         self._recorded = 0
+        self._in_use = False  # whether a network that holds it was built, so that changes to it concern that network
         self.training = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -70,37 +72,60 @@ class Module:
             raise AttributeError(f"{type(self).__name__}.{name}: call super().__init__() first in __init__.")
         if isinstance(value, Parameter):
             self._replace(self._parameters, name, value)
-        elif not name.startswith("_"):
-            if isinstance(value, Module):
-                self._replace(self._children, name, value)
-            elif self._parameters.get(name) is not None:
-                if value is not None:
-                    raise TypeError(
-                        f"{type(self).__name__}.{name} is a Parameter. To change its values, assign to {name}.data; to "
-                        "replace it, assign another nn.Parameter."
-                    )
-                self._replace(self._parameters, name, None)
-            elif name in self._buffers:
-                self._buffers[name][...] = value  # filters hold its memory
-                return
-            elif self._is_option(name, value):
-                self._replace(self.__dict__, name, value)
-                return
+        elif isinstance(value, Module):
+            self._replace(self._children, name, value)
+        elif name in _TABLES:
+            pass
+        elif name in self._parameters:
+            if value is not None:
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a Parameter. To change its values, assign to {name}.data; to "
+                    "replace it, assign another nn.Parameter."
+                )
+            self._replace(self._parameters, name, None)
+        elif name in self._children:
+            if value is not None:
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is a module, and {value!r} is none. To replace it, assign another module; "
+                    "to remove it, None."
+                )
+            self._replace(self._children, name, None)
+        elif name in self._buffers:
+            self._buffers[name][...] = value  # filters hold its memory
+            return
+        elif self._is_option(name, value):
+            self._replace(self.__dict__, name, value)
+            return
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        tables: list[dict[str, Any]] = [self._parameters, self._children, self._buffers]
+        held = [table for table in tables if name in table]
+        for table in held:
+            self._replace(table, name, None)
+        if name in self.__dict__ or not held:
+            super().__delattr__(name)
 
     def _is_option(self, name: str, value: Any) -> bool:
         """Whether this sets an option of one of our layers, such as ``momentum``, to another value than it had."""
         old = self.__dict__.get(name)
-        ours = type(self).__module__.startswith(__package__)
+        ours = type(self).__module__.startswith(__package__) and not name.startswith("_")
         return ours and name != "training" and isinstance(old, (int, float, str, tuple)) and old != value
 
     def _replace(self, parts: dict[str, Any], name: str, new: Any) -> None:
-        """Put a part in its place; networks that may have recorded another one record again at their next call."""
+        """Put a part in its place, or with None remove it; networks that use this one record again at their next call."""
         global _replacements
-        old = parts.get(name)
-        if old is not None and old is not new:
+        if self._in_use and parts.get(name) is not new:
             _replacements += 1
-        parts[name] = new
+        if new is None and parts is not self.__dict__:
+            parts.pop(name, None)
+        else:
+            parts[name] = new
+
+    def add_module(self, name: str, module: Module) -> None:
+        """The same as assigning to an attribute of that name, for names that are computed."""
+        check_module(module, f"{type(self).__name__}.add_module: {name}")
+        setattr(self, name, module)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
@@ -134,21 +159,29 @@ class Module:
         yield from self._children.values()
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it, with their paths: ``("", self)``, ``("0", ...)``, ``("0.body", ...)``."""
+        """This module and all below it, each once: ``("", self)``, ``("0", ...)``, ``("0.body", ...)``."""
+        seen: set[Module] = set()
+        for path, module in self._paths(prefix):
+            if module not in seen:
+                seen.add(module)
+                yield path, module
+
+    def _paths(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, under every path that leads to them."""
         yield prefix, self
         for name, child in self._children.items():
-            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+            yield from child._paths(f"{prefix}.{name}" if prefix else name)
 
     def modules(self) -> Iterator[Module]:
         for _, module in self.named_modules():
             yield module
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Every parameter once, with its path, such as ``("0.weight", Parameter(...))``."""
+        """Every parameter once, with its first path, such as ``("0.weight", Parameter(...))``."""
         seen: set[int] = set()
         for path, module in self.named_modules():
             for name, parameter in module._parameters.items():
-                if parameter is not None and id(parameter) not in seen:
+                if id(parameter) not in seen:
                     seen.add(id(parameter))
                     yield (f"{path}.{name}" if path else name), parameter
 
@@ -164,31 +197,84 @@ class Module:
     def zero_grad(self) -> None:
         """Set every gradient to zero. Not needed before ``backward``, which overwrites."""
         for parameter in self.parameters():
-            parameter.grad[...] = 0
+            if parameter.sized:
+                parameter.grad[...] = 0
+
+    def requires_grad_(self: _SomeModule, requires_grad: bool = True) -> _SomeModule:
+        """Train all parameters, or with False freeze them: neither gradients nor steps, but running statistics move on.
+
+        >>> from openbnns import nn
+        >>> net = nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(2))
+        >>> frozen = net[0].requires_grad_(False)  # before it is built or after
+        >>> [name for name, parameter in net.named_parameters() if parameter.requires_grad]
+        ['2.weight', '2.bias']
+        """
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        """First values of a parameter that this layer has made with ``Parameter.of``."""
+        raise NotImplementedError
+
+    def _fit_optional(
+        self, name: str, shape: tuple[int, ...], generator: np.random.RandomState
+    ) -> Parameter | None:
+        """The parameter, if the layer has it, made now if it has no values yet; refused if it has another shape."""
+        parameter = self._parameters.get(name)
+        if parameter is None:
+            return None
+        parameter.make(shape, generator)
+        if parameter.shape != shape:
+            raise ValueError(
+                f"{type(self).__name__}.{name}: has shape {parameter.shape}, but {shape} is needed here. A parameter that layers "
+                "share, or that is put in place of another, must fit the sizes of the layer."
+            )
+        return parameter
+
+    def _fit(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Parameter:
+        parameter = self._fit_optional(name, shape, generator)
+        if parameter is None:
+            raise ValueError(f"{type(self).__name__}.{name}: is None. Assign an nn.Parameter of shape {shape}.")
+        return parameter
 
     # Weights.
 
     def state_dict(self) -> dict[str, Array]:
-        """All parameters and buffers by path. The arrays are those of the network, not copies."""
+        """All parameters and buffers by path. The arrays are those of the network, not copies.
+
+        What is shared stands under every one of its paths, as in PyTorch, with one array for all of them.
+        """
         self._require_built("state_dict")
-        arrays = {name: parameter.data for name, parameter in self.named_parameters()}
-        arrays.update(self.named_buffers())
+        arrays: dict[str, Array] = {}
+        for path, module in self._paths():
+            start = f"{path}." if path else ""
+            arrays |= {start + name: p.data for name, p in module._parameters.items()}
+            arrays |= {start + name: array for name, array in module._buffers.items()}
         return arrays
 
     def load_state_dict(self, arrays: Mapping[str, Any], *, strict: bool = True) -> list[str]:
         """Take over weights by path; they are copied. A PyTorch ``state_dict`` of the same network fits as it is.
 
         Every mismatch is listed at once, and then nothing is changed. With ``strict=False`` missing and unknown names
-        are allowed; they are returned.
+        are allowed; they are returned. Of the names of a shared parameter one is enough.
         """
         own = self.state_dict()
+        shared = shared_names(own)
         given = {name: as_float_array(array) for name, array in arrays.items() if not _is_counter(name)}
         unfit = [
             f"  {name}: shape {given[name].shape} given, {own[name].shape} needed"
             for name in own
             if name in given and given[name].shape != own[name].shape
         ]
-        names = [f"  {name}: missing" for name in own if name not in given]
+        unfit += [
+            f"  {' and '.join(same)}: one shared parameter of the network, but different values given"
+            for same in ([name for name in names if name in given] for names in shared.values())
+            if any(not np.array_equal(given[same[0]], given[name], equal_nan=True) for name in same[1:])
+        ]
+        names = [
+            f"  {name}: missing" for name, array in own.items() if not any(same in given for same in shared[id(array)])
+        ]
         names += [f"  {name}: not in the network" for name in given if name not in own]
         if unfit or (strict and names):
             wrong = unfit + (names if strict else [])
@@ -236,7 +322,7 @@ class Module:
                 )
             return self
         number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
-        graph = Graph(np.random.RandomState(number))
+        graph = Graph(np.random.RandomState(number), self.modules())
         dtypes = self.input_dtypes(len(shapes))
         values = [graph.input(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
         replacements = _replacements
@@ -249,6 +335,8 @@ class Module:
             )
         graph.finish(output)
         self._graph, self._recorded = graph, _replacements
+        for module in graph.parts:
+            module._in_use = True
         return self
 
     def input_dtypes(self, count: int) -> list[np.dtype[Any]]:
@@ -263,8 +351,13 @@ class Module:
             )
 
     def _lazy(self) -> bool:
-        """Whether parameters are still to be made."""
-        return False
+        """Whether parameters or buffers are still to be made."""
+        return any(not p.sized for p in self._parameters.values())
+
+    @property
+    def has_state(self) -> bool:
+        """Whether the module itself, without those it holds, has parameters or buffers."""
+        return bool(self._parameters or self._buffers) or self._lazy()
 
     # Running.
 
@@ -272,6 +365,7 @@ class Module:
         """Record on values; run on arrays with a batch axis in front. The result of a run is a new array."""
         if inputs and isinstance(inputs[0], Value):
             graph = inputs[0].graph
+            graph.require_parts(self)
             graph.modules.append(self)
             try:
                 return self.forward(*inputs)
@@ -314,7 +408,8 @@ class Module:
         assert self._graph is not None
         if self._recorded != _replacements:
             self.build(*(value.shape for value in self._graph.inputs))
-        key = (batch, training, input_gradients)
+        trained = tuple(p.requires_grad for p in self._graph.parameters) if training else ()
+        key = (batch, training, input_gradients, trained)
         program = self._programs.pop(key, None)
         if program is None:
             program = Program(self._graph, batch, training=training, input_gradients=input_gradients)
@@ -323,11 +418,12 @@ class Module:
             self._programs.popitem(last=False)
         return program
 
-    def backward(self, output_gradient: Any, *, accumulate: bool = False) -> Any:
+    def backward(self, output_gradient: Any, *, accumulate: bool = False, input_gradient: bool = True) -> Any:
         """Gradients of all parameters into their ``grad``; returns that of the input (a tuple if there are several).
 
         Belongs to the latest call, which must have been in training mode. Gradients are overwritten, or with
-        ``accumulate=True`` added to.
+        ``accumulate=True`` added to. Frozen parameters get none; with ``input_gradient=False``, which returns None, the
+        pass ends at the first layer that is trained.
         """
         program = self._latest
         if program is None:
@@ -343,10 +439,12 @@ class Module:
             )
         if program.output_gradient is not None:
             np.copyto(program.output_gradient, gradient, casting="unsafe")
-        before = [p.grad.copy() for p in self.parameters()] if accumulate else []
-        program.backward()
-        for parameter, old in zip(self.parameters(), before, strict=bool(accumulate)):
+        before = [p.grad.copy() for p in program.trained] if accumulate else []
+        program.backward(input_gradients=input_gradient)
+        for parameter, old in zip(program.trained, before, strict=bool(accumulate)):
             parameter.grad += old
+        if not input_gradient:
+            return None
         gradients = tuple(None if g is None else g.copy() for g in program.input_gradients)
         return gradients[0] if len(gradients) == 1 else gradients
 
@@ -360,10 +458,16 @@ class Module:
         return summary(self)
 
     def save(self, path: Any) -> None:
-        """Write all weights to a ``.safetensors`` file."""
+        """Write all weights to a ``.safetensors`` file.
+
+        What is shared is written once, under its first name; the metadata names it for every other one, as
+        ``safetensors.torch.save_model`` does.
+        """
         from .weights import save
 
-        save(path, self.state_dict())
+        arrays = self.state_dict()
+        metadata = {other: names[0] for names in shared_names(arrays).values() for other in names[1:]}
+        save(path, {name: array for name, array in arrays.items() if name not in metadata}, metadata or None)
 
     def load(self, path: Any, *, strict: bool = True) -> list[str]:
         """Read weights from a ``.safetensors`` file, ours or PyTorch's; see :meth:`load_state_dict`."""
@@ -379,6 +483,20 @@ class Module:
         if not lines:
             return f"{type(self).__name__}({inside})"
         return f"{type(self).__name__}({inside}\n" + "\n".join(lines) + "\n)"
+
+
+def check_module(module: Any, who: str) -> None:
+    if not isinstance(module, Module):
+        hint = " Call it to make one, e.g. nn.ReLU()." if isinstance(module, type) else ""
+        raise TypeError(f"{who} is {module!r}, which is no module.{hint}")
+
+
+def shared_names(arrays: Mapping[str, Array]) -> dict[int, list[str]]:
+    """The names of every array of a network; several where it is shared."""
+    names: dict[int, list[str]] = {}
+    for name, array in arrays.items():
+        names.setdefault(id(array), []).append(name)
+    return names
 
 
 def _is_counter(name: str) -> bool:

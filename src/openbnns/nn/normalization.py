@@ -30,25 +30,17 @@ class _Normalization(Module):
         if not 0 <= momentum <= 1:
             raise ValueError(f"{who}: momentum is {momentum}. It must be between 0 and 1.")
         self.eps, self.momentum, self.affine, self.use_bias = float(eps), float(momentum), bool(affine), bool(bias)
-        self.weight: Parameter | None = None
-        self.bias: Parameter | None = None
-        self._made = False
+        self.weight = Parameter.of(self, "weight") if self.affine else None
+        self.bias = Parameter.of(self, "bias") if self.affine and self.use_bias else None
 
-    def _lazy(self) -> bool:
-        return not self._made
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        return (np.ones if name == "weight" else np.zeros)(shape, np.float32)
 
-    def _make(self, shape: tuple[int, ...]) -> None:
-        if self._made:
-            return
-        self._made = True
-        if self.affine:
-            self.weight = Parameter(np.ones(shape, np.float32))
-            if self.use_bias:
-                self.bias = Parameter(np.zeros(shape, np.float32))
-
-    def _record(self, x: Value, kind: NormalizationType, sample: tuple[int, ...]) -> Value:
+    def _record(self, x: Value, kind: NormalizationType, shape: tuple[int, ...], sample: tuple[int, ...]) -> Value:
+        """``shape`` is that of the parameters, ``sample`` what the layer sees."""
+        weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
         return x.graph.append(
-            operations.Normalization(x.graph, x, kind, sample, self.weight, self.bias, 1 - self.momentum, self.eps)
+            operations.Normalization(x.graph, x, kind, sample, weight, bias, 1 - self.momentum, self.eps)
         )
 
     def extra_repr(self) -> str:
@@ -80,17 +72,22 @@ class _ChannelNorm(_Normalization):
     def _kind(self) -> NormalizationType:
         raise NotImplementedError
 
+    def _lacks_statistics(self) -> bool:
+        return self.track_running_stats and not self._buffers
+
+    def _lazy(self) -> bool:
+        return super()._lazy() or self._lacks_statistics()
+
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
         who = type(self).__name__
         check_rank(who, x, self.rank, self.axes)
         check_size(who, "channels", self.num_features, x.shape[0])
         self.num_features = x.shape[0]
-        if not self._made and self.track_running_stats:
+        if self._lacks_statistics():
             self.register_buffer("running_mean", np.zeros(x.shape[0], np.float32))
             self.register_buffer("running_var", np.ones(x.shape[0], np.float32))
-        self._make((x.shape[0],))
-        return self._record(x, self._kind(), x.shape)
+        return self._record(x, self._kind(), x.shape[:1], x.shape)
 
     def extra_repr(self) -> str:
         return f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
@@ -178,9 +175,8 @@ class GroupNorm(_Normalization):
             raise ValueError(
                 f"GroupNorm: {self.num_groups} groups do not divide {x.shape[0]} channels. Choose num_groups that does."
             )
-        self._make((x.shape[0],))
         sample = x.shape if len(x.shape) == 3 else (x.shape[0], 1, 1)
-        return self._record(x, NormalizationType.group(group_count=self.num_groups), sample)
+        return self._record(x, NormalizationType.group(group_count=self.num_groups), x.shape[:1], sample)
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, eps={self.eps:g}"
@@ -215,9 +211,8 @@ class LayerNorm(_Normalization):
         if x.shape[len(x.shape) - len(shape) :] != shape or not shape:
             raise ValueError(f"LayerNorm: made for samples that end in {shape}, but gets {x.shape}.")
         self.normalized_shape = shape
-        self._make(shape)
         count = int(np.prod(shape, dtype=np.int64))
-        return self._record(x, NormalizationType.layer(normalization_axis=0), (count,))
+        return self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape or '?'}, eps={self.eps:g}"

@@ -1,8 +1,11 @@
-"""Optimizers of networks: those of BNNS, together with the accumulators that they need."""
+"""Optimizers of networks: those of BNNS, together with the accumulators that they need.
+
+Results are PyTorch's: Adam adds epsilon to the corrected root, and every parameter counts its own steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -18,6 +21,7 @@ from .. import (
     SGDMomentumVariant,
 )
 from ._graph import Array
+from ._optimizer import Bundle, Optimizer
 from .parameter import Parameter
 
 
@@ -28,7 +32,6 @@ def _check(who: str, **limits: tuple[float, float, float]) -> None:
             raise ValueError(f"{who}: {name} is {value}. It must be between {low:g} and {high:g}.")
 
 
-_STATE = ("bnns", "parameters", "accumulators", "steps")
 _Init = TypeVar("_Init", bound=Callable[..., None])
 
 
@@ -49,146 +52,10 @@ def _rate_second(init: _Init) -> _Init:
     return cast(_Init, wrapper)
 
 
-def _rate(who: str, first: Any, lr: float | None, default: float) -> tuple[float, list[Parameter] | None]:
-    """Learning rate and parameters of ``Adam(0.001)``, and of ``Adam(parameters, lr=0.001)`` as PyTorch has it."""
-    parameters = None
-    if first is not None and not isinstance(first, (int, float, np.number)):
-        try:
-            parameters = list(first)
-        except TypeError:
-            parameters = [first]
-        wrong = [type(p).__name__ for p in parameters if not isinstance(p, Parameter)]
-        if wrong:
-            raise TypeError(
-                f"{who}: the first argument is the learning rate, or the parameters of a network: {who}(0.001), or "
-                f"{who}(network.parameters(), lr=0.001). It holds a {wrong[0]}."
-            )
-        first = None
-    if first is not None and lr is not None:
-        raise TypeError(f"{who}: learning_rate and lr are the same thing. Give one of them.")
-    rate = default if first is None and lr is None else first if lr is None else lr
-    return float(rate), parameters
-
-
-class Optimizer:
-    """Base of the optimizers: changes parameters in place, from their ``grad``.
-
-    ``learning_rate`` may be changed between steps. :meth:`attach` makes the accumulators, one set per parameter; a
-    trainer calls it. PyTorch's ``SGD(network.parameters(), lr=0.1)`` does it at once, for a network whose sizes are known.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> net = nn.Linear(1, 1, bias=False).build((1,), seed=0)
-    >>> optimizer = nn.SGD(net.parameters(), lr=0.1)
-    >>> x, t = np.float32([[1], [2]]), np.float32([[3], [6]])
-    >>> for step in range(100):
-    ...     loss, gradient = nn.MSELoss()(net(x), t)
-    ...     _ = net.backward(gradient)
-    ...     optimizer.step()
-    >>> print(net.weight.data.round(3))
-    [[3.]]
-    """
-
-    bnns: Any
-
-    def __init__(self, bnns: Any, parameters: list[Parameter] | None = None) -> None:
-        self.bnns = bnns
-        self.parameters: list[Parameter] = []
-        self.accumulators: list[Array] = []
-        self._data: list[Array] = []
-        self._gradients: list[Array] = []
-        self.steps = 0
-        if parameters is not None:
-            self.attach(parameters)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        ours = type(self).__module__ == __name__
-        if ours and not name.startswith("_") and name not in _STATE and not hasattr(type(self), name):
-            raise AttributeError(
-                f"{type(self).__name__}: {name!r} cannot be set. learning_rate, or lr, may change between steps; everything "
-                "else is given at creation."
-            )
-        super().__setattr__(name, value)
-
-    def __repr__(self) -> str:
-        return type(self).__name__ + repr(self.bnns).removeprefix(type(self.bnns).__name__)
-
-    @property
-    def lr(self) -> float:
-        """The learning rate, as PyTorch calls it."""
-        return self.learning_rate
-
-    @lr.setter
-    def lr(self, value: float) -> None:
-        self.learning_rate = value
-
-    @property
-    def learning_rate(self) -> float:
-        return float(self.bnns.learning_rate)
-
-    @learning_rate.setter
-    def learning_rate(self, value: float) -> None:
-        self.bnns.learning_rate = float(value)
-
-    def attach(self, parameters: Iterable[Parameter]) -> None:
-        """Take charge of these parameters; accumulators start at zero."""
-        self.parameters = list(parameters)
-        if not self.parameters:
-            raise ValueError(f"{type(self).__name__}: there are no parameters to train. Build the network first.")
-        self.steps = 0
-        self._data = [p.data for p in self.parameters]
-        self._gradients = [p.grad for p in self.parameters]
-        roles = int(self.bnns.accumulator_count_multiplier)
-        self.accumulators = [np.zeros_like(data) for _ in range(roles) for data in self._data]
-
-    def step(self) -> None:
-        """Change every parameter by one step along its gradient, all in one call."""
-        if not self.parameters:
-            raise RuntimeError(f"{type(self).__name__}.step: call attach(network.parameters()) first.")
-        self.steps += 1
-        if hasattr(self.bnns, "time_step"):
-            self.bnns.time_step = self.steps
-        self.bnns.step(parameters=self._data, gradients=self._gradients, accumulators=self.accumulators)
-
-    def zero_grad(self) -> None:
-        """Set every gradient to zero. Not needed before ``backward``, which overwrites."""
-        for gradient in self._gradients:
-            gradient[...] = 0
-
-    def clip(self, clipping: GradientClipping) -> None:
-        """Clip gradients from the next step on."""
-        self.bnns.gradient_clipping = clipping
-
-    def state_dict(self) -> dict[str, Array]:
-        """Accumulators and step count, to go on later as if nothing had happened."""
-        state = {f"accumulator.{i}": array for i, array in enumerate(self.accumulators)}
-        state["steps"] = np.array(self.steps, np.int64)
-        return state
-
-    def load_state_dict(self, state: dict[str, Array]) -> None:
-        """Take over a state of the same optimizer on the same parameters; nothing is changed if it does not fit."""
-        names = [f"accumulator.{i}" for i in range(len(self.accumulators))]
-        if {*names, "steps"} != set(state):
-            raise ValueError(
-                f"{type(self).__name__}: the state has {len(state) - 1} accumulators, but {len(names)} are needed. It belongs "
-                "to another optimizer or another network."
-            )
-        for name, array in zip(names, self.accumulators, strict=True):
-            if state[name].shape != array.shape:
-                raise ValueError(f"{type(self).__name__}: {name} has shape {state[name].shape}, not {array.shape}.")
-        for name, array in zip(names, self.accumulators, strict=True):
-            array[...] = state[name]
-        self.steps = int(state["steps"])
-
-    def describe(self) -> dict[str, Any]:
-        """Name and numbers, for reports and checkpoints."""
-        return {"optimizer": type(self).__name__, "learning_rate": self.learning_rate}
-
-
 class SGD(Optimizer):
     """v = momentum v + g;  W -= learning_rate v, or learning_rate (g + momentum v) with ``nesterov``.
 
-    g is the gradient plus weight_decay W. The learning rate is 0.01 unless given.
+    g is the gradient plus weight_decay W. The learning rate is 0.01 unless given. PyTorch's ``dampening`` is 0.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -204,39 +71,49 @@ class SGD(Optimizer):
     @_rate_second
     def __init__(
         self,
-        learning_rate: float | Iterable[Parameter] | None = None,
+        learning_rate: float | Iterable[Parameter] | Iterable[Mapping[str, Any]] | None = None,
         momentum: float = 0.0,
         *,
+        dampening: float = 0.0,
         nesterov: bool = False,
         weight_decay: float = 0.0,
         clipping: GradientClipping | None = None,
         lr: float | None = None,
     ) -> None:
-        rate, parameters = _rate("SGD", learning_rate, lr, 0.01)
+        super().__init__(
+            learning_rate, lr, clipping, momentum=momentum, dampening=dampening, nesterov=nesterov,
+            weight_decay=weight_decay,
+        )  # fmt: skip
+
+    def _make(
+        self, rate: float, *, momentum: float, dampening: float, nesterov: bool, weight_decay: float, **options: Any
+    ) -> SGDMomentumOptimizer:
         _check(
             "SGD",
             learning_rate=(rate, 0, np.inf),
             momentum=(momentum, 0, 1),
             weight_decay=(weight_decay, 0, np.inf),
         )
-        super().__init__(
-            SGDMomentumOptimizer(
-                learning_rate=rate,
-                momentum=momentum,
-                uses_nesterov_momentum=nesterov,
-                regularization_scale=weight_decay,
-                regularization_function=_decay(weight_decay),
-                sgd_momentum_variant=SGDMomentumVariant.VARIANT_1,
-                gradient_clipping=clipping,
-            ),
-            parameters,
+        if dampening:
+            raise ValueError(f"SGD: dampening is {dampening}, but BNNS has none. Leave it out.")
+        if nesterov and not momentum:
+            raise ValueError("SGD: nesterov needs momentum, which is 0. Give one, such as momentum=0.9.")
+        return SGDMomentumOptimizer(
+            learning_rate=rate,
+            momentum=momentum,
+            uses_nesterov_momentum=nesterov,
+            regularization_scale=weight_decay,
+            regularization_function=_decay(weight_decay),
+            sgd_momentum_variant=SGDMomentumVariant.VARIANT_1,
+            **options,
         )
 
 
 class Adam(Optimizer):
-    """m = β₁ m + (1 - β₁) g;  v = β₂ v + (1 - β₂) g²;  W -= lr √(1 - β₂ᵗ) / (1 - β₁ᵗ) m / (√v + eps).
+    """m = β₁ m + (1 - β₁) g;  v = β₂ v + (1 - β₂) g²;  W -= lr / (1 - β₁ᵗ) m / (√(v / (1 - β₂ᵗ)) + eps).
 
-    g is the gradient plus weight_decay W. The learning rate is 0.001 unless given.
+    g is the gradient plus weight_decay W. The learning rate is 0.001 unless given. eps is added to the corrected root, as
+    in PyTorch; :class:`openbnns.AdamOptimizer` adds it to √v, as BNNS does.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -248,12 +125,13 @@ class Adam(Optimizer):
     [0.9 2.1]
     """
 
+    _default_rate = 1e-3
     _weight_decay = 0.0
 
     @_rate_second
     def __init__(
         self,
-        learning_rate: float | Iterable[Parameter] | None = None,
+        learning_rate: float | Iterable[Parameter] | Iterable[Mapping[str, Any]] | None = None,
         betas: Sequence[float] = (0.9, 0.999),
         eps: float = 1e-8,
         *,
@@ -262,23 +140,24 @@ class Adam(Optimizer):
         clipping: GradientClipping | None = None,
         lr: float | None = None,
     ) -> None:
-        who = type(self).__name__
-        rate, parameters = _rate(who, learning_rate, lr, 1e-3)
         decay = self._weight_decay if weight_decay is None else weight_decay
-        beta1, beta2 = _betas(who, betas)
-        _check(who, learning_rate=(rate, 0, np.inf), eps=(eps, 0, np.inf), weight_decay=(decay, 0, np.inf))
-        made = self._make(
-            rate, beta1=beta1, beta2=beta2, epsilon=eps, weight_decay=decay, gradient_clipping=clipping,
-            uses_ams_grad=amsgrad,
-        )  # fmt: skip
-        super().__init__(made, parameters)
+        super().__init__(learning_rate, lr, clipping, betas=betas, eps=eps, weight_decay=decay, amsgrad=amsgrad)
 
-    def _make(self, rate: float, *, weight_decay: float, **options: Any) -> Any:
+    def _make(
+        self, rate: float, *, betas: Sequence[float], eps: float, weight_decay: float, amsgrad: bool, **options: Any
+    ) -> AdamOptimizer | AdamWOptimizer:
+        who = type(self).__name__
+        beta1, beta2 = _betas(who, betas)
+        _check(who, learning_rate=(rate, 0, np.inf), eps=(eps, 0, np.inf), weight_decay=(weight_decay, 0, np.inf))
+        made = self._moments(
+            weight_decay, learning_rate=rate, beta1=beta1, beta2=beta2, epsilon=eps, uses_ams_grad=amsgrad, **options
+        )
+        made._epsilon_after_correction = True
+        return made
+
+    def _moments(self, weight_decay: float, **options: Any) -> AdamOptimizer | AdamWOptimizer:
         return AdamOptimizer(
-            learning_rate=rate,
-            regularization_scale=weight_decay,
-            regularization_function=_decay(weight_decay),
-            **options,
+            regularization_scale=weight_decay, regularization_function=_decay(weight_decay), **options
         )
 
 
@@ -299,12 +178,12 @@ class AdamW(Adam):
 
     _weight_decay = 0.01
 
-    def _make(self, rate: float, **options: Any) -> Any:
-        return AdamWOptimizer(learning_rate=rate, **options)
+    def _moments(self, weight_decay: float, **options: Any) -> AdamOptimizer | AdamWOptimizer:
+        return AdamWOptimizer(weight_decay=weight_decay, **options)
 
 
 class RMSprop(Optimizer):
-    """n = α n + (1 - α) g²;  step = momentum step - lr g / (√n + eps);  W += step. ``centered`` subtracts the mean².
+    """n = α n + (1 - α) g²;  d = momentum d + g / (√n + eps);  W -= learning_rate d. ``centered`` subtracts the mean².
 
     The learning rate is 0.01 unless given.
 
@@ -321,7 +200,7 @@ class RMSprop(Optimizer):
     @_rate_second
     def __init__(
         self,
-        learning_rate: float | Iterable[Parameter] | None = None,
+        learning_rate: float | Iterable[Parameter] | Iterable[Mapping[str, Any]] | None = None,
         alpha: float = 0.99,
         eps: float = 1e-8,
         *,
@@ -331,7 +210,15 @@ class RMSprop(Optimizer):
         clipping: GradientClipping | None = None,
         lr: float | None = None,
     ) -> None:
-        rate, parameters = _rate("RMSprop", learning_rate, lr, 0.01)
+        super().__init__(
+            learning_rate, lr, clipping, alpha=alpha, eps=eps, momentum=momentum, centered=centered,
+            weight_decay=weight_decay,
+        )  # fmt: skip
+
+    def _make(
+        self, rate: float, *, alpha: float, eps: float, momentum: float, centered: bool, weight_decay: float,
+        **options: Any,
+    ) -> RMSPropOptimizer:  # fmt: skip
         _check(
             "RMSprop",
             learning_rate=(rate, 0, np.inf),
@@ -340,19 +227,42 @@ class RMSprop(Optimizer):
             momentum=(momentum, 0, 1),
             weight_decay=(weight_decay, 0, np.inf),
         )
-        super().__init__(
-            RMSPropOptimizer(
-                learning_rate=rate,
-                alpha=alpha,
-                epsilon=eps,
-                centered=centered,
-                momentum=momentum,
-                regularization_scale=weight_decay,
-                regularization_function=_decay(weight_decay),
-                gradient_clipping=clipping,
-            ),
-            parameters,
+        return RMSPropOptimizer(
+            learning_rate=rate,
+            alpha=alpha,
+            epsilon=eps,
+            centered=centered,
+            momentum=momentum,
+            regularization_scale=weight_decay,
+            regularization_function=_decay(weight_decay),
+            **options,
         )
+
+    def _run(self, bundle: Bundle) -> None:
+        """BNNS accumulates steps, learning rate included, and PyTorch steps without it: a new rate counts for all of them."""
+        bnns = bundle.bnns
+        rate = bnns.learning_rate
+        if not bnns.momentum:
+            bundle.step()
+            return
+        scale = rate or 1.0  # a rate of 0 would lose what is accumulated
+        for state in bundle.states:
+            if state.rate not in (0.0, scale):
+                state.made(0)[-1][...] *= scale / state.rate
+            state.rate = scale
+        if rate:
+            bundle.step()
+            return
+        before = [data.copy() for data in bundle.data]
+        bnns.learning_rate = scale
+        bundle.step()
+        bnns.learning_rate = rate
+        for data, old in zip(bundle.data, before, strict=True):
+            data[...] = old
+
+    def state_dict(self) -> dict[str, Array]:
+        """Accumulators, step counts and the learning rates that accumulated steps contain."""
+        return {**super().state_dict(), "rates": np.array([s.rate for s in self._states], np.float64)}
 
 
 def _decay(weight_decay: float) -> RegularizationFunction:

@@ -12,6 +12,10 @@ from ._graph import Array
 class Parameter:
     """An array that training changes. ``data`` is changed in place, ``grad`` is what the last backward pass left.
 
+    ``requires_grad = False`` freezes it: no gradient is computed for it and no optimizer changes it, until it is set to
+    True again. The parameters of a layer exist from its creation on, but have values only once the network is built, when
+    sizes are known; assigned to another layer, they are shared by both, before or after that.
+
     >>> import numpy as np
     >>> from openbnns import nn
     >>> layer = nn.Linear(3, 2, bias=False).build((3,), seed=0)
@@ -22,29 +26,62 @@ class Parameter:
     [[3.0, 3.0]]
     """
 
-    __slots__ = ("_data", "_grad")
+    __slots__ = ("_data", "_grad", "_maker", "_requires_grad")
 
-    def __init__(self, data: Any) -> None:
-        self._data: Array = np.ascontiguousarray(data, np.float32)
-        self._grad: Array = np.zeros_like(self._data)
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        self.requires_grad = requires_grad
+        self._set(data)
+
+    @classmethod
+    def of(cls, layer: Any, name: str) -> Parameter:
+        """The parameter ``name`` of a layer that does not know its sizes yet, but will give the initial values."""
+        parameter = cls.__new__(cls)
+        parameter._data = parameter._grad = None
+        parameter._maker, parameter._requires_grad = (layer, name), True
+        return parameter
+
+    def _set(self, data: Any) -> None:
+        self._data: Array | None = np.ascontiguousarray(data, np.float32)
+        self._grad: Array | None = np.zeros_like(self._data)
+        self._maker: tuple[Any, str] | None = None
+
+    @property
+    def sized(self) -> bool:
+        """Whether it has values, as it has once the network is built."""
+        return self._data is not None
+
+    def make(self, shape: tuple[int, ...], generator: np.random.RandomState) -> None:
+        """Let the layer that it was made by give it values, if it has none yet."""
+        if self._maker is not None:
+            layer, name = self._maker
+            self._set(layer._initial(name, shape, generator))
 
     @property
     def data(self) -> Array:
         """The values. Assigning to it copies, because layers and optimizers hold this memory."""
-        return self._data
+        return self._require(self._data)
 
     @data.setter
     def data(self, values: Any) -> None:
-        self._fill(self._data, values, "data")
+        self._fill(self.data, values, "data")
 
     @property
     def grad(self) -> Array:
         """The gradient; assigning to it copies, and None stands for zeros."""
-        return self._grad
+        return self._require(self._grad)
 
     @grad.setter
     def grad(self, values: Any) -> None:
-        self._fill(self._grad, np.zeros_like(self._grad) if values is None else values, "grad")
+        self._fill(self.grad, np.zeros_like(self.grad) if values is None else values, "grad")
+
+    def _require(self, array: Array | None) -> Array:
+        if array is None:
+            layer, name = self._maker or (None, "")
+            raise RuntimeError(
+                f"{type(layer).__name__}.{name}: has no values yet, because sizes are not known. Call build(sample_shape) of "
+                "the network, or run one batch, first."
+            )
+        return array
 
     def _fill(self, array: Array, values: Any, name: str) -> None:
         given = as_float_array(values)
@@ -54,19 +91,22 @@ class Parameter:
 
     @property
     def requires_grad(self) -> bool:
-        """Always true: what must not change is left out of the optimizer."""
-        return True
+        """Whether it is trained. May be changed at any time; what is frozen keeps the gradient that it had."""
+        return self._requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if not value:
-            raise AttributeError(
-                "Parameter.requires_grad cannot be switched off. Give the optimizer the parameters to train, and no others: "
-                "nn.Adam(network[2].parameters(), lr=0.001)."
-            )
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"Parameter.requires_grad must be True or False, not {value!r}.")
+        self._requires_grad = bool(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Parameter:
+        """Set ``requires_grad``; gives the parameter itself."""
+        self.requires_grad = requires_grad
+        return self
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self._data, dtype, copy=True) if copy else np.asarray(self._data, dtype)
+        return np.array(self.data, dtype, copy=True) if copy else np.asarray(self.data, dtype)
 
     def numel(self) -> int:
         """The number of values, as PyTorch calls it; the same as ``size``."""
@@ -81,7 +121,8 @@ class Parameter:
         return int(self.data.size)
 
     def __repr__(self) -> str:
-        return f"Parameter(shape={self.shape})"
+        shape = f"shape={self.shape}" if self.sized else "not built"
+        return f"Parameter({shape}{'' if self.requires_grad else ', requires_grad=False'})"
 
 
 class Mismatch(ValueError):

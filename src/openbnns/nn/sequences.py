@@ -12,9 +12,8 @@ import numpy as np
 from . import initialisers, operations
 from ._checks import check_rank, check_size, optional, positive
 from ._choose import by_position
-from ._graph import Value
+from ._graph import Array, Value
 from .activation import GELU, ReLU
-from .containers import Sequential
 from .layers import Dropout, Linear
 from .module import Module
 from .normalization import LayerNorm
@@ -72,11 +71,21 @@ class LSTM(Module):
         self.hidden_size = positive(found["hidden_size"], "LSTM: hidden_size")
         self.num_layers = positive(chosen["num_layers"], "LSTM: num_layers")
         self.use_bias, self.last_only, self.dropout = bool(chosen["bias"]), bool(last_only), float(chosen["dropout"])
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"LSTM: dropout is {self.dropout}. It must be at least 0 and below 1.")
         self.bidirectional = bool(chosen["bidirectional"])
-        self._between = Dropout(self.dropout)
+        for layer in range(self.num_layers):
+            for ending in ("", "_reverse") if self.bidirectional else ("",):
+                for name in self._names(layer, ending):
+                    setattr(self, name, Parameter.of(self, name))
 
-    def _lazy(self) -> bool:
-        return not self._parameters
+    def _names(self, layer: int, ending: str) -> list[str]:
+        """The parameters of one layer in one direction."""
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.use_bias else ("weight_ih", "weight_hh")
+        return [f"{kind}_l{layer}{ending}" for kind in kinds]
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        return initialisers.fan_in_uniform(self.hidden_size)(shape, generator)
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
@@ -85,8 +94,8 @@ class LSTM(Module):
         self.input_size = x.shape[1]
         directions = [x]
         for layer in range(self.num_layers):
-            if layer:
-                x = self._between(x)
+            if layer and self.dropout:
+                x = x.graph.append(operations.Dropout(x.graph, x, self.dropout))
             directions = [self._direction(x, layer, "")]
             if self.bidirectional:
                 directions.append(self._direction(x, layer, "_reverse"))
@@ -102,19 +111,12 @@ class LSTM(Module):
         )
 
     def _direction(self, x: Value, layer: int, ending: str) -> Value:
-        h, place = self.hidden_size, f"l{layer}{ending}"
-        shapes: dict[str, tuple[int, ...]] = {
-            f"weight_ih_{place}": (4 * h, x.shape[1]),
-            f"weight_hh_{place}": (4 * h, h),
-        }
-        if self.use_bias:
-            shapes |= {f"bias_ih_{place}": (4 * h,), f"bias_hh_{place}": (4 * h,)}
-        make = initialisers.fan_in_uniform(h)
-        for name, shape in shapes.items():
-            if name not in self._parameters:
-                setattr(self, name, Parameter(make(shape, x.graph.generator)))
-        found = [self._parameters[name] for name in shapes]
-        weights = [p for p in found if p is not None]
+        h = self.hidden_size
+        shapes = ((4 * h, x.shape[1]), (4 * h, h), (4 * h,), (4 * h,))
+        weights = [
+            self._fit(name, shape, x.graph.generator)
+            for name, shape in zip(self._names(layer, ending), shapes, strict=False)
+        ]
         cells = operations.Lstm(x.graph, x, (weights[0], weights[1]), weights[2:], reverse=bool(ending))
         return x.graph.append(cells)
 
@@ -165,21 +167,15 @@ class MultiheadAttention(Module):
         if not 0 <= dropout < 1:
             raise ValueError(f"MultiheadAttention: dropout is {dropout}. It must be at least 0 and below 1.")
         self.dropout, self.use_bias, self.causal = float(dropout), bool(bias), bool(causal)
-        self.in_proj_weight: Parameter | None = None
-        self.in_proj_bias: Parameter | None = None
-        self.out_proj = _Projection()
+        self.in_proj_weight = Parameter.of(self, "in_proj_weight")
+        self.in_proj_bias = Parameter.of(self, "in_proj_bias") if self.use_bias else None
+        self.out_proj = _Projection(self.use_bias)
 
-    def _lazy(self) -> bool:
-        return self.in_proj_weight is None
-
-    def _make(self, generator: np.random.RandomState) -> None:
-        d = self.embed_dim
-        bound = np.sqrt(6.0 / (4 * d))  # as PyTorch: the three projections as one matrix
-        self.in_proj_weight = Parameter(initialisers.uniform(-bound, bound)((3 * d, d), generator))
-        self.out_proj.weight = Parameter(initialisers.fan_in_uniform(d)((d, d), generator))
-        if self.use_bias:
-            self.in_proj_bias = Parameter(np.zeros(3 * d, np.float32))
-            self.out_proj.bias = Parameter(np.zeros(d, np.float32))
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        if name == "in_proj_bias":
+            return np.zeros(shape, np.float32)
+        bound = np.sqrt(6.0 / (4 * shape[1]))  # as PyTorch: the three projections as one matrix
+        return initialisers.uniform(-bound, bound)(shape, generator)
 
     def forward(self, *inputs: Value) -> Value:
         if len(inputs) not in (1, 3):
@@ -187,19 +183,21 @@ class MultiheadAttention(Module):
         for x in inputs:
             check_rank("MultiheadAttention", x, 2, "(length, features)")
             check_size("MultiheadAttention", "features", self.embed_dim, x.shape[1])
-        graph = inputs[0].graph
-        if self.in_proj_weight is None:
-            self._make(graph.generator)
-        assert self.in_proj_weight is not None and self.out_proj.weight is not None
+        graph, d = inputs[0].graph, self.embed_dim
+        generator = graph.generator
         pieces = [
-            (self.in_proj_weight, ("query_weights", "key_weights", "value_weights")),
-            (self.out_proj.weight, ("output_weights",)),
+            (self._fit("in_proj_weight", (3 * d, d), generator), ("query_weights", "key_weights", "value_weights")),
+            (self.out_proj._fit("weight", (d, d), generator), ("output_weights",)),
         ]
-        if self.in_proj_bias is not None and self.out_proj.bias is not None:
-            pieces += [
-                (self.in_proj_bias, ("query_bias", "key_bias", "value_bias")),
-                (self.out_proj.bias, ("output_bias",)),
-            ]
+        bias = self._fit_optional("in_proj_bias", (3 * d,), generator)
+        out_bias = self.out_proj._fit_optional("bias", (d,), generator)
+        if (bias is None) != (out_bias is None):
+            raise ValueError(
+                "MultiheadAttention: in_proj_bias and out_proj.bias belong together, but one of them is None. Set both, or "
+                "create the layer with bias=False."
+            )
+        if bias is not None and out_bias is not None:
+            pieces += [(bias, ("query_bias", "key_bias", "value_bias")), (out_bias, ("output_bias",))]
         three = list(inputs) if len(inputs) == 3 else [inputs[0]] * 3
         return graph.append(operations.Attention(graph, three, self.num_heads, pieces, self.dropout, self.causal))
 
@@ -210,10 +208,15 @@ class MultiheadAttention(Module):
 class _Projection(Module):
     """Holds the output projection under PyTorch's name."""
 
-    def __init__(self) -> None:
+    def __init__(self, bias: bool) -> None:
         super().__init__()
-        self.weight: Parameter | None = None
-        self.bias: Parameter | None = None
+        self.weight = Parameter.of(self, "weight")
+        self.bias = Parameter.of(self, "bias") if bias else None
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        if name == "bias":
+            return np.zeros(shape, np.float32)
+        return initialisers.fan_in_uniform(shape[1])(shape, generator)
 
 
 class TransformerEncoderLayer(Module):
@@ -249,8 +252,8 @@ class TransformerEncoderLayer(Module):
         self.linear1, self.linear2 = Linear(dim_feedforward), Linear(d_model)
         self.norm1, self.norm2 = LayerNorm(eps=layer_norm_eps), LayerNorm(eps=layer_norm_eps)
         self.norm_first = bool(norm_first)
-        self._activation = ReLU() if activation == "relu" else GELU()
-        self._drops = Sequential(*(Dropout(dropout) for _ in range(3)))
+        self.activation = ReLU() if activation == "relu" else GELU()
+        self.dropout, self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
@@ -262,10 +265,10 @@ class TransformerEncoderLayer(Module):
         return y
 
     def _attend(self, x: Value) -> Value:
-        y: Value = self._drops[0](self.self_attn(x))
+        y: Value = self.dropout1(self.self_attn(x))
         return y
 
     def _feed(self, x: Value) -> Value:
-        hidden = self._drops[1](self._activation(self.linear1(x)))
-        y: Value = self._drops[2](self.linear2(hidden))
+        hidden = self.dropout(self.activation(self.linear1(x)))
+        y: Value = self.dropout2(self.linear2(hidden))
         return y

@@ -200,8 +200,9 @@ class Trainer:
                     "in the same shape."
                 )
             self._check_targets(*tested)
-        if self.optimizer.parameters != list(self.network.parameters()):
-            self.optimizer.attach(self.network.parameters())
+        self.optimizer.attach_network({name: p for name, p in self.network.named_parameters() if p.sized})
+        if not any(p.requires_grad for p in self.optimizer.parameters):
+            raise ValueError("Trainer.fit: nothing would be trained, because no parameter of the optimizer has requires_grad.")
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
             if not os.access(self.out, os.W_OK):
@@ -365,7 +366,9 @@ class _Run:
             record |= {f"validation_{name}": value for name, value in trainer.evaluate(*self.tested).items()}
         record["seconds"] = round(seconds, 3)
         record["gradient_norms"] = {
-            name: float(np.linalg.norm(p.grad)) for name, p in trainer.network.named_parameters()
+            name: float(np.linalg.norm(p.grad)) if p.requires_grad else 0.0
+            for name, p in trainer.network.named_parameters()
+            if p.sized
         }
         trainer.history.append(record)
         self._keep_best(record)
