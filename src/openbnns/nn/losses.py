@@ -20,9 +20,16 @@ class BoundLoss:
     """A loss on fixed arrays: ``take`` fills the labels, ``run`` gives the loss and writes the gradient."""
 
     def __init__(self, loss: Loss, output: Array, gradient: Array | None) -> None:
-        width = output.shape[-1] if loss.along_last_axis else int(np.prod(output.shape[1:], dtype=np.int64))
-        self._rows = output.reshape(-1, width)
-        self._gradient: Any = None if gradient is None else gradient.reshape(-1, width)
+        self._output, self._target = output, gradient
+        axis = loss.class_axis(output.ndim)
+        self._axis = None if axis in (None, output.ndim - 1) else axis  # classes that have to be moved to the end
+        width = int(np.prod(output.shape[1:], dtype=np.int64)) if axis is None else output.shape[axis]
+        if self._axis is None:
+            self._rows = output.reshape(-1, width)
+            self._gradient: Any = None if gradient is None else gradient.reshape(-1, width)
+        else:
+            self._rows = np.empty((output.size // width, width), np.float32)
+            self._gradient = None if gradient is None else np.empty_like(self._rows)
         self.labels = np.zeros_like(self._rows)
         self.program: Any = None  # whose output this is
         self._value = np.empty(1, np.float32)
@@ -38,11 +45,20 @@ class BoundLoss:
 
     def take(self, targets: Array) -> None:
         """Write the labels of a batch."""
+        if self._axis is not None and targets.ndim == self._output.ndim:
+            targets = np.moveaxis(targets, self._axis, -1)
         self._take(self.labels, targets)
 
     def run(self) -> float:
         """The loss of the output for these labels; its gradient goes to the gradient array."""
+        if self._axis is None:
+            self._apply(self._rows, self.labels, self._value, None, self._gradient)
+            return float(self._value[0])
+        moved = np.moveaxis(self._output, self._axis, -1)
+        self._rows.reshape(moved.shape)[...] = moved
         self._apply(self._rows, self.labels, self._value, None, self._gradient)
+        if self._target is not None:
+            np.moveaxis(self._target, self._axis, -1)[...] = self._gradient.reshape(moved.shape)
         return float(self._value[0])
 
 
@@ -61,8 +77,11 @@ class Loss:
     ((2, 1), (2, 1))
     """
 
-    along_last_axis = False
     classes = False  # targets are class numbers
+
+    def class_axis(self, rank: int) -> int | None:
+        """The axis of an output of so many axes, with the batch in front, that lists the classes; None: there are none."""
+        return None
 
     def function(self) -> LossFunction:
         raise NotImplementedError
@@ -102,9 +121,11 @@ class Loss:
 
 
 class CrossEntropyLoss(Loss):
-    """Softmax cross entropy of scores (N, classes) or (N, ..., classes) against class numbers (N,) or (N, ...).
+    """Softmax cross entropy of scores (N, classes) or (N, classes, ...) against class numbers (N,) or (N, ...).
 
-    Targets in the shape of the scores are probabilities of the classes, one-hot for instance.
+    Classes stand on axis 1, as in PyTorch: scores of images are (N, classes, height, width). ``dim=-1`` takes them from the
+    last axis instead: sequences that end in ``nn.Linear`` give (N, length, classes). Targets in the shape of the scores are
+    probabilities of the classes, one-hot for instance.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -115,16 +136,24 @@ class CrossEntropyLoss(Loss):
     [[0.25, -0.25, -0.25, 0.25]]
     """
 
-    along_last_axis = True
     classes = True
 
-    def __init__(self, label_smoothing: float = 0.0) -> None:
+    def __init__(self, label_smoothing: float = 0.0, *, dim: int = 1) -> None:
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(
                 f"CrossEntropyLoss: label_smoothing is {label_smoothing}. It must be at least 0 and below 1."
             )
-        self.label_smoothing = float(label_smoothing)
+        if dim not in (1, -1):
+            raise ValueError(f"CrossEntropyLoss: dim is {dim}. Classes stand on axis 1, or with dim=-1 on the last one.")
+        self.label_smoothing, self.dim = float(label_smoothing), int(dim)
         self._rows = np.eye(0, dtype=np.float32)  # the labels of every class, where these are few
+
+    def class_axis(self, rank: int) -> int | None:
+        if rank < 2:
+            raise ValueError(
+                "CrossEntropyLoss: scores have one axis, but need a batch axis and classes: (N, classes). Pass scores[None]."
+            )
+        return self.dim % rank
 
     def function(self) -> LossFunction:
         return LossFunction.softmax_cross_entropy(label_smoothing=self.label_smoothing)
@@ -143,25 +172,32 @@ class CrossEntropyLoss(Loss):
         self._rows.take(targets.reshape(-1), 0, labels)  # one call: between layers, little of NumPy is in the caches
 
     def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
-        if targets.shape == output_shape and (targets.dtype.kind == "f" or output_shape[-1] > 1):
+        axis = self.class_axis(len(output_shape))
+        assert axis is not None
+        classes, needed = output_shape[axis], (*output_shape[:axis], *output_shape[axis + 1 :])
+        if targets.shape == output_shape and (targets.dtype.kind == "f" or classes > 1):
             super().check(output_shape, targets)
             return
-        if targets.shape != output_shape[:-1]:
+        if targets.shape != needed:
+            hint = ""
+            if len(output_shape) > 2 and targets.shape in (output_shape[:-1], (output_shape[0], *output_shape[2:])):
+                hint = f" If classes stand on {'the last axis' if self.dim == 1 else 'axis 1'}, use dim={-self.dim}."
             raise ValueError(
-                f"CrossEntropyLoss: targets have shape {targets.shape}, but scores {output_shape} need class numbers of "
-                f"shape {output_shape[:-1]}, or probabilities in their own shape."
+                f"CrossEntropyLoss: targets have shape {targets.shape}, but scores {output_shape} with classes on axis {axis} need "
+                f"class numbers of shape {needed}, or probabilities in their own shape.{hint}"
             )
         if targets.dtype.kind not in "iu":
             raise TypeError(f"CrossEntropyLoss: targets are {targets.dtype}. Pass class numbers as integers.")
-        if targets.size and not (targets.min() >= 0 and targets.max() < output_shape[-1]):
+        if targets.size and not (targets.min() >= 0 and targets.max() < classes):
             worst = targets.min() if targets.min() < 0 else targets.max()
             raise ValueError(
                 f"CrossEntropyLoss: class number {int(worst)} is out of range, because the network gives scores of classes 0 "
-                f"to {output_shape[-1] - 1}."
+                f"to {classes - 1}."
             )
 
     def __repr__(self) -> str:
-        return f"CrossEntropyLoss({f'label_smoothing={self.label_smoothing:g}' if self.label_smoothing else ''})"
+        shown = [f"label_smoothing={self.label_smoothing:g}"] if self.label_smoothing else []
+        return f"CrossEntropyLoss({', '.join(shown + ['dim=-1'] * (self.dim < 0))})"
 
 
 class MSELoss(Loss):

@@ -63,10 +63,13 @@ class Interrupted(KeyboardInterrupt):
     """
 
 
-def accuracy(outputs: Array, targets: Array) -> float:
-    """Share of samples whose largest score is that of their class: a number, or the most probable one."""
-    wanted = targets.argmax(axis=-1) if targets.ndim == outputs.ndim else targets
-    return float(np.mean(outputs.argmax(axis=-1) == wanted))
+def accuracy(outputs: Array, targets: Array, axis: int = 1) -> float:
+    """Share of samples whose largest score is that of their class: a number, or the most probable one.
+
+    ``axis`` is the one that lists the classes; all others are counted as samples.
+    """
+    wanted = targets.argmax(axis) if targets.ndim == outputs.ndim else targets
+    return float(np.mean(outputs.argmax(axis) == wanted))
 
 
 class Trainer:
@@ -123,7 +126,7 @@ class Trainer:
             self.optimizer.clip(GradientClipping.by_global_norm(threshold=float(clip_norm)))
         self.metrics: dict[str, Metric] = dict(metrics or {})
         if metrics is None and self.loss.classes:
-            self.metrics["accuracy"] = accuracy
+            self.metrics["accuracy"] = lambda y, t: accuracy(y, t, self.loss.class_axis(y.ndim) or 1)
         self.out = None if out is None else Path(out)
         self._force = force
         self.quiet = quiet
