@@ -52,7 +52,9 @@ class ParameterGroup(Mapping[str, Any]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name != "lr":
-            raise KeyError(f"ParameterGroup: {name!r} cannot be set. lr may change; everything else is given at creation.")
+            raise KeyError(
+                f"ParameterGroup: {name!r} cannot be set. lr may change; everything else is given at creation."
+            )
         whole = self._optimizer.learning_rate
         if len(self._optimizer.param_groups) == 1:
             self._optimizer.learning_rate = value
@@ -127,8 +129,8 @@ class Optimizer:
         self._set([{}] if given is None else given)
         self._chosen = given is not None
 
-    def _make(self, rate: float, **options: Any) -> Any:
-        """The optimizer of BNNS with these options."""
+    def _make(self, *rate: Any, **options: Any) -> Any:
+        """The optimizer of BNNS with this learning rate and these options."""
         raise NotImplementedError
 
     def _set(self, groups: list[dict[str, Any]]) -> None:
@@ -143,7 +145,9 @@ class Optimizer:
             if unknown is not None:
                 hint = nearest(unknown, self._options)
                 known = ", ".join(["params", "lr", *self._options])
-                raise ValueError(f"{who}: a group of parameters has no option {unknown!r}.{hint} Its options are {known}.")
+                raise ValueError(
+                    f"{who}: a group of parameters has no option {unknown!r}.{hint} Its options are {known}."
+                )
             if rate != self._rate and not self._rate:
                 raise ValueError(f"{who}: groups have learning rates of their own, so lr must not be 0. Leave it out.")
             options = {**self._options, **own}
@@ -212,22 +216,20 @@ class Optimizer:
         self._set([{"params": given}])
         self._chosen = True
 
-    def attach_network(self, named: Mapping[str, Parameter]) -> None:
-        """Take charge of a whole network, unless parameters were chosen; refuse those that are not of that network."""
-        who = type(self).__name__
-        ids = {id(p): name for name, p in named.items()}
+    def attach_network(self, parameters: Iterable[Parameter]) -> None:
+        """Take charge of all parameters of a network, unless some were chosen, which must be of that network."""
+        all_of_it = list(parameters)
         if not self._chosen:
-            wanted = list(named.values())
-            if [id(p) for p in self.parameters] != [id(p) for p in wanted]:
-                self.attach(wanted)
+            if self.parameters != all_of_it:
+                self.attach(all_of_it)
                 self._chosen = False
             return
-        foreign = [p for p in self.parameters if id(p) not in ids]
+        foreign = [p for p in self.parameters if p not in set(all_of_it)]
         if foreign:
             raise ValueError(
-                f"{who}: {len(foreign)} of the {len(self._states)} parameters that it was given, such as {foreign[0]!r}, are not of "
-                f"this network, so they would never get a gradient. Make the optimizer from the parameters of this network, after "
-                "the last of its parts was replaced."
+                f"{type(self).__name__}: {len(foreign)} of the {len(self._states)} parameters that it was given, such as "
+                f"{foreign[0]!r}, are not of this network, so they would never get a gradient. Make the optimizer from the "
+                "parameters of this network, after the last of its parts was replaced."
             )
 
     def step(self) -> None:

@@ -45,7 +45,9 @@ class Program:
         ]
         self._random = [step for step in self._steps if step.random]
         self._backward: list[Call] = []
-        self._backward_of_parameters: list[Call] = []  # those that are needed if nobody wants the gradients of the inputs
+        self._backward_of_parameters: list[
+            Call
+        ] = []  # those that are needed if nobody wants the gradients of the inputs
         self.trained: list[Parameter] = []
         self.output_gradient: Array | None = None
         self.input_gradients: list[Array | None] = []

@@ -24,7 +24,9 @@ def describe(stray: Module, called: Module, callers: Sequence[Module]) -> str:
             if name not in ("_children", "_parameters", "_buffers") and _holds(value, {stray, called}, _DEPTH):
                 use = "nn.ModuleDict({...})" if isinstance(value, Mapping) else "nn.ModuleList([...])"
                 if isinstance(value, (list, tuple, set, frozenset, Mapping)):
-                    return f"{who}.{name} is a {type(value).__name__} that holds a {what}, {harm} Use self.{name} = {use}."
+                    return (
+                        f"{who}.{name} is a {type(value).__name__} that holds a {what}, {harm} Use self.{name} = {use}."
+                    )
         if called in caller.children():
             return (
                 f"{who}.forward puts a new {what} into the network each time it is recorded, {harm} Make it in __init__; sizes "

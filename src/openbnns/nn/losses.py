@@ -144,7 +144,9 @@ class CrossEntropyLoss(Loss):
                 f"CrossEntropyLoss: label_smoothing is {label_smoothing}. It must be at least 0 and below 1."
             )
         if dim not in (1, -1):
-            raise ValueError(f"CrossEntropyLoss: dim is {dim}. Classes stand on axis 1, or with dim=-1 on the last one.")
+            raise ValueError(
+                f"CrossEntropyLoss: dim is {dim}. Classes stand on axis 1, or with dim=-1 on the last one."
+            )
         self.label_smoothing, self.dim = float(label_smoothing), int(dim)
         self._rows = np.eye(0, dtype=np.float32)  # the labels of every class, where these are few
 
@@ -183,8 +185,8 @@ class CrossEntropyLoss(Loss):
             if len(output_shape) > 2 and targets.shape in (output_shape[:-1], (output_shape[0], *output_shape[2:])):
                 hint = f" If classes stand on {'the last axis' if self.dim == 1 else 'axis 1'}, use dim={-self.dim}."
             raise ValueError(
-                f"CrossEntropyLoss: targets have shape {targets.shape}, but scores {output_shape} with classes on axis {axis} need "
-                f"class numbers of shape {needed}, or probabilities in their own shape.{hint}"
+                f"CrossEntropyLoss: targets have shape {targets.shape}, but scores {output_shape} with classes on axis {axis} "
+                f"need class numbers of shape {needed}, or probabilities in their own shape.{hint}"
             )
         if targets.dtype.kind not in "iu":
             raise TypeError(f"CrossEntropyLoss: targets are {targets.dtype}. Pass class numbers as integers.")

@@ -217,9 +217,7 @@ class Module:
         """First values of a parameter that this layer has made with ``Parameter.of``."""
         raise NotImplementedError
 
-    def _fit_optional(
-        self, name: str, shape: tuple[int, ...], generator: np.random.RandomState
-    ) -> Parameter | None:
+    def _fit_optional(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Parameter | None:
         """The parameter, if the layer has it, made now if it has no values yet; refused if it has another shape."""
         parameter = self._parameters.get(name)
         if parameter is None:
@@ -428,8 +426,8 @@ class Module:
         program = self._latest
         if program is None:
             raise RuntimeError(
-                f"{type(self).__name__}.backward: there is no forward pass in training mode to go back through. Call "
-                "train(), run the network on a batch, then backward."
+                f"{type(self).__name__}.backward: there is no forward pass in training mode to go back through, or it was gone "
+                "back through already, which uses up what it kept. Call train(), run the network on a batch, then backward."
             )
         gradient = np.asarray(output_gradient)
         if gradient.shape != program.output.shape:
@@ -440,6 +438,7 @@ class Module:
         if program.output_gradient is not None:
             np.copyto(program.output_gradient, gradient, casting="unsafe")
         before = [p.grad.copy() for p in program.trained] if accumulate else []
+        self._latest = None
         program.backward(input_gradients=input_gradient)
         for parameter, old in zip(program.trained, before, strict=bool(accumulate)):
             parameter.grad += old

@@ -21,8 +21,10 @@ from .. import (
     SGDMomentumVariant,
 )
 from ._graph import Array
-from ._optimizer import Bundle, Optimizer
+from ._optimizer import Bundle, Optimizer, ParameterGroup
 from .parameter import Parameter
+
+__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "ParameterGroup", "RMSprop"]
 
 
 def _check(who: str, **limits: tuple[float, float, float]) -> None:
@@ -156,9 +158,7 @@ class Adam(Optimizer):
         return made
 
     def _moments(self, weight_decay: float, **options: Any) -> AdamOptimizer | AdamWOptimizer:
-        return AdamOptimizer(
-            regularization_scale=weight_decay, regularization_function=_decay(weight_decay), **options
-        )
+        return AdamOptimizer(regularization_scale=weight_decay, regularization_function=_decay(weight_decay), **options)
 
 
 class AdamW(Adam):

@@ -30,7 +30,7 @@ from .data import check
 from .losses import BoundLoss, Loss
 from .module import Module
 from .optimizers import Optimizer
-from .parameter import Mismatch
+from .parameter import Mismatch, Parameter
 from .progress import Progress
 from .schedules import Schedule
 from .weights import write_atomically
@@ -70,6 +70,11 @@ def accuracy(outputs: Array, targets: Array, axis: int = 1) -> float:
     """
     wanted = targets.argmax(axis) if targets.ndim == outputs.ndim else targets
     return float(np.mean(outputs.argmax(axis) == wanted))
+
+
+def _sized_parameters(network: Module) -> dict[str, Parameter]:
+    """Those of the layers that take part; one that ``forward`` never calls has none."""
+    return {name: p for name, p in network.named_parameters() if p.sized}
 
 
 class Trainer:
@@ -203,9 +208,21 @@ class Trainer:
                     "in the same shape."
                 )
             self._check_targets(*tested)
-        self.optimizer.attach_network({name: p for name, p in self.network.named_parameters() if p.sized})
+        self.optimizer.attach_network(self.network.parameters())
         if not any(p.requires_grad for p in self.optimizer.parameters):
-            raise ValueError("Trainer.fit: nothing would be trained, because no parameter of the optimizer has requires_grad.")
+            raise ValueError(
+                "Trainer.fit: nothing would be trained, because requires_grad is False for every parameter of the optimizer. "
+                "Set it to True for those to train, or call requires_grad_() of a module."
+            )
+        rest = len(x) % self.batch_size
+        self.network.program(min(len(x), self.batch_size), training=True)
+        try:
+            self.network.program(rest or self.batch_size, training=True)
+        except ValueError as error:
+            raise ValueError(
+                f"Trainer.fit: {len(x)} samples in batches of {self.batch_size} leave {rest} for the last one, which does not "
+                f"do. {error} Choose another batch_size."
+            ) from None
         if self.out is not None:
             self.out.mkdir(parents=True, exist_ok=True)
             if not os.access(self.out, os.W_OK):
@@ -339,7 +356,7 @@ class _Run:
     def _diagnosis(self, program: Program, loss: float) -> str:
         """Where the numbers went wrong: the first parameter or layer whose values are not finite."""
         where = ""
-        for name, parameter in self.trainer.network.named_parameters():
+        for name, parameter in _sized_parameters(self.trainer.network).items():
             if not np.isfinite(parameter.data).all():
                 where = f" The parameter {name} is no longer finite."
                 break
@@ -370,8 +387,7 @@ class _Run:
         record["seconds"] = round(seconds, 3)
         record["gradient_norms"] = {
             name: float(np.linalg.norm(p.grad)) if p.requires_grad else 0.0
-            for name, p in trainer.network.named_parameters()
-            if p.sized
+            for name, p in _sized_parameters(trainer.network).items()
         }
         trainer.history.append(record)
         self._keep_best(record)
@@ -383,7 +399,7 @@ class _Run:
         progress.end_epoch(record, self.epochs)
 
     def _require_finite(self) -> None:
-        for parameter in self.trainer.network.parameters():
+        for parameter in _sized_parameters(self.trainer.network).values():
             if not np.isfinite(parameter.data).all():
                 program, _ = self.trainer._parts(min(self.trainer.batch_size, len(self.x)), training=True)
                 self.batch -= 1

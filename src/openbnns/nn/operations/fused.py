@@ -89,6 +89,7 @@ class NormalizedOperation(ActivatedOperation):
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         if self.normalization is None:
             return partial(self.layer.apply, x[0], y)
+        self.normalization.require_spread(len(x[0]), training)
         if self.pooling is not None:
             return self.pooling.forward(x[0], y, training)
         return partial(self.layer.apply, x[0], y, phase=phase(training))

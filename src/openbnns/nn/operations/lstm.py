@@ -88,7 +88,9 @@ class Lstm(Operation):
         }
         bias = np.empty((4, 1, 1, h), np.float32)
         if self.biases:
-            given["generating_bias_gradient"] = wanted(bias if any(gradient is not None for gradient in dp[2:]) else None)
+            given["generating_bias_gradient"] = wanted(
+                bias if any(gradient is not None for gradient in dp[2:]) else None
+            )
 
         def call() -> None:
             sequence, cache = self._memory(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
@@ -12,6 +13,13 @@ from ._base import IN_PLACE, ActivatedOperation, wanted
 
 def phase(training: bool) -> LearningPhase:
     return LearningPhase.TRAINING if training else LearningPhase.INFERENCE
+
+
+_CURES = {
+    "batch": "Use batches of at least two samples, or eval() for inference.",
+    "instance": "Use images of more than one pixel.",
+    "group": "Use fewer groups, larger images or more samples.",
+}
 
 
 def _flat(gradient: Array | None) -> Array | None:
@@ -53,10 +61,26 @@ class Normalization(ActivatedOperation):
             filter_parameters=IN_PLACE,
         )
 
+    def require_spread(self, batch: int, training: bool) -> None:
+        """Refuse, as PyTorch does, to normalize one value by its own mean: the result would not depend on the input."""
+        kind, pixels = self.type.case, math.prod(self.sample[1:])
+        if kind == "layer" or (not training and self.type.moving_mean is not None):
+            return
+        groups = self.type.group_count if kind == "group" else self.sample[0]
+        values = pixels if kind == "instance" else batch * pixels * self.sample[0] // groups
+        if values == 1:
+            where = ("group" if kind == "group" else "channel") + (" in training" if training else "")
+            raise ValueError(
+                f"{type(self.modules[0]).__name__}: there is one value per {where}, as the input is of shape "
+                f"{(batch, *self.output.shape)}. Its variance is 0, so the result would be the bias whatever the input is. "
+                f"{_CURES[kind]}"
+            )
+
     def _shaped(self, array: Array) -> Array:
         return array.reshape(-1, *self.sample)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        self.require_spread(len(x[0]), training)
         return partial(self.layer.apply, self._shaped(x[0]), self._shaped(y), phase=phase(training))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
