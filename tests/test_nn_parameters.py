@@ -1,9 +1,7 @@
-"""Which parameters are trained: those handed to the optimizer, not the frozen ones; shared ones once; none in hiding."""
+"""Which parameters are trained: those handed to the optimizer, and of these not the frozen ones."""
 
 from __future__ import annotations
 
-import copy
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,7 @@ import numpy as np
 import pytest
 
 import openbnns
-from openbnns import GradientClipping, nn
-from openbnns.nn import weights
+from openbnns import AdamOptimizer, GradientClipping, compat, nn
 from openbnns.nn.checkpoints import CheckpointError
 from test_nn import NETWORKS
 
@@ -338,349 +335,42 @@ def test_a_layer_that_is_never_called_does_not_stop_training() -> None:
         net.spare.weight.data  # noqa: B018
 
 
-# Shared parameters.
+# What optimizers compute; tests/test_nn_training_vs_torch.py compares with PyTorch.
 
 
-class Tied(nn.Module):
-    """A language model whose last layer has the weights of the first."""
-
-    def __init__(self, order: str = "out from emb", tie: bool = True) -> None:
-        super().__init__()
-        self.emb, self.mix, self.out = nn.Embedding(11, 6), nn.Linear(6), nn.Linear(11, bias=False)
-        if tie:
-            self.tie(order)
-
-    def tie(self, order: str = "out from emb") -> None:
-        if order == "out from emb":
-            self.out.weight = self.emb.weight
-        else:
-            self.emb.weight = self.out.weight
-
-    def forward(self, x: nn.Value) -> nn.Value:
-        value: nn.Value = self.out(nn.Tanh()(self.mix(self.emb(x))))
-        return value
+@pytest.mark.parametrize("eps", [1e-8, 0.5])
+def test_adam_adds_epsilon_to_the_corrected_root(eps: float) -> None:
+    """As PyTorch does, whatever the switch says; the layer class does as BNNS unless the switch says otherwise."""
+    gradient = np.float32([0.01, -1, 30])
+    for torch_form in (False, True):
+        with compat.using(adam_epsilon_torch=torch_form):
+            w, plain = nn.Parameter(np.zeros(3)), np.zeros(3, np.float32)
+            w.grad = gradient
+            nn.Adam([w], lr=0.1, eps=eps).step()
+            np.testing.assert_allclose(w.data, -0.1 * gradient / (abs(gradient) + eps), rtol=1e-5)
+            bnns = AdamOptimizer(learning_rate=0.1, epsilon=eps)
+            bnns.step([plain], [gradient], bnns.zero_accumulators([plain]))
+            scale = 1.0 if torch_form else np.sqrt(1e-3)
+            np.testing.assert_allclose(plain, -0.1 * gradient / (abs(gradient) + eps / scale), rtol=1e-4)
 
 
-TOKENS = np.random.RandomState(5).randint(0, 11, (4, 7))
-
-
-def test_sharing_before_and_after_building_is_the_same() -> None:
-    early, late = Tied().build((7,), seed=0), Tied(tie=False).build((7,), seed=0)
-    late.tie()
-    late.load_state_dict(early.state_dict())
-    dy = numbers(4, 7, 11)
-    for net in (early, late):
-        assert net.out.weight is net.emb.weight
-        assert [name for name, _ in net.named_parameters()] == ["emb.weight", "mix.weight", "mix.bias"]
-        assert list(net.state_dict()) == ["emb.weight", "mix.weight", "mix.bias", "out.weight"]
-        assert net.state_dict()["out.weight"] is net.state_dict()["emb.weight"]
-        net(TOKENS)
-        net.backward(dy)
-    np.testing.assert_array_equal(early(TOKENS), late(TOKENS))
-    np.testing.assert_array_equal(early.emb.weight.grad, late.emb.weight.grad)
-    apart = Tied(tie=False).build((7,), seed=0)
-    apart.load_state_dict(early.state_dict())
-    apart(TOKENS)
-    apart.backward(dy)
-    np.testing.assert_allclose(
-        early.emb.weight.grad, apart.emb.weight.grad + apart.out.weight.grad, rtol=1e-5, atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("order", ["out from emb", "emb from out"])
-def test_shared_parameters_begin_as_the_layer_they_come_from_has_them(order: str) -> None:
-    net = Tied(order).build((7,), seed=0)
-    spread = float(net.emb.weight.data.std())
-    bound = 1 / np.sqrt(6)
-    if order == "out from emb":
-        assert spread > 0.8  # standard normal
-    else:
-        assert abs(net.emb.weight.data).max() <= bound and spread > bound / 3
-
-
-def test_shared_parameters_train_as_one() -> None:
-    net = Tied()
-    optimizer = nn.Adam(net.parameters(), lr=0.05)
-    trainer = nn.Trainer(net, nn.CrossEntropyLoss(dim=-1), optimizer, quiet=True)
-    history = trainer.fit(np.tile(TOKENS, (8, 1)), np.tile(TOKENS, (8, 1)), epochs=20)
-    assert history[-1]["accuracy"] > 0.9 and net.out.weight is net.emb.weight
-    assert len(optimizer.accumulators) == 2 * 3
-
-
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
-@pytest.mark.parametrize("built", [False, True])
-def test_copies_share_what_is_shared(duplicate: Callable[[Tied], Tied], built: bool) -> None:
-    net = Tied()
-    if built:
-        net.build((7,), seed=0)
-    twin = duplicate(net)
-    assert twin.out.weight is twin.emb.weight and twin.emb.weight is not net.emb.weight
-    twin.build((7,), seed=0)
-    net.build((7,), seed=0)
-    np.testing.assert_array_equal(twin(TOKENS), net(TOKENS))
-
-
-def test_shared_parameters_in_files(tmp_path: Path) -> None:
-    path = tmp_path / "tied.safetensors"
-    net, other, apart = Tied().build((7,), seed=0), Tied().build((7,), seed=1), Tied(tie=False).build((7,), seed=2)
-    net.save(path)
-    arrays, metadata = weights.decode(path.read_bytes(), str(path))
-    assert sorted(arrays) == ["emb.weight", "mix.bias", "mix.weight"] and metadata == {"out.weight": "emb.weight"}
-    assert other.load(path) == [] and other.out.weight is other.emb.weight
-    np.testing.assert_array_equal(other(TOKENS), net(TOKENS))
-    with pytest.raises(nn.Mismatch, match=r"out\.weight: missing"):
-        apart.load(path)
-    for name in ("emb.weight", "out.weight"):  # either name will do
-        state = {key: value + 1 for key, value in net.state_dict().items() if key not in ("emb.weight", "out.weight")}
-        other.load_state_dict({**state, name: np.full((11, 6), 3.0)})
-        assert (other.emb.weight.data == 3).all()
-    before = copies(other)
-    with pytest.raises(
-        nn.Mismatch, match=r"emb\.weight and out\.weight: one shared parameter of the network, but diff"
-    ):
-        other.load_state_dict(apart.state_dict())
-    assert not changed(other, before)
-
-
-def test_a_shared_layer_stands_under_both_names() -> None:
-    class Twice(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.one = nn.Sequential(nn.Linear(4), nn.BatchNorm1d())
-            self.two = self.one
-
-        def forward(self, x: nn.Value) -> nn.Value:
-            value: nn.Value = self.two(self.one(x))
-            return value
-
-    net = Twice().build((4,), seed=0)
-    names = ["0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var"]
-    assert list(net.state_dict()) == [f"{side}.{name}" for side in ("one", "two") for name in names]
-    assert [name for name, _ in net.named_parameters()] == [f"one.{name}" for name in names[:4]]
-    assert [name for name, _ in net.named_modules()] == ["", "one", "one.0", "one.1"]
-    assert len(list(net.named_buffers())) == 2
-    twin = Twice().build((4,), seed=1)
-    twin.load_state_dict(net.state_dict())
-    x = numbers(5, 4)
-    np.testing.assert_array_equal(net(x), twin(x))
-
-
-def test_shared_parameters_must_fit() -> None:
-    net = nn.Sequential(nn.Linear(4), nn.Linear(5))
-    net[1].weight = net[0].weight
-    with pytest.raises(ValueError, match=r"Linear\.weight: has shape \(4, 3\), but \(5, 4\) is needed here"):
-        net.build((3,))
-    layer = nn.Linear(3, 2)
-    layer.weight = None
-    with pytest.raises(ValueError, match=r"Linear\.weight: is None\. Assign an nn\.Parameter of shape \(2, 3\)"):
-        layer.build((3,))
-
-
-def test_parameters_set_before_building_leave_the_others_alone() -> None:
-    layer, norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
-    layer.weight, norm.weight = nn.Parameter(np.ones((2, 3))), nn.Parameter([2.0, 3.0])
-    net = nn.Sequential(layer, norm).build((3,), seed=0)
-    assert sorted(net.state_dict()) == [
-        "0.bias", "0.weight", "1.bias", "1.running_mean", "1.running_var", "1.weight",
-    ]  # fmt: skip
-    assert (layer.weight.data == 1).all() and norm.weight.data.tolist() == [2.0, 3.0]
-
-
-# Modules in hiding.
-
-
-def made(keep: Callable[[nn.Module], None], use: Callable[[Any, Any], Any]) -> nn.Module:
-    class Hiding(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.first = nn.Linear(4)
-            keep(self)
-
-        def forward(self, x: nn.Value) -> nn.Value:
-            value: nn.Value = use(self, self.first(x))
-            return value
-
-    return Hiding()
-
-
-def in_list(net: Any) -> None:
-    net.layers = []
-    net.layers.append(nn.Sequential(nn.ReLU(), nn.Linear(4)))
-
-
-def in_tuple(net: Any) -> None:
-    net.layers = ([nn.BatchNorm1d(affine=False)],)
-
-
-def in_dict(net: Any) -> None:
-    net._heads = {"left": nn.Linear(4)}
-
-
-def put_in_forward(net: Any, x: Any) -> Any:
-    net.late = nn.Linear(4)
-    return net.late(x)
-
-
-OUTSIDE = nn.Linear(4)
-
-
-@pytest.mark.parametrize(
-    ("keep", "use", "message"),
-    [
-        (in_list, lambda net, x: net.layers[0](x), r"Hiding\.layers is a list that holds a Linear, so the network would run "
-         r"it, but neither train nor save its parameters\. Use self\.layers = nn\.ModuleList\(\[\.\.\.\]\)"),
-        (in_tuple, lambda net, x: net.layers[0][0](x), r"Hiding\.layers is a tuple that holds a BatchNorm1d, .*ModuleList"),
-        (in_dict, lambda net, x: net._heads["left"](x), r"Hiding\._heads is a dict that holds a Linear, .*nn\.ModuleDict"),
-        (lambda net: None, lambda net, x: nn.Linear(4)(x), r"Hiding\.forward runs a Linear that was made inside forward, or "
-         r"that is kept outside .* Make it in __init__ and keep it as an attribute: self\.linear = nn\.Linear"),
-        (lambda net: None, lambda net, x: OUTSIDE(x), "kept outside the network"),
-        (lambda net: None, put_in_forward, r"Hiding\.forward puts a new Linear into the network each time"),
-    ],
-)  # fmt: skip
-def test_modules_that_would_be_run_but_not_trained(
-    keep: Callable[[nn.Module], None], use: Callable[[Any, Any], Any], message: str
-) -> None:
-    with pytest.raises(TypeError, match=message):
-        nn.Sequential(made(keep, use), nn.Linear(2)).build((3,))
-
-
-def test_modules_without_parameters_may_be_made_anywhere() -> None:
-    def keep(net: Any) -> None:
-        net._hidden = nn.Linear(4)  # a leading underscore is no hiding place
-        net.twice = [net.first, net._hidden]
-        net.activations = [nn.ReLU(), nn.Tanh()]
-
-    def use(net: Any, x: Any) -> Any:
-        return nn.Dropout(0.5)(net.activations[1](nn.Sequential(*net.twice)(x)))
-
-    net = made(keep, use).build((4,), seed=0)
-    assert list(net.state_dict()) == ["first.weight", "first.bias", "_hidden.weight", "_hidden.bias"]
-    assert net(numbers(3, 4)).shape == (3, 4)
-
-
-def test_parts_removed_or_misassigned() -> None:
-    net = Net().build((4,), seed=0)
-    with pytest.raises(TypeError, match=r"Net\.head is a module, and 5 is none"):
-        net.head = 5  # type: ignore[assignment]
-    net.head = None  # type: ignore[assignment]
-    assert not [name for name in net.state_dict() if name.startswith("head")] and net.head is None
-    del net.body[1].bias
-    assert "body.1.bias" not in net.state_dict()
-    with pytest.raises(AttributeError):
-        del net.nothing
-
-
-def test_module_list() -> None:
-    layers = [nn.Linear(size) for size in (5, 6, 7)]
-    held = nn.ModuleList(layers[:1])
-    held += [layers[1]]
-    held.append(layers[2]).extend([])
-    assert list(held) == layers and len(held) == 3 and held[-1] is layers[2] and layers[1] in held
-    assert isinstance(held[1:], nn.ModuleList) and list(held[1:]) == layers[1:]
-    assert [name for name, _ in held[1:].named_modules()] == ["", "0", "1"]
-    held.insert(1, nn.ReLU())
-    assert held.pop(1).__class__ is nn.ReLU and list(held) == layers
-    del held[0]
-    held[0] = nn.Tanh()
-    assert [name for name, _ in held.named_modules()] == ["", "0", "1"] and isinstance(held[0], nn.Tanh)
-    assert len(held + [nn.ReLU()]) == 3 and len(held) == 2  # noqa: RUF005
-    for bad, message in (
-        (lambda: held.append(nn.ReLU), r"ModuleList\.append: the argument is .*Call it to make one"),
-        (lambda: nn.ModuleList([5]), "ModuleList: part 0 is 5, which is no module"),
-        (lambda: nn.ModuleList(nn.ReLU()), "takes a list of modules, not one ReLU"),
-        (lambda: held(numbers(2, 3)), "ModuleList has no forward"),
-    ):
-        with pytest.raises((TypeError, NotImplementedError), match=message):
-            bad()
-    with pytest.raises(IndexError, match="there is no module 2, as it has 2"):
-        held[2]
-
-
-def test_module_dict() -> None:
-    held = nn.ModuleDict({"one": nn.Linear(3)})
-    held["two"] = nn.ReLU()
-    held.update([("three", nn.Tanh())])
-    assert list(held) == list(held.keys()) == ["one", "two", "three"] and len(held) == 3 and "two" in held
-    assert [type(m) for m in held.values()] == [nn.Linear, nn.ReLU, nn.Tanh] == [type(m) for _, m in held.items()]
-    assert [name for name, _ in held.named_parameters()] == ["one.weight", "one.bias"]
-    assert isinstance(held.pop("two"), nn.ReLU)
-    del held["three"]
-    assert list(held) == ["one"]
-    held.clear()
-    assert not len(held)
-    with pytest.raises(KeyError, match=r"there is no 'one'\. It has no modules"):
-        held["one"]
-    with pytest.raises(ValueError, match=r"a module cannot be called 'a\.b'"):
-        held["a.b"] = nn.ReLU()
-    with pytest.raises(TypeError, match="ModuleDict: 'a' is 5, which is no module"):
-        held["a"] = 5  # type: ignore[assignment]
-
-
-def test_series_changed_after_building_run_as_they_are() -> None:
-    net = nn.Sequential(nn.Sequential(nn.Linear(3)), nn.Flatten())
-    x = numbers(2, 4)
-    first = net(x)
-    net[0].append(nn.ReLU())
-    np.testing.assert_array_equal(net(x), np.maximum(first, 0))
-    net[0][1] = nn.Linear(5)
-    assert net(x).shape == (2, 5)
-    del net[0][1]
-    np.testing.assert_array_equal(net(x), first)
-    tail = nn.Sequential(nn.Linear(3), nn.ReLU(), nn.Linear(2)).build((4,), seed=0)[1:]
-    assert list(tail.state_dict()) == ["2.weight", "2.bias"] and tail(numbers(1, 3)).shape == (1, 2)
-    assert [name for name, _ in tail.append(nn.Tanh()).named_modules()] == ["", "1", "2", "3"]
-
-
-# Normalizations of single values.
-
-
-@pytest.mark.parametrize(
-    ("layer", "shape", "batch", "message"),
-    [
-        (lambda: nn.BatchNorm1d(), (5,), 1, r"BatchNorm1d: there is one value per channel in training, as the input is of "
-         r"shape \(1, 5\).*batches of at least two samples, or eval\(\)"),
-        (lambda: nn.BatchNorm2d(), (5, 1, 1), 1, "BatchNorm2d: there is one value per channel in training"),
-        (lambda: nn.BatchNorm1d(track_running_stats=False), (5,), 1, "BatchNorm1d: there is one value per channel in training"),
-        (lambda: nn.Sequential(nn.Linear(4), nn.BatchNorm1d(), nn.ReLU()), (3,), 1, "BatchNorm1d: there is one value"),
-        (lambda: nn.Sequential(nn.Conv2d(4, 3), nn.BatchNorm2d()), (2, 3, 3), 1, "BatchNorm2d: there is one value"),
-        (lambda: nn.InstanceNorm2d(), (5, 1, 1), 7, "InstanceNorm2d: there is one value per channel in training.*more than one "
-         "pixel"),
-        (lambda: nn.GroupNorm(5), (5, 1, 1), 1, "GroupNorm: there is one value per group"),
-        (lambda: nn.GroupNorm(5), (5,), 1, "GroupNorm: there is one value per group"),
-    ],
-)  # fmt: skip
-def test_single_values_are_not_normalized(
-    layer: Callable[[], nn.Module], shape: tuple[int, ...], batch: int, message: str
-) -> None:
-    net = layer().build(shape, seed=0)
-    before = copies(net)
-    with pytest.raises(ValueError, match=message):
-        net(numbers(batch, *shape))
-    assert not changed(net, before)
-
-
-def test_single_values_that_pytorch_normalizes_as_well() -> None:
-    assert nn.BatchNorm1d().build((5,)).eval()(numbers(1, 5)).shape == (1, 5)
-    assert nn.InstanceNorm2d(track_running_stats=True).build((5, 1, 1)).eval()(numbers(1, 5, 1, 1)).shape == (
-        1,
-        5,
-        1,
-        1,
-    )
-    assert nn.BatchNorm2d()(numbers(1, 5, 1, 2)).shape == (1, 5, 1, 2)
-    assert nn.GroupNorm(5)(numbers(2, 5, 1, 1)).shape == (2, 5, 1, 1)
-    assert nn.LayerNorm()(numbers(1, 1)).shape == (1, 1)
-    for make in (nn.BatchNorm2d, nn.InstanceNorm2d):  # statistics of the batch itself at inference
-        with pytest.raises(ValueError, match=r"Norm2d: there is one value per channel, as"):
-            make(track_running_stats=False).eval()(numbers(1, 5, 1, 1))
-
-
-def test_a_last_batch_of_one_sample_is_found_before_the_first_step() -> None:
-    x, y = problem(33)
-    net = Net().build((4,), seed=0)
-    before = copies(net)
-    with pytest.raises(
-        ValueError, match=r"33 samples in batches of 16 leave 1 for the last one.*BatchNorm1d.*another batch_s"
-    ):
-        nn.Trainer(net, batch_size=16, quiet=True).fit(x, y, epochs=1)
-    assert not changed(net, before)
+def test_a_new_learning_rate_counts_for_the_momentum_of_rmsprop() -> None:
+    """W -= lr d with d = momentum d + g / root: what was accumulated holds no learning rate."""
+    w = nn.Parameter([0.0])
+    optimizer = nn.RMSprop([w], lr=1.0, alpha=0.0, momentum=0.5)
+    position, d = 0.0, 0.0
+    for rate in (0.5, 0.0, 2.0, 2.0, 0.0, 0.25):
+        optimizer.lr = rate
+        w.grad = [4.0]  # alpha 0: the root is the gradient itself
+        state = optimizer.state_dict()
+        optimizer.step()
+        d = 0.5 * d + 1.0
+        position -= rate * d
+        assert w.data[0] == pytest.approx(position, rel=1e-6) and optimizer.lr == rate
+        again = nn.RMSprop([nn.Parameter([0.0])], lr=1.0, alpha=0.0, momentum=0.5)
+        again.load_state_dict({name: array.copy() for name, array in optimizer.state_dict().items()})
+        assert again.state_dict()["rates"].tolist() == [rate or 1.0]
+        assert state["steps"].tolist() != again.state_dict()["steps"].tolist()
+        optimizer, values = again, w.data
+        (w,) = optimizer.parameters
+        w.data = values

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns import compat, nn
+from openbnns import nn
 
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")
@@ -162,16 +162,15 @@ def test_ten_steps_of_training(name: str, optimizer: str) -> None:
     mine.attach(ours.parameters())
     loss = nn.CrossEntropyLoss()
     curves: list[list[float]] = [[], []]
-    with compat.using(adam_epsilon_torch=True):
-        for _ in range(10):
-            value, gradient = loss(ours(x), labels)
-            ours.backward(gradient)
-            mine.step()
-            peer.zero_grad()
-            theirs_loss = T.functional.cross_entropy(theirs(tensor(x)), tensor(labels))
-            theirs_loss.backward()
-            peer.step()
-            curves[0].append(value)
-            curves[1].append(float(theirs_loss.detach()))
+    for _ in range(10):
+        value, gradient = loss(ours(x), labels)
+        ours.backward(gradient)
+        mine.step()
+        peer.zero_grad()
+        theirs_loss = T.functional.cross_entropy(theirs(tensor(x)), tensor(labels))
+        theirs_loss.backward()
+        peer.step()
+        curves[0].append(value)
+        curves[1].append(float(theirs_loss.detach()))
     np.testing.assert_allclose(curves[0], curves[1], rtol=2e-3, atol=2e-4)
     assert curves[0][-1] < curves[0][0]

@@ -11,7 +11,7 @@ import numpy as np
 from .. import GradientClipping
 from ._choose import nearest
 from ._graph import Array
-from .parameter import Parameter
+from .parameter import Parameter, trainable
 
 
 class State:
@@ -82,13 +82,14 @@ class Bundle:
         self.data = [s.parameter.data for s in states]
         self.gradients = [s.parameter.grad for s in states]
         self.accumulators = [s.made(roles)[role] for role in range(roles) for s in states]
+        self.steps = states[0].steps
+        self._counts = hasattr(self.bnns, "time_step")
 
     def step(self) -> None:
-        if hasattr(self.bnns, "time_step"):
-            self.bnns.time_step = self.states[0].steps + 1
+        if self._counts:
+            self.bnns.time_step = float(self.steps + 1)
         self.bnns.step(parameters=self.data, gradients=self.gradients, accumulators=self.accumulators)
-        for state in self.states:
-            state.steps += 1
+        self.steps += 1
 
 
 class Optimizer:
@@ -159,6 +160,7 @@ class Optimizer:
         if len({id(p) for p in taken}) != len(taken):
             raise ValueError(f"{who}: a parameter is given more than once. Give every parameter to one group, once.")
         self.param_groups = made
+        self._parameters = taken
         self._states = [State(p, group) for group in made for p in group.parameters]
         self._trained: list[bool] | None = None
         self._bundles: list[Bundle] = []
@@ -179,7 +181,7 @@ class Optimizer:
     @property
     def parameters(self) -> list[Parameter]:
         """All that it may change."""
-        return [state.parameter for state in self._states]
+        return list(self._parameters)
 
     @property
     def accumulators(self) -> list[Array]:
@@ -218,13 +220,14 @@ class Optimizer:
 
     def attach_network(self, parameters: Iterable[Parameter]) -> None:
         """Take charge of all parameters of a network, unless some were chosen, which must be of that network."""
-        all_of_it = list(parameters)
+        network = list(parameters)
         if not self._chosen:
-            if self.parameters != all_of_it:
-                self.attach(all_of_it)
+            if self._parameters != network:
+                self.attach(network)
                 self._chosen = False
             return
-        foreign = [p for p in self.parameters if p not in set(all_of_it)]
+        known = set(network)
+        foreign = [p for p in self._parameters if p not in known]
         if foreign:
             raise ValueError(
                 f"{type(self).__name__}: {len(foreign)} of the {len(self._states)} parameters that it was given, such as "
@@ -236,10 +239,11 @@ class Optimizer:
         """Change every parameter that requires a gradient by one step along it."""
         if not self._states:
             raise RuntimeError(f"{type(self).__name__}.step: call attach(network.parameters()) first.")
-        trained = [s.parameter.requires_grad and s.parameter.sized for s in self._states]
+        trained = trainable(self._parameters)
         if trained != self._trained:
             self._trained, self._bundles = trained, self._bundle(trained)
-            self.clip(self._clipping)  # without a norm that was known for other bundles
+            if self._clipping is not None:
+                self.clip(self._clipping)  # without a norm that was known for other bundles
         if len(self._bundles) > 1 and self._clipping is not None and self._clipping.case == "by_global_norm":
             self._share_norm(self._clipping)
         for bundle in self._bundles:
@@ -249,11 +253,18 @@ class Optimizer:
         bundle.step()
 
     def _bundle(self, trained: Sequence[bool]) -> list[Bundle]:
+        self._count()
         together: dict[tuple[int, int], list[State]] = {}
         for state, is_trained in zip(self._states, trained, strict=True):
             if is_trained:
                 together.setdefault((id(state.group), state.steps), []).append(state)
         return [Bundle(states) for states in together.values()]
+
+    def _count(self) -> None:
+        """Note the steps that the parameters have taken in their bundles."""
+        for bundle in self._bundles:
+            for state in bundle.states:
+                state.steps = bundle.steps
 
     def _share_norm(self, clipping: GradientClipping) -> None:
         """Clip by the norm of the gradients of all bundles, not of one."""
@@ -270,14 +281,15 @@ class Optimizer:
             if parameter.sized:
                 parameter.grad[...] = 0
 
-    def clip(self, clipping: GradientClipping | None) -> None:
-        """Clip gradients from the next step on; None ends that."""
-        self._clipping = GradientClipping.none() if clipping is None else clipping
+    def clip(self, clipping: GradientClipping) -> None:
+        """Clip gradients from the next step on."""
+        self._clipping = clipping
         for group in self.param_groups:
-            group.bnns.gradient_clipping = self._clipping
+            group.bnns.gradient_clipping = clipping
 
     def state_dict(self) -> dict[str, Array]:
         """Accumulators and step counts, to go on later as if nothing had happened."""
+        self._count()
         state = {f"accumulator.{i}": array for i, array in enumerate(self.accumulators)}
         state["steps"] = np.array([s.steps for s in self._states], np.int64)
         return state
@@ -300,7 +312,7 @@ class Optimizer:
         for i, entry in enumerate(self._states):
             entry.steps = int(own["steps"][i])
             entry.rate = float(own["rates"][i]) if "rates" in own else 0.0
-        self._trained = None
+        self._trained, self._bundles = None, []
 
     def describe(self) -> dict[str, Any]:
         """Name and numbers, for reports and checkpoints."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,11 @@ class Parameter:
     def __repr__(self) -> str:
         shape = f"shape={self.shape}" if self.sized else "not built"
         return f"Parameter({shape}{'' if self.requires_grad else ', requires_grad=False'})"
+
+
+def trainable(parameters: Iterable[Parameter]) -> list[bool]:
+    """Which of these take a step: those that have values and require a gradient."""
+    return [p._requires_grad and p._data is not None for p in parameters]
 
 
 class Mismatch(ValueError):
