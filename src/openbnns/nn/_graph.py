@@ -169,7 +169,7 @@ class Graph:
 
     def require_parts(self, module: Module) -> None:
         """Refuse to record a module with parameters that the network does not know of."""
-        strays = [part for part in module.modules() if part not in self.parts and part.has_state]
+        strays = [part for part in module.modules() if part not in self.parts and part._has_state()]
         if strays:
             from ._strays import describe
 

@@ -352,8 +352,7 @@ class Module:
         """Whether parameters or buffers are still to be made."""
         return any(not p.sized for p in self._parameters.values())
 
-    @property
-    def has_state(self) -> bool:
+    def _has_state(self) -> bool:
         """Whether the module itself, without those it holds, has parameters or buffers."""
         return bool(self._parameters or self._buffers) or self._lazy()
 
