@@ -93,6 +93,10 @@ def test_parts_removed_or_misassigned() -> None:
         net.head = 5  # type: ignore[assignment]
     net.head = None  # type: ignore[assignment]
     assert not [name for name in net.state_dict() if name.startswith("head")] and net.head is None
+    net.head = nn.Parameter(np.zeros(3))  # type: ignore[assignment]
+    assert "head" in net.state_dict()
+    net.head = nn.ReLU()  # type: ignore[assignment]
+    assert not [name for name in net.state_dict() if name.startswith("head")]
     del net.body[1].bias
     assert "body.1.bias" not in net.state_dict()
     with pytest.raises(AttributeError):

@@ -71,8 +71,10 @@ class Module:
         if "_children" not in self.__dict__ and name != "_children":
             raise AttributeError(f"{type(self).__name__}.{name}: call super().__init__() first in __init__.")
         if isinstance(value, Parameter):
+            self._children.pop(name, None)
             self._replace(self._parameters, name, value)
         elif isinstance(value, Module):
+            self._parameters.pop(name, None)
             self._replace(self._children, name, value)
         elif name in _TABLES:
             pass
