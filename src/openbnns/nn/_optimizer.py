@@ -241,6 +241,10 @@ class Optimizer:
             raise RuntimeError(f"{type(self).__name__}.step: call attach(network.parameters()) first.")
         trained = trainable(self._parameters)
         if trained != self._trained:
+            if not any(p.sized for p in self._parameters):
+                raise RuntimeError(
+                    f"{type(self).__name__}.step: none of its parameters has values yet. Build the network first."
+                )
             self._trained, self._bundles = trained, self._bundle(trained)
             if self._clipping is not None:
                 self.clip(self._clipping)  # without a norm that was known for other bundles
