@@ -200,7 +200,8 @@ def require_bytes(buffer: Buffer, needed: int, who: str, detail: str) -> None:
     """Refuse a buffer that the call would run past."""
     if buffer.nbytes is not None and buffer.nbytes < needed:
         raise Problem(
-            f"{who} holds {buffer.nbytes} bytes, but the call touches {needed} ({detail}). Pass a larger buffer."
+            f"{who} holds {buffer.nbytes} bytes, but the call touches {needed} ({detail}).",
+            cure="Pass a larger buffer.",
         )
 
 

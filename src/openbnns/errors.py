@@ -7,6 +7,7 @@ face turns it into a :class:`BNNSError` that is also a ``ValueError`` or ``TypeE
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TypeVar
 
 from . import engines
@@ -19,17 +20,35 @@ class Problem(Exception):
     """A call that cannot be carried out; raised by filters, translated by the faces.
 
     ``kind`` is ``ValueError`` for values and shapes, ``TypeError`` for element types. ``unsupported`` marks a legal
-    request that is not available (logged as information rather than as an error). ``code`` is the C status.
+    request that is not available (logged as information rather than as an error). ``code`` is the C status. ``cure`` is
+    the end of the message where another one may turn out to fit better (see :mod:`openbnns.diagnosis`).
     """
 
     def __init__(
-        self, message: str, *, kind: type[Exception] = ValueError, unsupported: bool = False, code: int = FAILURE
-    ) -> None:
-        super().__init__(message)
-        self.message = message
+        self, finding: str, *, cure: str = "", kind: type[Exception] = ValueError, unsupported: bool = False,
+        code: int = FAILURE,
+    ) -> None:  # fmt: skip
+        super().__init__(finding, cure)
+        self.finding = finding
+        self.cure = cure
         self.kind = kind
         self.unsupported = unsupported
         self.code = code
+
+    @property
+    def message(self) -> str:
+        return f"{self.finding} {self.cure}" if self.cure else self.finding
+
+    def __str__(self) -> str:
+        return self.message
+
+    def reword(self, change: Callable[[str], str]) -> None:
+        """Put the message into other words."""
+        self.finding, self.cure = change(self.finding), change(self.cure)
+
+    def cured_by(self, cure: str) -> Problem:
+        """The same problem with a better cure: in place of the one it had, or added to what it says."""
+        return Problem(self.finding, cure=cure, kind=self.kind, unsupported=self.unsupported, code=self.code)
 
 
 class BNNSError(Exception):
@@ -43,6 +62,8 @@ class BNNSError(Exception):
     ...     print(type(error).__name__, isinstance(error, ValueError))
     LayerCreationError True
     """
+
+    _problem: Problem | None = None
 
 
 class LayerCreationError(BNNSError):
@@ -106,7 +127,9 @@ def as_exception(problem: Problem, family: type[BNNSError]) -> BNNSError:
     key = (family, problem.kind)
     if key not in _with_kind:
         _with_kind[key] = type(family.__name__, key, {"__module__": family.__module__, "__doc__": family.__doc__})
-    return _with_kind[key](problem.message)
+    error = _with_kind[key](problem.message)
+    error._problem = problem
+    return error
 
 
 _thread = threading.local()

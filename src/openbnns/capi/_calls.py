@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ..errors import Problem, record, succeeded
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
+from .enums import BNNSFlags
 from .structs import BNNSFilterParameters
 
 BNNSFilter = Filter
@@ -31,10 +32,53 @@ def create(
         params = None if filter_params is None else filter_params.copy()
         return succeeded(make(layer_params.copy(), params, who, *rest))
     except Problem as problem:
-        record(problem)
+        record(_meant_by_creation(problem, make, who, layer_params, rest))
     except MemoryError:
         record(out_of_memory(who))
     return None
+
+
+def _meant_by_creation(
+    problem: Problem, make: Callable[..., Filter], who: str, layer_params: Any, rest: tuple[Any, ...]
+) -> Problem:
+    """What to say about a creation call that failed."""
+    from .. import diagnosis
+
+    in_place = BNNSFilterParameters(flags=BNNSFlags.BNNSFlagsUseClientPtr)  # copies nothing, calls no allocator
+
+    def valid(changed: Mapping[str, Any]) -> bool:
+        try:
+            make(diagnosis.with_descriptors(layer_params, changed), in_place, who, *rest).destroy()
+        except Exception:  # whatever it is, this variant is not what was meant
+            return False
+        return True
+
+    return diagnosis.of_creation(problem, diagnosis.descriptors_in(layer_params), valid)
+
+
+# Which tensor of a filter an argument of its methods is; attention and arithmetic hold theirs in `operands`.
+_TENSORS = {
+    "in_": "input", "out": "output", "in_delta": "input", "out_delta": "output", "inA": "input", "inB": "second",
+    "inA_delta": "input", "inB_delta": "second", "query": "q", "key": "k", "value": "v", "output": "o",
+}  # fmt: skip
+
+
+def _meant_by_call(problem: Problem, filter: Any, method: str, arguments: tuple[Any, ...]) -> Problem:
+    """What to say about an apply call that failed."""
+    from inspect import signature
+
+    from .. import diagnosis
+
+    names = list(signature(getattr(filter, method)).parameters)[1:]
+    values = dict(zip(names, arguments, strict=False))
+    tensors = []
+    for name, value in values.items():
+        operands, tensor = getattr(filter, "operands", None), _TENSORS.get(name, "")
+        operand = operands.get(tensor) if isinstance(operands, dict) else getattr(filter, tensor, None)
+        if operand is not None and f"{name.removesuffix('_')}_stride" in values:
+            c_name = name.removesuffix("_")
+            tensors.append(diagnosis.Given(c_name, operand.view, value, values[f"{c_name}_stride"]))
+    return diagnosis.of_call(problem, values.get("batch"), tensors)
 
 
 def out_of_memory(who: str) -> Problem:
@@ -61,7 +105,7 @@ def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
             raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
         getattr(filter, method)(Caller(who), *arguments)
     except Problem as problem:
-        return record(problem)
+        return record(problem if filter is None else _meant_by_call(problem, filter, method, arguments))
     except MemoryError:
         return record(out_of_memory(who))
     return succeeded(0)

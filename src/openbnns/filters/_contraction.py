@@ -177,14 +177,23 @@ class Contraction(UnaryFilter):
             raise self._wrong_call(caller, self.apply_call)
         super().apply_batch(caller, batch, in_, in_stride, out, out_stride)
 
-    def apply_two_input_batch(self, caller: Caller, *arguments: Any) -> None:
+    def apply_two_input_batch(
+        self,
+        caller: Caller,
+        batch: Any,
+        inA: Any,
+        inA_stride: Any,
+        inB: Any,
+        inB_stride: Any,
+        out: Any,
+        out_stride: Any,
+    ) -> None:
         self.require_alive(caller)
         if self.second is None:
             raise self._wrong_call(caller, self.apply_call)
-        batch, a_data, a_stride, b_data, b_stride, out, out_stride = arguments
         batch = check_count(batch, caller("batch_size"))
-        a = self.input.bind(caller("inA"), a_data, batch, a_stride)
-        b = self.second.bind(caller("inB"), b_data, batch, b_stride)
+        a = self.input.bind(caller("inA"), inA, batch, inA_stride)
+        b = self.second.bind(caller("inB"), inB, batch, inB_stride)
         y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
         if batch:
             self.run_forward(a, y, b)
@@ -241,27 +250,27 @@ class Contraction(UnaryFilter):
                 f"{caller('in')} is NULL, but the gradient of a tensor that meets itself depends on it. Pass the forward input."
             )
 
-    def apply_backward_two_input_batch(self, caller: Caller, *arguments: Any) -> None:
+    def apply_backward_two_input_batch(
+        self, caller: Caller, batch: Any, inA: Any, inA_stride: Any, inA_delta: Any, inA_delta_stride: Any, inB: Any,
+        inB_stride: Any, inB_delta: Any, inB_delta_stride: Any, out: Any, out_stride: Any, out_delta: Any,
+        out_delta_stride: Any, weights_delta: Any, bias_delta: Any,
+    ) -> None:  # fmt: skip
         """The gradients of both inputs; there are no weights, so ``weights_delta`` and ``bias_delta`` have no effect."""
         self.require_alive(caller)
         if self.second is None:
             raise self._wrong_call(caller, self.backward_call)
-        (
-            batch, a_data, a_stride, a_delta, a_delta_stride, b_data, b_stride, b_delta, b_delta_stride, out, out_stride,
-            out_delta, out_delta_stride, _, _,
-        ) = arguments  # fmt: skip
         batch = check_count(batch, caller("batch_size"))
         self._check_training_types(caller)
         dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
-        a = None if a_data is None else self.input.bind(caller("inA"), a_data, batch, a_stride)
-        b = None if b_data is None else self.second.bind(caller("inB"), b_data, batch, b_stride)
+        a = None if inA is None else self.input.bind(caller("inA"), inA, batch, inA_stride)
+        b = None if inB is None else self.second.bind(caller("inB"), inB, batch, inB_stride)
         if out is not None:
             self.output.bind(caller("out"), out, batch, out_stride)
         results: dict[str, Bound] = {}
-        if a_delta is not None:
-            results["dx"] = self.input.bind_delta(caller("inA_delta"), a_delta, batch, a_delta_stride, output=True)
-        if b_delta is not None:
-            results["dw"] = self.second.bind_delta(caller("inB_delta"), b_delta, batch, b_delta_stride, output=True)
+        if inA_delta is not None:
+            results["dx"] = self.input.bind_delta(caller("inA_delta"), inA_delta, batch, inA_delta_stride, output=True)
+        if inB_delta is not None:
+            results["dw"] = self.second.bind_delta(caller("inB_delta"), inB_delta, batch, inB_delta_stride, output=True)
         for name, delta, source in (("inA", "inB_delta", a), ("inB", "inA_delta", b)):
             if source is None and ("dw" if delta == "inB_delta" else "dx") in results:
                 wanted = caller.names.get(delta, delta)

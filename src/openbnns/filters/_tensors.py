@@ -226,8 +226,8 @@ class Operand:
             return view.memory_axes
         expected = f"{self.view.count} elements" if self.flat else f"{self.view.layout.name} size {self.view.size}"
         raise Problem(
-            f"{who} is {view.layout.name} size {view.size}, but this filter's tensor is {describe(self.view)}. "
-            f"A gradient has the shape of one sample of its tensor: describe {expected}."
+            f"{who} is {view.layout.name} size {view.size}, but this filter's tensor is {describe(self.view)}.",
+            cure=f"A gradient has the shape of one sample of its tensor: describe {expected}.",
         )
 
 

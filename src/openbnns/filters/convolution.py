@@ -207,8 +207,8 @@ class Convolution(KernelFilter):
             per_group = f" / {self.groups} groups" if self.groups > 1 else ""
             raise Problem(
                 f"{who}: w_desc is {describe(w)}, that is {got[0]} output and {got[1]} input channels, but o_desc has "
-                f"{channels_out} and i_desc {channels_in}{per_group}. Set w_desc.size[{axes[0]}] to {expected[0]} and "
-                f"w_desc.size[{axes[1]}] to {expected[1]}."
+                f"{channels_out} and i_desc {channels_in}{per_group}.",
+                cure=f"Set w_desc.size[{axes[0]}] to {expected[0]} and w_desc.size[{axes[1]}] to {expected[1]}.",
             )
 
     def make_plan(self, f: Activation) -> _core.Plan:

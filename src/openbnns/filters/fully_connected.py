@@ -74,7 +74,8 @@ class FullyConnected(UnaryFilter):
             expected[axes[0]], expected[axes[1]] = self.outputs, self.inputs
             raise Problem(
                 f"{who}: w_desc is {describe(w)}, that is {got[0]} outputs x {got[1]} inputs, but i_desc has {self.inputs} "
-                f"elements and o_desc {self.outputs}. Set w_desc.size to {tuple(expected)} for {w.layout.name}."
+                f"elements and o_desc {self.outputs}.",
+                cure=f"Set w_desc.size to {tuple(expected)} for {w.layout.name}.",
             )
         return axes
 

@@ -404,7 +404,8 @@ class Fused(Filter):
                 else:
                     results[name] = self.norm.bind_gradient(f"{who}[{i}]", delta, parameter)
             except Problem as problem:
-                problem.message += f" This is the gradient of {name}; the order is {order}."
+                note = f"This is the gradient of {name}; the order is {order}."
+                problem.cure = f"{problem.cure} {note}" if problem.cure else note
                 raise
         return results
 

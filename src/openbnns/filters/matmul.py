@@ -12,7 +12,7 @@ op_b(A): one input, whose gradient is the sum of both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -221,9 +221,29 @@ def direct_filter(
     try:
         return _direct_filter(caller.function, *views, product, threads)
     except Problem as problem:  # in the words of the direct call
-        for field, argument in (("iA_desc", "inputA"), ("iB_desc", "inputB"), ("o_desc", "output")):
-            problem.message = problem.message.replace(field, caller.names.get(argument, argument))
-        raise
+        words = {
+            field: caller.names.get(argument, argument)
+            for field, argument in (("iA_desc", "inputA"), ("iB_desc", "inputB"), ("o_desc", "output"))
+        }
+
+        def said(text: str) -> str:
+            for field, argument in words.items():
+                text = text.replace(field, argument)
+            return text
+
+        problem.reword(said)
+        from .. import diagnosis  # only here, when a call has failed
+
+        def valid(changed: Mapping[str, Any]) -> bool:
+            try:
+                varied = [resolve(changed.get(n, d), "") for n, d in zip(words.values(), descriptors, strict=True)]
+                _direct_filter(caller.function, *varied, product, threads)
+            except Problem:
+                return False
+            return True
+
+        tensors = dict(zip(words.values(), descriptors, strict=True))
+        raise diagnosis.of_creation(problem, tensors, valid) from None
 
 
 def multiply(

@@ -31,7 +31,7 @@ from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCr
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
-from ._misuse import STUMBLES, careful, misuse
+from ._misuse import STUMBLES, careful, meant_by_call, misuse
 from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
 from .types import ActivationFunction
 
@@ -98,7 +98,11 @@ class InputGradients(NamedTuple):
 def reworded(problem: Problem, words: Mapping[str, str]) -> Problem:
     """The same problem in the words of the Python face: ``w_desc`` is ``weights`` there."""
     pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-    problem.message = re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", lambda match: words[match.group()], problem.message)
+
+    def said(text: str) -> str:
+        return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", lambda match: words[match.group()], text)
+
+    problem.reword(said)
     return problem
 
 
@@ -246,7 +250,7 @@ class Layer:
         try:
             return work(*arguments)
         except Problem as problem:
-            raise self._exception(problem, LayerApplyError) from None
+            raise self._exception(meant_by_call(problem, self, Port), LayerApplyError) from None
         except BNNSError:
             raise
         except STUMBLES as error:

@@ -26,24 +26,70 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def careful(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], _Function]:
-    """A decorator: what the function stumbles over becomes an exception of ``family`` that names the argument."""
+    """A decorator: what the function stumbles over becomes an exception of ``family`` that names the argument.
+
+    A constructor that refuses its arguments is asked about those that may have been meant.
+    """
 
     def decorate(function: _Function) -> _Function:
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
             try:
                 return function(*arguments, **named)
-            except BNNSError:
-                raise
+            except BNNSError as error:
+                meant = _meant_by_creation(error, function, arguments, named) if creates(arguments) else None
+                if meant is None:
+                    raise
+                raise as_exception(meant, family) from None
             except STUMBLES as error:
                 inside = error.__traceback__ and error.__traceback__.tb_next
                 if inside is None:  # the call itself does not fit the signature
                     raise
                 raise as_exception(misuse(error, inside.tb_frame), family) from error
 
+        def creates(arguments: tuple[Any, ...]) -> bool:
+            """Whether this is the constructor that was called, not that of a base class."""
+            return function.__name__ == "__init__" and getattr(type(arguments[0]), "__init__", None) is checked
+
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+def _meant_by_creation(
+    error: BNNSError, function: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> Problem | None:
+    """What a call of a constructor may have meant; ``None`` if nothing near it is valid."""
+    from .. import diagnosis
+
+    kind: Any = type(arguments[0])
+    problem = error._problem
+    if problem is None:
+        return None
+    kept = {name: value for name, value in named.items() if name != "filter_parameters"}  # calls no allocator
+
+    def valid(changed: Mapping[str, Any]) -> bool:
+        try:
+            function(kind.__new__(kind), *arguments[1:], **{**kept, **changed})
+        except (BNNSError, *STUMBLES):
+            return False
+        return True
+
+    meant = diagnosis.of_creation(problem, kept, valid)
+    return None if meant is problem else meant
+
+
+def meant_by_call(problem: Problem, layer: Any, port: type[Any]) -> Problem:
+    """What a call of a layer's method may have meant, by the arrays it was given; the layer's tensors are of type ``port``."""
+    from .. import diagnosis
+
+    frame = _public_frame()
+    arrays = []
+    for name, value in frame.f_locals.items():
+        tensor = getattr(layer, "_" + name.removeprefix("generating_").removesuffix("_gradient"), None)
+        if isinstance(tensor, port):
+            arrays.append((name, tensor.shape, value))
+    return diagnosis.of_arrays(problem, arrays)
 
 
 def misuse(error: Exception, frame: FrameType | None = None) -> Problem:

@@ -144,17 +144,39 @@ class Port:
         if self.batched and shape[1:] == self.shape and len(shape) > 1:
             return shape[0]
         wanted = f"{self.shape}, or {_with_batch(self.shape)} with a batch" if self.batched else f"{self.shape}"
-        raise Problem(f"{who} has shape {shape}, but this layer expects {wanted}.{self._shape_hint(shape, output)}")
+        raise Problem(
+            f"{who} has shape {shape}, but this layer expects {wanted}.", cure=self._shape_hint(shape, output)
+        )
 
     def _shape_hint(self, shape: tuple[int, ...], output: bool) -> str:
         """What would do, where only the arrangement of the axes is off."""
         if not output and self.batched and len(self.shape) == 3 and shape[-3:] == (*self.shape[1:], self.shape[0]):
-            return " Its channels come last: pass np.moveaxis(array, -1, -3)."  # a reshape would mix the pixels up
+            return "Its channels come last: pass np.moveaxis(array, -1, -3)."  # a reshape would mix the pixels up
+        sample = shape[len(shape) - len(self.shape) :]
+        if len(self.shape) > 1 and sample != self.shape and sorted(sample) == sorted(self.shape):
+            return self._order_hint(sample)
         if _product(shape) == self.view.count:
-            return f" Pass the array's .reshape({self.shape})."
+            return f"Pass the array's .reshape({self.shape})."
         if self.batched and len(shape) > 1 and _product(shape[1:]) == self.view.count:
-            return f" Pass the array's .reshape({(shape[0], *self.shape)})."
+            return f"Pass the array's .reshape({(shape[0], *self.shape)})."
         return ""
+
+    def _order_hint(self, sample: tuple[int, ...]) -> str:
+        """The same sizes in another order; a reshape would mix the elements up."""
+        code = DataLayout(BNNSDataLayout(self.view.layout.code))
+        meant = Shape(self._sizes_in_order(sample), code)
+        if sample == self.shape[::-1] == self.view.size:
+            why = "Sizes of a Shape begin with the fastest axis, those of an array with the slowest"
+        else:
+            why = "Its axes are in another order"
+        return f"{why}: create the layer with {meant!r}, or transpose the array."
+
+    def _sizes_in_order(self, sample: tuple[int, ...]) -> list[int]:
+        """``size[]`` of an array of this shape."""
+        size = [0] * len(sample)
+        for axis, n in zip(self.view.memory_axes, sample, strict=True):
+            size[axis] = n
+        return size
 
     def _check_output(self, array: NDArray[Any], who: str) -> None:
         if not array.flags.c_contiguous:

@@ -88,7 +88,7 @@ class ProductLayer(BinaryLayer):
     def _exception(self, problem: Problem, family: type[BNNSError]) -> BNNSError:
         if self._weights_at is not None:
             gradient = f"generating_{_NAMES[self._weights_at]}_gradient"
-            problem.message = problem.message.replace("weights_delta", gradient)
+            problem.reword(lambda text: text.replace("weights_delta", gradient))
         return super()._exception(problem, family)
 
     def _operands(self, call: str, values: tuple[Any, Any]) -> Any:

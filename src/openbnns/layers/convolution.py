@@ -207,10 +207,13 @@ def check_channels(
         return  # the filter tells
     expected = (y[0], x[0] // groups)
     if w[:2] != expected:
-        cure = ""
+        cure = "Pass such weights, or shapes that fit them."
         if transposed and w[:2] == expected[::-1]:
-            cure = " Weights (in, out, kh, kw) as in PyTorch are described by the layout IOHrWr: pass a descriptor with it."
+            cure = (
+                "Weights (in, out, kh, kw) as in PyTorch are described by the layout IOHrWr: pass a descriptor with it."
+            )
         raise Problem(
             f"{who}: weights has shape {w}, but an input of {x[0]} channels and an output of {y[0]} with group_count "
-            f"{groups} need {ARRAY_KERNELS[1]} = ({expected[0]}, {expected[1]}, kh, kw).{cure}"
+            f"{groups} need {ARRAY_KERNELS[1]} = ({expected[0]}, {expected[1]}, kh, kw).",
+            cure=cure,
         )

@@ -94,5 +94,6 @@ def check_weights(who: str, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, 
     if (outputs, inputs) != expected:
         raise Problem(
             f"{who}: weights has shape {(outputs, inputs)}, but an input of {expected[1]} elements and an output of "
-            f"{expected[0]} need (out, in) = {expected}."
+            f"{expected[0]} need (out, in) = {expected}.",
+            cure="Pass such weights, or shapes that fit them.",
         )

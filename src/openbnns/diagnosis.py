@@ -1,0 +1,364 @@
+"""What a failed call meant: mistakes that are found by looking for a small change that makes the call valid.
+
+Checks stop at the first thing that does not fit, which often is not the thing that is wrong: with ``i_desc`` and
+``o_desc`` exchanged, the weights do not fit. So when a call has failed, the changes that undo common mistakes are tried,
+and one that makes everything fit is what the message is about. Nothing here runs unless a call has failed, and nothing
+here touches the caller's memory.
+
+* :func:`of_creation` varies the descriptors (or shapes) of a filter and asks ``valid`` about each variant.
+* :func:`of_call` compares the memory of an apply call with the tensors of the filter.
+* :func:`of_arrays` does so for the arrays of a layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import buffers, descriptors
+from .descriptors import LAYOUTS, View, describe
+from .errors import Problem
+
+_LARGEST = 1 << 24
+"""Elements of the largest tensor of a description that is varied: making a filter of each variant has to stay quick."""
+
+_ORDER = {
+    "ImageCHW": "(width, height, channels)",
+    "RowMajorMatrix": "(columns, rows)",
+    "ColumnMajorMatrix": "(rows, columns)",
+    "ConvolutionWeightsOIHW": "(kernel width, kernel height, input channels, output channels)",
+}
+
+
+# Descriptions: BNNSNDArrayDescriptor of the C face, Shape of the Python face.
+
+
+class Sizes(NamedTuple):
+    """What a descriptor or shape says, apart from its memory."""
+
+    layout: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+
+def sizes_of(value: Any) -> Sizes | None:
+    """The sizes of a descriptor or shape that could be meant; ``None`` for anything else."""
+    layout = getattr(value, "layout", None)
+    if layout is None or int(layout) not in LAYOUTS:
+        return None
+    rank = LAYOUTS[int(layout)].rank
+    packed = getattr(value, "is_packed", False)
+    found = Sizes(int(layout), tuple(value.size)[:rank], (0,) * rank if packed else tuple(value.stride)[:rank])
+    return found if 0 < prod(found.size) <= _LARGEST else None
+
+
+def with_sizes(value: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
+    """The same descriptor or shape with other sizes and strides; the original stays as it is."""
+    if hasattr(value, "is_packed"):
+        return type(value)(size, value.layout, stride if any(stride) else None)
+    changed = value.copy()
+    changed.size, changed.stride = size, stride
+    return changed
+
+
+def _said(name: str, value: Any) -> str:
+    """How to write a tensor, in the words of its face."""
+    found = sizes_of(value)
+    return f"{name}.size {found.size}" if found is not None and hasattr(value, "data") else f"{name}={value!r}"
+
+
+def _names(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _full(value: Any) -> bool:
+    """Whether the memory of a descriptor is exactly as long as its sizes say, as far as that can be known."""
+    data = getattr(value, "data", None)
+    if data is None or sizes_of(value) is None:
+        return True
+    try:
+        view = descriptors.resolve(value, "")
+        buffer = buffers.resolve(data, view.element, "")
+    except (Problem, TypeError):
+        return False
+    return buffer.nbytes in (None, view.bytes_of(view.span), view.bytes_of(view.extent))
+
+
+@dataclass(frozen=True)
+class _Variant:
+    changed: dict[str, Any]
+    text: str
+    """What the original looks like."""
+
+
+def of_creation(
+    problem: Problem, tensors: Mapping[str, Any], valid: Callable[[Mapping[str, Any]], bool]
+) -> Problem:  # fmt: skip
+    """The problem of a creation call, with a better cure if there is one.
+
+    ``tensors`` are the descriptors or shapes by the names that the caller knows, and arrays, which stay as they are;
+    ``valid`` says whether the call would succeed with some of them replaced.
+    """
+    known = {n: v for n, v in tensors.items() if sizes_of(v) is not None or isinstance(v, np.ndarray)}
+    if problem.kind is not ValueError or problem.unsupported:
+        return problem
+
+    def fits(variant: _Variant) -> bool:
+        return all(map(_full, (known | variant.changed).values())) and valid(variant.changed)
+
+    found = [v for kind in (_swapped, _strides_in_bytes, _reversed) for v in kind(known) if fits(v)]
+    found = found or [v for v in _turned(known) if fits(v)]
+    if problem.cure and all(
+        _full_of_data(v) for v in found
+    ):  # a cure, or a change of weights, that could be beside the point
+        odd = [v for v in _odd_one_out(known) if fits(v)]
+        found += odd if len(odd) == 1 else []
+    if not found:
+        return problem
+    return problem.cured_by(" Or: ".join(f"{v.text}: the call is valid with {_changes(v)}." for v in found))
+
+
+def _full_of_data(variant: _Variant) -> bool:
+    """Whether only tensors with memory are changed."""
+    return all(getattr(value, "data", None) is not None for value in variant.changed.values())
+
+
+def _changes(variant: _Variant) -> str:
+    return _names([_said(name, value) for name, value in variant.changed.items()])
+
+
+def _swapped(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
+    """Two tensors in each other's place."""
+    for one, two in combinations([name for name, value in tensors.items() if sizes_of(value) is not None], 2):
+        a, b = tensors[one], tensors[two]
+        same_kind = (getattr(a, "data", None) is None) == (getattr(b, "data", None) is None)
+        if same_kind and sizes_of(a) != sizes_of(b):
+            yield _Variant({one: b, two: a}, f"{one} and {two} look exchanged")
+
+
+def _strides_in_bytes(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
+    """Strides that count bytes, of all tensors or of one."""
+    divided = {}
+    for name, value in tensors.items():
+        found, item = sizes_of(value), _item_bytes(value)
+        if found is not None and item > 1 and any(found.stride) and not any(step % item for step in found.stride):
+            divided[name] = with_sizes(value, found.size, [step // item for step in found.stride])
+    for names in [[name] for name in divided] + ([list(divided)] if len(divided) > 1 else []):
+        strides = _names([f"{name}.stride {sizes_of(divided[name]).stride}" for name in names])  # type: ignore[union-attr]
+        text = f"The strides of {_names(names)} look like bytes, but strides count elements ({strides})"
+        yield _Variant({name: divided[name] for name in names}, text)
+
+
+def _item_bytes(value: Any) -> int:
+    code = getattr(value, "data_type", None)
+    element = None if code is None else descriptors.ELEMENT_TYPES.get(int(code))
+    return 4 if code is None else element.bits // 8 if element is not None else 0
+
+
+def _reversed(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
+    """Sizes listed from the other end: of all tensors without memory, of all, or of one."""
+    turned = {}
+    for name, value in tensors.items():
+        found = sizes_of(value)
+        if found is not None and found.size != found.size[::-1] and not any(found.stride):
+            turned[name] = with_sizes(value, found.size[::-1], found.stride)
+    bare = [name for name in turned if getattr(turned[name], "data", None) is None]
+    groups = [group for group in (bare, list(turned)) if len(group) > 1] + [[name] for name in turned]
+    for k, names in enumerate(groups):
+        if names not in groups[:k]:
+            text = f"The sizes of {_names(names)} look reversed{_order([tensors[name] for name in names])}"
+            yield _Variant({name: turned[name] for name in names}, text)
+
+
+def _order(values: Sequence[Any]) -> str:
+    names = dict.fromkeys(LAYOUTS[int(value.layout)].name for value in values)
+    rules = [f"{name} has {_ORDER[name]}" for name in names if name in _ORDER]
+    return f" ({', '.join(rules)})" if rules else ""
+
+
+def _turned(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
+    """Width and height of an image exchanged."""
+    for name, value in tensors.items():
+        found = sizes_of(value)
+        if found is not None and LAYOUTS[found.layout].name == "ImageCHW" and found.size[0] != found.size[1]:
+            width, height, channels = found.size
+            text = f"Width and height of {name} look exchanged (ImageCHW has {_ORDER['ImageCHW']})"
+            yield _Variant({name: with_sizes(value, (height, width, channels), found.stride)}, text)
+
+
+def _odd_one_out(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
+    """A tensor that the others contradict: one of its sizes is one of theirs."""
+    for name, value in tensors.items():
+        found = sizes_of(value)
+        if found is None or any(found.stride):
+            continue
+        others = {n for other, tensor in tensors.items() if other != name for n in _lengths(tensor)}
+        for k, old in enumerate(found.size):
+            for new in sorted(others - {old}):
+                size = (*found.size[:k], new, *found.size[k + 1 :])
+                yield _Variant({name: with_sizes(value, size, found.stride)}, f"All but {name} fit together")
+
+
+def _lengths(value: Any) -> tuple[int, ...]:
+    found = sizes_of(value)
+    return tuple(n for n in value.shape if n > 0) if found is None else found.size
+
+
+def descriptors_in(struct: Any, prefix: str = "") -> dict[str, Any]:
+    """All descriptors of a parameter struct by their C names, those of structs inside it included."""
+    found: dict[str, Any] = {}
+    for name in getattr(struct, "_kinds", ()):
+        value = getattr(struct, name)
+        if hasattr(value, "size") and hasattr(value, "layout"):
+            found[prefix + name] = value
+        elif hasattr(value, "_kinds"):
+            found |= descriptors_in(value, f"{prefix}{name}.")
+    return found
+
+
+def with_descriptors(struct: Any, changed: Mapping[str, Any]) -> Any:
+    """A copy of a parameter struct in which descriptors are replaced."""
+    made = struct.copy()
+    for path, value in changed.items():
+        *outer, last = path.split(".")
+        owner = made
+        for name in outer:
+            owner = getattr(owner, name)
+        setattr(owner, last, value)
+    return made
+
+
+# Memory of an apply call.
+
+
+@dataclass(frozen=True)
+class Given:
+    """One tensor of an apply call: what the filter expects, and the memory that was passed."""
+
+    name: str
+    view: View
+    data: Any  # a buffer, or the descriptor of a gradient
+    stride: Any
+
+    @property
+    def described(self) -> bool:
+        return hasattr(self.data, "layout")
+
+    def nbytes(self) -> int | None:
+        """Bytes of the memory; ``None`` if that cannot be known."""
+        data = self.data.data if self.described else self.data
+        if data is None:
+            return None
+        try:
+            return buffers.resolve(data, self.view.element, "").nbytes
+        except (Problem, TypeError):
+            return None
+
+    def needed(self, batch: int, stride: int) -> int:
+        return self.view.bytes_of((batch - 1) * stride + self.view.span)
+
+    def holds(self, nbytes: int, batch: int, stride: int) -> bool:
+        """Whether so many bytes are exactly the samples of this tensor."""
+        step = stride or self.view.extent
+        return step >= self.view.span and nbytes in (self.needed(batch, step), self.view.bytes_of(batch * step))
+
+
+def of_call(problem: Problem, batch: Any, tensors: Sequence[Given]) -> Problem:
+    """The problem of an apply call, with a better cure if there is one."""
+    if problem.kind is not ValueError or problem.unsupported or type(batch) is not int or batch < 1:
+        return problem
+    usable = [t for t in tensors if t.data is not None and type(t.stride) is int and t.stride >= 0]
+    text = _exchanged(batch, usable) or _bytes_between_samples(batch, usable) or _bytes_inside(batch, usable)
+    return problem.cured_by(text) if text else problem
+
+
+def _exchanged(batch: int, tensors: Sequence[Given]) -> str:
+    for a, b in combinations(tensors, 2):
+        if a.described != b.described or a.view.count == b.view.count:
+            continue
+        if a.described:
+            one, two = _view_of(a), _view_of(b)
+            found = one is not None and two is not None and (one.size, two.size) == (b.view.size, a.view.size)
+        else:
+            one_bytes, two_bytes = a.nbytes(), b.nbytes()
+            found = (
+                one_bytes is not None
+                and two_bytes is not None
+                and any(a.holds(two_bytes, batch, s) for s in (0, a.stride, b.stride))
+                and any(b.holds(one_bytes, batch, s) for s in (0, a.stride, b.stride))
+            )
+        if found:
+            return (
+                f"{a.name} and {b.name} look exchanged: what is passed as {a.name} fits {_samples(batch, b.view)}, and what "
+                f"is passed as {b.name} fits {_samples(batch, a.view)}. Pass each in the other's place."
+            )
+    return ""
+
+
+def _view_of(given: Given) -> View | None:
+    try:
+        return descriptors.resolve(given.data, "", like=given.view)
+    except (Problem, TypeError):
+        return None
+
+
+def _samples(batch: int, view: View) -> str:
+    return describe(view) if batch == 1 else f"{batch} samples of {describe(view)}"
+
+
+def _bytes_between_samples(batch: int, tensors: Sequence[Given]) -> str:
+    """Batch strides that count bytes."""
+    found = []
+    for t in tensors:
+        nbytes, item = t.nbytes(), t.view.element.bits // 8
+        if batch == 1 or nbytes is None or item < 2 or t.stride == 0 or t.stride % item:
+            continue
+        if nbytes < t.needed(batch, t.stride) and t.holds(nbytes, batch, t.stride // item):
+            found.append((f"{t.name}_stride", t.stride, t.stride // item))
+    if not found:
+        return ""
+    given = _names([f"{name} {stride}" for name, stride, _ in found])
+    cure = _names([f"{name} {elements}" for name, _, elements in found])
+    verb = "looks" if len(found) == 1 else "look"
+    return f"{given} {verb} like bytes, but strides count elements. Pass {cure}, or 0 for packed samples."
+
+
+def _bytes_inside(batch: int, tensors: Sequence[Given]) -> str:
+    """Strides inside a sample that counted bytes when the filter was created."""
+    for t in tensors:
+        view, item, nbytes = t.view, t.view.element.bits // 8, t.nbytes()
+        if view.packed or nbytes is None or item < 2 or any(step % item for step in view.steps):
+            continue
+        steps = tuple(step // item for step in view.steps)
+        smaller = View(view.layout, view.element, view.size, steps)
+        if nbytes < t.needed(batch, t.stride or view.extent) and Given("", smaller, None, 0).holds(nbytes, batch, 0):
+            return (
+                f"The filter was created with strides that look like bytes: {view.steps} along the axes of size[]. The stride "
+                f"of a descriptor counts elements, and the memory of {t.name} fits {steps}."
+            )
+    return ""
+
+
+# Arrays of a layer.
+
+
+def of_arrays(problem: Problem, arrays: Sequence[tuple[str, tuple[int, ...], Any]]) -> Problem:
+    """The same for a call with arrays; ``arrays`` lists name, shape of one sample and value."""
+    if problem.kind is not ValueError:
+        return problem
+    plain = [entry for entry in arrays if isinstance(entry[2], np.ndarray)]
+    for (a, a_shape, a_array), (b, b_shape, b_array) in combinations(plain, 2):
+        if a_shape != b_shape and _is_sample(b_array, a_shape) and _is_sample(a_array, b_shape):
+            return problem.cured_by(
+                f"{a} and {b} look exchanged: {b} has shape {b_array.shape}. Pass each as the other."
+            )
+    return problem
+
+
+def _is_sample(array: Any, shape: tuple[int, ...]) -> bool:
+    return bool(array.shape == shape or (array.ndim > 1 and array.shape[1:] == shape))
