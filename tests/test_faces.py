@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from typing import Any
 
@@ -33,7 +34,7 @@ def function(act: Act) -> ActivationFunction:
     make = getattr(ActivationFunction, {"PReLUPerChannel": "prelu_per_channel"}.get(act.name, snake(act.name)))
     if act.name == "Clamp":
         return make((act.alpha, act.beta))
-    count = make.__code__.co_argcount
+    count = len(inspect.signature(make).parameters)
     return make(*(act.alpha, act.beta)[:count])
 
 

@@ -264,7 +264,7 @@ def test_plain_sizes_at_creation() -> None:
     message = r"input is the tuple \(3, 8, 9\)\. Pass Shape\.image_chw\(9, 8, 3\) for 3 channels of 8 x 9 pixels"
     with pytest.raises(ob.LayerCreationError, match=message):
         ob.ConvolutionLayer(type=ob.ConvolutionType.STANDARD, input=wrong, weights=weights)
-    for wrong, cure in (([5], r"Shape\.vector\(5\)"), ([2, 3], "a Shape, an array")):
+    for wrong, cure in (([5], r"Shape\.vector\(5\)"), ([2, 3], r"Shape\(\[2, 3\]\), an array")):
         with pytest.raises(ob.LayerCreationError, match=f"input is the list .*Pass {cure}"):
             ob.ActivationLayer(function=ob.ActivationFunction.tanh(), input=wrong)
 

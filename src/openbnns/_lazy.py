@@ -37,18 +37,19 @@ def attach(
         return [*modules, *home, *(name for module in tables for name in load(module).__all__)]
 
     def nearest(name: str) -> str:
-        if not name[0].isupper():  # asked for by tools, or by the import system before it looks for a file
+        if name.startswith("_") or name == name.lower():  # asked for by tools, or by the import system first
             return ""
         if hints and name in hints:
             return f". {hints[name]}"
         for module in elsewhere:
             if name in load(module).__all__:
                 return f". It is {package}.{module}.{name}"
-        from difflib import get_close_matches
+        from ._spelling import right_word
 
         names = public()
         longer = sorted((n for n in names if n.startswith(name)), key=len) if len(name) > 4 else []
-        return "".join(f". Did you mean {match}?" for match in longer[:1] or get_close_matches(name, names, 1))
+        word = longer[0] if longer else right_word(name, names)
+        return "" if word is None else f". Did you mean {word}?"
 
     def find(name: str) -> Any:
         if name in home:

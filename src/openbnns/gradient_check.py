@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import engines
+from ._spelling import spelled
 from .errors import LayerApplyError, Problem, as_exception
 from .filters._base import Filter
 from .filters._tensors import Caller
@@ -78,6 +79,7 @@ class GradientReport:
         return "\n".join(lines)
 
 
+@spelled
 def gradcheck(
     layer_or_filter: Layer | Filter,
     inputs: Any = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._spelling import spelled
 from ._values import Struct
 from .enums import BNNSDataLayout
 
@@ -37,6 +38,7 @@ class DescriptorMemory(Struct):
         super().__init__(*ordered, **(_of_shape(**values) if "shape" in values else values))
 
     @classmethod
+    @spelled
     def allocate_uninitialized(cls: type[Self], scalar_type: Any, shape: Shape, batch_size: int = 1) -> Self:
         """A descriptor of one sample with memory for ``batch_size`` of them; ``scalar_type`` is a DataType or NumPy's.
 
@@ -49,6 +51,7 @@ class DescriptorMemory(Struct):
         return _allocate(cls, who, scalar_type, shape, batch_size, lambda memory: None)
 
     @classmethod
+    @spelled
     def allocate(
         cls: type[Self],
         *,
@@ -112,6 +115,7 @@ class DescriptorMemory(Struct):
         """
         self.data = None
 
+    @spelled
     def make_array(self, of: Any = None, batch_size: int = 1) -> NDArray[Any] | None:
         """A flat copy of the elements in the order of memory, gaps included; ``None`` without data.
 
@@ -177,7 +181,7 @@ def _of_shape(shape: Any, data_type: Any = None, data: Any = None, **others: Any
 
     if not isinstance(shape, Shape):
         raise TypeError(
-            f"BNNSNDArrayDescriptor: shape must be a Shape such as Shape.vector(10), not {type(shape).__name__}. "
+            f"BNNSNDArrayDescriptor: shape must be a Shape such as {_example(shape)}, not {type(shape).__name__}. "
             "The fields of the C struct are layout, size and stride."
         )
     if data_type is None:
@@ -187,6 +191,12 @@ def _of_shape(shape: Any, data_type: Any = None, data: Any = None, **others: Any
     for name in fields.keys() & others.keys():
         raise TypeError(f"BNNSNDArrayDescriptor: shape says what {name} is. Give only one of them.")
     return fields | others
+
+
+def _example(sizes: Any) -> str:
+    """A shape of these sizes, if they are some."""
+    plain = isinstance(sizes, (tuple, list)) and 0 < len(sizes) < 9 and all(isinstance(n, int) for n in sizes)
+    return f"Shape({list(sizes)})" if plain else "Shape.vector(10)"
 
 
 def _invalid(message: str) -> Exception:
@@ -218,7 +228,7 @@ def _allocate(
     from ..layers.types import DataType
 
     if not isinstance(shape, Shape):
-        raise _invalid(f"{who}: shape must be a Shape such as Shape.vector(10), not {type(shape).__name__}.")
+        raise _invalid(f"{who}: shape must be a Shape such as {_example(shape)}, not {type(shape).__name__}.")
     kind = scalar_type
     if not isinstance(scalar_type, DataType):
         try:

@@ -27,6 +27,8 @@ from typing import (
 
 import numpy as np
 
+from .._spelling import did_you_mean
+
 if TYPE_CHECKING:
     from inspect import Signature
 
@@ -391,13 +393,14 @@ class Struct(metaclass=StructClass):
             raise self._explained(name, error) from None
         if values:
             unknown = next(iter(values))
-            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {unknown!r}")
+            hint = did_you_mean(unknown, self._kinds) or f" Its fields are {', '.join(self._kinds)}."
+            raise TypeError(f"{type(self).__name__}: there is no field {unknown!r}.{hint}")
 
     def __setattr__(self, name: str, value: object) -> None:
         kind = self._kinds.get(name)
         if kind is None:
-            fields = ", ".join(self._kinds)
-            raise AttributeError(f"{type(self).__name__} has no field {name!r}; its fields are {fields}")
+            hint = did_you_mean(name, self._kinds) or f" Its fields are {', '.join(self._kinds)}."
+            raise AttributeError(f"{type(self).__name__}: there is no field {name!r}.{hint}")
         try:
             object.__setattr__(self, name, kind.convert(value))
         except (TypeError, ValueError) as error:

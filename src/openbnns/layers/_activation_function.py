@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..capi.enums import BNNSActivationFunction
 from ..capi.structs import BNNSActivation
@@ -29,6 +29,11 @@ class ActivationFunction(Choice):
     >>> ActivationFunction.clamp(bounds=(0, 6)).bnns_activation
     BNNSActivation(function=BNNSActivationFunctionClamp, beta=6.0)
     """
+
+    _aliases: ClassVar[dict[str, str]] = {
+        "relu": "rectified_linear", "leaky_relu": "leaky_rectified_linear", "prelu": "prelu_per_channel", "swish": "silu",
+        "relu_6": "relu6", "hard_tanh": "clamp", "clip": "clamp", "none": "identity",
+    }  # fmt: skip
 
     function: BNNSActivationFunction
     alpha: float = 0.0

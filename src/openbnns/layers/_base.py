@@ -25,6 +25,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
+from .._spelling import unexpected
 from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
@@ -302,12 +303,19 @@ class UnaryLayer(Layer):
     _bias_argument: ClassVar[str] = "generating_bias_gradient"
 
     def apply(
-        self, input: TensorLike, output: TensorLike | None = None, *, batch_size: int | None = None
+        self,
+        input: TensorLike,
+        output: TensorLike | None = None,
+        *,
+        batch_size: int | None = None,
+        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward.
 
         ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array.
         """
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         if type(input) is np.ndarray:
             lead = self._input.lead(input.shape, batch_size)
             if lead is not None:
@@ -342,11 +350,14 @@ class UnaryLayer(Layer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> Any:
         """Run the layer backward: the gradient with respect to its input.
 
         ``input`` and ``output`` are those of the forward call; ``output_gradient`` is what arrives from the next layer.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         return InputGradient(
             self._backward(
                 input, output, output_gradient, batch_size, accumulate, generating_input_gradient, skip, skip

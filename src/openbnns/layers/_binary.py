@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .._spelling import unexpected
 from ..filters._tensors import Caller
 from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradients, Layer
 from ._ports import Arguments, Delta, Port, TensorLike, common_lead, memory
@@ -46,11 +47,14 @@ class BinaryLayer(Layer):
         output: TensorLike | None = None,
         *,
         batch_size: int | None = None,
+        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward on a pair of inputs, each one sample or a batch.
 
         ``output`` is written and returned; when left out it is a new array.
         """
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         lead = common_lead((self._input_a, self._input_b), (input_a, input_b), batch_size)
         if lead is not None:
             wanted = lead + self._output.shape
@@ -93,11 +97,14 @@ class BinaryLayer(Layer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> InputGradients:
         """Run the layer backward: the gradients with respect to both inputs.
 
         ``input_a`` and ``input_b`` are those of the forward call; each is needed for the gradient of the other.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         results = self._backward_fast(
             input_a, input_b, output, output_gradient, generating_input_a_gradient, generating_input_b_gradient,
             batch_size, accumulate,

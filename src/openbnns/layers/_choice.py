@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._spelling import CasesMeta
+
 
 def _identity(value: object) -> object:
     """Numbers and names compare by value, arrays and descriptors by being the same object."""
@@ -44,7 +46,7 @@ def interval(value: Any, who: str) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Choice:
+class Choice(metaclass=CasesMeta):
     """One case of such an enum: immutable, comparable, and printed as the call that makes it."""
 
     case: str

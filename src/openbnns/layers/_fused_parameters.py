@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._spelling import CasesMeta
 from .types import (
     ActivationFunction,
     ArithmeticBinaryFunction,
@@ -21,7 +22,7 @@ from .types import (
 )
 
 
-class FusableLayerParameters:
+class FusableLayerParameters(metaclass=CasesMeta):
     """Base of everything that ``fused_layer_parameters`` may hold.
 
     >>> from openbnns import *

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .._spelling import misfit
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem, as_exception
 
@@ -44,6 +45,8 @@ def careful(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], 
             except STUMBLES as error:
                 inside = error.__traceback__ and error.__traceback__.tb_next
                 if inside is None:  # the call itself does not fit the signature
+                    if isinstance(error, TypeError):
+                        raise misfit(error, function, arguments, named) from None
                     raise
                 raise as_exception(misuse(error, inside.tb_frame), family) from error
 
@@ -155,7 +158,7 @@ def _fits_one(value: Any, kind: str) -> bool:
         return isinstance(value, simple[outer])  # type: ignore[arg-type]
     if outer == "TensorLike":
         return isinstance(value, (np.ndarray, BNNSNDArrayDescriptor))
-    return outer == "Any" or outer in {base.__name__ for base in type(value).__mro__}
+    return outer in ("Any", "NoReturn") or outer in {base.__name__ for base in type(value).__mro__}
 
 
 _SPELLED = {

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._spelling import CasesMeta, spelled
 from ..capi.enums import (
     BNNSDataType,
     BNNSFilterType,
@@ -205,7 +206,7 @@ class NormalizationType(Choice):
 
 
 @dataclass(frozen=True)
-class YoloParameters:
+class YoloParameters(metaclass=CasesMeta):
     """Grid, anchors and weights of the YOLO detection loss.
 
     >>> import numpy as np
@@ -516,6 +517,7 @@ class PaddingMode(Choice):
         """The fill for float32 arrays, as `BNNSLayerParametersPadding.padding_value` takes it."""
         return self.bit_pattern_for(BNNSDataType.BNNSDataTypeFloat32)
 
+    @spelled
     def bit_pattern_for(self, data_type: BNNSDataType | int) -> int:
         """The fill for arrays of this element type."""
         if self.case != "constant_scalar":
@@ -613,7 +615,7 @@ class SparseLayout(Choice):
 
 
 @dataclass(frozen=True)
-class SparseParameters:
+class SparseParameters(metaclass=CasesMeta):
     """A hint about sparse weights: their pattern, the share of zeros as (numerator, denominator), the machine.
 
     >>> from openbnns import *

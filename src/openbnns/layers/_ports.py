@@ -424,14 +424,18 @@ def descriptor_for(
     return BNNSNDArrayDescriptor(layout=code, size=size, data=data, data_type=kind.value)
 
 
-def _refuse_plain_sizes(value: Any, who: str) -> None:
+def refuse_plain_sizes(value: Any, who: str) -> None:
     """Sizes that stand for a tensor at creation: a list does not say in which order they come, a Shape does."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise Problem(
+            f"{who} is the number {value}. Pass Shape.vector({value}), an array or a descriptor.", kind=TypeError
+        )
     if not isinstance(value, (tuple, list)) or not value or not all(isinstance(n, int) for n in value):
         return
     cure = {
         1: "Shape.vector({0})",
         3: "Shape.image_chw({2}, {1}, {0}) for {0} channels of {1} x {2} pixels",
-    }.get(len(value), "a Shape").format(*value)
+    }.get(len(value), f"Shape({list(value)})").format(*value)
     raise Problem(
         f"{who} is the {type(value).__name__} {value}. Pass {cure}, an array or a descriptor.", kind=TypeError
     )
@@ -454,7 +458,7 @@ def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDA
         return value.descriptor()
     if isinstance(value, BNNSNDArrayDescriptor):
         return value.copy()  # ports and filters must see one and the same
-    _refuse_plain_sizes(value, who)
+    refuse_plain_sizes(value, who)
     array = as_array(value, who)
     if rank is None:
         rank = sample_rank(array.ndim)
@@ -471,7 +475,7 @@ def describe_c_order(value: Any, who: str, rank: int) -> BNNSNDArrayDescriptor:
     """The same, but axes of an array are listed in C order: ``size[]`` of its descriptor is the NumPy shape."""
     if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
         return describe_sample(value, who)
-    _refuse_plain_sizes(value, who)
+    refuse_plain_sizes(value, who)
     array = as_array(value, who)
     if not 1 <= rank <= 8 or array.ndim not in (rank, rank + 1):
         raise Problem(

@@ -7,8 +7,9 @@ An operand that is weights is given with its data at creation, left out of the c
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
+from .._spelling import unexpected
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, Problem
 from ..filters._contraction import Contraction
@@ -108,11 +109,14 @@ class ProductLayer(BinaryLayer):
         output: TensorLike | None = None,
         *,
         batch_size: int | None = None,
+        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward. An operand that is weights, and a second one that does not exist, are left out.
 
         ``output`` is written, or added to if the layer accumulates, and returned; when left out it is a new array.
         """
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         if self._two_inputs:
             return super().apply(input_a, input_b, output, batch_size=batch_size)
         return self._attempt(self._apply_single, (input_a, input_b), output, batch_size)
@@ -144,11 +148,14 @@ class ProductLayer(BinaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> InputGradients:
         """Run the layer backward: the gradients with respect to both operands, that of weights summed over the batch.
 
         ``input_a`` and ``input_b`` are those of the forward call; each is needed for the gradient of the other.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         if self._two_inputs:
             return super().apply_backward(
                 input_a, input_b, output, output_gradient, generating_input_a_gradient, generating_input_b_gradient,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
 
+from .._spelling import CasesMeta, Members, spelled
 from ..capi.enums import BNNSDataLayout, BNNSDataType
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import layout_of, packed_strides
@@ -16,7 +16,7 @@ from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
 _L = BNNSDataLayout
 
 
-class DataLayout(enum.Enum):
+class DataLayout(Members):
     """The layouts that have a factory in `Shape`, under the same names; the value is the C constant.
 
     >>> from openbnns import *
@@ -66,13 +66,17 @@ def _whole_numbers(what: str, values: Sequence[int]) -> tuple[int, ...]:
     try:
         numbers = tuple(int(operator.index(value)) for value in itertools.islice(values, 99))  # 8 at most make sense
     except (TypeError, ValueError):
-        raise _error(f"Shape: {what} must be whole numbers, got {values!r}.", TypeError) from None
+        cure = ""
+        if isinstance(values, tuple) and len(values) == 1 and isinstance(values[0], (tuple, list)):
+            listed = ", ".join(map(repr, values[0]))
+            cure = f" Pass them one by one: {listed}."
+        raise _error(f"Shape: {what} must be whole numbers, got {values!r}.{cure}", TypeError) from None
     if any(number < 0 for number in numbers):
         raise _error(f"Shape: {what} must not be negative, got {numbers}.")
     return numbers
 
 
-class Shape:
+class Shape(metaclass=CasesMeta):
     """Sizes, layout and strides of one sample. Sizes are in the order of `size[]` in C, which the factory names tell.
 
     `Shape(sizes)` without a layout is C order, as NumPy would write the shape: a vector, or the first-major layout of
@@ -154,6 +158,7 @@ class Shape:
         """Shape of the NumPy array in C order that holds the same elements; an image is (C, H, W)."""
         return tuple(self._size[axis] for axis in reversed(layout_of(self._layout).stepped))
 
+    @spelled
     def descriptor(self, data_type: Any = BNNSDataType.BNNSDataTypeFloat32, data: Any = None) -> BNNSNDArrayDescriptor:
         """A new C descriptor of this shape, with or without data.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._spelling import unexpected
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem
 from ..filters._direct import known_calls, recorded
@@ -115,11 +116,14 @@ class ActivationLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> ActivationGradients:
         """Run the layer backward: the gradients with respect to the input and to alpha.
 
         Give ``input``; where the derivative follows from the output (tanh, sigmoid, softmax, ...) that alone will do.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         results = self._backward(
             input, output, output_gradient, batch_size, accumulate, generating_input_gradient,
             generating_alpha_gradient, None,

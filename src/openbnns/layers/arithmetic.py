@@ -16,10 +16,11 @@ creation, that memory is used, by reference, whenever the operand is left out of
 from __future__ import annotations
 
 import enum
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, NoReturn, cast
 
 import numpy as np
 
+from .._spelling import unexpected
 from ..capi.structs import (
     BNNSArithmeticBinary,
     BNNSArithmeticTernary,
@@ -276,9 +277,16 @@ class UnaryArithmeticLayer(_ArithmeticLayer):
         )
 
     def apply(
-        self, input: TensorLike | None = None, output: TensorLike | None = None, *, batch_size: int | None = None
+        self,
+        input: TensorLike | None = None,
+        output: TensorLike | None = None,
+        *,
+        batch_size: int | None = None,
+        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward."""
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         return self._apply((input,), output, batch_size)
 
     def apply_backward(
@@ -290,8 +298,11 @@ class UnaryArithmeticLayer(_ArithmeticLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> InputGradient:
         """Run the layer backward. ``input`` may be left out where the derivative does not need it."""
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         return InputGradient(
             *self._backward((input,), output, output_gradient, (generating_input_gradient,), batch_size, accumulate)
         )
@@ -342,8 +353,11 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
         output: TensorLike | None = None,
         *,
         batch_size: int | None = None,
+        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward."""
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         return self._apply((input_a, input_b), output, batch_size)
 
     def apply_backward(
@@ -357,8 +371,11 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> InputGradients:
         """Run the layer backward. An operand may be left out where the derivative does not need it."""
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         gradients = (generating_input_a_gradient, generating_input_b_gradient)
         return InputGradients(
             *self._backward((input_a, input_b), output, output_gradient, gradients, batch_size, accumulate)
@@ -412,8 +429,11 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
         output: TensorLike | None = None,
         *,
         batch_size: int | None = None,
+        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward."""
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         return self._apply((input_a, input_b, input_c), output, batch_size)
 
     def apply_backward(
@@ -429,8 +449,11 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> InputGradients3:
         """Run the layer backward. An operand may be left out where the derivative does not need it."""
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         gradients = (generating_input_a_gradient, generating_input_b_gradient, generating_input_c_gradient)
         inputs = (input_a, input_b, input_c)
         return InputGradients3(*self._backward(inputs, output, output_gradient, gradients, batch_size, accumulate))

@@ -7,11 +7,12 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._spelling import spelled, unexpected
 from ..capi.enums import BNNSDataLayout, BNNSDataType, BNNSFlags
 from ..capi.structs import (
     BNNSFilterParameters,
@@ -232,6 +233,7 @@ class MultiheadAttentionLayer(Layer):
 
     # Filters.
 
+    @spelled
     def filter_for(self, target_length: int, source_length: int) -> MultiheadAttention:
         """The filter for these lengths; it reads the layer's parameters at each call."""
         found = self._filters.get((target_length, source_length))
@@ -333,6 +335,7 @@ class MultiheadAttentionLayer(Layer):
         key_padding_mask: Any = None,
         attn_mask: Any = None,
         phase: LearningPhase = LearningPhase.TRAINING,
+        **misspelled: NoReturn,
     ) -> Any:
         """Attention of ``query`` over ``key`` and ``value``.
 
@@ -341,6 +344,8 @@ class MultiheadAttentionLayer(Layer):
         (N * num_heads, T, S) is added to the scores if it is float32; if it is bool, true forbids. With
         ``phase=LearningPhase.INFERENCE`` there is no dropout, and nothing is kept for ``apply_backward``.
         """
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         return self._attempt(self._apply, query, key, value, output, key_padding_mask, attn_mask, phase)
 
     def _require_alive(self, caller: Caller) -> None:
@@ -458,6 +463,7 @@ class MultiheadAttentionLayer(Layer):
         generating_parameter_gradients: Any = None,
         *,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> AttentionGradients:
         """The gradients at the last ``apply`` in the training phase.
 
@@ -465,6 +471,8 @@ class MultiheadAttentionLayer(Layer):
         ``generating_parameter_gradients`` is a dictionary of arrays to write, by the names of :attr:`parameters`; those
         it lacks are not computed. Left out, all are made. ``skip`` leaves a gradient, or all parameters, out.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         return self._attempt(
             self._backward, output_gradient, generating_query_gradient, generating_key_gradient,
             generating_value_gradient, generating_parameter_gradients, accumulate,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .._spelling import unexpected
 from ..capi.enums import BNNSDataLayout, BNNSNormType
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import resolve
@@ -81,6 +82,7 @@ def clip_by_global_norm(
     inputs: Sequence[TensorLike],
     outputs: Sequence[TensorLike] | None = None,
     global_norm: float = 0.0,
+    **misspelled: NoReturn,
 ) -> list[TensorLike]:
     """Scale a list of tensors by one factor, so that their joint L2 norm is at most ``threshold``.
 
@@ -91,6 +93,8 @@ def clip_by_global_norm(
     >>> clip_by_global_norm(6.5, [np.array([3, 4], np.float32), np.array([12], np.float32)])
     [array([1.5, 2. ], dtype=float32), array([6.], dtype=float32)]
     """
+    if misspelled:
+        raise unexpected(clip_by_global_norm, misspelled)
 
     def work(caller: Caller) -> list[TensorLike]:
         sources = list(inputs)
@@ -136,6 +140,7 @@ def compute_norm_backward(
     axes: Sequence[int] | None = None,
     output_gradient: TensorLike | None = None,
     generating_input_gradient: TensorLike | None = None,
+    **misspelled: NoReturn,
 ) -> TensorLike:
     """The gradient of the norm: dx = dy · x / y, 0 where y = 0. ``input`` and ``output`` are those of the forward call.
 
@@ -145,6 +150,8 @@ def compute_norm_backward(
     >>> compute_norm_backward(x, y, output_gradient=np.array([2], np.float32))
     array([1.2, 1.6], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(compute_norm_backward, misspelled)
 
     def work(
         caller: Caller, input: Any, generating_input_gradient: Any, output: Any, output_gradient: Any, axes: Any

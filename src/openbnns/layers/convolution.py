@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
+from .._spelling import unexpected
 from ..capi.enums import BNNSDataLayout
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, BNNSNDArrayDescriptor
 from ..errors import Problem
@@ -137,6 +138,7 @@ class ConvolutionLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> Gradients:
         """Run the layer backward: the gradients with respect to input, weights and bias, summed over the batch for the
         latter two.
@@ -144,6 +146,8 @@ class ConvolutionLayer(UnaryLayer):
         ``input`` (needed for the weights) and ``output`` (needed with an activation) are those of the forward call;
         ``output_gradient`` is what arrives from the next layer. Each gradient has the shape of its tensor.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         return Gradients._make(
             self._backward(
                 input, output, output_gradient, batch_size, accumulate, generating_input_gradient,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
+from .._spelling import unexpected
 from ..capi.enums import BNNSDataLayout
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding, BNNSNDArrayDescriptor
 from ..descriptors import View
@@ -87,7 +88,7 @@ class EmbeddingLayer(UnaryLayer):
             "scales_gradient_by_frequency": scales_gradient_by_frequency or None,
         }
 
-    def apply_backward(
+    def apply_backward(  # type: ignore[override]
         self,
         input: TensorLike | None = None,
         output: TensorLike | None = None,
@@ -96,11 +97,14 @@ class EmbeddingLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> Gradients:
         """Run the layer backward: the gradient with respect to the dictionary, summed over the batch.
 
         ``input`` holds the indices of the forward call; ``output`` is not needed.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         _, dw, _ = self._backward(
             input, output, output_gradient, batch_size, accumulate, skip, generating_weights_gradient, skip
         )

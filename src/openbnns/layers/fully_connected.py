@@ -8,7 +8,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnect
 from ..errors import Problem
 from ..filters.fully_connected import FullyConnected
 from ._base import client_pointer
-from ._ports import Port, as_array, describe_parameter, describe_sample
+from ._ports import Port, as_array, describe_parameter, describe_sample, refuse_plain_sizes
 from ._shape import Shape
 from ._sparse import sparsify
 from .convolution import ConvolutionLayer
@@ -84,6 +84,7 @@ def flat_sample(value: Any, who: str, count: int) -> BNNSNDArrayDescriptor:
         return Shape.vector(count).descriptor()
     if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
         return describe_sample(value, who)
+    refuse_plain_sizes(value, who)
     array = as_array(value, who)
     batch = array.ndim > 1 and (count == 0 or array[0].size == count or array.size != count)
     return describe_sample(array, who, rank=array.ndim - batch)

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from .._spelling import did_you_mean
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._tensors import Caller
@@ -192,8 +193,10 @@ class FusedLayer(Layer):
         twice = [name for name in names[: len(tensors)] if named.get(name) is not None]
         if len(tensors) > len(names) or unknown or twice:
             got = ", ".join([*("a tensor" for _ in tensors), *named])
+            options = (*names, "batch_size", "phase", "accumulate")
+            hint = did_you_mean(unknown[0], options) if unknown else ""
             problem = Problem(
-                f"{caller.function} of this layer takes {', '.join(names)}, each once, by position or by name; got {got}.",
+                f"{caller.function} of this layer takes {', '.join(names)}, each once, by position or by name; got {got}.{hint}",
                 kind=TypeError,
             )
             raise as_exception(problem, LayerApplyError)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from .. import descriptors
+from .._spelling import unexpected
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32
 from ..engines.reference.loss import PER_SAMPLE
@@ -121,12 +122,15 @@ class LossLayer(Layer):
         broadcasts_weights: bool = False,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> LossResult:
         """The loss, and its gradient as if the loss were the last layer.
 
         ``weights`` holds one weight per loss: per sample for softmax cross entropy, per element for all others. With
         ``broadcasts_weights`` it is one weight for everything.
         """
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         result = self._apply_fast(
             input, labels, output, weights, generating_input_gradient, broadcasts_weights, batch_size, accumulate
         )
@@ -253,11 +257,14 @@ class LossLayer(Layer):
         broadcasts_weights: bool = False,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> InputGradient:
         """The gradient with respect to the input, chained with what arrives at the loss.
 
         ``output_gradient`` has the shape of the output; a number will do where that is one value.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         upstream = self._upstream(output_gradient)
         if type(input) is np.ndarray and type(labels) is np.ndarray and weights is None:
             shape = input.shape

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._spelling import spelled, unexpected
 from ..capi.enums import BNNSDataLayout, BNNSDataType, BNNSLayerFlags
 from ..capi.structs import (
     BNNSFilterParameters,
@@ -319,6 +320,7 @@ class LSTMLayer(Layer):
         phase: LearningPhase = LearningPhase.INFERENCE,
         cache: Any = None,
         seed: int | None = None,
+        **misspelled: NoReturn,
     ) -> LSTMResult:
         """Run forward on ``input`` (T, N, I) from the initial states (L, R, N, H), zeros if left out.
 
@@ -326,6 +328,8 @@ class LSTMLayer(Layer):
         ``cache`` (:meth:`cache_bytes` of uint8) or a new array. ``seed`` fixes what is dropped. ``batch_sizes`` lists for
         every step how many samples take part, the first ones.
         """
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         return self._attempt(
             self._apply, input, initial_hidden, initial_cell, output, final_hidden, final_cell, batch_sizes, phase, cache,
             seed,
@@ -384,6 +388,7 @@ class LSTMLayer(Layer):
         self._give_back(description)
         return LSTMResult(y, hn, cn, cache)
 
+    @spelled
     def cache_bytes(self, steps: int, batch: int, batch_sizes: Any = None) -> int:
         """The size of a training cache for sequences of this length and number."""
         return self._attempt(
@@ -424,6 +429,7 @@ class LSTMLayer(Layer):
         generating_hidden_weights_gradient: Any = None,
         generating_peephole_weights_gradient: Any = None,
         generating_bias_gradient: Any = None,
+        **misspelled: NoReturn,
     ) -> LSTMGradients:
         """Run backward from the gradients of outputs and final states, any of which may be left out.
 
@@ -431,6 +437,8 @@ class LSTMLayer(Layer):
         Without a cache the forward pass is repeated, as one without dropout. A gradient argument is an array to write
         to, ``None`` for a new one, or ``skip``.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         given = {
             "input": generating_input_gradient,
             "initial_hidden": generating_initial_hidden_gradient,

@@ -8,11 +8,12 @@ An output that is left out is a new array; one that is given is written and retu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from .. import engines
+from .._spelling import unexpected
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters import moves
@@ -31,7 +32,10 @@ _COPY, _TRANSPOSE, _BAND_PART, _COMPARE, _TILE, _TILE_BACKWARD, _SHUFFLE = (
 
 
 def copy(
-    input: TensorLike, to: TensorLike | None = None, filter_parameters: BNNSFilterParameters | None = None
+    input: TensorLike,
+    to: TensorLike | None = None,
+    filter_parameters: BNNSFilterParameters | None = None,
+    **misspelled: NoReturn,
 ) -> TensorLike:
     """y = x for tensors of one logical shape: layouts, strides and element types may differ. They may not overlap.
 
@@ -40,6 +44,8 @@ def copy(
     >>> copy(np.array([[1, 2]], np.float32), np.zeros((1, 2), np.int8))
     array([[1, 2]], dtype=int8)
     """
+    if misspelled:
+        raise unexpected(copy, misspelled)
 
     def work(caller: Caller, input: Any, to: Any, filter_parameters: Any) -> TensorLike:
         if filter_parameters is None and to is not None and _copied(input, to):
@@ -54,7 +60,7 @@ def copy(
 
 def transpose(
     input: TensorLike, output: TensorLike | None = None, first_transpose_axis: int = 0, second_transpose_axis: int = 1,
-    filter_parameters: BNNSFilterParameters | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """y = x with two axes swapped; the gradient of y, transposed the same way, is that of x.
 
@@ -65,6 +71,8 @@ def transpose(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(transpose, misspelled)
 
     def work(
         caller: Caller,
@@ -95,7 +103,7 @@ def transpose(
 
 def copy_band_part(
     input: TensorLike, to: TensorLike | None = None, lower_band_count: int | None = None,
-    upper_band_count: int | None = None, filter_parameters: BNNSFilterParameters | None = None,
+    upper_band_count: int | None = None, filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """y[..., i, j] = x[..., i, j] if i - j <= lower and j - i <= upper, else 0; ``None`` keeps the whole triangle.
 
@@ -106,6 +114,8 @@ def copy_band_part(
            [0., 1., 1.],
            [0., 0., 1.]], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(copy_band_part, misspelled)
 
     def work(
         caller: Caller, input: Any, to: Any, lower_band_count: Any, upper_band_count: Any, filter_parameters: Any
@@ -148,7 +158,7 @@ def compare(
 
 def tile(
     input: TensorLike, output: TensorLike | None = None, filter_parameters: BNNSFilterParameters | None = None,
-    *, repeats: Sequence[int] | None = None,
+    *, repeats: Sequence[int] | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """y[i, j, ...] = x[i mod x.shape[0], j mod x.shape[1], ...]: copies of x side by side.
 
@@ -161,6 +171,8 @@ def tile(
     array([[1., 2., 1., 2.],
            [1., 2., 1., 2.]], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(tile, misspelled)
 
     def work(caller: Caller, input: Any, output: Any, repeats: Any, filter_parameters: Any) -> TensorLike:
         x = described(caller("input"), input)
@@ -180,7 +192,7 @@ def tile(
 
 def tile_backward(
     output_gradient: TensorLike, generating_input_gradient: TensorLike | None = None,
-    filter_parameters: BNNSFilterParameters | None = None, *, input_shape: Sequence[int] | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, *, input_shape: Sequence[int] | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """The gradient of tiling: dx = the sum of dy over all copies. ``input_shape`` is needed when dx is left out.
 
@@ -189,6 +201,8 @@ def tile_backward(
     >>> tile_backward(np.array([[1, 2, 3], [10, 20, 30]], np.float32), input_shape=(1, 3))
     array([[11., 22., 33.]], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(tile_backward, misspelled)
 
     def work(
         caller: Caller, output_gradient: Any, generating_input_gradient: Any, input_shape: Any, filter_parameters: Any
@@ -209,7 +223,7 @@ def tile_backward(
 
 def shuffle(
     type: ShuffleType, input: TensorLike, output: TensorLike | None = None,
-    filter_parameters: BNNSFilterParameters | None = None, *, block_size: int | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, *, block_size: int | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """Move data between channels and blocks of b x b pixels of images (N, C, H, W).
 
@@ -225,6 +239,8 @@ def shuffle(
     array([[[[0., 1.],
              [2., 3.]]]], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(shuffle, misspelled)
 
     def work(caller: Caller, input: Any, output: Any, _: Any, block_size: Any, filter_parameters: Any) -> TensorLike:
         require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")

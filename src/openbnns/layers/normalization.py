@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
+from .._spelling import unexpected
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters._tensors import Caller
@@ -140,12 +141,15 @@ class NormalizationLayer(UnaryLayer):
         *,
         phase: LearningPhase,
         batch_size: int | None = None,
+        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward, for training or for inference.
 
         ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array. It may
         be ``input``.
         """
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         if type(input) is np.ndarray and type(phase) is LearningPhase:
             shape = input.shape
             lead = self._input.lead(shape, batch_size)
@@ -186,12 +190,15 @@ class NormalizationLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> NormalizationGradients:
         """Run the layer backward: the gradients with respect to input, beta and gamma, those of the parameters summed.
 
         Follows an ``apply`` with ``phase=LearningPhase.TRAINING`` on the same batch. ``input`` has no effect, because that
         call kept it; ``output`` is needed with an activation. ``output_gradient`` arrives from the next layer.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         dx, dgamma, dbeta = self._backward(
             input, output, output_gradient, batch_size, accumulate, generating_input_gradient, generating_gamma_gradient,
             generating_beta_gradient,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._spelling import spelled, unexpected
 from ..capi.enums import BNNSOptimizerFunction
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import resolve
@@ -139,6 +140,8 @@ class Optimizer:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._who = f"{cls.__name__}.step"
+        if "__init__" in cls.__dict__:
+            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and not hasattr(type(self), name):  # it would change nothing
@@ -210,6 +213,7 @@ class Optimizer:
         gradients: Sequence[TensorLike],
         accumulators: Sequence[TensorLike] = (),
         filter_parameters: BNNSFilterParameters | None = None,
+        **misspelled: NoReturn,
     ) -> None:
         """Update all parameters and accumulators in place.
 
@@ -217,6 +221,8 @@ class Optimizer:
         then all second moments. They start at zero and have the shapes of the parameters. Tensors are float32 arrays or
         descriptors. A failed step raises :class:`openbnns.OptimizerStepError` and changes nothing.
         """
+        if misspelled:
+            raise unexpected(self.step, misspelled)
         who = self._who
         try:
             self._step(who, parameters, gradients, accumulators, filter_parameters)

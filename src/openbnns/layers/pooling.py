@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from .. import descriptors
+from .._spelling import unexpected
 from ..capi.enums import BNNSDataType
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPooling, BNNSNDArrayDescriptor
 from ..descriptors import View, describe
@@ -139,12 +140,19 @@ class PoolingLayer(UnaryLayer):
         }
 
     def apply(
-        self, input: TensorLike, output: TensorLike | None = None, *, batch_size: int | None = None
+        self,
+        input: TensorLike,
+        output: TensorLike | None = None,
+        *,
+        batch_size: int | None = None,
+        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward, writing (max) or reading (un_max) the indices of the type.
 
         ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array.
         """
+        if misspelled:
+            raise unexpected(self.apply, misspelled)
         if type(input) is np.ndarray:
             lead, (places, kind) = self._input.lead(input.shape, batch_size), self._indices
             if lead is not None:
@@ -169,12 +177,15 @@ class PoolingLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> PoolingGradients:
         """Run the layer backward: the gradients with respect to input and bias, the latter summed over the batch.
 
         ``input`` is needed by ``l2_norm`` and by ``max`` without indices, ``output`` with an activation; both are those
         of the forward call, and so are the indices of the type. ``output_gradient`` arrives from the next layer.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         dx, _, db = self._backward(
             input, output, output_gradient, batch_size, accumulate, generating_input_gradient, skip,
             generating_bias_gradient,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .._spelling import spelled, unexpected
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, LayerCreationError, Problem
 from ..filters import random_numbers as filters
@@ -68,6 +69,7 @@ class RandomGenerator:
     True
     """
 
+    @spelled
     def __init__(
         self,
         method: RandomGeneratorMethod = RandomGeneratorMethod.AES_CTR,
@@ -129,8 +131,12 @@ class RandomGenerator:
         _attempt("RandomGenerator.fill_uniform_integers", work)
         return output
 
-    def fill_normal(self, output: TensorLike, mean: float = 0.0, standard_deviation: float = 1.0) -> TensorLike:
+    def fill_normal(
+        self, output: TensorLike, mean: float = 0.0, standard_deviation: float = 1.0, **misspelled: NoReturn
+    ) -> TensorLike:
         """Fill a float array or descriptor with normally distributed numbers, and return it."""
+        if misspelled:
+            raise unexpected(self.fill_normal, misspelled)
 
         def work(caller: Caller) -> None:
             self._fill(
@@ -141,13 +147,15 @@ class RandomGenerator:
         return output
 
     def fill_categorical(
-        self, output: TensorLike, probabilities: TensorLike, log_probabilities: bool = False
+        self, output: TensorLike, probabilities: TensorLike, log_probabilities: bool = False, **misspelled: NoReturn
     ) -> TensorLike:
         """Fill a float array or descriptor with category numbers 0 .. K−1, and return it.
 
         ``probabilities`` (..., K) has the leading axes of ``output``; further axes of ``output`` are more draws from the
         same distribution. They need not add up to 1, and may be given by their logarithms.
         """
+        if misspelled:
+            raise unexpected(self.fill_categorical, misspelled)
 
         def work(caller: Caller) -> None:
             p = probabilities

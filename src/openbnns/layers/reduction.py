@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .._spelling import unexpected
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, BNNSNDArrayDescriptor
 from ..descriptors import resolve
 from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
@@ -94,11 +95,14 @@ class ReductionLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
+        **misspelled: NoReturn,
     ) -> Gradients:
         """Run the layer backward: the gradients with respect to input and weights.
 
         ``input`` is that of the forward call, needed by all functions but sums and means; ``output`` plays no part.
         """
+        if misspelled:
+            raise unexpected(self.apply_backward, misspelled)
         return Gradients(
             *self._backward(
                 input, output, output_gradient, batch_size, accumulate, generating_input_gradient,

@@ -8,11 +8,12 @@ An output that is left out is a new array; one that is given is written and retu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from .. import engines
+from .._spelling import unexpected
 from ..capi.enums import BNNSReduceFunction
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
@@ -53,7 +54,7 @@ class TopK(NamedTuple):
 
 def gather(
     input: TensorLike, indices: TensorLike, output: TensorLike | None = None, axis: int = 0,
-    filter_parameters: BNNSFilterParameters | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """Entries picked along one axis.
 
@@ -68,6 +69,8 @@ def gather(
     array([[3., 1.],
            [6., 4.]], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(gather, misspelled)
 
     if filter_parameters is None:
         target = _gathered_like(input, indices, axis) if output is None else output
@@ -93,6 +96,7 @@ def gather(
 def scatter(
     input: TensorLike, indices: TensorLike, output: TensorLike, axis: int = 0,
     reduction_function: ReductionFunction | None = None, filter_parameters: BNNSFilterParameters | None = None,
+    **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """Entries written, or with ``ReductionFunction.sum()`` added, at places along one axis; others keep their values.
 
@@ -107,6 +111,8 @@ def scatter(
     >>> scatter(x, places, np.zeros(4, np.float32), reduction_function=ReductionFunction.sum())
     array([3., 0., 3., 0.], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(scatter, misspelled)
 
     if filter_parameters is None:
         kind = _scattering(reduction_function, output)
@@ -125,7 +131,7 @@ def scatter(
 
 def gather_nd(
     input: TensorLike, indices: TensorLike, output: TensorLike | None = None,
-    filter_parameters: BNNSFilterParameters | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """Elements or slices picked by index vectors: y[i...] = x[indices[i..., 0], ..., indices[i..., L-1]].
 
@@ -137,6 +143,8 @@ def gather_nd(
     >>> gather_nd(x, np.array([[0, 0], [1, 2]]))
     array([0., 5.], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(gather_nd, misspelled)
 
     def work(caller: Caller, input: Any, output: Any, indices: Any, filter_parameters: Any) -> TensorLike:
         x, idx = described(caller("input"), input), described(caller("indices"), indices)
@@ -150,7 +158,7 @@ def gather_nd(
 
 def scatter_nd(
     input: TensorLike, indices: TensorLike, output: TensorLike, reduction_function: ReductionFunction | None = None,
-    filter_parameters: BNNSFilterParameters | None = None,
+    filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """Elements or slices written or added at index vectors: y[indices[i..., 0], ...] (+)= x[i...].
 
@@ -162,6 +170,8 @@ def scatter_nd(
     array([[0., 7.],
            [8., 0.]], dtype=float32)
     """
+    if misspelled:
+        raise unexpected(scatter_nd, misspelled)
 
     def work(caller: Caller, input: Any, output: Any, indices: Any, _: Any, filter_parameters: Any) -> TensorLike:
         x, idx = described(caller("input"), input), described(caller("indices"), indices)
@@ -178,7 +188,7 @@ def scatter_nd(
 
 def apply_top_k(
     k: int, input: TensorLike, best_values: TensorLike | None = None, best_indices: Any = None, axis: int = -1,
-    batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None,
+    batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
 ) -> TopK:  # fmt: skip
     """The k largest values along an axis, in descending order, and their indices (int64 when left out, or ``skip``).
 
@@ -192,6 +202,8 @@ def apply_top_k(
            [7., 5.]], dtype=float32), indices=array([[1, 0],
            [2, 0]]))
     """
+    if misspelled:
+        raise unexpected(apply_top_k, misspelled)
 
     if filter_parameters is None and type(batch_size) is int and batch_size == 1:
         plain = _top_k(k, input, best_values, best_indices, axis)
@@ -218,7 +230,7 @@ def apply_top_k(
 
 def apply_in_top_k(
     k: int, input: TensorLike, test_indices: TensorLike, output: TensorLike | None = None, axis: int = -1,
-    batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None,
+    batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
 ) -> TensorLike:  # fmt: skip
     """Whether the value at each test index is one of the k largest along the axis; ties at the boundary all count.
 
@@ -229,6 +241,8 @@ def apply_in_top_k(
     >>> apply_in_top_k(1, np.array([[3, 9, 1], [5, 5, 7]], np.float32), np.array([1, 0]))
     array([ True, False])
     """
+    if misspelled:
+        raise unexpected(apply_in_top_k, misspelled)
 
     def work(
         caller: Caller,

@@ -6,12 +6,12 @@ parameters are classes with one factory per case: `PoolingType.max(indices=None)
 
 from __future__ import annotations
 
-import enum
 import math
 from typing import Any
 
 import numpy as np
 
+from .._spelling import Members
 from ..capi import enums as c
 from ..descriptors import ELEMENT_TYPES
 from ._activation_function import ActivationFunction
@@ -65,7 +65,7 @@ __all__ = [
 ]
 
 
-class DataType(enum.Enum):
+class DataType(Members):
     """Element type of an array.
 
     >>> from openbnns import *
@@ -121,7 +121,7 @@ class DataType(enum.Enum):
         return cls[name]
 
 
-class LearningPhase(enum.Enum):
+class LearningPhase(Members):
     """Whether a layer is being trained or used.
 
     >>> import numpy as np
@@ -146,7 +146,7 @@ class LearningPhase(enum.Enum):
         return bool(self.value)
 
 
-class ConvolutionType(enum.Enum):
+class ConvolutionType(Members):
     """Direction of a convolution.
 
     >>> import numpy as np
@@ -163,7 +163,7 @@ class ConvolutionType(enum.Enum):
     TRANSPOSED = c.BNNSTransposedConvolution
 
 
-class DescriptorType(enum.Enum):
+class DescriptorType(Members):
     """Role of an arithmetic operand: fixed, one per sample, or one parameter shared by the batch.
 
     >>> import numpy as np
@@ -183,7 +183,7 @@ class DescriptorType(enum.Enum):
     PARAMETER = c.BNNSParameter
 
 
-class ArithmeticUnaryFunction(enum.Enum):
+class ArithmeticUnaryFunction(Members):
     """Elementwise function of one operand.
 
     >>> import numpy as np
@@ -223,7 +223,7 @@ class ArithmeticUnaryFunction(enum.Enum):
     TANH = c.BNNSArithmeticTanh
 
 
-class ArithmeticBinaryFunction(enum.Enum):
+class ArithmeticBinaryFunction(Members):
     """Elementwise function of two operands.
 
     >>> import numpy as np
@@ -249,7 +249,7 @@ class ArithmeticBinaryFunction(enum.Enum):
     TRUNCATING_REMAINDER = c.BNNSArithmeticTruncRemainder
 
 
-class ArithmeticTernaryFunction(enum.Enum):
+class ArithmeticTernaryFunction(Members):
     """Elementwise function of three operands; `SELECT` (a ? b : c) is not in Swift.
 
     >>> import numpy as np
@@ -266,7 +266,7 @@ class ArithmeticTernaryFunction(enum.Enum):
     SELECT = c.BNNSArithmeticSelect
 
 
-class LossReduction(enum.Enum):
+class LossReduction(Members):
     """How the losses of a batch become the output; `MEAN` and `NON_ZERO_WEIGHT_MEAN` are the C names.
 
     >>> import numpy as np
@@ -287,7 +287,7 @@ class LossReduction(enum.Enum):
     NON_ZERO_WEIGHT_MEAN = ZERO_WEIGHT_MEAN
 
 
-class InterpolationMethod(enum.Enum):
+class InterpolationMethod(Members):
     """How resizing finds values between samples.
 
     >>> import numpy as np
@@ -303,7 +303,7 @@ class InterpolationMethod(enum.Enum):
     LINEAR = c.BNNSInterpolationMethodLinear
 
 
-class LinearSamplingMode(enum.Enum):
+class LinearSamplingMode(Members):
     """Where `CropResizeLayer` places its sample points.
 
     >>> import numpy as np
@@ -321,7 +321,7 @@ class LinearSamplingMode(enum.Enum):
     OFFSET_CORNERS = c.BNNSLinearSamplingOffsetCorners
 
 
-class BoxCoordinateMode(enum.Enum):
+class BoxCoordinateMode(Members):
     """Meaning of the four numbers of a region of interest of `CropResizeLayer`.
 
     >>> import numpy as np
@@ -338,7 +338,7 @@ class BoxCoordinateMode(enum.Enum):
     CENTER_SIZE_WIDTH_FIRST = c.BNNSCenterSizeWidthFirst
 
 
-class Norm(enum.Enum):
+class Norm(Members):
     """A vector norm; the value is the exponent p that `BNNSLayerParametersEmbedding.norm_type` takes.
 
     >>> from openbnns import *
@@ -354,7 +354,7 @@ class Norm(enum.Enum):
     L_INFINITY = MAXIMUM
 
 
-class RelationalOperator(enum.Enum):
+class RelationalOperator(Members):
     """Comparison of numbers, or logical operation on booleans.
 
     >>> import numpy as np
@@ -377,7 +377,7 @@ class RelationalOperator(enum.Enum):
     XOR = c.BNNSRelationalOperatorLogicalXOR
 
 
-class ShuffleType(enum.Enum):
+class ShuffleType(Members):
     """Rearrangement between channels and space.
 
     >>> import numpy as np
@@ -392,7 +392,7 @@ class ShuffleType(enum.Enum):
     SPACE_TO_DEPTH_NCHW = c.BNNSShuffleTypeSpaceToDepthNCHW
 
 
-class SparsityType(enum.Enum):
+class SparsityType(Members):
     """Pattern of the zeros in sparse weights.
 
     >>> from openbnns import *
@@ -403,7 +403,7 @@ class SparsityType(enum.Enum):
     UNSTRUCTURED = c.BNNSSparsityTypeUnstructured
 
 
-class TargetSystem(enum.Enum):
+class TargetSystem(Members):
     """Machine that sparse weights are packed for.
 
     >>> from openbnns import *
@@ -414,7 +414,7 @@ class TargetSystem(enum.Enum):
     GENERIC = c.BNNSTargetSystemGeneric
 
 
-class RandomGeneratorMethod(enum.Enum):
+class RandomGeneratorMethod(Members):
     """Algorithm of a random generator.
 
     >>> import numpy as np
@@ -427,7 +427,7 @@ class RandomGeneratorMethod(enum.Enum):
     AES_CTR = c.BNNSRandomGeneratorMethodAES_CTR
 
 
-class RegularizationFunction(enum.Enum):
+class RegularizationFunction(Members):
     """Penalty on the weights that an optimizer adds to the gradient.
 
     >>> import numpy as np
@@ -446,7 +446,7 @@ class RegularizationFunction(enum.Enum):
     L2 = c.BNNSOptimizerRegularizationL2
 
 
-class SGDMomentumVariant(enum.Enum):
+class SGDMomentumVariant(Members):
     """Which of three forms of momentum stochastic gradient descent uses.
 
     >>> import numpy as np

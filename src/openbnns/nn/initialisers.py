@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .._spelling import spelled
 from ._graph import Array
 
 Initialiser = Callable[[tuple[int, ...], np.random.RandomState], Array]
@@ -42,6 +43,7 @@ def uniform(low: float, high: float) -> Initialiser:
     return lambda shape, generator: generator.uniform(low, high, shape).astype(np.float32)
 
 
+@spelled
 def normal(mean: float = 0.0, standard_deviation: float = 1.0) -> Initialiser:
     """Normal numbers."""
     return lambda shape, generator: (mean + standard_deviation * generator.standard_normal(shape)).astype(np.float32)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import LossFunction, LossLayer, LossReduction, Shape
+from .._spelling import spelled
 from ._graph import Array
 
 _MOST_ROWS = 256
@@ -62,6 +63,19 @@ class BoundLoss:
         return float(self._value[0])
 
 
+class LossAndGradient(tuple[float, Array]):
+    """What calling a loss gives: PyTorch's gives a tensor with a graph, this one says what to do instead."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"A loss gives the pair (value, gradient), which has no {name!r}: no graph of tensors is kept. Write\n"
+            "    value, gradient = criterion(network(x), targets)\n    network.backward(gradient)\n    optimizer.step()\n"
+            "or let nn.Trainer do it."
+        )
+
+
 class Loss:
     """Base of the losses.
 
@@ -94,6 +108,11 @@ class Loss:
         """The loss on fixed arrays: the network's output, and where the gradient goes, if anywhere."""
         return BoundLoss(self, output, gradient)
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in cls.__dict__:
+            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
+
     def __call__(self, output: Any, targets: Any) -> tuple[float, Array]:
         """The loss and its gradient with respect to ``output``."""
         y = np.ascontiguousarray(output, np.float32)
@@ -101,7 +120,7 @@ class Loss:
         bound = self.bind(y, gradient)
         self.check(y.shape, np.asarray(targets))
         bound.take(np.asarray(targets))
-        return bound.run(), gradient
+        return LossAndGradient((bound.run(), gradient))
 
     def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
         """Refuse targets that do not fit the output of the network; both with a batch axis."""

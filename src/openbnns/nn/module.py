@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .._spelling import spelled
 from ._choose import seed_number
 from ._graph import FLOAT32, Array, Graph, Value
 from ._program import Program
@@ -55,6 +56,11 @@ class Module:
     >>> net.backward(y).shape, [name for name, parameter in net.named_parameters()]
     ((5, 3), ['linear.weight'])
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in cls.__dict__ and cls.__module__.startswith(__package__):
+            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self) -> None:
         self._children: dict[str, Module] = {}
@@ -417,6 +423,7 @@ class Module:
             self._programs.popitem(last=False)
         return program
 
+    @spelled
     def backward(self, output_gradient: Any, *, accumulate: bool = False, input_gradient: bool = True) -> Any:
         """Gradients of all parameters into their ``grad``; returns that of the input (a tuple if there are several).
 

@@ -27,6 +27,8 @@ class _Normalization(Module):
         who = type(self).__name__
         if not eps >= 0:
             raise ValueError(f"{who}: eps is {eps}. It must not be negative.")
+        if not isinstance(momentum, (int, float, np.number)):
+            raise TypeError(f"{who}: momentum must be a number, not {type(momentum).__name__}.")
         if not 0 <= momentum <= 1:
             raise ValueError(f"{who}: momentum is {momentum}. It must be between 0 and 1.")
         self.eps, self.momentum, self.affine, self.use_bias = float(eps), float(momentum), bool(affine), bool(bias)

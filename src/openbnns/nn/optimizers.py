@@ -20,6 +20,7 @@ from .. import (
     SGDMomentumOptimizer,
     SGDMomentumVariant,
 )
+from .._spelling import spelled
 from ._graph import Array
 from ._optimizer import Bundle, Optimizer, ParameterGroup
 from .parameter import Parameter
@@ -30,6 +31,8 @@ __all__ = ["SGD", "Adam", "AdamW", "Optimizer", "ParameterGroup", "RMSprop"]
 def _check(who: str, **limits: tuple[float, float, float]) -> None:
     """Refuse numbers outside [low, high]; ``limits`` is name=(value, low, high)."""
     for name, (value, low, high) in limits.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"{who}: {name} must be a number, not {type(value).__name__}.")
         if not low <= value <= high:
             raise ValueError(f"{who}: {name} is {value}. It must be between {low:g} and {high:g}.")
 
@@ -49,8 +52,9 @@ def _rate_second(init: _Init) -> _Init:
                 )
             options["lr"] = arguments[1]
             arguments = (arguments[0], *arguments[2:])
-        init(self, *arguments, **options)
+        checked(self, *arguments, **options)
 
+    checked = spelled(init)
     return cast(_Init, wrapper)
 
 
@@ -270,7 +274,10 @@ def _decay(weight_decay: float) -> RegularizationFunction:
 
 
 def _betas(who: str, betas: Sequence[float]) -> tuple[float, float]:
-    beta1, beta2 = betas
+    try:
+        beta1, beta2 = betas
+    except (TypeError, ValueError):
+        raise TypeError(f"{who}: betas must be two numbers such as (0.9, 0.999), not {betas!r}.") from None
     _check(who, beta1=(beta1, 0, 1), beta2=(beta2, 0, 1))
     return float(beta1), float(beta2)
 

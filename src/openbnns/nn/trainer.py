@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import GradientClipping
+from .._spelling import spelled
 from . import checkpoints, losses, optimizers, schedules
 from ._choose import choose, seed_number, whole_number
 from ._folder_lock import locked
@@ -77,6 +78,32 @@ def _sized_parameters(network: Module) -> dict[str, Parameter]:
     return {name: p for name, p in network.named_parameters() if p.sized}
 
 
+def _metrics(metrics: Any) -> dict[str, Metric]:
+    if metrics is None:
+        return {}
+    if not isinstance(metrics, Mapping):
+        raise TypeError(
+            "Trainer: metrics must be a dictionary of functions (outputs, targets) -> number by name, such as {'mae': lambda "
+            f"outputs, targets: abs(outputs - targets).mean()}}, not {metrics!r}. Accuracy is there without asking."
+        )
+    for name, metric in metrics.items():
+        if not isinstance(name, str) or not callable(metric):
+            raise TypeError(
+                f"Trainer: metrics[{name!r}] is {metric!r}, but it is called with (outputs, targets). Pass a function by name."
+            )
+    return dict(metrics)
+
+
+def _folder(out: Path) -> Path:
+    """Refuse a folder that cannot be made because a file is in its place, before anything is computed."""
+    for place in (out, *out.parents):
+        if place.exists():
+            if not place.is_dir():
+                raise NotADirectoryError(f"Trainer: {place} is a file, but out is a folder. Give another name.")
+            break
+    return out
+
+
 class Trainer:
     """Trains a network.
 
@@ -96,6 +123,7 @@ class Trainer:
     time. ``force`` takes it over from a process on another host, of which one cannot tell whether it has ended.
     """
 
+    @spelled
     def __init__(
         self,
         network: Module,
@@ -129,10 +157,10 @@ class Trainer:
             if not clip_norm > 0:
                 raise ValueError(f"Trainer: clip_norm is {clip_norm}. It must be above 0.")
             self.optimizer.clip(GradientClipping.by_global_norm(threshold=float(clip_norm)))
-        self.metrics: dict[str, Metric] = dict(metrics or {})
+        self.metrics: dict[str, Metric] = _metrics(metrics)
         if metrics is None and self.loss.classes:
             self.metrics["accuracy"] = lambda y, t: accuracy(y, t, self.loss.class_axis(y.ndim) or 1)
-        self.out = None if out is None else Path(out)
+        self.out = None if out is None else _folder(Path(out))
         self._force = force
         self.quiet = quiet
         self._say: Callable[[str], None] = (lambda text: None) if quiet else say
@@ -143,6 +171,7 @@ class Trainer:
 
     # Fitting.
 
+    @spelled
     def fit(
         self,
         x: Any,
@@ -246,6 +275,7 @@ class Trainer:
 
     # Using.
 
+    @spelled
     def predict(self, x: Any, batch_size: int = 256) -> Array:
         """The outputs of the network in inference mode."""
         samples = np.asarray(x)
@@ -260,6 +290,7 @@ class Trainer:
             results.append(program.forward().copy())
         return np.concatenate(results)
 
+    @spelled
     def evaluate(self, x: Any, y: Any, batch_size: int = 256) -> dict[str, float]:
         """Loss and metrics in inference mode."""
         samples, targets = check(x, y, "Trainer.evaluate")
