@@ -34,6 +34,7 @@ def run(expression: str, **variables: str) -> subprocess.CompletedProcess[str]:
             "c['compat']",
             "attention_strict_cache,tile_reversed_axes",
         ),
+        ("OPENBNNS_STRICT", "1", "__import__('openbnns._strict')._strict.active()", "True"),
     ],
 )
 def test_variables(variable: str, value: str, expression: str, expected: str) -> None:
@@ -47,6 +48,7 @@ def test_variables(variable: str, value: str, expression: str, expected: str) ->
     [
         ("OPENBNNS_NUM_THREADS", "two", "OPENBNNS_NUM_THREADS is 'two' and has no effect. Set it to a whole number"),
         ("OPENBNNS_NUM_THREADS", "-1", "OPENBNNS_NUM_THREADS is '-1' and has no effect. Set it to a whole number"),
+        ("OPENBNNS_STRICT", "yes", "OPENBNNS_STRICT is 'yes' and has no effect. Set it to 1 or 0, or leave it unset"),
         ("OPENBNNS_ISA", "sse", "OPENBNNS_ISA is 'sse', so the base kernels are used. Set it to 'avx512', 'avx2' or"),
     ],
 )

@@ -11,6 +11,7 @@
 namespace openbnns {
 
 bool fast_calls_enabled = true;
+bool filter_calls_enabled = true;
 
 namespace {
 
@@ -291,7 +292,7 @@ bool FastCall::perform_recorded(const Binding& b) const {
 }
 
 int FastCall::run_flat(PyObject* const* arguments, size_t given) {
-  if (!fast_calls_enabled) return kDeclined;
+  if (!filter_calls_enabled) return kDeclined;
   size_t next = 0;
   Binding binding;
   Call& call = binding.call = base_;

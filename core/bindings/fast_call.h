@@ -55,6 +55,9 @@ extern bool fast_calls_enabled;
 // upper half of all numbers.
 uintptr_t plain_address(PyObject* object);
 
+// Whether filters take their fast calls: off, too, while something is in strict mode, which looks at every call.
+extern bool filter_calls_enabled;
+
 // A run of a plan with the addresses of `slots` as its places; 0 threads are as many as there may be. It declines if
 // the forward call is lost that it would go back from.
 Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads);

@@ -378,7 +378,13 @@ NB_MODULE(_core, m) {
     return failed && *failed;
   });
   m.def("set_latest_call_failed", [](bool failed) { latest_call_failure.own() = failed; }, "failed"_a);
-  m.def("set_fast_calls", [](bool on) { fast_calls_enabled = on; }, "enabled"_a);
+  m.def(
+      "set_fast_calls",
+      [](bool on, bool of_filters) {
+        fast_calls_enabled = on;
+        filter_calls_enabled = on && of_filters;
+      },
+      "enabled"_a, "of_filters"_a = true);
   m.def("instruction_set", [] { return std::string(kernels().name); });
   m.def(
       "peak_gflop",

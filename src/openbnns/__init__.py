@@ -13,6 +13,7 @@ __getattr__, __dir__ = _attach(
     __name__,
     {
         "runtime": ["current_engine", "engine", "get_num_threads", "set_num_threads", "show_config"],
+        "_strict": ["StrictWarning", "strict"],
         "errors": [
             "BNNSError",
             "InvalidDescriptorError",

@@ -1,5 +1,7 @@
 from . import capi as capi, compat as compat, datasets as datasets, layers as layers, nn as nn
 from .capi.structs import BNNSNDArrayDescriptor as BNNSNDArrayDescriptor
+from ._strict import StrictWarning as StrictWarning
+from ._strict import strict as strict
 from .errors import (
     BNNSError as BNNSError,
     InvalidDescriptorError as InvalidDescriptorError,

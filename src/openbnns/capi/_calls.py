@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from .. import _strict
 from ..errors import Problem, record, succeeded
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
 from .enums import BNNSFlags
 from .structs import BNNSFilterParameters
+
+if TYPE_CHECKING:
+    from ..diagnosis import Given
 
 BNNSFilter = Filter
 
@@ -48,7 +52,8 @@ def _meant_by_creation(
 
     def valid(changed: Mapping[str, Any]) -> bool:
         try:
-            make(diagnosis.with_descriptors(layer_params, changed), in_place, who, *rest).destroy()
+            with _strict.strict(False):
+                make(diagnosis.with_descriptors(layer_params, changed), in_place, who, *rest).destroy()
         except Exception:  # whatever it is, this variant is not what was meant
             return False
         return True
@@ -65,9 +70,26 @@ _TENSORS = {
 
 def _meant_by_call(problem: Problem, filter: Any, method: str, arguments: tuple[Any, ...]) -> Problem:
     """What to say about an apply call that failed."""
+    from .. import diagnosis
+
+    return diagnosis.of_call(problem, *_tensors_of(filter, method, arguments))
+
+
+def _look_closely(who: str, filter: Filter, method: str, arguments: tuple[Any, ...]) -> None:
+    """In strict mode: what a call says by the strides and the memory that it is given."""
+    batch, tensors = _tensors_of(filter, method, arguments)
+    plain = [t for t in tensors if t.data is not None and not t.described]
+    if who in ("BNNSFilterApply", "BNNSFilterApplyTwoInput"):
+        _strict.batch_in_single_call(who, plain)
+    else:
+        _strict.stride_zero(who, batch, [t for t in tensors if t.data is not None])
+
+
+def _tensors_of(filter: Any, method: str, arguments: tuple[Any, ...]) -> tuple[Any, list[Given]]:
+    """The batch size of an apply call, and its tensors with what was passed for them."""
     from inspect import signature
 
-    from .. import diagnosis
+    from ..diagnosis import Given
 
     names = list(signature(getattr(filter, method)).parameters)[1:]
     values = dict(zip(names, arguments, strict=False))
@@ -77,8 +99,8 @@ def _meant_by_call(problem: Problem, filter: Any, method: str, arguments: tuple[
         operand = operands.get(tensor) if isinstance(operands, dict) else getattr(filter, tensor, None)
         if operand is not None and f"{name.removesuffix('_')}_stride" in values:
             c_name = name.removesuffix("_")
-            tensors.append(diagnosis.Given(c_name, operand.view, value, values[f"{c_name}_stride"]))
-    return diagnosis.of_call(problem, values.get("batch"), tensors)
+            tensors.append(Given(c_name, operand.view, value, values[f"{c_name}_stride"]))
+    return values.get("batch"), tensors
 
 
 def out_of_memory(who: str) -> Problem:
@@ -103,6 +125,8 @@ def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
             )
         if not isinstance(filter, Filter):
             raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
+        if _strict.active():
+            _look_closely(who, filter, method, arguments)
         getattr(filter, method)(Caller(who), *arguments)
     except Problem as problem:
         return record(problem if filter is None else _meant_by_call(problem, filter, method, arguments))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,8 +52,24 @@ def select(name: str) -> None:
             "Install a wheel or build with a C++17 compiler, or use the 'reference' engine."
         )
     _current = name
+    update_fast_calls()
+
+
+_watchers = 0
+_watching = threading.Lock()
+
+
+def watch_filters(change: int) -> None:
+    """Count those who want to see every call of a filter: while there are any, none takes its fast call."""
+    global _watchers
+    with _watching:
+        _watchers += change
+        update_fast_calls()
+
+
+def update_fast_calls() -> None:
     if _core is not None:
-        _core.set_fast_calls(name == NATIVE)
+        _core.set_fast_calls(_current == NATIVE, _watchers == 0)
 
 
 @contextmanager
@@ -96,6 +113,9 @@ def _check_environment() -> None:
     threads = os.environ.get("OPENBNNS_NUM_THREADS", "")
     if threads and not threads.isdecimal():
         _warn(f"OPENBNNS_NUM_THREADS is {threads!r} and has no effect. Set it to a whole number, or leave it unset.")
+    strict = os.environ.get("OPENBNNS_STRICT", "")
+    if strict not in ("", "0", "1"):
+        _warn(f"OPENBNNS_STRICT is {strict!r} and has no effect. Set it to 1 or 0, or leave it unset.")
     isa = os.environ.get("OPENBNNS_ISA", "")
     if isa not in ("", "avx512", "avx2", "base"):
         _warn(

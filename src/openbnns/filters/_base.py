@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import engines
+from .. import _strict, engines
 from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters
 from ..descriptors import FLOAT32, packed_strides
@@ -121,6 +121,9 @@ class Filter:
     def require_alive(self, caller: Caller) -> None:
         if not self.alive:
             raise Problem(f"{caller.function}: the filter has been destroyed. Create a new one, or destroy it later.")
+        if _strict.active():
+            for parameter in self.parameters():
+                parameter.check_copy()
 
     def _wrong_call(self, caller: Caller, use: str) -> Problem:
         return Problem(f"{caller.function} does not drive a filter of family {self.family}. Use {use}.")

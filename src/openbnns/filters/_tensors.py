@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import buffers, descriptors, staging
+from .. import _strict, buffers, descriptors, staging
 from ..buffers import Buffer
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32, ElementType, View, describe
@@ -309,6 +309,9 @@ def _stride_name(who: str) -> str:
 class Parameter:
     """Weights or bias: copied at creation, or read from the caller's memory at each call (BNNSFlagsUseClientPtr)."""
 
+    _who, _trained = "", False
+    _source: Bound | None = None  # what was copied, in strict mode
+
     def __init__(
         self,
         view: View,
@@ -328,6 +331,10 @@ class Parameter:
         self.bound: Bound | None = bind(view, order, self.shape, who, data, 1, 0)
         self._pins = buffers.pin(self.bound.buffer) if client_pointer else []
         self.fixed: NDArray[np.float32] | None = None
+        if _strict.active():
+            _strict.transposed_array(who, self.shape, data)
+            if not client_pointer and self.bound.buffer.nbytes is not None:
+                self._who, self._source = who, self.bound
         if not client_pointer:
             self.fixed = memory.copy(self.read(np.float32))
             self.bound = None
@@ -356,8 +363,15 @@ class Parameter:
 
     def release(self) -> None:
         """Let go of the caller's memory."""
-        self.bound = None
+        self.bound = self._source = None
         self._pins = []
+
+    def check_copy(self) -> None:
+        """In strict mode: say so if training changes the memory that these values were copied from."""
+        if self._source is not None and self._trained:
+            now = self._source.read(np.float32)[0]
+            if self.fixed is not None and not np.array_equal(now, self.fixed.reshape(now.shape), equal_nan=True):
+                _strict.changed_copy(self._who)
 
     def read(self, dtype: DTypeLike) -> NDArray[Any]:
         """The current values in canonical order."""
@@ -374,6 +388,7 @@ class Parameter:
 
     def bind_delta(self, who: str, descriptor: Any, elements: tuple[ElementType, ...] = (FLOAT32,)) -> Bound:
         """Check the descriptor of this parameter's gradient."""
+        self._trained = True
         view = resolve_delta(descriptor, who, self.view, output=True, elements=elements)
         if not view.layout.same_as(self.view.layout) or view.size != self.view.size:
             raise Problem(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors
+from .. import _strict, compat, descriptors
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..descriptors import describe
 from ..engines.native import dropout as native
@@ -61,6 +61,7 @@ class Dropout(UnaryFilter):
         self.shared = reference.shared_axes(int(p.control), size_axes, compat.switches.dropout_control_reversed)
         # Forward calls so far, and the batch of the latest one; native calls count here too.
         self.state = np.zeros(2, np.uint64)
+        self._waits = False  # for a backward call, as far as strict mode has seen
         self.prepare()
 
     @property
@@ -103,6 +104,15 @@ class Dropout(UnaryFilter):
             self._argument(W, None, batched=False),
         ]
 
+    # Strict mode.
+
+    def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
+        if _strict.active():
+            if self._waits and self.rate > 0.0:
+                _strict.dropout_again(caller.function)
+            self._waits = True
+        super().apply_batch(caller, batch, in_, in_stride, out, out_stride)
+
     # Reference engine.
 
     def mask(self, batch: int, draw: int) -> NDArray[np.bool_]:
@@ -131,6 +141,7 @@ class Dropout(UnaryFilter):
         out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any, context: Any = None,
     ) -> None:  # fmt: skip
         """``in_`` and ``out`` play no part."""
+        self._waits = False
         self.require_alive(caller)
         count = check_count(batch, caller("batch_size"))
         super().apply_backward_batch(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors, engines
+from .. import _strict, compat, descriptors, engines
 from ..capi.enums import BNNSDataLayout, BNNSLossFunction, BNNSLossReductionFunction
 from ..capi.structs import (
     BNNSFilterParameters,
@@ -175,6 +175,8 @@ class Loss(Filter):
             smooth = as_float32(p.label_smooth)
             if not 0.0 <= smooth <= 1.0:
                 raise Problem(f"{who}: label_smooth is {smooth:g}. Smoothing lies between 0 (none) and 1.")
+            if smooth == 1.0:
+                _strict.full_smoothing(who)
             return replace(settings, label_smooth=smooth)
         if self.function == Function.HUBER:
             delta = as_float32(p.huber_delta)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import buffers, compat, descriptors, engines
+from .. import _strict, buffers, compat, descriptors, engines
 from ..capi.enums import BNNSDataLayout, BNNSFilterType
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 from ..descriptors import BFLOAT16, FLOAT32, LAYOUTS, ElementType, View, describe
@@ -117,6 +117,12 @@ class Normalization(Filter):
             self.moving_mean = self._resolve_moving(p.moving_mean_desc, f"{who}: moving_mean_desc")
             self.moving_variance = self._resolve_moving(p.moving_variance_desc, f"{who}: moving_variance_desc")
             self._refuse_shared_moving(who)
+            if (
+                _strict.active()
+                and self.moving_variance is not None
+                and not self.moving_variance.read(np.float32).any()
+            ):
+                _strict.zero_variance(f"{who}: moving_variance_desc")
         self._prepare()
 
     # Creation.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, engines
+from .. import _strict, compat, engines
 from ..capi.enums import BNNSOptimizerFunction
 from ..capi.structs import (
     BNNSOptimizerAdamFields,
@@ -83,6 +83,7 @@ class Rule:
 
     optimizer: reference.Optimizer
     native: Any
+    fast: Any  # the same if it may be run without further ado: not if strict mode has something to say about it
 
     @property
     def roles(self) -> int:
@@ -161,7 +162,8 @@ def _rule(
     else:
         variant = _choice(p, "sgd_momentum_variant", 3, who)
         optimizer = SGDMomentum(p["learning_rate"], p["momentum"], p["nesterov"], variant, preparation)
-    return Rule(optimizer, native.step(optimizer) if engines._core is not None else None)
+    step = native.step(optimizer) if engines._core is not None else None
+    return Rule(optimizer, step, step if p["gradient_scale"] != 0.0 else None)
 
 
 # Fields with the range they must be in: at least, less than (or at most), and how to say it.
@@ -226,16 +228,18 @@ def run_fast(
     arrays: bool = False,
 ) -> bool:  # fmt: skip
     """Carry out a step whose tensors are in the form that native code takes; False if something has to be looked at."""
-    if rule.native is None or type(count) is not int or not 0 <= count < 1 << 24:
+    if rule.fast is None or type(count) is not int or not 0 <= count < 1 << 24:
         return False
     step, epsilon = native.step_size(rule.optimizer, t)
-    return bool(rule.native.run(step, epsilon, count, parameters, gradients, accumulators, threads, arrays) == 0)
+    return bool(rule.fast.run(step, epsilon, count, parameters, gradients, accumulators, threads, arrays) == 0)
 
 
 def run_checked(
     caller: Caller, rule: Rule, t: float, count: Any, parameters: Any, gradients: Any, accumulators: Any, threads: int
 ) -> None:
     """Check every tensor, then carry out the step."""
+    if _strict.active() and rule.optimizer.preparation.gradient_scale == 0.0:
+        _strict.no_gradient(caller.function)
     count = check_count(count, caller("number_of_parameters"))
     roles = rule.roles
     w = _take(caller, "parameters", parameters, count, f"{count}", output=True)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._spelling import misfit
+from .._strict import strict
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem, as_exception
 
@@ -73,7 +74,8 @@ def _meant_by_creation(
 
     def valid(changed: Mapping[str, Any]) -> bool:
         try:
-            function(kind.__new__(kind), *arguments[1:], **{**kept, **changed})
+            with strict(False):
+                function(kind.__new__(kind), *arguments[1:], **{**kept, **changed})
         except (BNNSError, *STUMBLES):
             return False
         return True
