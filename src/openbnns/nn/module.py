@@ -208,6 +208,7 @@ class Module:
             if parameter.sized:
                 parameter.grad[...] = 0
 
+    @spelled
     def requires_grad_(self: _SomeModule, requires_grad: bool = True) -> _SomeModule:
         """Train all parameters, or with False freeze them: neither gradients nor steps, but running statistics move on.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._spelling import spelled
 from ._graph import Array
 
 
@@ -29,6 +30,7 @@ class Parameter:
 
     __slots__ = ("_data", "_grad", "_maker", "_requires_grad")
 
+    @spelled
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         self.requires_grad = requires_grad
         self._set(data)
@@ -101,6 +103,7 @@ class Parameter:
             raise TypeError(f"Parameter.requires_grad must be True or False, not {value!r}.")
         self._requires_grad = bool(value)
 
+    @spelled
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
         """Set ``requires_grad``; gives the parameter itself."""
         self.requires_grad = requires_grad
