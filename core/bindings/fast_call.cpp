@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "bindings/interruption.h"
 #include "bindings/latest_call.h"
 #include "runtime/thread_pool.h"
 
@@ -175,16 +176,27 @@ uintptr_t plain_address(PyObject* object) {
   return to_int64(object, number) && number >= kFirst ? static_cast<uintptr_t>(number) : 0;
 }
 
+namespace {
+
+// What an interrupted call has left in the plan is good for nothing.
+void run_plan(Plan& plan, bool backward, const Call& call) {
+  try {
+    backward ? plan.backward(call) : plan.forward(call);
+  } catch (const Interrupted&) {
+    plan.forget();
+    throw;
+  }
+}
+
+}  // namespace
+
 Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads) {
   return [=](char* const* place) {
     Call placed = call;
     for (size_t i = 0; i < slots.size(); i++) placed.address[slots[i]] = reinterpret_cast<float*>(place[i]);
     placed.threads = threads > 0 ? threads : max_threads();
     try {
-      if (backward)
-        plan->backward(placed);
-      else
-        plan->forward(placed);
+      run_plan(*plan, backward, placed);
     } catch (const ForwardLost&) {
       return false;
     }
@@ -199,6 +211,7 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
   for (auto [slot, address, count] : fixed) {
     base_.address[slot] = reinterpret_cast<float*>(address);
     fixed_.push_back({reinterpret_cast<const char*>(address), reinterpret_cast<const char*>(address) + count * 4});
+    fixed_bytes_ += count * 4;
   }
   for (const ArgumentSpec& spec : specs_) {
     if (spec.output) outputs_ |= 1u << spec.slot;
@@ -212,6 +225,7 @@ struct FastCall::Binding {
   Held held;
   const char *begin[Call::kMaxSlots], *end[Call::kMaxSlots];
   uint32_t present = 0;
+  int64_t bytes = 0;  // of all memory
 };
 
 bool FastCall::bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, Binding& binding) const {
@@ -257,6 +271,7 @@ bool FastCall::bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, 
   binding.present |= 1u << spec.slot;
   binding.begin[spec.slot] = reinterpret_cast<const char*>(address);
   binding.end[spec.slot] = binding.begin[spec.slot] + needed;
+  binding.bytes += needed;
   return true;
 }
 
@@ -296,6 +311,7 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
   size_t next = 0;
   Binding binding;
   Call& call = binding.call = base_;
+  binding.bytes = fixed_bytes_;
   if (given < 1 || !to_int64(arguments[next++], call.batch) || call.batch < 1) return kDeclined;
   if (!has_batch_) call.batch = 1;  // nothing but parameters: one result for any number of samples
   for (const ArgumentSpec& spec : specs_) {
@@ -316,11 +332,8 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
       latest_call_succeeded();
       return kDone;
     }
-    nb::gil_scoped_release unlocked;
-    if (backward_)
-      plan_->backward(call);
-    else
-      plan_->forward(call);
+    Unlocked unlocked(binding.bytes >= kInterruptibleBytes);
+    run_plan(*plan_, backward_, call);
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     return kDeclined;
   } catch (const ForwardLost&) {

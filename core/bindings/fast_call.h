@@ -87,6 +87,7 @@ class FastCall {
   Call base_;
   int threads_;
   uint32_t outputs_ = 0;
+  int64_t fixed_bytes_ = 0;
   bool has_batch_ = false;                                  // some argument has one sample per batch entry
   std::vector<std::pair<const char*, const char*>> fixed_;  // first and one past the last byte of each fixed tensor
 };

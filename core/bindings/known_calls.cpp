@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bindings/fast_call.h"
+#include "bindings/interruption.h"
 #include "bindings/latest_call.h"
 #include "runtime/per_thread.h"
 
@@ -56,7 +57,7 @@ bool perform(std::vector<char*> places, Work work) {
   if (recording && recording->on) recording->operations.push_back({places, work});
   bool done;
   {
-    nb::gil_scoped_release unlocked;
+    Unlocked unlocked(true);
     done = work(places.data());
   }
   if (recording && !done) recording->useless = true;
@@ -230,11 +231,14 @@ nb::object KnownCalls::run(nb::args arguments) {
     result = types_[2](entry->shape, entry->dtype);
     if (!reading.add_memory(result.ptr(), true, 0)) return nb::none();
   }
-  for (size_t i = 0; i < reading.count; i++)
+  int64_t bytes = 0;
+  for (size_t i = 0; i < reading.count; i++) {
     if (reading.view[i].len < entry->bytes[i]) return nb::none();
+    bytes += entry->bytes[i];
+  }
   bool done = true;
   try {
-    nb::gil_scoped_release unlocked;
+    Unlocked unlocked(bytes >= kInterruptibleBytes);
     for (size_t s = 0; s < entry->steps.size() && done; s++) {
       const Entry::Step& step = entry->steps[s];
       char* places[kMostPlaces];

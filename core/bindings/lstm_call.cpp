@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "bindings/fast_call.h"
+#include "bindings/interruption.h"
 #include "bindings/latest_call.h"
 #include "runtime/thread_pool.h"
 
@@ -253,7 +254,7 @@ int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle 
   call.draw = draw;
   try {
     call.threads = threads > 0 ? threads : max_threads();
-    nb::gil_scoped_release unlocked;
+    Unlocked unlocked(true);
     if (backward)
       entry.plan->backward(call);
     else

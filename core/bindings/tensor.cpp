@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "bindings/fast_call.h"
+#include "bindings/interruption.h"
 #include "bindings/known_calls.h"
 #include "kernels/tensor.h"
 #include "runtime/thread_pool.h"
@@ -246,7 +247,7 @@ void nearest_neighbors(const Ints& sizes, uintptr_t samples, uintptr_t indices, 
                          reinterpret_cast<int32_t*>(indices),
                          reinterpret_cast<float*>(distances),
                          reinterpret_cast<double*>(squares)};
-  nb::gil_scoped_release unlocked;
+  Unlocked unlocked(true);
   tensor_kernels().nearest_neighbors(s, workers(threads));
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bindings/fast_call.h"
+#include "bindings/interruption.h"
 #include "bindings/latest_call.h"
 #include "kernels/kernels.h"
 #include "runtime/thread_pool.h"
@@ -327,7 +328,7 @@ void run_fill(RandomFill& fill, uint64_t seed, uint64_t draw, uintptr_t out, boo
   fill.out = reinterpret_cast<void*>(out);
   fill.wide = wide;
   fill.count = count;
-  nb::gil_scoped_release unlocked;
+  Unlocked unlocked(true);
   kernels().random_fill(fill, workers(threads));
 }
 

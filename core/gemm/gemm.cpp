@@ -20,8 +20,9 @@ constexpr int64_t kSharedFloats = int64_t{1} << 18;  // of the operand that all 
 constexpr int64_t kPanelColumns = 32;                // of B packed together: a block of it stays in L1
 constexpr int64_t kTaskTiles = 8;                    // of rows, in a task that works on all columns
 constexpr int64_t kFewSteps = 32;
-constexpr double kWriteSteps = 8;  // steps in the time that writing an element of C takes
-constexpr double kPackFlops = 64;  // operations in the time that packing an element takes
+constexpr double kWriteSteps = 8;           // steps in the time that writing an element of C takes
+constexpr double kPackFlops = 64;           // operations in the time that packing an element takes
+constexpr double kPieceProducts = 1 << 24;  // of a row, after which a product of few rows can be interrupted
 
 // Columns [column, column + columns) and steps [step, step + steps) of the product.
 struct Panel {
@@ -308,7 +309,8 @@ void matrix_product(const MatrixProduct& p) {
 void matrix_product(const MatrixProduct& p, int threads) {
   double steps = static_cast<double>(p.k) + kWriteSteps;
   threads = useful_threads(threads, 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * steps);
-  if (threads <= 1) return matrix_product(p);
+  const bool pieces = is_small_product(p) && static_cast<double>(p.n) * static_cast<double>(p.k) > kPieceProducts;
+  if (threads <= 1 && !pieces) return matrix_product(p);
   if (is_narrow_product(p)) {
     const int64_t share = round_up((p.m + threads - 1) / threads, 4);
     return parallel_items(threads, (p.m + share - 1) / share, [&](int64_t i) {
@@ -316,7 +318,8 @@ void matrix_product(const MatrixProduct& p, int threads) {
     });
   }
   if (is_small_product(p)) {  // the choice of method must not depend on the threads: only columns are shared out
-    int64_t share = round_up((p.n + threads - 1) / threads, 4 * kWidth);
+    const auto most = static_cast<int64_t>(kPieceProducts / static_cast<double>(std::max<int64_t>(1, p.k)));
+    int64_t share = round_up(std::min((p.n + threads - 1) / threads, std::max<int64_t>(1, most)), 4 * kWidth);
     return parallel_items(threads, (p.n + share - 1) / share, [&](int64_t i) {
       matrix_product(part_of(p, 0, p.m, i * share, std::min(share, p.n - i * share)));
     });

@@ -119,6 +119,8 @@ class Attention : public Plan {
 
   void forward(const Call& call) override {
     Run run = start(call, false);
+    if (float* cache = call.address[kAttentionCache])  // what the call may not live to replace
+      std::memset(cache, 0, sizeof(AttentionCacheHeader));
     for (int64_t n = 0; n < call.batch; n += run.chunk) {
       int64_t samples = std::min(run.chunk, call.batch - n);
       Kept kept = kept_of(run, n);

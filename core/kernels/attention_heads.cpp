@@ -288,8 +288,10 @@ void Heads::forward(const HeadsCall& call, int threads) const {
     Tiles t = tiles(false);
     pack_pair(call, pair, t, false);
     int64_t share = item % shares;
-    for (int64_t i = strips_ * share / shares; i < strips_ * (share + 1) / shares; i++)
+    for (int64_t i = strips_ * share / shares; i < strips_ * (share + 1) / shares; i++) {
+      check_interruption();
       forward_strip(call, pair, t, i * strip_, std::min(strip_, target_ - i * strip_));
+    }
   });
 }
 
@@ -425,8 +427,10 @@ void Heads::backward(const HeadsCall& call, int threads) const {
     Tiles t = tiles(true);
     pack_pair(call, pair, t, true);
     int64_t group = item % count;
-    for (int64_t i = strips_ * group / count; i < strips_ * (group + 1) / count; i++)
+    for (int64_t i = strips_ * group / count; i < strips_ * (group + 1) / count; i++) {
+      check_interruption();
       backward_strip(call, pair, t, i * strip_, std::min(strip_, target_ - i * strip_));
+    }
     finish_accumulators(call, pair, t, group);
   });
   if (count == 1) return;

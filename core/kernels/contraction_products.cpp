@@ -95,7 +95,11 @@ void run(Products& p, int threads) {
       for (int64_t i = s * share, end = std::min(items, i + share); i < end; i++) run_one(p, i, 1);
     });
   }
-  for (int64_t i = 0; i < items; i++) run_one(p, i, threads);
+  const Watch watch = current_watch();
+  for (int64_t i = 0; i < items; i++) {
+    watch.check();
+    run_one(p, i, threads);
+  }
 }
 
 // The axes of a contraction by their part in it.

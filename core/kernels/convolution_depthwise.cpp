@@ -218,8 +218,10 @@ class Depthwise final : public Plan {
     parallel(workers, [&](int worker, int count) {
       float* x = scratch(kInputBand, static_cast<size_t>(geometry_.input.room()));
       geometry_.input.fill_border(x, 0);
-      for (int64_t i = planes * worker / count; i < planes * (worker + 1) / count; i++)
+      for (int64_t i = planes * worker / count; i < planes * (worker + 1) / count; i++) {
+        check_interruption();
         forward_plane(call, i / shape_.in_channels, i % shape_.in_channels, x);
+      }
     });
   }
 
@@ -318,6 +320,7 @@ class Depthwise final : public Plan {
     if (work.sums) std::fill_n(work.sums, sums * kWidth, 0.0);
     for (int64_t n = call.batch * part / run.parts; n < call.batch * (part + 1) / run.parts; n++)
       for (int64_t channel = first; channel < last; channel++) {
+        check_interruption();
         bool more = channel + 1 < last;
         if (more || n + 1 < call.batch) expect_backward(call, more ? n : n + 1, more ? channel + 1 : first);
         backward_plane(run, work, n, channel, channel - first);

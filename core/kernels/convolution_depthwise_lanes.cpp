@@ -270,8 +270,10 @@ class DepthwiseLanes final : public Plan {
       if (to) std::fill_n(to, (last - first) * sum_count(), 0.0);
       float *x = call.address[DW] ? zeros(kInputBand, x_) : nullptr, *dz = zeros(kGradientBand, dz_);
       for (int64_t n = call.batch * part / parts; n < call.batch * (part + 1) / parts; n++)
-        for (int64_t block = first; block < last; block++)
+        for (int64_t block = first; block < last; block++) {
+          check_interruption();
           backward_block(call, n, block, w, x, dz, to ? to + (block - first) * sum_count() : nullptr);
+        }
     });
     if (sums) write_sums(call, parts, all);
   }

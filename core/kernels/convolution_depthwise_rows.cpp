@@ -137,6 +137,7 @@ class DepthwiseRows final : public Plan {
     int64_t planes = 0;
     for (int64_t n = call.batch * part / run.parts; n < end; n++) {
       for (int64_t o = first; o < last; o++) {
+        check_interruption();
         Plane next{n, o + ahead_};
         if (next.o >= last) next = {std::min(n + 1, end - 1), std::min(next.o - last + first, last - 1)};
         backward_plane(call, {n, o}, next, sums, o - first);

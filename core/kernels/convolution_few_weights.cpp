@@ -99,8 +99,10 @@ class FewWeights : public WeightsKernel {
       float* sum = sums + part * part_floats + group * s_.made * (s_.taps() + 1) * kWidth;
       std::fill(sum + first * (s_.taps() + 1) * kWidth, sum + last * (s_.taps() + 1) * kWidth, 0.f);
       int64_t end = call.batch * (part + 1) / parts;
-      for (int64_t n = call.batch * part / parts; n < end; n += samples_)
+      for (int64_t n = call.batch * part / parts; n < end; n += samples_) {
+        check_interruption();
         add_samples(call, n, std::min(samples_, end - n), group, first, last, sum);
+      }
     });
     int adders = useful_threads(threads, 8.0 * static_cast<double>(parts * part_floats));
     parallel_items(adders, s_.groups * s_.made, [&](int64_t item) { add_parts(call, item, sums, parts, part_floats); });

@@ -55,6 +55,7 @@ class ReferenceForward : public ImageKernel {
       start_plane(call, y, out_plane, k);
       for (int64_t c = 0; c < inputs; c++) {
         int64_t unused;
+        check_interruption();
         const float* x = call.in.pixels(n, k / outputs * inputs + c, 1, 0, in_plane, &unused);
         for (int64_t t = 0; t < taps; t++) {
           float w = call.w[(k * inputs + c) * taps + t];
@@ -87,6 +88,7 @@ class ReferenceBackwardData : public ImageKernel {
       start_plane(call, dx, in_plane, c);
       for (int64_t k = group * outputs; k < (group + 1) * outputs; k++) {
         int64_t unused;
+        check_interruption();
         const float* dy = call.in.pixels(n, k, 1, 0, out_plane, &unused);
         for (int64_t t = 0; t < taps; t++) {
           float w = call.w[(k * inputs + c % inputs) * taps + t];
@@ -123,6 +125,7 @@ class ReferenceWeights : public WeightsKernel {
         int64_t unused;
         std::copy_n(call.dy.pixels(n, k, 1, 0, out_plane, &unused), out_plane, gradient);
         for (int64_t c = 0; c < inputs; c++) {
+          check_interruption();
           const float* x = call.x.pixels(n, k / outputs * inputs + c, 1, 0, in_plane, &unused);
           for (int64_t t = 0; t < taps; t++) {
             float sum = 0;

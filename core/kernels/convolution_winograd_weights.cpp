@@ -137,6 +137,7 @@ class WinogradWeights : public WeightsKernel {
     const Buffers buffer = buffers(blocks);
     int64_t begin = work.items * part / work.parts, end = work.items * (part + 1) / work.parts;
     for (int64_t item = begin; item < end; item++) {
+      check_interruption();
       auto [first, count] = grid_.item(item, call.batch, grid_.item_lines);
       pack_gradient(call, first, count, block0, blocks, buffer.dy, db);
       if (!call.dw) continue;

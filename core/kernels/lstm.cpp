@@ -53,12 +53,13 @@ class Lstm : public LstmPlan {
 
   void forward(const LstmCall& call) override {
     float* memory = call.cache ? call.cache : scratch(kInputBand, static_cast<size_t>(floats_));
+    if (call.cache) std::memset(call.cache, 0, sizeof(LstmCacheHeader));  // what the call may not live to replace
+    run(call, memory, {call.seed, call.draw});
+    write_outputs(call, memory);
     if (call.cache) {
       const LstmCacheHeader header{LstmCacheHeader::kMagic, shape_.signature, call.seed, call.draw, 1};
       std::memcpy(call.cache, &header, sizeof(header));
     }
-    run(call, memory, {call.seed, call.draw});
-    write_outputs(call, memory);
   }
 
   void backward(const LstmCall& call) override {

@@ -2,6 +2,7 @@
 #include "gemm/gemm.h"
 #include "kernels/lstm.h"
 #include "kernels/makers.h"
+#include "runtime/interruption.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -74,6 +75,7 @@ void General::forward(const Sizes& s, const Cell& cell, float* work) const {
   float* c_first = work + 4 * step_cells;
   pad_rows(s, cell.c0, c_first);
   for (int64_t k = 0; k < s.T; k++) {
+    check_interruption();
     const int64_t t = cell.step(k, s.T), before = k > 0 ? cell.step(k - 1, s.T) : -1, rows = s.active(t);
     const float* c_before = before < 0 ? c_first : cell.c + before * step_cells;
     const float* h_before = before < 0 ? cell.h0 : cell.h + before * s.N * s.joined;
@@ -120,6 +122,7 @@ void General::backward(const Sizes& s, const Cell& cell, const CellGradients& d,
   pad_rows(s, d.dhn, dh);
   pad_rows(s, d.dcn, dc);
   for (int64_t k = s.T - 1; k >= 0; k--) {
+    check_interruption();
     const int64_t t = cell.step(k, s.T), rows = s.active(t);
     const float* c_before = k > 0 ? cell.c + cell.step(k - 1, s.T) * step_cells : c_first;
     const float *z = cell.z + t * s.N * s.wide, *c = cell.c + t * step_cells;

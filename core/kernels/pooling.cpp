@@ -193,6 +193,7 @@ class Pooling final : public Plan {
       int64_t first = groups * worker / count, last = groups * (worker + 1) / count;
       int64_t n = first / per_sample, c = first % per_sample * size;
       for (int64_t i = first; i < last; i++) {
+        check_interruption();
         body(work, n, c, std::min(size, shape_.channels - c));
         if ((c += size) >= shape_.channels) {
           c = 0;

@@ -115,6 +115,7 @@ struct Pool {
   int seats = 1;    // threads that take part, the caller included
   int caller_cpu = -1;
   int cores = 0;  // 0: not yet known
+  Watch watch = Watch::none();  // of the caller
 
   std::atomic<bool> failed{false};
   std::exception_ptr failure;  // the first: no memory for scratch
@@ -142,6 +143,7 @@ struct Pool {
       seen = generation.load(std::memory_order_acquire);
       if (stop.load()) return;
       seat.keep_off(caller_cpu);
+      set_current_watch(watch);
       if (worker < seats) take_shares(worker);
       unfinished.fetch_sub(1, std::memory_order_release);
     }
@@ -184,6 +186,7 @@ struct Pool {
     context = c;
     workers = count;
     caller_cpu = Seat::current();
+    watch = current_watch();
     unfinished.store(static_cast<int>(threads.size()), std::memory_order_relaxed);
     announce();
     take_shares(0);
@@ -225,8 +228,13 @@ void run_workers(int workers, Task task, void* context) {
 
 void run_items(int workers, int64_t items, ItemTask task, void* context) {
   workers = static_cast<int>(std::min<int64_t>(std::min(workers, kMostWorkers), items));
+  if (items == 1) return task(context, 0);
+  const Watch watch = current_watch();
   if (workers <= 1) {
-    for (int64_t i = 0; i < items; i++) task(context, i);
+    for (int64_t i = 0; i < items; i++) {
+      watch.check();
+      task(context, i);
+    }
     return;
   }
   struct alignas(64) Range {  // a cache line each
@@ -241,7 +249,10 @@ void run_items(int workers, int64_t items, ItemTask task, void* context) {
   parallel(workers, [&](int worker, int) {
     for (int turn = 0; turn < workers; turn++) {
       Range& range = ranges[(worker + turn) % workers];
-      for (int64_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) task(context, i);
+      for (int64_t i; (i = range.next.fetch_add(1, std::memory_order_relaxed)) < range.end;) {
+        watch.check();
+        task(context, i);
+      }
     }
   });
 }

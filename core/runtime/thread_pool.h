@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "runtime/interruption.h"
+
 namespace openbnns {
 
 // Upper bound on workers: explicit setting, else OPENBNNS_NUM_THREADS, else what affinity and cgroup allow.
@@ -12,12 +14,14 @@ void set_max_threads(int count);
 using Task = void (*)(void* context, int worker, int workers);
 
 // Runs task(context, w, workers) for w = 0..workers-1 and returns when all have finished. Runs serially on the
-// caller when the pool is busy with another caller, so the result must not depend on `workers`.
+// caller when the pool is busy with another caller, so the result must not depend on `workers`. Workers work under the
+// caller's watch (interruption.h); what one of them throws is thrown again here.
 void run_workers(int workers, Task task, void* context);
 
 using ItemTask = void (*)(void* context, int64_t item);
 
-// Runs task(context, i) for i = 0..items-1, each once, by whichever worker is free. Every worker begins with a range of
+// Runs task(context, i) for i = 0..items-1, each once, by whichever worker is free, and ends early, between items, when
+// the call is interrupted. Every worker begins with a range of
 // its own, the same in every call, and helps others when it is done: neighbouring items share cached and prefetched
 // memory, and what one call leaves in a core's cache is what that core asks for in the next.
 void run_items(int workers, int64_t items, ItemTask task, void* context);
@@ -34,7 +38,11 @@ template <class Body>
 void parallel_items(int workers, int64_t items, Body&& body) {
   if (workers > items) workers = static_cast<int>(items);
   parallel(workers, [&](int w, int n) {
-    for (int64_t i = items * w / n, end = items * (w + 1) / n; i < end; i++) body(i);
+    const Watch watch = current_watch();
+    for (int64_t i = items * w / n, end = items * (w + 1) / n; i < end; i++) {
+      watch.check();
+      body(i);
+    }
   });
 }
 
