@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import accuracy
 import activation
 import arithmetic
 import attention
@@ -58,6 +59,7 @@ CASES = (
     tensors,
 )
 FIGURES = (
+    accuracy,
     fused,
     optimizer,
     tensor,

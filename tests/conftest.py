@@ -115,10 +115,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def same_state() -> Iterator[None]:
-    """No test leaves another engine, thread limit or floating-point handling behind."""
+    """No test leaves another engine, accuracy, thread limit or floating-point handling behind."""
     engine, threads, handling = openbnns.current_engine(), openbnns.get_num_threads(), np.geterr()
+    accuracy = openbnns.get_accuracy()
     yield
     assert openbnns.current_engine() == engine
+    assert openbnns.get_accuracy() == accuracy
     assert openbnns.get_num_threads() == threads
     assert np.geterr() == handling
 
@@ -127,6 +129,13 @@ def same_state() -> Iterator[None]:
 def engine(request: pytest.FixtureRequest) -> Iterator[str]:
     """A test that takes it runs once on each engine."""
     with openbnns.engine(request.param):
+        yield request.param
+
+
+@pytest.fixture(params=["fast", "exact"])
+def accuracy(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A test that takes it runs once in each accuracy."""
+    with openbnns.engines.using_accuracy(request.param):
         yield request.param
 
 

@@ -35,6 +35,9 @@ def run(expression: str, **variables: str) -> subprocess.CompletedProcess[str]:
             "attention_strict_cache,tile_reversed_axes",
         ),
         ("OPENBNNS_STRICT", "1", "__import__('openbnns._strict')._strict.active()", "True"),
+        ("OPENBNNS_ACCURACY", "exact", "bn.get_accuracy()", "exact"),
+        ("OPENBNNS_ACCURACY", "exact", "c['accuracy']", "exact"),
+        ("OPENBNNS_ACCURACY", "", "bn.get_accuracy()", "fast"),
     ],
 )
 def test_variables(variable: str, value: str, expression: str, expected: str) -> None:
@@ -56,6 +59,12 @@ def test_useless_values_are_told(variable: str, value: str, message: str) -> Non
     done = run("bn.get_num_threads() > 0", **{variable: value})
     assert done.stdout.strip() == "True"
     assert f"RuntimeWarning: openbnns: {message}" in done.stderr
+
+
+def test_an_accuracy_that_does_not_exist() -> None:
+    done = run("1", OPENBNNS_ACCURACY="high")
+    assert done.returncode != 0
+    assert "OPENBNNS_ACCURACY is 'high'. Set it to 'fast' or 'exact', or leave it unset." in done.stderr
 
 
 def test_an_engine_that_does_not_exist() -> None:

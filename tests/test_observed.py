@@ -1,4 +1,4 @@
-"""Values seen on real hardware or printed by the vendor, on both engines: filters."""
+"""Values seen on real hardware or printed by the vendor, on both engines and in both accuracies: filters."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 import openbnns
 from cases._base import Act, created, succeed
 from cases.observed import HERE, OBSERVED, close, floats, observed, setup_of, tensor
 from helpers import FLOAT32, INT32, VECTOR, Tensor, vector
 from openbnns import capi
+
+pytestmark = pytest.mark.usefixtures("accuracy")
 
 # Tested with their families.
 ELSEWHERE = ("mse_none", "mse_none_backward", "mse_sum", "mse_mean", "mha_scalar", "mha_scalar_backward")

@@ -1,4 +1,4 @@
-"""Values seen on real hardware or printed by the vendor, on both engines: moves, LSTM, optimizers and direct calls."""
+"""Values seen on real hardware or printed by the vendor, on both engines and in both accuracies: moves, LSTM, optimizers and direct calls."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 import openbnns
 from cases._base import created, succeed
 from cases.observed import OBSERVED, close, floats, indices_of, observed, setup_of, tensor
 from helpers import FLOAT32, INT32, vector
 from openbnns import capi
+
+pytestmark = pytest.mark.usefixtures("accuracy")
 
 
 def moved(case: dict[str, Any]) -> Any:

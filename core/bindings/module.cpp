@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "bindings/fast_call.h"
+#include "bindings/interruption.h"
 #include "bindings/known_calls.h"
 #include "bindings/latest_call.h"
 #include "bindings/lstm_call.h"
@@ -44,10 +45,10 @@ std::shared_ptr<Plan> fully_connected(int64_t inputs, int64_t outputs, const Act
 
 std::shared_ptr<Plan> convolution(const Ints& in, const Ints& out, const Ints& kernel, const Ints& stride,
                                   const Ints& dilation, const Ints& padding, int64_t groups,
-                                  const Activation& activation, bool transposed) {
-  ConvolutionShape s{in.at(0),       in.at(1),       in.at(2),      out.at(0),     out.at(1),
-                     out.at(2),      kernel.at(0),   kernel.at(1),  stride.at(0),  stride.at(1),
-                     dilation.at(0), dilation.at(1), padding.at(0), padding.at(1), groups};
+                                  const Activation& activation, bool transposed, bool exact) {
+  ConvolutionShape s{in.at(0),      in.at(1),      in.at(2),     out.at(0),    out.at(1),      out.at(2),
+                     kernel.at(0),  kernel.at(1),  stride.at(0), stride.at(1), dilation.at(0), dilation.at(1),
+                     padding.at(0), padding.at(1), groups,       exact};
   auto make = transposed ? kernels().make_transposed_convolution : kernels().make_convolution;
   return make(s, activation_spec(activation));
 }
@@ -152,7 +153,7 @@ void run_lstm(LstmPlan& plan, bool backward, const std::vector<uintptr_t>& tenso
   call.seed = seed;
   call.draw = draw;
   call.threads = threads > 0 ? threads : max_threads();
-  nb::gil_scoped_release unlocked;
+  Unlocked unlocked(true);
   if (backward)
     plan.backward(call);
   else
@@ -332,7 +333,7 @@ NB_MODULE(_core, m) {
 
   m.def("fully_connected", &fully_connected, "inputs"_a, "outputs"_a, "activation"_a);
   m.def("convolution", &convolution, "input"_a, "output"_a, "kernel"_a, "stride"_a, "dilation"_a, "padding"_a,
-        "groups"_a, "activation"_a, "transposed"_a);
+        "groups"_a, "activation"_a, "transposed"_a, "exact"_a);
   m.def("activation", &activation, "outer"_a, "length"_a, "inner"_a, "channels"_a, "activation"_a, "seed"_a);
   m.def("integer_linear_saturate", &integer_linear_saturate, "x"_a, "y"_a, "count"_a, "scale"_a, "offset"_a, "shift"_a,
         "low"_a, "high"_a);
@@ -372,6 +373,7 @@ NB_MODULE(_core, m) {
   bind_training(m);
   bind_tensor(m);
   bind_known_calls(m);
+  bind_interruption(m);
 
   m.def("latest_call_failed", [] {
     const bool* failed = latest_call_failure.get();

@@ -13,6 +13,7 @@
 #include "kernels/activation.h"
 #include "kernels/convolution_band.h"
 #include "kernels/convolution_weights_layout.h"
+#include "kernels/pieces.h"
 #include "kernels/scratch_uses.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
@@ -23,6 +24,9 @@ namespace {
 
 constexpr double kBandBytes = 900e3;  // packed input of one task: leaves half of a 2 MB L2 for weights and output
 constexpr int kTilePixels = 128;      // output pixels gathered in L1 before they are transposed to planes
+// Entries of a chain of additions where sums are to be exact: sums of sums, as in matrix products, round far less than
+// one long chain.
+constexpr int kChainEntries = 128 / kDepth;
 
 // What one tile sums over. Entries are ordered: those that leave out the first pixel, all pixels, the last pixel.
 struct TapTable {
@@ -54,6 +58,10 @@ class Direct : public ImageKernel {
     for (size_t r = 0; r < rows_.phases.size(); r++)
       for (size_t c = 0; c < columns_.phases.size(); c++)
         phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));
+    for (const Phase& phase : phases_)
+      for (const auto& tables : phase.tables)
+        for (const TapTable& table : tables) entries_ = std::max(entries_, static_cast<int>(table.input.size()));
+    chain_ = s.exact ? std::min(entries_, kChainEntries) : entries_;
     pairs_ = 2 * columns_.most_outputs() <= kWideRows;
   }
 
@@ -212,18 +220,24 @@ class Direct : public ImageKernel {
                     int blocks, int row0, int row1, const float* input) const {
     int width = columns_.out_size;
     int step = static_cast<int>(round_up(std::max(1, kTilePixels / width), rows_.out_step));
-    float* tile = scratch(kOutputTile, static_cast<size_t>(step) * width * kBlock * blocks * images);
+    const int64_t floats = int64_t{step} * width * kBlock * blocks * images;
+    float* tile = scratch(kOutputTile, static_cast<size_t>(chain_ < entries_ ? 2 * floats : floats));
     for (int row = row0; row < row1; row += step) {
       int end = std::min(row1, row + step);
       const float* from = input + (row - row0) / rows_.out_step * rows_.in_step * band_.row();
-      compute_tile(shared, images, group, block, blocks, row, end, from, tile);
+      compute_tile(shared, images, group, block, blocks, row, end, from, 0, tile);
+      for (int first = chain_; first < entries_; first += chain_) {
+        compute_tile(shared, images, group, block, blocks, row, end, from, first, tile + floats);
+        add_to(tile, tile + floats, int64_t{end - row} * width * kBlock * blocks * images);
+      }
       write_tile(call, n, images, group, block, blocks, row, end, tile);
     }
   }
 
-  // tile: [images][blocks][row1 - row0][width][16]; input: the cell of output row row0.
+  // tile: [images][blocks][row1 - row0][width][16]; input: the cell of output row row0. Sums over a chain of entries
+  // from `first` on, those at the beginning with the bias.
   void compute_tile(const Shared& shared, int images, int64_t group, int64_t block, int blocks, int row0, int row1,
-                    const float* input, float* tile) const {
+                    const float* input, int first, float* tile) const {
     int width = columns_.out_size;
     int limit = images == 2 ? kWideRows / 2 : max_rows(blocks);
     int64_t block_pixels = int64_t{row1 - row0} * width * kBlock;
@@ -234,7 +248,7 @@ class Direct : public ImageKernel {
     t.a_pair = in_blocks() * band_.plane();
     t.c_pair = block_pixels * blocks;
     t.b = shared.weights + (group * out_blocks() + block) * block_weights();
-    t.bias = shared.bias ? shared.bias + (group * out_blocks() + block) * kBlock : kNoBias;
+    t.bias = shared.bias && first == 0 ? shared.bias + (group * out_blocks() + block) * kBlock : kNoBias;
     t.write = Write::ColumnBias;
     for (const Phase& phase : phases_) {
       int pixels = even_tile(phase.columns, limit);
@@ -245,11 +259,13 @@ class Direct : public ImageKernel {
           int count = std::min(pixels, phase.columns - j);
           const TapTable& table = tables[(j == 0) + 2 * (j + count == phase.columns)];
           t.a = line + j * kBlock;
-          t.a_offset = table.input.data();
-          t.b_offset = table.weights.data();
-          t.entries = static_cast<int>(table.input.size());
-          t.skip_first = table.skip_first;
-          t.skip_last = table.skip_last;
+          const int entries = static_cast<int>(table.input.size()), begin = std::min(first, entries);
+          const int chained = std::min(begin + chain_, entries);
+          t.a_offset = table.input.data() + begin;
+          t.b_offset = table.weights.data() + begin;
+          t.entries = chained - begin;
+          t.skip_first = std::clamp(table.skip_first, begin, chained) - begin;
+          t.skip_last = std::clamp(table.skip_last, begin, chained) - begin;
           t.c = tile + (int64_t{row - row0} * width + phase.first_column + j * columns_.out_step) * kBlock;
           tile_kernel(images == 2 ? TileForm::Pair : TileForm::Edge, blocks, count * images)(t);
         }
@@ -286,6 +302,7 @@ class Direct : public ImageKernel {
   const Band band_;
   const double flops_;
   std::vector<Phase> phases_;
+  int entries_ = 0, chain_ = 0;  // of the longest sum, and those added up at a time
   bool pairs_;
 };
 

@@ -23,6 +23,7 @@ constexpr double kBandBytes = 1.5e6;    // packed x and dy of one pass over the 
 constexpr double kPassBytes = 300e3;    // of them, what one tile row reads before the next tap does: stays in L2
 constexpr double kPartialBytes = 10e6;  // sums of all parts together
 constexpr int kMostParts = 16;
+constexpr int kChainPixels = 128;  // of a chain of additions where sums are to be exact: see convolution_direct.cpp
 
 // Pixels of a row taken `steps` at a time, from `first` on.
 struct PixelRun {
@@ -53,6 +54,7 @@ class DirectWeights : public WeightsKernel {
     double row_bytes =
         columns_.out_size * kWideColumns * 4.0 + static_cast<double>(x_band_.row()) * rows_.in_step * sizeof(float);
     pass_rows_ = std::max(1, static_cast<int>(kPassBytes / row_bytes));
+    if (s.exact) pass_rows_ = std::clamp(kChainPixels / columns_.out_size, 1, pass_rows_);
     choose_runs();
     for (const PixelRun& run : runs_) {
       every_row_.push_back(list_pixels(run, 1, nullptr));
@@ -164,6 +166,7 @@ class DirectWeights : public WeightsKernel {
     float* dy = scratch(kGradientBand, static_cast<size_t>(dy_image() * std::min(most, end - unit)));
     int64_t channels = std::min((block1 - block0) * kBlock, layout_.out_channels - block0 * kBlock);
     for (; unit < end; unit += most) {
+      check_interruption();
       int images = static_cast<int>(std::min(most, end - unit));
       int row0 = static_cast<int>(unit % work.bands * work.rows);
       int rows = static_cast<int>(std::min<int64_t>(work.rows, rows_.out_size - row0));

@@ -205,6 +205,7 @@ int64_t winograd_products(const ConvolutionShape& s) {
 }
 
 bool suits_winograd(const ConvolutionShape& s, bool backward, bool weights) {
+  if (s.exact) return false;
   const int64_t step = s.stride_y, taps = (s.kernel_height + step - 1) / step;
   bool form = s.groups == 1 && s.kernel_width == s.kernel_height && s.stride_x == step && s.dilation_y == 1 &&
               s.dilation_x == 1 && s.pad_up < s.kernel_height && s.pad_left < s.kernel_width &&

@@ -33,6 +33,8 @@ struct ConvolutionShape {
   int64_t out_channels, out_height, out_width;
   int64_t kernel_height, kernel_width;
   int64_t stride_y, stride_x, dilation_y, dilation_x, pad_up, pad_left, groups;
+  bool exact =
+      false;  // sums of products as they are, in short chains: no transforms that save multiplications (Winograd)
 };
 
 // One sample seen as [outer][length][inner]; axis-wise functions (softmax, ...) run along `length`, elementwise

@@ -12,7 +12,15 @@ from ._lazy import attach as _attach
 __getattr__, __dir__ = _attach(
     __name__,
     {
-        "runtime": ["current_engine", "engine", "get_num_threads", "set_num_threads", "show_config"],
+        "runtime": [
+            "current_engine",
+            "engine",
+            "get_accuracy",
+            "get_num_threads",
+            "set_accuracy",
+            "set_num_threads",
+            "show_config",
+        ],
         "_strict": ["StrictWarning", "strict"],
         "errors": [
             "BNNSError",

@@ -16,7 +16,9 @@ from .layers.types import *
 from .runtime import (
     current_engine as current_engine,
     engine as engine,
+    get_accuracy as get_accuracy,
     get_num_threads as get_num_threads,
+    set_accuracy as set_accuracy,
     set_num_threads as set_num_threads,
     show_config as show_config,
 )

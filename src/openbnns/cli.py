@@ -111,6 +111,10 @@ def _parser() -> _Parser:
         help="what the data may expand to, such as 8G (default: 1G, or 20 times the size of the file if that is more)",
     )  # fmt: skip
     train.add_argument("--seed", type=_seed, default=0, help="of weights, order and dropout (default: 0)")
+    train.add_argument(
+        "--accuracy", choices=("fast", "exact"), default=None,
+        help="exact: plain sums in all convolutions, slower (default: fast, or what OPENBNNS_ACCURACY says)",
+    )  # fmt: skip
     train.add_argument("--threads", type=_count, default=None, help="worker threads (default: one per core)")
     train.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for everything that is written (default: out)"
@@ -198,7 +202,7 @@ def _train(options: argparse.Namespace) -> int:
     trainer = nn.Trainer(
         network, "cross_entropy", _optimizer(options), schedule=options.schedule, batch_size=options.batch_size,
         clip_norm=options.clip_norm, early_stopping=options.early_stopping, seed=options.seed, out=options.out,
-        force=options.force, quiet=options.quiet, say=say,
+        force=options.force, quiet=options.quiet, say=say, accuracy=options.accuracy,
     )  # fmt: skip
     network.build(data.sample_shape, seed=options.seed)
     count = sum(p.size for p in network.parameters())

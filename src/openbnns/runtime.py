@@ -1,4 +1,4 @@
-"""Threads and what the installation can do."""
+"""Threads, accuracy and what the installation can do."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import sys
 import numpy as np
 
 from . import engines
+from .engines import accuracy as get_accuracy
 from .engines import current as current_engine
 from .engines import engine
 
-__all__ = ["current_engine", "engine", "get_num_threads", "set_num_threads", "show_config"]
+__all__ = [
+    "current_engine", "engine", "get_accuracy", "get_num_threads", "set_accuracy", "set_num_threads", "show_config",
+]  # fmt: skip
 
 _MOST_THREADS = 1 << 16
 
@@ -51,6 +54,24 @@ def get_num_threads() -> int:
     return int(engines._core.max_threads()) if engines._core is not None else 1
 
 
+def set_accuracy(accuracy: str) -> None:
+    """Choose between speed and rounding errors, for filters created from now on.
+
+    ``"fast"``, the default, lets convolutions save multiplications (Winograd's method), whose rounding errors are several
+    times those of plain sums. ``"exact"`` takes plain sums only: sums of small integers are exact, forward and in all
+    gradients, and an infinity or NaN reaches just the outputs that it belongs to. Filters keep what was set when they were
+    created; networks of ``openbnns.nn`` follow at their next call. ``OPENBNNS_ACCURACY`` sets the accuracy at import. The
+    reference engine always computes in float64.
+
+    >>> import openbnns as bn
+    >>> bn.set_accuracy("exact")
+    >>> bn.get_accuracy()
+    'exact'
+    >>> bn.set_accuracy("fast")
+    """
+    engines.select_accuracy(accuracy)
+
+
 def config() -> dict[str, str]:
     """What :func:`show_config` prints, as a dictionary."""
     import platform  # here, so that importing the package stays quick
@@ -62,11 +83,13 @@ def config() -> dict[str, str]:
         "openbnns": __version__,
         "engine": engines.current(),
         "instruction set": core.instruction_set() if core is not None else "none (no compiled core)",
+        "accuracy": engines.accuracy(),
         "threads": str(get_num_threads()),
         "compat": compat.in_force(),
         "python": sys.version.split()[0],
         "numpy": np.__version__,
         "machine": platform.machine(),
+        "OPENBNNS_ACCURACY": os.environ.get("OPENBNNS_ACCURACY", "(not set)"),
         "OPENBNNS_COMPAT": os.environ.get("OPENBNNS_COMPAT", "(not set)"),
         "OPENBNNS_ENGINE": os.environ.get("OPENBNNS_ENGINE", "(not set)"),
         "OPENBNNS_ISA": os.environ.get("OPENBNNS_ISA", "(not set)"),
@@ -76,7 +99,7 @@ def config() -> dict[str, str]:
 
 
 def show_config() -> None:
-    """Print versions, engine, instruction set, threads and environment variables in force.
+    """Print versions, engine, instruction set, accuracy, threads and environment variables in force.
 
     >>> import openbnns as bn
     >>> bn.show_config()  # doctest: +ELLIPSIS

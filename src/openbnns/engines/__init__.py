@@ -19,11 +19,17 @@ else:
         _core = importlib.import_module("openbnns._core")
     except ImportError as error:  # an installation without the compiled part, or one built for another system
         _reason = str(error)
+    else:
+        _core.set_main_thread(threading.main_thread().ident)  # whose calls Ctrl-C ends
 
 NATIVE = "native"
 REFERENCE = "reference"
 
+FAST = "fast"
+EXACT = "exact"
+
 _current = REFERENCE
+_accuracy = FAST
 
 
 def current() -> str:
@@ -108,6 +114,49 @@ def _initial() -> str:
     return REFERENCE
 
 
+def accuracy() -> str:
+    """How the native engine computes in filters created from now on: ``"fast"`` or ``"exact"``.
+
+    >>> import openbnns as bn
+    >>> bn.get_accuracy()
+    'fast'
+    """
+    return _accuracy
+
+
+def select_accuracy(name: str, who: str = "openbnns.set_accuracy") -> None:
+    """Choose the accuracy for the whole process; see :func:`openbnns.set_accuracy`."""
+    global _accuracy
+    _accuracy = check_accuracy(name, who)
+
+
+def check_accuracy(name: str, who: str) -> str:
+    """The name of an accuracy, or an error that names both."""
+    if not isinstance(name, str):
+        raise TypeError(f"{who}: accuracy must be 'fast' or 'exact', not {type(name).__name__}.")
+    if name not in (FAST, EXACT):
+        raise ValueError(f"{who}: there is no accuracy {name!r}. Choose 'fast' or 'exact'.")
+    return name
+
+
+@contextmanager
+def using_accuracy(name: str) -> Iterator[None]:
+    """Create the filters of a ``with`` block with this accuracy."""
+    before = _accuracy
+    select_accuracy(name)
+    try:
+        yield
+    finally:
+        select_accuracy(before)
+
+
+def _initial_accuracy() -> str:
+    chosen = os.environ.get("OPENBNNS_ACCURACY") or FAST
+    if chosen not in (FAST, EXACT):
+        raise ValueError(f"OPENBNNS_ACCURACY is {chosen!r}. Set it to 'fast' or 'exact', or leave it unset.")
+    return chosen
+
+
 def _check_environment() -> None:
     """Say which settings have no effect; the compiled core, which reads them, does not."""
     threads = os.environ.get("OPENBNNS_NUM_THREADS", "")
@@ -132,3 +181,4 @@ def _warn(text: str) -> None:
 
 _check_environment()
 select(_initial())
+select_accuracy(_initial_accuracy())

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from .. import compat, descriptors
+from .. import compat, descriptors, engines
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..descriptors import View, describe
 from ..engines.native import convolution as native
@@ -134,6 +134,7 @@ class KernelFilter(UnaryFilter):
 
     window: Window
     groups = 1
+    exact: bool  # plain sums only: the accuracy that was set when the filter was created
     _formulas: tuple[Callable[..., NDArray[Any]], Callable[..., dict[str, NDArray[Any]]]]  # forward and backward
 
     def _finish(self, p: BNNSLayerParametersConvolution, who: str) -> None:
@@ -145,6 +146,7 @@ class KernelFilter(UnaryFilter):
         self.geometry = reference.Geometry(
             self.window.stride, self.window.dilation, self.window.padding, self.groups, (image[0], image[1])
         )
+        self.exact = engines.accuracy() == engines.EXACT
         self.prepare()
 
     def reference_forward(
@@ -214,7 +216,7 @@ class Convolution(KernelFilter):
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(
             self.input.shape, self.output.shape, self.kernel, self.window.stride, self.window.dilation,
-            (self.window.padding[0], self.window.padding[2]), self.groups, f, transposed=False,
+            (self.window.padding[0], self.window.padding[2]), self.groups, f, transposed=False, exact=self.exact,
         )  # fmt: skip
 
 

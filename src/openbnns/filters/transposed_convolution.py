@@ -99,5 +99,5 @@ class TransposedConvolution(KernelFilter):
         # The native plan is named after the convolution whose adjoint it is: from the large image to the small one.
         return native.plan(
             self.output.shape, self.input.shape, self.kernel, self.window.stride, self.window.dilation,
-            (self.window.padding[0], self.window.padding[2]), 1, f, transposed=True,
+            (self.window.padding[0], self.window.padding[2]), 1, f, transposed=True, exact=self.exact,
         )  # fmt: skip

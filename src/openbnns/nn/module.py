@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .. import engines
 from .._spelling import spelled
 from ._choose import seed_number
 from ._graph import FLOAT32, Array, Graph, Value
@@ -69,7 +70,8 @@ class Module:
         self._graph: Graph | None = None
         self._programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
         self._latest: Program | None = None
-        self._recorded = 0
+        self._recorded: tuple[int, str] = (0, "")
+        self._accuracy: str | None = None  # of its filters; None: what the process has chosen
         self._in_use = False  # whether a network that holds it was built, so that changes to it concern that network
         self.training = True
 
@@ -317,7 +319,7 @@ class Module:
         """
         global _replacements
         shapes = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
-        if self._graph is not None and self._recorded != _replacements:
+        if self._graph is not None and self._recorded != self._recording():
             self._graph, self._latest = None, None
             self._programs.clear()
         if self._graph is not None:
@@ -340,11 +342,17 @@ class Module:
                 f"{type(self).__name__}.forward gave a {type(output).__name__}, but it must give the value that its "
                 "last module returned."
             )
-        graph.finish(output)
-        self._graph, self._recorded = graph, _replacements
+        recording = self._recording()
+        with engines.using_accuracy(recording[1]):
+            graph.finish(output)
+        self._graph, self._recorded = graph, recording
         for module in graph.parts:
             module._in_use = True
         return self
+
+    def _recording(self) -> tuple[int, str]:
+        """What a graph depends on besides the shapes: when it changes, the network is recorded again."""
+        return _replacements, self._accuracy or engines.accuracy()
 
     def input_dtypes(self, count: int) -> list[np.dtype[Any]]:
         """The types of the inputs: float32, or integers where the first module looks them up in a table."""
@@ -412,7 +420,7 @@ class Module:
     def program(self, batch: int, *, training: bool, input_gradients: bool = False) -> Program:
         """The network with memory for this batch size; the last few are kept."""
         assert self._graph is not None
-        if self._recorded != _replacements:
+        if self._recorded != self._recording():
             self.build(*(value.shape for value in self._graph.inputs))
         trained = tuple(p.requires_grad for p in self._graph.parameters) if training else ()
         key = (batch, training, input_gradients, trained)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import GradientClipping
+from .. import GradientClipping, engines
 from .._spelling import spelled
 from . import checkpoints, losses, optimizers, schedules
 from ._choose import choose, seed_number, whole_number
@@ -120,7 +120,8 @@ class Trainer:
     changes the learning rate over the run. ``clip_norm`` limits the norm of all gradients together. ``early_stopping``
     ends after that many epochs without a lower validation loss and goes back to the best weights. With a folder ``out``
     a checkpoint is written after every epoch, and when SIGINT or SIGTERM arrives; the folder belongs to one trainer at a
-    time. ``force`` takes it over from a process on another host, of which one cannot tell whether it has ended.
+    time. ``force`` takes it over from a process on another host, of which one cannot tell whether it has ended. ``accuracy`` is
+    that of the network: "fast", "exact", or whatever ``openbnns.set_accuracy`` has chosen.
     """
 
     @spelled
@@ -140,10 +141,13 @@ class Trainer:
         force: bool = False,
         quiet: bool = False,
         say: Callable[[str], None] = print,
+        accuracy: str | None = None,
     ) -> None:
         if not isinstance(network, Module):
             raise TypeError(f"Trainer: network must be an openbnns.nn.Module, not {type(network).__name__}.")
         self.network = network
+        if accuracy is not None:
+            network._accuracy = engines.check_accuracy(accuracy, "Trainer")
         self.loss: Loss = choose(loss, losses.NAMED, Loss, "Trainer: loss")
         self.optimizer: Optimizer = choose(optimizer, optimizers.NAMED, Optimizer, "Trainer: optimizer")
         schedule = schedule or "constant"

@@ -24,10 +24,12 @@ def plan(
     f: Activation,
     *,
     transposed: bool,
+    exact: bool,
 ) -> _core.Plan:
     """The convolution from ``in_shape`` (C, H, W) to ``out_shape``, or its adjoint with the images exchanged.
 
-    ``kernel``, ``stride``, ``dilation`` are (vertical, horizontal), ``padding`` is (up, left).
+    ``kernel``, ``stride``, ``dilation`` are (vertical, horizontal), ``padding`` is (up, left). ``exact`` allows
+    plain sums only.
     """
     return core.convolution(
         list(in_shape),
@@ -39,4 +41,5 @@ def plan(
         groups,
         spec(f),
         transposed,
+        exact,
     )
