@@ -174,9 +174,22 @@ std::shared_ptr<Plan> padding(int mode, const Ints& size, const Ints& before, co
   return kernels().make_padding({mode, size, before, after, item_bytes, value});
 }
 
-std::shared_ptr<Plan> resize(const Ints& in, const Ints& out, const std::vector<Ints>& low,
-                             const std::vector<std::vector<float>>& t) {
-  return kernels().make_resize({in, out, low, t});
+template <class Number>
+std::vector<Number> numbers_in(const nb::bytes& memory) {
+  std::vector<Number> result(memory.size() / sizeof(Number));
+  std::memcpy(result.data(), memory.c_str(), result.size() * sizeof(Number));
+  return result;
+}
+
+// low, t: int64 and float32 numbers of every axis as they lie in memory.
+std::shared_ptr<Plan> resize(const Ints& in, const Ints& out, const std::vector<nb::bytes>& low,
+                             const std::vector<nb::bytes>& t) {
+  ResizeShape s{in, out, {}, {}};
+  for (size_t a = 0; a < in.size(); a++) {
+    s.low.push_back(numbers_in<int64_t>(low.at(a)));
+    s.t.push_back(numbers_in<float>(t.at(a)));
+  }
+  return kernels().make_resize(s);
 }
 
 // sizes: boxes, planes, height and width of the images, rows and columns of the crops.

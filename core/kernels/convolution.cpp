@@ -4,6 +4,7 @@
 #include "kernels/activation.h"
 #include "kernels/convolution_depthwise.h"
 #include "kernels/convolution_kernels.h"
+#include "kernels/lazy.h"
 #include "kernels/makers.h"
 
 namespace openbnns {
@@ -43,12 +44,7 @@ ConvolutionShape with_long_rows(ConvolutionShape s) {
 class ConvolutionPlan : public WatchedPlan {
  public:
   ConvolutionPlan(const ConvolutionShape& shape, const ActivationSpec& activation, bool transposed)
-      : shape_(shape),
-        activation_(activation),
-        transposed_(transposed),
-        forward_(first_that_takes(kForwardKernels, with_long_rows(shape))),
-        backward_data_(first_that_takes(kBackwardDataKernels, with_long_rows(shape))),
-        weights_(first_that_takes(kWeightsKernels, with_long_rows(shape))) {}
+      : shape_(shape), activation_(activation), transposed_(transposed) {}
 
   // y = f(conv(x, w) + b); transposed: y = f(adjoint of conv at x + b)
   void forward(const Call& call) override { forward_kernel().run(forward_call(call)); }
@@ -77,20 +73,30 @@ class ConvolutionPlan : public WatchedPlan {
     if (call.address[DX]) {
       ImageCall c{dz,         call.address[W], nullptr, nullptr, 0, call.address[DX], call.stride[DX], call.adds(DX),
                   call.batch, call.threads};
-      (transposed_ ? forward_ : backward_data_)->run(c);
+      (transposed_ ? inner_forward() : inner_backward_data()).run(c);
     }
     // The weights kernel of the inner convolution sums its second image for the bias; that is dz unless transposed.
     float* db = transposed_ ? nullptr : call.address[DB];
     if (call.address[DW] || db) {
       WeightsCall c{input(call), dz, call.address[DW], db, call.adds(DW), call.adds(DB), call.batch, call.threads};
       if (transposed_) std::swap(c.x, c.dy);
-      weights_->run(c);
+      inner_weights().run(c);
     }
     if (call.address[DB] && transposed_)
       sum_channels(dz, call.batch, shape_.in_channels, call.address[DB], call.adds(DB), call.threads);
   }
 
-  const ImageKernel& forward_kernel() const { return transposed_ ? *backward_data_ : *forward_; }
+  // Of the convolution whose adjoint a transposed one is.
+  const ImageKernel& inner_forward() const {
+    return forward_.get([&] { return first_that_takes(kForwardKernels, with_long_rows(shape_)); });
+  }
+  const ImageKernel& inner_backward_data() const {
+    return backward_data_.get([&] { return first_that_takes(kBackwardDataKernels, with_long_rows(shape_)); });
+  }
+  const WeightsKernel& inner_weights() const {
+    return weights_.get([&] { return first_that_takes(kWeightsKernels, with_long_rows(shape_)); });
+  }
+  const ImageKernel& forward_kernel() const { return transposed_ ? inner_backward_data() : inner_forward(); }
   ImageCall forward_call(const Call& call) const {
     const ActivationSpec* f = is_identity(activation_) ? nullptr : &activation_;
     return {input(call),     call.address[W], call.address[B], f,          out_width(),
@@ -116,8 +122,8 @@ class ConvolutionPlan : public WatchedPlan {
   const ConvolutionShape shape_;
   const ActivationSpec activation_;
   const bool transposed_;
-  const std::unique_ptr<ImageKernel> forward_, backward_data_;
-  const std::unique_ptr<WeightsKernel> weights_;
+  const Lazy<ImageKernel> forward_, backward_data_;
+  const Lazy<WeightsKernel> weights_;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 // channels; what a tile sums over is a table of offsets into the packed input and the packed weights.
 #include <algorithm>
 #include <array>
-#include <map>
+#include <set>
 
 #include "gemm/gemm.h"
 #include "gemm/pack.h"
@@ -37,8 +37,12 @@ struct TapTable {
 // Output pixels (rows.first + i * out_step, columns.first + j * out_step).
 struct Phase {
   int first_row, first_column, columns;
-  std::vector<int> row_set;                     // [i]: which rows of taps meet the image
-  std::vector<std::array<TapTable, 4>> tables;  // [row set][tile holds the first column + 2 * the last column]
+  std::vector<int> starts;                      // of the rows where other taps begin to meet the image
+  std::vector<std::array<TapTable, 4>> tables;  // [start][tile holds the first column + 2 * the last column]
+
+  const std::array<TapTable, 4>& tables_of(int row) const {
+    return tables[std::upper_bound(starts.begin(), starts.end(), row) - starts.begin() - 1];
+  }
 };
 
 class Direct : public ImageKernel {
@@ -105,19 +109,21 @@ class Direct : public ImageKernel {
 
   Phase make_phase(const AxisPhase& rows, const AxisPhase& columns) const {
     Phase phase{rows.first, columns.first, columns.count, {}, {}};
-    std::map<std::vector<bool>, int> known;
-    for (int i = 0; i < rows.count; i++) {
+    std::set<int> starts{0};  // every tap meets the image in one run of rows
+    for (const AxisTap& t : rows.taps)
+      for (int cell : {0, rows_.in_size}) {  // the first row whose cell is not before this one
+        const int row = cell > t.offset ? (cell - t.offset + rows_.in_step - 1) / rows_.in_step : 0;
+        if (row < rows.count) starts.insert(row);
+      }
+    for (int i : starts) {
       std::vector<bool> meets;
       for (const AxisTap& t : rows.taps) {
         int y = i * rows_.in_step + t.offset;
         meets.push_back(y >= 0 && y < rows_.in_size);
       }
-      auto found = known.emplace(meets, static_cast<int>(phase.tables.size()));
-      if (found.second) {
-        phase.tables.emplace_back();
-        for (int edge = 0; edge < 4; edge++) phase.tables.back()[edge] = make_table(rows, columns, meets, edge);
-      }
-      phase.row_set.push_back(found.first->second);
+      phase.starts.push_back(i);
+      phase.tables.emplace_back();
+      for (int edge = 0; edge < 4; edge++) phase.tables.back()[edge] = make_table(rows, columns, meets, edge);
     }
     return phase;
   }
@@ -253,7 +259,7 @@ class Direct : public ImageKernel {
     for (const Phase& phase : phases_) {
       int pixels = even_tile(phase.columns, limit);
       for (int row = row0 + phase.first_row, i = row0 / rows_.out_step; row < row1; row += rows_.out_step, i++) {
-        const auto& tables = phase.tables[phase.row_set[i]];
+        const auto& tables = phase.tables_of(i);
         const float* line = input + (i - row0 / rows_.out_step) * rows_.in_step * band_.row();
         for (int j = 0; j < phase.columns; j += pixels) {
           int count = std::min(pixels, phase.columns - j);
@@ -306,9 +312,11 @@ class Direct : public ImageKernel {
   bool pairs_;
 };
 
-// Offsets are 32-bit.
+// Offsets are 32-bit, and every phase has tables.
 bool offsets_fit(const ConvolutionShape& s) {
   constexpr double kLimit = 1e9;
+  constexpr int64_t kMostPhases = 1024;
+  if (s.stride_y * s.stride_x > kMostPhases) return false;
   double taps = static_cast<double>(s.kernel_height * s.kernel_width);
   double wide = static_cast<double>((s.in_width + s.out_width * s.stride_x + s.kernel_width * s.dilation_x) *
                                     (s.kernel_height * s.dilation_y + s.stride_y + 2));

@@ -43,9 +43,13 @@ class Lstm : public LstmPlan {
     sizes_.wide = kGates * sizes_.padded;
     sizes_.tile = even_tile(shape.batch, kWideRows);
     sizes_.batch_sizes = shape_.batch_sizes.empty() ? nullptr : shape_.batch_sizes.data();
-    layout_.resize(static_cast<size_t>(shape.layers));
     floats_ = LstmCacheHeader::kFloats;
-    for (int64_t l = 0; l < shape.layers; l++) lay_out(l);
+    layout_[0] = lay_out(0);
+    if (shape.layers < 2) return;
+    const int64_t first = floats_;
+    layout_[1] = lay_out(1);
+    layer_floats_ = floats_ - first;
+    floats_ += (shape.layers - 2) * layer_floats_;
   }
 
   int64_t cache_bytes() const override { return floats_ * static_cast<int64_t>(sizeof(float)); }
@@ -83,8 +87,8 @@ class Lstm : public LstmPlan {
     int64_t input = -1, h = 0, z[2] = {}, c[2] = {};
   };
 
-  void lay_out(int64_t layer) {
-    LayerLayout& here = layout_[static_cast<size_t>(layer)];
+  LayerLayout lay_out(int64_t layer) {
+    LayerLayout here;
     auto take = [&](int64_t count) {
       const int64_t place = floats_;
       floats_ += round_up(count, kBlock);
@@ -96,10 +100,12 @@ class Lstm : public LstmPlan {
       here.z[r] = take(rows() * sizes_.wide);
       here.c[r] = take(rows() * sizes_.padded);
     }
+    return here;
   }
 
   LayerMemory memory_of(float* memory, int64_t layer) const {
-    const LayerLayout& here = layout_[static_cast<size_t>(layer)];
+    const LayerLayout& here = layout_[layer > 0];
+    if (layer > 1) memory += (layer - 1) * layer_floats_;
     return {here.input < 0 ? nullptr : memory + here.input,
             memory + here.h,
             {memory + here.z[0], memory + here.z[1]},
@@ -399,8 +405,9 @@ class Lstm : public LstmPlan {
 
   LstmShape shape_;
   Sizes sizes_{};
-  const General general_;  // also for peepholes
-  std::vector<LayerLayout> layout_;
+  const General general_;     // also for peepholes
+  LayerLayout layout_[2];     // of the first layer and the second; every other one is like the second,
+  int64_t layer_floats_ = 0;  // so much further on
   int64_t floats_ = 0;
 };
 

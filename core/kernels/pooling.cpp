@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kernels/activation.h"
+#include "kernels/lazy.h"
 #include "kernels/makers.h"
 #include "kernels/pooling_disjoint.h"
 #include "kernels/pooling_lanes.h"
@@ -71,7 +72,8 @@ class Pooling final : public Plan {
       for (int64_t kx = 0; kx < s.kernel_width; kx++)
         distance_.push_back(static_cast<int32_t>(ky * s.dilation_y * s.in_width + kx * s.dilation_x));
     for (int t = 0; t < geometry_.taps.count(); t++) number_.push_back(t);
-    for (int64_t i = 0; s.function == kMax && i < geometry_.out_plane(); i++)
+    const bool meets = counts_.all_meet();
+    for (int64_t i = 0; s.function == kMax && !meets && i < geometry_.out_plane(); i++)
       if (counts_.rows[i / s.out_width] * counts_.columns[i % s.out_width] == 0) empty_.push_back(i);
   }
 
@@ -555,10 +557,32 @@ class Pooling final : public Plan {
   std::vector<int64_t> empty_;     // Max: windows without a cell in the plane
 };
 
+// Of an image so long that its tables are not made before there is a call.
+class LatePooling final : public Plan {
+ public:
+  LatePooling(const PoolingShape& shape, const ActivationSpec& activation) : shape_(shape), activation_(activation) {}
+  void forward(const Call& call) override { plan().forward(call); }
+  void backward(const Call& call) override { plan().backward(call); }
+
+ private:
+  Pooling& plan() const {
+    return plan_.get([&] { return std::make_unique<Pooling>(shape_, activation_); });
+  }
+
+  const PoolingShape shape_;
+  const ActivationSpec activation_;
+  const Lazy<Pooling> plan_;
+};
+
+constexpr int64_t kPrepared = 1 << 16;  // entries of tables that are made with the filter
+
 }  // namespace
 
 std::unique_ptr<Plan> make_pooling(const PoolingShape& shape, const ActivationSpec& activation) {
-  return std::make_unique<Pooling>(shape, activation);
+  const int64_t tables =
+      shape.in_height + shape.in_width + shape.out_height + shape.out_width + shape.kernel_height * shape.kernel_width;
+  if (tables <= kPrepared) return std::make_unique<Pooling>(shape, activation);
+  return std::make_unique<LatePooling>(shape, activation);
 }
 
 }  // namespace OPENBNNS_ISA

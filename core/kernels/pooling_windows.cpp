@@ -12,12 +12,11 @@ namespace {
 
 // Cells of [0, size) among origin, origin + dilation, ..., `kernel` of them.
 int64_t cells_inside(int64_t origin, int64_t kernel, int64_t dilation, int64_t size) {
-  int64_t count = 0;
-  for (int64_t k = 0; k < kernel; k++) {
-    int64_t cell = origin + k * dilation;
-    count += cell >= 0 && cell < size;
-  }
-  return count;
+  // multiples of the dilation below `cell`, from the origin on
+  auto before = [=](int64_t cell) {
+    return cell <= origin ? 0 : std::min(kernel, (cell - origin + dilation - 1) / dilation);
+  };
+  return before(size) - before(0);
 }
 
 // One axis: taps at window * stride + tap * dilation - pad.

@@ -1,5 +1,7 @@
 // Pooling of one bordered plane with any window; see windows.h for the layout of its cells.
 #pragma once
+#include <algorithm>
+
 #include "kernels/windows.h"
 
 namespace openbnns {
@@ -11,6 +13,10 @@ namespace pooling {
 struct CellCounts {
   std::vector<float> rows, columns;
   [[gnu::cold]] explicit CellCounts(const WindowShape& shape);
+  bool all_meet() const {  // every window has a cell
+    auto meets = [](float count) { return count > 0; };
+    return std::all_of(rows.begin(), rows.end(), meets) && std::all_of(columns.begin(), columns.end(), meets);
+  }
 };
 
 // The same windows without taps that no window has inside the plane, if that makes the bordered plane much smaller: an

@@ -5,6 +5,7 @@
 // touch cell j, so that nothing is written twice and threads share no results.
 //
 // Small planes are resized kWidth at a time, side by side: then what lies behind the last axis is a vector.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -68,26 +69,31 @@ struct Axis {
 
   bool resampled() const { return !low.empty(); }
 
-  void index_backward() {
-    std::vector<std::vector<std::pair<int64_t, float>>> cells(static_cast<size_t>(in));
+  // body(cell, output, weight) in the order of the outputs
+  template <class Body>
+  void for_touches(Body body) const {
     for (int64_t i = 0; i < out; i++) {
       const auto at = static_cast<size_t>(i);
       const int64_t cell = low[at], next = std::min(cell + 1, in - 1);
-      if (!linear) {
-        cells[static_cast<size_t>(cell)].push_back({i, 1.0f});
-        continue;
-      }
-      cells[static_cast<size_t>(cell)].push_back({i, 1.0f - t[at]});
-      cells[static_cast<size_t>(next)].push_back({i, t[at]});
+      body(static_cast<size_t>(cell), i, linear ? 1.0f - t[at] : 1.0f);
+      if (linear) body(static_cast<size_t>(next), i, t[at]);
     }
-    first.push_back(0);
-    for (const auto& cell : cells) {
-      for (auto [i, w] : cell) {
-        touching.push_back(i);
-        weight.push_back(w);
-      }
-      first.push_back(static_cast<int64_t>(touching.size()));
-    }
+  }
+
+  void index_backward() {
+    first.assign(static_cast<size_t>(in) + 1, 0);
+    for_touches([&](size_t cell, int64_t, float) { first[cell + 1]++; });
+    for (size_t cell = 0; cell < static_cast<size_t>(in); cell++) first[cell + 1] += first[cell];
+    touching.resize(static_cast<size_t>(first.back()));
+    weight.resize(touching.size());
+    // Filling moves the begin of every cell to its end, which is the begin of the next: then all move back by one.
+    for_touches([&](size_t cell, int64_t i, float w) {
+      const auto place = static_cast<size_t>(first[cell]++);
+      touching[place] = i;
+      weight[place] = w;
+    });
+    std::copy_backward(first.begin(), first.end() - 1, first.end());
+    first[0] = 0;
   }
 };
 

@@ -49,7 +49,8 @@ struct WindowGeometry {
   PlaneLayout gradient;              // bordered gradient of the output
   int64_t phase_pitch, phase_plane;  // room for the cells of one phase: a row, all rows
   Taps taps;                         // offsets in the bordered input
-  std::vector<Phase> phases;         // [stride_y][stride_x]
+  int64_t phases_y, phases_x;        // those that have cells: an image may be smaller than the stride
+  std::vector<Phase> phases;         // [phases_y][phases_x]; empty if these are too many to keep
 
   [[gnu::cold]] explicit WindowGeometry(const WindowShape& s)
       : shape(s),
@@ -63,12 +64,15 @@ struct WindowGeometry {
             reach_y + std::max(s.out_height, (s.in_height - 1 + s.pad_up) / s.stride_y + 1),
             reach_x + round_up(std::max(s.out_width, (s.in_width - 1 + s.pad_left) / s.stride_x + 1), kWidth) + kWidth),
         phase_pitch(round_up((s.in_width + s.stride_x - 1) / s.stride_x, kWidth)),
-        phase_plane((s.in_height + s.stride_y - 1) / s.stride_y * phase_pitch) {
+        phase_plane((s.in_height + s.stride_y - 1) / s.stride_y * phase_pitch),
+        phases_y(std::min(s.stride_y, s.in_height + s.pad_up)),
+        phases_x(std::min(s.stride_x, s.in_width + s.pad_left)) {
     for (int64_t ky = 0; ky < s.kernel_height; ky++)
       for (int64_t kx = 0; kx < s.kernel_width; kx++)
         taps.push(input.offset(ky * s.dilation_y, kx * s.dilation_x), ky * s.kernel_width + kx);
-    for (int64_t py = 0; py < s.stride_y; py++)
-      for (int64_t px = 0; px < s.stride_x; px++) phases.push_back(make_phase(py, px));
+    constexpr int64_t kMostPhases = 1024;
+    for (int64_t py = 0; phases_y * phases_x <= kMostPhases && py < phases_y; py++)
+      for (int64_t px = 0; px < phases_x; px++) phases.push_back(make_phase(py, px));
   }
 
   int64_t in_plane() const { return shape.in_height * shape.in_width; }
@@ -82,7 +86,7 @@ struct WindowGeometry {
   int64_t gradient_origin() const { return gradient.offset(reach_y, reach_x); }
 
   // Scratch that gather() needs, in floats.
-  int64_t gather_room() const { return phases.size() == 1 ? in_plane() : shape.stride_x * phase_plane + in_plane(); }
+  int64_t gather_room() const { return phases.size() == 1 ? in_plane() : phases_x * phase_plane + in_plane(); }
 
   // dx [in_height][in_width] = (or +=) the planes that compute(phase, writer) makes of every phase.
   template <class Compute>
@@ -93,9 +97,14 @@ struct WindowGeometry {
       if (adds) add_row(dx, to, in_plane());
       return;
     }
-    for (int64_t py = 0; py < shape.stride_y; py++) {
-      const Phase* row_phases = phases.data() + py * shape.stride_x;
-      for (int64_t px = 0; px < shape.stride_x; px++) {
+    std::vector<Phase> made;
+    for (int64_t py = 0; py < phases_y; py++) {
+      if (phases.empty()) {
+        made.clear();
+        for (int64_t px = 0; px < phases_x; px++) made.push_back(make_phase(py, px));
+      }
+      const Phase* row_phases = phases.empty() ? made.data() : phases.data() + py * phases_x;
+      for (int64_t px = 0; px < phases_x; px++) {
         float* plane = room + px * phase_plane;
         compute(row_phases[px], PlaneWriter{plane, phase_pitch, plane + phase_plane});
       }
@@ -130,8 +139,8 @@ struct WindowGeometry {
   // One row of dx from the rows of its phases, which lie phase_plane apart.
   void merge_phases(float* row, bool adds, const Phase* row_phases, const float* rows) const {
     if (shape.stride_x == 1) return adds ? add_row(row, rows, shape.in_width) : copy_row(row, rows, shape.in_width);
-    if (shape.stride_x == 2 && !adds) return merge_pairs(row, row_phases, rows);
-    for (int64_t px = 0; px < shape.stride_x; px++) {
+    if (shape.stride_x == 2 && phases_x == 2 && !adds) return merge_pairs(row, row_phases, rows);
+    for (int64_t px = 0; px < phases_x; px++) {
       const float* from = rows + px * phase_plane;
       float* to = row + row_phases[px].first_column;
       for (int64_t i = 0; i < row_phases[px].columns; i++) {

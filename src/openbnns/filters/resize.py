@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .. import _core
 
 
-_PREPARED = 1 << 20  # output cells along all axes up to which positions are computed at creation
+_PREPARED = 1 << 14  # cells along all axes up to which positions are computed at creation
 
 
 class Resize(UnaryFilter):
@@ -75,7 +75,7 @@ class Resize(UnaryFilter):
             )
 
     def prepare(self) -> None:
-        if sum(self.output.shape) <= _PREPARED:
+        if sum(self.input.shape) + sum(self.output.shape) <= _PREPARED:
             super().prepare()
 
     def _run_plan(self, plan: _core.Plan | None, *arguments: Any) -> None:

@@ -1,0 +1,35 @@
+// Tables that grow with an image are made by the first call that needs them: creating a filter costs next to nothing
+// however large its image is, and by then the caller has found memory for the image itself.
+#pragma once
+#include <atomic>
+#include <memory>
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// Made once. Without a lock, which a child forked at the wrong moment would wait for forever: of two threads that come
+// at the same time, both make one and one is thrown away.
+template <class Made>
+class Lazy {
+ public:
+  Lazy() = default;
+  Lazy(const Lazy&) = delete;
+  Lazy& operator=(const Lazy&) = delete;
+  ~Lazy() { delete made_.load(); }
+
+  // make(): a std::unique_ptr<Made>
+  template <class Make>
+  Made& get(Make&& make) const {
+    if (Made* there = made_.load(std::memory_order_acquire)) return *there;
+    std::unique_ptr<Made> ours = make();
+    Made* there = nullptr;
+    if (!made_.compare_exchange_strong(there, ours.get(), std::memory_order_acq_rel)) return *there;
+    return *ours.release();
+  }
+
+ private:
+  mutable std::atomic<Made*> made_{nullptr};
+};
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns
