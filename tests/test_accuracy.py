@@ -12,7 +12,13 @@ import openbnns as bn
 from openbnns import nn
 
 # channels in and out, height and width, kernel, stride, padding: all of them by Winograd's method in "fast"
-SHAPES = [(24, 40, 19, 3, 1, 1), (33, 31, 16, 5, 1, 2), (32, 40, 34, 4, 2, 1), (40, 40, 35, 5, 2, 2), (48, 33, 38, 6, 2, 2)]
+SHAPES = [
+    (24, 40, 19, 3, 1, 1),
+    (33, 31, 16, 5, 1, 2),
+    (32, 40, 34, 4, 2, 1),
+    (40, 40, 35, 5, 2, 2),
+    (48, 33, 38, 6, 2, 2),
+]
 BATCH = 5
 
 

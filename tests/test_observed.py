@@ -1,4 +1,4 @@
-"""Values seen on real hardware or printed by the vendor, on both engines and in both accuracies: filters."""
+"""Values seen on real hardware or printed by the vendor, on both engines, fast and exact: filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values seen on real hardware or printed by the vendor, on both engines and in both accuracies: moves, LSTM, optimizers and direct calls."""
+"""Values seen on real hardware or printed by the vendor, on both engines, fast and exact: moves, LSTM, optimizers, direct calls."""
 
 from __future__ import annotations
 

@@ -398,8 +398,10 @@ class Module:
         program = self.program(batch, training=self.training, input_gradients=self.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)
+        self._latest = None  # a run that is interrupted has no backward
+        output = program.forward()
         self._latest = program if program.training else None
-        return program.forward()
+        return output
 
     def _input_array(self, x: Any, index: int) -> Array:
         array = np.asarray(x)
