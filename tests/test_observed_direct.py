@@ -1,4 +1,4 @@
-"""Values seen on real hardware or printed by the vendor, on both engines, fast and exact: moves, LSTM, optimizers, direct calls."""
+"""Values seen on real hardware or printed by the vendor, on both engines, fast and exact: moves, LSTM, optimizers, functions."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Interrupted(KeyboardInterrupt):
     """
 
 
-def accuracy(outputs: Array, targets: Array, axis: int = 1) -> float:
+def share_correct(outputs: Array, targets: Array, axis: int = 1) -> float:
     """Share of samples whose largest score is that of their class: a number, or the most probable one.
 
     ``axis`` is the one that lists the classes; all others are counted as samples.
@@ -163,7 +163,7 @@ class Trainer:
             self.optimizer.clip(GradientClipping.by_global_norm(threshold=float(clip_norm)))
         self.metrics: dict[str, Metric] = _metrics(metrics)
         if metrics is None and self.loss.classes:
-            self.metrics["accuracy"] = lambda y, t: accuracy(y, t, self.loss.class_axis(y.ndim) or 1)
+            self.metrics["accuracy"] = lambda y, t: share_correct(y, t, self.loss.class_axis(y.ndim) or 1)
         self.out = None if out is None else _folder(Path(out))
         self._force = force
         self.quiet = quiet
