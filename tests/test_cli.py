@@ -286,6 +286,20 @@ def test_check_knows_every_filter_with_gradients() -> None:
     assert checked == {kind.family for kind in ours} - {_base.Filter.family, Quantization.family}
 
 
+def test_accuracy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "images.npz", x=np.random.RandomState(0).random_sample((24, 1, 16, 16)), y=np.arange(24) % 2)
+    common = ["train", "--data", str(tmp_path / "images.npz"), "--model", "cnn", "--epochs", "1", "--no-report"]
+    for name in ("fast", "exact"):
+        assert run(*common, "--accuracy", name, "--out", str(tmp_path / name)) == 0
+    assert openbnns.get_accuracy() == "fast"
+    assert run("info") == 0
+    assert "accuracy               fast" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stopped:
+        run(*common, "--accuracy", "high")
+    assert stopped.value.code == 2
+    assert "invalid choice: 'high'" in capsys.readouterr().err
+
+
 def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("info") == 0
     assert openbnns.__version__ in capsys.readouterr().out
