@@ -1,5 +1,9 @@
 #include "runtime/interruption.h"
 
+#include <new>
+
+#include "runtime/per_thread.h"
+
 namespace openbnns {
 namespace detail {
 
@@ -11,13 +15,26 @@ void interrupt() { throw Interrupted{}; }
 }  // namespace detail
 
 namespace {
-thread_local Watch watched = Watch::none();
+PerThread<Watch> watched;
 }
 
 void request_interruption() { detail::interruption_requests.fetch_add(1, std::memory_order_relaxed); }
 
-Watch current_watch() { return watched; }
+Watch current_watch() {
+  const Watch* own = watched.get();
+  return own ? *own : Watch::none();
+}
 
-void set_current_watch(Watch watch) { watched = watch; }
+// A thread without memory for it cannot be interrupted.
+void set_current_watch(Watch watch) {
+  if (Watch* own = watched.get()) {
+    *own = watch;
+  } else if (watch.active()) {
+    try {
+      watched.own() = watch;
+    } catch (const std::bad_alloc&) {
+    }
+  }
+}
 
 }  // namespace openbnns

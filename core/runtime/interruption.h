@@ -22,6 +22,7 @@ void request_interruption();
 // Whether the call in progress is to end: what was counted when it began, against what is counted now.
 class Watch {
  public:
+  Watch() = default;  // never
   static Watch none() { return {}; }
   static Watch from_now() { return Watch(detail::interruption_requests.load(std::memory_order_relaxed)); }
 
@@ -30,8 +31,9 @@ class Watch {
     if (active_ && detail::interruption_requests.load(std::memory_order_relaxed) != start_) detail::interrupt();
   }
 
+  bool active() const { return active_; }
+
  private:
-  Watch() = default;
   explicit Watch(uint32_t start) : active_(true), start_(start) {}
   bool active_ = false;
   uint32_t start_ = 0;

@@ -114,7 +114,7 @@ struct Pool {
   int workers = 1;  // shares of the work; a seat may take several of them
   int seats = 1;    // threads that take part, the caller included
   int caller_cpu = -1;
-  int cores = 0;  // 0: not yet known
+  int cores = 0;                // 0: not yet known
   Watch watch = Watch::none();  // of the caller
 
   std::atomic<bool> failed{false};
