@@ -13,6 +13,7 @@ import openbnns as ob
 from cases.embedding import CASES, INDEX_TYPES, NO_PADDING, EmbeddingCase, EmbeddingRun, rounding
 from helpers import EPSILON, FLOAT32, UINT64, Storage, Tensor, assert_bitwise, assert_within, vector
 from openbnns import capi, compat, engines
+from openbnns.layers._base import APPLY, BACKWARD
 
 
 def parameters(cases: list[EmbeddingCase], rows: str) -> list[Any]:
@@ -104,12 +105,12 @@ def test_fast_calls_and_checked_calls_agree() -> None:
     case = EmbeddingCase("fast", 50, (33,), (20,), 6, index_type=UINT64, padding=3)
     run = EmbeddingRun(case)
     x = run.x.elements.copy()  # aligned
-    assert run.filter.fast_forward(6, x, 0, run.y.elements, 0) == 0
+    assert run.filter.native(APPLY)(6, x, 0, run.y.elements, 0) == 0
     fast, dw = run.y.raw(), Storage(case.w)
-    assert run.filter.fast_backward(6, x, 0, None, 0, None, 0, run.dy.descriptor(), 0, dw.descriptor(), None) == 0
+    assert run.filter.native(BACKWARD)(6, x, 0, None, 0, None, 0, run.dy.descriptor(), 0, dw.descriptor(), None) == 0
     moved = np.empty(x.nbytes + 1, np.uint8)[1:]  # not aligned: only the checked call takes it
     moved[:] = x.view(np.uint8)
-    assert run.filter.fast_forward(6, moved, 0, run.y.elements, 0) != 0
+    assert run.filter.native(APPLY)(6, moved, 0, run.y.elements, 0) != 0
     assert capi.BNNSFilterApplyBatch(run.filter, 6, moved, 0, run.y.elements, 0) == 0
     assert_bitwise(run.y.raw(), fast, "out")
     again = Storage(case.w)

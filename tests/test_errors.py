@@ -141,7 +141,7 @@ def delta(argument: str, **changes: Any) -> Callable[[Unary], Any]:
 
 
 BACKWARD: list[tuple[str, Callable[[Unary], Any], str]] = [
-    ("out_delta", lambda c: None, r": out_delta is NULL\. It is the gradient arriving at the output and always needed"),
+    ("out_delta", lambda c: None, r": out_delta is NULL, but it is the gradient arriving at the output and always needed"),
     ("out_delta", delta("out_delta", data=None), r": out_delta\.data is NULL\. Point it to the memory of sample 0\.$"),
     ("out_delta", delta("out_delta", data=lambda c: numbers(2 * c.outputs - 1)), r": out_delta\.data holds"),
     ("out_delta", delta("out_delta", size=(1,) * 3), r": out_delta is .* but this filter's tensor is .*A gradient has the shape"),
@@ -471,7 +471,7 @@ def test_an_allocation_that_is_too_large_fails_cleanly(
     def no_memory(*_: Any, **__: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(type(call.filter), "run_forward", no_memory)
+    monkeypatch.setattr(type(call.filter), "run", no_memory)
     odd = np.zeros(8 * call.inputs + 1, np.uint8)[1:]  # unaligned, so that the general path runs
     observed.failed(call.apply(in_=odd), "there is not enough memory for this call. Use smaller sizes")
 

@@ -140,5 +140,5 @@ def test_arithmetic_wrong_python_types(engine: str, observed: Observed) -> None:
                     {"number_of_inputs": True}):  # fmt: skip
         with pytest.raises(TypeError, match="BNNSArithmeticFilterApplyBatch: "):
             call.apply(**changes)
-    with pytest.raises(TypeError, match=r"in_delta\[0\] must be a BNNSNDArrayDescriptor, not"):
+    with pytest.raises(TypeError, match=r"in_delta\[0\] must be a BNNSNDArrayDescriptor or None, not"):
         call.apply_backward(in_delta=[numbers(24), None])

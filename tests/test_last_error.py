@@ -15,6 +15,7 @@ import pytest
 import openbnns as ob
 from openbnns import Shape, capi, engines, errors
 from openbnns.errors import Problem
+from openbnns.layers._base import APPLY
 
 PLANTED = "planted: an earlier call failed"
 FUNCTIONS = sorted(
@@ -98,10 +99,10 @@ def test_the_fast_call_clears_it() -> None:
     """Without a word of Python in between."""
     f, x, y = relu(), np.ones(3, np.float32), np.zeros(3, np.float32)
     plant()
-    assert f.fast_forward(1, x, 0, y, 0) == 0
+    assert f.native(APPLY)(1, x, 0, y, 0) == 0
     assert ob.last_error() is None
     plant()
-    assert f.fast_forward(1, x, 0, y[:2], 0) == 1  # declined
+    assert f.native(APPLY)(1, x, 0, y[:2], 0) == 1  # declined
     assert ob.last_error() == PLANTED
 
 

@@ -235,18 +235,16 @@ class DotFilter(Filter):
 
     family = "dot"
 
-    def apply_two_input_batch(self, caller: Any, *arguments: Any) -> None:
+    def perform(self, name: str, caller: Any, batch: Any, given: Any, choice: Any = None) -> None:
         self.require_alive(caller)
-        _, a, _, b, _, y, _ = arguments
-        np.multiply(a, b, out=y)
-
-    def apply_backward_two_input_batch(self, caller: Any, *arguments: Any) -> None:
-        self.require_alive(caller)
-        _, a, _, da, _, b, _, db, _, _, _, dy, _, _, _ = arguments
-        if da is not None:
-            da.data[...] = dy.data * b
-        if db is not None:
-            db.data[...] = dy.data * a
+        a, b = given["inA"][0], given["inB"][0]
+        if name == "apply_two_input":
+            np.multiply(a, b, out=given["out"][0])
+            return
+        dy = given["out_delta"][0].data
+        for result, other in (("inA_delta", b), ("inB_delta", a)):
+            if given[result][0] is not None:
+                given[result][0].data[...] = dy * other
 
 
 class DotLayer(BinaryLayer):

@@ -170,8 +170,14 @@ def test_bad_calls_change_nothing() -> None:
             lambda: capi.BNNSFilterApplyBackwardBatch(f, 2, a, 0, d["da"], 0, None, 0, d["dy"], 0),
             "Use BNNSFilterApplyBackwardTwoInputBatch",
         ),
-        (lambda: backward(f, 2, None, 0, None, 0, b, 0, d["db"], 0, None, 0, d["dy"], 0), "inA is NULL, but inB_delta"),
-        (lambda: backward(f, 2, a, 0, d["da"], 0, None, 0, None, 0, None, 0, d["dy"], 0), "inB is NULL, but inA_delta"),
+        (
+            lambda: backward(f, 2, None, 0, None, 0, b, 0, d["db"], 0, None, 0, d["dy"], 0),
+            "inA is NULL, but the gradient of the other",
+        ),
+        (
+            lambda: backward(f, 2, a, 0, d["da"], 0, None, 0, None, 0, None, 0, d["dy"], 0),
+            "inB is NULL, but the gradient of the other",
+        ),
         (lambda: backward(f, 2, a, 0, d["da"], 0, b, 0, d["db"], 0, None, 0, None, 0), "out_delta is NULL"),
         (
             lambda: backward(f, 2, a, 0, d["db"], 0, b, 0, None, 0, None, 0, d["dy"], 0),

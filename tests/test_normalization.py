@@ -16,6 +16,7 @@ from cases._base import Act, succeed
 from cases.normalization import CASES, INFERENCE, KINDS, NormalizationCase, NormalizationRun, bounds, expected
 from helpers import BFLOAT16, FLOAT32, Storage, assert_within
 from openbnns import LearningPhase, NormalizationType, capi, compat
+from openbnns.calls.form import form
 
 C = NormalizationCase
 ALL_GRADIENTS = ("dx", "dbeta", "dgamma")
@@ -380,10 +381,14 @@ def test_threads_do_not_change_results(case: NormalizationCase) -> None:
 def test_fast_call_is_the_slow_call(case: NormalizationCase) -> None:
     assert ob.engines._core is not None
     fast, slow = NormalizationRun(case), NormalizationRun(case)
-    assert fast.filter.fast_training(case.batch, fast.x.elements, 0, fast.y.elements, 0) == 0
+    training = form("apply_normalization", "batch_size in in_stride out out_stride", True)
+    backward = form(
+        "apply_backward_normalization", "batch_size in_delta in_delta_stride out out_stride out_delta out_delta_stride"
+    )
+    assert fast.filter.native(training)(case.batch, fast.x.elements, 0, fast.y.elements, 0) == 0
     dx = fast.new_gradients(("dx",))["dx"].descriptor()
     y = None if case.activation.is_identity else fast.y.elements
-    assert fast.filter.fast_backward(case.batch, dx, 0, y, 0, fast.dy.descriptor(), 0, None, None) == 0
+    assert fast.filter.native(backward)(case.batch, dx, 0, y, 0, fast.dy.descriptor(), 0) == 0
     ob.engines._core.set_fast_calls(False)
     try:
         slow.forward()
@@ -433,13 +438,14 @@ def test_gradcheck(kind: str, size: tuple[int, ...], activation: Act, engine: st
 
 def test_gradcheck_finds_a_wrong_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     run = NormalizationRun(C("batch"))
-    original = type(run.filter).apply_backward_normalization_batch
+    original = type(run.filter).perform
 
-    def wrong(self: Any, caller: Any, batch: Any, in_delta: Any, *rest: Any) -> None:
-        original(self, caller, batch, in_delta, *rest)
-        in_delta.data.view(np.float32)[:] *= 1.01
+    def wrong(self: Any, name: str, caller: Any, batch: Any, given: Any, choice: Any = None) -> None:
+        original(self, name, caller, batch, given, choice)
+        if "in_delta" in given:
+            given["in_delta"][0].data.view(np.float32)[:] *= 1.01
 
-    monkeypatch.setattr(type(run.filter), "apply_backward_normalization_batch", wrong)
+    monkeypatch.setattr(type(run.filter), "perform", wrong)
     assert not ob.gradcheck(run.filter, verbose=False).passed
 
 

@@ -311,17 +311,15 @@ def test_packed_float32_goes_straight_to_native_code(c: PoolingCase, monkeypatch
     """The fast call takes both directions; without it the results are the same bits."""
     values = c.values()
     slow = c.run(values)
-    with ob.engine("reference"), ob.engine("native"):
-        monkeypatch.setattr(type(slow.filter), "fast_pooling", lambda *_: lambda *_: 1)
-        expected = slow.forward(), {name: s.raw() for name, s in slow.backward().items()}
-        monkeypatch.undo()
+    engines._core.set_fast_calls(False)
+    expected = slow.forward(), {name: s.raw() for name, s in slow.backward().items()}
+    engines._core.set_fast_calls(True)
     run = c.run(values)
 
     def refuse(*_: Any) -> None:
         raise AssertionError("the fast call was not taken")
 
-    monkeypatch.setattr(type(run.filter), "apply_pooling_batch", refuse)
-    monkeypatch.setattr(type(run.filter), "apply_backward_pooling_batch", refuse)
+    monkeypatch.setattr(type(run.filter), "perform", refuse)
     assert_bitwise(run.forward(), expected[0], "y")
     for name, storage in run.backward().items():
         assert_bitwise(storage.raw(), expected[1][name], name)
@@ -332,7 +330,7 @@ def test_fast_calls_end_with_the_filter() -> None:
     run = c.run()
     run.forward()
     capi.BNNSFilterDestroy(run.filter)
-    assert run.filter.fast_pooling(False)(1, run.x.elements, 0, run.y.elements, 0, None, 0) == 1
+    assert not run.filter.fast
     assert capi.BNNSPoolingFilterApplyBatch(run.filter, 1, run.x.elements, 0, run.y.elements, 0, None, 0) == -1
     assert "has been destroyed" in str(ob.last_error())
 

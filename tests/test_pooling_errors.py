@@ -13,11 +13,11 @@ import openbnns as ob
 from cases._base import TRAINABLE, Act, created, succeed
 from cases.pooling import INDEX_TYPES, NO_CELL, PoolingCase, simple
 from helpers import FLOAT16, Storage, Tensor, image, vector
-from openbnns import capi
+from openbnns import capi, compat
 from openbnns.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from openbnns.errors import Problem
-from openbnns.filters._pooling_indices import IndexRules
-from openbnns.filters._tensors import Caller, Operand
+from openbnns.filters._pooling_indices import IndexOperand
+from openbnns.filters._tensors import Operand
 
 
 def changed(c: PoolingCase, **changes: Any) -> Any:
@@ -113,14 +113,15 @@ def test_indices_beyond_32_bits(per_sample: bool) -> None:
     image = View(LAYOUTS[int(capi.BNNSDataLayoutImageCHW)], FLOAT32, (2, 2, 3), (1, 2, 4))
     operand, memory = Operand(image, image.memory_axes), np.zeros(12, np.uint32)
     most = (1 << 32) // 3 if per_sample else (1 << 32) - 1
-    rules = [IndexRules(operand, plane, False, per_sample) for plane in (most, most + 1)]
-    fits, too_large = (ELEMENT_TYPES[int(kind)] for kind in (U64, capi.BNNSDataTypeUInt32))
-    assert [rule.fit(4) for rule in rules] == [True, False]
-    caller = Caller("BNNSPoolingFilterApplyBatchEx")
-    rules[0].bind(caller, memory, too_large, 1, 0, output=True)
-    rules[1].bind(caller, memory.astype(np.uint64), fits, 1, 0, output=True)
-    with pytest.raises(Problem, match="indices_data_type is UInt32, but indices of this image go beyond its range"):
-        rules[1].bind(caller, memory, too_large, 1, 0, output=True)
+    kinds = [ELEMENT_TYPES[int(kind)] for kind in (capi.BNNSDataTypeUInt32, U64)]
+    with compat.using(max_pool_index_per_sample=per_sample):
+        fits, too_large = (IndexOperand.of(operand, kinds[0], plane, False) for plane in (most, most + 1))
+        wide = IndexOperand.of(operand, kinds[1], most + 1, False)
+    assert (fits.fast, too_large.fast) == (not per_sample, False)
+    fits.bind("BNNSPoolingFilterApplyBatchEx: indices", memory, 1, 0, output=True)
+    wide.bind("BNNSPoolingFilterApplyBatchEx: indices", memory.astype(np.uint64), 1, 0, output=True)
+    with pytest.raises(Problem, match="their type is UInt32, but indices of this image go beyond its range"):
+        too_large.bind("BNNSPoolingFilterApplyBatchEx: indices", memory, 1, 0, output=True)
 
 
 def test_bad_index_types(engine: str) -> None:

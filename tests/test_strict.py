@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 import openbnns as ob
 from openbnns import Shape, capi, cli, nn
+from openbnns.layers._base import APPLY
 
 ROOT = Path(__file__).parent.parent
 IN_PLACE = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr)
@@ -200,7 +201,7 @@ def test_results_are_the_same() -> None:
     plain = layer.apply(x)
     with ob.strict():
         np.testing.assert_array_equal(layer.apply(x), plain)
-    fast = layer.bnns_filter.fast_forward
+    fast = layer.bnns_filter.native(APPLY)
     y = np.empty((5, 4), np.float32)
     assert fast(5, x, 0, y, 0) == 0  # fast calls are back
     with ob.strict():
@@ -212,7 +213,8 @@ def test_results_are_the_same() -> None:
 
 
 def test_engines_and_strict_mode_do_not_undo_each_other() -> None:
-    fast, x = activation().fast_forward, ones(3)
+    filter, x = activation(), ones(3)
+    fast = filter.native(APPLY)
     with ob.strict():
         with ob.engine("reference"):
             pass
@@ -268,7 +270,7 @@ def test_other_tasks_are_not_in_strict_mode() -> None:
         asyncio.run(both())
 
     silent_elsewhere(work)
-    assert activation().fast_forward(1, ones(3), 0, ones(3), 0) == 0
+    assert activation().native(APPLY)(1, ones(3), 0, ones(3), 0) == 0
 
 
 def test_looking_for_a_cure_says_nothing() -> None:

@@ -19,6 +19,7 @@ from cases import activation, arithmetic, convolution, fully_connected, transpos
 from cases._base import Act, Case, native, parameters
 from helpers import vector
 from openbnns import capi, engines
+from openbnns.calls.fast import declined
 
 LARGE = [
     fully_connected.case("threads", 256, 192, 64, activation=Act("Tanh")),
@@ -95,7 +96,7 @@ def test_a_forward_that_another_thread_has_replaced(name: str, monkeypatch: pyte
         return found
 
     monkeypatch.setattr(filter, "_require_training_forward", meanwhile)
-    monkeypatch.setattr(filter, "fast_backward", lambda *arguments: 1)
+    monkeypatch.setattr(filter, "prepare", lambda form: declined)
     with pytest.raises(openbnns.LayerApplyError, match="another thread has begun a training forward"):
         layer.apply_backward(input=x, output=y, output_gradient=x, generating_input_gradient=dx)
     assert (dx == 7).all()

@@ -205,8 +205,14 @@ Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std:
 }
 
 FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
-                   const std::vector<FixedTensor>& fixed, int threads, bool training)
-    : plan_(std::move(plan)), backward_(backward), specs_(std::move(arguments)), threads_(threads) {
+                   const std::vector<FixedTensor>& fixed, int threads, bool training, bool batched,
+                   std::vector<int> lists)
+    : plan_(std::move(plan)),
+      backward_(backward),
+      specs_(std::move(arguments)),
+      threads_(threads),
+      batched_(batched),
+      lists_(std::move(lists)) {
   base_.training = training;
   for (auto [slot, address, count] : fixed) {
     base_.address[slot] = reinterpret_cast<float*>(address);
@@ -312,11 +318,11 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
   Binding binding;
   Call& call = binding.call = base_;
   binding.bytes = fixed_bytes_;
-  if (given < 1 || !to_int64(arguments[next++], call.batch) || call.batch < 1) return kDeclined;
+  call.batch = 1;
+  if (batched_ && (given < 1 || !to_int64(arguments[next++], call.batch) || call.batch < 1)) return kDeclined;
   if (!has_batch_) call.batch = 1;  // nothing but parameters: one result for any number of samples
   for (const ArgumentSpec& spec : specs_) {
-    if (next >= given) return kDeclined;
-    PyObject* object = arguments[next++];
+    PyObject* object = next < given ? arguments[next++] : Py_None;  // what is left out is NULL
     int64_t stride = 0;
     if (spec.strided && (next >= given || !to_int64(arguments[next++], stride))) return kDeclined;
     if (!bind(spec, object, stride, binding)) return kDeclined;
@@ -345,36 +351,47 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
 
 int FastCall::run(nb::args arguments) {
   PyObject* flat[kMaxArguments];
-  size_t given = arguments.size();
-  if (given > kMaxArguments) return kDeclined;
-  for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
-  return run_flat(flat, given);
-}
-
-int FastCall::run_lists(nb::args arguments) {
-  PyObject* flat[kMaxArguments];
+  const Py_ssize_t given = PyTuple_Size(arguments.ptr());
+  if (lists_.empty()) {
+    if (given > static_cast<Py_ssize_t>(kMaxArguments)) return kDeclined;
+    for (Py_ssize_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), i);
+    return run_flat(flat, static_cast<size_t>(given));
+  }
   nb::object held[kMaxArguments];  // a descriptor's fields may be properties, and those may change the lists
   size_t count = 0;
-  Py_ssize_t given = PyTuple_Size(arguments.ptr());
-  for (Py_ssize_t i = 0; i < given; i++) {
-    PyObject* argument = PyTuple_GetItem(arguments.ptr(), i);
-    if (!is_list(argument)) {
-      if (count == kMaxArguments) return kDeclined;
-      flat[count++] = argument;
-      continue;
+  if (!flatten(arguments.ptr(), held, count)) return kDeclined;
+  for (size_t i = 0; i < count; i++) flat[i] = held[i].ptr();
+  return run_flat(flat, count);
+}
+
+// Puts each item of a list, followed by its stride if the list comes with a list of strides, in the place of an
+// argument. NULL stands for a list of NULLs.
+bool FastCall::flatten(PyObject* arguments, nb::object* flat, size_t& count) const {
+  const Py_ssize_t given = PyTuple_Size(arguments);
+  Py_ssize_t next = 0;
+  const auto take = [&] { return next < given ? PyTuple_GetItem(arguments, next++) : Py_None; };
+  if (batched_) flat[count++] = nb::borrow(take());
+  size_t spec = 0;
+  for (int size : lists_) {
+    const bool strided = spec < specs_.size() && specs_[spec].strided;
+    PyObject *tensors = take(), *strides = strided ? take() : nullptr;
+    const int items = size < 0 ? 1 : size;
+    if (count + 2 * static_cast<size_t>(items) > kMaxArguments) return false;
+    if (size >= 0) {
+      if (tensors != Py_None && (!is_list(tensors) || list_size(tensors) != size)) return false;
+      if (strided && tensors != Py_None && (!is_list(strides) || list_size(strides) != size)) return false;
     }
-    PyObject* strides = ++i < given ? PyTuple_GetItem(arguments.ptr(), i) : nullptr;
-    if (!strides || !is_list(strides) || list_size(argument) != list_size(strides)) return kDeclined;
-    for (Py_ssize_t k = 0, n = list_size(argument); k < n; k++) {
-      if (count + 2 > kMaxArguments) return kDeclined;
-      for (PyObject* list : {argument, strides}) {
-        held[count] = nb::borrow(list_item(list, k));
-        flat[count] = held[count].ptr();
-        count++;
-      }
+    for (int i = 0; i < items; i++, spec++) {
+      const bool listed = size >= 0 && tensors != Py_None;
+      flat[count++] = nb::borrow(listed ? list_item(tensors, i) : tensors);
+      if (!strided) continue;
+      if (size < 0)
+        flat[count++] = nb::borrow(strides);
+      else
+        flat[count++] = listed ? nb::borrow(list_item(strides, i)) : nb::object(nb::int_(0));
     }
   }
-  return run_flat(flat, count);
+  return next == given;
 }
 
 }  // namespace openbnns

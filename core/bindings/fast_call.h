@@ -65,18 +65,19 @@ Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std:
 class FastCall {
  public:
   FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
-           const std::vector<FixedTensor>& fixed, int threads, bool training = false);
+           const std::vector<FixedTensor>& fixed, int threads, bool training = false, bool batched = true,
+           std::vector<int> lists = {});
 
-  // arguments: batch, then each argument of the specification (a batched one followed by its stride).
+  // arguments: the batch (of a call that has one), then each argument of the specification, a strided one followed by
+  // its stride. Where several arguments come as a list, `lists` has its length, and -1 for an argument by itself; a
+  // list of strided tensors is followed by the list of their strides.
   // Returns 0 when done, 1 when declined; nothing has been written then.
   int run(nb::args arguments);
-
-  // The same, with lists: a list of tensors is followed by the list of their strides.
-  int run_lists(nb::args arguments);
 
  private:
   struct Binding;
   int run_flat(PyObject* const* arguments, size_t given);
+  bool flatten(PyObject* arguments, nb::object* flat, size_t& count) const;
   bool bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, Binding& binding) const;
   bool consistent(const Binding& binding) const;
   bool perform_recorded(const Binding& binding) const;
@@ -86,6 +87,8 @@ class FastCall {
   std::vector<ArgumentSpec> specs_;
   Call base_;
   int threads_;
+  bool batched_;            // the first argument is the size of the batch; otherwise there is one sample
+  std::vector<int> lists_;  // empty if no arguments come as lists
   uint32_t outputs_ = 0;
   int64_t fixed_bytes_ = 0;
   bool has_batch_ = false;                                  // some argument has one sample per batch entry

@@ -333,16 +333,16 @@ NB_MODULE(_core, m) {
       .def("forget", &Plan::forget)
       .def("workspace_bytes", &Plan::workspace_bytes, "backward"_a, "batch"_a, "cached"_a);
   nb::class_<ArgumentSpec>(m, "ArgumentSpec");
-  m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a, "batched"_a, "output"_a, "count"_a, "needed_with"_a,
-        "unless"_a, "may_equal"_a, "layout"_a, "size"_a, "stride"_a, "index_bytes"_a = 0, "index_limit"_a = 0,
-        "index_none"_a = false, "index_signed"_a = false, "data_type"_a = kFloat32, "optional_data"_a = false,
-        "stride_in_descriptor"_a = false);
+  m.def("argument", &argument, "slot"_a, "kind"_a, "strided"_a = false, "batched"_a = true, "output"_a = false,
+        "count"_a = 0, "needed_with"_a = 0, "unless"_a = 0, "may_equal"_a = 0, "layout"_a = 0, "size"_a = Ints{},
+        "stride"_a = Ints{}, "index_bytes"_a = 0, "index_limit"_a = 0, "index_none"_a = false, "index_signed"_a = false,
+        "data_type"_a = kFloat32, "optional_data"_a = false, "stride_in_descriptor"_a = false);
   nb::class_<FastCall>(m, "FastCall")
-      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int,
-                    bool>(),
-           "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a, "training"_a = false)
-      .def("run", &FastCall::run)
-      .def("run_lists", &FastCall::run_lists);
+      .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int, bool,
+                    bool, std::vector<int>>(),
+           "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a, "training"_a = false, "batched"_a = true,
+           "lists"_a = std::vector<int>{})
+      .def("run", &FastCall::run);
 
   m.def("fully_connected", &fully_connected, "inputs"_a, "outputs"_a, "activation"_a);
   m.def("convolution", &convolution, "input"_a, "output"_a, "kernel"_a, "stride"_a, "dilation"_a, "padding"_a,

@@ -51,6 +51,11 @@ class Problem(Exception):
         return Problem(self.finding, cure=cure, kind=self.kind, unsupported=self.unsupported, code=self.code)
 
 
+def out_of_memory(who: str) -> Problem:
+    """The problem of a call that this machine has no memory for."""
+    return Problem(f"{who}: there is not enough memory for this call. Use smaller sizes or a smaller batch.")
+
+
 class BNNSError(Exception):
     """Base of everything OpenBNNS raises about a layer, a descriptor or an optimizer.
 

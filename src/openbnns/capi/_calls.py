@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _strict
-from ..errors import Problem, record, succeeded
+from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ..filters._tensors import Caller
@@ -101,11 +101,6 @@ def _tensors_of(filter: Any, method: str, arguments: tuple[Any, ...]) -> tuple[A
             c_name = name.removesuffix("_")
             tensors.append(Given(c_name, operand.view, value, values[f"{c_name}_stride"]))
     return values.get("batch"), tensors
-
-
-def out_of_memory(who: str) -> Problem:
-    """The problem of a call that this machine has no memory for."""
-    return Problem(f"{who}: there is not enough memory for this call. Use smaller sizes or a smaller batch.")
 
 
 def check_filter_params(filter_params: Any, who: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..calls.form import form
 from ..errors import Problem, record, succeeded
 from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
@@ -79,9 +80,9 @@ def BNNSDirectApplyActivationBatch(
         if f.repeats_itself:
             made.append(f)
         x, y = p.i_desc.data, p.o_desc.data
-        if not made or f.fast_forward(batch_size, x, in_stride, y, out_stride) != 0:
-            names = {"in": "i_desc.data", "out": "o_desc.data"}
-            f.apply_batch(Caller(who, names), batch_size, x, in_stride, y, out_stride)
+        if not made or f.native(_APPLY)(batch_size, x, in_stride, y, out_stride) != 0:
+            caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
+            f.perform("apply", caller, batch_size, {"in": (x, in_stride), "out": (y, out_stride)})
 
     return _ACTIVATE.attempt((*_key(p), *call), work, made)
 
@@ -91,6 +92,7 @@ def _key(p: BNNSLayerParametersActivation) -> tuple[Any, ...]:
     return p.o_desc, p.i_desc, a.function, a.alpha, a.beta, p.axis_flags
 
 
+_APPLY = form("apply", "batch_size in in_stride out out_stride")
 _ACTIVATE = Known("BNNSDirectApplyActivationBatch", 0)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..filters._base import UnaryFilter
-from ._calls import BNNSFilter, attempt
+from ._calls import BNNSFilter
+from ._declared import DECLARED, drives
 
 
+@drives("apply")
 def BNNSFilterApply(filter: BNNSFilter | None, in_: Any, out: Any) -> int:
     """Run a single-input filter on one sample. Returns 0, or -1 on failure.
 
@@ -24,11 +25,10 @@ def BNNSFilterApply(filter: BNNSFilter | None, in_: Any, out: Any) -> int:
     (0, [0.0, 0.0, 2.0])
     >>> BNNSFilterDestroy(f)
     """
-    if isinstance(filter, UnaryFilter) and filter.fast_forward(1, in_, 0, out, 0) == 0:
-        return 0
-    return attempt("BNNSFilterApply", filter, "apply_batch", 1, in_, 0, out, 0)
+    return DECLARED
 
 
+@drives("apply")
 def BNNSFilterApplyBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, out: Any, out_stride: int
 ) -> int:
@@ -44,11 +44,10 @@ def BNNSFilterApplyBatch(
     >>> BNNSFilterApplyBatch(f, 2, x, 3, y, 2), y.tolist()  # samples start 3 floats apart in x, 2 in y
     (0, [3.0, 6.0, 9.0, 12.0])
     """
-    if isinstance(filter, UnaryFilter) and filter.fast_forward(batch_size, in_, in_stride, out, out_stride) == 0:
-        return 0
-    return attempt("BNNSFilterApplyBatch", filter, "apply_batch", batch_size, in_, in_stride, out, out_stride)
+    return DECLARED
 
 
+@drives("apply_two_input")
 def BNNSFilterApplyTwoInput(filter: BNNSFilter | None, inA: Any, inB: Any, out: Any) -> int:
     """Run a two-input filter (matrix product, contraction) on one pair.
 
@@ -64,11 +63,10 @@ def BNNSFilterApplyTwoInput(filter: BNNSFilter | None, inA: Any, inB: Any, out: 
     >>> BNNSFilterApplyTwoInput(f, np.float32([1, 2]), np.float32([3, 4]), c), c.tolist()
     (0, [11.0])
     """
-    if isinstance(filter, UnaryFilter) and filter.fast_forward(1, inA, 0, inB, 0, out, 0) == 0:
-        return 0
-    return attempt("BNNSFilterApplyTwoInput", filter, "apply_two_input_batch", 1, inA, 0, inB, 0, out, 0)
+    return DECLARED
 
 
+@drives("apply_two_input")
 def BNNSFilterApplyTwoInputBatch(
     filter: BNNSFilter | None, batch_size: int, inA: Any, inA_stride: int, inB: Any, inB_stride: int, out: Any,
     out_stride: int,
@@ -90,17 +88,10 @@ def BNNSFilterApplyTwoInputBatch(
     >>> BNNSFilterApplyTwoInputBatch(f, 2, a, 2, b, 2, c, 1), c.tolist()
     (0, [3.0, 20.0])
     """
-    if (
-        isinstance(filter, UnaryFilter)
-        and filter.fast_forward(batch_size, inA, inA_stride, inB, inB_stride, out, out_stride) == 0
-    ):
-        return 0
-    return attempt(
-        "BNNSFilterApplyTwoInputBatch", filter, "apply_two_input_batch",
-        batch_size, inA, inA_stride, inB, inB_stride, out, out_stride,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward")
 def BNNSFilterApplyBackwardBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int, out: Any,
     out_stride: int, out_delta: Any, out_delta_stride: int, weights_delta: Any = None, bias_delta: Any = None,
@@ -125,20 +116,10 @@ def BNNSFilterApplyBackwardBatch(
     >>> dx.tolist(), dw.tolist()  # W^T dy, dy x^T
     ([31.0, 42.0], [[5.0, 6.0], [50.0, 60.0]])
     """
-    if (
-        isinstance(filter, UnaryFilter)
-        and filter.fast_backward(
-            batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
-            weights_delta, bias_delta,
-        ) == 0
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSFilterApplyBackwardBatch", filter, "apply_backward_batch", batch_size, in_, in_stride, in_delta,
-        in_delta_stride, out, out_stride, out_delta, out_delta_stride, weights_delta, bias_delta,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward_two_input")
 def BNNSFilterApplyBackwardTwoInputBatch(
     filter: BNNSFilter | None, batch_size: int, inA: Any, inA_stride: int, inA_delta: Any, inA_delta_stride: int, inB: Any,
     inB_stride: int, inB_delta: Any, inB_delta_stride: int, out: Any, out_stride: int, out_delta: Any,
@@ -163,19 +144,7 @@ def BNNSFilterApplyBackwardTwoInputBatch(
     >>> da.tolist(), db.tolist()  # dC B^T, A^T dC
     ([30.0, 40.0], [10.0, 20.0])
     """
-    if (
-        isinstance(filter, UnaryFilter)
-        and filter.fast_backward(
-            batch_size, inA, inA_stride, inA_delta, inA_delta_stride, inB, inB_stride, inB_delta, inB_delta_stride, out,
-            out_stride, out_delta, out_delta_stride, weights_delta, bias_delta,
-        ) == 0
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSFilterApplyBackwardTwoInputBatch", filter, "apply_backward_two_input_batch", batch_size, inA, inA_stride,
-        inA_delta, inA_delta_stride, inB, inB_stride, inB_delta, inB_delta_stride, out, out_stride, out_delta,
-        out_delta_stride, weights_delta, bias_delta,
-    )  # fmt: skip
+    return DECLARED
 
 
 def BNNSFilterDestroy(filter: BNNSFilter | None = None) -> None:

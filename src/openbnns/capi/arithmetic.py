@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..filters.arithmetic import Arithmetic
-from ._calls import BNNSFilter, attempt, create
+from ._calls import BNNSFilter, create
+from ._declared import DECLARED, drives
 from .structs import BNNSFilterParameters, BNNSLayerParametersArithmetic
 
 
@@ -35,6 +36,7 @@ def BNNSFilterCreateLayerArithmetic(
     )
 
 
+@drives("apply_arithmetic", chooses="number_of_inputs", among=(1, 2, 3))
 def BNNSArithmeticFilterApplyBatch(
     filter: BNNSFilter | None,
     batch_size: int,
@@ -58,18 +60,10 @@ def BNNSArithmeticFilterApplyBatch(
     >>> BNNSArithmeticFilterApplyBatch(f, 2, 1, [np.float32([1, 2, 3, 4])], [2], y, 2), y.tolist()
     (0, [[1.0, 4.0], [9.0, 16.0]])
     """
-    if (
-        isinstance(filter, Arithmetic)
-        and _is_count(number_of_inputs, filter)
-        and filter.fast_forward(batch_size, in_, in_stride, out, out_stride) == 0
-    ):
-        return 0
-    return attempt(
-        "BNNSArithmeticFilterApplyBatch", filter, "apply_arithmetic_batch",
-        batch_size, number_of_inputs, in_, in_stride, out, out_stride,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward_arithmetic", chooses="number_of_inputs", among=(1, 2, 3))
 def BNNSArithmeticFilterApplyBackwardBatch(
     filter: BNNSFilter | None, batch_size: int, number_of_inputs: int, in_: Any, in_stride: Any, in_delta: Any,
     in_delta_stride: Any, out: Any, out_stride: int, out_delta: Any, out_delta_stride: int,
@@ -97,18 +91,4 @@ def BNNSArithmeticFilterApplyBackwardBatch(
     >>> da.tolist(), db.tolist()  # b dy, a dy
     ([5.0, 70.0], [2.0, 30.0])
     """
-    if isinstance(filter, Arithmetic) and _is_count(number_of_inputs, filter):
-        operands, strides = (in_, in_stride) if in_ is not None else (filter.no_operands, filter.no_strides)
-        if filter.fast_backward(
-            batch_size, operands, strides, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride
-        ) == 0:  # fmt: skip
-            return 0
-    return attempt(
-        "BNNSArithmeticFilterApplyBackwardBatch", filter, "apply_backward_arithmetic_batch", batch_size, number_of_inputs,
-        in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
-    )  # fmt: skip
-
-
-def _is_count(number: Any, filter: Arithmetic) -> bool:
-    """The filter's number of operands, as a plain int."""
-    return type(number) is int and number == filter.count
+    return DECLARED

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Problem, record, succeeded
+from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters._tensors import check_count, entries
 from ..filters.fused import Fused
-from ._calls import BNNSFilter, attempt, check_filter_params, out_of_memory
+from ._calls import BNNSFilter, check_filter_params
+from ._declared import DECLARED, drives
 from .structs import BNNSFilterParameters
+
+_VARIANTS = [(count, training) for count in (1, 2, 3) for training in (False, True)]
 
 
 def BNNSFilterCreateFusedLayer(
@@ -60,6 +63,7 @@ def _entries(values: Any, number: int, who: str) -> list[Any]:
     return list(values[:number])
 
 
+@drives("apply_fused", chooses="training", among=(False, True))
 def BNNSFusedFilterApplyBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, out: Any, out_stride: int, training: bool
 ) -> int:
@@ -87,13 +91,10 @@ def BNNSFusedFilterApplyBatch(
     >>> BNNSFusedFilterApplyBatch(f, 2, np.float32([6, 8]), 1, y, 1, False), y.tolist()
     (0, [2.0, 4.0])
     """
-    if isinstance(filter, Fused) and filter.forward_fast(training, batch_size, in_, in_stride, out, out_stride):
-        return 0
-    return attempt(
-        "BNNSFusedFilterApplyBatch", filter, "apply_fused_batch", batch_size, in_, in_stride, out, out_stride, training
-    )
+    return DECLARED
 
 
+@drives("apply_fused_multi_input", chooses=("number_of_inputs", "training"), among=_VARIANTS)
 def BNNSFusedFilterApplyMultiInputBatch(
     filter: BNNSFilter | None, batch_size: int, number_of_inputs: int, in_: Any, in_stride: Any, out: Any,
     out_stride: int, training: bool,
@@ -117,18 +118,10 @@ def BNNSFusedFilterApplyMultiInputBatch(
     >>> BNNSFusedFilterApplyMultiInputBatch(f, 2, 2, [a, b], [1, 1], y, 1, True), y.tolist()
     (0, [-1.0, 1.0])
     """
-    if (
-        isinstance(filter, Fused)
-        and filter.takes_inputs(number_of_inputs)
-        and filter.forward_fast(training, batch_size, in_, in_stride, out, out_stride)
-    ):
-        return 0
-    return attempt(
-        "BNNSFusedFilterApplyMultiInputBatch", filter, "apply_fused_multi_input_batch", batch_size, number_of_inputs, in_,
-        in_stride, out, out_stride, training,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward_fused")
 def BNNSFusedFilterApplyBackwardBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int, out: Any,
     out_stride: int, out_delta: Any, out_delta_stride: int, delta_parameters: Any = None,
@@ -159,17 +152,10 @@ def BNNSFusedFilterApplyBackwardBatch(
     >>> BNNSFusedFilterApplyBackwardBatch(f, 2, x, 1, None, 0, y, 1, v(data=dy), 1, wanted), dbeta.tolist()
     (0, [12.0])
     """
-    if isinstance(filter, Fused) and filter.backward_fast(
-        batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
-        delta_parameters,
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSFusedFilterApplyBackwardBatch", filter, "apply_backward_fused_batch", batch_size, in_, in_stride, in_delta,
-        in_delta_stride, out, out_stride, out_delta, out_delta_stride, delta_parameters,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward_fused_multi_input", chooses="number_of_inputs", among=(1, 2, 3))
 def BNNSFusedFilterApplyBackwardMultiInputBatch(
     filter: BNNSFilter | None, batch_size: int, number_of_inputs: int, in_: Any, in_stride: Any, in_delta: Any,
     in_delta_stride: Any, out: Any, out_stride: int, out_delta: Any, out_delta_stride: int, delta_parameters: Any = None,
@@ -204,17 +190,4 @@ def BNNSFusedFilterApplyBackwardMultiInputBatch(
     >>> dgamma.tolist()  # sum of dy times the normalized input, here -1 and 1
     [2.0]
     """
-    if (
-        isinstance(filter, Fused)
-        and filter.takes_inputs(number_of_inputs)
-        and filter.backward_fast(
-            batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
-            delta_parameters,
-        )
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSFusedFilterApplyBackwardMultiInputBatch", filter, "apply_backward_fused_multi_input_batch", batch_size,
-        number_of_inputs, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
-        delta_parameters,
-    )  # fmt: skip
+    return DECLARED

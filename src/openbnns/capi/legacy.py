@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import Problem, record, succeeded
+from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters._base import Filter
 from ..filters.activation import ActivationFilter
 from ..filters.convolution import Convolution
 from ..filters.fully_connected import FullyConnected
 from ..filters.pooling import Pooling
-from ._calls import BNNSFilter, check_filter_params, out_of_memory
+from ._calls import BNNSFilter, check_filter_params
 from .enums import BNNSDataLayout, BNNSDataType
 from .structs import (
     BNNSActivation,

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..errors import Problem, record
 from ..filters.loss import STRUCTS, Loss, LossStruct
-from ._calls import BNNSFilter, attempt, create
+from ._calls import BNNSFilter, create
+from ._declared import DECLARED, drives
 from .structs import BNNSFilterParameters
 
 
@@ -46,6 +47,7 @@ def BNNSFilterCreateLayerLoss(
     return create(Loss, who, layer_params, type(layer_params), filter_params)
 
 
+@drives("apply_loss")
 def BNNSLossFilterApplyBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, labels: Any, labels_stride: int, weights: Any,
     weights_size: int, out: Any, in_delta: Any, in_delta_stride: int,
@@ -68,19 +70,10 @@ def BNNSLossFilterApplyBatch(
     >>> BNNSLossFilterApplyBatch(f, 1, x, 2, t, 2, None, 0, loss, v(data=dx), 2), loss.tolist(), dx.tolist()
     (0, [20.0], [4.0, 8.0])
     """
-    if (
-        isinstance(filter, Loss)
-        and filter.fast_forward(
-            batch_size, in_, in_stride, labels, labels_stride, weights, weights_size, out, in_delta, in_delta_stride
-        ) == 0
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSLossFilterApplyBatch", filter, "apply_loss_batch", batch_size, in_, in_stride, labels, labels_stride,
-        weights, weights_size, out, in_delta, in_delta_stride,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward_loss")
 def BNNSLossFilterApplyBackwardBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int,
     labels: Any, labels_stride: int, weights: Any, weights_size: int, out_delta: Any, out_delta_stride: int,
@@ -103,15 +96,4 @@ def BNNSLossFilterApplyBackwardBatch(
     >>> BNNSLossFilterApplyBackwardBatch(f, 1, x, 2, v(data=dx), 2, t, 2, None, 0, one(data=arriving), 1), dx.tolist()
     (0, [40.0, 80.0])
     """
-    if (
-        isinstance(filter, Loss)
-        and filter.fast_backward(
-            batch_size, in_, in_stride, in_delta, in_delta_stride, labels, labels_stride, weights, weights_size,
-            out_delta, out_delta_stride,
-        ) == 0
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSLossFilterApplyBackwardBatch", filter, "apply_backward_loss_batch", batch_size, in_, in_stride, in_delta,
-        in_delta_stride, labels, labels_stride, weights, weights_size, out_delta, out_delta_stride,
-    )  # fmt: skip
+    return DECLARED

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import Problem, record, succeeded
+from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters._tensors import Caller
 from ..filters.lstm import LSTM, SIZE_MAX, run_fast
-from ._calls import check_filter_params, out_of_memory
+from ._calls import check_filter_params
 from .structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..filters.normalization import Normalization
-from ._calls import BNNSFilter, attempt, create
+from ._calls import BNNSFilter, create
+from ._declared import DECLARED, drives
 from .enums import BNNSFilterType
 from .structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 
@@ -37,6 +38,7 @@ def BNNSFilterCreateLayerNormalization(
     return create(Normalization, who, layer_params, BNNSLayerParametersNormalization, filter_params, normType)
 
 
+@drives("apply_normalization", chooses="training", among=(False, True))
 def BNNSNormalizationFilterApplyBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, out: Any, out_stride: int, training: bool
 ) -> int:
@@ -51,18 +53,10 @@ def BNNSNormalizationFilterApplyBatch(
     >>> BNNSNormalizationFilterApplyBatch(f, 1, x, 4, x, 4, False), x.tolist()
     (0, [-1.0, 1.0, 1.0, -1.0])
     """
-    if isinstance(filter, Normalization):
-        if training is True:
-            if filter.fast_training(batch_size, in_, in_stride, out, out_stride) == 0:
-                return 0
-        elif training is False and filter.fast_inference(batch_size, in_, in_stride, out, out_stride) == 0:
-            return 0
-    return attempt(
-        "BNNSNormalizationFilterApplyBatch", filter, "apply_normalization_batch",
-        batch_size, in_, in_stride, out, out_stride, training,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward_normalization")
 def BNNSNormalizationFilterApplyBackwardBatch(
     filter: BNNSFilter | None, batch_size: int, in_delta: Any, in_delta_stride: int, out: Any, out_stride: int,
     out_delta: Any, out_delta_stride: int, beta_delta: Any = None, gamma_delta: Any = None,
@@ -85,14 +79,4 @@ def BNNSNormalizationFilterApplyBackwardBatch(
     >>> dgamma.tolist()  # sum of dy times the normalized input
     [2.0]
     """
-    if (
-        isinstance(filter, Normalization)
-        and filter.fast_backward(
-            batch_size, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride, beta_delta, gamma_delta
-        ) == 0
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSNormalizationFilterApplyBackwardBatch", filter, "apply_backward_normalization_batch", batch_size, in_delta,
-        in_delta_stride, out, out_stride, out_delta, out_delta_stride, beta_delta, gamma_delta,
-    )  # fmt: skip
+    return DECLARED

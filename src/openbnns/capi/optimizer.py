@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Problem, record, succeeded
+from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters import optimizer as rules
 from ..filters._tensors import Caller
-from ._calls import check_filter_params, out_of_memory
+from ._calls import check_filter_params
 from .enums import BNNSOptimizerFunction
 from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 

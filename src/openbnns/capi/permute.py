@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..filters.permute import Permute
-from ._calls import BNNSFilter, attempt, create
+from ._calls import BNNSFilter, create
+from ._declared import DECLARED, drives
 from .structs import BNNSFilterParameters, BNNSLayerParametersPermute
 
 
@@ -27,6 +28,7 @@ def BNNSFilterCreateLayerPermute(
     return create(Permute, "BNNSFilterCreateLayerPermute", layer_params, BNNSLayerParametersPermute, filter_params)
 
 
+@drives("apply_backward_permute")
 def BNNSPermuteFilterApplyBackwardBatch(
     filter: BNNSFilter | None,
     batch_size: int,
@@ -52,12 +54,4 @@ def BNNSPermuteFilterApplyBackwardBatch(
     >>> dx.tolist()
     [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]
     """
-    if (
-        isinstance(filter, Permute)
-        and filter.fast_permute_backward(batch_size, in_delta, in_delta_stride, out_delta, out_delta_stride) == 0
-    ):
-        return 0
-    return attempt(
-        "BNNSPermuteFilterApplyBackwardBatch", filter, "apply_backward_permute_batch", batch_size, in_delta,
-        in_delta_stride, out_delta, out_delta_stride,
-    )  # fmt: skip
+    return DECLARED

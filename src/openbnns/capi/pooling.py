@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..filters.pooling import Pooling
-from ._calls import BNNSFilter, attempt, create
+from ._calls import BNNSFilter, create
+from ._declared import DECLARED, drives
 from .enums import BNNSDataType
 from .structs import BNNSFilterParameters, BNNSLayerParametersPooling
+
+_INDEX_TYPES = (BNNSDataType.BNNSDataTypeUInt32, BNNSDataType.BNNSDataTypeUInt64)
 
 
 def BNNSFilterCreateLayerPooling(
@@ -31,6 +34,7 @@ def BNNSFilterCreateLayerPooling(
     return create(Pooling, "BNNSFilterCreateLayerPooling", layer_params, BNNSLayerParametersPooling, filter_params)
 
 
+@drives("apply_pooling")
 def BNNSPoolingFilterApplyBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, out: Any, out_stride: int, indices: Any,
     idx_stride: int,
@@ -48,17 +52,10 @@ def BNNSPoolingFilterApplyBatch(
     >>> BNNSPoolingFilterApplyBatch(f, 1, np.float32([1, 3, 9, 5]), 4, y, 2, where, 2), y.tolist(), where.tolist()
     (0, [3.0, 9.0], [1, 2])
     """
-    if (
-        isinstance(filter, Pooling)
-        and filter.fast_pooling(False)(batch_size, in_, in_stride, out, out_stride, indices, idx_stride) == 0
-    ):
-        return 0
-    return attempt(
-        "BNNSPoolingFilterApplyBatch", filter, "apply_pooling_batch",
-        batch_size, in_, in_stride, out, out_stride, None, indices, idx_stride,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_pooling", chooses="indices_data_type", among=_INDEX_TYPES)
 def BNNSPoolingFilterApplyBatchEx(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, out: Any, out_stride: int,
     indices_data_type: BNNSDataType | int, indices: Any, idx_stride: int,
@@ -77,19 +74,10 @@ def BNNSPoolingFilterApplyBatchEx(
     >>> BNNSPoolingFilterApplyBatchEx(f, 1, x, 4, y, 2, BNNSDataTypeUInt32, where, 2), where.tolist()
     (0, [1, 2])
     """
-    if (
-        isinstance(filter, Pooling)
-        and filter.fast_pooling(False, indices_data_type)(
-            batch_size, in_, in_stride, out, out_stride, indices, idx_stride
-        ) == 0
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSPoolingFilterApplyBatchEx", filter, "apply_pooling_batch",
-        batch_size, in_, in_stride, out, out_stride, indices_data_type, indices, idx_stride,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward_pooling")
 def BNNSPoolingFilterApplyBackwardBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int, out: Any,
     out_stride: int, out_delta: Any, out_delta_stride: int, bias_delta: Any, indices: Any, idx_stride: int,
@@ -108,20 +96,10 @@ def BNNSPoolingFilterApplyBackwardBatch(
     >>> BNNSPoolingFilterApplyBackwardBatch(f, 1, x, 4, i(data=dx), 4, None, 0, o(data=dy), 2, None, None, 0), dx.tolist()
     (0, [0.0, 10.0, 20.0, 0.0])
     """
-    if (
-        isinstance(filter, Pooling)
-        and filter.fast_pooling(True)(
-            batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride, bias_delta,
-            indices, idx_stride,
-        ) == 0
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSPoolingFilterApplyBackwardBatch", filter, "apply_backward_pooling_batch", batch_size, in_, in_stride, in_delta,
-        in_delta_stride, out, out_stride, out_delta, out_delta_stride, bias_delta, None, indices, idx_stride,
-    )  # fmt: skip
+    return DECLARED
 
 
+@drives("apply_backward_pooling", chooses="indices_data_type", among=_INDEX_TYPES)
 def BNNSPoolingFilterApplyBackwardBatchEx(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int, out: Any,
     out_stride: int, out_delta: Any, out_delta_stride: int, bias_delta: Any, indices_data_type: BNNSDataType | int,
@@ -143,16 +121,4 @@ def BNNSPoolingFilterApplyBackwardBatchEx(
     >>> dx.tolist()
     [0.0, 10.0, 20.0, 0.0]
     """
-    if (
-        isinstance(filter, Pooling)
-        and filter.fast_pooling(True, indices_data_type)(
-            batch_size, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride, bias_delta,
-            indices, idx_stride,
-        ) == 0
-    ):  # fmt: skip
-        return 0
-    return attempt(
-        "BNNSPoolingFilterApplyBackwardBatchEx", filter, "apply_backward_pooling_batch", batch_size, in_, in_stride,
-        in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride, bias_delta, indices_data_type, indices,
-        idx_stride,
-    )  # fmt: skip
+    return DECLARED

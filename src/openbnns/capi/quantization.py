@@ -60,7 +60,8 @@ def _quantize(
 ) -> None:  # fmt: skip
     made = Quantization(p, filter_params, who, direct=True)
     caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
-    made.apply_batch(caller, batch_size, p.i_desc.data, input_stride, p.o_desc.data, output_stride)
+    tensors = {"in": (p.i_desc.data, input_stride), "out": (p.o_desc.data, output_stride)}
+    made.perform("apply", caller, batch_size, tensors)
 
 
 _QUANTIZE = Known("BNNSDirectApplyQuantizer", 0)

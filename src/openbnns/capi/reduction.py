@@ -67,7 +67,8 @@ def _key(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | 
 
 def _reduce(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None, who: str) -> None:
     made = Reduction(p, filter_params, who)
-    made.apply_batch(Caller(who, {"in": "i_desc.data", "out": "o_desc.data"}), 1, p.i_desc.data, 0, p.o_desc.data, 0)
+    caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
+    made.perform("apply", caller, 1, {"in": (p.i_desc.data, 0), "out": (p.o_desc.data, 0)})
     made.destroy()
 
 

@@ -1,18 +1,25 @@
 """The filter contract: create, apply, apply backward, destroy.
 
-A filter is made once from a checked description and then applied to memory that the caller owns. Two ways lead in: the
-*fast call*, native code that takes arguments already in the form kernels want, and the methods here, which know every
-rule, stage every layout and type, and word every message. Each call tries the first and falls back to the second.
+A filter is made once from a checked description and then applied to memory that the caller owns. It declares its calls
+(:mod:`openbnns.calls`). A call first tries the native way, made from the declaration, for arguments already in the form
+that kernels want; :meth:`Filter.perform` takes everything else, knows every rule and words every message.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, engines
+from ..calls.binding import Given, bind
+from ..calls.fast import declined, fast_call
+from ..calls.form import Form
+from ..calls.run import run_plan, run_staged
+from ..calls.signature import Argument, Call, Need, need
+from ..calls.words import Caller
 from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters
 from ..descriptors import FLOAT32, packed_strides
@@ -20,21 +27,18 @@ from ..engines.native._activation import gradient_from_input
 from ..engines.reference.activation import IDENTITY, Activation, Function
 from ..errors import Problem
 from ._activation_rules import check_trainable, function_name, needs_input, output_determines_slope
-from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, check_count, check_training_types
+from ._tensors import Bound, Operand, OwnedMemory, Parameter, check_count
 
 if TYPE_CHECKING:
     from .. import _core
 
 # Slots of a plan with one input, as in core/runtime/plan.h.
 X, W, B, Y, DX, DY, DW, DB = range(8)
+PARAMETER_SLOTS = {W, B, DW, DB}
+
 
 # Kinds of arguments of a fast call, as in core/bindings/fast_call.h.
 _BUFFER, _DESCRIPTOR, _IGNORED, _REFUSED = range(4)
-
-
-def declined(*_: Any) -> int:
-    """Stands in for a fast call that this filter does not have."""
-    return 1
 
 
 def fast_argument(
@@ -63,16 +67,8 @@ def fast_argument(
     )  # fmt: skip
 
 
-def forward_lost(filter: Filter) -> Problem:
-    """The problem of a backward call between whose checks and work another thread has trained the filter."""
-    return Problem(
-        f"{filter.backward_call}: another thread has begun a training forward on this filter, and what the gradients need "
-        "is gone. Train a filter on one thread at a time, or give each thread a filter of its own."
-    )
-
-
 class Filter:
-    """Base of all filters: lifetime, threads, ownership of constants.
+    """Base of all filters: lifetime, threads, ownership of constants, and the calls that it declares.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -93,8 +89,10 @@ class Filter:
         self.threads = min(int(p.n_threads), 256)
         self.memory = OwnedMemory(p.alloc_memory, p.free_memory, who)
         self.alive = True
+        self.fast: dict[Form, Any] = {}  # native calls, made when first asked for
         self.fast_forward: Any = declined
         self.fast_backward: Any = declined
+        self._declared: dict[tuple[str, Hashable], Call | None] = {}
 
     def __repr__(self) -> str:
         return f"<BNNSFilter {self.family}{'' if self.alive else ', destroyed'}>"
@@ -109,21 +107,106 @@ class Filter:
     def destroy(self) -> None:
         """Release everything the filter holds; later calls fail cleanly."""
         self.alive = False
+        self.fast.clear()
         self.fast_forward = self.fast_backward = declined
+        self._declared.clear()
         for parameter in self.parameters():
             parameter.release()
         self.memory.release()
+
+    def require_alive(self, caller: Caller) -> None:
+        if not self.alive:
+            raise Problem(f"{caller}: the filter has been destroyed. Create a new one, or destroy it later.")
+        if _strict.active():
+            for parameter in self.parameters():
+                parameter.check_copy()
+
+    # What a family provides.
 
     def parameters(self) -> list[Parameter]:
         """Weights, bias and the like, which the filter holds from creation on."""
         return []
 
-    def require_alive(self, caller: Caller) -> None:
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        """The record of a call by name; ``None`` for one that does not drive this filter."""
+        return None
+
+    def refusal(self, call: str, caller: Caller) -> Problem:
+        """What to say about a call that does not drive this filter."""
+        use = self.backward_call if call.startswith("apply_backward") else self.apply_call
+        return Problem(f"{caller} does not drive a filter of family {self.family}. Use {use}.")
+
+    def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
+        """The variant of a call that an argument of the caller's chooses, checked."""
+        return None
+
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        """The rules of a family that a record does not hold."""
+
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        """Slot, address and size of the parameters, or ``None`` when one of them must be staged at each call."""
+        return None
+
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        """Compute the results of a checked call by the native plan."""
+        raise NotImplementedError
+
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        """The same by the formulas, in float64."""
+        raise NotImplementedError
+
+    # Calls.
+
+    def declared(self, call: str, variant: Hashable = None) -> Call | None:
+        """The record of a call, made when first asked for."""
+        key = (call, variant)
+        if key not in self._declared:
+            self._declared[key] = self.declare(call, variant)
+        return self._declared[key]
+
+    def redeclare(self) -> None:
+        """Declare all calls anew when next asked for, because something that their records hold has changed."""
+        self._declared.clear()
+        self.fast.clear()
+
+    def native(self, form: Form) -> Any:
+        """What runs arguments of this form natively: it gives 0 when done, and something else when it declines."""
+        return self.fast.get(form) or self.prepare(form)
+
+    def prepare(self, form: Form) -> Any:
+        """The native call for arguments of this form, or one that declines everything."""
         if not self.alive:
-            raise Problem(f"{caller.function}: the filter has been destroyed. Create a new one, or destroy it later.")
-        if _strict.active():
-            for parameter in self.parameters():
-                parameter.check_copy()
+            return declined
+        call = self.declared(form.call, form.variant)
+        run = self.fast[form] = declined if call is None else fast_call(self, call, form)
+        return run
+
+    def perform(self, name: str, caller: Caller, batch: Any, given: Given, choice: Any = None) -> None:
+        """Make a call with every check; raises :class:`Problem`, and nothing has been written then."""
+        self.require_alive(caller)
+        variant = self.choose(name, choice, caller)
+        call = self.declared(name, variant)
+        if call is None:
+            raise self.refusal(name, caller)
+        count = check_count(batch, caller("batch_size"))
+        bound = bind(call, caller, count, given)
+        self.check(call, caller, count, bound)
+        if not call.results & bound.keys():
+            return
+        if count == 0:
+            self.run_empty(call, bound)
+        else:
+            self.run(call, count, bound)
+
+    def run_empty(self, call: Call, bound: dict[str, Bound]) -> None:
+        """The results of a batch without samples: gradients that are sums over it are zero."""
+        for name in call.results & bound.keys():
+            if call.backward and not call.by_name[name].batched:
+                bound[name].write(np.zeros((1, *bound[name].shape), np.float32))
+
+    def run(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        """Compute the results of a checked call on the engine in use."""
+        (self.run_native if engines.is_native() else self.run_reference)(call, batch, bound)
 
     def _wrong_call(self, caller: Caller, use: str) -> Problem:
         return Problem(f"{caller.function} does not drive a filter of family {self.family}. Use {use}.")
@@ -147,6 +230,11 @@ class Filter:
     apply_backward_attention = apply_backward_arithmetic_batch = _no_backward
 
 
+ARRIVING = "it is the gradient arriving at the output and always needed. Pass its descriptor."
+GRADIENTS = {"in_delta": "dx", "weights_delta": "dw", "bias_delta": "db"}
+"""Results of a backward call, and what the formulas call them."""
+
+
 class UnaryFilter(Filter):
     """A filter with one input: y = f(layer(x; w, b)), and its gradients.
 
@@ -159,7 +247,6 @@ class UnaryFilter(Filter):
     bias: Parameter | None = None
     activation: Activation
     fused_function: int
-    standalone = False  # an activation of its own, which has its input at hand
     works_in_place = False  # kernels allow out == in and in_delta == out_delta
     plan: _core.Plan | None = None
 
@@ -178,56 +265,66 @@ class UnaryFilter(Filter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
+        """Gradients by the names of the formulas; other inputs of a family's call come by name."""
         raise NotImplementedError
 
-    def check_backward(
-        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
-    ) -> None:
-        """Refuse a backward call that lacks what its gradients need."""
-        check_trainable(self.activation, caller.function, self.fused_function)
-        if "dw" in wanted and x is None:
-            raise Problem(
-                f"{caller('in')} is NULL, but the weights gradient needs the forward input. Pass it, or no weights_delta."
+    def build_plan(self) -> None:
+        """Make the native plan; called once by the family's constructor."""
+        if engines._core is not None:
+            self.plan = self.make_plan(self.activation)
+
+    # The calls.
+
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        if call == "apply":
+            return Call(self.forward_arguments(), plan=self.plan)
+        if call == "apply_backward":
+            trained = {"input": self.input, "output": self.output, "weights": self.weights, "bias": self.bias}
+            return Call(
+                self.backward_arguments(), backward=True, takes_fast=self.trains_fast(), plan=self.plan, trained=trained
             )
-        if y is None and self.activation.function != Function.IDENTITY:
-            raise Problem(
-                f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
-                "Pass the output of the forward call."
+        return None
+
+    def forward_arguments(self) -> tuple[Argument, ...]:
+        in_place = frozenset({"in"} if self.works_in_place else ())
+        return (
+            Argument("in", X, self.input, required=True),
+            Argument("out", Y, self.output, writes=True, required=True, may_equal=in_place),
+        )
+
+    def backward_arguments(self) -> tuple[Argument, ...]:
+        in_place = frozenset({"out_delta", "in", "out"} if self.works_in_place else ())
+        return (
+            Argument("out_delta", DY, self.output, described=True, required=True, purpose=ARRIVING),
+            Argument("in", X, self.input, needs=self.input_needs()),
+            Argument("out", Y, self.output, needs=self.output_needs()),
+            Argument("in_delta", DX, self.input, writes=True, described=True, may_equal=in_place),
+            Argument("weights_delta", DW, self.weights, writes=True, described=True, batched=False),
+            Argument("bias_delta", DB, self.bias, writes=True, described=True, batched=False),
+        )
+
+    def input_needs(self) -> tuple[Need, ...]:
+        """Why a backward call may need the forward input."""
+        needs = [need({"weights_delta"}, "the weights gradient needs the forward input")]
+        if needs_input(self.activation):
+            because = (
+                f"the derivative of {function_name(self.fused_function)} with alpha {self.activation.alpha:g} cannot be "
+                "taken from the output"
             )
-        if x is None and needs_input(self.activation):
-            raise Problem(
-                f"{caller('in')} is NULL, but the derivative of {function_name(self.fused_function)} with alpha "
-                f"{self.activation.alpha:g} cannot be taken from the output. Pass the forward input."
-            )
+            needs.append(need(GRADIENTS, because, optional=False))
+        return tuple(needs)
 
-    def extra_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
-        """What else a backward run of this family needs; ``context`` is what its own call passed along."""
-        return {}
-
-    def forward_tensors(self, context: Any) -> dict[int, NDArray[Any] | None]:
-        """What else a forward run needs that a backward call makes to find z again."""
-        return {}
-
-    # Native set-up.
-
-    def prepare(self) -> None:
-        """Build the native plan and the fast calls; called once by the family's constructor."""
-        if engines._core is None:
-            return
-        self.plan = self.make_plan(self.activation)
-        fixed = self._fixed_addresses()
-        if fixed is None or not (self.input.fast and self.output.fast):
-            return
-        core = engines._core
-        forward = [self._argument(X, self.input, needed_with=1 << Y), self._argument(Y, self.output, output=True)]
-        self.fast_forward = core.FastCall(self.plan, False, forward, fixed, self.threads).run
-        if self.trains_fast():
-            self.fast_backward = core.FastCall(self.plan, True, self._backward_arguments(), fixed, self.threads).run
+    def output_needs(self) -> tuple[Need, ...]:
+        """Why a backward call may need the forward output."""
+        if self.activation.function == Function.IDENTITY:
+            return ()
+        because = "the fused activation is differentiated from the forward output"
+        return (need(GRADIENTS, because, optional=False),)
 
     def trains_fast(self) -> bool:
-        """Whether backward calls may skip the checks of the slow path."""
+        """Whether native code may run backward calls without a look at the activation and the parameters."""
         if any(parameter.view.element is not FLOAT32 for parameter in self.parameters()):
             return False
         try:
@@ -236,16 +333,7 @@ class UnaryFilter(Filter):
             return False
         return output_determines_slope(self.activation)
 
-    def reference_z(
-        self, x: NDArray[Any] | None, w: NDArray[Any] | None, b: NDArray[Any] | None
-    ) -> NDArray[Any] | None:
-        """The pre-activation value, where the derivative of f cannot be taken from the output."""
-        if x is None or output_determines_slope(self.activation):
-            return None
-        return self.reference_forward(x, w, b, IDENTITY)
-
-    def _fixed_addresses(self) -> list[tuple[int, int, int]] | None:
-        """Slot, address and size of the parameters, or ``None`` when one of them must be staged at each call."""
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         fixed = []
         for slot, parameter in ((W, self.weights), (B, self.bias)):
             if parameter is not None:
@@ -254,170 +342,76 @@ class UnaryFilter(Filter):
                 fixed.append((slot, parameter.address, parameter.view.count))
         return fixed
 
-    def _argument(
-        self, slot: int, operand: Operand | Parameter | None, *, output: bool = False, descriptor: bool = False,
-        batched: bool = True, needed_with: int = 0, unless: int = 0,
-    ) -> Any:  # fmt: skip
-        may_equal = {Y: 1 << X, DX: 1 << DY | 1 << X | 1 << Y}.get(slot, 0) if self.works_in_place else 0
-        return fast_argument(
-            slot, operand, output=output, descriptor=descriptor, strided=batched, batched=batched, needed_with=needed_with,
-            unless=unless, may_equal=may_equal,
-        )  # fmt: skip
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward:
+            check_trainable(self.activation, caller.function, self.fused_function)
 
-    def _backward_arguments(self) -> list[Any]:
-        gradients = 1 << DX | 1 << DW | 1 << DB
-        weights_need_input = 1 << DW
-        return [
-            self._argument(X, self.input, needed_with=weights_need_input),
-            self._argument(DX, self.input, output=True, descriptor=True),
-            self._argument(Y, self.output, needed_with=gradients if self.activation.function else 0),
-            self._argument(DY, self.output, descriptor=True, needed_with=gradients),
-            self._argument(DW, self.weights, output=True, descriptor=True, batched=False),
-            self._argument(DB, self.bias, output=True, descriptor=True, batched=False),
-        ]
+    # Native runs.
 
-    # Forward.
+    def held_tensors(self, dtype: type[np.floating[Any]]) -> dict[int, NDArray[Any]]:
+        """What the filter itself brings to a run, by slot."""
+        held = {W: self.weights, B: self.bias}
+        return {slot: parameter.read(dtype) for slot, parameter in held.items() if parameter is not None}
 
-    def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        x = self.input.bind(caller("in"), in_, batch, in_stride)
-        y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
-        if batch:
-            self.run_forward(x, y)
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        plan, read = call.plan, {}
+        if call.backward and "in" in bound and not output_determines_slope(self.activation):
+            plan = self.identity_plan(call)
+            read["out_delta"] = self.slope_from_input(plan, batch, bound)
+        run_staged(self, call, plan, batch, bound, self.held_tensors(np.float32), read)
 
-    def run_forward(self, x: Bound, y: Bound) -> None:
-        if not engines.is_native():
-            w, b = self._parameters(np.float64)
-            y.write(self.reference_forward(x.read(np.float64), w, b, self.activation))
-            return
-        w, b = self._parameters(np.float32)
-        numbers = x.read(np.float32)
-        result = y.direct()
-        if result is None or self._conflicts(y, x) or self._touches_parameters(y):
-            result = np.empty((x.batch, *self.output.shape), np.float32)
-            self._run_plan(self.plan, False, x.batch, {X: numbers, W: w, B: b, Y: result})
-            y.write(result)
-        else:
-            self._run_plan(self.plan, False, x.batch, {X: numbers, W: w, B: b, Y: result})
+    def slope_from_input(self, plan: _core.Plan, batch: int, bound: Mapping[str, Bound]) -> NDArray[Any]:
+        """dz = dy * f'(z) with z found again from the forward input, by the plan without an activation."""
+        z = np.empty((batch, *self.output.shape), np.float32)
+        tensors = {X: bound["in"].read(np.float32), Y: z, **self.held_tensors(np.float32), **self.forward_extras(bound)}
+        self.run_plan(plan, False, batch, tensors)
+        return gradient_from_input(self.activation, z, bound["out_delta"].read(np.float32), self.threads)
 
-    def _parameters(self, dtype: type[np.floating[Any]]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        w = self.weights.read(dtype) if self.weights is not None else None
-        b = self.bias.read(dtype) if self.bias is not None else None
-        return w, b
+    def identity_plan(self, call: Call) -> _core.Plan:
+        """The plan of a call without an activation."""
+        return self.make_plan(IDENTITY)
 
-    def _run_plan(
-        self,
-        plan: _core.Plan | None,
-        backward: bool,
-        batch: int,
-        tensors: dict[int, NDArray[Any] | None],
-        accumulate: int = 0,
-    ) -> None:
+    def forward_extras(self, bound: Mapping[str, Bound]) -> dict[int, NDArray[Any]]:
+        """What else of a backward call a forward run needs that finds z again."""
+        return {}
+
+    def run_plan(self, plan: Any, backward: bool, batch: int, tensors: Mapping[int, NDArray[Any] | None]) -> None:
         """Run a plan on float32 arrays, each sample C-contiguous, axis 0 the batch (parameters have none)."""
-        places = [
-            (slot, a.ctypes.data, a.strides[0] // a.itemsize if slot not in (W, B, DW, DB) else 0)
-            for slot, a in tensors.items()
-            if a is not None
-        ]
-        engines._core.run(plan, backward, batch, places, accumulate, self.threads)
+        run_plan(plan, backward, batch, tensors, PARAMETER_SLOTS, self.threads)
 
-    # Backward.
+    # Reference runs.
 
-    def apply_backward_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any,
-        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any, context: Any = None,
-    ) -> None:  # fmt: skip
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        self._check_training_types(caller)
-        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
-        x = None if in_ is None else self.input.bind(caller("in"), in_, batch, in_stride)
-        y = None if out is None else self.output.bind(caller("out"), out, batch, out_stride)
-        results: dict[str, Bound] = {}
-        if in_delta is not None:
-            results["dx"] = self.input.bind_delta(caller("in_delta"), in_delta, batch, in_delta_stride, output=True)
-        if weights_delta is not None and self.weights is not None:
-            results["dw"] = self.weights.bind_delta(caller("weights_delta"), weights_delta)
-        if bias_delta is not None and self.bias is not None:
-            results["db"] = self.bias.bind_delta(caller("bias_delta"), bias_delta)
-        self.check_backward(caller, x, y, set(results), context)
-        refuse_colliding_outputs(caller, results)
-        if results:
-            self.run_backward(batch, x, y, dy, results, context)
+    def parameters64(self) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
+        """Weights and bias in float64."""
+        held = self.held_tensors(np.float64)
+        return held.get(W), held.get(B)
 
-    def _check_training_types(self, caller: Caller) -> None:
-        tensors = {"input": self.input, "output": self.output, "weights": self.weights, "bias": self.bias}
-        check_training_types(caller, tensors)
-
-    def run_backward(
-        self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any = None
-    ) -> None:
-        if batch == 0:  # sums over no samples
-            for name in results.keys() & {"dw", "db"}:
-                results[name].write(np.zeros((1, *results[name].shape), np.float32))
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        w, b = self.parameters64()
+        x, y, dy = (bound[name].read(np.float64) if name in bound else None for name in ("in", "out", "out_delta"))
+        if not call.backward:
+            assert x is not None
+            bound["out"].write(self.reference_forward(x, w, b, self.activation))
             return
-        if not engines.is_native():
-            self._run_backward_reference(x, y, dy, results, context)
-            return
-        w, b = self._parameters(np.float32)
-        sources = [t for t in (x, y, dy) if t is not None]
-        tensors: dict[int, NDArray[Any] | None] = {
-            X: None if x is None else x.read(np.float32),
-            Y: None if y is None else y.read(np.float32),
-            DY: dy.read(np.float32),
-            W: w,
-            B: b,
-            **self.extra_tensors(context),
+        assert dy is not None
+        wanted = {short: bound[name] for name, short in GRADIENTS.items() if name in bound}
+        others = {
+            a.name: bound[a.name].read(np.float64)
+            for a in call.arguments
+            if not a.writes and a.name in bound and a.name not in ("in", "out", "out_delta")
         }
-        plan = self.plan
-        if x is not None and not self.standalone and not output_determines_slope(self.activation):
-            plan = self.make_plan(IDENTITY)
-            z = np.empty((batch, *self.output.shape), np.float32)
-            self._run_plan(plan, False, batch, {X: tensors[X], W: w, B: b, Y: z, **self.forward_tensors(context)})
-            tensors[DY] = gradient_from_input(self.activation, z, dy.read(np.float32), self.threads)
-        staged: dict[str, NDArray[Any]] = {}
-        accumulate = 0
-        for name, slot in (("dx", DX), ("dw", DW), ("db", DB)):
-            result = results.get(name)
-            if result is None:
-                continue
-            unsafe = any(self._conflicts(result, s) for s in sources) or self._touches_parameters(result)
-            target = None if unsafe else result.direct()
-            if target is None:
-                staged[name] = target = np.empty((result.batch, *result.shape), np.float32)
-            elif result.accumulate:
-                accumulate |= 1 << slot
-            tensors[slot] = target if name == "dx" else target[0]
-        self._run_plan(plan, True, batch, tensors, accumulate)
-        for name, numbers in staged.items():
-            results[name].write(numbers)
+        gradients = self.reference_backward(x, y, dy, w, b, set(wanted), **others)
+        for short, result in wanted.items():
+            numbers = np.asarray(gradients[short])
+            result.write(numbers if short == "dx" else numbers[None])
 
-    def _conflicts(self, result: Bound, source: Bound) -> bool:
-        if not result.overlaps(source):
-            return False
-        return not (self.works_in_place and result.same_memory(source))
-
-    def _touches_parameters(self, result: Bound) -> bool:
-        """Whether a result lies in memory that the kernel reads weights from."""
-        return any(result.touches(parameter.memory) for parameter in self.parameters())
-
-    def _run_backward_reference(
-        self, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any
-    ) -> None:
-        w, b = self._parameters(np.float64)
-        gradients = self.reference_backward(
-            None if x is None else x.read(np.float64),
-            None if y is None else y.read(np.float64),
-            dy.read(np.float64),
-            w,
-            b,
-            set(results),
-            context,
-        )
-        for name, result in results.items():
-            numbers = gradients[name]
-            result.write(numbers if name == "dx" else np.asarray(numbers)[None])
+    def reference_z(
+        self, x: NDArray[Any] | None, w: NDArray[Any] | None, b: NDArray[Any] | None
+    ) -> NDArray[Any] | None:
+        """The pre-activation value, where the derivative of f cannot be taken from the output."""
+        if x is None or output_determines_slope(self.activation):
+            return None
+        return self.reference_forward(x, w, b, IDENTITY)
 
 
 def refuse_colliding_outputs(caller: Caller, results: dict[str, Bound]) -> None:

@@ -9,21 +9,24 @@ kept in the order of memory, which is what the native plan takes, and turned to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import descriptors, engines
+from .. import descriptors
+from ..calls.run import run_staged
+from ..calls.signature import Argument, Call, Need, need
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import View
 from ..engines.native import contraction as native
 from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
 from ._activation_rules import as_float32
-from ._base import DW, DX, DY, UnaryFilter, W, X, Y, fast_argument
-from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
+from ._base import ARRIVING, DW, DX, DY, UnaryFilter, W, X, Y
+from ._tensors import Bound, Operand, Parameter
 
 
 def _in_memory_order(view: View, indices: Sequence[int]) -> list[int]:
@@ -96,9 +99,7 @@ class Contraction(UnaryFilter):
         if self.second is not None:
             self.apply_call = "BNNSFilterApplyTwoInput or BNNSFilterApplyTwoInputBatch"
             self.backward_call = "BNNSFilterApplyBackwardTwoInputBatch"
-            self._prepare_two_inputs()
-        else:
-            self.prepare()
+        self.build_plan()
 
     def make_plan(self, f: Activation) -> Any:
         views = [self.input.view]
@@ -120,36 +121,44 @@ class Contraction(UnaryFilter):
             adds_to_output=self.adds_to_output,
         )
 
-    def _backward_arguments(self) -> list[Any]:
-        arguments = super()._backward_arguments()
-        if self.needs_input:
-            arguments[0] = fast_argument(X, self.input, needed_with=1 << DX | 1 << DW)
-        return arguments
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        if self.second is None:
+            return super().declare(call, variant)
+        if call == "apply_two_input":
+            return Call(self._two_inputs(self.second), plan=self.plan)
+        if call == "apply_backward_two_input":
+            trained = {"input": self.input, "output": self.output, "second input": self.second}
+            return Call(self._two_inputs_backward(self.second), backward=True, plan=self.plan, trained=trained)
+        return None
 
-    def _prepare_two_inputs(self) -> None:
-        if engines._core is None:
-            return
-        self.plan = self.make_plan(self.activation)
-        a, b, y = self.input, self.second, self.output
-        assert b is not None
-        if not (a.fast and b.fast and y.fast):
-            return
-        core, threads = engines._core, self.threads
-        forward = [
-            fast_argument(X, a, needed_with=1 << Y), fast_argument(W, b, needed_with=1 << Y), fast_argument(Y, y, output=True)
-        ]  # fmt: skip
-        backward = [
-            fast_argument(X, a, needed_with=1 << DW),
-            fast_argument(DX, a, output=True, descriptor=True),
-            fast_argument(W, b, needed_with=1 << DX),
-            fast_argument(DW, b, output=True, descriptor=True),
-            fast_argument(Y, y),
-            fast_argument(DY, y, descriptor=True, needed_with=1 << DX | 1 << DW),
-            fast_argument(DW, None, strided=False, batched=False),
-            fast_argument(DW, None, strided=False, batched=False),
-        ]
-        self.fast_forward = core.FastCall(self.plan, False, forward, [], threads).run
-        self.fast_backward = core.FastCall(self.plan, True, backward, [], threads).run
+    def forward_arguments(self) -> tuple[Argument, ...]:
+        x, y = super().forward_arguments()
+        return x, replace(y, updates=self.adds_to_output)
+
+    def input_needs(self) -> tuple[Need, ...]:
+        if not self.needs_input:
+            return super().input_needs()
+        because = "the gradient of a tensor that meets itself depends on it"
+        return (*super().input_needs(), need({"in_delta"}, because, optional=False))
+
+    def _two_inputs(self, second: Operand) -> tuple[Argument, ...]:
+        return (
+            Argument("inA", X, self.input, required=True),
+            Argument("inB", W, second, required=True),
+            Argument("out", Y, self.output, writes=True, required=True, updates=self.adds_to_output),
+        )
+
+    def _two_inputs_backward(self, second: Operand) -> tuple[Argument, ...]:
+        """There are no weights, so ``weights_delta`` and ``bias_delta`` have no effect."""
+        because = "the gradient of the other input depends on it"
+        return (
+            Argument("out_delta", DY, self.output, described=True, required=True, purpose=ARRIVING),
+            Argument("inA", X, self.input, needs=(need({"inB_delta"}, because),)),
+            Argument("inB", W, second, needs=(need({"inA_delta"}, because),)),
+            Argument("out", Y, self.output),
+            Argument("inA_delta", DX, self.input, writes=True, described=True),
+            Argument("inB_delta", DW, second, writes=True, described=True),
+        )
 
     # What a family provides. Arrays are (N, named axes); parameters have a batch axis of 1.
 
@@ -169,169 +178,36 @@ class Contraction(UnaryFilter):
         turned = [_to_named(view, tensor) for view, tensor in zip(views, tensors, strict=True)]
         return _from_named(self.output.view, self.forward64(turned, None))
 
-    # Forward.
+    # Runs.
 
-    def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
-        self.require_alive(caller)
-        if self.second is not None:
-            raise self._wrong_call(caller, self.apply_call)
-        super().apply_batch(caller, batch, in_, in_stride, out, out_stride)
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        run_staged(self, call, call.plan, batch, bound, self.held_tensors(np.float32))
 
-    def apply_two_input_batch(
-        self,
-        caller: Caller,
-        batch: Any,
-        inA: Any,
-        inA_stride: Any,
-        inB: Any,
-        inB_stride: Any,
-        out: Any,
-        out_stride: Any,
-    ) -> None:
-        self.require_alive(caller)
-        if self.second is None:
-            raise self._wrong_call(caller, self.apply_call)
-        batch = check_count(batch, caller("batch_size"))
-        a = self.input.bind(caller("inA"), inA, batch, inA_stride)
-        b = self.second.bind(caller("inB"), inB, batch, inB_stride)
-        y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
-        if batch:
-            self.run_forward(a, y, b)
+    def _left(self, bound: dict[str, Bound]) -> dict[int, NDArray[Any]]:
+        """The tensors on the left in float64, as far as they are known, by slot: (N, named axes)."""
+        known = {}
+        for slot, name in ((X, "in"), (X, "inA"), (W, "inB")):
+            if name in bound:
+                known[slot] = _to_named(bound[name].view, bound[name].read(np.float64))
+        if self.weights is not None:
+            known[W] = _to_named(self.weights.view, self.weights.read(np.float64)[None])
+        return known
 
-    def run_forward(self, x: Bound, y: Bound, second: Bound | None = None) -> None:
-        if not engines.is_native():
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        known = self._left(bound)
+        if not call.backward:
+            y = bound["out"]
             previous = _to_named(y.view, y.read(np.float64)) if self.adds_to_output else None
-            tensors = [_to_named(t.view, a) for t, a in self._left(x, second, np.float64)]
-            y.write(_from_named(y.view, self.forward64(tensors, previous)))
+            y.write(_from_named(y.view, self.forward64([known[slot] for slot in sorted(known)], previous)))
             return
-        sources = [s for s in (x, second) if s is not None]
-        result = y.direct()
-        if result is None or any(y.overlaps(s) for s in sources) or self._touches_parameters(y):
-            target = y.read(np.float32).copy() if self.adds_to_output else np.empty((x.batch, *y.shape), np.float32)
-        else:
-            target = result
-        numbers = [array for _, array in self._left(x, second, np.float32)]
-        self._run(False, x.batch, {X: numbers[0], Y: target} | ({W: numbers[1]} if len(numbers) > 1 else {}))
-        if target is not result:
-            y.write(target)
-
-    def _left(
-        self, x: Bound | None, second: Bound | None, dtype: type[np.floating[Any]]
-    ) -> list[tuple[Any, NDArray[Any]]]:
-        """The tensors on the left and their values, as far as they are known: (N, axes in memory order)."""
-        tensors: list[tuple[Any, NDArray[Any]]] = [] if x is None else [(x, x.read(dtype))]
-        if second is not None:
-            tensors.append((second, second.read(dtype)))
-        elif self.weights is not None:
-            tensors.append((self.weights, self.weights.read(dtype)[None]))
-        return tensors
-
-    def _run(self, backward: bool, batch: int, tensors: dict[int, NDArray[Any]], accumulate: int = 0) -> None:
-        places = [(slot, a.ctypes.data, a.strides[0] // a.itemsize) for slot, a in tensors.items()]
-        engines._core.run(self.plan, backward, batch, places, accumulate, self.threads)
-
-    # Backward.
-
-    def apply_backward_batch(self, caller: Caller, batch: Any, *arguments: Any, **named: Any) -> None:
-        self.require_alive(caller)
-        if self.second is not None:
-            raise self._wrong_call(caller, self.backward_call)
-        super().apply_backward_batch(caller, batch, *arguments, **named)
-
-    def check_backward(
-        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
-    ) -> None:
-        if x is None and "dw" in wanted:
-            raise Problem(
-                f"{caller('in')} is NULL, but the weights gradient needs the forward input. Pass it, or no weights_delta."
-            )
-        if x is None and "dx" in wanted and self.needs_input:
-            raise Problem(
-                f"{caller('in')} is NULL, but the gradient of a tensor that meets itself depends on it. Pass the forward input."
-            )
-
-    def apply_backward_two_input_batch(
-        self, caller: Caller, batch: Any, inA: Any, inA_stride: Any, inA_delta: Any, inA_delta_stride: Any, inB: Any,
-        inB_stride: Any, inB_delta: Any, inB_delta_stride: Any, out: Any, out_stride: Any, out_delta: Any,
-        out_delta_stride: Any, weights_delta: Any, bias_delta: Any,
-    ) -> None:  # fmt: skip
-        """The gradients of both inputs; there are no weights, so ``weights_delta`` and ``bias_delta`` have no effect."""
-        self.require_alive(caller)
-        if self.second is None:
-            raise self._wrong_call(caller, self.backward_call)
-        batch = check_count(batch, caller("batch_size"))
-        self._check_training_types(caller)
-        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
-        a = None if inA is None else self.input.bind(caller("inA"), inA, batch, inA_stride)
-        b = None if inB is None else self.second.bind(caller("inB"), inB, batch, inB_stride)
-        if out is not None:
-            self.output.bind(caller("out"), out, batch, out_stride)
-        results: dict[str, Bound] = {}
-        if inA_delta is not None:
-            results["dx"] = self.input.bind_delta(caller("inA_delta"), inA_delta, batch, inA_delta_stride, output=True)
-        if inB_delta is not None:
-            results["dw"] = self.second.bind_delta(caller("inB_delta"), inB_delta, batch, inB_delta_stride, output=True)
-        for name, delta, source in (("inA", "inB_delta", a), ("inB", "inA_delta", b)):
-            if source is None and ("dw" if delta == "inB_delta" else "dx") in results:
-                wanted = caller.names.get(delta, delta)
-                raise Problem(
-                    f"{caller(name)} is NULL, but {wanted} depends on it. Pass the forward input, or no {wanted}."
-                )
-        if len(results) == 2 and results["dx"].overlaps(results["dw"]):
-            raise Problem(
-                f"{caller('inA_delta')} and {caller.names.get('inB_delta', 'inB_delta')} share memory, so one gradient would "
-                "overwrite the other. Give each its own buffer."
-            )
-        if results and batch:
-            self.run_backward(batch, a, None, dy, results, b)
-
-    def _check_training_types(self, caller: Caller) -> None:
-        super()._check_training_types(caller)
-        check_training_types(caller, {"second input": self.second})
-
-    def run_backward(
-        self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any = None
-    ) -> None:
-        """``context`` is the second input."""
-        if batch == 0:
-            if "dw" in results:  # a sum over no samples
-                results["dw"].write(np.zeros((1, *results["dw"].shape), np.float32))
-            return
-        if not engines.is_native():
-            self._run_backward64(x, context, dy, results)
-            return
-        tensors = {X if t is x else W: array for t, array in self._left(x, context, np.float32)}
-        tensors[DY] = dy.read(np.float32)
-        sources = [s for s in (x, context, dy) if s is not None]
-        staged: dict[str, NDArray[Any]] = {}
-        accumulate = 0
-        for name, slot in (("dx", DX), ("dw", DW)):
-            if name not in results:
-                continue
-            result = results[name]
-            unsafe = any(result.overlaps(s) for s in sources) or self._touches_parameters(result)
-            target = None if unsafe else result.direct()
-            if target is None:
-                staged[name] = target = np.empty((result.batch, *result.shape), np.float32)
-            elif result.accumulate:
-                accumulate |= 1 << slot
-            tensors[slot] = target
-        self._run(True, batch, tensors, accumulate)
-        for name, numbers in staged.items():
-            results[name].write(numbers)
-
-    def _run_backward64(self, x: Bound | None, second: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
-        known = {X if t is x else W: _to_named(t.view, a) for t, a in self._left(x, second, np.float64)}
-        shapes = {X: self.input.view.named_shape}
-        if self.second is not None:
-            shapes[W] = self.second.view.named_shape
-        elif self.weights is not None:
-            shapes[W] = self.weights.view.named_shape
-        tensors = [known[slot] if slot in known else np.zeros((dy.batch, *shape)) for slot, shape in shapes.items()]
-        wanted = [name in results for name in ("dx", "dw")][: len(tensors)]
-        arriving = _to_named(self.output.view, dy.read(np.float64))
-        gradients = self.backward64(tensors, arriving, wanted)
-        for name, gradient in zip(("dx", "dw"), gradients, strict=False):
-            if name in results:
+        other = self.second or self.weights
+        shapes = {X: self.input.view.named_shape} | ({} if other is None else {W: other.view.named_shape})
+        tensors = [known[slot] if slot in known else np.zeros((batch, *shape)) for slot, shape in shapes.items()]
+        results = [bound.get("in_delta", bound.get("inA_delta")), bound.get("weights_delta", bound.get("inB_delta"))]
+        wanted = [result is not None for result in results][: len(tensors)]
+        dy = _to_named(self.output.view, bound["out_delta"].read(np.float64))
+        gradients = self.backward64(tensors, dy, wanted)
+        for result, gradient in zip(results, gradients, strict=False):
+            if result is not None:
                 assert gradient is not None
-                results[name].write(_from_named(results[name].view, gradient))
+                result.write(_from_named(result.view, gradient))

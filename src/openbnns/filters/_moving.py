@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
+from ..calls.signature import Call
 from ..descriptors import View, describe
 from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
@@ -50,14 +51,18 @@ class MovingFilter(UnaryFilter):
     ) -> NDArray[Any]:
         return self.move(x)
 
-    def run_forward(self, x: Bound, y: Bound) -> None:
+    def run(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward:
+            super().run(call, batch, bound)
+            return
+        x, y = bound["in"], bound["out"]
         stored = x.read_raw()
         if not engines.is_native():
             y.write_raw(self.move(stored))
             return
         target = None if y.overlaps(x) else y.direct_raw()
-        result = np.empty((x.batch, *self.output.shape), stored.dtype) if target is None else target
+        result = np.empty((batch, *self.output.shape), stored.dtype) if target is None else target
         plan = self.plan if stored.itemsize == 4 else self.make_item_plan(stored.itemsize)
-        self._run_plan(plan, False, x.batch, {X: stored, Y: result})
+        self.run_plan(plan, False, batch, {X: stored, Y: result})
         if target is None:
             y.write_raw(result)

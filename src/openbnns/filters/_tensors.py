@@ -12,20 +12,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from .. import _strict, buffers, descriptors, staging
 from ..buffers import Buffer
+from ..calls.words import Caller as Caller
 from ..capi.structs import BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32, ElementType, View, describe
 from ..errors import Problem, record
-
-
-class Caller:
-    """Who calls, for messages: ``caller("in")`` reads ``BNNSFilterApply: in``."""
-
-    def __init__(self, function: str, names: dict[str, str] | None = None) -> None:
-        self.function = function
-        self.names = names or {}
-
-    def __call__(self, argument: str) -> str:
-        return f"{self.function}: {self.names.get(argument, argument)}"
 
 
 def integer(value: Any, who: str) -> int:
@@ -71,6 +61,7 @@ class Bound:
     order: tuple[int, ...]
     shape: tuple[int, ...]  # canonical shape of one sample
     accumulate: bool = False
+    staged_type = np.dtype(np.float32)  # of the array that holds results until they are written
 
     @property
     def nbytes(self) -> int:
@@ -172,9 +163,17 @@ class Operand:
         """Packed float32 in canonical order: kernels use the caller's memory as it is."""
         return self.view.canonical and self.order == self.view.memory_axes
 
+    def native_items(self, writes: bool) -> dict[str, Any]:
+        """What a native call is told about elements that are no floats."""
+        return {}
+
     def bind(self, who: str, data: Any, batch: int, stride: int, *, output: bool = False) -> Bound:
         """Check the memory given for this operand at an apply call."""
         return bind(self.view, self.order, self.shape, who, data, batch, stride, output=output)
+
+    def bind_counted(self, caller: Caller, name: str, data: Any, batch: int, count: Any) -> Bound | None:
+        """Check memory that comes with its number of elements."""
+        raise NotImplementedError
 
     def bind_delta(
         self, who: str, descriptor: BNNSNDArrayDescriptor, batch: int, stride: int, *, output: bool = False,
@@ -338,6 +337,10 @@ class Parameter:
         if not client_pointer:
             self.fixed = memory.copy(self.read(np.float32))
             self.bound = None
+
+    def native_items(self, writes: bool) -> dict[str, Any]:
+        """As for an operand."""
+        return {}
 
     @property
     def address(self) -> int | None:

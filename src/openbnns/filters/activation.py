@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import descriptors, engines, staging
+from ..calls.run import run_staged
+from ..calls.signature import Call, Need, need
+from ..calls.words import Caller
 from ..capi.enums import BNNSDataLayout, BNNSDataType
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View, describe
@@ -25,8 +28,8 @@ from ..engines.reference import activation as reference
 from ..engines.reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
 from ..errors import Problem
 from ._activation_rules import check_function, function_name, make_activation
-from ._base import DB, DW, DX, DY, UnaryFilter, W, X, Y
-from ._tensors import Bound, Caller, Operand, OwnedMemory, Parameter, bind
+from ._base import DX, DY, GRADIENTS, UnaryFilter, W, X, Y
+from ._tensors import Bound, Operand, OwnedMemory, Parameter, bind
 
 if TYPE_CHECKING:
     from .. import _core
@@ -61,7 +64,6 @@ class ActivationFilter(UnaryFilter):
 
     family = "activation"
     works_in_place = True
-    standalone = True
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class ActivationFilter(UnaryFilter):
             self._set_integer_parameters(p.activation, x, who)
         self.seed = int.from_bytes(os.urandom(8), "little")
         self.draws = itertools.count()
-        self.prepare()
+        self.build_plan()
 
     # Creation.
 
@@ -205,32 +207,24 @@ class ActivationFilter(UnaryFilter):
         both = self.activation.function == Function.IDENTITY and x.element.is_integer and y.element.is_integer
         return both and (x.scale, x.bias) == (y.scale, y.bias) and (x.bias == 0.0 or not y.bias_before_scale)
 
-    def prepare(self) -> None:
-        if engines._core is None or self.activation.function in _INTEGER or self._is_conversion or not self._regular:
-            return
-        super().prepare()
+    def build_plan(self) -> None:
+        if self.activation.function not in _INTEGER and not self._is_conversion and self._regular:
+            super().build_plan()
 
-    def _fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         assert self.values.fixed is not None and self.values.address is not None
         return [(W, self.values.address, self.values.fixed.size)]
 
     def trains_fast(self) -> bool:
         return self.activation.function not in (*_INTEGER, Function.GUMBEL_MAX) and not self.activation.right_slope
 
-    def _backward_arguments(self) -> list[Any]:
-        gradients = 1 << DX | 1 << DW
-        f = self.activation.function
-        from_output = self._output_suffices() and f not in _OUTPUT_SUFFICES_BY_ALPHA
-        return [
-            self._argument(X, self.input, needed_with=gradients if not from_output else 1 << DW),
-            self._argument(DX, self.input, output=True, descriptor=True),
-            self._argument(Y, self.output, needed_with=gradients if from_output else 0, unless=1 << X),
-            self._argument(DY, self.output, descriptor=True, needed_with=gradients),
-            self._argument(
-                DW, self.weights if f in _TRAINABLE_ALPHA else None, output=True, descriptor=True, batched=False
-            ),
-            self._argument(DB, None, batched=False),
-        ]
+    def input_needs(self) -> tuple[Need, ...]:
+        from_output = self._output_suffices() and self.activation.function not in _OUTPUT_SUFFICES_BY_ALPHA
+        by_value = () if from_output else (need(GRADIENTS, ""),)
+        return (need({"weights_delta"}, "the gradient of alpha needs the forward input"), *by_value)
+
+    def output_needs(self) -> tuple[Need, ...]:
+        return (need(GRADIENTS, "", {"in"}),)
 
     def _output_suffices(self) -> bool:
         f = self.current()
@@ -255,21 +249,33 @@ class ActivationFilter(UnaryFilter):
             self.activation.function, float(values[0]), float(values[1]), right_slope=self.activation.right_slope
         )
 
-    def _parameters(self, dtype: type[np.floating[Any]]) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        return self.values.read(dtype), None
+    def held_tensors(self, dtype: type[np.floating[Any]]) -> dict[int, NDArray[Any]]:
+        return {W: self.values.read(dtype)}
 
-    def run_forward(self, x: Bound, y: Bound) -> None:
-        f = self.activation.function
-        if f in _INTEGER:
+    def run(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward:
+            super().run(call, batch, bound)
+            return
+        x, y = bound["in"], bound["out"]
+        if self.activation.function in _INTEGER:
             y.write_integers(self._saturate(x.read_integers(), y.view))
         elif self._copies_integers:
             y.write_integers(x.read_integers())
         elif self._is_conversion:
             y.write(x.read(np.float64).reshape(y.batch, *y.shape))
-        elif engines.is_native() and not self._regular:
-            self._forward_irregular(x, y)
         else:
-            super().run_forward(x, y)
+            super().run(call, batch, bound)
+
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        if not call.backward and not self._regular:
+            self._forward_irregular(bound["in"], bound["out"])
+        elif call.backward and not self._regular and "in_delta" in bound:
+            self._backward_irregular(bound)
+        elif call.backward and self.activation.right_slope and "in" in bound and "in_delta" in bound:
+            x, dy = bound["in"].read(np.float32), bound["out_delta"].read(np.float32)
+            bound["in_delta"].write(gradient_from_input(self.activation, x, dy, self.threads))
+        else:
+            run_staged(self, call, call.plan, batch, bound, self.held_tensors(np.float32))
 
     def _saturate(self, x: NDArray[Any], view: View) -> NDArray[Any]:
         scale, offset, shift = self.integer
@@ -307,7 +313,7 @@ class ActivationFilter(UnaryFilter):
         result = np.empty((len(rows), columns), np.float32)
         seed = (self.seed + next(self.draws)) % (1 << 64)  # every call draws anew
         plan = native.plan(1, rows.shape[1], 1, 0, self.activation, seed)
-        self._run_plan(plan, False, len(rows), {X: rows, W: self.values.read(np.float32), Y: result})
+        self.run_plan(plan, False, len(rows), {X: rows, W: self.values.read(np.float32), Y: result})
         y.write(self._unfolded(np.broadcast_to(result, rows.shape), numbers.shape))
 
     def reference_forward(
@@ -320,33 +326,30 @@ class ActivationFilter(UnaryFilter):
         y = reference.forward(f, x, self.axes, uniform)
         return np.broadcast_to(y, x.shape)
 
-    def check_backward(
-        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
-    ) -> None:
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        if not call.backward:
+            return
         f = self.activation.function
         if f in _INTEGER or f == Function.GUMBEL_MAX:
             raise Problem(
-                f"{caller.function}: {function_name(f)} has no gradient. It works in inference only.", unsupported=True
+                f"{caller}: {function_name(f)} has no gradient. It works in inference only.", unsupported=True
             )
-        if "dw" in wanted and x is None:
+        if "in" in bound or f == Function.GUMBEL:
+            return
+        if not self._output_suffices():
             raise Problem(
-                f"{caller('in')} is NULL, but the gradient of alpha needs the forward input. Pass it, or no weights_delta."
+                f"{caller('in')} is {caller.null}, but the derivative of {function_name(f)} cannot be taken from the output. "
+                "Pass the forward input."
             )
-        if x is None and f != Function.GUMBEL:
-            if not self._output_suffices():
-                raise Problem(
-                    f"{caller('in')} is NULL, but the derivative of {function_name(f)} cannot be taken from the output. "
-                    "Pass the forward input."
-                )
-            if y is None and f not in (Function.IDENTITY, Function.LINEAR, Function.LINEAR_WITH_BIAS):
-                raise Problem(
-                    f"{caller('in')} and {caller.names.get('out', 'out')} are both NULL, but the derivative of "
-                    f"{function_name(f)} needs one of them. Pass the forward input."
-                )
+        if "out" not in bound and f not in (Function.IDENTITY, Function.LINEAR, Function.LINEAR_WITH_BIAS):
+            raise Problem(
+                f"{caller('in')} and {caller.name('out')} are both {caller.null}, but the derivative of "
+                f"{function_name(f)} needs one of them. Pass the forward input."
+            )
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         f = self.current()
         gradients: dict[str, NDArray[Any]] = {}
@@ -357,30 +360,16 @@ class ActivationFilter(UnaryFilter):
             gradients["dw"] = np.atleast_1d(reference.alpha_gradient(f, x, dy))
         return gradients
 
-    def run_backward(
-        self, batch: int, x: Bound | None, y: Bound | None, dy: Bound, results: dict[str, Bound], context: Any = None
-    ) -> None:
-        if engines.is_native() and not self._regular and batch and "dx" in results:
-            self._backward_irregular(x, y, dy, results["dx"])
-        elif engines.is_native() and self.activation.right_slope and x is not None and batch and "dx" in results:
-            dx = gradient_from_input(self.activation, x.read(np.float32), dy.read(np.float32), self.threads)
-            results["dx"].write(dx)
-        else:
-            super().run_backward(batch, x, y, dy, results)
-
-    def _backward_irregular(self, x: Bound | None, y: Bound | None, dy: Bound, dx: Bound) -> None:
-        arriving = dy.read(np.float32)
+    def _backward_irregular(self, bound: dict[str, Bound]) -> None:
+        arriving = bound["out_delta"].read(np.float32)
         rows = self._folded(arriving)
         result = np.empty_like(rows)
         plan = native.plan(1, rows.shape[1], 1, 0, self.activation, self.seed)
         tensors: dict[int, NDArray[Any] | None] = {DY: rows, DX: result, W: self.values.read(np.float32)}
-        if x is not None:
-            tensors[X] = self._folded(x.read(np.float32))
-        else:
-            assert y is not None
-            tensors[Y] = self._folded(y.read(np.float32))
-        self._run_plan(plan, True, len(rows), tensors)
-        dx.write(self._unfolded(result, arriving.shape))
+        slot, known = (X, "in") if "in" in bound else (Y, "out")
+        tensors[slot] = self._folded(bound[known].read(np.float32))
+        self.run_plan(plan, True, len(rows), tensors)
+        bound["in_delta"].write(self._unfolded(result, arriving.shape))
 
     # BNNSGetPointer.
 

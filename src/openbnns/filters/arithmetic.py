@@ -9,12 +9,17 @@ Two operands with the same data pointer are one tensor: their gradients share on
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat, descriptors, engines
+from ..calls.run import run_plan, run_staged, write_results
+from ..calls.signature import Argument, Call, ListOf, Need, need
+from ..calls.words import Caller
 from ..capi.enums import BNNSArithmeticFunction, BNNSDescriptorType
 from ..capi.structs import (
     BNNSArithmeticBinary,
@@ -26,14 +31,13 @@ from ..capi.structs import (
 )
 from ..engines.native import arithmetic as native
 from ..engines.native._activation import gradient_from_input
-from ..engines.reference import activation as reference_activation
 from ..engines.reference import arithmetic as reference
-from ..engines.reference.activation import AXIS_WISE
+from ..engines.reference.activation import AXIS_WISE, IDENTITY, Activation
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..errors import Problem
 from ._activation_rules import check_trainable, needs_input, output_determines_slope, resolve_fused
-from ._base import Filter, fast_argument
-from ._tensors import Bound, Caller, Operand, check_count, check_training_types, entries
+from ._base import ARRIVING, Filter
+from ._tensors import Bound, Operand, check_count
 
 if TYPE_CHECKING:
     from .. import _core
@@ -97,8 +101,8 @@ class Arithmetic(Filter):
         self._check_shapes(names, who)
         self.splits_ties = compat.switches.minmax_tie_split and self.function in (Function.MINIMUM, Function.MAXIMUM)
         self.plan: _core.Plan | None = None
-        self.no_operands, self.no_strides = [None] * self.count, [0] * self.count  # what a NULL `in` stands for
-        self._prepare()
+        if engines._core is not None:
+            self.plan = self._make_plan(self.activation)
 
     # Creation.
 
@@ -170,24 +174,6 @@ class Arithmetic(Filter):
     def out_batched(self) -> bool:
         return self.out_role == BNNSDescriptorType.BNNSSample
 
-    def _prepare(self) -> None:
-        if engines._core is None:
-            return
-        self.plan = native.plan(
-            self.function, self.output.shape, [o.shape for o in self.operands], self.batched, self.activation
-        )
-        if not all(o.fast for o in (*self.operands, self.output)):
-            return
-        core, samples = engines._core, [i for i in range(self.count) if self.same_place(i)]
-        may_equal = sum(1 << A0 + i for i in samples)
-        inputs = [
-            fast_argument(A0 + i, o, batched=self.batched[i], needed_with=1 << OUT) for i, o in enumerate(self.operands)
-        ]
-        output = fast_argument(OUT, self.output, output=True, batched=self.out_batched, may_equal=may_equal)
-        self.fast_forward = core.FastCall(self.plan, False, [*inputs, output], [], self.threads).run_lists
-        if self._trains_fast():
-            self.fast_backward = core.FastCall(self.plan, True, self._backward_arguments(), [], self.threads).run_lists
-
     def same_place(self, i: int) -> bool:
         """Operand ``i`` has the output's shape and batch axis, so it may lie in the same memory."""
         return self.operands[i].view == self.output.view and self.batched[i] == self.out_batched
@@ -201,78 +187,122 @@ class Arithmetic(Filter):
             return False
         return output_determines_slope(self.activation)
 
-    def _backward_arguments(self) -> list[Any]:
-        gradients = 1 << DA0 | 1 << DA1 | 1 << DA2
-        need_operands = 0 if NEEDS_OPERANDS[self.function] is Needs.NOTHING else gradients
-        arguments = [
-            fast_argument(A0 + i, o, batched=self.batched[i], needed_with=need_operands)
-            for i, o in enumerate(self.operands)
-        ]
-        for i, o in enumerate(self.operands):
-            operand = None if self.roles[i] == BNNSDescriptorType.BNNSConstant else o
-            may_equal = 1 << DOUT if self.backward_in_place and self.same_place(i) else 0
-            arguments.append(
-                fast_argument(
-                    DA0 + i, operand, output=True, descriptor=True, batched=self.batched[i], may_equal=may_equal
-                )
+    def _make_plan(self, f: Activation) -> _core.Plan:
+        return native.plan(self.function, self.output.shape, [o.shape for o in self.operands], self.batched, f)
+
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        return []
+
+    # The calls.
+
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        if variant not in (None, self.count):
+            return None
+        lists = {"in": self.operand_list()}
+        if call == "apply_arithmetic":
+            in_place = frozenset(f"in[{i}]" for i in range(self.count) if self.same_place(i))
+            out = Argument(
+                "out", OUT, self.output, writes=True, required=True, batched=self.out_batched, may_equal=in_place
             )
-        need_output = gradients if self.activation.function else 0
-        arguments.append(fast_argument(OUT, self.output, batched=self.out_batched, needed_with=need_output))
-        arguments.append(
-            fast_argument(DOUT, self.output, descriptor=True, batched=self.out_batched, needed_with=gradients)
-        )
+            return Call((*self.operand_arguments(required=True), out), plan=self.plan, lists=lists)
+        if call == "apply_backward_arithmetic":
+            cure = f"Pass {self.count} descriptors; one with NULL data is skipped."
+            trained = {f"operand {i + 1}": operand for i, operand in enumerate(self.operands)}
+            return Call(
+                self._backward_arguments(), backward=True, takes_fast=self._trains_fast(), plan=self.plan,
+                trained=trained | {"output": self.output}, lists=lists | {"in_delta": replace(lists["in"], required=cure)},
+            )  # fmt: skip
+        return None
+
+    def operand_list(self) -> ListOf:
+        return ListOf(f"{function_name(self.function)} has {self.count} operand(s)")
+
+    def operand_arguments(self, *, required: bool, needs: tuple[Need, ...] = ()) -> list[Argument]:
+        """The operands of a call."""
+        return [
+            Argument(
+                f"in[{i}]", A0 + i, operand, batched=self.batched[i], required=required, needs=needs,
+                default=self.defaults[i],
+            )
+            for i, operand in enumerate(self.operands)
+        ]  # fmt: skip
+
+    def gradient_arguments(self, arriving: str) -> list[Argument]:
+        """The gradients of the operands; those of constants have no effect."""
+        arguments = []
+        for i, operand in enumerate(self.operands):
+            constant = self.roles[i] == BNNSDescriptorType.BNNSConstant
+            may_equal = {f"in_delta[{j}]" for j in range(self.count) if j != i and self._may_be_one(i, j)}
+            if self.backward_in_place and self.same_place(i):
+                may_equal.add(arriving)
+            arguments.append(
+                Argument(
+                    f"in_delta[{i}]", DA0 + i, None if constant else operand, writes=True, described=True,
+                    batched=self.batched[i], skips_null_data=True, may_equal=frozenset(may_equal),
+                )
+            )  # fmt: skip
         return arguments
+
+    def _may_be_one(self, i: int, j: int) -> bool:
+        """Whether two operands may be one tensor, whose gradients add up."""
+        return self.roles[i] == self.roles[j] and self.operands[i].view == self.operands[j].view
+
+    def _backward_arguments(self) -> tuple[Argument, ...]:
+        gradients = [f"in_delta[{i}]" for i in range(self.count)]
+        by_value = () if NEEDS_OPERANDS[self.function] is Needs.NOTHING else (need(gradients, ""),)
+        of_output: tuple[Need, ...] = ()
+        if self.activation.function:
+            because = "the fused activation is differentiated from the forward output"
+            of_output = (need(gradients, because, optional=False),)
+        return (
+            Argument(
+                "out_delta",
+                DOUT,
+                self.output,
+                described=True,
+                batched=self.out_batched,
+                required=True,
+                purpose=ARRIVING,
+            ),
+            *self.operand_arguments(required=False, needs=by_value),
+            Argument("out", OUT, self.output, batched=self.out_batched, needs=of_output),
+            *self.gradient_arguments("out_delta"),
+        )
+
+    def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
+        if call in ("apply_arithmetic", "apply_backward_arithmetic"):
+            self.check_number(caller, choice)
+        return None
+
+    def check_number(self, caller: Caller, number: Any) -> None:
+        """Refuse a call for another number of operands."""
+        if check_count(number, caller("number_of_inputs")) != self.count:
+            raise Problem(
+                f"{caller('number_of_inputs')} is {number}, but {function_name(self.function)} has {self.count} operand(s). "
+                f"Pass {self.count}."
+            )
 
     @property
     def backward_in_place(self) -> bool:
         """Whether ``out_delta`` may lie in the same memory as an operand's gradient."""
         return self.function in _IN_PLACE or (self.function in _IN_PLACE_IDENTITY and self.activation.function == 0)
 
-    # Forward.
+    # Rules that no record holds.
 
-    def apply_arithmetic_batch(
-        self, caller: Caller, batch: Any, number_of_inputs: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any
-    ) -> None:
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        data, strides = self.operand_lists(caller, number_of_inputs, in_, in_stride)
-        operands = [self._bind(caller, i, data[i], batch, strides[i]) for i in range(self.count)]
-        self.check_same_tensors(caller, operands)
-        samples = batch if self.out_batched else 1
-        y = self.output.bind(caller("out"), out, samples, out_stride if self.out_batched else 0, output=True)
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        operands = [bound.get(f"in[{i}]") for i in range(self.count)]
+        if call.backward:
+            self._check_needed(caller, operands, bound.get("out"))
+            self.check_shared_gradients(caller, bound)
+            return
+        self.check_same_tensors(caller, [o for o in operands if o is not None])
         for i, operand in enumerate(operands):
-            in_place = self.same_place(i) and operand.same_memory(y)
-            if operand.overlaps(y) and not in_place:
+            y = bound["out"]
+            if operand is not None and operand.overlaps(y) and not (self.same_place(i) and operand.same_memory(y)):
                 raise Problem(
                     f"{caller('out')} overlaps operand {i + 1}, but in-place use needs the same address, stride and "
                     "descriptor. Use the very same buffer or separate memory."
                 )
-        if batch:
-            self._run_forward(samples, operands, y)
-
-    def operand_lists(self, caller: Caller, number: Any, in_: Any, in_stride: Any) -> tuple[list[Any], list[Any]]:
-        if check_count(number, caller("number_of_inputs")) != self.count:
-            raise Problem(
-                f"{caller('number_of_inputs')} is {number}, but {function_name(self.function)} has {self.count} operand(s). "
-                f"Pass {self.count}."
-            )
-        data = [None] * self.count if in_ is None else self.operand_list(in_, caller("in"))
-        strides = [0] * self.count if in_stride is None else self.operand_list(in_stride, caller("in_stride"))
-        return data, strides
-
-    def operand_list(self, values: Any, who: str) -> list[Any]:
-        values = entries(values, who, f"{self.count} operand(s)")
-        if len(values) != self.count:
-            raise Problem(
-                f"{who} has {len(values)} entries, but {function_name(self.function)} has {self.count} operand(s). "
-                f"Pass {self.count}."
-            )
-        return list(values)
-
-    def _bind(self, caller: Caller, i: int, data: Any, batch: int, stride: Any) -> Bound:
-        who = f"{caller('in')}[{i}]"
-        data = self.defaults[i] if data is None else data
-        return self.operands[i].bind(who, data, batch if self.batched[i] else 1, stride if self.batched[i] else 0)
 
     def check_same_tensors(self, caller: Caller, operands: list[Bound]) -> None:
         for i in range(self.count):
@@ -285,87 +315,12 @@ class Arithmetic(Filter):
                         "descriptors or roles differ. Make them equal, or use separate memory."
                     )
 
-    def _run_forward(self, samples: int, operands: list[Bound], y: Bound) -> None:
-        if not engines.is_native():
-            y.write(
-                np.broadcast_to(self._forward64([o.read(np.float64) for o in operands]), (samples, *self.output.shape))
-            )
-            return
-        result = y.direct()
-        target = np.empty((samples, *self.output.shape), np.float32) if result is None else result
-        tensors = {A0 + i: o.read(np.float32) for i, o in enumerate(operands)} | {OUT: target}
-        self._run(False, samples, tensors)
-        if result is None:
-            y.write(target)
-
     def _forward64(self, operands: list[NDArray[Any]]) -> NDArray[Any]:
         return reference.forward(self.function, operands, self.activation)
 
-    def _run(self, backward: bool, batch: int, tensors: dict[int, NDArray[Any]], accumulate: int = 0) -> None:
-        places = [(slot, a.ctypes.data, a.strides[0] // a.itemsize) for slot, a in tensors.items()]
-        engines._core.run(self.plan, backward, batch, places, accumulate, self.threads)
-
-    # Backward.
-
-    def apply_backward_arithmetic_batch(
-        self, caller: Caller, batch: Any, number_of_inputs: Any, in_: Any, in_stride: Any, in_delta: Any,
-        in_delta_stride: Any, out: Any, out_stride: Any, out_delta: Any, out_delta_stride: Any,
-    ) -> None:  # fmt: skip
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        self._check_training_types(caller)
-        data, strides = self.operand_lists(caller, number_of_inputs, in_, in_stride)
-        operands = [
-            None if data[i] is None and self.defaults[i] is None else self._bind(caller, i, data[i], batch, strides[i])
-            for i in range(self.count)
-        ]
-        samples = batch if self.out_batched else 1
-        out_stride, out_delta_stride = (out_stride, out_delta_stride) if self.out_batched else (0, 0)
-        dy = self.output.bind_arriving(caller, out_delta, samples, out_delta_stride)
-        y = None if out is None else self.output.bind(caller("out"), out, samples, out_stride)
-        results = self.bind_gradients(caller, batch, in_delta, in_delta_stride)
-        self._check_backward(caller, operands, y)
-        self._check_overlaps(caller, operands, results, dy)
-        if results:
-            self._run_backward(batch, samples, operands, y, dy, results)
-
-    def _check_training_types(self, caller: Caller) -> None:
-        tensors = {f"operand {i + 1}": operand for i, operand in enumerate(self.operands)}
-        check_training_types(caller, tensors | {"output": self.output})
-
-    def bind_gradients(self, caller: Caller, batch: int, in_delta: Any, in_delta_stride: Any) -> dict[int, Bound]:
-        if in_delta is None:
-            raise Problem(
-                f"{caller('in_delta')} is NULL. Pass {self.count} descriptors; one with NULL data is skipped."
-            )
-        deltas = self.operand_list(in_delta, caller("in_delta"))
-        strides = (
-            [0] * self.count
-            if in_delta_stride is None
-            else self.operand_list(in_delta_stride, caller("in_delta_stride"))
-        )
-        results = {}
-        for i, delta in enumerate(deltas):
-            if delta is None or self.roles[i] == BNNSDescriptorType.BNNSConstant:
-                continue
-            if not isinstance(delta, BNNSNDArrayDescriptor):
-                raise TypeError(
-                    f"{caller('in_delta')}[{i}] must be a BNNSNDArrayDescriptor, not {type(delta).__name__}."
-                )
-            if delta.data is None:
-                continue
-            samples, stride = (batch, strides[i]) if self.batched[i] else (1, 0)
-            results[i] = self.operands[i].bind_delta(f"{caller('in_delta')}[{i}]", delta, samples, stride, output=True)
-        return results
-
-    def _check_backward(self, caller: Caller, operands: list[Bound | None], y: Bound | None) -> None:
+    def _check_needed(self, caller: Caller, operands: list[Bound | None], y: Bound | None) -> None:
         check_trainable(self.activation, caller.function, self.fused_function)
         identity = self.activation.function == 0
-        if y is None and not identity:
-            raise Problem(
-                f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
-                "Pass the output of the forward call."
-            )
         missing = [i for i, o in enumerate(operands) if o is None]
         if missing and needs_input(self.activation):
             raise Problem(
@@ -380,113 +335,59 @@ class Arithmetic(Filter):
                 f"operands{cure}. Pass the forward inputs."
             )
 
-    def _check_overlaps(
-        self, caller: Caller, operands: list[Bound | None], results: dict[int, Bound], dy: Bound
-    ) -> None:
+    def check_shared_gradients(self, caller: Caller, bound: dict[str, Bound]) -> None:
+        """Gradients in one place belong to operands that are one tensor; that of the output lies elsewhere."""
+        dy = bound["out_delta"]
+        results = {i: bound[f"in_delta[{i}]"] for i in range(self.count) if f"in_delta[{i}]" in bound}
         for i, result in results.items():
             for j in (j for j in results if j < i and results[j].overlaps(result)):
-                first, second = operands[j], operands[i]
-                one_tensor = (
-                    self.roles[i] == self.roles[j]
-                    and self.operands[i].view == self.operands[j].view
-                    and (first is None or second is None or first.buffer.address == second.buffer.address)
-                )
-                if not (one_tensor and result.same_memory(results[j])):
+                first, second = bound.get(f"in[{j}]"), bound.get(f"in[{i}]")
+                if first is not None and second is not None and first.buffer.address != second.buffer.address:
                     raise Problem(
-                        f"{caller('in_delta')}[{j}] and in_delta[{i}] share memory, which is for operands that are one tensor "
-                        "with the same data pointer. Give each its own buffer."
+                        f"{caller(f'in_delta[{j}]')} and {caller.name(f'in_delta[{i}]')} share memory, which is for operands "
+                        "that are one tensor with the same data pointer. Give each its own buffer."
                     )
             if result.overlaps(dy) and not (self.backward_in_place and self.same_place(i) and result.same_memory(dy)):
                 raise Problem(
-                    f"{caller('in_delta')}[{i}] overlaps out_delta, but {function_name(self.function)} cannot run backward in "
-                    "place here. In place: Add, Subtract, Ceil, Floor, Round; and SquareRoot, ReciprocalSquareRoot, Tanh, Exp, "
-                    "Exp2 without an activation; with equal descriptors and strides. Use separate memory."
+                    f"{caller(f'in_delta[{i}]')} overlaps {caller.name('out_delta')}, but {function_name(self.function)} cannot "
+                    "run backward in place here. In place: Add, Subtract, Ceil, Floor, Round; and SquareRoot, "
+                    "ReciprocalSquareRoot, Tanh, Exp, Exp2 without an activation; with equal descriptors and strides. Use "
+                    "separate memory."
                 )
 
-    def _run_backward(
-        self,
-        batch: int,
-        samples: int,
-        operands: list[Bound | None],
-        y: Bound | None,
-        dy: Bound,
-        results: dict[int, Bound],
-    ) -> None:
-        if batch == 0:
-            for i, result in results.items():
-                if not self.batched[i]:
-                    result.write(np.zeros((1, *result.shape), np.float32))
+    # Runs.
+
+    def run(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        samples = batch if self.out_batched else 1
+        if call.backward and self.splits_ties:
+            self.run_reference(call, samples, bound)
+        else:
+            super().run(call, samples, bound)
+
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        plan, read = call.plan, {}
+        operands = {A0 + i: bound[f"in[{i}]"] for i in range(self.count) if f"in[{i}]" in bound}
+        if call.backward and not output_determines_slope(self.activation) and len(operands) == self.count:
+            # dz from z = op(operands), for an activation whose slope the output does not determine
+            plan, z = self._make_plan(IDENTITY), np.empty((batch, *self.output.shape), np.float32)
+            shared = {slot for slot in operands if not self.batched[slot - A0]}
+            tensors = {slot: operand.read(np.float32) for slot, operand in operands.items()} | {OUT: z}
+            run_plan(plan, False, batch, tensors, shared, self.threads)
+            arriving = bound["out_delta"].read(np.float32)
+            read = {"out_delta": gradient_from_input(self.activation, z, arriving, self.threads), "out": z}
+        run_staged(self, call, plan, batch, bound, {}, read)
+
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        numbers = [bound[f"in[{i}]"].read(np.float64) if f"in[{i}]" in bound else None for i in range(self.count)]
+        if not call.backward:
+            known = [n for n in numbers if n is not None]
+            bound["out"].write(np.broadcast_to(self._forward64(known), (batch, *self.output.shape)))
             return
-        if not engines.is_native() or self.splits_ties:
-            self._run_backward_reference(operands, y, dy, results)
-            return
-        arriving = dy.read(np.float32)
-        plan, y_numbers = self.plan, None if y is None else y.read(np.float32)
-        if not output_determines_slope(self.activation) and all(o is not None for o in operands):
-            arriving, plan, y_numbers = self._gradient_before_activation(samples, operands, arriving)
-        tensors = {A0 + i: o.read(np.float32) for i, o in enumerate(operands) if o is not None} | {DOUT: arriving}
-        if y_numbers is not None:
-            tensors[OUT] = y_numbers
-        self._run_gradients(plan, samples, tensors, operands, y, results)
-
-    def _run_gradients(
-        self, plan: Any, samples: int, tensors: dict[int, NDArray[Any]], operands: list[Bound | None], y: Bound | None,
-        results: dict[int, Bound],
-    ) -> None:  # fmt: skip
-        """Run the plan's backward into the caller's memory, or into staging where that is not canonical."""
-        staged, shared, accumulate = {}, {}, 0
-        sources = [s for s in (*operands, y) if s is not None]
-        for i, result in results.items():
-            twin = next((j for j in results if j < i and results[j].same_memory(result)), None)
-            if twin is not None:  # one tensor: computed apart, added up below
-                shared[i] = twin
-            safe = twin is None and i not in shared.values() and not any(result.overlaps(s) for s in sources)
-            has_twin = any(j > i and results[j].same_memory(result) for j in results)
-            target = result.direct() if safe and not has_twin else None
-            if target is None:
-                staged[i] = target = np.empty((result.batch, *result.shape), np.float32)
-            elif result.accumulate:
-                accumulate |= 1 << DA0 + i
-            tensors[DA0 + i] = target
-        places = [(slot, a.ctypes.data, a.strides[0] // a.itemsize) for slot, a in tensors.items()]
-        engines._core.run(plan, True, samples, places, accumulate, self.threads)
-        for i, twin in shared.items():
-            staged[twin] = staged[twin] + staged.pop(i)
-        for i, numbers in staged.items():
-            results[i].write(numbers)
-
-    def _gradient_before_activation(
-        self, samples: int, operands: list[Bound | None], arriving: NDArray[Any]
-    ) -> tuple[NDArray[Any], Any, NDArray[Any]]:
-        """dz from z = op(operands), for an activation whose slope the output does not determine."""
-        plain = native.plan(
-            self.function,
-            self.output.shape,
-            [o.shape for o in self.operands],
-            self.batched,
-            reference_activation.IDENTITY,
-        )
-        z = np.empty((samples, *self.output.shape), np.float32)
-        tensors = {A0 + i: o.read(np.float32) for i, o in enumerate(operands) if o is not None} | {OUT: z}
-        places = [(slot, a.ctypes.data, a.strides[0] // a.itemsize) for slot, a in tensors.items()]
-        engines._core.run(plain, False, samples, places, 0, self.threads)
-        return gradient_from_input(self.activation, z, arriving, self.threads), plain, z
-
-    def _run_backward_reference(
-        self, operands: list[Bound | None], y: Bound | None, dy: Bound, results: dict[int, Bound]
-    ) -> None:
-        shapes = [(dy.batch if self.batched[i] else 1, *o.shape) for i, o in enumerate(self.operands)]
-        numbers64 = [None if o is None else o.read(np.float64) for o in operands]
-        y64, dy64 = None if y is None else y.read(np.float64), dy.read(np.float64)
-        wanted = [i in results for i in range(self.count)]
+        shapes = [(batch if self.batched[i] else 1, *o.shape) for i, o in enumerate(self.operands)]
+        wanted = [f"in_delta[{i}]" in bound for i in range(self.count)]
+        y = bound["out"].read(np.float64) if "out" in bound else None
         gradients = reference.backward(
-            self.function, numbers64, y64, dy64, self.activation, wanted, shapes, split_ties=self.splits_ties
-        )
-        total: dict[int, NDArray[Any]] = {}
-        for i, result in results.items():
-            gradient = gradients[i]
-            assert gradient is not None
-            twin = next((j for j in total if results[j].same_memory(result)), None)
-            total[i if twin is None else twin] = gradient if twin is None else total[twin] + gradient
-        for i, numbers in total.items():
-            results[i].write(numbers)
+            self.function, numbers, y, bound["out_delta"].read(np.float64), self.activation, wanted, shapes,
+            split_ties=self.splits_ties,
+        )  # fmt: skip
+        write_results({f"in_delta[{i}]": g for i, g in enumerate(gradients) if g is not None and wanted[i]}, bound)

@@ -147,7 +147,7 @@ class KernelFilter(UnaryFilter):
             self.window.stride, self.window.dilation, self.window.padding, self.groups, (image[0], image[1])
         )
         self.exact = engines.accuracy() == engines.EXACT
-        self.prepare()
+        self.build_plan()
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
@@ -156,7 +156,7 @@ class KernelFilter(UnaryFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         image, z = self.input.shape[1:], self.reference_z(x, w, b)
         return self._formulas[1](x, y, dy, w, self.activation, self.geometry, wanted, image, z=z)

@@ -12,12 +12,17 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, compat, descriptors
+from ..calls.fast import declined
+from ..calls.form import Form
+from ..calls.signature import Argument, Call
+from ..calls.words import Caller
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..descriptors import describe
 from ..engines.native import dropout as native
@@ -26,8 +31,8 @@ from ..engines.reference import random_numbers
 from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
 from ._activation_rules import as_float32
-from ._base import DX, DY, UnaryFilter, W, X, Y, declined
-from ._tensors import Bound, Caller, Operand, check_count
+from ._base import UnaryFilter, W
+from ._tensors import Bound, Operand
 
 if TYPE_CHECKING:
     from .. import _core
@@ -62,7 +67,7 @@ class Dropout(UnaryFilter):
         # Forward calls so far, and the batch of the latest one; native calls count here too.
         self.state = np.zeros(2, np.uint64)
         self._waits = False  # for a backward call, as far as strict mode has seen
-        self.prepare()
+        self.build_plan()
 
     @property
     def draws(self) -> int:
@@ -78,40 +83,25 @@ class Dropout(UnaryFilter):
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(self.rate, self.seed, self.input.shape, self.shared)
 
-    def prepare(self) -> None:
-        super().prepare()
-        run, state = self.fast_backward, self.state
-        if run is not declined:  # only with the batch whose mask there is
+    def prepare(self, form: Form) -> Any:
+        run, state = super().prepare(form), self.state
+        if form.call == "apply_backward" and run is not declined:  # only with the batch whose mask there is
 
             def guarded(batch: Any, *arguments: Any) -> Any:
                 return run(batch, *arguments) if type(batch) is int and batch == state[1] else 1
 
-            self.fast_backward = guarded
+            self.fast[form] = guarded
+        return self.fast.get(form, declined)
 
-    def _parameters(self, dtype: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        return self.state, None
+    def held_tensors(self, dtype: Any) -> dict[int, NDArray[Any]]:
+        return {W: self.state}
 
-    def _fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         return [(W, int(self.state.ctypes.data), 4)]
 
-    def _backward_arguments(self) -> list[Any]:
-        return [
-            self._argument(X, None),
-            self._argument(DX, self.input, output=True, descriptor=True),
-            self._argument(Y, None),
-            self._argument(DY, self.output, descriptor=True, needed_with=1 << DX),
-            self._argument(W, None, batched=False),
-            self._argument(W, None, batched=False),
-        ]
-
-    # Strict mode.
-
-    def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
-        if _strict.active():
-            if self._waits and self.rate > 0.0:
-                _strict.dropout_again(caller.function)
-            self._waits = True
-        super().apply_batch(caller, batch, in_, in_stride, out, out_stride)
+    def backward_arguments(self) -> tuple[Argument, ...]:
+        """The forward input and output play no part."""
+        return tuple(replace(a, tensor=None) if a.name in ("in", "out") else a for a in super().backward_arguments())
 
     # Reference engine.
 
@@ -130,38 +120,26 @@ class Dropout(UnaryFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         return {"dx": reference.backward(dy, self.mask(len(dy), int(self.state[0]) - 1), self.rate)}
 
     # Backward.
 
-    def apply_backward_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any,
-        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any, context: Any = None,
-    ) -> None:  # fmt: skip
-        """``in_`` and ``out`` play no part."""
-        self._waits = False
-        self.require_alive(caller)
-        count = check_count(batch, caller("batch_size"))
-        super().apply_backward_batch(
-            caller, count, None, 0, in_delta, in_delta_stride, None, 0, out_delta, out_delta_stride, None, None, count
-        )
-
-    def check_backward(
-        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
-    ) -> None:
-        """``context`` is the batch size."""
-        draws, latest = (int(v) for v in self.state)
-        if not context:
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        if _strict.active() and not call.backward and self._waits and self.rate > 0.0:
+            _strict.dropout_again(caller.function)
+        self._waits = not call.backward
+        if not call.backward or batch == 0:
             return
+        draws, latest = (int(v) for v in self.state)
         if draws == 0:
             raise Problem(
-                f"{caller.function}: there is no mask, because the filter has not run forward. Apply it first; the gradient "
-                "passes the mask of the latest forward call."
+                f"{caller}: there is no mask, because the filter has not run forward. Apply it first; the gradient passes "
+                "the mask of the latest forward call."
             )
-        if context != latest:
+        if batch != latest:
             raise Problem(
-                f"{caller('batch_size')} is {context}, but the latest forward call, whose mask is used, had {latest} "
-                f"sample(s). Pass batch_size {latest}, or apply the filter to {context} sample(s) first."
+                f"{caller('batch_size')} is {batch}, but the latest forward call, whose mask is used, had {latest} "
+                f"sample(s). Pass batch_size {latest}, or apply the filter to {batch} sample(s) first."
             )

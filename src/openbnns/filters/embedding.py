@@ -12,35 +12,91 @@ Sizes in the order of size[]: dictionary (item..., entries), indices (index...),
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .. import buffers, compat, descriptors, engines
+from ..calls.run import run_staged
+from ..calls.signature import Argument, Call
 from ..capi.enums import BNNSEmbeddingFlags
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
-from ..descriptors import FLOAT32, View, describe
+from ..descriptors import View, describe
 from ..engines.native import embedding as native
 from ..engines.reference import embedding as reference
 from ..engines.reference.activation import IDENTITY
 from ..errors import Problem
 from ._activation_rules import as_float32
-from ._base import DW, DX, DY, B, UnaryFilter, W, X, Y, fast_argument
-from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
+from ._base import UnaryFilter, W
+from ._tensors import Bound, Operand, Parameter, bind
 
 if TYPE_CHECKING:
     from .. import _core
 
-_BUFFER = 0  # kind of a fast argument, as in core/bindings/fast_call.h
-_WIDE = 8  # bytes of an index that has been staged
+
+@dataclass(frozen=True)
+class Indices(Operand):
+    """The input of an embedding: integers of any type, each of which names an entry."""
+
+    entries: int = 0
+
+    @property
+    def width(self) -> int:
+        """Bytes of an index as the kernels take it; others are staged as 64-bit integers."""
+        return self.view.element.bits // 8 if self.view.element.bits in (32, 64) else 8
+
+    @property
+    def fast(self) -> bool:
+        return self.view.packed and self.order == self.view.memory_axes and self.view.element.bits == 8 * self.width
+
+    def native_items(self, writes: bool) -> dict[str, Any]:
+        signed = self.view.element.kind == "int"
+        return {"index_bytes": self.width, "index_limit": self.entries, "index_signed": signed}
+
+    def bind(self, who: str, data: Any, batch: int, stride: int, *, output: bool = False) -> BoundIndices:
+        b = bind(self.view, self.order, self.shape, who, data, batch, stride)
+        bound = BoundIndices(b.view, b.buffer, b.batch, b.stride, b.order, b.shape)
+        return replace(bound, values=bound.checked(who, self))
+
+
+@dataclass(frozen=True)
+class BoundIndices(Bound):
+    """The indices of one call."""
+
+    values: NDArray[Any] | None = None
+
+    def read(self, dtype: DTypeLike) -> NDArray[Any]:
+        """As the kernels take them, or for a reference run (float64) as 64-bit integers."""
+        assert self.values is not None
+        return self.values.astype(np.int64) if dtype == np.float64 else self.values
+
+    def checked(self, who: str, expected: Indices) -> NDArray[Any]:
+        """The indices of a batch (N, *index), each of which names an entry, in memory of their own."""
+        if self.batch == 0:
+            return np.empty((0, *self.shape), np.int64)
+        found, entries = self.read_integers(), expected.entries
+        outside = (found < 0) | (found >= entries) if found.dtype.kind == "i" else found >= np.uint64(entries)
+        if outside.any():
+            where = tuple(int(k) for k in np.argwhere(outside)[0])
+            position = [0] * (len(where) - 1)
+            for axis, k in zip(self.order, where[1:], strict=True):
+                position[axis] = k
+            raise Problem(
+                f"{who} holds the index {int(found[where])} at sample {where[0]}, position {tuple(position)}, but the "
+                f"dictionary has {entries} entries. Pass indices from 0 to {entries - 1}."
+            )
+        return np.ascontiguousarray(found.astype(f"i{expected.width}"))
 
 
 class Embedding(UnaryFilter):
     """A dictionary lookup."""
 
     family = "embedding"
+    input: Indices
+    weights: Parameter
 
     def __init__(
         self,
@@ -55,17 +111,15 @@ class Embedding(UnaryFilter):
         _check_sizes(x, y, w, who)
         # Memory is [item][entries] and [item][index] where the entries run fastest, else [entries][item], [index][item].
         self.item_major = all(view.layout.stepped[0] == len(view.size) - 1 for view in (w, y)) and len(w.size) > 1
-        self.input, self.output = Operand(x, self._order(x)), Operand(y, self._order(y))
         self.entries = w.size[-1]
+        self.input, self.output = Indices(x, self._order(x), False, self.entries), Operand(y, self._order(y))
         self.settings = _settings(p, self.entries, who)
         name, data = f"{who}: dictionary.data", p.dictionary.data
-        self.weights: Parameter = Parameter(
-            w, self._order(w), name, data, client_pointer=self.client_pointer, memory=self.memory
-        )
+        self.weights = Parameter(w, self._order(w), name, data, client_pointer=self.client_pointer, memory=self.memory)
         if self._renormalizes and self.client_pointer:
             buffers.require_writable(self.weights._bound.buffer, name)
         self.activation, self.fused_function = IDENTITY, 0
-        self.prepare()
+        self.build_plan()
 
     def _order(self, view: View) -> tuple[int, ...]:
         axes = tuple(range(len(view.size)))
@@ -81,80 +135,52 @@ class Embedding(UnaryFilter):
         """Whether a lookup changes the dictionary."""
         return self.settings.renormalize_in_place and self.settings.max_norm != 0.0
 
-    # Native set-up.
+    # The calls.
 
-    def _make_plan(self, index_bytes: int) -> _core.Plan:
+    def _make_plan(self) -> _core.Plan:
         item = self.weights.view.count // self.entries
         return native.plan(
-            self.settings, self.positions, self.entries, item, index_bytes=index_bytes, item_major=self.item_major
+            self.settings, self.positions, self.entries, item, index_bytes=self.input.width, item_major=self.item_major
         )
 
-    def prepare(self) -> None:
-        if engines._core is None:
-            return
-        self.plan = self._make_plan(_WIDE)
-        fixed, element = self._fixed_addresses(), self.input.view.element
-        packed = self.input.view.packed and self.input.order == self.input.view.memory_axes
-        if fixed is None or not packed or not self.output.fast or element.bits not in (32, 64) or self._renormalizes:
-            return
-        core, plan = engines._core, self._make_plan(element.bits // 8)
-        indices = core.argument(
-            X, _BUFFER, True, True, False, self.positions, 1 << Y | 1 << DW, 0, 0, 0, [], [], element.bits // 8,
-            self.entries, False, element.kind == "int",
-        )  # fmt: skip
-        ignored = [fast_argument(slot, None, strided=slot != B) for slot in (DX, Y, B)]
-        dy = fast_argument(DY, self.output, descriptor=True, needed_with=1 << DW)
-        dw = fast_argument(DW, self.weights, output=True, descriptor=True, strided=False, batched=False)
-        forward = [indices, fast_argument(Y, self.output, output=True)]
-        self.fast_forward = core.FastCall(plan, False, forward, fixed, self.threads).run
-        if self.weights.view.element is FLOAT32:
-            backward = [indices, ignored[0], ignored[1], dy, dw, ignored[2]]
-            self.fast_backward = core.FastCall(plan, True, backward, fixed, self.threads).run
+    def build_plan(self) -> None:
+        if engines._core is not None:
+            self.plan = self._make_plan()
 
-    # Forward.
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        plain = super().declare(call, variant)
+        if plain is None or not plain.backward:
+            return None if plain is None else replace(plain, takes_fast=not self._renormalizes)
+        trained = {"output": self.output, "dictionary": self.weights}
+        return replace(plain, takes_fast=plain.takes_fast and not self._renormalizes, trained=trained)
 
-    def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        x = self.input.bind(caller("in"), in_, batch, in_stride)
-        y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
-        indices = self._read_indices(caller, x)
-        if batch == 0:
+    def backward_arguments(self) -> tuple[Argument, ...]:
+        """The gradient of the dictionary; indices have none, so ``in_delta`` has no effect, nor have ``out`` and a bias."""
+        known = {a.name: a for a in super().backward_arguments()}
+        indices = replace(
+            known["in"],
+            required=True,
+            needs=(),
+            purpose="it says which entries the gradient belongs to. Pass the indices.",
+        )
+        unused = [replace(known[name], tensor=None) for name in ("in_delta", "out", "bias_delta")]
+        return (known["out_delta"], indices, known["weights_delta"], *unused)
+
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        held = {} if call.backward else self.held_tensors(np.float32)
+        run_staged(self, call, call.plan, batch, bound, held)
+        if not call.backward and self._renormalizes and self.weights.address is None:
+            self.weights.write(held[W])
+
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        indices = bound["in"].read(np.float64)
+        if call.backward:
+            bound["weights_delta"].write(self.reference_gradient(indices, bound["out_delta"].read(np.float64))[None])
             return
-        if not engines.is_native():
-            dictionary = self.weights.read(np.float64)
-            result = self.look_up(indices, dictionary)
-            if self._renormalizes:
-                self.weights.write(dictionary)
-            y.write(result)
-            return
-        dictionary = self.weights.read(np.float32)
-        direct = None if self._touches_parameters(y) or y.overlaps(x) else y.direct()
-        result = np.empty((batch, *self.output.shape), np.float32) if direct is None else direct
-        self._run_plan(self.plan, False, batch, {X: indices, W: dictionary, Y: result})
-        if self._renormalizes and self.weights.address is None:
+        dictionary = self.weights.read(np.float64)
+        bound["out"].write(self.look_up(indices, dictionary))
+        if self._renormalizes:
             self.weights.write(dictionary)
-        if direct is None:
-            y.write(result)
-
-    def _read_indices(self, caller: Caller, x: Bound) -> NDArray[np.int64]:
-        """The indices of a batch (N, *index), each of which names an entry."""
-        if x.batch == 0:
-            return np.empty((0, *self.input.shape), np.int64)
-        found = x.read_integers()
-        outside = (found < 0) | (found >= self.entries) if found.dtype.kind == "i" else found >= np.uint64(self.entries)
-        if outside.any():
-            where = tuple(int(k) for k in np.argwhere(outside)[0])
-            sample, place = where[0], where[1:]
-            position = [0] * len(place)
-            for axis, k in zip(self.input.order, place, strict=True):
-                position[axis] = k
-            raise Problem(
-                f"{caller('in')} holds the index {int(found[where])} at sample {sample}, position "
-                f"{tuple(position)}, but the dictionary has {self.entries} entries. Pass indices from 0 to "
-                f"{self.entries - 1}."
-            )
-        return np.ascontiguousarray(found).view(np.int64)
 
     def look_up(
         self, indices: NDArray[Any], dictionary: NDArray[np.float64], *, limited: bool = True
@@ -181,48 +207,10 @@ class Embedding(UnaryFilter):
         rank = self.input.view.layout.rank
         return np.moveaxis(dy, range(dy.ndim - rank, dy.ndim), range(1, 1 + rank))
 
-    # Backward.
-
-    def apply_backward_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any,
-        out_stride: Any, out_delta: Any, out_delta_stride: Any, weights_delta: Any, bias_delta: Any, context: Any = None,
-    ) -> None:  # fmt: skip
-        """The gradient of the dictionary; indices have none, so ``in_delta`` is ignored, as are ``out`` and the bias."""
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        self._check_training_types(caller)
-        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
-        if in_ is None:
-            raise Problem(
-                f"{caller('in')} is NULL, but it says which entries the gradient belongs to. Pass the indices."
-            )
-        x = self.input.bind(caller("in"), in_, batch, in_stride)
-        dw = None if weights_delta is None else self.weights.bind_delta(caller("weights_delta"), weights_delta)
-        indices = self._read_indices(caller, x)
-        if dw is None:
-            return
-        if batch == 0:  # sums over no samples
-            dw.write(np.zeros((1, *dw.shape), np.float32))
-        elif not engines.is_native():
-            gradient = self._reference_backward(indices, dy.read(np.float64))
-            dw.write(gradient[None])
-        else:
-            self._run_backward_native(batch, x, indices, dy, dw)
-
-    def _run_backward_native(self, batch: int, x: Bound, indices: NDArray[Any], dy: Bound, dw: Bound) -> None:
-        direct = None if dw.overlaps(dy) or dw.overlaps(x) else dw.direct()
-        result = np.empty(dw.shape, np.float32) if direct is None else direct[0]
-        accumulate = 1 << DW if direct is not None and dw.accumulate else 0
-        self._run_plan(self.plan, True, batch, {X: indices, DY: dy.read(np.float32), DW: result}, accumulate)
-        if direct is None:
-            dw.write(result[None])
-
-    def _reference_backward(self, indices: NDArray[Any], dy: NDArray[Any]) -> NDArray[Any]:
+    def reference_gradient(self, indices: NDArray[Any], dy: NDArray[Any]) -> NDArray[Any]:
+        """The gradient of the dictionary by the reference engine."""
         gradient = reference.backward(indices, self._to_reference(dy), self.entries, self.settings)
         return np.moveaxis(gradient, 0, -1) if self.item_major else gradient
-
-    def _check_training_types(self, caller: Caller) -> None:
-        check_training_types(caller, {"output": self.output, "dictionary": self.weights})
 
 
 def _resolve_indices(p: BNNSLayerParametersEmbedding, who: str) -> View:

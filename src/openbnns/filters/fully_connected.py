@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from .. import descriptors
+from ..calls.signature import Call
+from ..calls.words import Caller
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected
 from ..descriptors import View, describe
 from ..engines.native import fully_connected as native
@@ -19,8 +21,8 @@ from ..engines.reference import fully_connected as reference
 from ..engines.reference.activation import Activation
 from ..errors import Problem
 from ._activation_rules import resolve_fused
-from ._base import UnaryFilter, declined
-from ._tensors import Bound, Caller, Operand, Parameter
+from ._base import UnaryFilter
+from ._tensors import Bound, Operand, Parameter
 from .sparse import dense_view
 
 if TYPE_CHECKING:
@@ -57,9 +59,7 @@ class FullyConnected(UnaryFilter):
         self.bias = resolve_bias(self, p.bias, self.outputs, who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
-        self.prepare()
-        if self.sparse:
-            self.fast_backward = declined
+        self.build_plan()
 
     def _check_weights(self, w: View, who: str) -> tuple[int, int]:
         if w.layout.name not in _WEIGHT_AXES:
@@ -79,16 +79,17 @@ class FullyConnected(UnaryFilter):
             )
         return axes
 
-    def check_backward(
-        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
-    ) -> None:
-        if self.sparse:
+    def trains_fast(self) -> bool:
+        return not self.sparse and super().trains_fast()
+
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward and self.sparse:
             raise Problem(
-                f"{caller.function}: the weights are FullyConnectedSparse, which run forward only. Train with dense weights, "
-                "and pack them afterwards.",
+                f"{caller}: the weights are FullyConnectedSparse, which run forward only. Train with dense weights, and "
+                "pack them afterwards.",
                 unsupported=True,
             )
-        super().check_backward(caller, x, y, wanted, context)
+        super().check(call, caller, batch, bound)
 
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(self.inputs, self.outputs, f)
@@ -101,7 +102,7 @@ class FullyConnected(UnaryFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         assert w is not None
         return reference.backward(x, y, dy, w, self.activation, wanted, z=self.reference_z(x, w, b))

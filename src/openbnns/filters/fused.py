@@ -15,27 +15,30 @@ Shapes are those of the layers: see their own pages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import buffers, engines
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from .. import engines
+from ..calls.run import run_staged, write_results
+from ..calls.signature import Argument, Call, ListOf, Need, need
+from ..calls.words import Caller
+from ..capi.structs import BNNSFilterParameters
+from ..engines.native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVING_VARIANCE, plan
 from ..engines.reference import fused as reference
 from ..engines.reference import normalization
 from ..engines.reference.activation import Function as ActivationKind
 from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..engines.reference.normalization import Moving, State
 from ..errors import Problem
-from . import _fused_native as native
 from ._activation_rules import check_trainable, function_name
-from ._base import Filter, declined
+from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y
 from ._fused_chain import make_layers
-from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types, entries
-from .arithmetic import Arithmetic
+from ._tensors import Bound, Operand, Parameter
+from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 from .arithmetic import function_name as arithmetic_name
 from .convolution import Convolution
 from .fully_connected import FullyConnected
@@ -44,6 +47,9 @@ from .transposed_convolution import TransposedConvolution
 
 if TYPE_CHECKING:
     from .. import _core
+
+_SLOTS = {"weights": (W, DW), "bias": (B, DB), "beta": (BETA, DBETA), "gamma": (GAMMA, DGAMMA)}
+assert (A0, OUT, DA0) == (X, Y, DX)
 
 _SINGLE = "BNNSFusedFilterApplyBatch"
 _MULTI = "BNNSFusedFilterApplyMultiInputBatch"
@@ -85,17 +91,13 @@ class Fused(Filter):
         if not isinstance(self.first, Arithmetic):
             self.apply_call, self.backward_call = _SINGLE, _SINGLE_BACKWARD
         self.trained: Trained | None = None  # unless the native plan has it
-        self.fast_inference: Any = declined
-        self.no_operands, self.no_strides = [None] * len(self.inputs), [0] * len(self.inputs)
-        self.no_parameters = [None] * len(self.slots)
         self.plan: _core.Plan | None = None
         if engines._core is not None and self.normalization is not None:
-            self.plan = native.make_plan(self)
-            native.prepare_fast_calls(self)
+            self.plan = self._make_plan(self.normalization)
 
     def destroy(self) -> None:
         super().destroy()
-        self.fast_inference, self.trained, self.plan = declined, None, None
+        self.trained, self.plan = None, None
         for layer in (getattr(self, "first", None), getattr(self, "last", None)):
             if layer is not None:
                 layer.destroy()
@@ -144,95 +146,195 @@ class Fused(Filter):
     def is_arithmetic(self) -> bool:
         return isinstance(self.first, Arithmetic)
 
-    # Fast calls: True when done.
+    def parameters(self) -> list[Parameter]:
+        if not hasattr(self, "last"):  # creation has failed before there were any
+            return []
+        return [p for p in (*self.slots.values(), *self.moving) if p is not None]
 
-    def takes_inputs(self, number: Any) -> bool:
-        """Whether a multi-input call with this many inputs may take the fast way."""
-        return self.is_arithmetic and type(number) is int and number == len(self.inputs)
+    def _held(self) -> dict[int, Parameter]:
+        """The parameters by slot of the plan."""
+        held = {_SLOTS[name][0]: p for name, p in self.slots.items()}
+        held |= dict(zip((MOVING_MEAN, MOVING_VARIANCE), self.moving, strict=False))
+        return {slot: p for slot, p in held.items() if p is not None}
 
-    def forward_fast(self, training: Any, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> bool:
-        """Run arguments that are already in the form of the kernels; strides of operands come as lists with them."""
-        if training is False:
-            return bool(self.fast_inference(batch, in_, in_stride, out, out_stride) == 0)
-        return training is True and bool(self.fast_forward(batch, in_, in_stride, out, out_stride) == 0)
+    def _make_plan(self, n: Normalization) -> _core.Plan:
+        shapes = (n.image, n._spread_shape(n.beta), n._spread_shape(n.gamma))
+        return plan(self.first.plan, self.is_arithmetic, n.settings, *shapes, n.activation, n.slope_from_input)
 
-    def backward_fast(
-        self, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any, out_stride: Any,
-        out_delta: Any, out_delta_stride: Any, delta_parameters: Any,
-    ) -> bool:  # fmt: skip
-        """The same for a backward call; declined unless it belongs to the latest training forward."""
-        if delta_parameters is None:
-            delta_parameters = self.no_parameters
-        elif type(delta_parameters) not in (list, tuple) or len(delta_parameters) != len(self.slots):
-            return False
-        if in_ is None and self.is_arithmetic and type(in_delta) in (list, tuple):
-            in_, in_stride = self.no_operands, self.no_strides
-        return bool(
-            self.fast_backward(
-                batch, in_, in_stride, in_delta, in_delta_stride, out, out_stride, out_delta, out_delta_stride,
-                *delta_parameters,
-            ) == 0
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        fixed = []
+        for slot, parameter in self._held().items():
+            if parameter.address is None:
+                return None
+            fixed.append((slot, parameter.address, parameter.view.count))
+        return fixed
+
+    # The calls.
+
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        """``variant``: whether a forward call trains, or (operands, training); the number of operands of a backward call."""
+        single = call in ("apply_fused", "apply_backward_fused")
+        if not (single or call in ("apply_fused_multi_input", "apply_backward_fused_multi_input")):
+            return None
+        if (len(self.inputs) != 1) if single else not self.is_arithmetic:
+            return None
+        number, training = variant if isinstance(variant, tuple) else (variant, variant is True)
+        if not single and number != len(self.inputs):
+            return None
+        if call.startswith("apply_backward"):
+            return self._declare_backward(single)
+        ties = isinstance(self.first, Arithmetic) and self.first.splits_ties
+        out = Argument("out", Y, self.output, writes=True, required=True)
+        return Call(
+            (*self._inputs(single, required=True), out),
+            training=training,
+            takes_fast=not ties and (not training or self._trains_fast()),
+            plan=self.plan,
+            lists=self._lists("in") if not single else {},
+        )
+
+    def _lists(self, *names: str) -> dict[str, ListOf]:
+        assert isinstance(self.first, Arithmetic)
+        return dict.fromkeys(names, self.first.operand_list())
+
+    def _trains_fast(self) -> bool:
+        return self.first.activation.function == ActivationKind.IDENTITY and self.norm._moving_is_writable()
+
+    def _inputs(self, single: bool, *, required: bool, needs: tuple[Need, ...] = ()) -> list[Argument]:
+        if isinstance(self.first, Arithmetic):
+            arguments = self.first.operand_arguments(required=required, needs=needs)
+            return [replace(arguments[0], name="in")] if single else arguments
+        return [Argument("in", X, self.inputs[0], required=required, needs=needs)]
+
+    def _declare_backward(self, single: bool) -> Call | None:
+        n = self.normalization
+        if n is None:
+            return None
+        first = self.first
+        parameters = [f"delta_parameters[{i}]" for i in range(len(self.slots))]
+        if isinstance(first, Arithmetic):
+            gradients = first.gradient_arguments("")
+            of_inputs = [replace(g, name="in_delta") for g in gradients] if single else gradients
+            needs = () if NEEDS_OPERANDS[first.function] is not Needs.OPERANDS else (
+                need([g.name for g in of_inputs], f"the derivative of {arithmetic_name(first.function)} needs its operands",
+                     optional=False),
+            )  # fmt: skip
+        else:
+            of_inputs = [Argument("in_delta", DX, self.inputs[0], writes=True, described=True)]
+            needs = (need(parameters[:1], "the weights gradient needs the forward input"),)
+        results = [*(g.name for g in of_inputs), *parameters]
+        because = "the fused activation is differentiated from the forward output"
+        of_output = (need(results, because, optional=False),) if n.activation.function else ()
+        order = ", ".join(self.slots)
+        lists = {
+            "delta_parameters": ListOf(f"this chain has {len(self.slots)} parameter gradients, in the order {order}")
+        }
+        if not single:
+            lists |= self._lists("in") | {"in_delta": replace(self._lists("in")["in"], required=(
+                f"Pass {len(self.inputs)} descriptors; one with NULL data is skipped."))}  # fmt: skip
+        return Call(
+            (
+                Argument(
+                    "out_delta", DOUT if self.is_arithmetic else DY, self.output, described=True, required=True,
+                    purpose=ARRIVING,
+                ),
+                *self._inputs(single, required=False, needs=needs),
+                Argument("out", Y, self.output, needs=of_output),
+                *of_inputs,
+                *(
+                    Argument(
+                        name, _SLOTS[slot][1], self.gradient_form(slot), writes=True, described=True, batched=False,
+                        skips_null_data=True, note=f"This is the gradient of {slot}; the order is {order}.",
+                    )
+                    for name, slot in zip(parameters, self.slots, strict=True)
+                ),
+            ),
+            backward=True,
+            takes_fast=self._differentiates_fast(n),
+            plan=self.plan,
+            trained=self._trained_tensors(),
+            lists=lists,
         )  # fmt: skip
 
-    # Forward.
+    def _differentiates_fast(self, n: Normalization) -> bool:
+        try:
+            check_trainable(n.activation, "", n.fused_function)
+        except Problem:
+            return False
+        ties = isinstance(self.first, Arithmetic) and self.first.splits_ties
+        return not ties and self._trains_fast()
 
-    def apply_fused_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any, training: Any
-    ) -> None:
-        self.require_alive(caller)
-        self._require_single(caller, _MULTI)
-        self._apply(caller, batch, [in_], [in_stride], [caller("in")], out, out_stride, training)
+    def _trained_tensors(self) -> dict[str, Any]:
+        tensors: dict[str, Any] = {f"input {i + 1}": o for i, o in enumerate(self.inputs)}
+        return tensors | {"layer boundary": self.last.input, "output": self.output, **self.slots}
 
-    def apply_fused_multi_input_batch(
-        self, caller: Caller, batch: Any, number_of_inputs: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any,
-        training: Any,
-    ) -> None:  # fmt: skip
-        self.require_alive(caller)
-        first = self._require_arithmetic(caller, _SINGLE)
-        data, strides = first.operand_lists(caller, number_of_inputs, in_, in_stride)
-        names = [f"{caller('in')}[{i}]" for i in range(first.count)]
-        self._apply(caller, batch, data, strides, names, out, out_stride, training)
-
-    def _require_single(self, caller: Caller, use: str) -> None:
-        if len(self.inputs) > 1:
-            raise Problem(
-                f"{caller.function}: this filter starts with arithmetic of {len(self.inputs)} operands, and the call has one "
-                f"input. Use {use}."
-            )
-
-    def _require_arithmetic(self, caller: Caller, use: str) -> Arithmetic:
-        if not isinstance(self.first, Arithmetic):
-            raise Problem(
-                f"{caller.function} is for filters that start with arithmetic; this one starts with a {self.first.family} "
-                f"layer, which has one input. Use {use}."
-            )
-        return self.first
-
-    def _apply(
-        self, caller: Caller, batch: Any, data: Sequence[Any], strides: Sequence[Any], names: list[str], out: Any,
-        out_stride: Any, training: Any,
-    ) -> None:  # fmt: skip
-        batch = check_count(batch, caller("batch_size"))
-        is_training = _check_flag(training, caller("training"))
-        inputs = [self._bind_input(i, name, data[i], batch, strides[i], needed=True) for i, name in enumerate(names)]
-        operands = [bound for bound in inputs if bound is not None]
-        if isinstance(self.first, Arithmetic):
-            self.first.check_same_tensors(caller, operands)
-        y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
-        if self.normalization is None:
-            self._quantize(caller, batch, operands[0], y)
-            return
-        if is_training:
-            self._check_inner_activation(caller)
-            self._require_writable_moving(caller)
-        self._run_forward(batch, operands, y, is_training)
-
-    def _bind_input(self, i: int, who: str, data: Any, batch: int, stride: Any, *, needed: bool) -> Bound | None:
-        data = self.defaults[i] if data is None else data
-        if data is None and not needed:
+    def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
+        if "fused" not in call:
             return None
-        samples, step = (batch, stride) if self.batched[i] else (1, 0)
-        return self.inputs[i].bind(who, data, samples, step)
+        backward, single = call.startswith("apply_backward"), not call.endswith("multi_input")
+        number, training = (choice, None) if backward or single else choice
+        if not single and isinstance(self.first, Arithmetic):
+            self.first.check_number(caller, number)
+        if backward:
+            return None if single else len(self.inputs)
+        flag = _check_flag(choice if single else training, caller("training"))
+        return flag if single else (len(self.inputs), flag)
+
+    def refusal(self, call: str, caller: Caller) -> Problem:
+        backward = call.startswith("apply_backward")
+        if call in ("apply_fused", "apply_backward_fused") and len(self.inputs) > 1:
+            return Problem(
+                f"{caller}: this filter starts with arithmetic of {len(self.inputs)} operands, and the call has one input. Use "
+                f"{_MULTI_BACKWARD if backward else _MULTI}."
+            )
+        if call in ("apply_fused_multi_input", "apply_backward_fused_multi_input") and not self.is_arithmetic:
+            return Problem(
+                f"{caller} is for filters that start with arithmetic; this one starts with a {self.first.family} layer, which "
+                f"has one input. Use {_SINGLE_BACKWARD if backward else _SINGLE}."
+            )
+        if backward and "fused" in call and self.normalization is None:
+            return Problem(
+                f"{caller}: a chain that ends in a quantization has no gradient, because rounding has none. Train the chain "
+                "with a normalization, or the first layer alone.",
+                unsupported=True,
+            )
+        return super().refusal(call, caller)
+
+    # Rules that no record holds.
+
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward:
+            self._check_inner_activation(caller)
+            check_trainable(self.norm.activation, caller.function, self.norm.fused_function)
+            self._check_twins(caller, bound)
+            self._require_training_forward(caller, batch)
+            return
+        if isinstance(self.first, Arithmetic):
+            self.first.check_same_tensors(caller, [bound[name] for name in self._input_names(bound)])
+        if self.normalization is None:
+            assert not isinstance(self.last, Normalization)
+            self.last.check_batch(caller, batch)
+        elif call.training:
+            self._check_inner_activation(caller)
+            self.norm.require_writable_moving(caller)
+
+    def _input_names(self, bound: dict[str, Bound]) -> list[str]:
+        names = ["in"] if "in" in bound else [f"in[{i}]" for i in range(len(self.inputs))]
+        return [name for name in names if name in bound]
+
+    def _check_twins(self, caller: Caller, bound: dict[str, Bound]) -> None:
+        """Operands that are one tensor share one gradient, which receives the sum; others do not."""
+        for i in range(len(self.inputs)):
+            for j in range(i):
+                names = f"in_delta[{j}]", f"in_delta[{i}]"
+                if not all(name in bound for name in names) or not bound[names[0]].overlaps(bound[names[1]]):
+                    continue
+                one, other = bound.get(f"in[{j}]"), bound.get(f"in[{i}]")
+                if one is not None and other is not None and one.buffer.address != other.buffer.address:
+                    raise Problem(
+                        f"{caller(names[0])} and {caller.name(names[1])} share memory, so one gradient would overwrite the "
+                        "other. Give each its own buffer."
+                    )
 
     def _check_inner_activation(self, caller: Caller) -> None:
         """In training only the last layer may have an activation."""
@@ -244,40 +346,59 @@ class Fused(Filter):
                 "layer, or run with training false."
             )
 
-    def _require_writable_moving(self, caller: Caller) -> None:
-        """Training updates the moving statistics."""
-        for name, moving in zip(("moving_mean_desc", "moving_variance_desc"), self.moving, strict=True):
-            if moving is not None and moving.bound is not None:
-                buffers.require_writable(moving.bound.buffer, f"{caller.function}: {name}.data of the filter")
+    # Forward runs.
 
-    def _quantize(self, caller: Caller, batch: int, x: Bound, y: Bound) -> None:
+    def run_empty(self, call: Call, bound: dict[str, Bound]) -> None:
+        super().run_empty(call, bound)
+        if call.training and self.normalization is not None:
+            self._keep(Trained(0, engines.current()))
+
+    def _keep(self, trained: Trained) -> None:
+        self.trained = trained
+        if self.plan is not None:
+            self.plan.forget()
+
+    def run(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        if self.normalization is None:
+            self._quantize(batch, bound)
+        elif self.runs_natively:
+            self.run_native(call, batch, bound)
+        else:
+            self.run_reference(call, batch, bound)
+
+    def _quantize(self, batch: int, bound: dict[str, Bound]) -> None:
         """y = quantize(first(x)), through memory of the boundary's type."""
         assert not isinstance(self.first, Arithmetic) and not isinstance(self.last, Normalization)
-        self.last.check_batch(caller, batch)
-        if batch == 0:
-            return
         view = self.first.output.view
         boundary = np.empty(view.bytes_of((batch - 1) * view.extent + view.span), np.uint8)
-        self.first.run_forward(x, self.first.output.bind("boundary", boundary, batch, 0, output=True))
-        self.last.run(self.last.input.bind("boundary", boundary, batch, 0), y)
+        middle = self.first.output.bind("boundary", boundary, batch, 0, output=True)
+        forward = self.first.declared("apply")
+        assert forward is not None
+        self.first.run(forward, batch, {"in": bound["in"], "out": middle})
+        self.last.convert(self.last.input.bind("boundary", boundary, batch, 0), bound["out"])
 
-    def _run_forward(self, batch: int, inputs: list[Bound], y: Bound, training: bool) -> None:
-        if batch and self.runs_natively:
-            native.forward(self, batch, inputs, y, training)
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        parameters = self._held()
+        held = {slot: p.read(np.float32) for slot, p in parameters.items()}
+        moving = {} if call.backward else {s: held[s].copy() for s in (MOVING_MEAN, MOVING_VARIANCE) if s in held}
+        run_staged(self, call, call.plan, batch, bound, held | moving)
+        if call.training:
+            for slot, values in moving.items():
+                parameters[slot].write(values)
+
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward:
+            self._run_backward_reference(self._require_training_forward(Caller(""), batch), bound)
             return
-        state = h = None
-        if batch:
-            state, h = self._run_forward_reference(batch, inputs, y, training)
-        if training:
-            self.trained = Trained(batch, engines.current(), state, h)
-            if self.plan is not None:
-                self.plan.forget()
+        state, h = self._run_forward_reference(batch, bound, call.training)
+        if call.training:
+            self._keep(Trained(batch, engines.current(), state, h))
 
     def _run_forward_reference(
-        self, batch: int, inputs: list[Bound], y: Bound, training: bool
+        self, batch: int, bound: dict[str, Bound], training: bool
     ) -> tuple[State | None, NDArray[Any] | None]:
-        n = self.norm
-        first, numbers = self.reference_first(), [x.read(np.float64) for x in inputs]
+        n, y = self.norm, bound["out"]
+        first, numbers = self.reference_first(), [bound[name].read(np.float64) for name in self._input_names(bound)]
         h = reference.first_forward(first, numbers, batch).reshape(batch, *n.input.shape)
         beta, gamma = n._parameters64()
         moving = Moving(*(None if m is None else m.read(np.float64).reshape(-1) for m in self.moving))
@@ -311,156 +432,7 @@ class Fused(Filter):
         assert isinstance(first, (Convolution, TransposedConvolution))
         return reference.Convolution(w, b, first.geometry, transposed, first.activation)
 
-    # Backward.
-
-    def apply_backward_fused_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, out: Any,
-        out_stride: Any, out_delta: Any, out_delta_stride: Any, delta_parameters: Any,
-    ) -> None:  # fmt: skip
-        self.require_alive(caller)
-        self._require_single(caller, _MULTI_BACKWARD)
-        batch = self._check_backward_call(caller, batch)
-        results: dict[str, Bound] = {}
-        if in_delta is not None and not self._is_constant_input():
-            samples, stride = (batch, in_delta_stride) if self.batched[0] else (1, 0)
-            results["in0"] = self.inputs[0].bind_delta(caller("in_delta"), in_delta, samples, stride, output=True)
-        self._backward(
-            caller, batch, [in_], [in_stride], [caller("in")], results, out, out_stride, out_delta, out_delta_stride,
-            delta_parameters,
-        )  # fmt: skip
-
-    def _is_constant_input(self) -> bool:
-        return isinstance(self.first, Arithmetic) and self.first.roles[0] == 0
-
-    def apply_backward_fused_multi_input_batch(
-        self, caller: Caller, batch: Any, number_of_inputs: Any, in_: Any, in_stride: Any, in_delta: Any,
-        in_delta_stride: Any, out: Any, out_stride: Any, out_delta: Any, out_delta_stride: Any, delta_parameters: Any,
-    ) -> None:  # fmt: skip
-        self.require_alive(caller)
-        first = self._require_arithmetic(caller, _SINGLE_BACKWARD)
-        batch = self._check_backward_call(caller, batch)
-        data, strides = first.operand_lists(caller, number_of_inputs, in_, in_stride)
-        found = first.bind_gradients(caller, batch, in_delta, in_delta_stride)
-        results = {f"in{i}": bound for i, bound in found.items()}
-        names = [f"{caller('in')}[{i}]" for i in range(first.count)]
-        self._backward(
-            caller, batch, data, strides, names, results, out, out_stride, out_delta, out_delta_stride, delta_parameters
-        )
-
-    def _check_backward_call(self, caller: Caller, batch: Any) -> int:
-        """What does not depend on the memory of the call."""
-        count = check_count(batch, caller("batch_size"))
-        if self.normalization is None:
-            raise Problem(
-                f"{caller.function}: a chain that ends in a quantization has no gradient, because rounding has none. Train the "
-                "chain with a normalization, or the first layer alone.",
-                unsupported=True,
-            )
-        self._check_inner_activation(caller)
-        check_trainable(self.normalization.activation, caller.function, self.normalization.fused_function)
-        tensors: dict[str, Any] = {f"input {i + 1}": o for i, o in enumerate(self.inputs)}
-        tensors |= {"layer boundary": self.last.input, "output": self.output, **self.slots}
-        check_training_types(caller, tensors)
-        return count
-
-    def _backward(
-        self, caller: Caller, batch: int, data: Sequence[Any], strides: Sequence[Any], names: list[str],
-        results: dict[str, Bound], out: Any, out_stride: Any, out_delta: Any, out_delta_stride: Any,
-        delta_parameters: Any,
-    ) -> None:  # fmt: skip
-        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride)
-        y = None if out is None else self.output.bind(caller("out"), out, batch, out_stride)
-        inputs = [self._bind_input(i, name, data[i], batch, strides[i], needed=False) for i, name in enumerate(names)]
-        results |= self._bind_parameter_gradients(caller, delta_parameters)
-        self._check_given(names, inputs, caller, y, results)
-        self._check_collisions(caller, inputs, results)
-        trained = self._require_training_forward(caller, batch)
-        if results:
-            self._run_backward(trained, inputs, y, dy, results)
-
-    def _bind_parameter_gradients(self, caller: Caller, deltas: Any) -> dict[str, Bound]:
-        """The wanted ones of ``delta_parameters``; NULL, or a descriptor without data, is not wanted."""
-        if deltas is None:
-            return {}
-        who, order = caller("delta_parameters"), ", ".join(self.slots)
-        deltas = entries(deltas, who, f"descriptors for {order}")
-        if len(deltas) != len(self.slots):
-            raise Problem(
-                f"{who} has {len(deltas)} entries, but this chain has {len(self.slots)} parameter gradients, in the order "
-                f"{order}. Pass NULL for one that is not wanted."
-            )
-        results: dict[str, Bound] = {}
-        for i, (delta, name) in enumerate(zip(deltas, self.slots, strict=True)):
-            if delta is None:
-                continue
-            if not isinstance(delta, BNNSNDArrayDescriptor):
-                raise TypeError(f"{who}[{i}] must be a BNNSNDArrayDescriptor or None, not {type(delta).__name__}.")
-            parameter, own = self.slots[name], name in ("weights", "bias")
-            if delta.data is None or (own and parameter is None):  # a bias that is not there has no gradient
-                continue
-            try:
-                if own and parameter is not None:
-                    results[name] = parameter.bind_delta(f"{who}[{i}]", delta)
-                else:
-                    results[name] = self.norm.bind_gradient(f"{who}[{i}]", delta, parameter)
-            except Problem as problem:
-                note = f"This is the gradient of {name}; the order is {order}."
-                problem.cure = f"{problem.cure} {note}" if problem.cure else note
-                raise
-        return results
-
-    def _check_given(
-        self, names: list[str], inputs: list[Bound | None], caller: Caller, y: Bound | None, results: dict[str, Bound]
-    ) -> None:
-        """Refuse a call that lacks what its gradients need."""
-        if y is None and self.norm.activation.function != ActivationKind.IDENTITY:
-            raise Problem(
-                f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
-                "Pass the output of the forward call."
-            )
-        missing = [name for name, bound in zip(names, inputs, strict=True) if bound is None]
-        if not missing:
-            return
-        if "weights" in results:
-            raise Problem(
-                f"{missing[0]} is NULL, but the weights gradient needs the forward input. Pass it, or NULL for the weights in "
-                "delta_parameters."
-            )
-        operand_gradients = any(name.startswith("in") for name in results)
-        function = self.first.function if isinstance(self.first, Arithmetic) else None
-        if operand_gradients and function is not None and NEEDS_OPERANDS[function] is Needs.OPERANDS:
-            raise Problem(
-                f"{missing[0]} is NULL, but the derivative of {arithmetic_name(function)} needs its operands. Pass the "
-                "forward inputs."
-            )
-
-    def _argument_of(self, result: str) -> str:
-        if result.startswith("in"):
-            return f"in_delta[{result[2:]}]" if self.is_arithmetic else "in_delta"
-        return f"delta_parameters[{list(self.slots).index(result)}] ({result})"
-
-    def _check_collisions(self, caller: Caller, inputs: list[Bound | None], results: dict[str, Bound]) -> None:
-        names = list(results)
-        for i, first in enumerate(names):
-            for second in names[:i]:
-                if results[first].overlaps(results[second]) and not self._are_twins(first, second, inputs, results):
-                    raise Problem(
-                        f"{caller.function}: {self._argument_of(second)} and {self._argument_of(first)} share memory, so one "
-                        "gradient would overwrite the other. Give each its own buffer."
-                    )
-
-    def _are_twins(self, a: str, b: str, inputs: list[Bound | None], results: dict[str, Bound]) -> bool:
-        """Operands that are one tensor share one gradient, which receives the sum."""
-        if not (isinstance(self.first, Arithmetic) and a.startswith("in") and b.startswith("in")):
-            return False
-        i, j = int(a[2:]), int(b[2:])
-        one, other = inputs[i], inputs[j]
-        return (
-            self.first.roles[i] == self.first.roles[j]
-            and self.inputs[i].view == self.inputs[j].view
-            and (one is None or other is None or one.buffer.address == other.buffer.address)
-            and results[a].same_memory(results[b])
-        )
+    # Backward runs.
 
     def _require_training_forward(self, caller: Caller, batch: int) -> Trained:
         trained = self.trained
@@ -483,53 +455,30 @@ class Fused(Filter):
             )
         return trained
 
-    def _run_backward(
-        self, trained: Trained, inputs: list[Bound | None], y: Bound | None, dy: Bound, results: dict[str, Bound]
-    ) -> None:
-        if trained.batch == 0:  # sums over no samples
-            for name, result in results.items():
-                if not (name.startswith("in") and self.batched[int(name[2:])]):
-                    result.write(np.zeros((1, *result.shape), np.float32))
-        elif self.runs_natively:
-            native.backward(self, trained.batch, inputs, y, dy, results)
-        else:
-            self._run_backward_reference(trained, inputs, y, dy, results)
-
-    def _run_backward_reference(
-        self, trained: Trained, inputs: list[Bound | None], y: Bound | None, dy: Bound, results: dict[str, Bound]
-    ) -> None:
+    def _run_backward_reference(self, trained: Trained, bound: dict[str, Bound]) -> None:
         n = self.norm
         assert trained.state is not None
-        shapes = [(trained.batch if b else 1, *o.shape) for o, b in zip(self.inputs, self.batched, strict=True)]
+        count, slots = len(self.inputs), len(self.slots)
+        single = "in" in bound or "in_delta" in bound
+        names = ["in"] if single else [f"in[{i}]" for i in range(count)]
+        deltas = ["in_delta"] if single else [f"in_delta[{i}]" for i in range(count)]
+        parameters = [f"delta_parameters[{i}]" for i in range(slots)]
         of_inputs, of_parameters = reference.backward(
             self.reference_first(),
             n.settings,
             trained.state,
-            [None if x is None else x.read(np.float64) for x in inputs],
+            [bound[name].read(np.float64) if name in bound else None for name in names],
             *n._parameters64(),
-            None if y is None else y.read(np.float64),
-            dy.read(np.float64),
+            bound["out"].read(np.float64) if "out" in bound else None,
+            bound["out_delta"].read(np.float64),
             n.activation,
-            [f"in{i}" in results for i in range(len(inputs))],
-            [name in results for name in self.slots],
-            shapes,
+            [name in bound for name in deltas],
+            [name in bound for name in parameters],
+            [(trained.batch if b else 1, *o.shape) for o, b in zip(self.inputs, self.batched, strict=True)],
             trained.h,
         )
-        gradients = {f"in{i}": g for i, g in enumerate(of_inputs)} | dict(zip(self.slots, of_parameters, strict=True))
-        self.write_gradients({name: np.asarray(gradients[name]) for name in results}, results)
-
-    def write_gradients(self, gradients: dict[str, NDArray[Any]], results: dict[str, Bound]) -> None:
-        """Store gradients; operands that are one tensor get their sum."""
-        total: dict[str, NDArray[Any]] = {}
-        for name, numbers in gradients.items():
-            twin = next((t for t in total if results[t].same_memory(results[name])), None)
-            if twin is None:
-                total[name] = numbers
-            else:
-                total[twin] = total[twin] + numbers
-        for name, numbers in total.items():
-            result = results[name]
-            result.write(numbers.reshape(result.batch, *result.shape))
+        found = zip((*deltas, *parameters), (*of_inputs, *of_parameters), strict=True)
+        write_results({name: np.asarray(gradient) for name, gradient in found if name in bound}, bound)
 
 
 def _check_flag(value: Any, who: str) -> bool:

@@ -17,13 +17,17 @@ sample, but for softmax cross entropy); out (1), or with reduction None (N) or (
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .. import _strict, compat, descriptors, engines
+from ..calls.run import run_staged
+from ..calls.signature import Argument, Call
+from ..calls.words import Caller
 from ..capi.enums import BNNSDataLayout, BNNSLossFunction, BNNSLossReductionFunction
 from ..capi.structs import (
     BNNSFilterParameters,
@@ -33,22 +37,20 @@ from ..capi.structs import (
     BNNSLayerParametersLossSoftmaxCrossEntropy,
     BNNSLayerParametersLossYolo,
 )
-from ..descriptors import FLOAT32, LAYOUTS, View, describe
+from ..descriptors import FLOAT32, LAYOUTS, ElementType, View, describe
 from ..engines.native import loss as native
 from ..engines.reference import loss as reference
 from ..engines.reference.loss import PER_SAMPLE, Function, Reduction
 from ..errors import Problem
 from ._activation_rules import as_float32
-from ._base import Filter, fast_argument
-from ._tensors import Bound, Caller, Operand, Parameter, bind, check_count, resolve_delta
+from ._base import Filter
+from ._tensors import Bound, Operand, Parameter, bind, check_count, resolve_delta
 
 if TYPE_CHECKING:
     from .. import _core
 
 # Slots of a plan: LossSlot in core/kernels/kernels.h.
 X, LABELS, WEIGHTS, OUT, DX, DOUT, ANCHORS = range(7)
-
-_COUNTED = 4  # an argument followed by its number of elements, in core/bindings/fast_call.h
 
 LossStruct = (
     BNNSLayerParametersLossBase
@@ -86,13 +88,59 @@ def _vector(count: int) -> View:
 
 
 @dataclass(frozen=True)
-class _Inputs:
-    """What a call reads, checked."""
+class LossWeights(Operand):
+    """Weights of a loss: none, one for everything, or as many per sample as ``view`` has elements."""
 
-    batch: int
-    x: Bound
-    labels: Bound
-    weights: Bound | None
+    function: int = 0
+
+    def bind_counted(self, caller: Caller, name: str, data: Any, batch: int, count: Any) -> Bound | None:
+        number = check_count(count, caller("weights_size"))
+        if number == 0:
+            return None
+        each = self.view.count
+        if number != 1 and (each == 0 or number != batch * each):
+            several = "" if each == 0 else f" or {batch * each} (one per {'sample' if each == 1 else 'element'})"
+            raise Problem(
+                f"{caller('weights_size')} is {number}, but {function_name(self.function)} on {batch} sample(s) takes 0 "
+                f"(none), 1 (one for everything){several}. Pass one of these."
+            )
+        b = bind(_vector(number), (0,), (number,), caller(name), data, 1, 0)
+        return BoundWeights(b.view, b.buffer, b.batch, b.stride, b.order, b.shape, samples=batch)
+
+
+@dataclass(frozen=True)
+class BoundWeights(Bound):
+    """Weights of one call."""
+
+    samples: int = 1
+
+    def read(self, dtype: DTypeLike) -> NDArray[Any]:
+        """One row per sample, the same row for all if there is one weight for everything."""
+        values = super().read(dtype)[0]
+        if len(values) == 1:
+            return np.broadcast_to(values, (max(self.samples, 1), 1))
+        return np.asarray(values.reshape(self.samples, -1))
+
+
+@dataclass(frozen=True)
+class _Upstream(Operand):
+    """The gradient arriving at a loss: one value when reduced, else one per loss of a sample or of the whole batch."""
+
+    reduced: bool = False
+
+    def bind_delta(
+        self, who: str, descriptor: Any, batch: int, stride: int, *, output: bool = False,
+        elements: tuple[ElementType, ...] = (FLOAT32,),
+    ) -> Bound:  # fmt: skip
+        view, each = resolve_delta(descriptor, who, self.view, output=False), self.view.count
+        if view.count != each and not self.reduced and view.count == batch * each and view.packed:
+            view = _vector(each)
+        if view.count != each:
+            what = "one value, as the loss is reduced" if self.reduced else f"{each} value(s) for one sample"
+            raise Problem(
+                f"{who} is {describe(view)}, but the gradient of out is {what}. Describe a Vector of size {each}."
+            )
+        return bind(view, view.memory_axes, self.shape, f"{who}.data", descriptor.data, batch, stride)
 
 
 class Loss(Filter):
@@ -118,7 +166,8 @@ class Loss(Filter):
         self.settings = self._settings(p, who)
         self.output = self._check_output(self._resolve(p.o_desc, f"{who}: o_desc"), who)
         self.plan: _core.Plan | None = None
-        self._prepare()
+        if engines._core is not None:
+            self.plan = native.plan(self.settings, self.width)
 
     def parameters(self) -> list[Parameter]:
         return [] if self.anchors is None else [self.anchors]
@@ -269,26 +318,10 @@ class Loss(Filter):
             f"Describe a Vector of size {each}."
         )
 
-    def _prepare(self) -> None:
-        if engines._core is None:
-            return
-        self.plan = native.plan(self.settings, self.width)
-        fixed = []
-        if self.anchors is not None:
-            if self.anchors.address is None:
-                return
-            fixed = [(ANCHORS, self.anchors.address, self.anchors.view.count)]
-        if not (self.input.fast and self.output.fast):
-            return
-        core = engines._core
-        x = fast_argument(X, self.input, needed_with=1 << OUT | 1 << DX)
-        labels = fast_argument(LABELS, self.input, needed_with=1 << OUT | 1 << DX)
-        weights = core.argument(WEIGHTS, _COUNTED, True, False, False, self.weights_per_sample, 0, 0, 0, 0, [], [])
-        out = fast_argument(OUT, self.output, output=True, strided=False, batched=not self.reduces, needed_with=1 << X)
-        dx = fast_argument(DX, self.input, output=True, descriptor=True)
-        arriving = fast_argument(DOUT, self.output, descriptor=True, batched=not self.reduces, needed_with=1 << DX)
-        self.fast_forward = core.FastCall(self.plan, False, [x, labels, weights, out, dx], fixed, self.threads).run
-        self.fast_backward = core.FastCall(self.plan, True, [x, dx, labels, weights, arriving], fixed, self.threads).run
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        if self.anchors is None:
+            return []
+        return None if self.anchors.address is None else [(ANCHORS, self.anchors.address, self.anchors.view.count)]
 
     @property
     def weights_per_sample(self) -> int:
@@ -297,62 +330,47 @@ class Loss(Filter):
             return 0
         return 1 if self.function == Function.SOFTMAX_CROSS_ENTROPY else self.width
 
-    # Arguments of both calls.
+    # The calls.
 
-    def _bind_inputs(
-        self, caller: Caller, batch: int, in_: Any, in_stride: Any, labels: Any, labels_stride: Any, weights: Any,
-        weights_size: Any,
-    ) -> _Inputs:  # fmt: skip
-        x = self.input.bind(caller("in"), in_, batch, in_stride)
-        t = self.input.bind(caller("labels"), labels, batch, labels_stride)
-        return _Inputs(batch, x, t, self._bind_weights(caller, batch, weights, weights_size))
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        x = Argument("in", X, self.input, required=True)
+        labels = Argument("labels", LABELS, self.input, required=True)
+        each = LossWeights(_vector(self.weights_per_sample), (0,), function=self.function)
+        weights = Argument("weights", WEIGHTS, each, batched=False, counted=True)
+        gradient = Argument("in_delta", DX, self.input, writes=True, described=True)
+        if call == "apply_loss":
+            out = Argument("out", OUT, self.output, writes=True, required=True, batched=not self.reduces)
+            return Call((x, labels, weights, out, gradient), plan=self.plan)
+        if call == "apply_backward_loss":
+            upstream = Argument(
+                "out_delta", DOUT, _Upstream(self.output.view, self.output.order, True, self.reduces), described=True,
+                batched=not self.reduces, required=True, purpose=_ARRIVING,
+            )  # fmt: skip
+            needed = replace(gradient, required=True, purpose="it is all that this call computes. Pass a descriptor.")
+            return Call((x, labels, weights, upstream, needed), backward=True, plan=self.plan)
+        return None
 
-    def _bind_weights(self, caller: Caller, batch: int, weights: Any, weights_size: Any) -> Bound | None:
-        count = check_count(weights_size, caller("weights_size"))
-        if count == 0:
-            return None
-        each = self.weights_per_sample
-        if count != 1 and (each == 0 or count != batch * each):
-            several = "" if each == 0 else f" or {batch * each} (one per {'sample' if each == 1 else 'element'})"
-            raise Problem(
-                f"{caller('weights_size')} is {count}, but {function_name(self.function)} on {batch} sample(s) of "
-                f"{self.width} takes 0 (none), 1 (one for everything){several}. Pass one of these."
-            )
-        return bind(_vector(count), (0,), (count,), caller("weights"), weights, 1, 0)
+    # Runs.
 
-    # Forward.
+    def run_empty(self, call: Call, bound: dict[str, Bound]) -> None:
+        if not call.backward and self.reduces:  # the sum over nothing
+            self.run(call, 0, bound)
 
-    def apply_loss_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, labels: Any, labels_stride: Any, weights: Any,
-        weights_size: Any, out: Any, in_delta: Any, in_delta_stride: Any,
-    ) -> None:  # fmt: skip
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        inputs = self._bind_inputs(caller, batch, in_, in_stride, labels, labels_stride, weights, weights_size)
-        y = self.output.bind(caller("out"), out, 1 if self.reduces else batch, 0, output=True)
-        dx = None
-        if in_delta is not None:
-            dx = self.input.bind_delta(caller("in_delta"), in_delta, batch, in_delta_stride, output=True)
-            if dx.overlaps(y):
-                raise Problem(
-                    f"{caller('in_delta')}.data and out share memory, so one result would overwrite the other. Give "
-                    "each its own buffer."
-                )
-        if batch or self.reduces:
-            self._run_forward(inputs, y, dx)
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        held = {} if self.anchors is None else {ANCHORS: self.anchors.read(np.float32)}
+        run_staged(self, call, call.plan, batch, bound, held)
 
-    def _run_forward(self, inputs: _Inputs, y: Bound, dx: Bound | None) -> None:
-        if not engines.is_native():
-            settings, numbers = self._settings64(), self._read64(inputs)
-            losses = reference.forward(settings, *numbers)
-            gradient = None if dx is None else reference.gradient(settings, *numbers)
-            y.write(losses.reshape(y.batch, *y.shape))
-            if dx is not None and gradient is not None:
-                dx.write(gradient)
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        settings, weights = self._settings64(), bound.get("weights")
+        x, t = bound["in"].read(np.float64), bound["labels"].read(np.float64)
+        w = None if weights is None else Bound.read(weights, np.float64)[0]
+        if call.backward:
+            bound["in_delta"].write(reference.backward(settings, x, t, bound["out_delta"].read(np.float64), w))
             return
-        staged = np.empty((y.batch, *y.shape), np.float32)
-        gradient = self._run_native(inputs, dx, losses=staged)
-        y.write(staged)
+        y, dx = bound["out"], bound.get("in_delta")
+        losses = reference.forward(settings, x, t, w)
+        gradient = None if dx is None else reference.gradient(settings, x, t, w)
+        y.write(losses.reshape(y.batch, *y.shape))
         if dx is not None and gradient is not None:
             dx.write(gradient)
 
@@ -363,85 +381,7 @@ class Loss(Filter):
             return self.settings
         return replace(self.settings, yolo=replace(yolo, anchors=self.anchors.read(np.float64).reshape(-1, 2)))
 
-    def _read64(self, inputs: _Inputs) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-        weights = None if inputs.weights is None else inputs.weights.read(np.float64)[0]
-        return inputs.x.read(np.float64), inputs.labels.read(np.float64), weights
 
-    def _run_native(
-        self, inputs: _Inputs, dx: Bound | None, *, losses: NDArray[Any] | None = None, upstream: Bound | None = None
-    ) -> NDArray[Any] | None:
-        """Run the plan, backward if there is an upstream gradient.
-
-        Returns the gradient if it could not be written to its place, because of its form or an overlap.
-        """
-        tensors = {X: inputs.x.read(np.float32), LABELS: inputs.labels.read(np.float32)}
-        if losses is not None:
-            tensors[OUT] = losses
-        if upstream is not None:
-            tensors[DOUT] = upstream.read(np.float32)
-        if inputs.weights is not None:
-            tensors[WEIGHTS] = inputs.weights.read(np.float32)[0]
-        if self.anchors is not None:
-            tensors[ANCHORS] = self.anchors.read(np.float32)
-        staged, accumulate = None, 0
-        if dx is not None:
-            sources = [s for s in (inputs.x, inputs.labels, inputs.weights, upstream) if s is not None]
-            safe = not any(dx.overlaps(s) for s in sources) and not self._touches_anchors(dx)
-            target = dx.direct() if safe else None
-            if target is None:
-                staged = target = np.empty((dx.batch, *dx.shape), np.float32)
-            elif dx.accumulate:
-                accumulate = 1 << DX
-            tensors[DX] = target
-        strides = {slot: a.strides[0] // 4 for slot, a in tensors.items() if slot != WEIGHTS}
-        count = tensors[WEIGHTS].size if WEIGHTS in tensors else 0
-        strides[WEIGHTS] = 0 if count <= 1 else self.weights_per_sample
-        places = [(slot, a.ctypes.data, strides[slot]) for slot, a in tensors.items()]
-        engines._core.run(self.plan, upstream is not None, inputs.batch, places, accumulate, self.threads)
-        return staged
-
-    def _touches_anchors(self, dx: Bound) -> bool:
-        return self.anchors is not None and dx.touches(self.anchors.memory)
-
-    # Backward.
-
-    def apply_backward_loss_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, in_delta: Any, in_delta_stride: Any, labels: Any,
-        labels_stride: Any, weights: Any, weights_size: Any, out_delta: Any, out_delta_stride: Any,
-    ) -> None:  # fmt: skip
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        inputs = self._bind_inputs(caller, batch, in_, in_stride, labels, labels_stride, weights, weights_size)
-        if out_delta is None:
-            raise Problem(
-                f"{caller('out_delta')} is NULL. It is the gradient arriving at the loss; without one, take the "
-                "gradient from in_delta of BNNSLossFilterApplyBatch."
-            )
-        dy = self._bind_upstream(caller, batch, out_delta, out_delta_stride)
-        if in_delta is None:
-            raise Problem(f"{caller('in_delta')} is NULL, but it is all that this call computes. Pass a descriptor.")
-        dx = self.input.bind_delta(caller("in_delta"), in_delta, batch, in_delta_stride, output=True)
-        if batch == 0:
-            return
-        if not engines.is_native():
-            x, t, w = self._read64(inputs)
-            dx.write(reference.backward(self._settings64(), x, t, dy.read(np.float64), w))
-            return
-        gradient = self._run_native(inputs, dx, upstream=dy)
-        if gradient is not None:
-            dx.write(gradient)
-
-    def _bind_upstream(self, caller: Caller, batch: int, out_delta: Any, stride: Any) -> Bound:
-        """One value when reduced; else one per loss, ``stride`` apart from sample to sample."""
-        who = caller("out_delta")
-        view = resolve_delta(out_delta, who, self.output.view, output=False)
-        each = self.output.view.count
-        samples, stride = (1, 0) if self.reduces else (batch, check_count(stride, caller("out_delta_stride")))
-        if view.count != each and not self.reduces and view.count == batch * each and view.packed:  # the whole batch
-            view = _vector(each)
-        if view.count != each:
-            what = "one value, as the loss is reduced" if self.reduces else f"{each} value(s) for one sample"
-            raise Problem(
-                f"{who} is {describe(view)}, but the gradient of out is {what}. Describe a Vector of size {each}."
-            )
-        return bind(view, view.memory_axes, self.output.shape, f"{who}.data", out_delta.data, samples, stride)
+_ARRIVING = (
+    "it is the gradient arriving at the loss; without one, take the gradient from in_delta of BNNSLossFilterApplyBatch."
+)

@@ -19,6 +19,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .. import compat
+from ..calls.form import form
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32, View, describe, resolve
 from ..engines.reference import matmul as reference
@@ -253,10 +254,13 @@ def multiply(
     """output = alpha op(A) op(B), on the memory that the descriptors point to."""
     made = direct_filter(caller, trans_a, trans_b, alpha, descriptors, filter_params)
     a, b, y = (descriptor.data for descriptor in descriptors)
-    if made.fast_forward(1, a, 0, b, 0, y, 0) == 0:
+    if made.native(_APPLY)(a, b, y) == 0:
         return
     names = {
         "inA": f"{caller.names.get('inputA', 'inputA')}.data", "inB": f"{caller.names.get('inputB', 'inputB')}.data",
         "out": f"{caller.names.get('output', 'output')}.data",
     }  # fmt: skip
-    made.apply_two_input_batch(Caller(caller.function, names), 1, a, 0, b, 0, y, 0)
+    made.perform("apply_two_input", Caller(caller.function, names), 1, {"inA": (a, 0), "inB": (b, 0), "out": (y, 0)})
+
+
+_APPLY = form("apply_two_input", "inA inB out")

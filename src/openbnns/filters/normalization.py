@@ -17,7 +17,7 @@ and its statistics, until the next one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, buffers, compat, descriptors, engines
+from ..calls.run import run_staged
+from ..calls.signature import Argument, Call, Need, need
+from ..calls.words import Caller
 from ..capi.enums import BNNSDataLayout, BNNSFilterType
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 from ..descriptors import BFLOAT16, FLOAT32, LAYOUTS, ElementType, View, describe
@@ -35,28 +38,15 @@ from ..engines.reference.activation import ELEMENTWISE, Function
 from ..engines.reference.normalization import Kind, Moving
 from ..errors import Problem
 from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
-from ._base import (
-    DB,
-    DW,
-    DX,
-    DY,
-    B,
-    Filter,
-    W,
-    X,
-    Y,
-    declined,
-    fast_argument,
-    forward_lost,
-    refuse_colliding_outputs,
-)
-from ._tensors import Bound, Caller, Operand, Parameter, bind, check_count, check_training_types, resolve_delta
+from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y
+from ._tensors import Bound, Operand, Parameter, bind, resolve_delta
 
 if TYPE_CHECKING:
     from .. import _core
 
 # Slots of a plan beyond those of one-input filters: core/kernels/kernels.h.
 MOVING_MEAN, MOVING_VARIANCE = 8, 9
+_MOVING = {MOVING_MEAN, MOVING_VARIANCE}
 
 _DELTAS = (FLOAT32, BFLOAT16)
 """Element types that normalizations train on."""
@@ -70,6 +60,20 @@ class _Summed(Bound):
         own = (1,) * (len(self.shape) - self.view.layout.rank) + tuple(self.view.size[a] for a in self.order)
         axes = tuple(axis for axis, size in enumerate(own) if size == 1)
         super().write(numbers.reshape(self.shape).sum(axes, keepdims=True)[None])
+
+
+@dataclass(frozen=True)
+class _Absent(Operand):
+    """The gradient of a beta or gamma that the filter does not have."""
+
+    owner: Normalization | None = None
+
+    def bind_delta(
+        self, who: str, descriptor: Any, batch: int, stride: int, *, output: bool = False,
+        elements: tuple[ElementType, ...] = (FLOAT32,),
+    ) -> Bound:  # fmt: skip
+        assert self.owner is not None
+        return self.owner.bind_absent(who, descriptor, self, elements)
 
 
 class Normalization(Filter):
@@ -90,8 +94,6 @@ class Normalization(Filter):
         self.gamma: Parameter | None = None
         self.moving_mean: Parameter | None = None
         self.moving_variance: Parameter | None = None
-        self.fast_training: Any = declined
-        self.fast_inference: Any = declined
         self._state: reference.State | None = None  # of a training forward on the reference engine
         self.plan: _core.Plan | None = None
         super().__init__(filter_params, who)
@@ -123,7 +125,7 @@ class Normalization(Filter):
                 and not self.moving_variance.read(np.float32).any()
             ):
                 _strict.zero_variance(f"{who}: moving_variance_desc")
-        self._prepare()
+        self._build_plan()
 
     # Creation.
 
@@ -250,7 +252,6 @@ class Normalization(Filter):
 
     def destroy(self) -> None:
         super().destroy()
-        self.fast_training = self.fast_inference = declined
         self._state = None
 
     # Native set-up.
@@ -266,17 +267,14 @@ class Normalization(Filter):
             return parameter
         if self.kind == Kind.LAYER:
             view = self.input.view
-            return Operand(View(view.layout, FLOAT32, view.size, _packed(view)), self.input.order)
+            return _Absent(View(view.layout, FLOAT32, view.size, _packed(view)), self.input.order, owner=self)
         vector = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
-        return Operand(View(vector, FLOAT32, (self.channels,), (1,)), (0,))
+        return _Absent(View(vector, FLOAT32, (self.channels,), (1,)), (0,), owner=self)
 
-    def bind_gradient(
-        self, who: str, delta: Any, parameter: Parameter | None, elements: tuple[ElementType, ...] = (FLOAT32,)
+    def bind_absent(
+        self, who: str, delta: Any, usual: Operand, elements: tuple[ElementType, ...] = (FLOAT32,)
     ) -> Bound:
-        """Check the gradient of beta or gamma; that of an absent one has any form that the parameter could have had."""
-        if parameter is not None:
-            return parameter.bind_delta(who, delta, elements)
-        usual = self.gradient_form(None)
+        """Check the gradient of a beta or gamma that is not there: it has any form that the parameter could have had."""
         view = resolve_delta(delta, who, usual.view, output=True, elements=elements)
         (self._check_spread if self.kind == Kind.LAYER else self._check_per_channel)(view, who)
         bound = bind(
@@ -293,28 +291,20 @@ class Normalization(Filter):
             return (parameter.view.count, 1, 1)
         return (1,) * (3 - len(parameter.shape)) + parameter.shape
 
-    def _prepare(self) -> None:
-        core = engines._core
-        if core is None:
-            return
-        self.plan = native.plan(
-            self.settings, self.image, self._spread_shape(self.beta), self._spread_shape(self.gamma), self.activation,
-            self.slope_from_input,
-        )  # fmt: skip
+    def _build_plan(self) -> None:
+        if engines._core is not None:
+            self.plan = native.plan(
+                self.settings, self.image, self._spread_shape(self.beta), self._spread_shape(self.gamma),
+                self.activation, self.slope_from_input,
+            )  # fmt: skip
+
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         fixed = []
         for slot, parameter in self._slots().items():
             if parameter.address is None:
-                return
+                return None
             fixed.append((slot, parameter.address, parameter.view.count))
-        if not (self.input.fast and self.output.fast):
-            return
-        x = fast_argument(X, self.input, needed_with=1 << Y)
-        y = fast_argument(Y, self.output, output=True, may_equal=1 << X)
-        self.fast_inference = core.FastCall(self.plan, False, [x, y], fixed, self.threads).run
-        if self._moving_is_writable():
-            self.fast_training = core.FastCall(self.plan, False, [x, y], fixed, self.threads, training=True).run
-        if self._trains_fast():
-            self.fast_backward = core.FastCall(self.plan, True, self._backward_arguments(), fixed, self.threads).run
+        return fixed
 
     def _slots(self) -> dict[int, Parameter]:
         slots = {W: self.gamma, B: self.beta, MOVING_MEAN: self.moving_mean, MOVING_VARIANCE: self.moving_variance}
@@ -333,76 +323,97 @@ class Normalization(Filter):
             return False
         return True
 
-    def _backward_arguments(self) -> list[Any]:
-        gradients = 1 << DX | 1 << DB | 1 << DW
-        needs_output = gradients if self.activation.function != Function.IDENTITY else 0
-        return [
-            fast_argument(DX, self.input, output=True, descriptor=True, may_equal=1 << DY | 1 << Y),
-            fast_argument(Y, self.output, needed_with=needs_output),
-            fast_argument(DY, self.output, descriptor=True, needed_with=gradients),
+    # The calls.
+
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        """``variant`` of a forward call: whether it trains."""
+        if call == "apply_normalization":
+            training = bool(variant)
+            return Call(
+                (
+                    Argument("in", X, self.input, required=True),
+                    Argument("out", Y, self.output, writes=True, required=True, may_equal=frozenset({"in"})),
+                ),
+                training=training,
+                takes_fast=not training or self._moving_is_writable(),
+                plan=self.plan,
+            )
+        if call == "apply_backward_normalization":
+            trained = {"input": self.input, "output": self.output, "beta": self.beta, "gamma": self.gamma}
+            return Call(
+                self._backward_arguments(), backward=True, takes_fast=self._trains_fast(), plan=self.plan,
+                trained=trained, trained_elements=_DELTAS,
+            )  # fmt: skip
+        return None
+
+    def _backward_arguments(self) -> tuple[Argument, ...]:
+        results = ("in_delta", "beta_delta", "gamma_delta")
+        needs: tuple[Need, ...] = ()
+        if self.activation.function != Function.IDENTITY:
+            because = "the fused activation is differentiated from the forward output"
+            needs = (need(results, because, optional=False),)
+        in_place = frozenset({"out_delta", "out"})
+        return (
+            Argument("out_delta", DY, self.output, described=True, required=True, purpose=ARRIVING, elements=_DELTAS),
+            Argument("out", Y, self.output, needs=needs),
+            Argument("in_delta", DX, self.input, writes=True, described=True, may_equal=in_place, elements=_DELTAS),
             *(
-                fast_argument(slot, self.gradient_form(p), output=True, descriptor=True, strided=False, batched=False)
-                for slot, p in ((DB, self.beta), (DW, self.gamma))
+                Argument(
+                    name, slot, self.gradient_form(p), writes=True, described=True, batched=False, elements=_DELTAS
+                )
+                for name, slot, p in (("beta_delta", DB, self.beta), ("gamma_delta", DW, self.gamma))
             ),
-        ]
+        )
 
-    # Forward.
+    def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
+        if call != "apply_normalization":
+            return None
+        if not isinstance(choice, (bool, np.bool_, int, np.integer)):
+            raise TypeError(f"{caller('training')} must be a bool, not {type(choice).__name__}.")
+        return bool(choice)
 
-    def apply_normalization_batch(
-        self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any, training: Any
-    ) -> None:
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        if not isinstance(training, (bool, np.bool_, int, np.integer)):
-            raise TypeError(f"{caller('training')} must be a bool, not {type(training).__name__}.")
-        x = self.input.bind(caller("in"), in_, batch, in_stride)
-        y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
-        if training:
-            for name, moving in (
-                ("moving_mean_desc", self.moving_mean),
-                ("moving_variance_desc", self.moving_variance),
-            ):
-                if moving is not None and moving.bound is not None:
-                    buffers.require_writable(moving.bound.buffer, f"{caller.function}: {name}.data of the filter")
-        if batch == 0:
-            if training:
-                self._forget()
-            return
-        if engines.is_native():
-            self._run_forward(x, y, bool(training))
-        else:
-            self._run_forward_reference(x, y, bool(training))
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward:
+            check_trainable(self.activation, caller.function, self.fused_function)
+            if batch:
+                self._require_training_forward(caller, batch)
+        elif call.training:
+            self.require_writable_moving(caller)
+
+    def require_writable_moving(self, caller: Caller) -> None:
+        """Training updates the moving statistics."""
+        held = {"moving_mean_desc": self.moving_mean, "moving_variance_desc": self.moving_variance}
+        for name, moving in held.items():
+            if moving is not None and moving.bound is not None:
+                buffers.require_writable(moving.bound.buffer, f"{caller}: {caller.name(name)}.data of the filter")
+
+    # Runs.
+
+    def run_empty(self, call: Call, bound: dict[str, Bound]) -> None:
+        super().run_empty(call, bound)
+        if call.training:
+            self._forget()
 
     def _forget(self) -> None:
         self._state = None
         if self.plan is not None:
             self.plan.forget()
 
-    def _run_forward(self, x: Bound, y: Bound, training: bool) -> None:
-        safe = not any(y.touches(p.memory) for p in self.parameters()) and (not y.overlaps(x) or y.same_memory(x))
-        direct = y.direct() if safe else None
-        result = np.empty((x.batch, *self.output.shape), np.float32) if direct is None else direct
-        tensors = {slot: p.read(np.float32) for slot, p in self._slots().items()}
-        staged = {slot: self._slots()[slot] for slot in (MOVING_MEAN, MOVING_VARIANCE) if slot in tensors}
-        for slot in staged:
-            tensors[slot] = np.array(tensors[slot])
-        self._state = None
-        self._run_plan(False, x.batch, {X: x.read(np.float32), Y: result, **tensors}, training=training)
-        if direct is None:
-            y.write(result)
-        for slot, moving in staged.items():
-            if training:
-                _write_moving(moving, tensors[slot])
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        held = {slot: p.read(np.float32) for slot, p in self._slots().items()}
+        moving = {} if call.backward else {slot: held[slot].copy() for slot in _MOVING & held.keys()}
+        if not call.backward:
+            self._state = None
+        run_staged(self, call, call.plan, batch, bound, held | moving)
+        if call.training:
+            for slot, values in moving.items():
+                _write_moving(self._slots()[slot], values)
 
-    def _run_plan(
-        self, backward: bool, batch: int, tensors: dict[int, NDArray[Any]], accumulate: int = 0, training: bool = False
-    ) -> None:
-        places = [
-            (slot, a.ctypes.data, a.strides[0] // a.itemsize if slot in (X, Y, DX, DY) else 0)
-            for slot, a in tensors.items()
-        ]
-        if not engines._core.run(self.plan, backward, batch, places, accumulate, self.threads, training):
-            raise forward_lost(self)
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward:
+            self._run_backward_reference(bound)
+        else:
+            self._run_forward_reference(bound["in"], bound["out"], call.training)
 
     def _run_forward_reference(self, x: Bound, y: Bound, training: bool) -> None:
         numbers, (beta, gamma) = x.read(np.float64), self._parameters64()
@@ -443,48 +454,6 @@ class Normalization(Filter):
             for moving, values in zip(held, before, strict=True):
                 _write_moving(moving, values)
 
-    # Backward.
-
-    def apply_backward_normalization_batch(
-        self, caller: Caller, batch: Any, in_delta: Any, in_delta_stride: Any, out: Any, out_stride: Any, out_delta: Any,
-        out_delta_stride: Any, beta_delta: Any, gamma_delta: Any,
-    ) -> None:  # fmt: skip
-        """Gradients of input, beta and gamma of the latest training forward."""
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        self._check_training_types(caller)
-        dy = self.output.bind_arriving(caller, out_delta, batch, out_delta_stride, _DELTAS)
-        y = None if out is None else self.output.bind(caller("out"), out, batch, out_stride)
-        results: dict[str, Bound] = {}
-        if in_delta is not None:
-            results["dx"] = self.input.bind_delta(
-                caller("in_delta"), in_delta, batch, in_delta_stride, output=True, elements=_DELTAS
-            )
-        for name, argument, delta, parameter in (
-            ("dbeta", "beta_delta", beta_delta, self.beta), ("dgamma", "gamma_delta", gamma_delta, self.gamma),
-        ):  # fmt: skip
-            if delta is None:
-                continue
-            results[name] = self.bind_gradient(caller(argument), delta, parameter, _DELTAS)
-        check_trainable(self.activation, caller.function, self.fused_function)
-        if y is None and self.activation.function != Function.IDENTITY:
-            raise Problem(
-                f"{caller('out')} is NULL, but the fused activation is differentiated from the forward output. "
-                "Pass the output of the forward call."
-            )
-        refuse_colliding_outputs(caller, results)
-        if batch == 0:  # sums over no samples
-            for name in results.keys() & {"dbeta", "dgamma"}:
-                results[name].write(np.zeros((1, *results[name].shape), np.float32))
-            return
-        self._require_training_forward(caller, batch)
-        if results:
-            (self._run_backward if engines.is_native() else self._run_backward_reference)(batch, y, dy, results)
-
-    def _check_training_types(self, caller: Caller) -> None:
-        tensors = {"input": self.input, "output": self.output, "beta": self.beta, "gamma": self.gamma}
-        check_training_types(caller, tensors, _DELTAS)
-
     def _require_training_forward(self, caller: Caller, batch: int) -> None:
         native_batch = 0 if self.plan is None else self.plan.trained_batch()
         kept = 0 if self._state is None else len(self._state.xhat)
@@ -506,41 +475,25 @@ class Normalization(Filter):
             "BNNSNormalizationFilterApplyBatch with training = true on this batch first."
         )
 
-    def _run_backward(self, batch: int, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
-        sources = [t for t in (y, dy) if t is not None]
-        held = {slot: p.read(np.float32) for slot, p in self._slots().items() if slot in (W, B)}
-        tensors = {DY: dy.read(np.float32), **held}
-        if y is not None:
-            tensors[Y] = y.read(np.float32)
-        staged: dict[str, NDArray[Any]] = {}
-        accumulate = 0
-        for name, slot in (("dx", DX), ("dbeta", DB), ("dgamma", DW)):
-            result = results.get(name)
-            if result is None:
-                continue
-            in_place = [s for s in sources if not (name == "dx" and result.same_memory(s))]
-            unsafe = any(result.overlaps(s) for s in in_place) or any(
-                result.touches(p.memory) for p in self.parameters()
-            )
-            target = None if unsafe else result.direct()
-            if target is None:
-                staged[name] = target = np.empty((result.batch, *result.shape), np.float32)
-            elif result.accumulate:
-                accumulate |= 1 << slot
-            tensors[slot] = target if name == "dx" else target[0]
-        self._run_plan(True, batch, tensors, accumulate)
-        for name, numbers in staged.items():
-            results[name].write(numbers)
-
-    def _run_backward_reference(self, batch: int, y: Bound | None, dy: Bound, results: dict[str, Bound]) -> None:
+    def _run_backward_reference(self, bound: dict[str, Bound]) -> None:
         assert self._state is not None
         beta, gamma = self._parameters64()
+        y = bound["out"].read(np.float64) if "out" in bound else None
+        names = {"in_delta": "dx", "beta_delta": "dbeta", "gamma_delta": "dgamma"}
+        wanted = {short: bound[name] for name, short in names.items() if name in bound}
         gradients = reference.backward(
-            self.settings, self._state, beta, gamma, None if y is None else y.read(np.float64), dy.read(np.float64),
-            self.activation, set(results),
-        )  # fmt: skip
-        for name, result in results.items():
-            result.write(gradients[name] if name == "dx" else np.asarray(gradients[name])[None])
+            self.settings,
+            self._state,
+            beta,
+            gamma,
+            y,
+            bound["out_delta"].read(np.float64),
+            self.activation,
+            set(wanted),
+        )
+        for short, result in wanted.items():
+            numbers = np.asarray(gradients[short])
+            result.write(numbers if short == "dx" else numbers[None])
 
 
 def _check_kind(kind: Any, who: str) -> int:

@@ -55,7 +55,7 @@ class Padding(MovingFilter):
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.widths = [pairs[d] for d in x.memory_axes]
         self.value = int(p.padding_value) & ((1 << min(x.element.bits, 32)) - 1)
-        self.prepare()
+        self.build_plan()
 
     def _check_sizes(self, x: View, y: View, pairs: list[tuple[int, int]], who: str) -> None:
         name = BNNSPaddingMode(self.mode).name.removeprefix("BNNSPaddingMode")
@@ -87,6 +87,6 @@ class Padding(MovingFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         return {"dx": reference.backward(self.mode, dy, [(0, 0), *self.widths])}

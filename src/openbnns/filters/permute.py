@@ -7,19 +7,21 @@ Backward: dx along axis permutation[k] runs over axis k of dy.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from .. import descriptors, engines
+from .. import descriptors
+from ..calls.signature import Call
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPermute
 from ..descriptors import View, describe
 from ..engines.native import permute as native
 from ..engines.reference import permute as reference
 from ..errors import Problem
-from ._base import DX, DY, declined
 from ._moving import MovingFilter, require_same_type
-from ._tensors import Caller, Operand
+from ._tensors import Operand
 
 if TYPE_CHECKING:
     from .. import _core
@@ -37,7 +39,6 @@ class Permute(MovingFilter):
         filter_params: BNNSFilterParameters | None = None,
         who: str = "BNNSFilterCreateLayerPermute",
     ) -> None:
-        self.fast_permute_backward: Any = declined
         super().__init__(filter_params, who)
         x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
         if not x.layout.same_as(y.layout):
@@ -49,24 +50,20 @@ class Permute(MovingFilter):
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         # C-order axis j of the output is C-order axis c_order[j] of the input.
         self.c_order = tuple(x.memory_axes.index(self.permutation[k]) for k in y.memory_axes)
-        self.prepare()
+        self.build_plan()
 
     def make_item_plan(self, item_bytes: int) -> _core.Plan:
         return native.plan(self.input.shape, self.c_order, item_bytes)
 
-    def prepare(self) -> None:
-        super().prepare()
-        if self.fast_backward is not declined:
-            arguments = [
-                self._argument(DX, self.input, output=True, descriptor=True),
-                self._argument(DY, self.output, descriptor=True, needed_with=1 << DX),
-            ]
-            call = engines._core.FastCall(self.plan, True, arguments, [], self.threads)
-            self.fast_permute_backward = call.run
-
-    def destroy(self) -> None:
-        super().destroy()
-        self.fast_permute_backward = declined
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        if call != "apply_backward_permute":
+            return super().declare(call, variant)
+        plain = super().declare("apply_backward", variant)
+        assert plain is not None
+        gradient = replace(
+            plain.by_name["in_delta"], required=True, purpose="it is all that this call computes. Pass a descriptor."
+        )
+        return replace(plain, arguments=(plain.by_name["out_delta"], gradient))
 
     def _batch_permutation(self) -> list[int]:
         return [0, *(1 + axis for axis in self.c_order)]
@@ -76,19 +73,9 @@ class Permute(MovingFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         return {"dx": reference.backward(dy, self._batch_permutation())}
-
-    def apply_backward_permute_batch(
-        self, caller: Caller, batch: Any, in_delta: Any, in_delta_stride: Any, out_delta: Any, out_delta_stride: Any
-    ) -> None:
-        self.require_alive(caller)
-        if in_delta is None:
-            raise Problem(f"{caller('in_delta')} is NULL, but it is all that this call computes. Pass a descriptor.")
-        self.apply_backward_batch(
-            caller, batch, None, 0, in_delta, in_delta_stride, None, 0, out_delta, out_delta_stride, None, None
-        )
 
 
 def _resolve_permutation(x: View, y: View, given: list[int], who: str) -> tuple[int, ...]:

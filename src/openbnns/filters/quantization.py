@@ -9,6 +9,7 @@ Shapes: x and y (N, *shape) in C order; scale and bias (1), or as long as their 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -16,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import descriptors, engines, staging
+from ..calls.signature import Argument, Call
+from ..calls.words import Caller
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 from ..descriptors import FLOAT32, View, describe
 from ..engines.native import quantization as native
 from ..engines.reference import quantization as reference
 from ..engines.reference.quantization import Function
 from ..errors import Problem
-from ._base import Filter
-from ._tensors import Bound, Caller, Operand, Parameter, check_count
+from ._base import Filter, X, Y
+from ._tensors import Bound, Operand, Parameter
 
 BATCH = 0  # axis of (N, *shape)
 
@@ -115,14 +118,17 @@ class Quantization(Filter):
 
     # Calls.
 
-    def apply_batch(self, caller: Caller, batch: Any, in_: Any, in_stride: Any, out: Any, out_stride: Any) -> None:
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        x = self.input.bind(caller("in"), in_, batch, in_stride)
-        y = self.output.bind(caller("out"), out, batch, out_stride, output=True)
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        if call != "apply":
+            return None
+        x, y = Argument("in", X, self.input, required=True), Argument("out", Y, self.output, writes=True, required=True)
+        return Call((x, y))
+
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
         self.check_batch(caller, batch)
-        if batch:
-            self.run(x, y)
+
+    def run(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        self.convert(bound["in"], bound["out"])
 
     def check_batch(self, caller: Caller, batch: int) -> None:
         """Refuse a batch that scale or bias, which vary along it, do not fit."""
@@ -131,7 +137,7 @@ class Quantization(Filter):
                 if parameter is not None:
                     self._check_length(parameter.view, caller(name), batch)
 
-    def run(self, x: Bound, y: Bound) -> None:
+    def convert(self, x: Bound, y: Bound) -> None:
         """Convert checked memory."""
         if not x.view.element.is_integer:
             numbers = x.read(np.float32)

@@ -7,12 +7,15 @@ some 1). Sums are kept in double precision.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors, engines
+from .. import compat, descriptors
+from ..calls.signature import Argument, Call, Need, need
+from ..calls.words import Caller
 from ..capi.enums import BNNSReduceFunction
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
 from ..descriptors import FLOAT32, View, describe
@@ -23,9 +26,9 @@ from ..engines.reference.reduction import DIFFERENTIABLE, WEIGHTED, Function
 from ..errors import Problem
 from ..staging import integer_range
 from ._activation_rules import as_float32
-from ._base import DB, DW, DX, DY, UnaryFilter, W, X, Y
+from ._base import UnaryFilter, X, Y
 from ._direct import is_plain_integer
-from ._tensors import Bound, Caller, Operand, Parameter
+from ._tensors import Bound, Operand, Parameter
 
 if TYPE_CHECKING:
     from .. import _core
@@ -68,7 +71,7 @@ class Reduction(UnaryFilter):
             sizes = [n for n, reduced in zip(self.input.shape, self.inside, strict=True) if reduced] or [1]
             _check_holds_positions(y, sizes[-1] if self.last_axis else math.prod(sizes), f"{who}: o_desc")
         self.weights = self._resolve_weights(p.w_desc, who)
-        self.prepare()
+        self.build_plan()
 
     def _resolve_weights(self, descriptor: Any, who: str) -> Parameter | None:
         if descriptor.data is None:
@@ -108,24 +111,22 @@ class Reduction(UnaryFilter):
     def trains_fast(self) -> bool:
         return self.function in DIFFERENTIABLE and super().trains_fast()
 
-    def _backward_arguments(self) -> list[Any]:
-        gradients = 1 << DX | 1 << DW
-        return [
-            self._argument(X, self.input, needed_with=1 << DW if self.function in _LINEAR else gradients),
-            self._argument(DX, self.input, output=True, descriptor=True),
-            self._argument(Y, None),
-            self._argument(DY, self.output, descriptor=True, needed_with=gradients),
-            self._argument(DW, self.weights, output=True, descriptor=True, batched=False),
-            self._argument(DB, None, batched=False),
-        ]
+    def backward_arguments(self) -> tuple[Argument, ...]:
+        """The forward output plays no part."""
+        return tuple(replace(a, tensor=None) if a.name == "out" else a for a in super().backward_arguments())
 
-    def run_forward(self, x: Bound, y: Bound) -> None:
-        if not (engines.is_native() and self.wide_positions):
-            super().run_forward(x, y)
+    def input_needs(self) -> tuple[Need, ...]:
+        results = {"weights_delta"} if self.function in _LINEAR else {"in_delta", "weights_delta"}
+        return (
+            need(results, f"the gradient of {function_name(self.function)} needs the forward input", optional=False),
+        )
+
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward or not self.wide_positions:
+            super().run_native(call, batch, bound)
             return
-        numbers = x.read(np.float32)
-        positions = np.empty((x.batch, *self.output.shape), np.int64)
-        self._run_plan(self.plan, False, x.batch, {X: numbers, W: None, Y: positions})
+        y, positions = bound["out"], np.empty((batch, *self.output.shape), np.int64)
+        self.run_plan(self.plan, False, batch, {X: bound["in"].read(np.float32), Y: positions})
         if is_plain_integer(y.view):
             y.write_integers(positions)
         else:
@@ -141,7 +142,7 @@ class Reduction(UnaryFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         if x is None:  # the slope does not depend on it
             x = np.zeros((len(dy), *self.input.shape))
@@ -151,16 +152,9 @@ class Reduction(UnaryFilter):
 
     # Backward.
 
-    def check_backward(
-        self, caller: Caller, x: Bound | None, y: Bound | None, wanted: set[str], context: Any = None
-    ) -> None:
-        if self.function not in DIFFERENTIABLE:
-            raise Problem(f"{caller.function}: {function_name(self.function)} has no gradient.")
-        if x is None and ("dw" in wanted or ("dx" in wanted and self.function not in _LINEAR)):
-            raise Problem(
-                f"{caller('in')} is NULL, but the gradient of {function_name(self.function)} needs the forward input. Pass "
-                "it."
-            )
+    def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
+        if call.backward and self.function not in DIFFERENTIABLE:
+            raise Problem(f"{caller}: {function_name(self.function)} has no gradient.")
 
 
 def _plan(

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors, engines
+from .. import compat, descriptors
+from ..calls.run import run_staged
+from ..calls.signature import Call
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..descriptors import View, describe
 from ..engines.native import resize as native
@@ -59,7 +61,7 @@ class Resize(UnaryFilter):
         self._check_shapes(x, y, who)
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.options = (bool(p.align_corners), compat.switches.resize_asymmetric)
-        self.prepare()
+        self.build_plan()
 
     def _check_shapes(self, x: View, y: View, who: str) -> None:
         if not x.layout.same_as(y.layout):
@@ -74,14 +76,22 @@ class Resize(UnaryFilter):
                 unsupported=True,
             )
 
-    def prepare(self) -> None:
+    def build_plan(self) -> None:
         if sum(self.input.shape) + sum(self.output.shape) <= _PREPARED:
-            super().prepare()
+            super().build_plan()
 
-    def _run_plan(self, plan: _core.Plan | None, *arguments: Any) -> None:
-        if plan is None:  # an axis so long that its positions wait for memory of that size to be there
-            plan = self.plan = self.make_plan(self.activation)
-        super()._run_plan(plan, *arguments)
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        self.require_plan()
+        if not call.backward and self._copies and not bound["in"].view.canonical:
+            bound["out"].write_raw(self._copy_native(bound["in"].read_raw()))
+        else:
+            run_staged(self, call, self.plan, batch, bound, {})
+
+    def require_plan(self) -> None:
+        """Make the plan of an axis so long that its positions wait for memory of that size to be there."""
+        if self.plan is None:
+            super().build_plan()
+            self.redeclare()
 
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(self.method, self.input.shape, self.output.shape, *self.options)
@@ -94,12 +104,11 @@ class Resize(UnaryFilter):
         same = (x.element, x.scale, x.bias) == (y.element, y.scale, y.bias)
         return self.method == Method.NEAREST and same
 
-    def run_forward(self, x: Bound, y: Bound) -> None:
-        if not self._copies or x.view.canonical:
-            super().run_forward(x, y)
-            return
-        stored = x.read_raw()
-        y.write_raw(self._copy_native(stored) if engines.is_native() else self._copy(stored))
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        if not call.backward and self._copies and not bound["in"].view.canonical:
+            bound["out"].write_raw(self._copy(bound["in"].read_raw()))
+        else:
+            super().run_reference(call, batch, bound)
 
     def _copy(self, stored: NDArray[Any]) -> NDArray[Any]:
         """Nearest on stored elements, by the reference engine's positions."""
@@ -120,7 +129,7 @@ class Resize(UnaryFilter):
             plan, shape = self.plan, (batch, *self.output.shape)
             words = stored if width == 4 else stored.view(f"u{width}").astype(np.uint32)
         result = np.empty(shape, np.uint32)
-        self._run_plan(plan, False, batch, {X: words, Y: result})
+        self.run_plan(plan, False, batch, {X: words, Y: result})
         return result.view(stored.dtype) if width >= 4 else result.astype(f"u{width}").view(stored.dtype)
 
     def reference_forward(
@@ -130,6 +139,6 @@ class Resize(UnaryFilter):
 
     def reference_backward(
         self, x: NDArray[Any] | None, y: NDArray[Any] | None, dy: NDArray[Any], w: NDArray[Any] | None,
-        b: NDArray[Any] | None, wanted: set[str], context: Any = None,
+        b: NDArray[Any] | None, wanted: set[str],
     ) -> dict[str, NDArray[Any]]:  # fmt: skip
         return {"dx": reference.backward(self.method, dy, (len(dy), *self.input.shape), *self.options)}

@@ -69,6 +69,11 @@ class Tensor:
         self.operand.bind("gradcheck", self.memory, self.batch, 0, output=True).write(values)
         return self.memory
 
+    def fill_integers(self, values: NDArray[np.int64]) -> None:
+        assert isinstance(self.operand, Operand)
+        plain = Operand(self.operand.view, self.operand.order)
+        plain.bind("gradcheck", self.memory, self.batch, 0, output=True).write_integers(values)
+
     def descriptor(self) -> BNNSNDArrayDescriptor:
         return describe(self.operand.view, self.memory)
 
@@ -140,9 +145,9 @@ class UnarySubject(Subject):
             if parameter is not None:
                 gradients[name] = Tensor(parameter, 1)
         deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
-        f.apply_batch(CALLER, batch, x.memory, 0, y.memory, 0)
-        f.apply_backward_batch(
-            CALLER, batch, x.memory, 0, deltas["input"], 0, y.memory, 0, dy.descriptor(), 0, deltas.get("weights"),
-            deltas.get("bias"),
-        )  # fmt: skip
+        tensors: dict[str, tuple[Any, int]] = {"in": (x.memory, 0), "out": (y.memory, 0)}
+        f.perform("apply", CALLER, batch, tensors)
+        tensors |= {"in_delta": (deltas["input"], 0), "out_delta": (dy.descriptor(), 0)}
+        tensors |= {"weights_delta": (deltas.get("weights"), 0), "bias_delta": (deltas.get("bias"), 0)}
+        f.perform("apply_backward", CALLER, batch, tensors)
         return {name: tensor.read() for name, tensor in gradients.items()}

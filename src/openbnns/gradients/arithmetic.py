@@ -77,10 +77,9 @@ class ArithmeticSubject(Subject):
             None if skipped else Tensor(o, tensor.batch)
             for o, tensor, skipped in zip(f.operands, operands, constant, strict=True)
         ]
-        zeros = [0] * f.count
-        f.apply_arithmetic_batch(CALLER, batch, f.count, data, zeros, y.memory, 0)
-        f.apply_backward_arithmetic_batch(
-            CALLER, batch, f.count, data, zeros, [None if g is None else g.descriptor() for g in gradients], zeros,
-            y.memory, 0, dy.descriptor(), 0,
-        )  # fmt: skip
+        tensors: dict[str, tuple[Any, Any]] = {"in": (data, None), "out": (y.memory, 0)}
+        f.perform("apply_arithmetic", CALLER, batch, tensors, f.count)
+        tensors["in_delta"] = [None if g is None else g.descriptor() for g in gradients], None
+        tensors["out_delta"] = dy.descriptor(), 0
+        f.perform("apply_backward_arithmetic", CALLER, batch, tensors, f.count)
         return {name: g.read() for name, g in zip(self.inputs, gradients, strict=True) if g is not None}

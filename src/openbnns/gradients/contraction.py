@@ -54,10 +54,10 @@ class ContractionSubject(Subject):
         arriving = dy.descriptor()
         if f.second is None:
             weights = deltas.get("weights")
-            f.apply_backward_batch(CALLER, batch, data[0], 0, deltas["input"], 0, None, 0, arriving, 0, weights, None)
+            tensors = {"in": data[0], "in_delta": deltas["input"], "out_delta": arriving, "weights_delta": weights}
+            call = "apply_backward"
         else:
-            f.apply_backward_two_input_batch(
-                CALLER, batch, data[0], 0, deltas["input_a"], 0, data[1], 0, deltas["input_b"], 0, None, 0, arriving, 0,
-                None, None,
-            )  # fmt: skip
+            tensors = {"inA": data[0], "inA_delta": deltas["input_a"], "inB": data[1], "inB_delta": deltas["input_b"]}
+            tensors["out_delta"], call = arriving, "apply_backward_two_input"
+        f.perform(call, CALLER, batch, {name: (value, 0) for name, value in tensors.items()})
         return {name: tensor.read() for name, tensor in gradients.items()}

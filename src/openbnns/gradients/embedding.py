@@ -41,7 +41,8 @@ class EmbeddingSubject(Subject):
     def backward(self, values: dict[str, Array], cotangent: Array) -> dict[str, Array]:
         f, batch = self.filter, len(values["indices"])
         x, dy, dw = Tensor(f.input, batch), Tensor(f.output, batch), Tensor(f.weights, 1)
-        f.input.bind("gradcheck", x.memory, batch, 0, output=True).write_integers(values["indices"].astype(np.int64))
+        x.fill_integers(values["indices"].astype(np.int64))
         dy.fill(cotangent)
-        f.apply_backward_batch(CALLER, batch, x.memory, 0, None, 0, None, 0, dy.descriptor(), 0, dw.descriptor(), None)
+        tensors = {"in": x.memory, "out_delta": dy.descriptor(), "weights_delta": dw.descriptor()}
+        f.perform("apply_backward", CALLER, batch, {name: (value, 0) for name, value in tensors.items()})
         return {"dictionary": dw.read()}

@@ -76,14 +76,16 @@ class FusedSubject(Subject):
         gradients |= {name: Tensor(p, 1) for name, p in f.slots.items() if p is not None}
         deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
         slots, of_inputs = [deltas.get(name) for name in f.slots], [deltas.get(name) for name in self.inputs]
-        rest = (y.memory, 0, dy.descriptor(), 0, slots)
+        forward: dict[str, tuple[Any, Any]] = {"in": (data, None), "out": (y.memory, 0)}
+        backward = forward | {"in_delta": (of_inputs, None), "out_delta": (dy.descriptor(), 0)}
+        backward["delta_parameters"] = (slots, None)
+        calls: tuple[tuple[str, Any], tuple[str, Any]] = ("apply_fused", True), ("apply_backward_fused", None)
         if self.first is not None:
-            count, zeros = len(data), [0] * len(data)
-            with self.norm.moving_kept():
-                f.apply_fused_multi_input_batch(CALLER, batch, count, data, zeros, y.memory, 0, True)
-            f.apply_backward_fused_multi_input_batch(CALLER, batch, count, data, zeros, of_inputs, zeros, *rest)
+            calls = ("apply_fused_multi_input", (len(data), True)), ("apply_backward_fused_multi_input", len(data))
         else:
-            with self.norm.moving_kept():
-                f.apply_fused_batch(CALLER, batch, data[0], 0, y.memory, 0, True)
-            f.apply_backward_fused_batch(CALLER, batch, data[0], 0, of_inputs[0], 0, *rest)
+            forward["in"] = backward["in"] = (data[0], 0)
+            backward["in_delta"] = (of_inputs[0], 0)
+        with self.norm.moving_kept():
+            f.perform(calls[0][0], CALLER, batch, forward, calls[0][1])
+        f.perform(calls[1][0], CALLER, batch, backward, calls[1][1])
         return {name: tensor.read() for name, tensor in gradients.items()}

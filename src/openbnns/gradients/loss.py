@@ -78,8 +78,9 @@ class LossSubject(Subject):
         x, labels, dx = (Tensor(f.input, batch) for _ in range(3))
         dy = Tensor(f.output, 1 if f.reduces else batch)
         dy.fill(cotangent.reshape(dy.batch, *f.output.shape))
-        f.apply_backward_loss_batch(
-            CALLER, batch, x.fill(values["input"]), 0, dx.descriptor(), 0, labels.fill(values["labels"]), 0, None, 0,
-            dy.descriptor(), 0,
-        )  # fmt: skip
+        tensors = {
+            "in": x.fill(values["input"]), "in_delta": dx.descriptor(), "labels": labels.fill(values["labels"]),
+            "out_delta": dy.descriptor(),
+        }  # fmt: skip
+        f.perform("apply_backward_loss", CALLER, batch, {name: (t, 0) for name, t in tensors.items()})
         return {"input": dx.read()}

@@ -50,8 +50,11 @@ class NormalizationSubject(Subject):
                 gradients[name] = Tensor(parameter, 1)
         deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
         with f.moving_kept():
-            f.apply_normalization_batch(CALLER, batch, x.memory, 0, y.memory, 0, True)
-        f.apply_backward_normalization_batch(
-            CALLER, batch, deltas["input"], 0, y.memory, 0, dy.descriptor(), 0, deltas.get("beta"), deltas.get("gamma")
-        )
+            forward = {"in": (x.memory, 0), "out": (y.memory, 0)}
+            f.perform("apply_normalization", CALLER, batch, forward, True)
+        tensors = {
+            "in_delta": deltas["input"], "out": y.memory, "out_delta": dy.descriptor(), "beta_delta": deltas.get("beta"),
+            "gamma_delta": deltas.get("gamma"),
+        }  # fmt: skip
+        f.perform("apply_backward_normalization", CALLER, batch, {name: (t, 0) for name, t in tensors.items()})
         return {name: tensor.read() for name, tensor in gradients.items()}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..engines.reference import pooling as reference_pooling
 from ..errors import Problem
-from ..filters._pooling_indices import resolve_index_type
 from ..filters.pooling import Pooling
 from ._base import CALLER, Array, Subject, Tensor, UnarySubject
 
@@ -20,10 +21,10 @@ class UnMaxSubject(UnarySubject):
     def __init__(self, filter: Pooling) -> None:
         super().__init__(filter)
         channels, height, width = filter.input.shape
-        if height * width > filter.indices.plane:
+        if height * width > filter.indices[None].plane:
             raise Problem("gradcheck: there are more inputs than positions, so that some overwrite others.")
         random = np.random.default_rng(0)
-        planes = np.tile(np.arange(filter.indices.plane, dtype=np.uint64), (channels, 1))
+        planes = np.tile(np.arange(filter.indices[None].plane, dtype=np.uint64), (channels, 1))
         self.places = random.permuted(planes, axis=1)[:, : height * width].reshape(1, channels, height, width)
 
     def _places(self, batch: int) -> NDArray[np.uint64]:
@@ -44,13 +45,12 @@ class UnMaxSubject(UnarySubject):
             gradients["bias"] = Tensor(f.bias, 1)
         deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
         memory = np.zeros(batch * f.input.view.extent, np.uint64)
-        bound = f.indices.bind(CALLER, memory, resolve_index_type(None, CALLER), batch, 0, output=True)
-        f.indices.write(bound, self._places(batch))
-        f.apply_pooling_batch(CALLER, batch, x.memory, 0, y.memory, 0, None, memory, 0)
-        f.apply_backward_pooling_batch(
-            CALLER, batch, x.memory, 0, deltas["input"], 0, y.memory, 0, dy.descriptor(), 0, deltas.get("bias"), None,
-            memory, 0,
-        )  # fmt: skip
+        f.indices[None].bind("gradcheck", memory, batch, 0, output=True).write(self._places(batch))
+        tensors: dict[str, tuple[Any, int]] = {"in": (x.memory, 0), "out": (y.memory, 0), "indices": (memory, 0)}
+        f.perform("apply_pooling", CALLER, batch, tensors)
+        tensors |= {"in_delta": (deltas["input"], 0), "out_delta": (dy.descriptor(), 0)}
+        tensors["bias_delta"] = (deltas.get("bias"), 0)
+        f.perform("apply_backward_pooling", CALLER, batch, tensors)
         return {name: tensor.read() for name, tensor in gradients.items()}
 
 

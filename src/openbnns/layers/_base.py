@@ -26,6 +26,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from .._spelling import unexpected
+from ..calls.form import form
 from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
@@ -38,6 +39,12 @@ from .types import ActivationFunction
 
 _Result = TypeVar("_Result")
 _SomeLayer = TypeVar("_SomeLayer", bound="Layer")
+
+APPLY = form("apply", "batch_size in in_stride out out_stride")
+BACKWARD = form(
+    "apply_backward",
+    "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride weights_delta bias_delta",
+)
 
 # How filters name the arguments of the C calls, and how layers name theirs.
 APPLY_NAMES: dict[str, str] = {"in": "input", "out": "output"}
@@ -324,7 +331,7 @@ class UnaryLayer(Layer):
                 if (
                     type(target) is np.ndarray
                     and target.shape == wanted
-                    and self._filter.fast_forward(lead[0] if lead else 1, input, 0, target, 0) == 0
+                    and self._filter.native(APPLY)(lead[0] if lead else 1, input, 0, target, 0) == 0
                 ):
                     return target
         return self._attempt(self._apply_checked, input, output, batch_size)
@@ -425,14 +432,18 @@ class UnaryLayer(Layer):
     # The calls of the filter, for layers that have more to pass along.
 
     def _run(self, caller: Caller, batch: int, x: Any, y: Any) -> None:
-        self._filter.apply_batch(caller, batch, x, 0, y, 0)
+        self._filter.perform("apply", caller, batch, {"in": (x, 0), "out": (y, 0)})
 
     def _run_backward(self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> None:
-        self._filter.apply_backward_batch(caller, batch, x, 0, dx, 0, y, 0, dy, 0, dw, db)
+        tensors = {
+            "in": (x, 0), "in_delta": (dx, 0), "out": (y, 0), "out_delta": (dy, 0), "weights_delta": (dw, 0),
+            "bias_delta": (db, 0),
+        }  # fmt: skip
+        self._filter.perform("apply_backward", caller, batch, tensors)
 
     def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:
         """Not 0 if the full checks are needed."""
-        return self._filter.fast_backward(batch, x, 0, dx, 0, y, 0, dy, 0, dw, db)
+        return self._filter.native(BACKWARD)(batch, x, 0, dx, 0, y, 0, dy, 0, dw, db)
 
 
 def _quick_parameter(port: Port | None, value: Any, flags: int) -> tuple[Any, Delta | None] | None:

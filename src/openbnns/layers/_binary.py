@@ -7,9 +7,17 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._spelling import unexpected
+from ..calls.form import form
 from ..filters._tensors import Caller
 from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradients, Layer
 from ._ports import Arguments, Delta, Port, TensorLike, common_lead, memory
+
+APPLY_TWO = form("apply_two_input", "batch_size inA inA_stride inB inB_stride out out_stride")
+BACKWARD_TWO = form(
+    "apply_backward_two_input",
+    "batch_size inA inA_stride inA_delta inA_delta_stride inB inB_stride inB_delta inB_delta_stride out out_stride "
+    "out_delta out_delta_stride",
+)
 
 
 class BinaryLayer(Layer):
@@ -62,7 +70,7 @@ class BinaryLayer(Layer):
             if (
                 type(target) is np.ndarray
                 and target.shape == wanted
-                and self._filter.fast_forward(lead[0] if lead else 1, input_a, 0, input_b, 0, target, 0) == 0
+                and self._filter.native(APPLY_TWO)(lead[0] if lead else 1, input_a, 0, input_b, 0, target, 0) == 0
             ):
                 return target
         return self._attempt(self._apply_checked, input_a, input_b, output, batch_size)
@@ -83,7 +91,8 @@ class BinaryLayer(Layer):
         arguments.settle()
         if y is None:
             y = output = self._new_output(arguments.axis, f"{caller.function}: output")
-        self._filter.apply_two_input_batch(caller, arguments.batch, memory(a), 0, memory(b), 0, memory(y), 0)
+        tensors = {"inA": (memory(a), 0), "inB": (memory(b), 0), "out": (memory(y), 0)}
+        self._filter.perform("apply_two_input", caller, arguments.batch, tensors)
         return output
 
     def apply_backward(
@@ -129,8 +138,8 @@ class BinaryLayer(Layer):
         if part_a is None or part_b is None:
             return None
         arriving = Delta(self._output, dy, 0)
-        declined = self._filter.fast_backward(
-            lead[0] if lead else 1, a, 0, part_a[1], 0, b, 0, part_b[1], 0, None, 0, arriving, 0, None, None
+        declined = self._filter.native(BACKWARD_TWO)(
+            lead[0] if lead else 1, a, 0, part_a[1], 0, b, 0, part_b[1], 0, None, 0, arriving, 0
         )
         return None if declined else InputGradients(part_a[0], part_b[0])
 
@@ -149,8 +158,9 @@ class BinaryLayer(Layer):
         gradients.take("generating_input_b_gradient", self._input_b, b_gradient)
         arguments.settle()
         deltas = gradients.descriptors()
-        self._filter.apply_backward_two_input_batch(
-            caller, arguments.batch, memory(a), 0, deltas[0], 0, memory(b), 0, deltas[1], 0, memory(y), 0,
-            self._output.delta(dy, False), 0, None, None,
-        )  # fmt: skip
+        tensors = {
+            "inA": (memory(a), 0), "inA_delta": (deltas[0], 0), "inB": (memory(b), 0), "inB_delta": (deltas[1], 0),
+            "out": (memory(y), 0), "out_delta": (self._output.delta(dy, False), 0),
+        }  # fmt: skip
+        self._filter.perform("apply_backward_two_input", caller, arguments.batch, tensors)
         return InputGradients(*gradients.results)

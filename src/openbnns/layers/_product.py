@@ -14,7 +14,7 @@ from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, Problem
 from ..filters._contraction import Contraction
 from ..filters._tensors import Caller
-from ._base import GradientArguments, InputGradients, Layer, client_pointer
+from ._base import APPLY, BACKWARD, GradientArguments, InputGradients, Layer, client_pointer
 from ._binary import BinaryLayer
 from ._ports import (
     Arguments,
@@ -133,8 +133,8 @@ class ProductLayer(BinaryLayer):
         arguments.settle()
         if y is None:
             y = output = self._new_output(arguments.axis, f"{caller.function}: output")
-        if self._filter.fast_forward(arguments.batch, memory(x), 0, memory(y), 0) != 0:
-            self._filter.apply_batch(caller, arguments.batch, memory(x), 0, memory(y), 0)
+        if self._filter.native(APPLY)(arguments.batch, memory(x), 0, memory(y), 0) != 0:
+            self._filter.perform("apply", caller, arguments.batch, {"in": (memory(x), 0), "out": (memory(y), 0)})
         return output
 
     def apply_backward(
@@ -187,7 +187,13 @@ class ProductLayer(BinaryLayer):
         deltas = gradients.descriptors()
         dx, dw = deltas[self._input_at], deltas[1 - self._input_at]
         arriving = self._output.delta(dy, False)
-        call = (arguments.batch, memory(x), 0, dx, 0, memory(y), 0, arriving, 0, dw, None)
-        if self._filter.fast_backward(*call) != 0:
-            self._filter.apply_backward_batch(caller, *call)
+        if (
+            self._filter.native(BACKWARD)(arguments.batch, memory(x), 0, dx, 0, memory(y), 0, arriving, 0, dw, None)
+            != 0
+        ):
+            tensors = {
+                "in": (memory(x), 0), "in_delta": (dx, 0), "out": (memory(y), 0), "out_delta": (arriving, 0),
+                "weights_delta": (dw, 0),
+            }  # fmt: skip
+            self._filter.perform("apply_backward", caller, arguments.batch, tensors)
         return InputGradients(*gradients.results)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, cast
 import numpy as np
 
 from .._spelling import unexpected
+from ..calls.form import form
 from ..capi.structs import (
     BNNSArithmeticBinary,
     BNNSArithmeticTernary,
@@ -56,6 +57,12 @@ from .types import (
     ArithmeticTernaryFunction,
     ArithmeticUnaryFunction,
     DescriptorType,
+)
+
+APPLY = form("apply_arithmetic", "batch_size in in_stride out out_stride")
+BACKWARD = form(
+    "apply_backward_arithmetic",
+    "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride",
 )
 
 
@@ -160,7 +167,7 @@ class _ArithmeticLayer(Layer):
             if (
                 type(target) is np.ndarray
                 and target.shape == shape
-                and self._filter.fast_forward(lead[0] if lead else 1, inputs, self._packed, target, 0) == 0
+                and self._filter.native(APPLY)(lead[0] if lead else 1, inputs, self._packed, target, 0) == 0
             ):
                 return target
         return self._attempt(self._apply_checked, inputs, output, batch_size)
@@ -177,8 +184,8 @@ class _ArithmeticLayer(Layer):
         arguments.settle()
         if y is None:
             y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        data, zeros = [memory(v) for v in operands], [0] * len(operands)
-        self._filter.apply_arithmetic_batch(caller, arguments.batch, len(operands), data, zeros, memory(y), 0)
+        tensors = {"in": ([memory(v) for v in operands], None), "out": (memory(y), 0)}
+        self._filter.perform("apply_arithmetic", caller, arguments.batch, tensors, len(operands))
         return output
 
     # Backward.
@@ -215,7 +222,7 @@ class _ArithmeticLayer(Layer):
             results.append(part[0])
             deltas.append(part[1])
         arriving = Delta(self._output, output_gradient, 0)
-        declined = self._filter.fast_backward(
+        declined = self._filter.native(BACKWARD)(
             lead[0] if lead else 1, inputs, self._packed, deltas, self._packed, output, 0, arriving, 0
         )
         return None if declined else results
@@ -238,11 +245,11 @@ class _ArithmeticLayer(Layer):
         for name, port, value in zip(self._gradient_names, ports, gradients, strict=True):
             taken.take(name, port, value)
         arguments.settle()
-        deltas, zeros = taken.descriptors(), [0] * len(operands)
-        data, arriving = [memory(v) for v in operands], self._output.delta(dy, False)
-        self._filter.apply_backward_arithmetic_batch(
-            caller, arguments.batch, len(operands), data, zeros, deltas, zeros, memory(y), 0, arriving, 0
-        )
+        tensors: dict[str, tuple[Any, Any]] = {
+            "in": ([memory(v) for v in operands], None), "in_delta": (taken.descriptors(), None), "out": (memory(y), 0),
+            "out_delta": (self._output.delta(dy, False), 0),
+        }  # fmt: skip
+        self._filter.perform("apply_backward_arithmetic", caller, arguments.batch, tensors, len(operands))
         return taken.results
 
 

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._spelling import did_you_mean
+from ..calls.form import Form, form
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._tensors import Caller
@@ -161,7 +162,8 @@ class FusedLayer(Layer):
             return made
 
         self._create(make, filter_parameters)
-        self._arithmetic = self._filter.takes_inputs(len(inputs))
+        self._arithmetic = self._filter.is_arithmetic
+        self._forms = _forms(len(inputs)) if self._arithmetic else _SINGLE
         self._packed: Any = (0,) * len(inputs) if self._arithmetic else 0  # the batch strides of every call
         self._summary = {**dict(zip(self._inputs, self._ports, strict=True)), "output": self._output}
         self._summary["fused_layer_parameters"] = _Names([type(layer).__name__ for layer in layers])
@@ -225,9 +227,10 @@ class FusedLayer(Layer):
                 if (
                     type(target) is np.ndarray
                     and target.shape == shape
-                    and self._filter.forward_fast(
-                        phase.value, lead[0] if lead else 1, self._data(inputs), self._packed, target, 0
+                    and self._filter.native(self._forms[phase])(
+                        lead[0] if lead else 1, self._data(inputs), self._packed, target, 0
                     )
+                    == 0
                 ):
                     return target
         return self._attempt(self._apply_checked, inputs, output, phase, batch_size)
@@ -245,12 +248,12 @@ class FusedLayer(Layer):
         arguments.settle()
         if y is None:
             y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        batch, data, training = arguments.batch, [memory(v) for v in given], phase.is_training
+        data, training = [memory(v) for v in given], phase.is_training
+        tensors = {"in": (self._data(data), self._packed), "out": (memory(y), 0)}
+        call, choice = ("apply_fused", training)
         if self._arithmetic:
-            zeros = [0] * len(data)
-            self._filter.apply_fused_multi_input_batch(caller, batch, len(data), data, zeros, memory(y), 0, training)
-        else:
-            self._filter.apply_fused_batch(caller, batch, data[0], 0, memory(y), 0, training)
+            call, choice = "apply_fused_multi_input", (len(data), training)
+        self._filter.perform(call, caller, arguments.batch, tensors, choice)
         return output
 
     def _take_inputs(self, arguments: Arguments, inputs: list[Any], *, needed: bool) -> list[Any]:
@@ -342,11 +345,11 @@ class FusedLayer(Layer):
             deltas.append(part[1])
         count = len(inputs)
         of_inputs: Any = deltas[:count] if self._arithmetic else deltas[0]
-        done = self._filter.backward_fast(
+        declined = self._filter.native(self._forms[None])(
             lead[0] if lead else 1, self._data(inputs), self._packed, of_inputs, self._packed, y, 0,
             Delta(self._output, dy, 0), 0, deltas[count:],
         )  # fmt: skip
-        return results if done else None
+        return None if declined else results
 
     def _backward_checked(
         self, inputs: list[Any], y: Any, dy: Any, gradients: list[Any], parameters: Any, batch_size: Any,
@@ -368,17 +371,33 @@ class FusedLayer(Layer):
             taken.take(f"{_PARAMETERS}[{i}] ({name})", slot, value)
         arguments.settle()
         deltas, count = taken.descriptors(), len(inputs)
-        batch, data, arriving = arguments.batch, [memory(v) for v in given], self._output.delta(dy, False)
+        tensors: dict[str, tuple[Any, Any]] = {
+            "in": (self._data([memory(v) for v in given]), self._packed), "in_delta": (self._data(deltas[:count]), self._packed),
+            "out": (memory(y), 0), "out_delta": (self._output.delta(dy, False), 0), "delta_parameters": (deltas[count:], None),
+        }  # fmt: skip
         if self._arithmetic:
-            zeros = [0] * count
-            self._filter.apply_backward_fused_multi_input_batch(
-                caller, batch, count, data, zeros, deltas[:count], zeros, memory(y), 0, arriving, 0, deltas[count:]
-            )
+            self._filter.perform("apply_backward_fused_multi_input", caller, arguments.batch, tensors, count)
         else:
-            self._filter.apply_backward_fused_batch(
-                caller, batch, data[0], 0, deltas[0], 0, memory(y), 0, arriving, 0, deltas[count:]
-            )
+            self._filter.perform("apply_backward_fused", caller, arguments.batch, tensors)
         return taken.results
+
+
+_APPLY = "batch_size in in_stride out out_stride"
+_BACKWARD = (
+    "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride delta_parameters"
+)
+_SINGLE: dict[LearningPhase | None, Form] = {
+    **{phase: form("apply_fused", _APPLY, phase.is_training) for phase in LearningPhase},
+    None: form("apply_backward_fused", _BACKWARD),
+}
+
+
+def _forms(count: int) -> dict[LearningPhase | None, Form]:
+    """Forms of the calls with ``count`` operands: forward in each phase, and backward."""
+    return {
+        **{phase: form("apply_fused_multi_input", _APPLY, (count, phase.is_training)) for phase in LearningPhase},
+        None: form("apply_backward_fused_multi_input", _BACKWARD, count),
+    }
 
 
 def _has_no_data(value: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import descriptors
 from .._spelling import unexpected
+from ..calls.form import form
 from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..descriptors import FLOAT32
 from ..engines.reference.loss import PER_SAMPLE
@@ -166,7 +167,7 @@ class LossLayer(Layer):
         part = self._input.quick(gradient, shape, 1 if accumulate else 0) if type(accumulate) is bool else None
         if (
             part is None
-            or self._filter.fast_forward(shape[0], x, 0, labels, 0, weights, count, target, part[1], 0) != 0
+            or self._filter.native(_APPLY)(shape[0], x, 0, labels, 0, weights, count, target, part[1], 0) != 0
         ):
             return None
         return LossResult(target, part[0])
@@ -188,9 +189,11 @@ class LossLayer(Layer):
             y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
         w, count = self._weights(caller.function, weights, broadcasts, arguments.batch)
         delta = gradients.descriptors()[0]
-        self._filter.apply_loss_batch(
-            caller, arguments.batch, memory(x), 0, memory(labels), 0, w, count, memory(y), delta, 0
-        )
+        tensors = {
+            "in": (memory(x), 0), "labels": (memory(labels), 0), "weights": (w, count), "out": (memory(y), 0),
+            "in_delta": (delta, 0),
+        }  # fmt: skip
+        self._filter.perform("apply_loss", caller, arguments.batch, tensors)
         return LossResult(output, gradients.results[0])
 
     def _one_hot(self, who: str, labels: Any) -> Any:
@@ -274,7 +277,8 @@ class LossLayer(Layer):
                 part = self._input.quick(generating_input_gradient, shape, 1 if accumulate else 0)
                 if part is not None and part[1] is not None:
                     arriving = Delta(self._output, upstream, 0)
-                    if self._filter.fast_backward(shape[0], input, 0, part[1], 0, labels, 0, None, 0, arriving, 0) == 0:
+                    run = self._filter.native(_BACKWARD)
+                    if run(shape[0], input, 0, part[1], 0, labels, 0, None, 0, arriving, 0) == 0:
                         return InputGradient(part[0])
         return self._attempt(
             self._backward_checked, input, labels, upstream, weights, generating_input_gradient, broadcasts_weights,
@@ -307,21 +311,23 @@ class LossLayer(Layer):
         delta = gradients.descriptors()[0]
         if delta is None:
             return InputGradient(None)
-        self._filter.apply_backward_loss_batch(
-            caller,
-            arguments.batch,
-            memory(x),
-            0,
-            delta,
-            0,
-            memory(labels),
-            0,
-            w,
-            count,
-            self._output.delta(dy, False),
-            0,
-        )
+        tensors = {
+            "in": (memory(x), 0), "in_delta": (delta, 0), "labels": (memory(labels), 0), "weights": (w, count),
+            "out_delta": (self._output.delta(dy, False), 0),
+        }  # fmt: skip
+        self._filter.perform("apply_backward_loss", caller, arguments.batch, tensors)
         return InputGradient(gradients.results[0])
+
+
+_APPLY = form(
+    "apply_loss",
+    "batch_size in in_stride labels labels_stride weights weights_size out in_delta in_delta_stride",
+)
+_BACKWARD = form(
+    "apply_backward_loss",
+    "batch_size in in_stride in_delta in_delta_stride labels labels_stride weights weights_size out_delta "
+    "out_delta_stride",
+)
 
 
 def _describe_output(

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from .._spelling import unexpected
+from ..calls.form import form
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters._tensors import Caller
@@ -156,7 +157,7 @@ class NormalizationLayer(UnaryLayer):
             if lead is not None:
                 target = np.empty(shape, self._output.dtype) if output is None else output
                 if type(target) is np.ndarray and target.shape == shape:
-                    run = self._filter.fast_training if phase.value else self._filter.fast_inference
+                    run = self._filter.native(_APPLY[phase])
                     if run(lead[0] if lead else 1, input, 0, target, 0) == 0:
                         return target
         return self._attempt(self._apply_in_phase, input, output, phase, batch_size)
@@ -176,7 +177,8 @@ class NormalizationLayer(UnaryLayer):
         arguments.settle()
         if y is None:
             y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        self._filter.apply_normalization_batch(caller, arguments.batch, memory(x), 0, memory(y), 0, phase.is_training)
+        tensors = {"in": (memory(x), 0), "out": (memory(y), 0)}
+        self._filter.perform("apply_normalization", caller, arguments.batch, tensors, phase.is_training)
         return output
 
     def apply_backward(
@@ -206,12 +208,23 @@ class NormalizationLayer(UnaryLayer):
         return NormalizationGradients(dx, dbeta, dgamma)
 
     def _run_backward(self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> None:
-        self._filter.apply_backward_normalization_batch(caller, batch, dx, 0, y, 0, dy, 0, db, dw)
+        tensors = {
+            "in_delta": (dx, 0), "out": (y, 0), "out_delta": (dy, 0), "beta_delta": (db, 0), "gamma_delta": (dw, 0),
+        }  # fmt: skip
+        self._filter.perform("apply_backward_normalization", caller, batch, tensors)
 
     def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:
-        return self._filter.fast_backward(batch, dx, 0, y, 0, dy, 0, db, dw)
+        return self._filter.native(_BACKWARD)(batch, dx, 0, y, 0, dy, 0, db, dw)
 
 
+_APPLY = {
+    phase: form("apply_normalization", "batch_size in in_stride out out_stride", phase.is_training)
+    for phase in LearningPhase
+}
+_BACKWARD = form(
+    "apply_backward_normalization",
+    "batch_size in_delta in_delta_stride out out_stride out_delta out_delta_stride beta_delta gamma_delta",
+)
 NormalizationLayer._backward_caller = Caller(
     "NormalizationLayer.apply_backward",
     BACKWARD_NAMES | {"beta_delta": "generating_beta_gradient", "gamma_delta": "generating_gamma_gradient"},

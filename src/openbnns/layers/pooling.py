@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import descriptors
 from .._spelling import unexpected
+from ..calls.form import form
 from ..capi.enums import BNNSDataType
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPooling, BNNSNDArrayDescriptor
 from ..descriptors import View, describe
@@ -161,8 +162,7 @@ class PoolingLayer(UnaryLayer):
                 if (
                     type(target) is np.ndarray
                     and target.shape == wanted
-                    and self._filter.fast_pooling(False, kind)(lead[0] if lead else 1, input, 0, target, 0, places, 0)
-                    == 0
+                    and self._filter.native(_APPLY[kind])(lead[0] if lead else 1, input, 0, target, 0, places, 0) == 0
                 ):
                     return target
         return self._attempt(self._apply_checked, input, output, batch_size)
@@ -194,15 +194,20 @@ class PoolingLayer(UnaryLayer):
 
     def _run(self, caller: Caller, batch: int, x: Any, y: Any) -> None:
         places, kind = self._indices
-        self._filter.apply_pooling_batch(caller, batch, x, 0, y, 0, kind, places, 0)
+        tensors = {"in": (x, 0), "out": (y, 0), "indices": (places, 0)}
+        self._filter.perform("apply_pooling", caller, batch, tensors, kind)
 
     def _run_backward(self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> None:
         places, kind = self._indices
-        self._filter.apply_backward_pooling_batch(caller, batch, x, 0, dx, 0, y, 0, dy, 0, db, kind, places, 0)
+        tensors = {
+            "in": (x, 0), "in_delta": (dx, 0), "out": (y, 0), "out_delta": (dy, 0), "bias_delta": (db, 0),
+            "indices": (places, 0),
+        }  # fmt: skip
+        self._filter.perform("apply_backward_pooling", caller, batch, tensors, kind)
 
     def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:
         places, kind = self._indices
-        return self._filter.fast_pooling(True, kind)(batch, x, 0, dx, 0, y, 0, dy, 0, db, places, 0)
+        return self._filter.native(_BACKWARD[kind])(batch, x, 0, dx, 0, y, 0, dy, 0, db, places, 0)
 
 
 def _output_shape(p: BNNSLayerParametersPooling, who: str, unpools: bool) -> Shape:
@@ -226,6 +231,19 @@ def _output_shape(p: BNNSLayerParametersPooling, who: str, unpools: bool) -> Sha
 
 
 _UINT32, _UINT64 = int(BNNSDataType.BNNSDataTypeUInt32), int(BNNSDataType.BNNSDataTypeUInt64)
+_KINDS = (None, _UINT32, _UINT64)
+_APPLY = {
+    kind: form("apply_pooling", "batch_size in in_stride out out_stride indices idx_stride", kind) for kind in _KINDS
+}
+_BACKWARD = {
+    kind: form(
+        "apply_backward_pooling",
+        "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride bias_delta indices "
+        "idx_stride",
+        kind,
+    )
+    for kind in _KINDS
+}
 
 
 def _take_indices(type: PoolingType, made: Pooling, who: str) -> _Indices:
@@ -237,7 +255,7 @@ def _take_indices(type: PoolingType, made: Pooling, who: str) -> _Indices:
         if made.unpools:
             raise Problem(f"{who} is None, but un_max needs the indices that max recorded. Pass them.")
         return _Indices()
-    small = made.indices.operand.view
+    small = made.indices[None].view
     if isinstance(value, BNNSNDArrayDescriptor):
         if not typed:
             raise Problem(f"{who} is a descriptor. Pass an array of uint64, or use {type.case}_ex.", kind=TypeError)

@@ -196,4 +196,5 @@ def _apply(
         if isinstance(given, (int, float)):
             constants.append(described.data)
     made = Quantization(parameters, filter_parameters, who, direct=True)
-    made.apply_batch(Caller(who, {"in": "input", "out": "output"}), batch, memory(x), 0, memory(y), 0)
+    caller = Caller(who, {"in": "input", "out": "output"})
+    made.perform("apply", caller, batch, {"in": (memory(x), 0), "out": (memory(y), 0)})

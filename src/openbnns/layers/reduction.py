@@ -167,7 +167,7 @@ def _reduce(
             reduce_func=function.bnns_reduce_function, epsilon=function.epsilon,
         )  # fmt: skip
         made = Reduction(parameters, filter_parameters, caller.function)
-        made.apply_batch(caller, 1, x.data, 0, y.data, 0)
+        made.perform("apply", caller, 1, {"in": (x.data, 0), "out": (y.data, 0)})
         made.destroy()
     except Problem as problem:
         family = InvalidDescriptorError if isinstance(problem, DataProblem) else LayerApplyError

@@ -1,0 +1,91 @@
+"""The native call of a declared call: arguments in the form that kernels want are checked in constant time and run.
+
+Whatever else comes is declined without a word, and the caller then takes the way through Python, which knows every rule
+and every message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import engines
+from ..descriptors import FLOAT32, packed_strides
+from ..filters._tensors import Operand
+
+if TYPE_CHECKING:
+    from ..filters._base import Filter
+    from .form import Form
+    from .signature import Argument, Call
+
+# Kinds of arguments, as in core/bindings/fast_call.h.
+_BUFFER, _DESCRIPTOR, _IGNORED, _REFUSED, _COUNTED = range(5)
+
+
+def declined(*_: Any) -> int:
+    """The native call of a filter that has none."""
+    return 1
+
+
+def fast_call(filter: Filter, call: Call, form: Form) -> Any:
+    """What runs ``call`` natively with arguments as ``form`` orders them; it gives 0, or 1 when it declines."""
+    core, plan, fixed = engines._core, call.plan, filter.fixed_addresses()
+    if core is None or plan is None or fixed is None or not call.takes_fast:
+        return declined
+    if call.backward and any(t is not None and t.view.element is not FLOAT32 for t in call.trained.values()):
+        return declined
+    given = {name for name, _ in form.tensors}
+    for a in call.arguments:
+        if a.name.partition("[")[0] not in given:
+            if a.required or a.needs:
+                return declined
+        elif isinstance(a.tensor, Operand) and not a.described and not a.tensor.fast:
+            return declined
+    slots = {a.name: a.slot for a in call.arguments}
+    specifications, lengths = [], []
+    for name, stride in form.tensors:
+        listed = [] if name in call.by_name else call.items(name)
+        taken = listed or [call.by_name[name]] if listed or name in call.by_name else []
+        specifications += [_specification(call, a, bool(stride), slots) for a in taken] or [_ignored(bool(stride))]
+        lengths.append(len(listed) if listed else -1)
+    lists = lengths if any(length >= 0 for length in lengths) else []
+    return core.FastCall(
+        plan, call.backward, specifications, fixed, filter.threads, call.training, form.batched, lists
+    ).run
+
+
+def _bits(names: Iterable[str], slots: Mapping[str, int]) -> int:
+    return sum(1 << slots[name] for name in names if name in slots)
+
+
+def _ignored(strided: bool) -> Any:
+    return engines._core.argument(slot=0, kind=_IGNORED, strided=strided)
+
+
+def _specification(call: Call, a: Argument, strided: bool, slots: Mapping[str, int]) -> Any:
+    if a.tensor is None:
+        return _ignored(strided)
+    view = a.tensor.view
+    if a.described and not (view.packed and a.tensor.order == view.memory_axes):  # a gradient that has to be staged
+        return engines._core.argument(slot=a.slot, kind=_REFUSED, strided=strided, optional_data=a.skips_null_data)
+    needs = [need for need in a.needs if need.results & call.results]
+    needed_for = {result for need in needs for result in need.results}
+    unless = frozenset.intersection(*(need.unless for need in needs)) if needs else frozenset()
+    if a.required:
+        needed_for |= call.results - {a.name}
+    return engines._core.argument(
+        slot=a.slot,
+        kind=_COUNTED if a.counted else _DESCRIPTOR if a.described else _BUFFER,
+        strided=strided,
+        batched=a.batched,
+        output=a.writes,
+        count=view.count,
+        needed_with=_bits(needed_for, slots),
+        unless=_bits(unless, slots),
+        may_equal=_bits(a.may_equal - call.results, slots),  # two results in one place need a sum
+        layout=view.layout.code,
+        size=list(view.size),
+        stride=list(packed_strides(view.layout, view.size, (0,) * view.layout.rank)),
+        optional_data=a.skips_null_data,
+        **a.tensor.native_items(a.writes),
+    )

@@ -1,0 +1,48 @@
+"""The form of a public call: which tensors it takes, in which order, each with its stride or without."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+_COUNT = "weights_size"  # of the weights of a loss: it stands where another tensor has its stride
+
+
+class Form:
+    """The arguments of a public call after its filter. Forms are compared by identity: see :func:`form`.
+
+    ``call`` names the call that a filter declares (``"apply"``, ``"apply_backward_pooling"``); ``variant`` is a choice
+    that the filter declares apart, such as training or the type of indices.
+    """
+
+    __slots__ = ("batched", "call", "tensors", "variant")
+
+    def __init__(self, call: str, parameters: tuple[str, ...], variant: Hashable) -> None:
+        self.call, self.variant = call, variant
+        self.batched = "batch_size" in parameters
+        tensors: list[tuple[str, str]] = []
+        for name in parameters:
+            if name.endswith("_stride") or name == _COUNT:
+                tensors[-1] = (tensors[-1][0], name)
+            elif name != "batch_size":
+                tensors.append((name, ""))
+        self.tensors = tuple(tensors)  # each with the name of its stride, empty if it has none
+
+    def __repr__(self) -> str:
+        names = " ".join(f"{tensor} {stride}".strip() for tensor, stride in self.tensors)
+        return f"Form({self.call}: {names}{'' if self.variant is None else f', variant={self.variant!r}'})"
+
+
+_forms: dict[tuple[str, tuple[str, ...], Hashable], Form] = {}
+
+
+def form(call: str, parameters: str | Sequence[str], variant: Hashable = None) -> Form:
+    """The form with these parameters, the same object for the same words.
+
+    >>> form("apply", "batch_size in in_stride out out_stride").tensors
+    (('in', 'in_stride'), ('out', 'out_stride'))
+    """
+    names = tuple(parameters.split() if isinstance(parameters, str) else parameters)
+    key = (call, names, variant)
+    if key not in _forms:
+        _forms[key] = Form(*key)
+    return _forms[key]

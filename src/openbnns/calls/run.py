@@ -1,0 +1,96 @@
+"""Running a native plan on bound tensors: what kernels cannot use as it lies is staged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import engines
+from ..errors import Problem
+
+if TYPE_CHECKING:
+    from ..filters._base import Filter
+    from ..filters._tensors import Bound
+    from .signature import Argument, Call
+
+
+def run_plan(
+    plan: Any, backward: bool, batch: int, tensors: Mapping[int, NDArray[Any] | None], shared: set[int], threads: int,
+    accumulate: int = 0, training: bool = False,
+) -> bool:  # fmt: skip
+    """Run a plan on arrays by slot, each sample C-contiguous. Axis 0 is the batch, but slots in ``shared`` have none.
+
+    Gives False, and has written nothing, if the training forward that a backward run needs is gone.
+    """
+    places = [
+        (slot, a.ctypes.data, 0 if slot in shared else a.strides[0] // a.itemsize)
+        for slot, a in tensors.items()
+        if a is not None
+    ]
+    return bool(engines._core.run(plan, backward, batch, places, accumulate, threads, training))
+
+
+def run_staged(
+    filter: Filter, call: Call, plan: Any, batch: int, bound: Mapping[str, Bound], tensors: Mapping[int, NDArray[Any]],
+    read: Mapping[str, NDArray[Any]] | None = None,
+) -> None:  # fmt: skip
+    """Run the plan of a call on its tensors and on ``tensors``, the filter's own.
+
+    A result goes straight to the caller's memory if kernels can write there and nothing that they read lies there.
+    ``read`` holds inputs whose numbers differ from what their memory says.
+    """
+    arrays: dict[int, NDArray[Any] | None] = dict(tensors)
+    own = set(tensors) | {a.slot for a in call.arguments if not (a.batched or a.counted)}
+    sources = [a for a in call.arguments if not a.writes and a.name in bound]
+    for a in sources:
+        numbers = None if read is None else read.get(a.name)
+        arrays[a.slot] = bound[a.name].read(np.float32) if numbers is None else numbers
+    staged: dict[str, NDArray[Any]] = {}
+    accumulate = 0
+    for a in call.arguments:
+        if not a.writes or a.name not in bound:
+            continue
+        result = bound[a.name]
+        alone = not any(result.same_memory(bound[o]) for o in call.results & bound.keys() - {a.name})
+        target = result.direct() if alone and _is_safe(filter, a, sources, bound) else None
+        if target is None:
+            held = result.read(np.float32).copy() if a.updates else None
+            staged[a.name] = target = (
+                np.empty((result.batch, *result.shape), result.staged_type) if held is None else held
+            )
+        elif result.accumulate:
+            accumulate |= 1 << a.slot
+        arrays[a.slot] = target if a.batched else target[0]
+    if not run_plan(plan, call.backward, batch, arrays, own, filter.threads, accumulate, call.training):
+        raise Problem(
+            f"{filter.backward_call}: another thread has begun a training forward on this filter, and what the gradients "
+            "need is gone. Train a filter on one thread at a time, or give each thread a filter of its own."
+        )
+    write_results(staged, bound)
+
+
+def write_results(results: Mapping[str, NDArray[Any]], bound: Mapping[str, Bound]) -> None:
+    """Store results; those that share one place are gradients of one tensor, which gets their sum."""
+    total: dict[str, NDArray[Any]] = {}
+    for name, numbers in results.items():
+        twin = next((t for t in total if bound[t].same_memory(bound[name])), None)
+        if twin is None:
+            total[name] = numbers
+        else:
+            total[twin] = total[twin] + numbers
+    for name, numbers in total.items():
+        result = bound[name]
+        result.write(numbers.reshape(result.batch, *result.shape) if numbers.size else numbers)
+
+
+def _is_safe(filter: Filter, a: Argument, sources: list[Argument], bound: Mapping[str, Bound]) -> bool:
+    """Whether writing the result while the call reads leaves what it reads as it is."""
+    result = bound[a.name]
+    for source in sources:
+        other = bound[source.name]
+        if result.overlaps(other) and not (source.name in a.may_equal and result.same_memory(other)):
+            return False
+    return not any(result.touches(parameter.memory) for parameter in filter.parameters())

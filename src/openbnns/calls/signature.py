@@ -1,0 +1,105 @@
+"""What a call of a filter takes: the record from which checks, binding, staging and messages follow.
+
+Tensors go by their C names (``in``, ``out_delta``, ``in_delta[1]``), whatever a face calls them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..descriptors import FLOAT32, ElementType
+
+if TYPE_CHECKING:
+    from ..filters._tensors import Operand, Parameter
+    from .words import Caller
+
+
+@dataclass(frozen=True)
+class Need:
+    """A tensor without which some results cannot be computed: which, and why in a clause without names of arguments.
+
+    ``unless`` lists tensors that make up for its absence. Where values decide, the clause is empty: native code then
+    declines, and the family checks.
+    """
+
+    results: frozenset[str]
+    because: str
+    unless: frozenset[str] = frozenset()
+    optional: bool = True  # leaving out the results is a way out worth naming
+
+    def message(self, caller: Caller, name: str, wanted: Collection[str]) -> str:
+        cure = "Pass it"
+        if self.unless:
+            cure += f", or the {' or '.join(caller.name(other) for other in sorted(self.unless))} of the forward call"
+        if self.optional and len(wanted) == 1:
+            cure += f", or no {caller.name(next(iter(wanted)))}"
+        return f"{caller(name)} is {caller.null}, but {self.because}. {cure}."
+
+
+def need(results: Collection[str], because: str, unless: Collection[str] = (), *, optional: bool = True) -> Need:
+    """A :class:`Need` from any collections of names."""
+    return Need(frozenset(results), because, frozenset(unless), optional)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One tensor of a call, as the filter that is called expects it.
+
+    ``tensor`` is what the memory must hold; ``None`` for an argument that this filter takes without effect.
+    """
+
+    name: str
+    slot: int  # in the native plan
+    tensor: Operand | Parameter | None
+    writes: bool = False
+    described: bool = False  # comes as a descriptor, as gradients do; otherwise as plain memory
+    batched: bool = True  # one sample per entry of the batch; otherwise one for all
+    counted: bool = False  # followed by its number of elements where others have a stride; 0 is none
+    required: bool = False  # the call makes no sense without it
+    purpose: str = ""  # what a required one is for, as a clause, and what to do
+    skips_null_data: bool = False  # a descriptor without data counts as absent
+    needs: tuple[Need, ...] = ()
+    updates: bool = False  # the plan adds to what a result holds
+    may_equal: frozenset[str] = frozenset()  # tensors that may lie in the very same memory
+    elements: tuple[ElementType, ...] = (FLOAT32,)  # types that a described tensor may have
+    default: Any = None  # memory that NULL stands for
+    note: str = ""  # what to add to a message about it
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """An argument that comes as a list of tensors."""
+
+    rule: str  # why it has the length that it has, as a clause: "Add has 2 operand(s)"
+    required: str = ""  # what to do about NULL where that does not stand for a list of NULLs
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of one filter: its tensors, and what the native plan is told."""
+
+    arguments: tuple[Argument, ...]
+    backward: bool = False
+    training: bool = False
+    takes_fast: bool = True  # native code may run it without the checks of Python
+    plan: Any = None  # the native plan, where a call has one of its own
+    trained: Mapping[str, Any] = field(default_factory=dict)  # tensors that must have a type for training, by word
+    trained_elements: tuple[ElementType, ...] = (FLOAT32,)
+
+    @cached_property
+    def by_name(self) -> dict[str, Argument]:
+        return {argument.name: argument for argument in self.arguments}
+
+    lists: Mapping[str, ListOf] = field(default_factory=dict)  # arguments that come as lists of tensors
+
+    def items(self, name: str) -> list[Argument]:
+        """The tensors of an argument that comes as a list."""
+        return [argument for argument in self.arguments if argument.name.startswith(f"{name}[")]
+
+    @cached_property
+    def results(self) -> frozenset[str]:
+        """Names of what the call writes."""
+        return frozenset(a.name for a in self.arguments if a.writes and a.tensor is not None)

@@ -1,0 +1,160 @@
+"""Functions of ``openbnns.capi`` that drive a filter, made from their signatures and the records of filters.
+
+    @drives("apply")
+    def BNNSFilterApply(filter: BNNSFilter | None, in_: Any, out: Any) -> int:
+        '''Run a single-input filter on one sample.'''
+        return DECLARED
+
+Such a function tries the filter's native call, and otherwise makes the call with all checks. It gives 0, or a negative
+code with the reason kept for ``last_error``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .. import _strict
+from ..calls.form import form
+from ..calls.words import Caller
+from ..errors import Problem, out_of_memory, record, succeeded
+from ..filters._base import Filter
+
+if TYPE_CHECKING:
+    from .. import diagnosis
+    from ..calls.binding import Given
+
+DECLARED = 0
+"""What the written body of such a function gives. It runs only to check arguments against the signature."""
+
+_Function = TypeVar("_Function", bound=Callable[..., int])
+_ABSENT: Any = object()
+
+
+def drives(
+    call: str, *, chooses: str | tuple[str, ...] = (), among: Sequence[Hashable] = ()
+) -> Callable[[_Function], _Function]:
+    """Make a function of the C face that makes the named call of its filter.
+
+    ``chooses`` are arguments that are no tensors but select a variant of the call, as ``training`` does; ``among`` lists
+    the choices that may have a native call, tuples where several arguments choose.
+    """
+
+    def decorate(function: _Function) -> _Function:
+        entry = _Entry(function, call, (chooses,) if isinstance(chooses, str) else chooses)
+        made = _with_choice(entry, among) if chooses else _without_choice(entry)
+        return functools.wraps(function)(made)  # type: ignore[return-value]
+
+    return decorate
+
+
+class _Entry:
+    """One function: its parameters, and its words."""
+
+    def __init__(self, function: Callable[..., int], call: str, chooses: tuple[str, ...]) -> None:
+        code = function.__code__
+        self.function, self.call = function, call
+        self.python_names = code.co_varnames[: code.co_argcount]  # a C name that Python reserves ends in _
+        self.names = [name.rstrip("_") for name in self.python_names]
+        self.chooses = chooses
+        self.order = tuple(name for name in self.names[1:] if name not in chooses)
+        self.tensors = form(call, self.order).tensors
+        self.caller = Caller(function.__name__)
+
+    def checked(self, filter: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> int:
+        """The call with every check."""
+        given = arguments if filter is _ABSENT else (filter, *arguments)
+        self.function(*given, **named)  # raises TypeError for arguments that do not fit
+        defaults = self.function.__defaults__ or ()
+        values = dict(zip(self.python_names[len(self.python_names) - len(defaults) :], defaults, strict=True))
+        values.update(zip(self.python_names, given, strict=False), **named)
+        by_name = {name.rstrip("_"): value for name, value in values.items()}
+        filter, batch = by_name["filter"], by_name.get("batch_size", 1)
+        tensors = {name: (by_name[name], by_name[stride] if stride else 0) for name, stride in self.tensors}
+        choice = _one_or_all([by_name[name] for name in self.chooses])
+        try:
+            self._require_filter(filter)
+            if _strict.active():
+                self._look_closely(filter, batch, tensors, choice)
+            filter.perform(self.call, self.caller, batch, tensors, choice)
+        except Problem as problem:
+            return record(problem if filter is None else self._meant(problem, filter, batch, tensors, choice))
+        except MemoryError:
+            return record(out_of_memory(self.caller.function))
+        return succeeded(0)
+
+    def _require_filter(self, filter: Any) -> None:
+        who = self.caller.function
+        if filter is None:
+            raise Problem(
+                f"{who}: filter is NULL. Its creation failed or was skipped: check the creation call and its message."
+            )
+        if not isinstance(filter, Filter):
+            raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
+
+    def _meant(self, problem: Problem, filter: Filter, batch: Any, tensors: Given, choice: Any) -> Problem:
+        """What to say about a call that failed."""
+        from .. import diagnosis  # only here, when a call has failed
+
+        return diagnosis.of_call(problem, batch, self._strided(filter, tensors, choice))
+
+    def _look_closely(self, filter: Filter, batch: Any, tensors: Given, choice: Any) -> None:
+        """In strict mode: what a call says by the strides and the memory that it is given."""
+        given = [t for t in self._strided(filter, tensors, choice) if t.data is not None]
+        if "batch_size" in self.names:
+            _strict.stride_zero(self.caller.function, batch, given)
+        else:
+            _strict.batch_in_single_call(self.caller.function, [t for t in given if not t.described])
+
+    def _strided(self, filter: Filter, tensors: Given, choice: Any) -> list[diagnosis.Given]:
+        """The tensors of a call that have samples, with what was passed for them."""
+        from .. import diagnosis
+
+        try:
+            call = filter.declared(self.call, filter.choose(self.call, choice, self.caller))
+        except (Problem, TypeError):  # the call itself says so
+            return []
+        if call is None:
+            return []
+        known = {name: call.by_name[name].tensor for name in tensors if name in call.by_name}
+        strided = {name for name, stride in self.tensors if stride or "batch_size" not in self.names}
+        return [
+            diagnosis.Given(name, tensor.view, *tensors[name])
+            for name, tensor in known.items()
+            if tensor is not None and name in strided and call.by_name[name].batched
+        ]
+
+
+def _without_choice(entry: _Entry) -> Callable[..., int]:
+    plain, checked = form(entry.call, entry.order), entry.checked
+
+    def call(filter: Any = _ABSENT, /, *arguments: Any, **named: Any) -> int:
+        if not named and isinstance(filter, Filter):
+            run = filter.fast.get(plain) or filter.prepare(plain)
+            if run(*arguments) == 0:
+                return 0
+        return checked(filter, arguments, named)
+
+    return call
+
+
+def _one_or_all(choices: list[Any]) -> Any:
+    return tuple(choices) if len(choices) > 1 else choices[0] if choices else None
+
+
+def _with_choice(entry: _Entry, among: Sequence[Hashable]) -> Callable[..., int]:
+    places, checked = [entry.names.index(name) - 1 for name in entry.chooses], entry.checked
+    forms = {choice: form(entry.call, entry.order, choice) for choice in among}
+
+    def call(filter: Any = _ABSENT, /, *arguments: Any, **named: Any) -> int:
+        if not named and isinstance(filter, Filter) and len(arguments) > places[-1]:
+            choices = [arguments[place] for place in places]
+            chosen = forms.get(_one_or_all(choices)) if all(isinstance(c, int) for c in choices) else None
+            if chosen is not None:
+                run = filter.fast.get(chosen) or filter.prepare(chosen)
+                if run(*(value for place, value in enumerate(arguments) if place not in places)) == 0:
+                    return 0
+        return checked(filter, arguments, named)
+
+    return call
