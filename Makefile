@@ -22,7 +22,7 @@ help:
 	@echo "make bench      every operation against PyTorch"
 	@echo "make footprint  installed size and time of an import"
 	@echo "make check      linters, types and formatting; make format repairs"
-	@echo "make fuzz       a minute of random calls, native engine against reference"
+	@echo "make fuzz       a minute of random calls, native engine against reference; FUZZ=\"--seed 1\" repeats one"
 	@echo "make sanitize   random calls and tests on a build with sanitizers"
 	@echo "make clean      remove all that the others made"
 
@@ -121,7 +121,7 @@ sanitize-run: $(VENV)/.created $(VENV)/.test-tools
 	$(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_TESTS)
 
 fuzz: install $(VENV)/.test-tools
-	$(BIN)/python tests/fuzz.py
+	$(BIN)/python tests/fuzz.py $(FUZZ)
 
 clean:
 	rm -rf build dist $(VENV) .venv-sanitize .scoreboard.json out
