@@ -342,8 +342,7 @@ def test_fast_calls_are_taken(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     )
     run = AttentionRun(case, case.values())
     cache = run.new_cache() if case.cached else None
-    for method in ("apply_attention", "apply_backward_attention"):
-        monkeypatch.setattr(type(run.filter), method, _forbidden)
+    monkeypatch.setattr(type(run.filter), "perform", _forbidden)
     run.forward(cache)
     run.backward(run.results(case.gradients), cache)
 

@@ -66,7 +66,8 @@ def _specification(call: Call, a: Argument, strided: bool, slots: Mapping[str, i
     if a.tensor is None:
         return _ignored(strided)
     view = a.tensor.view
-    if a.described and not (view.packed and a.tensor.order == view.memory_axes):  # a gradient that has to be staged
+    staged = a.described and not (view.packed and a.tensor.order == view.memory_axes)  # a gradient
+    if staged or not a.native:
         return engines._core.argument(slot=a.slot, kind=_REFUSED, strided=strided, optional_data=a.skips_null_data)
     needs = [need for need in a.needs if need.results & call.results]
     needed_for = {result for need in needs for result in need.results}
@@ -82,7 +83,7 @@ def _specification(call: Call, a: Argument, strided: bool, slots: Mapping[str, i
         count=view.count,
         needed_with=_bits(needed_for, slots),
         unless=_bits(unless, slots),
-        may_equal=_bits(a.may_equal - call.results, slots),  # two results in one place need a sum
+        may_equal=_bits((a.may_equal - call.results) | a.adds_up_with, slots),  # two results in one place need a sum
         layout=view.layout.code,
         size=list(view.size),
         stride=list(packed_strides(view.layout, view.size, (0,) * view.layout.rank)),

@@ -57,6 +57,7 @@ class Argument:
     writes: bool = False
     described: bool = False  # comes as a descriptor, as gradients do; otherwise as plain memory
     batched: bool = True  # one sample per entry of the batch; otherwise one for all
+    strided: bool = True  # comes with a batch stride, in calls on a batch
     counted: bool = False  # followed by its number of elements where others have a stride; 0 is none
     required: bool = False  # the call makes no sense without it
     purpose: str = ""  # what a required one is for, as a clause, and what to do
@@ -64,6 +65,8 @@ class Argument:
     needs: tuple[Need, ...] = ()
     updates: bool = False  # the plan adds to what a result holds
     may_equal: frozenset[str] = frozenset()  # tensors that may lie in the very same memory
+    adds_up_with: frozenset[str] = frozenset()  # results in the very same memory, which the native plan adds up itself
+    native: bool = True  # otherwise native code takes NULL only
     elements: tuple[ElementType, ...] = (FLOAT32,)  # types that a described tensor may have
     default: Any = None  # memory that NULL stands for
     note: str = ""  # what to add to a message about it

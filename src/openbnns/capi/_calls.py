@@ -15,7 +15,7 @@ from .enums import BNNSFlags
 from .structs import BNNSFilterParameters
 
 if TYPE_CHECKING:
-    from ..diagnosis import Given
+    pass
 
 BNNSFilter = Filter
 
@@ -61,73 +61,12 @@ def _meant_by_creation(
     return diagnosis.of_creation(problem, diagnosis.descriptors_in(layer_params), valid)
 
 
-# Which tensor of a filter an argument of its methods is; attention and arithmetic hold theirs in `operands`.
-_TENSORS = {
-    "in_": "input", "out": "output", "in_delta": "input", "out_delta": "output", "inA": "input", "inB": "second",
-    "inA_delta": "input", "inB_delta": "second", "query": "q", "key": "k", "value": "v", "output": "o",
-}  # fmt: skip
-
-
-def _meant_by_call(problem: Problem, filter: Any, method: str, arguments: tuple[Any, ...]) -> Problem:
-    """What to say about an apply call that failed."""
-    from .. import diagnosis
-
-    return diagnosis.of_call(problem, *_tensors_of(filter, method, arguments))
-
-
-def _look_closely(who: str, filter: Filter, method: str, arguments: tuple[Any, ...]) -> None:
-    """In strict mode: what a call says by the strides and the memory that it is given."""
-    batch, tensors = _tensors_of(filter, method, arguments)
-    plain = [t for t in tensors if t.data is not None and not t.described]
-    if who in ("BNNSFilterApply", "BNNSFilterApplyTwoInput"):
-        _strict.batch_in_single_call(who, plain)
-    else:
-        _strict.stride_zero(who, batch, [t for t in tensors if t.data is not None])
-
-
-def _tensors_of(filter: Any, method: str, arguments: tuple[Any, ...]) -> tuple[Any, list[Given]]:
-    """The batch size of an apply call, and its tensors with what was passed for them."""
-    from inspect import signature
-
-    from ..diagnosis import Given
-
-    names = list(signature(getattr(filter, method)).parameters)[1:]
-    values = dict(zip(names, arguments, strict=False))
-    tensors = []
-    for name, value in values.items():
-        operands, tensor = getattr(filter, "operands", None), _TENSORS.get(name, "")
-        operand = operands.get(tensor) if isinstance(operands, dict) else getattr(filter, tensor, None)
-        if operand is not None and f"{name.removesuffix('_')}_stride" in values:
-            c_name = name.removesuffix("_")
-            tensors.append(Given(c_name, operand.view, value, values[f"{c_name}_stride"]))
-    return values.get("batch"), tensors
-
-
 def check_filter_params(filter_params: Any, who: str) -> None:
     """Only a ``BNNSFilterParameters`` or NULL will do."""
     if filter_params is not None and not isinstance(filter_params, BNNSFilterParameters):
         raise TypeError(
             f"{who}: filter_params must be a BNNSFilterParameters or None, not {type(filter_params).__name__}."
         )
-
-
-def attempt(who: str, filter: Any, method: str, *arguments: Any) -> int:
-    """Run a method of a filter as a C call: 0, or a negative code with the reason kept."""
-    try:
-        if filter is None:
-            raise Problem(
-                f"{who}: filter is NULL. Its creation failed or was skipped: check the creation call and its message."
-            )
-        if not isinstance(filter, Filter):
-            raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
-        if _strict.active():
-            _look_closely(who, filter, method, arguments)
-        getattr(filter, method)(Caller(who), *arguments)
-    except Problem as problem:
-        return record(problem if filter is None else _meant_by_call(problem, filter, method, arguments))
-    except MemoryError:
-        return record(out_of_memory(who))
-    return succeeded(0)
 
 
 class Known:

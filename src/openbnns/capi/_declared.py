@@ -70,60 +70,62 @@ class _Entry:
         values = dict(zip(self.python_names[len(self.python_names) - len(defaults) :], defaults, strict=True))
         values.update(zip(self.python_names, given, strict=False), **named)
         by_name = {name.rstrip("_"): value for name, value in values.items()}
-        filter, batch = by_name["filter"], by_name.get("batch_size", 1)
         tensors = {name: (by_name[name], by_name[stride] if stride else 0) for name, stride in self.tensors}
         choice = _one_or_all([by_name[name] for name in self.chooses])
-        try:
-            self._require_filter(filter)
-            if _strict.active():
-                self._look_closely(filter, batch, tensors, choice)
-            filter.perform(self.call, self.caller, batch, tensors, choice)
-        except Problem as problem:
-            return record(problem if filter is None else self._meant(problem, filter, batch, tensors, choice))
-        except MemoryError:
-            return record(out_of_memory(self.caller.function))
-        return succeeded(0)
+        return perform(by_name["filter"], self.call, self.caller, by_name.get("batch_size"), tensors, choice)
 
-    def _require_filter(self, filter: Any) -> None:
-        who = self.caller.function
-        if filter is None:
-            raise Problem(
-                f"{who}: filter is NULL. Its creation failed or was skipped: check the creation call and its message."
-            )
+
+def perform(filter: Any, call: str, caller: Caller, batch: Any, tensors: Given, choice: Any = None) -> int:
+    """Make a call of a filter with every check, as a C function does. ``batch`` is ``None`` for one sample."""
+    count = 1 if batch is None else batch
+    try:
+        _require_filter(filter, caller.function)
+        if _strict.active():
+            _look_closely(filter, call, caller, batch, tensors, choice)
+        filter.perform(call, caller, count, tensors, choice)
+    except Problem as problem:
         if not isinstance(filter, Filter):
-            raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
-
-    def _meant(self, problem: Problem, filter: Filter, batch: Any, tensors: Given, choice: Any) -> Problem:
-        """What to say about a call that failed."""
+            return record(problem)
         from .. import diagnosis  # only here, when a call has failed
 
-        return diagnosis.of_call(problem, batch, self._strided(filter, tensors, choice))
+        return record(diagnosis.of_call(problem, count, _with_samples(filter, call, caller, tensors, choice)))
+    except MemoryError:
+        return record(out_of_memory(caller.function))
+    return succeeded(0)
 
-    def _look_closely(self, filter: Filter, batch: Any, tensors: Given, choice: Any) -> None:
-        """In strict mode: what a call says by the strides and the memory that it is given."""
-        given = [t for t in self._strided(filter, tensors, choice) if t.data is not None]
-        if "batch_size" in self.names:
-            _strict.stride_zero(self.caller.function, batch, given)
-        else:
-            _strict.batch_in_single_call(self.caller.function, [t for t in given if not t.described])
 
-    def _strided(self, filter: Filter, tensors: Given, choice: Any) -> list[diagnosis.Given]:
-        """The tensors of a call that have samples, with what was passed for them."""
-        from .. import diagnosis
+def _require_filter(filter: Any, who: str) -> None:
+    if filter is None:
+        raise Problem(
+            f"{who}: filter is NULL. Its creation failed or was skipped: check the creation call and its message."
+        )
+    if not isinstance(filter, Filter):
+        raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
 
-        try:
-            call = filter.declared(self.call, filter.choose(self.call, choice, self.caller))
-        except (Problem, TypeError):  # the call itself says so
-            return []
-        if call is None:
-            return []
-        known = {name: call.by_name[name].tensor for name in tensors if name in call.by_name}
-        strided = {name for name, stride in self.tensors if stride or "batch_size" not in self.names}
-        return [
-            diagnosis.Given(name, tensor.view, *tensors[name])
-            for name, tensor in known.items()
-            if tensor is not None and name in strided and call.by_name[name].batched
-        ]
+
+def _look_closely(filter: Filter, call: str, caller: Caller, batch: Any, tensors: Given, choice: Any) -> None:
+    """In strict mode: what a call says by the strides and the memory that it is given."""
+    given = [t for t in _with_samples(filter, call, caller, tensors, choice) if t.data is not None]
+    if batch is None:
+        _strict.batch_in_single_call(caller.function, [t for t in given if not t.described])
+    else:
+        _strict.stride_zero(caller.function, batch, given)
+
+
+def _with_samples(filter: Filter, call: str, caller: Caller, tensors: Given, choice: Any) -> list[diagnosis.Given]:
+    """The tensors of a call that have one sample per entry of the batch, with what was passed for them."""
+    from .. import diagnosis
+
+    try:
+        record = filter.declared(call, filter.choose(call, choice, caller))
+    except (Problem, TypeError):  # the call itself says so
+        return []
+    found = []
+    for name, (data, stride) in tensors.items():
+        argument = None if record is None else record.by_name.get(name)
+        if argument is not None and argument.tensor is not None and argument.batched and argument.strided:
+            found.append(diagnosis.Given(name, argument.tensor.view, data, stride))
+    return found
 
 
 def _without_choice(entry: _Entry) -> Callable[..., int]:

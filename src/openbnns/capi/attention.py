@@ -5,8 +5,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from ..calls.words import Caller
+from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
-from ._calls import BNNSFilter, attempt, create
+from ._calls import BNNSFilter, create
+from ._declared import perform
 from .structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention, BNNSMHAProjectionParameters
 
 
@@ -67,23 +70,17 @@ def BNNSApplyMultiheadAttention(
     >>> BNNSApplyMultiheadAttention(f, 1, x, 0, x, 0, None, 0, x, 0, y, 0, None, size, cache), y.tolist()
     (0, [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     """
+    given = locals()
     if (
         isinstance(F, MultiheadAttention)
         and add_to_attention is None
         and workspace_size is None
         and workspace is None
         and _fits(F, batch_size, backprop_cache_size, backprop_cache)
-        and F.fast_forward(
-            batch_size, query, query_stride, key, key_stride, key_mask, key_mask_stride, value, value_stride, output,
-            output_stride, backprop_cache, 0,
-        ) == 0
-    ):  # fmt: skip
+        and F.native(APPLY)(*(given.get(name) for name in _FORWARD)) == 0
+    ):
         return 0
-    return attempt(
-        "BNNSApplyMultiheadAttention", F, "apply_attention", batch_size, query, query_stride, key, key_stride, key_mask,
-        key_mask_stride, value, value_stride, output, output_stride, add_to_attention, backprop_cache_size,
-        backprop_cache, workspace_size, workspace,
-    )  # fmt: skip
+    return _checked("apply_attention", BNNSApplyMultiheadAttention.__name__, given)
 
 
 def _fits(filter: MultiheadAttention, batch: Any, size: Any, cache: Any) -> bool:
@@ -128,48 +125,41 @@ def BNNSApplyMultiheadAttentionBackward(
     >>> dw.tolist()  # of the value weights: wo x dy
     [[30.0]]
     """
+    given = locals()
     if (
         isinstance(F, MultiheadAttention)
         and add_to_attention is None
         and workspace_size is None
         and workspace is None
-        and _backward_fast(
-            F, batch_size, query, query_stride, query_param_delta, key, key_stride, key_mask, key_mask_stride,
-            key_param_delta, value, value_stride, value_param_delta, key_attn_bias_delta, value_attn_bias_delta, output,
-            output_stride, output_param_delta, backprop_cache_size, backprop_cache,
-        ) == 0
-    ):  # fmt: skip
+        and _backward_fast(F, given) == 0
+    ):
         return 0
-    return attempt(
-        "BNNSApplyMultiheadAttentionBackward", F, "apply_backward_attention", batch_size, query, query_stride,
-        query_param_delta, key, key_stride, key_mask, key_mask_stride, key_param_delta, value, value_stride,
-        value_param_delta, add_to_attention, key_attn_bias_delta, value_attn_bias_delta, output, output_stride,
-        output_param_delta, backprop_cache_size, backprop_cache, workspace_size, workspace,
-    )  # fmt: skip
+    return _checked("apply_backward_attention", BNNSApplyMultiheadAttentionBackward.__name__, given)
 
 
-def _members(struct: Any) -> tuple[Any, Any, Any]:
-    """Target, weights and bias of a projection; NULL has none."""
-    return (None, None, None) if struct is None else (struct.target_desc, struct.weights, struct.bias)
+_FORWARD = [name for pair in (("batch_size", ""), *APPLY.tensors) for name in pair if name]
 
 
-def _backward_fast(
-    filter: MultiheadAttention, batch: Any, query: Any, query_stride: Any, query_delta: Any, key: Any, key_stride: Any,
-    key_mask: Any, key_mask_stride: Any, key_delta: Any, value: Any, value_stride: Any, value_delta: Any,
-    key_bias_delta: Any, value_bias_delta: Any, output: Any, output_stride: Any, output_delta: Any, cache_size: Any,
-    cache: Any,
-) -> int:  # fmt: skip
+def _checked(call: str, function: str, given: dict[str, Any]) -> int:
+    """Make the call with every check; ``given`` are its arguments by name."""
+    tensors = {name: (value, given.get(f"{name}_stride", 0)) for name, value in given.items()}
+    return perform(given["F"], call, Caller(function), given["batch_size"], tensors)
+
+
+def _backward_fast(filter: MultiheadAttention, given: dict[str, Any]) -> int:
     """Not 0 if the full checks are needed."""
-    structs = (query_delta, key_delta, value_delta, output_delta)
-    if any(struct is not None and type(struct) is not BNNSMHAProjectionParameters for struct in structs):
+    cache, size, batch = given["backprop_cache"], given["backprop_cache_size"], given["batch_size"]
+    if cache is not None and (
+        type(size) is not int or type(batch) is not int or size < batch * filter.cache_floats * 4
+    ):
         return 1
-    arguments = (
-        batch, query, query_stride, *_members(query_delta), key, key_stride, key_mask, key_mask_stride,
-        *_members(key_delta), value, value_stride, *_members(value_delta), key_bias_delta, value_bias_delta, output,
-        output_stride, *_members(output_delta),
-    )  # fmt: skip
-    if cache is None:
-        return int(filter.fast_backward(*arguments))
-    if type(cache_size) is not int or type(batch) is not int or cache_size < batch * filter.cache_floats * 4:
-        return 1
-    return int(filter.fast_backward_cached(*arguments, cache, 0))
+    form, arguments = BACKWARD[cache is not None], [batch]
+    for name, stride in form.tensors:
+        owner, _, member = name.partition(".")
+        value = given[owner]
+        if member and value is not None:
+            if type(value) is not BNNSMHAProjectionParameters:
+                return 1
+            value = getattr(value, member)
+        arguments += [value, given[stride]] if stride else [value]
+    return int(filter.native(form)(*arguments))

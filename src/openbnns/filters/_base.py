@@ -22,7 +22,7 @@ from ..calls.signature import Argument, Call, Need, need
 from ..calls.words import Caller
 from ..capi.enums import BNNSFlags
 from ..capi.structs import BNNSFilterParameters
-from ..descriptors import FLOAT32, packed_strides
+from ..descriptors import FLOAT32
 from ..engines.native._activation import gradient_from_input
 from ..engines.reference.activation import IDENTITY, Activation, Function
 from ..errors import Problem
@@ -35,36 +35,6 @@ if TYPE_CHECKING:
 # Slots of a plan with one input, as in core/runtime/plan.h.
 X, W, B, Y, DX, DY, DW, DB = range(8)
 PARAMETER_SLOTS = {W, B, DW, DB}
-
-
-# Kinds of arguments of a fast call, as in core/bindings/fast_call.h.
-_BUFFER, _DESCRIPTOR, _IGNORED, _REFUSED = range(4)
-
-
-def fast_argument(
-    slot: int,
-    operand: Operand | Parameter | None,
-    *,
-    output: bool = False,
-    descriptor: bool = False,
-    strided: bool = True,
-    batched: bool = True,
-    needed_with: int = 0,
-    unless: int = 0,
-    may_equal: int = 0,
-) -> Any:
-    """What a fast call expects of one argument; ``operand`` is ``None`` for an argument without effect."""
-    if operand is None:
-        return engines._core.argument(slot, _IGNORED, strided, batched, False, 0, 0, 0, 0, 0, [], [])
-    view = operand.view
-    if not (view.packed and operand.order == view.memory_axes):  # a gradient that has to be staged
-        return engines._core.argument(slot, _REFUSED, strided, batched, False, 0, 0, 0, 0, 0, [], [])
-    strides = packed_strides(view.layout, view.size, (0,) * view.layout.rank)
-    kind = _DESCRIPTOR if descriptor else _BUFFER
-    return engines._core.argument(
-        slot, kind, strided, batched, output, view.count, needed_with, unless, may_equal,
-        view.layout.code, list(view.size), list(strides),
-    )  # fmt: skip
 
 
 class Filter:
@@ -90,8 +60,6 @@ class Filter:
         self.memory = OwnedMemory(p.alloc_memory, p.free_memory, who)
         self.alive = True
         self.fast: dict[Form, Any] = {}  # native calls, made when first asked for
-        self.fast_forward: Any = declined
-        self.fast_backward: Any = declined
         self._declared: dict[tuple[str, Hashable], Call | None] = {}
 
     def __repr__(self) -> str:
@@ -108,7 +76,6 @@ class Filter:
         """Release everything the filter holds; later calls fail cleanly."""
         self.alive = False
         self.fast.clear()
-        self.fast_forward = self.fast_backward = declined
         self._declared.clear()
         for parameter in self.parameters():
             parameter.release()
@@ -207,27 +174,6 @@ class Filter:
     def run(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
         """Compute the results of a checked call on the engine in use."""
         (self.run_native if engines.is_native() else self.run_reference)(call, batch, bound)
-
-    def _wrong_call(self, caller: Caller, use: str) -> Problem:
-        return Problem(f"{caller.function} does not drive a filter of family {self.family}. Use {use}.")
-
-    # The calls that a family does not implement answer with the name of the call that fits.
-
-    def _no_apply(self, caller: Caller, *arguments: Any, **options: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.apply_call)
-
-    def _no_backward(self, caller: Caller, *arguments: Any, **options: Any) -> None:
-        self.require_alive(caller)
-        raise self._wrong_call(caller, self.backward_call)
-
-    apply_batch = apply_two_input_batch = apply_pooling_batch = apply_loss_batch = _no_apply
-    apply_fused_batch = apply_fused_multi_input_batch = apply_normalization_batch = _no_apply
-    apply_attention = apply_arithmetic_batch = _no_apply
-    apply_backward_batch = apply_backward_two_input_batch = apply_backward_pooling_batch = _no_backward
-    apply_backward_permute_batch = apply_backward_loss_batch = apply_backward_fused_batch = _no_backward
-    apply_backward_fused_multi_input_batch = apply_backward_normalization_batch = _no_backward
-    apply_backward_attention = apply_backward_arithmetic_batch = _no_backward
 
 
 ARRIVING = "it is the gradient arriving at the output and always needed. Pass its descriptor."
@@ -412,18 +358,3 @@ class UnaryFilter(Filter):
         if x is None or output_determines_slope(self.activation):
             return None
         return self.reference_forward(x, w, b, IDENTITY)
-
-
-def refuse_colliding_outputs(caller: Caller, results: dict[str, Bound]) -> None:
-    """Two results in one place would overwrite each other."""
-    arguments = {
-        "dx": "in_delta", "dw": "weights_delta", "db": "bias_delta", "dbeta": "beta_delta", "dgamma": "gamma_delta",
-    }  # fmt: skip
-    names = list(results)
-    for i, first in enumerate(names):
-        for second in names[i + 1 :]:
-            if results[first].overlaps(results[second]):
-                raise Problem(
-                    f"{caller(arguments[first])} and {caller.names.get(arguments[second], arguments[second])} share memory, "
-                    "so one gradient would overwrite the other. Give each its own buffer."
-                )

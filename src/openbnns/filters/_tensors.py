@@ -196,16 +196,6 @@ class Operand:
             flags=descriptor.flags,
         )
 
-    def bind_arriving(
-        self, caller: Caller, descriptor: BNNSNDArrayDescriptor | None, batch: int, stride: int,
-        elements: tuple[ElementType, ...] = (FLOAT32,),
-    ) -> Bound:  # fmt: skip
-        """Check ``out_delta``, the gradient that arrives at this output."""
-        who = caller("out_delta")
-        if descriptor is None:
-            raise Problem(f"{who} is NULL. It is the gradient arriving at the output and always needed.")
-        return self.bind_delta(who, descriptor, batch, stride, elements=elements)
-
     def _listed_by(self, view: View) -> bool:
         """Whether an arriving gradient is a packed vector of all elements of this tensor, in the order of its memory.
 

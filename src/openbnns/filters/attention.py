@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat, engines
+from ..calls.binding import Given
+from ..calls.signature import Call
+from ..calls.words import Caller
 from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention
 from ..descriptors import View
 from ..engines.native import attention as native
@@ -33,7 +36,7 @@ from ..engines.reference import attention as reference
 from ..engines.reference.random_numbers import Stream, uniform
 from ..errors import Problem
 from ._activation_rules import as_float32
-from ._attention_fast import prepare
+from ._attention_calls import backward_arguments, fixed_addresses, forward_arguments, make_plan
 from ._attention_gradients import ARGUMENTS, TARGETS, bind_output_gradient, bind_results, leaders_of, result_name
 from ._attention_masks import Masks, bind_masks
 from ._attention_memory import (
@@ -50,7 +53,7 @@ from ._attention_memory import (
 from ._attention_run import NativeCall, slot_of
 from ._attention_shapes import FIELDS, PARAMETERS, describe_tensors, field, letter_sizes
 from ._base import Filter
-from ._tensors import Bound, Caller, Operand, Parameter, check_count, check_training_types
+from ._tensors import Bound, Operand, Parameter, check_count, check_training_types
 
 if TYPE_CHECKING:
     from .. import _core
@@ -77,7 +80,6 @@ class MultiheadAttention(Filter):
     ) -> None:
         super().__init__(filter_params, who)
         self.held: dict[str, Parameter] = {}
-        self.fast_backward_cached: Any = self.fast_backward
         tensors, self.sizes = describe_tensors(p, who)
         self.operands = {name: Operand(tensors[name].view, tensors[name].order) for name in ("q", "k", "v", "o")}
         rate = as_float32(p.dropout)
@@ -96,7 +98,8 @@ class MultiheadAttention(Filter):
         self.cache_floats = cache_floats(self.sizes)
         self.plan: _core.Plan | None = None
         self.letters = letter_sizes(self.sizes)
-        prepare(self)
+        if engines._core is not None:
+            self.plan = make_plan(self)
 
     def _hold(
         self, p: BNNSLayerParametersMultiheadAttention, name: str, view: View, order: tuple[int, ...], who: str
@@ -112,9 +115,32 @@ class MultiheadAttention(Filter):
     def parameters(self) -> list[Parameter]:
         return list(self.held.values())
 
-    def destroy(self) -> None:
-        super().destroy()
-        self.fast_backward_cached = self.fast_backward
+    # The calls.
+
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        """``variant`` of a backward call: whether it has a cache."""
+        simple = not self.options.dropout
+        if call == "apply_attention":
+            return Call(forward_arguments(self), plan=self.plan, takes_fast=simple)
+        if call == "apply_backward_attention":
+            takes_fast = simple and not self.strict
+            arguments = backward_arguments(self, cached=bool(variant))
+            return Call(arguments, backward=True, plan=self.plan, takes_fast=takes_fast, trained=self._trained())
+        return None
+
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        return fixed_addresses(self)
+
+    def perform(self, name: str, caller: Caller, batch: Any, given: Given, choice: Any = None) -> None:
+        """``given`` holds all arguments of the C call; ``choice`` of a forward call is ``False`` to leave dropout out."""
+        self.require_alive(caller)
+        if name not in ("apply_attention", "apply_backward_attention"):
+            raise self.refusal(name, caller)
+        count = check_count(batch, caller("batch_size"))
+        if name == "apply_attention":
+            self._apply(caller, count, given, drops=choice is not False)
+        else:
+            self._apply_backward(caller, count, given)
 
     # Sizes of cache and workspace.
 
@@ -167,16 +193,11 @@ class MultiheadAttention(Filter):
 
     # Forward.
 
-    def apply_attention(
-        self, caller: Caller, batch: Any, query: Any, query_stride: Any, key: Any, key_stride: Any, key_mask: Any,
-        key_mask_stride: Any, value: Any, value_stride: Any, output: Any, output_stride: Any, add_to_attention: Any,
-        backprop_cache_size: Any, backprop_cache: Any, workspace_size: Any, workspace: Any, *, drops: bool = True,
-    ) -> None:  # fmt: skip
+    def _apply(self, caller: Caller, batch: int, given: Given, *, drops: bool) -> None:
         """Run forward, or answer a question for sizes. With ``drops`` off, dropout is left out."""
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        cache_size = size_pointer(backprop_cache_size, caller("backprop_cache_size"))
-        work_size = size_pointer(workspace_size, caller("workspace_size"))
+        backprop_cache, workspace = _value(given, "backprop_cache"), _value(given, "workspace")
+        cache_size = size_pointer(_value(given, "backprop_cache_size"), caller("backprop_cache_size"))
+        work_size = size_pointer(_value(given, "workspace_size"), caller("workspace_size"))
         asks_cache = cache_size is not None and backprop_cache is None
         asks_work = work_size is not None and workspace is None
         if asks_cache or asks_work:
@@ -186,11 +207,9 @@ class MultiheadAttention(Filter):
                 cached = asks_cache or backprop_cache is not None
                 work_size.value = self.workspace_bytes(batch, backward=False, cached=cached)
             return
-        q = self.operands["q"].bind(caller("query"), query, batch, query_stride)
-        k = self.operands["k"].bind(caller("key"), key, batch, key_stride)
-        v = self.operands["v"].bind(caller("value"), value, batch, value_stride)
-        y = self.operands["o"].bind(caller("output"), output, batch, output_stride, output=True)
-        masks = bind_masks(caller, self.letters, batch, key_mask, key_mask_stride, add_to_attention)
+        q, k, v = (self.operands[n[0]].bind(caller(n), given[n][0], batch, given[n][1]) for n in ARGUMENTS.values())
+        y = self.operands["o"].bind(caller("output"), given["output"][0], batch, given["output"][1], output=True)
+        masks = self._bind_masks(caller, batch, given)
         cache = None
         if backprop_cache is not None:
             stated = None if cache_size is None else int(cache_size.value)
@@ -253,38 +272,31 @@ class MultiheadAttention(Filter):
 
     # Backward.
 
-    def apply_backward_attention(
-        self, caller: Caller, batch: Any, query: Any, query_stride: Any, query_param_delta: Any, key: Any,
-        key_stride: Any, key_mask: Any, key_mask_stride: Any, key_param_delta: Any, value: Any, value_stride: Any,
-        value_param_delta: Any, add_to_attention: Any, key_attn_bias_delta: Any, value_attn_bias_delta: Any,
-        output: Any, output_stride: Any, output_param_delta: Any, backprop_cache_size: Any, backprop_cache: Any,
-        workspace_size: Any, workspace: Any,
-    ) -> None:  # fmt: skip
-        self.require_alive(caller)
-        batch = check_count(batch, caller("batch_size"))
-        cache_size = stated_size(backprop_cache_size, caller("backprop_cache_size"))
-        work_size = size_pointer(workspace_size, caller("workspace_size"))
+    def _bind_masks(self, caller: Caller, batch: int, given: Given) -> Masks:
+        return bind_masks(caller, self.letters, batch, *given["key_mask"], _value(given, "add_to_attention"))
+
+    def _apply_backward(self, caller: Caller, batch: int, given: Given) -> None:
+        backprop_cache, workspace = _value(given, "backprop_cache"), _value(given, "workspace")
+        cache_size = stated_size(_value(given, "backprop_cache_size"), caller("backprop_cache_size"))
+        work_size = size_pointer(_value(given, "workspace_size"), caller("workspace_size"))
         has_cache = backprop_cache is not None and cache_size > 0
         if work_size is not None and workspace is None:
             work_size.value = self.workspace_bytes(batch, backward=True, cached=has_cache)
             return
-        self._check_training(caller)
+        check_training_types(caller, self._trained())
         self._check_strict(caller, has_cache, workspace)
-        dout = bind_output_gradient(self, caller, output_param_delta, batch)
-        results = bind_results(
-            self, caller, batch,
-            {"q": query_param_delta, "k": key_param_delta, "v": value_param_delta, "o": output_param_delta},
-            {"bk": key_attn_bias_delta, "bv": value_attn_bias_delta},
-        )  # fmt: skip
+        structs = {key: _value(given, f"{name}_param_delta") for key, name in {**ARGUMENTS, "o": "output"}.items()}
+        biases = {"bk": _value(given, "key_attn_bias_delta"), "bv": _value(given, "value_attn_bias_delta")}
+        dout = bind_output_gradient(self, caller, structs["o"], batch)
+        results = bind_results(self, caller, batch, structs, biases)
         inputs: dict[str, Bound] = {}
-        for name, data, stride in (("q", query, query_stride), ("k", key, key_stride), ("v", value, value_stride)):
-            check_count(stride, caller(f"{ARGUMENTS[name]}_stride"))
+        for key, name in {**ARGUMENTS, "o": "output"}.items():
+            data, stride = given[name]
+            check_count(stride, caller(f"{name}_stride"))
             if data is not None:
-                inputs[name] = self.operands[name].bind(caller(ARGUMENTS[name]), data, batch, stride)
-        check_count(output_stride, caller("output_stride"))
-        if output is not None:
-            self.operands["o"].bind(caller("output"), output, batch, output_stride)
-        masks = bind_masks(caller, self.letters, batch, key_mask, key_mask_stride, add_to_attention)
+                inputs[key] = self.operands[key].bind(caller(name), data, batch, stride)
+        inputs.pop("o", None)  # checked, but of no use
+        masks = self._bind_masks(caller, batch, given)
         cache = None
         if has_cache:
             who = caller("backprop_cache")
@@ -306,9 +318,9 @@ class MultiheadAttention(Filter):
         elif results:
             self._backward_reference(batch, inputs, dout, results, leaders, masks, cache)
 
-    def _check_training(self, caller: Caller) -> None:
+    def _trained(self) -> dict[str, Any]:
         tensors: dict[str, Any] = {f"{name} target": operand for name, operand in self.operands.items()}
-        check_training_types(caller, tensors | {field(name): held for name, held in self.held.items()})
+        return tensors | {field(name): held for name, held in self.held.items()}
 
     def _check_strict(self, caller: Caller, has_cache: bool, workspace: Any) -> None:
         if self.strict and not has_cache:
@@ -443,6 +455,11 @@ class MultiheadAttention(Filter):
             sums[leader] = sums[leader] + numbers if leader in sums else numbers
         for name, numbers in sums.items():
             results[name].write(numbers)
+
+
+def _value(given: Given, name: str) -> Any:
+    """An argument without a stride."""
+    return given.get(name, (None, 0))[0]
 
 
 def _logical(name: str, values: NDArray[Any]) -> NDArray[Any]:

@@ -339,7 +339,7 @@ class Loss(Filter):
         weights = Argument("weights", WEIGHTS, each, batched=False, counted=True)
         gradient = Argument("in_delta", DX, self.input, writes=True, described=True)
         if call == "apply_loss":
-            out = Argument("out", OUT, self.output, writes=True, required=True, batched=not self.reduces)
+            out = Argument("out", OUT, self.output, writes=True, required=True, batched=not self.reduces, strided=False)
             return Call((x, labels, weights, out, gradient), plan=self.plan)
         if call == "apply_backward_loss":
             upstream = Argument(

@@ -65,10 +65,8 @@ class AttentionSubject(Subject):
         deltas = {name: tensor.descriptor() for name, tensor in gradients.items()}
         cache = np.zeros(f.cache_bytes(batch), np.uint8)
         f.draws = self.draw_number
-        f.apply_attention(
-            CALLER, batch, data["query"], 0, data["key"], 0, None, 0, data["value"], 0, y.memory, 0, None, None, cache,
-            None, None,
-        )  # fmt: skip
+        inputs = {name: (data[name], 0) for name in self.inputs} | {"key_mask": (None, 0), "output": (y.memory, 0)}
+        f.perform("apply_attention", CALLER, batch, inputs | {"backprop_cache": (cache, 0)})
         f.draws = self.draw_number
         structs = {
             name: BNNSMHAProjectionParameters(
@@ -78,9 +76,9 @@ class AttentionSubject(Subject):
             )
             for name in (*self.inputs, "output")
         }
-        f.apply_backward_attention(
-            CALLER, batch, data["query"], 0, structs["query"], data["key"], 0, None, 0, structs["key"], data["value"], 0,
-            structs["value"], None, deltas.get("key_attn_bias"), deltas.get("value_attn_bias"), None, 0,
-            structs["output"], cache.nbytes, cache, None, None,
-        )  # fmt: skip
+        given = {f"{name}_param_delta": struct for name, struct in structs.items()} | {
+            "key_attn_bias_delta": deltas.get("key_attn_bias"), "value_attn_bias_delta": deltas.get("value_attn_bias"),
+            "output": None, "backprop_cache_size": cache.nbytes, "backprop_cache": cache,
+        }  # fmt: skip
+        f.perform("apply_backward_attention", CALLER, batch, inputs | {name: (v, 0) for name, v in given.items()})
         return {name: tensor.read() for name, tensor in gradients.items()}

@@ -21,6 +21,7 @@ from ..capi.structs import (
     BNNSNDArrayDescriptor,
 )
 from ..errors import Problem
+from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters._tensors import Caller
 from ..filters.attention import MultiheadAttention
 from ._base import Layer, client_pointer
@@ -377,10 +378,12 @@ class MultiheadAttentionLayer(Layer):
         if training:
             cache = self._cache(filter.cache_floats * max(1, batch))
             size = ctypes.c_size_t(cache.nbytes)
-        if not (added is None and filter.fast_forward(batch, q, 0, k, 0, mask, 0, v, 0, y, 0, cache, 0) == 0):
-            filter.apply_attention(
-                caller, batch, q, 0, k, 0, mask, 0, v, 0, y, 0, added, size, cache, None, None, drops=training
-            )
+        if not (added is None and filter.native(APPLY)(batch, q, 0, k, 0, mask, 0, v, 0, y, 0, cache) == 0):
+            given = {
+                "query": q, "key": k, "key_mask": mask, "value": v, "output": y, "add_to_attention": added,
+                "backprop_cache_size": size, "backprop_cache": cache,
+            }  # fmt: skip
+            filter.perform("apply_attention", caller, batch, {n: (value, 0) for n, value in given.items()}, training)
         if cache is not None:
             self._last = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, cache, (k_is_q, v_is_k))
         return y if output is None else output
@@ -562,13 +565,13 @@ class MultiheadAttentionLayer(Layer):
             return None if array is None else _Member(*self._form(name), array, flags)
 
         return bool(
-            last.filter.fast_backward_cached(
+            last.filter.native(BACKWARD[True])(
                 last.batch, last.query, 0, target(targets[0], 0), parameter("query_weights"), parameter("query_bias"),
                 last.key, 0, last.key_mask, 0, target(targets[1], 1), parameter("key_weights"), parameter("key_bias"),
                 last.value, 0, target(targets[2], 2), parameter("value_weights"), parameter("value_bias"),
                 parameter("key_attention_bias"), parameter("value_attention_bias"), None, 0,
                 _Member(layout, [dy.shape[-2], self.embed_dim], dy, 0), parameter("output_weights"),
-                parameter("output_bias"), last.cache, 0,
+                parameter("output_bias"), last.cache,
             ) == 0
         )  # fmt: skip
 
@@ -591,12 +594,16 @@ class MultiheadAttentionLayer(Layer):
             )
 
         arriving = _descriptor(_L.BNNSDataLayout2DFirstMajor, (dy.shape[-2], self.embed_dim), dy)
-        last.filter.apply_backward_attention(
-            caller, last.batch, last.query, 0, struct("query", target(targets[0], 0)), last.key, 0, last.key_mask, 0,
-            struct("key", target(targets[1], 1)), last.value, 0, struct("value", target(targets[2], 2)), last.added,
-            parameter("key_attention_bias"), parameter("value_attention_bias"), None, 0, struct("output", arriving),
-            last.cache.nbytes, last.cache, None, None,
-        )  # fmt: skip
+        given = {
+            "query": last.query, "query_param_delta": struct("query", target(targets[0], 0)),
+            "key": last.key, "key_param_delta": struct("key", target(targets[1], 1)), "key_mask": last.key_mask,
+            "value": last.value, "value_param_delta": struct("value", target(targets[2], 2)), "output": None,
+            "add_to_attention": last.added, "key_attn_bias_delta": parameter("key_attention_bias"),
+            "value_attn_bias_delta": parameter("value_attention_bias"), "output_param_delta": struct("output", arriving),
+            "backprop_cache_size": last.cache.nbytes, "backprop_cache": last.cache,
+        }  # fmt: skip
+        tensors = {name: (value, 0) for name, value in given.items()}
+        last.filter.perform("apply_backward_attention", caller, last.batch, tensors)
 
 
 def _descriptor(

@@ -1,0 +1,170 @@
+"""What native code takes of attention calls, declared; and the steps of its parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..calls.form import form
+from ..calls.signature import Argument, Need, need
+from ..capi.enums import BNNSDataLayout, BNNSDataType
+from ..descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
+from ..engines.native import attention as native
+from ._attention_gradients import ARGUMENTS, result_name
+from ._attention_shapes import PARAMETERS
+from ._tensors import Operand
+
+if TYPE_CHECKING:
+    from .. import _core
+    from .attention import MultiheadAttention
+
+_BOOLEAN = int(BNNSDataType.BNNSDataTypeBoolean)
+_VECTOR = int(BNNSDataLayout.BNNSDataLayoutVector)
+
+
+def make_plan(f: MultiheadAttention) -> _core.Plan:
+    """The native plan of a new filter."""
+    stored = [_stored_steps(f, name) for name in PARAMETERS]
+    gradient = [_gradient_steps(f, name) for name in PARAMETERS]
+    return native.plan(f.sizes, f.options, f.seed, f.token, stored, gradient)
+
+
+def _steps(f: MultiheadAttention, name: str, view: View, order: tuple[int, ...]) -> tuple[int, int, int]:
+    """Steps along (head, component, feature) of a parameter whose canonical axes are ``order``."""
+    steps = [view.steps[axis] for axis in order]
+    if name == "po":
+        return (f.sizes.model, f.sizes.model, steps[0])
+    if name == "wo":
+        return (f.sizes.value * steps[0], steps[0], steps[1])
+    return (steps[0], steps[1], steps[2] if len(steps) == 3 else 1)
+
+
+def _canonical_steps(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
+    width = f.sizes.value if name[1] in "vo" else f.sizes.key
+    inner = f.sizes.model if name.startswith("w") else 1
+    return (f.sizes.model, f.sizes.model, 1) if name == "po" else (width * inner, inner, 1)
+
+
+def _stored_steps(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
+    held = f.held.get(name)
+    if held is None or held.fixed is not None:
+        return _canonical_steps(f, name)
+    return _steps(f, name, held.view, held.order)
+
+
+def _gradient_steps(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
+    held = f.held.get(name)
+    if held is None or not held.view.packed:
+        return _canonical_steps(f, name)
+    return _steps(f, name, held.view, held.order)
+
+
+def fixed_addresses(f: MultiheadAttention) -> list[tuple[int, int, int]] | None:
+    """Slot, address and elements of the parameters; ``None`` when one has to be staged at each call."""
+    fixed = []
+    for number, name in enumerate(PARAMETERS):
+        held = f.held.get(name)
+        if held is None:
+            continue
+        address, nbytes = held.memory
+        if held.fixed is None and (held.view.element is not FLOAT32 or address % 4):
+            return None
+        fixed.append((native.FIRST_PARAMETER + number, address, nbytes // 4))
+    return fixed
+
+
+@dataclass(frozen=True)
+class _Mask(Operand):
+    """Which keys take part: one truth value each."""
+
+    def native_items(self, writes: bool) -> dict[str, Any]:
+        return {"index_bytes": 1, "data_type": self.view.element.code}
+
+
+@dataclass(frozen=True)
+class _Target(Operand):
+    """The gradient of an input or of the output, whose batch stride is in its descriptor."""
+
+    def native_items(self, writes: bool) -> dict[str, Any]:
+        return {"stride_in_descriptor": True}
+
+
+def _key_mask(f: MultiheadAttention) -> Argument:
+    view = View(LAYOUTS[_VECTOR], ELEMENT_TYPES[_BOOLEAN], (f.sizes.source,), (1,))
+    return Argument("key_mask", native.KEY_MASK, _Mask(view, (0,)), described=True)
+
+
+def _cache(f: MultiheadAttention, *, writes: bool, needs: tuple[Need, ...] = ()) -> Argument:
+    view = View(LAYOUTS[_VECTOR], FLOAT32, (f.cache_floats,), (1,))
+    return Argument("backprop_cache", native.CACHE, Operand(view, (0,)), writes=writes, needs=needs, strided=False)
+
+
+_PROJECTIONS = " ".join(f"{{0}}_param_delta.{member}" for member in ("target_desc", "weights", "bias"))
+_INPUTS = "batch_size query query_stride {} key key_stride key_mask key_mask_stride {} value value_stride {}"
+
+APPLY = form("apply_attention", " ".join(_INPUTS.format("", "", "").split()) + " output output_stride backprop_cache")
+"""Arguments of a forward call without an added mask and a workspace."""
+
+BACKWARD = {
+    cached: form(
+        "apply_backward_attention",
+        _INPUTS.format(*(_PROJECTIONS.format(name) for name in ("query", "key", "value")))
+        + " key_attn_bias_delta value_attn_bias_delta output output_stride "
+        + _PROJECTIONS.format("output")
+        + (" backprop_cache" if cached else ""),
+        cached,
+    )
+    for cached in (False, True)
+}
+"""Those of a backward call, members of structs one by one, without and with a cache."""
+
+
+def forward_arguments(f: MultiheadAttention) -> tuple[Argument, ...]:
+    """What a forward call takes, as far as native code knows it: no added mask and no workspace."""
+    names = {"query": ("q", native.QUERY), "key": ("k", native.KEY), "value": ("v", native.VALUE)}
+    return (
+        *(Argument(name, slot, f.operands[key], required=True) for name, (key, slot) in names.items()),
+        _key_mask(f),
+        Argument("output", native.OUTPUT, f.operands["o"], writes=True, required=True),
+        _cache(f, writes=True),
+    )
+
+
+def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument, ...]:
+    """What a backward call takes, with a cache or without one. Members of structs go by their full names."""
+    targets = {"q": native.QUERY_GRADIENT, "k": native.KEY_GRADIENT, "v": native.VALUE_GRADIENT}
+    names = {key: result_name(f"d{key}") for key in targets}
+    parameters = {name: result_name(f"d{name}") for name in PARAMETERS}
+    every = (*names.values(), *parameters.values())
+    same_length = f.sizes.target == f.sizes.source
+    arguments = [_key_mask(f), Argument("output", native.OUTPUT, f.operands["o"])]
+    for key, slot in (("q", native.QUERY), ("k", native.KEY), ("v", native.VALUE)):
+        wanted = (parameters[f"w{key}"],) if cached else every
+        arguments.append(Argument(ARGUMENTS[key], slot, f.operands[key], needs=(need(wanted, ""),)))
+        others = {names[o] for o in targets if o != key and (same_length or "q" not in (o, key))}
+        operand = f.operands[key]
+        arguments.append(
+            Argument(
+                names[key], targets[key], _Target(operand.view, operand.order), writes=True, described=True,
+                skips_null_data=True, adds_up_with=frozenset(others), strided=False,
+            )
+        )  # fmt: skip
+    for number, (name, argument) in enumerate(parameters.items()):
+        held = f.held.get(name)
+        view = f.operands["o"].view if held is None else held.view  # the plan takes any order of the axes
+        arguments.append(
+            Argument(
+                argument, native.FIRST_PARAMETER_GRADIENT + number, Operand(view, view.memory_axes), writes=True,
+                described=True, batched=False, skips_null_data=True, native=held is not None and view.packed,
+            )
+        )  # fmt: skip
+    out = f.operands["o"]
+    arguments.append(
+        Argument(
+            "output_param_delta.target_desc", native.OUTPUT_GRADIENT, _Target(out.view, out.order), described=True,
+            needs=(need(every, ""),), strided=False,
+        )
+    )  # fmt: skip
+    if cached:
+        arguments.append(_cache(f, writes=False, needs=(need(every, ""),)))
+    return tuple(arguments)
