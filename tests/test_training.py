@@ -235,7 +235,7 @@ def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=r"No space left on device: .*checkpoint-000000024\.safetensors"):
+    with pytest.raises(OSError, match=r"No space left on device; .*checkpoint-000000024\.safetensors"):
         run(tmp_path, 4, resume=True)
     monkeypatch.undo()
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before

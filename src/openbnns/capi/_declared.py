@@ -72,23 +72,29 @@ class _Entry:
         by_name = {name.rstrip("_"): value for name, value in values.items()}
         tensors = {name: (by_name[name], by_name[stride] if stride else 0) for name, stride in self.tensors}
         choice = _one_or_all([by_name[name] for name in self.chooses])
-        return perform(by_name["filter"], self.call, self.caller, by_name.get("batch_size"), tensors, choice)
+        batch, single = by_name.get("batch_size", 1), "batch_size" not in by_name
+        return perform(by_name["filter"], self.call, self.caller, batch, tensors, choice, single=single)
 
 
-def perform(filter: Any, call: str, caller: Caller, batch: Any, tensors: Given, choice: Any = None) -> int:
-    """Make a call of a filter with every check, as a C function does. ``batch`` is ``None`` for one sample."""
-    count = 1 if batch is None else batch
+def perform(
+    filter: Any, call: str, caller: Caller, batch: Any, tensors: Given, choice: Any = None, *, single: bool = False
+) -> int:
+    """Make a call of a filter with every check, as a C function does; ``single``: one for a single sample."""
     try:
         _require_filter(filter, caller.function)
         if _strict.active():
-            _look_closely(filter, call, caller, batch, tensors, choice)
-        filter.perform(call, caller, count, tensors, choice)
+            given = [t for t in _with_samples(filter, call, caller, tensors, choice) if t.data is not None]
+            if single:
+                _strict.batch_in_single_call(caller.function, [t for t in given if not t.described])
+            else:
+                _strict.stride_zero(caller.function, batch, given)
+        filter.perform(call, caller, batch, tensors, choice)
     except Problem as problem:
         if not isinstance(filter, Filter):
             return record(problem)
         from .. import diagnosis  # only here, when a call has failed
 
-        return record(diagnosis.of_call(problem, count, _with_samples(filter, call, caller, tensors, choice)))
+        return record(diagnosis.of_call(problem, batch, _with_samples(filter, call, caller, tensors, choice)))
     except MemoryError:
         return record(out_of_memory(caller.function))
     return succeeded(0)
@@ -101,15 +107,6 @@ def _require_filter(filter: Any, who: str) -> None:
         )
     if not isinstance(filter, Filter):
         raise TypeError(f"{who}: filter must be a BNNSFilter, not {type(filter).__name__}.")
-
-
-def _look_closely(filter: Filter, call: str, caller: Caller, batch: Any, tensors: Given, choice: Any) -> None:
-    """In strict mode: what a call says by the strides and the memory that it is given."""
-    given = [t for t in _with_samples(filter, call, caller, tensors, choice) if t.data is not None]
-    if batch is None:
-        _strict.batch_in_single_call(caller.function, [t for t in given if not t.described])
-    else:
-        _strict.stride_zero(caller.function, batch, given)
 
 
 def _with_samples(filter: Filter, call: str, caller: Caller, tensors: Given, choice: Any) -> list[diagnosis.Given]:

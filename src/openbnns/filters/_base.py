@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 X, W, B, Y, DX, DY, DW, DB = range(8)
 PARAMETER_SLOTS = {W, B, DW, DB}
 
+_ROOM = 1 << 16  # bytes, far more than a native call takes
+
 
 class Filter:
     """Base of all filters: lifetime, threads, ownership of constants, and the calls that it declares.
@@ -144,8 +146,12 @@ class Filter:
         """The native call for arguments of this form, or one that declines everything."""
         if not self.alive:
             return declined
-        call = self.declared(form.call, form.variant)
-        run = self.fast[form] = declined if call is None else fast_call(self, call, form)
+        try:
+            bytearray(_ROOM)  # the bindings end a process that has no memory for small objects
+            call = self.declared(form.call, form.variant)
+            run = self.fast[form] = declined if call is None else fast_call(self, call, form)
+        except MemoryError:  # the checked call says so
+            return declined
         return run
 
     def perform(self, name: str, caller: Caller, batch: Any, given: Given, choice: Any = None) -> None:

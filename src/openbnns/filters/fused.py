@@ -198,7 +198,8 @@ class Fused(Filter):
         return dict.fromkeys(names, self.first.operand_list())
 
     def _trains_fast(self) -> bool:
-        return self.first.activation.function == ActivationKind.IDENTITY and self.norm._moving_is_writable()
+        n = self.normalization
+        return n is not None and self.first.activation.function == ActivationKind.IDENTITY and n._moving_is_writable()
 
     def _inputs(self, single: bool, *, required: bool, needs: tuple[Need, ...] = ()) -> list[Argument]:
         if isinstance(self.first, Arithmetic):
