@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _strict
+from ..calls.fast import declined
 from ..calls.form import form
 from ..calls.words import Caller
 from ..errors import Problem, out_of_memory, record, succeeded
@@ -129,10 +130,12 @@ def _without_choice(entry: _Entry) -> Callable[..., int]:
     plain, checked = form(entry.call, entry.order), entry.checked
 
     def call(filter: Any = _ABSENT, /, *arguments: Any, **named: Any) -> int:
-        if not named and isinstance(filter, Filter):
-            run = filter.fast.get(plain) or filter.prepare(plain)
-            if run(*arguments) == 0:
-                return 0
+        try:
+            run = filter.fast[plain]  # an exception that is not raised costs nothing, and this is the hot path
+        except (KeyError, AttributeError):
+            run = filter.prepare(plain) if isinstance(filter, Filter) else declined
+        if not named and run(*arguments) == 0:
+            return 0
         return checked(filter, arguments, named)
 
     return call
