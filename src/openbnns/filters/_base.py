@@ -182,6 +182,16 @@ class Filter:
         (self.run_native if engines.is_native() else self.run_reference)(call, batch, bound)
 
 
+def addresses_of(held: Mapping[int, Parameter]) -> list[tuple[int, int, int]] | None:
+    """Slot, address and size of parameters by slot, or ``None`` when one of them must be staged at each call."""
+    fixed = []
+    for slot, parameter in held.items():
+        if parameter.address is None:
+            return None
+        fixed.append((slot, parameter.address, parameter.view.count))
+    return fixed
+
+
 ARRIVING = "it is the gradient arriving at the output and always needed. Pass its descriptor."
 GRADIENTS = {"in_delta": "dx", "weights_delta": "dw", "bias_delta": "db"}
 """Results of a backward call, and what the formulas call them."""
@@ -286,13 +296,8 @@ class UnaryFilter(Filter):
         return output_determines_slope(self.activation)
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
-        fixed = []
-        for slot, parameter in ((W, self.weights), (B, self.bias)):
-            if parameter is not None:
-                if parameter.address is None:
-                    return None
-                fixed.append((slot, parameter.address, parameter.view.count))
-        return fixed
+        held = {W: self.weights, B: self.bias}
+        return addresses_of({slot: parameter for slot, parameter in held.items() if parameter is not None})
 
     def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
         if call.backward:

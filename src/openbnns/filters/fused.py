@@ -35,7 +35,7 @@ from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..engines.reference.normalization import Moving, State
 from ..errors import Problem
 from ._activation_rules import check_trainable, function_name
-from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y
+from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y, addresses_of
 from ._fused_chain import make_layers
 from ._tensors import Bound, Operand, Parameter
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
@@ -162,12 +162,7 @@ class Fused(Filter):
         return plan(self.first.plan, self.is_arithmetic, n.settings, *shapes, n.activation, n.slope_from_input)
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
-        fixed = []
-        for slot, parameter in self._held().items():
-            if parameter.address is None:
-                return None
-            fixed.append((slot, parameter.address, parameter.view.count))
-        return fixed
+        return addresses_of(self._held())
 
     # The calls.
 

@@ -38,7 +38,7 @@ from ..engines.reference.activation import ELEMENTWISE, Function
 from ..engines.reference.normalization import Kind, Moving
 from ..errors import Problem
 from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
-from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y
+from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y, addresses_of
 from ._tensors import Bound, Operand, Parameter, bind, resolve_delta
 
 if TYPE_CHECKING:
@@ -299,12 +299,7 @@ class Normalization(Filter):
             )  # fmt: skip
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
-        fixed = []
-        for slot, parameter in self._slots().items():
-            if parameter.address is None:
-                return None
-            fixed.append((slot, parameter.address, parameter.view.count))
-        return fixed
+        return addresses_of(self._slots())
 
     def _slots(self) -> dict[int, Parameter]:
         slots = {W: self.gamma, B: self.beta, MOVING_MEAN: self.moving_mean, MOVING_VARIANCE: self.moving_variance}
