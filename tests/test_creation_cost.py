@@ -212,6 +212,62 @@ ABSURD: dict[str, Callable[[], Any]] = {
 }
 
 
+IN_PLACE = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr)
+NOWHERE = 1 << 40  # the address of parameters that creation must not look at
+
+
+def described(layout: int, *size: int, data: Any = None, kind: int = capi.BNNSDataTypeFloat32) -> Any:
+    return capi.BNNSNDArrayDescriptor(layout=layout, size=size, data=data, data_type=kind)
+
+
+def fully_connected(length: int) -> Any:
+    vector, matrix = capi.BNNSDataLayoutVector, capi.BNNSDataLayoutRowMajorMatrix
+    p = capi.BNNSLayerParametersFullyConnected(
+        i_desc=described(vector, length), o_desc=described(vector, 8), w_desc=described(matrix, length, 8, data=NOWHERE)
+    )
+    return capi.BNNSFilterCreateLayerFullyConnected(p, IN_PLACE)
+
+
+def embedding(length: int) -> Any:
+    flat, indices = capi.BNNSDataLayout2DLastMajor, capi.BNNSDataLayoutVector
+    p = capi.BNNSLayerParametersEmbedding(
+        i_desc=described(indices, length, kind=capi.BNNSDataTypeInt32), o_desc=described(flat, 4, length),
+        dictionary=described(flat, 4, length, data=NOWHERE),
+    )  # fmt: skip
+    return capi.BNNSFilterCreateLayerEmbedding(p, IN_PLACE)
+
+
+def product(length: int) -> Any:
+    a, b, c = (described(capi.BNNSDataLayout2DFirstMajor, *size) for size in ((length, 3), (3, 4), (length, 4)))
+    p = capi.BNNSLayerParametersBroadcastMatMul(alpha=1, iA_desc=a, iB_desc=b, o_desc=c)
+    return capi.BNNSFilterCreateLayerBroadcastMatMul(p, IN_PLACE)
+
+
+def attention(length: int) -> Any:
+    target = described(capi.BNNSDataLayout2DFirstMajor, length, 4)
+    weights = described(capi.BNNSDataLayout3DFirstMajor, 4, 2, 2, data=NOWHERE)
+    part = capi.BNNSMHAProjectionParameters(target_desc=target, weights=weights)
+    out = described(capi.BNNSDataLayout2DFirstMajor, 4, 4, data=NOWHERE)
+    p = capi.BNNSLayerParametersMultiheadAttention(
+        query=part, key=part, value=part, output=capi.BNNSMHAProjectionParameters(target_desc=target, weights=out)
+    )
+    return capi.BNNSFilterCreateLayerMultiheadAttention(p, IN_PLACE)
+
+
+def fused(length: int) -> Any:
+    kernel = bn.Shape.convolution_weights_oihw(3, 1, 1, 4).descriptor(data=np.ones((4, 1, 1, 3), np.float32))
+    middle = image(length - 2, 1, 4)
+    first = capi.BNNSLayerParametersConvolution(i_desc=image(length, 1, 1), o_desc=middle, w_desc=kernel)
+    second = capi.BNNSLayerParametersNormalization(i_desc=middle, o_desc=middle)
+    return capi.BNNSFilterCreateFusedLayer(2, [capi.BNNSConvolution, capi.BNNSBatchNorm], [first, second], IN_PLACE)
+
+
+@pytest.mark.parametrize("length", [1 << 24, LONG, 1 << 31])
+@pytest.mark.parametrize("create", [fully_connected, embedding, product, attention, fused])
+def test_long_tensors(create: Callable[[int], Any], length: int) -> None:
+    costs_little(lambda: create(length), may_refuse=False)
+
+
 def costs_little(create: Callable[[], Any], *, may_refuse: bool) -> None:
     create()  # modules that load at first use, and everything that is kept
     with little_memory():
