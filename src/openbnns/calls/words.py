@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-C_NULL, PYTHON_NULL = "NULL", "None"
-
 
 class Caller:
     """A public call, for messages. Names are those of C; another face gives its own for some or all of them.
@@ -16,7 +14,7 @@ class Caller:
 
     __slots__ = ("function", "names", "null")
 
-    def __init__(self, function: str, names: Mapping[str, str] | None = None, *, null: str = C_NULL) -> None:
+    def __init__(self, function: str, names: Mapping[str, str] | None = None, *, null: str = "NULL") -> None:
         self.function, self.names, self.null = function, names or {}, null
 
     def __call__(self, argument: str) -> str:
