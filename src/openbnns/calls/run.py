@@ -57,10 +57,11 @@ def run_staged(
         alone = not any(result.same_memory(bound[o]) for o in call.results & bound.keys() - {a.name})
         target = result.direct() if alone and _is_safe(filter, a, sources, bound) else None
         if target is None:
-            held = result.read(np.float32).copy() if a.updates else None
-            staged[a.name] = target = (
-                np.empty((result.batch, *result.shape), result.staged_type) if held is None else held
-            )
+            if a.updates:
+                target = result.read(np.float32).copy()
+            else:
+                target = np.empty((result.batch, *result.shape), result.staged_type)
+            staged[a.name] = target
         elif result.accumulate:
             accumulate |= 1 << a.slot
         arrays[a.slot] = target if a.batched else target[0]
