@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.engines.reference.activation import Activation, Array, Function
+from openbnns.reference.activation import Activation, Array, Function
 
 
 def generator(*seed: int) -> np.random.Generator:

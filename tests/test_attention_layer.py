@@ -14,7 +14,7 @@ import pytest
 import openbnns as ob
 from helpers import Array, assert_within
 from openbnns import capi
-from openbnns.engines.reference import attention as reference
+from openbnns.reference import attention as reference
 
 
 def numbers(*shape: int, seed: int = 0) -> Array:

@@ -16,9 +16,10 @@ import pytest
 from numpy.typing import NDArray
 
 import openbnns
-from openbnns import buffers, capi, descriptors
+from openbnns import capi
 from openbnns.capi import BNNSDataLayout, BNNSDataType
 from openbnns.errors import Problem
+from openbnns.tensors import buffers, descriptors
 
 Array = NDArray[Any]
 FLOAT32 = BNNSDataType.BNNSDataTypeFloat32

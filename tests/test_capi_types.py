@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.capi import _values, enums, structs
-from openbnns.capi.enums import BNNSActivationFunction, BNNSDataType
-from openbnns.capi.structs import (
+from openbnns.abi import enums, structs
+from openbnns.abi import values as _values
+from openbnns.abi.enums import BNNSActivationFunction, BNNSDataType
+from openbnns.abi.structs import (
     BNNSActivation,
     BNNSFilterParameters,
     BNNSLayerParametersArithmetic,
@@ -52,11 +53,11 @@ def python_name(name: str) -> str:
 
 
 def load_generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_capi", ROOT / "tools" / "generate_capi.py")
+    spec = importlib.util.spec_from_file_location("generate_abi", ROOT / "tools" / "generate_abi.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # dataclasses looks the module up while its classes are being made
-    sys.modules["generate_capi"] = module
+    sys.modules["generate_abi"] = module
     spec.loader.exec_module(module)
     return module
 

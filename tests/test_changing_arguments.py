@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 import openbnns as bn
 from cases import lstm
-from openbnns import Shape, capi, compat, descriptors, engines
+from openbnns import Shape, capi, compat, engines
 from openbnns.capi import _calls, tensor
 from openbnns.filters import moves, pooling, reduction
 from openbnns.filters.lstm import LSTM
+from openbnns.tensors import descriptors
 
 
 class Flickering:

@@ -258,10 +258,10 @@ def test_check_passes_and_fails(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert "2 passed, 0 failed" in capsys.readouterr().out
     assert run("check", "--quiet", "--cases", "1", "loss") == 0
     assert capsys.readouterr().out == ""
-    from openbnns import gradient_cases
+    from openbnns.gradients import cases
 
-    broken = gradient_cases.Outcome(3, 0.5, "gradient of weights")
-    monkeypatch.setattr(gradient_cases, "run", lambda *arguments: broken)
+    broken = cases.Outcome(3, 0.5, "gradient of weights")
+    monkeypatch.setattr(cases, "run", lambda *arguments: broken)
     assert run("check", "loss") == 1
     assert "FAILED: gradient of weights" in capsys.readouterr().out
     assert run("check", "poolin") == 2
@@ -269,9 +269,10 @@ def test_check_passes_and_fails(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 
 def test_check_knows_every_filter_with_gradients() -> None:
-    from openbnns import filters, gradient_cases
+    from openbnns import filters
     from openbnns.filters import _base
     from openbnns.filters.quantization import Quantization
+    from openbnns.gradients import cases
 
     for module in pkgutil.iter_modules(filters.__path__):
         importlib.import_module(f"{filters.__name__}.{module.name}")
@@ -280,7 +281,7 @@ def test_check_knows_every_filter_with_gradients() -> None:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
     random = np.random.default_rng(0)
-    layers = [gradient_cases.FAMILIES[family](random) for family in gradient_cases.FAMILIES for _ in range(3)]
+    layers = [cases.FAMILIES[family](random) for family in cases.FAMILIES for _ in range(3)]
     checked = {layer.bnns_filter.family for layer in layers}
     ours = {kind for kind in below(_base.Filter) if kind.__module__.startswith("openbnns.")}
     assert checked == {kind.family for kind in ours} - {_base.Filter.family, Quantization.family}

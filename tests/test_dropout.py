@@ -27,7 +27,7 @@ from helpers import (
     vector,
 )
 from openbnns import capi, compat
-from openbnns.engines.reference import random_numbers
+from openbnns.reference import random_numbers
 
 TENSORS = [
     vector(1), vector(13), image(3, 5, 7), Tensor(ROW_MAJOR, (7, 4)), Tensor(FIRST_MAJOR_2D, (7, 4)),

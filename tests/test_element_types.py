@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 import openbnns
 from helpers import FLOAT32, descriptor
-from openbnns import capi, compat, descriptors
+from openbnns import capi, compat
 from openbnns.capi import BNNSDataType
+from openbnns.tensors import descriptors
 
 Array = NDArray[Any]
 

@@ -8,7 +8,7 @@ import pytest
 import openbnns as ob
 from openbnns import capi
 from openbnns.capi import BNNSNDArrayDescriptor
-from openbnns.engines.reference import fully_connected
+from openbnns.reference import fully_connected
 
 AF = ob.ActivationFunction
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from helpers import VECTOR, Tensor
 from openbnns import capi, engines
+from openbnns._words import Caller
 from openbnns.capi._calls import Direct, Known
 from openbnns.errors import Problem
 from openbnns.filters import moves
 from openbnns.filters._direct import tensor
-from openbnns.filters._tensors import Caller
 from test_clipping import test_clip_by_norm, test_clip_by_value, test_compute_norm, test_compute_norm_backward
 from test_quantization import test_every_axis_of_every_layout, test_in_place_and_overlapping_memory
 from test_quantization import test_random_configurations as test_quantizations

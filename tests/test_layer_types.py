@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.capi import enums, structs
-from openbnns.capi.structs import (
-    BNNSLayerParametersConvolution,
-)
+from openbnns.abi import enums, structs
+from openbnns.abi.structs import BNNSLayerParametersConvolution
 from openbnns.layers import types
 from openbnns.layers.types import ActivationFunction, DataLayout, DataType, Shape
 from test_capi_types import image

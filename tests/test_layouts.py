@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 import openbnns
 from helpers import descriptor, layout
-from openbnns import buffers, capi, descriptors, staging
+from openbnns import capi
 from openbnns.capi import BNNSDataLayout, BNNSDataType
 from openbnns.errors import Problem
+from openbnns.tensors import buffers, descriptors, staging
 
 Array = NDArray[Any]
 

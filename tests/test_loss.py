@@ -14,7 +14,7 @@ from cases.loss import CASES, EVERY, FUNCTIONS, NAMES, REDUCTIONS, STRUCTS, Loss
 from cases.observed import OBSERVED, setup_of
 from helpers import Array, Storage, assert_bitwise, assert_within, vector
 from openbnns import capi, compat
-from openbnns.engines.reference import loss as reference
+from openbnns.reference import loss as reference
 
 
 def parameters(chosen: list[LossCase], rows: str) -> list[Any]:

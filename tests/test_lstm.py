@@ -36,8 +36,8 @@ from cases.lstm import (
 )
 from helpers import FLOAT16, Array, assert_bitwise, assert_within
 from openbnns import capi, engines
-from openbnns.engines.reference.random_numbers import Stream, uniform
 from openbnns.filters import lstm as filters
+from openbnns.reference.random_numbers import Stream, uniform
 
 ENGINES = ["native", "reference"]
 

@@ -14,10 +14,10 @@ from cases._base import TRAINABLE, Act, created, succeed
 from cases.pooling import INDEX_TYPES, NO_CELL, PoolingCase, simple
 from helpers import FLOAT16, Storage, Tensor, image, vector
 from openbnns import capi, compat
-from openbnns.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from openbnns.errors import Problem
 from openbnns.filters._pooling_indices import IndexOperand
-from openbnns.filters._tensors import Operand
+from openbnns.tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
+from openbnns.tensors.operands import Operand
 
 
 def changed(c: PoolingCase, **changes: Any) -> Any:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_gradient, away_from, generator
-from openbnns.engines.reference import activation
-from openbnns.engines.reference.activation import IDENTITY, Activation
-from openbnns.engines.reference.activation import Function as A
+from openbnns.reference import activation
+from openbnns.reference.activation import IDENTITY, Activation
+from openbnns.reference.activation import Function as A
 
 Array = activation.Array
 TANH = Activation(A.TANH)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_gradient, away_from, generator
-from openbnns.engines.reference import activation, arithmetic
-from openbnns.engines.reference.activation import IDENTITY, Activation
-from openbnns.engines.reference.activation import Function as A
-from openbnns.engines.reference.arithmetic import Function as Op
+from openbnns.reference import activation, arithmetic
+from openbnns.reference.activation import IDENTITY, Activation
+from openbnns.reference.activation import Function as A
+from openbnns.reference.arithmetic import Function as Op
 
 Array = activation.Array
 TANH = Activation(A.TANH)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, generator
-from openbnns.engines.reference import attention
-from openbnns.engines.reference.activation import Array
-from openbnns.engines.reference.attention import GRADIENTS, Cache, Options, Parameters, Sizes
+from openbnns.reference import attention
+from openbnns.reference.activation import Array
+from openbnns.reference.attention import GRADIENTS, Cache, Options, Parameters, Sizes
 
 
 @dataclass(frozen=True)

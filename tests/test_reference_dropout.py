@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, generator, normal
-from openbnns.engines.reference import dropout
+from openbnns.reference import dropout
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_close, assert_gradient, generator, normal
-from openbnns.engines.reference import convolution, fused, normalization
-from openbnns.engines.reference.activation import IDENTITY, Activation, Array
-from openbnns.engines.reference.activation import Function as A
-from openbnns.engines.reference.arithmetic import Function as Op
-from openbnns.engines.reference.normalization import Kind, Moving, Normalization
-from openbnns.engines.reference.quantization import Quantizer
+from openbnns.reference import convolution, fused, normalization
+from openbnns.reference.activation import IDENTITY, Activation, Array
+from openbnns.reference.activation import Function as A
+from openbnns.reference.arithmetic import Function as Op
+from openbnns.reference.normalization import Kind, Moving, Normalization
+from openbnns.reference.quantization import Quantizer
 from test_reference_normalization import NORMALIZATIONS, parameters
 
 RELU = Activation(A.RECTIFIED_LINEAR)

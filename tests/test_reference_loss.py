@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, away_from, generator
-from openbnns.engines.reference import activation, loss
-from openbnns.engines.reference.loss import Function as L
-from openbnns.engines.reference.loss import Loss, Reduction
+from openbnns.reference import activation, loss
+from openbnns.reference.loss import Function as L
+from openbnns.reference.loss import Loss, Reduction
 
 Array = activation.Array
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, generator
-from openbnns.engines.reference import activation, lstm
-from openbnns.engines.reference.activation import Activation, Array
-from openbnns.engines.reference.activation import Function as A
-from openbnns.engines.reference.lstm import GATES, Activations, Cell, Dropout, Gate, Gradients
+from openbnns.reference import activation, lstm
+from openbnns.reference.activation import Activation, Array
+from openbnns.reference.activation import Function as A
+from openbnns.reference.lstm import GATES, Activations, Cell, Dropout, Gate, Gradients
 
 ALL = frozenset({"dx", "dh0", "dc0", "dw", "du", "dp", "db"})
 

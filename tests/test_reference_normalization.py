@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_close, assert_gradient, generator, normal
-from openbnns.engines.reference import normalization
-from openbnns.engines.reference.activation import IDENTITY, Activation, Array
-from openbnns.engines.reference.activation import Function as A
-from openbnns.engines.reference.normalization import Kind, Moving, Normalization
+from openbnns.reference import normalization
+from openbnns.reference.activation import IDENTITY, Activation, Array
+from openbnns.reference.activation import Function as A
+from openbnns.reference.normalization import Kind, Moving, Normalization
 
 RELU = Activation(A.RECTIFIED_LINEAR)
 TANH = Activation(A.TANH)

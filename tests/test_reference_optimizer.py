@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from openbnns.engines.reference import clipping, optimizer
-from openbnns.engines.reference.optimizer import (
+from openbnns.reference import clipping, optimizer
+from openbnns.reference.optimizer import (
     Adam,
     Clipping,
     ClippingFunction,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_gradient, generator
-from openbnns.engines.reference import activation, pooling
-from openbnns.engines.reference.activation import IDENTITY, Activation
-from openbnns.engines.reference.activation import Function as A
-from openbnns.engines.reference.pooling import Function as P
+from openbnns.reference import activation, pooling
+from openbnns.reference.activation import IDENTITY, Activation
+from openbnns.reference.activation import Function as A
+from openbnns.reference.pooling import Function as P
 
 Array = activation.Array
 TANH = Activation(A.TANH)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, generator
-from openbnns.engines.reference import contraction, embedding, gram, matmul
-from openbnns.engines.reference.activation import Array
-from openbnns.engines.reference.contraction import parse
-from openbnns.engines.reference.embedding import Embedding
-from openbnns.engines.reference.matmul import Product
+from openbnns.reference import contraction, embedding, gram, matmul
+from openbnns.reference.activation import Array
+from openbnns.reference.contraction import parse
+from openbnns.reference.embedding import Embedding
+from openbnns.reference.matmul import Product
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Matrix product

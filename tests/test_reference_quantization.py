@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from differences import generator, normal
-from openbnns.engines.reference import quantization
-from openbnns.engines.reference.quantization import Quantizer
+from openbnns.reference import quantization
+from openbnns.reference.quantization import Quantizer
 
 RANGES = {f"{name}{bits}": (name, bits) for name in ("int", "uint") for bits in (1, 2, 4, 8, 16, 32, 64)}
 

@@ -8,10 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from openbnns.engines.reference import (
-    random_numbers,
-)
-from openbnns.engines.reference.random_numbers import Keystream, Stream
+from openbnns.reference import random_numbers
+from openbnns.reference.random_numbers import Keystream, Stream
 
 STREAM = Stream(0x299F31D0A4093822, 0x0370734413198A2E)
 KEYS = Keystream(0x299F31D0A4093822, 0x0370734413198A2E)

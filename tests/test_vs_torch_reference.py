@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.engines.reference import activation, arithmetic, convolution, loss, pooling
-from openbnns.engines.reference.activation import IDENTITY, Activation
-from openbnns.engines.reference.activation import Function as A
-from openbnns.engines.reference.arithmetic import Function as Op
-from openbnns.engines.reference.loss import Function as L
-from openbnns.engines.reference.loss import Loss, Reduction
-from openbnns.engines.reference.pooling import Function as P
+from openbnns.reference import activation, arithmetic, convolution, loss, pooling
+from openbnns.reference.activation import IDENTITY, Activation
+from openbnns.reference.activation import Function as A
+from openbnns.reference.arithmetic import Function as Op
+from openbnns.reference.loss import Function as L
+from openbnns.reference.loss import Loss, Reduction
+from openbnns.reference.pooling import Function as P
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.engines.reference import attention, contraction, embedding, gram, lstm, matmul
-from openbnns.engines.reference.attention import GRADIENTS, Options, Parameters
-from openbnns.engines.reference.embedding import Embedding
-from openbnns.engines.reference.lstm import GATES, Cell, Dropout, Gate
-from openbnns.engines.reference.matmul import Product
+from openbnns.reference import attention, contraction, embedding, gram, lstm, matmul
+from openbnns.reference.attention import GRADIENTS, Options, Parameters
+from openbnns.reference.embedding import Embedding
+from openbnns.reference.lstm import GATES, Cell, Dropout, Gate
+from openbnns.reference.matmul import Product
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.engines.reference import convolution, dropout, fused, normalization, quantization
-from openbnns.engines.reference.activation import IDENTITY, Activation
-from openbnns.engines.reference.activation import Function as A
-from openbnns.engines.reference.arithmetic import Function as Op
-from openbnns.engines.reference.normalization import Kind, Moving, Normalization
+from openbnns.reference import convolution, dropout, fused, normalization, quantization
+from openbnns.reference.activation import IDENTITY, Activation
+from openbnns.reference.activation import Function as A
+from openbnns.reference.arithmetic import Function as Op
+from openbnns.reference.normalization import Kind, Moving, Normalization
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.engines.reference import (
+from openbnns.reference import (
     clipping,
     crop_resize,
     nearest_neighbors,
@@ -19,12 +19,12 @@ from openbnns.engines.reference import (
     resize,
     tensor,
 )
-from openbnns.engines.reference.crop_resize import Box, Sampling, Settings
-from openbnns.engines.reference.optimizer import Adam, Preparation, Regularization, RMSProp, SGDMomentum
-from openbnns.engines.reference.padding import Mode
-from openbnns.engines.reference.reduction import Function as R
-from openbnns.engines.reference.resize import Method
-from openbnns.engines.reference.tensor import Shuffle
+from openbnns.reference.crop_resize import Box, Sampling, Settings
+from openbnns.reference.optimizer import Adam, Preparation, Regularization, RMSProp, SGDMomentum
+from openbnns.reference.padding import Mode
+from openbnns.reference.reduction import Function as R
+from openbnns.reference.resize import Method
+from openbnns.reference.tensor import Shuffle
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

@@ -10,7 +10,7 @@
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/known_calls.h"
-#include "kernels/tensor.h"
+#include "kernels/direct.h"
 #include "runtime/thread_pool.h"
 
 namespace nb = nanobind;

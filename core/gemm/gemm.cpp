@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "common/scratch_uses.h"
 #include "gemm/gemm_small.h"
 #include "gemm/pack.h"
-#include "kernels/activation.h"
-#include "kernels/scratch_uses.h"
+#include "kernels/activation/activation.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"

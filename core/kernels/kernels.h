@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/optimizer.h"
-#include "kernels/random_numbers.h"
+#include "kernels/optimizer/optimizer.h"
+#include "kernels/random_numbers/random_numbers.h"
 #include "runtime/plan.h"
 
 namespace openbnns {
@@ -251,7 +251,7 @@ struct ContractionShape {
 };
 
 // x, y: [channels][height][width]; a vector has height and width 1. Slots X, Y, DX, DY, W and DW (gamma), B and DB
-// (beta), and the two below. Formulas and sets of statistics: kernels/normalization.h.
+// (beta), and the two below. Formulas and sets of statistics: kernels/normalization/normalization.h.
 enum NormalizationKind { kBatchNorm = 2, kInstanceNorm = 3, kLayerNorm = 4, kGroupNorm = 5 };  // as in BNNSFilterType
 constexpr int kMovingMean = 8, kMovingVariance = 9;                                            // [channels]
 
@@ -342,7 +342,7 @@ struct Kernels {
   std::unique_ptr<Plan> (*make_activation)(const ActivationShape&, const ActivationSpec&);
   std::unique_ptr<Plan> (*make_arithmetic)(const ArithmeticShape&, const ActivationSpec&);
   double (*peak_gflop)(int64_t iterations);  // GFLOP done by a register-only multiply-add loop, for benchmarks
-  // y[i] = clamp((scale * x[i] + offset) >> shift, low, high); see kernels/activation.h
+  // y[i] = clamp((scale * x[i] + offset) >> shift, low, high); see kernels/activation/activation.h
   void (*integer_linear_saturate)(const int64_t* x, int64_t* y, int64_t count, int32_t scale, int32_t offset,
                                   int32_t shift, int64_t low, int64_t high);
   std::unique_ptr<Plan> (*make_pooling)(const PoolingShape&, const ActivationSpec&);

@@ -1,4 +1,4 @@
-#include "kernels/activation.h"
+#include "kernels/activation/activation.h"
 #include "kernels/kernels.h"
 #include "kernels/makers.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernel_test.h"
-#include "kernels/activation.h"
+#include "kernels/activation/activation.h"
 #include "kernels/makers.h"
 #include "runtime/scratch.h"
 #include "simd/random.h"

@@ -2,8 +2,8 @@
 // groups, poisoned outputs and scratch, 1 to 3 threads bitwise equal. Compiled once per instruction set.
 #include <cstdlib>
 
-#include "kernels/activation.h"
-#include "kernels/convolution_kernels.h"
+#include "kernels/activation/activation.h"
+#include "kernels/convolution/kernels.h"
 #include "kernels/makers.h"
 #include "runtime/scratch.h"
 #include "tests/testing.h"

@@ -1,6 +1,6 @@
 // Matrix product and fully connected layer against naive float64 loops. Compiled once per instruction set.
 #include "gemm/gemm.h"
-#include "kernels/activation.h"
+#include "kernels/activation/activation.h"
 #include "kernels/makers.h"
 #include "runtime/scratch.h"
 #include "tests/testing.h"

@@ -1,5 +1,5 @@
 from . import capi as capi, compat as compat, datasets as datasets, layers as layers, nn as nn
-from .capi.structs import BNNSNDArrayDescriptor as BNNSNDArrayDescriptor
+from .abi.structs import BNNSNDArrayDescriptor as BNNSNDArrayDescriptor
 from ._strict import StrictWarning as StrictWarning
 from ._strict import strict as strict
 from .errors import (
@@ -10,7 +10,7 @@ from .errors import (
     OptimizerStepError as OptimizerStepError,
     last_error as last_error,
 )
-from .gradient_check import GradientReport as GradientReport, gradcheck as gradcheck
+from .gradients.check import GradientReport as GradientReport, gradcheck as gradcheck
 from .layers import *
 from .layers.types import *
 from .runtime import (

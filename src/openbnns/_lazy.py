@@ -31,7 +31,7 @@ def attach(
     here = vars(sys.modules[package])
 
     def load(module: str) -> Any:
-        return import_module(f"{package}.{module}")
+        return import_module(f".{module}", package)
 
     def public() -> list[str]:
         return [*modules, *home, *(name for module in tables for name in load(module).__all__)]

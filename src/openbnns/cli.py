@@ -360,7 +360,7 @@ def _write_report(
 
 
 def _check(options: argparse.Namespace) -> int:
-    from .gradient_cases import FAMILIES, run
+    from .gradients.cases import FAMILIES, run
     from .nn._choose import nearest
 
     for family in options.families:

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import buffers, descriptors
-from .descriptors import LAYOUTS, View, describe
 from .errors import Problem
+from .tensors import buffers, descriptors
+from .tensors.descriptors import LAYOUTS, View, describe
 
 _LARGEST = 1 << 24
 """Elements of the largest tensor of a description that is varied: making a filter of each variant has to stay quick."""

@@ -27,8 +27,8 @@ from helpers import (
     Tensor,
 )  # fmt: skip
 from openbnns import capi
-from openbnns.engines.reference import attention as reference
-from openbnns.engines.reference.random_numbers import Stream, uniform
+from openbnns.reference import attention as reference
+from openbnns.reference.random_numbers import Stream, uniform
 
 from ._base import created, succeed
 

@@ -14,7 +14,7 @@ import numpy as np
 import openbnns
 from helpers import EPSILON, Array, Storage, Tensor, image, packed, vector
 from openbnns import capi
-from openbnns.engines.reference import normalization as reference
+from openbnns.reference import normalization as reference
 
 from . import arithmetic, convolution, fully_connected, transposed_convolution
 from ._base import LIPSCHITZ, TRAINABLE, Act, Case, Values, created, succeed

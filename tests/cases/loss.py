@@ -11,7 +11,7 @@ import numpy as np
 from helpers import EPSILON, IMAGE, VECTOR, Array, Storage, Tensor, vector
 from openbnns import capi
 from openbnns.capi import BNNSLossFunction, BNNSLossReductionFunction
-from openbnns.engines.reference import loss as reference
+from openbnns.reference import loss as reference
 
 from ._base import created, succeed
 

@@ -15,7 +15,7 @@ import numpy as np
 from helpers import FLOAT16, FLOAT32, Array, Storage, Tensor
 from openbnns import capi
 from openbnns.capi import BNNSDataLayout
-from openbnns.engines.reference import lstm as reference
+from openbnns.reference import lstm as reference
 
 from ._base import Act, succeed
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..descriptors import describe
 from ..errors import Problem
-from ..filters._tensors import Bound, Operand, Parameter, check_training_types, entries
+from ..tensors.descriptors import describe
+from ..tensors.operands import Bound, Operand, Parameter, check_training_types, entries
 
 if TYPE_CHECKING:
+    from .._words import Caller
     from .signature import Argument, Call, ListOf
-    from .words import Caller
 
 Given = Mapping[str, tuple[Any, Any]]
 """What a caller passed for each tensor: memory or a descriptor, and its batch stride."""

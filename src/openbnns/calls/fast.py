@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import engines
-from ..descriptors import FLOAT32, packed_strides
-from ..filters._tensors import Operand
+from ..tensors.descriptors import FLOAT32, packed_strides
+from ..tensors.operands import Operand
 
 if TYPE_CHECKING:
-    from ..filters._base import Filter
     from .form import Form
-    from .signature import Argument, Call
+    from .signature import Argument, Call, Owner
 
 # Kinds of arguments, as in core/bindings/fast_call.h.
 _BUFFER, _DESCRIPTOR, _IGNORED, _REFUSED, _COUNTED = range(5)
@@ -27,7 +26,7 @@ def declined(*_: Any) -> int:
     return 1
 
 
-def fast_call(filter: Filter, call: Call, form: Form) -> Any:
+def fast_call(filter: Owner, call: Call, form: Form) -> Any:
     """What runs ``call`` natively with arguments as ``form`` orders them; it gives 0, or 1 when it declines."""
     core, plan, fixed = engines._core, call.plan, filter.fixed_addresses()
     if core is None or plan is None or fixed is None or not call.takes_fast:

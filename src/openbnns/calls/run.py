@@ -12,9 +12,8 @@ from .. import engines
 from ..errors import Problem
 
 if TYPE_CHECKING:
-    from ..filters._base import Filter
-    from ..filters._tensors import Bound
-    from .signature import Argument, Call
+    from ..tensors.operands import Bound
+    from .signature import Argument, Call, Owner
 
 
 def run_plan(
@@ -34,7 +33,7 @@ def run_plan(
 
 
 def run_staged(
-    filter: Filter, call: Call, plan: Any, batch: int, bound: Mapping[str, Bound], tensors: Mapping[int, NDArray[Any]],
+    filter: Owner, call: Call, plan: Any, batch: int, bound: Mapping[str, Bound], tensors: Mapping[int, NDArray[Any]],
     read: Mapping[str, NDArray[Any]] | None = None,
 ) -> None:  # fmt: skip
     """Run the plan of a call on its tensors and on ``tensors``, the filter's own.
@@ -87,7 +86,7 @@ def write_results(results: Mapping[str, NDArray[Any]], bound: Mapping[str, Bound
         result.write(numbers.reshape(result.batch, *result.shape) if numbers.size else numbers)
 
 
-def _is_safe(filter: Filter, a: Argument, sources: list[Argument], bound: Mapping[str, Bound]) -> bool:
+def _is_safe(filter: Owner, a: Argument, sources: list[Argument], bound: Mapping[str, Bound]) -> bool:
     """Whether writing the result while the call reads leaves what it reads as it is."""
     result = bound[a.name]
     for source in sources:

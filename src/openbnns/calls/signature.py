@@ -5,16 +5,29 @@ Tensors go by their C names (``in``, ``out_delta``, ``in_delta[1]``), whatever a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..descriptors import FLOAT32, ElementType
+from ..tensors.descriptors import FLOAT32, ElementType
 
 if TYPE_CHECKING:
-    from ..filters._tensors import Operand, Parameter
-    from .words import Caller
+    from .._words import Caller
+    from ..tensors.operands import Operand, Parameter
+
+
+class Owner(Protocol):
+    """What running a call asks of its filter."""
+
+    threads: int
+    backward_call: str
+
+    def parameters(self) -> Iterable[Parameter]:
+        """What it holds of the caller's weights, and reads in every call."""
+
+    def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
+        """Slot, address and step of each for native code; ``None`` if native code cannot use them as they lie."""
 
 
 @dataclass(frozen=True)

@@ -126,5 +126,5 @@ __getattr__, __dir__ = _attach(
         ],
         "utility": ["BNNSDataLayoutGetRank", "BNNSNDArrayGetDataSize", "BNNSTensorGetAllocationSize"],
     },
-    tables=("enums", "structs"),
+    tables=(".abi.enums", ".abi.structs"),
 )

@@ -1,4 +1,5 @@
-from . import enums as enums, structs as structs
+from ..abi.enums import *
+from ..abi.structs import *
 from ._calls import (
     BNNSFilter as BNNSFilter,
 )
@@ -50,7 +51,6 @@ from .dropout import (
 from .embedding import (
     BNNSFilterCreateLayerEmbedding as BNNSFilterCreateLayerEmbedding,
 )
-from .enums import *
 from .fully_connected import (
     BNNSFilterCreateLayerFullyConnected as BNNSFilterCreateLayerFullyConnected,
 )
@@ -142,7 +142,6 @@ from .sparse import (
     BNNSNDArrayFullyConnectedSparsifySparseCOO as BNNSNDArrayFullyConnectedSparsifySparseCOO,
     BNNSNDArrayFullyConnectedSparsifySparseCSR as BNNSNDArrayFullyConnectedSparsifySparseCSR,
 )
-from .structs import *
 from .tensor import (
     BNNSBandPart as BNNSBandPart,
     BNNSCompareTensor as BNNSCompareTensor,

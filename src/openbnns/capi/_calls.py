@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _strict
+from .._words import Caller
+from ..abi.enums import BNNSFlags
+from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
-from ..filters._tensors import Caller
-from .enums import BNNSFlags
-from .structs import BNNSFilterParameters
 
 if TYPE_CHECKING:
     pass

@@ -16,9 +16,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _strict
+from .._words import Caller
 from ..calls.fast import declined
 from ..calls.form import form
-from ..calls.words import Caller
 from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters._base import Filter
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from .._words import Caller
+from ..abi.enums import BNNSPointerSpecifier
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..calls.form import form
 from ..errors import Problem, record, succeeded
-from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
 from ._calls import BNNSFilter, Known, check_filter_params, create
-from .enums import BNNSPointerSpecifier
-from .structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 
 
 def BNNSFilterCreateLayerActivation(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ..calls.words import Caller
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention, BNNSMHAProjectionParameters
 from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
 from ._calls import BNNSFilter, create
 from ._declared import perform
-from .structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention, BNNSMHAProjectionParameters
 
 
 def BNNSFilterCreateLayerMultiheadAttention(

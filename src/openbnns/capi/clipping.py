@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._words import Caller
+from ..abi.enums import BNNSNormType
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..filters import clipping
-from ..filters._tensors import Caller
 from ._calls import Direct, attempt_direct
-from .enums import BNNSNormType
-from .structs import BNNSNDArrayDescriptor
 
 _BY_VALUE = Direct("BNNSClipByValue", clipping.clip_by_value, 0)
 _BY_NORM = Direct("BNNSClipByNorm", clipping.clip_by_norm, 0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction
 from ..filters.contraction import TensorContraction
 from ._calls import BNNSFilter, create
-from .structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction
 
 
 def BNNSFilterCreateLayerTensorContraction(

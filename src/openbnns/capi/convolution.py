@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..filters.convolution import Convolution
 from ..filters.transposed_convolution import TransposedConvolution
 from ._calls import BNNSFilter, create
-from .structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 
 
 def BNNSFilterCreateLayerConvolution(

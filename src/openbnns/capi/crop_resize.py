@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize
 from ..errors import Problem, out_of_memory, record, succeeded
-from ..filters._tensors import Caller
 from ..filters.crop_resize import CropResize
 from ._calls import check_filter_params
-from .structs import BNNSFilterParameters, BNNSLayerParametersCropResize
 
 
 def BNNSCropResize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
 from ..filters.embedding import Embedding
 from ._calls import BNNSFilter, create
-from .structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
 
 
 def BNNSFilterCreateLayerEmbedding(

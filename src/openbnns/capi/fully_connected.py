@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected
 from ..filters.fully_connected import FullyConnected
 from ._calls import BNNSFilter, create
-from .structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected
 
 
 def BNNSFilterCreateLayerFullyConnected(

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem, out_of_memory, record, succeeded
-from ..filters._tensors import check_count, entries
 from ..filters.fused import Fused
+from ..tensors.operands import check_count, entries
 from ._calls import BNNSFilter, check_filter_params
 from ._declared import DECLARED, drives
-from .structs import BNNSFilterParameters
 
 _VARIANTS = [(count, training) for count in (1, 2, 3) for training in (False, True)]
 

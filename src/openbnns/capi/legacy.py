@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import Problem, out_of_memory, record, succeeded
-from ..filters._base import Filter
-from ..filters.activation import ActivationFilter
-from ..filters.convolution import Convolution
-from ..filters.fully_connected import FullyConnected
-from ..filters.pooling import Pooling
-from ._calls import BNNSFilter, check_filter_params
-from .enums import BNNSDataLayout, BNNSDataType
-from .structs import (
+from ..abi.enums import BNNSDataLayout, BNNSDataType
+from ..abi.structs import (
     BNNSActivation,
     BNNSConvolutionLayerParameters,
     BNNSFilterParameters,
@@ -28,6 +21,13 @@ from .structs import (
     BNNSPoolingLayerParameters,
     BNNSVectorDescriptor,
 )
+from ..errors import Problem, out_of_memory, record, succeeded
+from ..filters._base import Filter
+from ..filters.activation import ActivationFilter
+from ..filters.convolution import Convolution
+from ..filters.fully_connected import FullyConnected
+from ..filters.pooling import Pooling
+from ._calls import BNNSFilter, check_filter_params
 
 
 def _elements(d: BNNSImageStackDescriptor | BNNSVectorDescriptor, who: str) -> dict[str, Any]:

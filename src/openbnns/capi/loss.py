@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem, record
 from ..filters.loss import STRUCTS, Loss, LossStruct
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
-from .structs import BNNSFilterParameters
 
 
 def BNNSFilterCreateLayerLoss(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 from ..errors import Problem, out_of_memory, record, succeeded
-from ..filters._tensors import Caller
 from ..filters.lstm import LSTM, SIZE_MAX, run_fast
 from ._calls import check_filter_params
-from .structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 
 
 def BNNSComputeLSTMTrainingCacheCapacity(layer_params: BNNSLayerParametersLSTM | Any) -> int:

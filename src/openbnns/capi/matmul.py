@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 from ..errors import Problem, record, succeeded
-from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
 from ._calls import BNNSFilter, Known, check_filter_params, create
-from .structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 
 
 def BNNSFilterCreateLayerBroadcastMatMul(

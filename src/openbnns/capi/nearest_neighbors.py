@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
+from ..abi.enums import BNNSDataType
+from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem, record, succeeded
-from ..filters._tensors import Caller
 from ..filters.nearest_neighbors import NearestNeighbors
 from ._calls import attempt_direct, check_filter_params
-from .enums import BNNSDataType
-from .structs import BNNSFilterParameters
 
 BNNSNearestNeighbors = NearestNeighbors
 

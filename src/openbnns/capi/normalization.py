@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.enums import BNNSFilterType
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 from ..filters.normalization import Normalization
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
-from .enums import BNNSFilterType
-from .structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 
 
 def BNNSFilterCreateLayerNormalization(

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from .._words import Caller
+from ..abi.enums import BNNSOptimizerFunction
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters import optimizer as rules
-from ..filters._tensors import Caller
 from ._calls import check_filter_params
-from .enums import BNNSOptimizerFunction
-from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 
 _STRUCTS = tuple(set(rules.STRUCTS.values()))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding
 from ..filters.padding import Padding
 from ._calls import BNNSFilter, create
-from .structs import BNNSFilterParameters, BNNSLayerParametersPadding
 
 
 def BNNSFilterCreateLayerPadding(

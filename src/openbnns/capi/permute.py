@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPermute
 from ..filters.permute import Permute
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
-from .structs import BNNSFilterParameters, BNNSLayerParametersPermute
 
 
 def BNNSFilterCreateLayerPermute(

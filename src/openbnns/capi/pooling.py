@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.enums import BNNSDataType
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPooling
 from ..filters.pooling import Pooling
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
-from .enums import BNNSDataType
-from .structs import BNNSFilterParameters, BNNSLayerParametersPooling
 
 _INDEX_TYPES = (BNNSDataType.BNNSDataTypeUInt32, BNNSDataType.BNNSDataTypeUInt64)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 from ..errors import Problem, record
-from ..filters._tensors import Caller
 from ..filters.quantization import Quantization
 from ._calls import Known, check_filter_params
-from .structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 
 
 def BNNSDirectApplyQuantizer(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..engines.reference.random_numbers import STATE_SIZE
+from .._words import Caller
+from ..abi.enums import BNNSRandomGeneratorMethod
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem, record, succeeded
-from ..filters._tensors import Caller
 from ..filters.random_numbers import RandomGenerator
+from ..reference.random_numbers import STATE_SIZE
 from ._calls import attempt_direct, check_filter_params
-from .enums import BNNSRandomGeneratorMethod
-from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 
 BNNSRandomGenerator = RandomGenerator
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
 from ..errors import Problem, record
-from ..filters._tensors import Caller
 from ..filters.reduction import Reduction
 from ._calls import BNNSFilter, Known, check_filter_params, create
-from .structs import BNNSFilterParameters, BNNSLayerParametersReduction
 
 
 def BNNSFilterCreateLayerReduction(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..filters.resize import Resize
 from ._calls import BNNSFilter, create
-from .structs import BNNSFilterParameters, BNNSLayerParametersResize
 
 
 def BNNSFilterCreateLayerResize(

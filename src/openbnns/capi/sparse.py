@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor, BNNSSparsityParameters
 from ..filters import sparse
-from ..filters._tensors import Caller
 from ._calls import attempt_direct, check_filter_params
-from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor, BNNSSparsityParameters
 
 
 def BNNSNDArrayFullyConnectedSparsifySparseCOO(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..abi.enums import BNNSReduceFunction, BNNSRelationalOperator, BNNSShuffleType
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..filters import moves, selection
 from ._calls import Direct
-from .enums import BNNSReduceFunction, BNNSRelationalOperator, BNNSShuffleType
-from .structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 
 Descriptor = BNNSNDArrayDescriptor | Any
 Parameters = BNNSFilterParameters | None

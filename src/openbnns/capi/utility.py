@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import compat, descriptors
+from .. import compat
+from ..abi.enums import BNNSDataLayout
+from ..abi.structs import BNNSNDArrayDescriptor, BNNSTensor
 from ..errors import Problem, record, succeeded
 from ..filters.sparse import packed_bytes
-from .enums import BNNSDataLayout
-from .structs import BNNSNDArrayDescriptor, BNNSTensor
+from ..tensors import descriptors
 
 SIZE_MAX = (1 << 64) - 1
 """What a ``size_t`` function returns on failure."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from .. import compat
-from ..capi.enums import BNNSActivationFunction
-from ..engines.reference.activation import FROM_OUTPUT, Activation, Function
+from ..abi.enums import BNNSActivationFunction
 from ..errors import Problem
+from ..reference.activation import FROM_OUTPUT, Activation, Function
 
 # Functions that only a filter of their own can compute.
 _STANDALONE_ONLY = {

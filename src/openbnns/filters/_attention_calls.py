@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..calls.form import form
 from ..calls.signature import Argument, Need, need
-from ..capi.enums import BNNSDataLayout, BNNSDataType
-from ..descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
-from ..engines.native import attention as native
+from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
+from ..tensors.operands import Operand
 from ._attention_gradients import ARGUMENTS, result_name
 from ._attention_shapes import PARAMETERS
-from ._tensors import Operand
+from ._native import attention as native
 
 if TYPE_CHECKING:
     from .. import _core

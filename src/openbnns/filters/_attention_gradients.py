@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..capi.structs import BNNSMHAProjectionParameters, BNNSNDArrayDescriptor
-from ..descriptors import describe
+from .._words import Caller
+from ..abi.structs import BNNSMHAProjectionParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
+from ..tensors.descriptors import describe
+from ..tensors.operands import Bound, bind, resolve_delta
 from ._attention_shapes import AXES, canonical_order, check_shape, field, resolve
-from ._tensors import Bound, Caller, bind, resolve_delta
 
 if TYPE_CHECKING:
     from .attention import MultiheadAttention

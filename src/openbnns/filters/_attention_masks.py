@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import staging
-from ..capi.enums import BNNSDataLayout
-from ..descriptors import View
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout
 from ..errors import Problem
+from ..tensors import staging
+from ..tensors.descriptors import View
+from ..tensors.operands import Bound, bind, check_count
 from ._attention_shapes import canonical_order, check_shape, resolve
-from ._tensors import Bound, Caller, bind, check_count
 
 _L = BNNSDataLayout
 _ADDED_LAYOUTS: dict[int, tuple[str, tuple[BNNSDataLayout, ...]]] = {

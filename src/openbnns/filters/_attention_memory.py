@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import buffers, descriptors
-from ..buffers import Buffer
-from ..capi.enums import BNNSDataType
-from ..engines.reference.attention import Sizes
+from ..abi.enums import BNNSDataType
 from ..errors import Problem
-from ._tensors import check_count
+from ..reference.attention import Sizes
+from ..tensors import buffers, descriptors
+from ..tensors.buffers import Buffer
+from ..tensors.operands import check_count
 
 HEADER_FLOATS = 16  # AttentionCacheHeader::kFloats in core/kernels/kernels.h
 NATIVE, REFERENCE = 1, 2

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
-from ..engines.native import attention as native
 from ._attention_gradients import TARGETS
 from ._attention_masks import Masks
 from ._attention_memory import NO_DRAW, Cache
 from ._attention_shapes import PARAMETERS
+from ._native import attention as native
 
 if TYPE_CHECKING:
     from .attention import MultiheadAttention

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .. import compat, descriptors
-from ..capi.enums import BNNSDataLayout
-from ..capi.structs import BNNSLayerParametersMultiheadAttention, BNNSNDArrayDescriptor
-from ..descriptors import View, describe
-from ..engines.reference.attention import Sizes
+from .. import compat
+from ..abi.enums import BNNSDataLayout
+from ..abi.structs import BNNSLayerParametersMultiheadAttention, BNNSNDArrayDescriptor
 from ..errors import Problem
+from ..reference.attention import Sizes
+from ..tensors import descriptors
+from ..tensors.descriptors import View, describe
 
 _L = BNNSDataLayout
 _MATRICES = (

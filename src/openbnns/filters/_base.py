@@ -14,20 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, engines
+from .._words import Caller
+from ..abi.enums import BNNSFlags
+from ..abi.structs import BNNSFilterParameters
 from ..calls.binding import Given, bind
 from ..calls.fast import declined, fast_call
 from ..calls.form import Form
 from ..calls.run import run_plan, run_staged
 from ..calls.signature import Argument, Call, Need, need
-from ..calls.words import Caller
-from ..capi.enums import BNNSFlags
-from ..capi.structs import BNNSFilterParameters
-from ..descriptors import FLOAT32
-from ..engines.native._activation import gradient_from_input
-from ..engines.reference.activation import IDENTITY, Activation, Function
 from ..errors import Problem
+from ..reference.activation import IDENTITY, Activation, Function
+from ..tensors.descriptors import FLOAT32
+from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, check_count
 from ._activation_rules import check_trainable, function_name, needs_input, output_determines_slope
-from ._tensors import Bound, Operand, OwnedMemory, Parameter, check_count
+from ._native._activation import gradient_from_input
 
 if TYPE_CHECKING:
     from .. import _core

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import descriptors
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call, Need, need
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..descriptors import View
-from ..engines.native import contraction as native
-from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
+from ..reference.activation import IDENTITY, Activation
+from ..tensors import descriptors
+from ..tensors.descriptors import View
+from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import as_float32
 from ._base import ARRIVING, DW, DX, DY, UnaryFilter, W, X, Y
-from ._tensors import Bound, Operand, Parameter
+from ._native import contraction as native
 
 
 def _in_memory_order(view: View, indices: Sequence[int]) -> list[int]:

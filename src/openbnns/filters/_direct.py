@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, engines, staging
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..descriptors import View, describe, resolve
+from .. import compat, engines
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
-from ._tensors import Bound, Caller, OwnedMemory, bind, integer
+from ..tensors import staging
+from ..tensors.descriptors import View, describe, resolve
+from ..tensors.operands import Bound, OwnedMemory, bind, integer
 
 SHAPE_CODE = -1003
 """Status of selections whose shapes do not fit."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..capi.enums import BNNSFilterType
-from ..capi.structs import (
+from ..abi.enums import BNNSFilterType
+from ..abi.structs import (
     BNNSFilterParameters,
     BNNSLayerParametersArithmetic,
     BNNSLayerParametersConvolution,
@@ -13,8 +13,8 @@ from ..capi.structs import (
     BNNSLayerParametersNormalization,
     BNNSLayerParametersQuantization,
 )
-from ..descriptors import View, describe
 from ..errors import Problem
+from ..tensors.descriptors import View, describe
 from .arithmetic import Arithmetic
 from .convolution import Convolution
 from .fully_connected import FullyConnected

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import engines
-from ..engines.native.fused import DBETA, DGAMMA
 from ._base import DB, DW, DX, DY, X, Y
+from ._native.fused import DBETA, DGAMMA
 
 if TYPE_CHECKING:
     from .fused import Fused

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import descriptors, staging
-from ..capi.enums import BNNSDataLayout
-from ..capi.structs import BNNSNDArrayDescriptor
-from ..descriptors import View, describe
+from ..abi.enums import BNNSDataLayout
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
-from ._tensors import Bound, bind
+from ..tensors import descriptors, staging
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Bound, bind
 
 GATES = ("input_gate", "forget_gate", "candidate_gate", "output_gate")
 _SIDES = ("data_desc", "hidden_desc", "cell_state_desc")

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from .. import engines
 from ..calls.signature import Call
-from ..descriptors import View, describe
-from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
+from ..reference.activation import IDENTITY, Activation
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Bound
 from ._base import UnaryFilter, X, Y
-from ._tensors import Bound
 
 if TYPE_CHECKING:
     from .. import _core

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import compat
-from ..calls.words import Caller
-from ..capi.enums import BNNSDataType
-from ..descriptors import ELEMENT_TYPES, ElementType
-from ..engines.reference.pooling import NO_CELL
+from .._words import Caller
+from ..abi.enums import BNNSDataType
 from ..errors import Problem
-from ._tensors import Bound, Operand, bind
+from ..reference.pooling import NO_CELL
+from ..tensors.descriptors import ELEMENT_TYPES, ElementType
+from ..tensors.operands import Bound, Operand, bind
 
 INDICES = 8
 """Slot of the indices in a plan."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..descriptors import View
 from ..errors import Problem
+from ..tensors.descriptors import View
 from .convolution import Window
 
 

@@ -15,21 +15,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import descriptors, engines, staging
+from .. import engines
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout, BNNSDataType
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..calls.run import run_staged
 from ..calls.signature import Call, Need, need
-from ..calls.words import Caller
-from ..capi.enums import BNNSDataLayout, BNNSDataType
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
-from ..descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View, describe
-from ..engines.native import activation as native
-from ..engines.native._activation import gradient_from_input
-from ..engines.reference import activation as reference
-from ..engines.reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
 from ..errors import Problem
+from ..reference import activation as reference
+from ..reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
+from ..tensors import descriptors, staging
+from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View, describe
+from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, bind
 from ._activation_rules import check_function, function_name, make_activation
 from ._base import DX, DY, GRADIENTS, UnaryFilter, W, X, Y
-from ._tensors import Bound, Operand, OwnedMemory, Parameter, bind
+from ._native import activation as native
+from ._native._activation import gradient_from_input
 
 if TYPE_CHECKING:
     from .. import _core

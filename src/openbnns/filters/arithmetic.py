@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors, engines
-from ..calls.run import run_plan, run_staged, write_results
-from ..calls.signature import Argument, Call, ListOf, Need, need
-from ..calls.words import Caller
-from ..capi.enums import BNNSArithmeticFunction, BNNSDescriptorType
-from ..capi.structs import (
+from .. import compat, engines
+from .._words import Caller
+from ..abi.enums import BNNSArithmeticFunction, BNNSDescriptorType
+from ..abi.structs import (
     BNNSArithmeticBinary,
     BNNSArithmeticTernary,
     BNNSArithmeticUnary,
@@ -29,15 +27,18 @@ from ..capi.structs import (
     BNNSLayerParametersArithmetic,
     BNNSNDArrayDescriptor,
 )
-from ..engines.native import arithmetic as native
-from ..engines.native._activation import gradient_from_input
-from ..engines.reference import arithmetic as reference
-from ..engines.reference.activation import AXIS_WISE, IDENTITY, Activation
-from ..engines.reference.arithmetic import NEEDS_OPERANDS, Function, Needs
+from ..calls.run import run_plan, run_staged, write_results
+from ..calls.signature import Argument, Call, ListOf, Need, need
 from ..errors import Problem
+from ..reference import arithmetic as reference
+from ..reference.activation import AXIS_WISE, IDENTITY, Activation
+from ..reference.arithmetic import NEEDS_OPERANDS, Function, Needs
+from ..tensors import descriptors
+from ..tensors.operands import Bound, Operand, check_count
 from ._activation_rules import check_trainable, needs_input, output_determines_slope, resolve_fused
 from ._base import ARRIVING, Filter
-from ._tensors import Bound, Operand, check_count
+from ._native import arithmetic as native
+from ._native._activation import gradient_from_input
 
 if TYPE_CHECKING:
     from .. import _core

@@ -6,7 +6,7 @@
     P  = softmax of the rows of R,  Pd = dropout(P)
     output = concat_h(Pd Vt) Wo + po
 
-The gradients are on the docs page and in engines/reference/attention.py.
+The gradients are on the docs page and in reference/attention.py.
 
 Shapes of one sample: Q, output (T, D); K, V (S, D); Wq, Wk (D, K, H); Wv (D, V, H); Wo (H*V, D); pq, pk, bk (K, H); pv,
 bv (V, H); po (D); key mask (S); X (T, S), (H, T, S) or (N, H, T, S). Inside, parameters are (H, K, D), (H*V, D), (H, K).
@@ -26,15 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat, engines
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention
 from ..calls.binding import Given
 from ..calls.signature import Call
-from ..calls.words import Caller
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention
-from ..descriptors import View
-from ..engines.native import attention as native
-from ..engines.reference import attention as reference
-from ..engines.reference.random_numbers import Stream, uniform
 from ..errors import Problem
+from ..reference import attention as reference
+from ..reference.random_numbers import Stream, uniform
+from ..tensors.descriptors import View
+from ..tensors.operands import Bound, Operand, Parameter, check_count, check_training_types
 from ._activation_rules import as_float32
 from ._attention_calls import backward_arguments, fixed_addresses, forward_arguments, make_plan
 from ._attention_gradients import ARGUMENTS, TARGETS, bind_output_gradient, bind_results, leaders_of, result_name
@@ -53,7 +53,7 @@ from ._attention_memory import (
 from ._attention_run import NativeCall, slot_of
 from ._attention_shapes import FIELDS, PARAMETERS, describe_tensors, field, letter_sizes
 from ._base import Filter
-from ._tensors import Bound, Operand, Parameter, check_count, check_training_types
+from ._native import attention as native
 
 if TYPE_CHECKING:
     from .. import _core

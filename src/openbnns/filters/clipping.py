@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
-from ..capi.enums import BNNSActivationFunction, BNNSNormType
-from ..descriptors import View, describe, resolve
-from ..engines.native import clipping as native
-from ..engines.reference import clipping as reference
+from .._words import Caller
+from ..abi.enums import BNNSActivationFunction, BNNSNormType
 from ..errors import Problem
+from ..reference import clipping as reference
+from ..tensors.descriptors import View, describe, resolve
+from ..tensors.operands import Bound, bind, check_count, entries, integer, resolve_delta
 from ._base import DX, DY, X, Y
 from ._direct import aligned, aligned_without, require_descriptor, shape_without
-from ._tensors import Bound, Caller, bind, check_count, entries, integer, resolve_delta
+from ._native import clipping as native
 
 _CLAMP = int(BNNSActivationFunction.BNNSActivationFunctionClamp)
 

@@ -1,7 +1,7 @@
 """Tensor contractions: out = alpha times the sum, over the indices absent from the output, of the product of the operands.
 
 An expression such as ``"a_*ik, b_*kj -> c_*ij"`` names the axes, in logical order; its grammar is that of
-:mod:`openbnns.engines.reference.contraction`. With beta 1 the sum is added to what the output holds.
+:mod:`openbnns.reference.contraction`. With beta 1 the sum is added to what the output holds.
 
     d(operand) = alpha * the contraction of dy with the other operand, in the operand's indices
 
@@ -18,9 +18,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction
-from ..engines.reference import contraction as reference
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction
 from ..errors import Problem
+from ..reference import contraction as reference
 from ._contraction import Contraction
 
 

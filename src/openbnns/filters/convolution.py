@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from .. import compat, descriptors, engines
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
-from ..descriptors import View, describe
-from ..engines.native import convolution as native
-from ..engines.reference import convolution as reference
-from ..engines.reference.activation import Activation
+from .. import compat, engines
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..errors import Problem
+from ..reference import convolution as reference
+from ..reference.activation import Activation
+from ..tensors import descriptors
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Operand, Parameter
 from ._activation_rules import resolve_fused
 from ._base import UnaryFilter
-from ._tensors import Operand, Parameter
+from ._native import convolution as native
 from .fully_connected import resolve_bias
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Crop-resize: boxes cut out of images and sampled bilinearly to one size, in one call.
 
 Shapes in C order: images x (N, C, H, W), boxes (B, 4), y (B, N, C, h, w): every box is cut out of every image. How boxes are
-read and where they are sampled is written in engines/reference/crop_resize.py. Backward spreads dy over the pixels with
+read and where they are sampled is written in reference/crop_resize.py. Backward spreads dy over the pixels with
 the weights of the forward pass; nothing flows back from positions outside the image, nor to the boxes.
 """
 
@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors, engines
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
-from ..descriptors import View, describe
-from ..engines.native import crop_resize as native
-from ..engines.reference import crop_resize as reference
-from ..engines.reference.crop_resize import Box, Sampling, Settings
+from .. import compat, engines
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
 from ..errors import Problem
+from ..reference import crop_resize as reference
+from ..reference.crop_resize import Box, Sampling, Settings
+from ..tensors import descriptors
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Bound, OwnedMemory, bind, resolve_delta
 from ._activation_rules import as_float32
-from ._tensors import Bound, Caller, OwnedMemory, bind, resolve_delta
+from ._native import crop_resize as native
 
 _LAYOUTS = {
     4: ("4DLastMajor", "4DFirstMajor"),

@@ -18,21 +18,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _strict, compat, descriptors
+from .. import _strict, compat
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..calls.fast import declined
 from ..calls.form import Form
 from ..calls.signature import Argument, Call
-from ..calls.words import Caller
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
-from ..descriptors import describe
-from ..engines.native import dropout as native
-from ..engines.reference import dropout as reference
-from ..engines.reference import random_numbers
-from ..engines.reference.activation import IDENTITY, Activation
 from ..errors import Problem
+from ..reference import dropout as reference
+from ..reference import random_numbers
+from ..reference.activation import IDENTITY, Activation
+from ..tensors import descriptors
+from ..tensors.descriptors import describe
+from ..tensors.operands import Bound, Operand
 from ._activation_rules import as_float32
 from ._base import UnaryFilter, W
-from ._tensors import Bound, Operand
+from ._native import dropout as native
 
 if TYPE_CHECKING:
     from .. import _core

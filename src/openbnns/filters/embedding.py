@@ -19,19 +19,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import buffers, compat, descriptors, engines
+from .. import compat, engines
+from ..abi.enums import BNNSEmbeddingFlags
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call
-from ..capi.enums import BNNSEmbeddingFlags
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
-from ..descriptors import View, describe
-from ..engines.native import embedding as native
-from ..engines.reference import embedding as reference
-from ..engines.reference.activation import IDENTITY
 from ..errors import Problem
+from ..reference import embedding as reference
+from ..reference.activation import IDENTITY
+from ..tensors import buffers, descriptors
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Bound, Operand, Parameter, bind
 from ._activation_rules import as_float32
 from ._base import UnaryFilter, W
-from ._tensors import Bound, Operand, Parameter, bind
+from ._native import embedding as native
 
 if TYPE_CHECKING:
     from .. import _core

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from .. import descriptors
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected
 from ..calls.signature import Call
-from ..calls.words import Caller
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected
-from ..descriptors import View, describe
-from ..engines.native import fully_connected as native
-from ..engines.reference import fully_connected as reference
-from ..engines.reference.activation import Activation
 from ..errors import Problem
+from ..reference import fully_connected as reference
+from ..reference.activation import Activation
+from ..tensors import descriptors
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import resolve_fused
 from ._base import UnaryFilter
-from ._tensors import Bound, Operand, Parameter
+from ._native import fully_connected as native
 from .sparse import dense_view
 
 if TYPE_CHECKING:

@@ -23,21 +23,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters
 from ..calls.run import run_staged, write_results
 from ..calls.signature import Argument, Call, ListOf, Need, need
-from ..calls.words import Caller
-from ..capi.structs import BNNSFilterParameters
-from ..engines.native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVING_VARIANCE, plan
-from ..engines.reference import fused as reference
-from ..engines.reference import normalization
-from ..engines.reference.activation import Function as ActivationKind
-from ..engines.reference.arithmetic import NEEDS_OPERANDS, Needs
-from ..engines.reference.normalization import Moving, State
 from ..errors import Problem
+from ..reference import fused as reference
+from ..reference import normalization
+from ..reference.activation import Function as ActivationKind
+from ..reference.arithmetic import NEEDS_OPERANDS, Needs
+from ..reference.normalization import Moving, State
+from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import check_trainable, function_name
 from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y, addresses_of
 from ._fused_chain import make_layers
-from ._tensors import Bound, Operand, Parameter
+from ._native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVING_VARIANCE, plan
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 from .arithmetic import function_name as arithmetic_name
 from .convolution import Convolution

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersGram
-from ..descriptors import describe
-from ..engines.reference import gram as reference
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..errors import Problem
+from ..reference import gram as reference
+from ..tensors.descriptors import describe
 from ._contraction import Contraction
 
 # Indices as the native plan numbers them.

@@ -8,7 +8,7 @@
 
     dx = r * u * dl/dx,   u = upstream gradient of `out`, 1 in the forward call
 
-The formulas of l are in engines/reference/loss.py and on the docs page.
+The formulas of l are in reference/loss.py and on the docs page.
 
 Shapes: x, labels, dx (N, width); weights none, one, or one per loss (per element for the losses that have one value per
 sample, but for softmax cross entropy); out (1), or with reduction None (N) or (N, width).
@@ -24,12 +24,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import _strict, compat, descriptors, engines
-from ..calls.run import run_staged
-from ..calls.signature import Argument, Call
-from ..calls.words import Caller
-from ..capi.enums import BNNSDataLayout, BNNSLossFunction, BNNSLossReductionFunction
-from ..capi.structs import (
+from .. import _strict, compat, engines
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout, BNNSLossFunction, BNNSLossReductionFunction
+from ..abi.structs import (
     BNNSFilterParameters,
     BNNSLayerParametersLossBase,
     BNNSLayerParametersLossHuber,
@@ -37,14 +35,17 @@ from ..capi.structs import (
     BNNSLayerParametersLossSoftmaxCrossEntropy,
     BNNSLayerParametersLossYolo,
 )
-from ..descriptors import FLOAT32, LAYOUTS, ElementType, View, describe
-from ..engines.native import loss as native
-from ..engines.reference import loss as reference
-from ..engines.reference.loss import PER_SAMPLE, Function, Reduction
+from ..calls.run import run_staged
+from ..calls.signature import Argument, Call
 from ..errors import Problem
+from ..reference import loss as reference
+from ..reference.loss import PER_SAMPLE, Function, Reduction
+from ..tensors import descriptors
+from ..tensors.descriptors import FLOAT32, LAYOUTS, ElementType, View, describe
+from ..tensors.operands import Bound, Operand, Parameter, bind, check_count, resolve_delta
 from ._activation_rules import as_float32
 from ._base import Filter
-from ._tensors import Bound, Operand, Parameter, bind, check_count, resolve_delta
+from ._native import loss as native
 
 if TYPE_CHECKING:
     from .. import _core

@@ -18,16 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import buffers, compat, engines
-from ..buffers import Buffer
-from ..capi.enums import BNNSLayerFlags
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersLSTM
-from ..descriptors import FLOAT32, MAX_ELEMENTS
-from ..engines.native import lstm as native
-from ..engines.reference import lstm as reference
-from ..engines.reference.activation import Activation
-from ..engines.reference.random_numbers import Stream, uniform
+from .. import compat, engines
+from .._words import Caller
+from ..abi.enums import BNNSLayerFlags
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 from ..errors import Problem
+from ..reference import lstm as reference
+from ..reference.activation import Activation
+from ..reference.random_numbers import Stream, uniform
+from ..tensors import buffers
+from ..tensors.buffers import Buffer
+from ..tensors.descriptors import FLOAT32, MAX_ELEMENTS
+from ..tensors.operands import Bound
 from ._activation_rules import as_float32, resolve_fused
 from ._base import Filter
 from ._lstm_tensors import (
@@ -57,7 +59,7 @@ from ._lstm_tensors import (
     read_batch_sizes,
     resolve,
 )
-from ._tensors import Bound, Caller
+from ._native import lstm as native
 
 if TYPE_CHECKING:
     from .. import _core

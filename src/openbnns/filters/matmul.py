@@ -19,13 +19,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .. import compat
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 from ..calls.form import form
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
-from ..descriptors import FLOAT32, View, describe, resolve
-from ..engines.reference import matmul as reference
 from ..errors import Problem
+from ..reference import matmul as reference
+from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ._contraction import Contraction
-from ._tensors import Caller
 
 # Indices of a product, as the native plan numbers them: rows, columns, the summed one, and the leading axes from the back.
 _ROW, _COLUMN, _SUM, _LEADING = 0, 1, 2, 3

@@ -14,13 +14,15 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from .. import compat, engines
-from ..capi.enums import BNNSDataLayout
-from ..capi.structs import BNNSNDArrayDescriptor
-from ..descriptors import describe
-from ..engines.reference import tensor as reference
-from ..engines.reference.reduction import Function as Reduction
-from ..engines.reference.tensor import Operator, Shuffle
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
+from ..reference import tensor as reference
+from ..reference.reduction import Function as Reduction
+from ..reference.tensor import Operator, Shuffle
+from ..tensors.descriptors import describe
+from ..tensors.operands import Bound, integer, resolve_delta
 from ._base import X, Y
 from ._direct import (
     aligned,
@@ -35,7 +37,6 @@ from ._direct import (
     tensor,
     threads_of,
 )
-from ._tensors import Bound, Caller, integer, resolve_delta
 
 _FOUR_AXES = int(BNNSDataLayout.BNNSDataLayout4DFirstMajor)
 _MATRICES = (
@@ -250,7 +251,7 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
 # ---------------------------------------------------------------------------------------------------------------------
 # Compare
 
-# Every operator as one of six (numbered as Comparison in core/kernels/tensor.h), with operands exchanged or not and the
+# Every operator as one of six (numbered as Comparison in core/kernels/direct.h), with operands exchanged or not and the
 # result inverted or not.
 _EQUAL, _GREATER, _GREATER_EQUAL, _AND, _OR, _XOR = range(6)
 _COMPARISONS: dict[int, tuple[int, bool, bool]] = {

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import descriptors, engines
-from ..capi.enums import BNNSDataLayout, BNNSDataType
-from ..capi.structs import BNNSFilterParameters
-from ..descriptors import ELEMENT_TYPES, LAYOUTS, ElementType, View
-from ..engines.native import nearest_neighbors as native
-from ..engines.reference import nearest_neighbors as reference
+from .. import engines
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout, BNNSDataType
+from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem
-from ._tensors import Bound, Caller, bind, integer
+from ..reference import nearest_neighbors as reference
+from ..tensors import descriptors
+from ..tensors.descriptors import ELEMENT_TYPES, LAYOUTS, ElementType, View
+from ..tensors.operands import Bound, bind, integer
+from ._native import nearest_neighbors as native
 
 _INT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeInt32)]
 _TYPES = (BNNSDataType.BNNSDataTypeFloat32, BNNSDataType.BNNSDataTypeFloat16)

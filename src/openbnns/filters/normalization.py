@@ -25,21 +25,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _strict, buffers, compat, descriptors, engines
+from .. import _strict, compat, engines
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout, BNNSFilterType
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call, Need, need
-from ..calls.words import Caller
-from ..capi.enums import BNNSDataLayout, BNNSFilterType
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
-from ..descriptors import BFLOAT16, FLOAT32, LAYOUTS, ElementType, View, describe
-from ..engines.native import normalization as native
-from ..engines.reference import normalization as reference
-from ..engines.reference.activation import ELEMENTWISE, Function
-from ..engines.reference.normalization import Kind, Moving
 from ..errors import Problem
+from ..reference import normalization as reference
+from ..reference.activation import ELEMENTWISE, Function
+from ..reference.normalization import Kind, Moving
+from ..tensors import buffers, descriptors
+from ..tensors.descriptors import BFLOAT16, FLOAT32, LAYOUTS, ElementType, View, describe
+from ..tensors.operands import Bound, Operand, Parameter, bind, resolve_delta
 from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
 from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y, addresses_of
-from ._tensors import Bound, Operand, Parameter, bind, resolve_delta
+from ._native import normalization as native
 
 if TYPE_CHECKING:
     from .. import _core

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, compat, engines
-from ..capi.enums import BNNSOptimizerFunction
-from ..capi.structs import (
+from .._words import Caller
+from ..abi.enums import BNNSOptimizerFunction
+from ..abi.structs import (
     BNNSOptimizerAdamFields,
     BNNSOptimizerAdamWithClippingFields,
     BNNSOptimizerRMSPropFields,
@@ -27,13 +28,13 @@ from ..capi.structs import (
     BNNSOptimizerSGDMomentumFields,
     BNNSOptimizerSGDMomentumWithClippingFields,
 )
-from ..descriptors import FLOAT32, View, describe, resolve
-from ..engines.native import optimizer as native
-from ..engines.reference import optimizer as reference
-from ..engines.reference.optimizer import Adam, Clipping, ClippingFunction, Preparation, RMSProp, SGDMomentum
 from ..errors import Problem
+from ..reference import optimizer as reference
+from ..reference.optimizer import Adam, Clipping, ClippingFunction, Preparation, RMSProp, SGDMomentum
+from ..tensors.descriptors import FLOAT32, View, describe, resolve
+from ..tensors.operands import Bound, bind, check_count, entries
 from ._direct import require_descriptor
-from ._tensors import Bound, Caller, bind, check_count, entries
+from ._native import optimizer as native
 
 Fields = (
     BNNSOptimizerSGDMomentumFields
@@ -317,15 +318,15 @@ def _tensor(who: str, descriptor: Any, *, output: bool) -> _Tensor:
 
 def flat_view(count: int) -> View:
     """The view of a packed Float32 vector."""
-    from ..capi.enums import BNNSDataLayout
-    from ..descriptors import LAYOUTS
+    from ..abi.enums import BNNSDataLayout
+    from ..tensors.descriptors import LAYOUTS
 
     return View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], FLOAT32, (count,), (1,))
 
 
 # Layouts whose elements lie in an order of their own.
 def _is_special(tensor: _Tensor) -> bool:
-    from ..descriptors import LAYOUTS
+    from ..tensors.descriptors import LAYOUTS
 
     layout = LAYOUTS[tensor.form[0]]
     return bool(layout.flipped) or layout.blocked32

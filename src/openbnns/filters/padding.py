@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import descriptors
-from ..capi.enums import BNNSPaddingMode
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPadding
-from ..descriptors import View, describe
-from ..engines.native import padding as native
-from ..engines.reference import padding as reference
-from ..engines.reference.padding import Mode
+from ..abi.enums import BNNSPaddingMode
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding
 from ..errors import Problem
+from ..reference import padding as reference
+from ..reference.padding import Mode
+from ..tensors import descriptors
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Operand
 from ._moving import MovingFilter, require_same_type
-from ._tensors import Operand
+from ._native import padding as native
 
 if TYPE_CHECKING:
     from .. import _core

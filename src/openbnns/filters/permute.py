@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from .. import descriptors
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPermute
 from ..calls.signature import Call
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPermute
-from ..descriptors import View, describe
-from ..engines.native import permute as native
-from ..engines.reference import permute as reference
 from ..errors import Problem
+from ..reference import permute as reference
+from ..tensors import descriptors
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Operand
 from ._moving import MovingFilter, require_same_type
-from ._tensors import Operand
+from ._native import permute as native
 
 if TYPE_CHECKING:
     from .. import _core

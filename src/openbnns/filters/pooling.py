@@ -26,20 +26,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat
+from .._words import Caller
+from ..abi.enums import BNNSPoolingFunction
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPooling
 from ..calls.signature import Argument, Call, Need, need
-from ..calls.words import Caller
-from ..capi.enums import BNNSPoolingFunction
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPooling
-from ..engines.native import pooling as native
-from ..engines.reference import pooling as reference
-from ..engines.reference.activation import IDENTITY, Activation
-from ..engines.reference.pooling import Function
 from ..errors import Problem
+from ..reference import pooling as reference
+from ..reference.activation import IDENTITY, Activation
+from ..reference.pooling import Function
+from ..tensors.operands import Bound, Operand
 from ._activation_rules import output_determines_slope, resolve_fused
 from ._base import UnaryFilter
+from ._native import pooling as native
 from ._pooling_indices import INDEX_TYPES, INDICES, IndexOperand, resolve_index_type
 from ._pooling_windows import check_effort, check_windows
-from ._tensors import Bound, Operand
 from .convolution import check_window, resolve_image, resolve_window
 from .fully_connected import resolve_bias
 

@@ -16,17 +16,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import descriptors, engines, staging
+from .. import engines
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 from ..calls.signature import Argument, Call
-from ..calls.words import Caller
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
-from ..descriptors import FLOAT32, View, describe
-from ..engines.native import quantization as native
-from ..engines.reference import quantization as reference
-from ..engines.reference.quantization import Function
 from ..errors import Problem
+from ..reference import quantization as reference
+from ..reference.quantization import Function
+from ..tensors import descriptors, staging
+from ..tensors.descriptors import FLOAT32, View, describe
+from ..tensors.operands import Bound, Operand, Parameter
 from ._base import Filter, X, Y
-from ._tensors import Bound, Operand, Parameter
+from ._native import quantization as native
 
 BATCH = 0  # axis of (N, *shape)
 

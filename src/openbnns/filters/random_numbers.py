@@ -1,7 +1,7 @@
 """The random generator: a seed and the number of words used so far.
 
 Every fill takes the next words of the stream, so its numbers do not depend on threads, on the engine or on the machine;
-see engines/reference/random_numbers.py. Element i of the C-order array gets number i, whatever the strides.
+see reference/random_numbers.py. Element i of the C-order array gets number i, whatever the strides.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import buffers, engines, staging
-from ..capi.enums import BNNSDataType, BNNSRandomGeneratorMethod
-from ..capi.structs import BNNSFilterParameters
-from ..descriptors import ELEMENT_TYPES, FLOAT32, ElementType, View, describe, resolve
-from ..engines.reference import random_numbers as reference
-from ..engines.reference.random_numbers import STATE_SIZE, Keystream
+from .. import engines
+from .._words import Caller
+from ..abi.enums import BNNSDataType, BNNSRandomGeneratorMethod
+from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem
+from ..reference import random_numbers as reference
+from ..reference.random_numbers import STATE_SIZE, Keystream
+from ..tensors import buffers, staging
+from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, ElementType, View, describe, resolve
+from ..tensors.operands import Bound, bind, integer
 from ._direct import require_descriptor
-from ._tensors import Bound, Caller, bind, integer
 from .clipping import number
 
 _BYTE = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt8)]

@@ -1,6 +1,6 @@
 """Reductions over the axes whose output size is 1, with optional weights in the shape of the input.
 
-Formulas: see :mod:`openbnns.engines.reference.reduction`. Shapes: x and w (N, *shape), w without N, y (N, *shape with
+Formulas: see :mod:`openbnns.reference.reduction`. Shapes: x and w (N, *shape), w without N, y (N, *shape with
 some 1). Sums are kept in double precision.
 """
 
@@ -13,22 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors
+from .. import compat
+from .._words import Caller
+from ..abi.enums import BNNSReduceFunction
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
 from ..calls.signature import Argument, Call, Need, need
-from ..calls.words import Caller
-from ..capi.enums import BNNSReduceFunction
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
-from ..descriptors import FLOAT32, View, describe
-from ..engines.native import reduction as native
-from ..engines.reference import reduction as reference
-from ..engines.reference.activation import IDENTITY, Activation
-from ..engines.reference.reduction import DIFFERENTIABLE, WEIGHTED, Function
 from ..errors import Problem
-from ..staging import integer_range
+from ..reference import reduction as reference
+from ..reference.activation import IDENTITY, Activation
+from ..reference.reduction import DIFFERENTIABLE, WEIGHTED, Function
+from ..tensors import descriptors
+from ..tensors.descriptors import FLOAT32, View, describe
+from ..tensors.operands import Bound, Operand, Parameter
+from ..tensors.staging import integer_range
 from ._activation_rules import as_float32
 from ._base import UnaryFilter, X, Y
 from ._direct import is_plain_integer
-from ._tensors import Bound, Operand, Parameter
+from ._native import reduction as native
 
 if TYPE_CHECKING:
     from .. import _core

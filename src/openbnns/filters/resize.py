@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors
+from .. import compat
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..calls.run import run_staged
 from ..calls.signature import Call
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersResize
-from ..descriptors import View, describe
-from ..engines.native import resize as native
-from ..engines.reference import resize as reference
-from ..engines.reference.activation import IDENTITY, Activation
-from ..engines.reference.resize import Method
 from ..errors import Problem
+from ..reference import resize as reference
+from ..reference.activation import IDENTITY, Activation
+from ..reference.resize import Method
+from ..tensors import descriptors
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Bound, Operand
 from ._base import UnaryFilter, X, Y
-from ._tensors import Bound, Operand
+from ._native import resize as native
 
 if TYPE_CHECKING:
     from .. import _core

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
-from ..descriptors import View, describe
-from ..engines.reference import tensor as reference
-from ..engines.reference.reduction import Function as Reduction
+from .._words import Caller
 from ..errors import Problem
-from ..staging import integer_range
+from ..reference import tensor as reference
+from ..reference.reduction import Function as Reduction
+from ..tensors.descriptors import View, describe
+from ..tensors.operands import Bound, check_count, integer
+from ..tensors.staging import integer_range
 from ._direct import (
     INDEX_CODE,
     SHAPE_CODE,
@@ -40,9 +42,8 @@ from ._direct import (
     tensor,
     threads_of,
 )
-from ._tensors import Bound, Caller, check_count, integer
 
-_WRITE, _ADD_FLOATS, _ADD_INTEGERS = range(3)  # as Scattering in core/kernels/tensor.h
+_WRITE, _ADD_FLOATS, _ADD_INTEGERS = range(3)  # as Scattering in core/kernels/direct.h
 _GATHER = -1  # and the other direction
 
 

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat, descriptors
-from ..capi.enums import BNNSDataLayout, BNNSDataType
-from ..capi.structs import BNNSNDArrayDescriptor, BNNSSparsityParameters
-from ..descriptors import LAYOUTS, View
+from .. import compat
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout, BNNSDataType
+from ..abi.structs import BNNSNDArrayDescriptor, BNNSSparsityParameters
 from ..errors import Problem
-from ..staging import encode
-from ._tensors import Bound, Caller, bind, integer
+from ..tensors import descriptors
+from ..tensors.descriptors import LAYOUTS, View
+from ..tensors.operands import Bound, bind, integer
+from ..tensors.staging import encode
 
 _VECTOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
 _BYTE = descriptors.ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt8)]

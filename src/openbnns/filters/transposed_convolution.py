@@ -18,14 +18,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .. import compat, descriptors
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
-from ..descriptors import FLOAT32, View, describe
-from ..engines.native import convolution as native
-from ..engines.reference import convolution as reference
-from ..engines.reference.activation import Activation
+from .. import compat
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..errors import Problem
-from ._tensors import Operand, Parameter
+from ..reference import convolution as reference
+from ..reference.activation import Activation
+from ..tensors import descriptors
+from ..tensors.descriptors import FLOAT32, View, describe
+from ..tensors.operands import Operand, Parameter
+from ._native import convolution as native
 from .convolution import KernelFilter, check_output_size, check_window, kernel_axes, resolve_image, resolve_window
 
 if TYPE_CHECKING:

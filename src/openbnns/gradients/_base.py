@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capi.structs import BNNSNDArrayDescriptor
-from ..descriptors import View
+from .._words import Caller
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters._base import UnaryFilter
-from ..filters._tensors import Caller, Operand, Parameter
+from ..tensors.descriptors import View
+from ..tensors.operands import Operand, Parameter
 
 Array = NDArray[np.float64]
 BATCH = 3

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..engines.reference import activation as reference_activation
-from ..engines.reference.activation import Function as ActivationKind
 from ..errors import Problem
 from ..filters.activation import ActivationFilter
+from ..reference import activation as reference_activation
+from ..reference.activation import Function as ActivationKind
 from ._base import Array, UnarySubject
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.reference.arithmetic import Function as Operation
 from ..errors import Problem
 from ..filters.arithmetic import Arithmetic
+from ..reference.arithmetic import Function as Operation
 from ._base import BATCH, CALLER, Array, Subject, Tensor, checked_input, float32_numbers
 
 # Magnitudes of the operands of functions that are not smooth everywhere; a pair of signs, or one.

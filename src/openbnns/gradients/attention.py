@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..capi.structs import BNNSMHAProjectionParameters
+from ..abi.structs import BNNSMHAProjectionParameters
 from ..errors import Problem
 from ..filters._attention_shapes import field as attention_field
 from ..filters.attention import MultiheadAttention

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.reference import fused as reference_fused
-from ..engines.reference import normalization as reference_normalization
 from ..errors import Problem
 from ..filters.arithmetic import Arithmetic
 from ..filters.fused import Fused
+from ..reference import fused as reference_fused
+from ..reference import normalization as reference_normalization
 from ._base import BATCH, CALLER, Array, Subject, Tensor, checked_input, random_numbers
 from .arithmetic import ArithmeticSubject
 

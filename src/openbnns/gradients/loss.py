@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.reference import loss as reference_loss
-from ..engines.reference.loss import Function as LossKind
 from ..errors import Problem
 from ..filters.loss import Loss
+from ..reference import loss as reference_loss
+from ..reference.loss import Function as LossKind
 from ._base import BATCH, CALLER, Array, Subject, Tensor, float32_numbers
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..engines.reference import normalization as reference_normalization
 from ..errors import Problem
 from ..filters.normalization import Normalization
+from ..reference import normalization as reference_normalization
 from ._base import BATCH, CALLER, Array, Subject, Tensor, checked_input, random_numbers
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engines.reference import pooling as reference_pooling
 from ..errors import Problem
 from ..filters.pooling import Pooling
+from ..reference import pooling as reference_pooling
 from ._base import CALLER, Array, Subject, Tensor, UnarySubject
 
 

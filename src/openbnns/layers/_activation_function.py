@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..capi.enums import BNNSActivationFunction
-from ..capi.structs import BNNSActivation
+from ..abi.enums import BNNSActivationFunction
+from ..abi.structs import BNNSActivation
 from ._choice import Choice, interval, number
 
 _C = BNNSActivationFunction

@@ -26,13 +26,13 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from .._spelling import unexpected
+from .._words import Caller
+from ..abi.enums import BNNSFlags
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.form import form
-from ..capi.enums import BNNSFlags
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
-from ..filters._tensors import Caller
 from ._misuse import STUMBLES, careful, meant_by_call, misuse
 from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
 from .types import ActivationFunction

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._spelling import unexpected
+from .._words import Caller
 from ..calls.form import form
-from ..filters._tensors import Caller
 from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradients, Layer
 from ._ports import Arguments, Delta, Port, TensorLike, common_lead, memory
 

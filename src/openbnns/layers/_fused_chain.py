@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..capi.enums import BNNSFilterType
-from ..capi.structs import (
+from ..abi.enums import BNNSFilterType
+from ..abi.structs import (
     BNNSFilterParameters,
     BNNSLayerParametersArithmetic,
     BNNSLayerParametersConvolution,

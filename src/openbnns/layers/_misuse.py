@@ -18,7 +18,7 @@ import numpy as np
 
 from .._spelling import misfit
 from .._strict import strict
-from ..capi.structs import BNNSNDArrayDescriptor
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem, as_exception
 
 STUMBLES = (TypeError, ValueError, AttributeError, LookupError, OverflowError, MemoryError)

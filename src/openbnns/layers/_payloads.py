@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._spelling import CasesMeta, spelled
-from ..capi.enums import (
+from ..abi.enums import (
     BNNSDataType,
     BNNSFilterType,
     BNNSLossFunction,
@@ -22,7 +22,7 @@ from ..capi.enums import (
     BNNSSparsityType,
     BNNSTargetSystem,
 )
-from ..capi.structs import (
+from ..abi.structs import (
     BNNSLayerParametersLossBase,
     BNNSLayerParametersLossHuber,
     BNNSLayerParametersLossSigmoidCrossEntropy,
@@ -31,7 +31,7 @@ from ..capi.structs import (
     BNNSNDArrayDescriptor,
     BNNSSparsityParameters,
 )
-from ..descriptors import ELEMENT_TYPES
+from ..tensors.descriptors import ELEMENT_TYPES
 from ._choice import Choice, interval, number
 
 

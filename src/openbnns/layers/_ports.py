@@ -14,11 +14,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import buffers, descriptors
-from ..capi.enums import BNNSDataLayout, BNNSDataType
-from ..capi.structs import BNNSNDArrayDescriptor
-from ..descriptors import LAYOUTS, describe
+from ..abi.enums import BNNSDataLayout, BNNSDataType
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
+from ..tensors import buffers, descriptors
+from ..tensors.descriptors import LAYOUTS, describe
 from ._shape import Shape
 from .types import DataLayout, DataType
 

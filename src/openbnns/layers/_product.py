@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn
 
 from .._spelling import unexpected
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, Problem
 from ..filters._contraction import Contraction
-from ..filters._tensors import Caller
 from ._base import APPLY, BACKWARD, GradientArguments, InputGradients, Layer, client_pointer
 from ._binary import BinaryLayer
 from ._ports import (

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._spelling import CasesMeta, Members, spelled
-from ..capi.enums import BNNSDataLayout, BNNSDataType
-from ..capi.structs import BNNSNDArrayDescriptor
-from ..descriptors import layout_of, packed_strides
+from ..abi.enums import BNNSDataLayout, BNNSDataType
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
+from ..tensors.descriptors import layout_of, packed_strides
 
 _L = BNNSDataLayout
 

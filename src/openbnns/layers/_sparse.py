@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import LayerCreationError, Problem, as_exception
-from ..filters._tensors import Caller
 from ..filters.sparse import sparsify_coordinates, sparsify_rows
 from ._base import reworded
 from ._misuse import careful

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..capi.structs import BNNSNDArrayDescriptor
-from ..descriptors import LAYOUTS, View, resolve
+from .._words import Caller
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
-from ..filters._tensors import Caller
+from ..tensors.descriptors import LAYOUTS, View, resolve
 from ._ports import DataProblem, as_array, descriptor_for, first_major, skip
 from .types import DataType
 

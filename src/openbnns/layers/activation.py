@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._spelling import unexpected
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem
 from ..filters._direct import known_calls, recorded
-from ..filters._tensors import Caller
 from ..filters.activation import ActivationFilter
 from ._base import APPLY_NAMES, UnaryLayer
 from ._misuse import careful

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, cast
 import numpy as np
 
 from .._spelling import unexpected
-from ..calls.form import form
-from ..capi.structs import (
+from .._words import Caller
+from ..abi.structs import (
     BNNSArithmeticBinary,
     BNNSArithmeticTernary,
     BNNSArithmeticUnary,
@@ -30,10 +30,10 @@ from ..capi.structs import (
     BNNSLayerParametersArithmetic,
     BNNSNDArrayDescriptor,
 )
-from ..engines.reference.activation import AXIS_WISE
+from ..calls.form import form
 from ..errors import Problem
-from ..filters._tensors import Caller
 from ..filters.arithmetic import Arithmetic
+from ..reference.activation import AXIS_WISE
 from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradient, InputGradients, Layer
 from ._ports import (
     Arguments,

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._spelling import spelled, unexpected
-from ..capi.enums import BNNSDataLayout, BNNSDataType, BNNSFlags
-from ..capi.structs import (
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout, BNNSDataType, BNNSFlags
+from ..abi.structs import (
     BNNSFilterParameters,
     BNNSLayerParametersMultiheadAttention,
     BNNSMHAProjectionParameters,
@@ -22,7 +23,6 @@ from ..capi.structs import (
 )
 from ..errors import Problem
 from ..filters._attention_calls import APPLY, BACKWARD
-from ..filters._tensors import Caller
 from ..filters.attention import MultiheadAttention
 from ._base import Layer, client_pointer
 from ._ports import as_array, require, skip

@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._spelling import unexpected
-from ..capi.enums import BNNSDataLayout, BNNSNormType
-from ..capi.structs import BNNSNDArrayDescriptor
-from ..descriptors import resolve
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout, BNNSNormType
+from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters import clipping
-from ..filters._tensors import Caller
+from ..tensors.descriptors import resolve
 from ._base import KnownFunction, attempt
 from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, skip
 

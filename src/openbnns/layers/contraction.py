@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction, BNNSNDArrayDescriptor
-from ..descriptors import resolve
-from ..engines.reference.contraction import Expression, output_shape
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.contraction import TensorContraction, parse
+from ..reference.contraction import Expression, output_shape
+from ..tensors.descriptors import resolve
 from ._ports import descriptor_for, first_major
 from ._product import ProductLayer, describe_operand
 

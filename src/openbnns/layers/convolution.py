@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
 from .._spelling import unexpected
-from ..capi.enums import BNNSDataLayout
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, BNNSNDArrayDescriptor
+from ..abi.enums import BNNSDataLayout
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.convolution import Convolution, kernel_axes, resolve_window
 from ..filters.transposed_convolution import TransposedConvolution

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
-from ..filters._tensors import Caller
 from ..filters.crop_resize import CropResize
 from ._base import Layer, reworded
 from ._misuse import careful
@@ -169,7 +169,7 @@ def _describe(value: Any, who: str, rank: int, *, written: bool = False) -> BNNS
 
 
 def _shape(descriptor: BNNSNDArrayDescriptor, who: str, rank: int) -> tuple[int, ...]:
-    from .. import descriptors
+    from ..tensors import descriptors
 
     shape = descriptors.resolve(descriptor, who).shape
     if len(shape) != rank:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..filters.dropout import Dropout
 from ._base import UnaryLayer
 from ._ports import Port, describe_sample, struct_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn
 
 from .._spelling import unexpected
-from ..capi.enums import BNNSDataLayout
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding, BNNSNDArrayDescriptor
-from ..descriptors import View
+from ..abi.enums import BNNSDataLayout
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.embedding import Embedding
+from ..tensors.descriptors import View
 from ._base import Gradients, UnaryLayer, client_pointer
 from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, descriptor_for, require, skip
 from ._shape import Shape

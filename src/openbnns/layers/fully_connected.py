@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected, BNNSNDArrayDescriptor
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.fully_connected import FullyConnected
 from ._base import client_pointer

@@ -23,10 +23,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from .._spelling import did_you_mean
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.form import Form, form
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
-from ..filters._tensors import Caller
 from ..filters.fused import Fused
 from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, Layer, reworded
 from ._fused_chain import Chain, describe_chain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersGram
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..filters.gram import Gram
 from ._base import UnaryLayer
 from ._ports import Port, describe_sample

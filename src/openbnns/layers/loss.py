@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from .. import descriptors
 from .._spelling import unexpected
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.form import form
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..descriptors import FLOAT32
-from ..engines.reference.loss import PER_SAMPLE
 from ..errors import Problem
 from ..filters.loss import Loss
+from ..reference.loss import PER_SAMPLE
+from ..tensors import descriptors
+from ..tensors.descriptors import FLOAT32
 from ._base import GradientArguments, InputGradient, Layer
 from ._ports import Arguments, Delta, Port, TensorLike, as_array, describe_sample, memory, require
 from ._shape import Shape

@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._spelling import spelled, unexpected
-from ..capi.enums import BNNSDataLayout, BNNSDataType, BNNSLayerFlags
-from ..capi.structs import (
+from .._words import Caller
+from ..abi.enums import BNNSDataLayout, BNNSDataType, BNNSLayerFlags
+from ..abi.structs import (
     BNNSFilterParameters,
     BNNSLayerParametersLSTM,
     BNNSLSTMDataDescriptor,
     BNNSLSTMGateDescriptor,
     BNNSNDArrayDescriptor,
 )
-from ..engines.reference.random_numbers import Stream
 from ..errors import Problem
 from ..filters._lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tensor
-from ..filters._tensors import Caller
 from ..filters.lstm import LSTM, draws, run_fast, variant
+from ..reference.random_numbers import Stream
 from ._base import Layer, client_pointer
 from ._ports import as_array, require, skip
 from .types import ActivationFunction, LearningPhase

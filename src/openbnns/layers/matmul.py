@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
-from ..descriptors import resolve
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem, as_exception
 from ..filters._direct import known_calls, recorded
-from ..filters._tensors import Caller
 from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
+from ..tensors.descriptors import resolve
 from ._base import reworded
 from ._misuse import careful
 from ._ports import TensorLike, as_array, data_type, descriptor_for, first_major

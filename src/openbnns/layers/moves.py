@@ -14,10 +14,10 @@ import numpy as np
 
 from .. import engines
 from .._spelling import unexpected
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters import moves
-from ..filters._tensors import Caller
 from ._base import KnownFunction
 from ._ports import TensorLike, require
 from ._tensor_arguments import NAMES, PLAIN, WORDS, axis_of, code_of, described, output_like, shape_of

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..capi.enums import BNNSDataType
-from ..capi.structs import BNNSFilterParameters
+from .._words import Caller
+from ..abi.enums import BNNSDataType
+from ..abi.structs import BNNSFilterParameters
 from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import nearest_neighbors as filters
-from ..filters._tensors import Caller
 from ._base import reworded
 from ._misuse import careful
 from ._ports import as_array, require

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from .._spelling import unexpected
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization, BNNSNDArrayDescriptor
 from ..calls.form import form
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization, BNNSNDArrayDescriptor
 from ..errors import Problem
-from ..filters._tensors import Caller
 from ..filters.normalization import Normalization
 from ._base import BACKWARD_NAMES, UnaryLayer, client_pointer, port_of
 from ._ports import (

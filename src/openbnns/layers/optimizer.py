@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._spelling import spelled, unexpected
-from ..capi.enums import BNNSOptimizerFunction
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..descriptors import resolve
+from .._words import Caller
+from ..abi.enums import BNNSOptimizerFunction
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, OptimizerStepError, Problem, as_exception
 from ..filters import optimizer as rules
-from ..filters._tensors import Caller
+from ..tensors.descriptors import resolve
 from ._base import reworded
 from ._misuse import STUMBLES, misuse
 from ._ports import DataProblem, TensorLike, as_array, descriptor_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPadding, BNNSNDArrayDescriptor
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.padding import Padding
 from ._base import UnaryLayer

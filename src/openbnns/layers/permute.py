@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPermute, BNNSNDArrayDescriptor
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPermute, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.permute import Permute
 from ._base import UnaryLayer

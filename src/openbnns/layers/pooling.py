@@ -7,16 +7,16 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from .. import descriptors
 from .._spelling import unexpected
+from .._words import Caller
+from ..abi.enums import BNNSDataType
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPooling, BNNSNDArrayDescriptor
 from ..calls.form import form
-from ..capi.enums import BNNSDataType
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersPooling, BNNSNDArrayDescriptor
-from ..descriptors import View, describe
 from ..errors import Problem
-from ..filters._tensors import Caller
 from ..filters.convolution import resolve_window
 from ..filters.pooling import Pooling
+from ..tensors import descriptors
+from ..tensors.descriptors import View, describe
 from ._base import UnaryLayer, client_pointer, port_of
 from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require, skip
 from ._shape import Shape

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..capi.enums import BNNSQuantizerFunction
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization, BNNSNDArrayDescriptor
+from .._words import Caller
+from ..abi.enums import BNNSQuantizerFunction
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._direct import known_calls, recorded
-from ..filters._tensors import Caller
 from ..filters.quantization import Quantization
 from ._base import Layer, reworded
 from ._misuse import careful

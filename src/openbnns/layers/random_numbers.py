@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._spelling import spelled, unexpected
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, LayerCreationError, Problem
 from ..filters import random_numbers as filters
-from ..filters._tensors import Caller
 from ._base import attempt
 from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, require
 from .types import RandomGeneratorMethod

@@ -8,12 +8,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .._spelling import unexpected
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, BNNSNDArrayDescriptor
-from ..descriptors import resolve
+from .._words import Caller
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, BNNSNDArrayDescriptor
 from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
 from ..filters._direct import known_calls, recorded
-from ..filters._tensors import Caller
 from ..filters.reduction import Reduction
+from ..tensors.descriptors import resolve
 from ._base import Gradients, Layer, UnaryLayer, client_pointer, port_of, reworded
 from ._misuse import careful
 from ._ports import (

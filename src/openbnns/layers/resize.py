@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..capi.structs import BNNSFilterParameters, BNNSLayerParametersResize
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..filters.resize import Resize
 from ._base import UnaryLayer
 from ._ports import Port, describe_sample, require, struct_of

@@ -14,11 +14,11 @@ import numpy as np
 
 from .. import engines
 from .._spelling import unexpected
-from ..capi.enums import BNNSReduceFunction
-from ..capi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
+from .._words import Caller
+from ..abi.enums import BNNSReduceFunction
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters import selection
-from ..filters._tensors import Caller
 from ._base import KnownFunction, attempt
 from ._ports import TensorLike, descriptor_for, skip
 from ._tensor_arguments import (

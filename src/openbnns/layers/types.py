@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from .._spelling import Members
-from ..capi import enums as c
-from ..descriptors import ELEMENT_TYPES
+from ..abi import enums as c
+from ..tensors.descriptors import ELEMENT_TYPES
 from ._activation_function import ActivationFunction
 from ._payloads import (
     ConvolutionPadding,

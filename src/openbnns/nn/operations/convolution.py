@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, Shape
-from ...capi.enums import BNNSDataLayout
+from ...abi.enums import BNNSDataLayout
 from .._graph import Graph, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE

@@ -1,0 +1,393 @@
+// Multihead attention: projections, heads (attention_heads.cpp), output projection, and the gradients of all of it.
+//
+// Work on a batch goes in chunks of samples, so that memory is bounded whatever the batch. Qh, Kt, Vt, the concatenated
+// heads C and the log-sums of the softmax are kept in the cache, if there is one, from forward to backward.
+#include "kernels/attention/attention.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/scratch_uses.h"
+#include "gemm/gemm.h"
+#include "gemm/micro_kernel.h"
+#include "kernels/makers.h"
+#include "runtime/dynamic_items.h"
+#include "runtime/scratch.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+enum Parameter { kWq, kWk, kWv, kWo, kPq, kPk, kPv, kPo, kBk, kBv };
+constexpr int64_t kChunkFloats = int64_t{1} << 24;  // of intermediates held at a time (64 MB), but for one sample
+constexpr int64_t kAlignment = 64;                  // bytes; a caller's workspace may begin anywhere
+
+// A parameter as [heads][width][inner] with steps.
+struct Form {
+  int64_t heads, width, inner;
+  int64_t steps[3];
+
+  int64_t count() const { return heads * width * inner; }
+  bool canonical() const {
+    return (inner == 1 || steps[2] == 1) && (width == 1 || steps[1] == inner) &&
+           (heads == 1 || steps[0] == width * inner);
+  }
+  // body(place in the caller's memory, place in canonical order), rows shared out
+  template <class Body>
+  void each(int threads, Body body) const {
+    int workers = useful_threads(threads, 8.0 * static_cast<double>(count()));
+    parallel_items(workers, heads * width, [&](int64_t row) {
+      int64_t place = row / width * steps[0] + row % width * steps[1];
+      for (int64_t i = 0; i < inner; i++) body(place + i * steps[2], row * inner + i);
+    });
+  }
+};
+
+// Rows of samples in memory: [samples][rows][width], samples `stride` apart.
+template <class Float>
+struct Rows {
+  Float* data;
+  int64_t stride, rows, width;
+
+  bool joined(int64_t samples) const { return samples == 1 || stride == rows * width; }
+  Float* sample(int64_t n) const { return data + n * stride; }
+};
+using In = Rows<const float>;
+using Out = Rows<float>;
+
+// y = x op(w) (+ bias) for the first `rows` rows of every sample.
+void product_of_rows(const In& x, const float* w, int64_t w_row, bool transposed, const float* bias, const Out& y,
+                     int64_t rows, int64_t samples, bool accumulate, int threads) {
+  auto one = [&](int64_t n, int64_t count) {
+    MatrixProduct p{count, y.width, x.width, x.sample(n), x.width, w, w_row, y.sample(n), y.width};
+    p.transpose_b = transposed;
+    p.column_bias = accumulate ? nullptr : bias;
+    p.accumulate = accumulate;
+    return p;
+  };
+  if (x.rows == rows && y.rows == rows && x.joined(samples) && y.joined(samples))
+    return matrix_product(one(0, rows * samples), threads);
+  double flops = 2.0 * static_cast<double>(rows * x.width) * static_cast<double>(y.width);
+  if (useful_threads(threads, flops) == threads) {
+    for (int64_t n = 0; n < samples; n++) matrix_product(one(n, rows), threads);
+  } else {
+    dynamic_items(useful_threads(threads, flops * static_cast<double>(samples)), samples,
+                  [&](int64_t n) { matrix_product(one(n, rows)); });
+  }
+}
+
+// dw (+)= sum over samples and rows of dy^T x: [dy.width][x.width]
+void product_over_rows(const In& dy, const In& x, int64_t rows, int64_t samples, float* dw, bool accumulate,
+                       int threads) {
+  bool joined = dy.rows == rows && x.rows == rows && dy.joined(samples) && x.joined(samples);
+  int64_t count = joined ? 1 : samples;
+  for (int64_t n = 0; n < count; n++) {
+    MatrixProduct p{dy.width, x.width, joined ? rows * samples : rows, dy.sample(n), dy.width, x.sample(n), x.width,
+                    dw,       x.width};
+    p.transpose_a = true;
+    p.accumulate = accumulate || n > 0;
+    matrix_product(p, threads);
+  }
+}
+
+// db (+)= sum over samples and rows
+void sum_over_rows(const In& dy, int64_t rows, int64_t samples, float* db, bool accumulate, int threads) {
+  constexpr int64_t kColumns = 64;
+  bool joined = dy.rows == rows && dy.joined(samples);
+  int64_t count = joined ? 1 : samples, length = joined ? rows * samples : rows;
+  int workers = useful_threads(threads, 10.0 * static_cast<double>(rows * samples * dy.width));
+  parallel_items(workers, (dy.width + kColumns - 1) / kColumns, [&](int64_t i) {
+    int64_t column = i * kColumns, columns = std::min(kColumns, dy.width - column);
+    for (int64_t n = 0; n < count; n++)
+      sum_rows(dy.sample(n) + column, dy.width, length, columns, db + column, accumulate || n > 0);
+  });
+}
+
+class Attention : public Plan {
+ public:
+  explicit Attention(const AttentionShape& shape) : s_(shape), heads_(shape), rows_(heads_.source_rows()) {
+    const int64_t widths[kAttentionParameters] = {s_.key, s_.key,   s_.value, s_.value, s_.key,
+                                                  s_.key, s_.value, 1,        s_.key,   s_.value};
+    for (int i = 0; i < kAttentionParameters; i++) {
+      int64_t inner = i <= kWo || i == kPo ? s_.model : 1, heads = i == kPo ? 1 : s_.heads;
+      canonical_[i] = {heads, widths[i], inner, {widths[i] * inner, inner, 1}};
+      stored_[i] = gradient_[i] = canonical_[i];
+      std::copy_n(s_.stored[i].steps, 3, stored_[i].steps);
+      std::copy_n(s_.gradient[i].steps, 3, gradient_[i].steps);
+    }
+  }
+
+  void forward(const Call& call) override {
+    Run run = start(call, false);
+    if (float* cache = call.address[kAttentionCache])  // what the call may not live to replace
+      std::memset(cache, 0, sizeof(AttentionCacheHeader));
+    for (int64_t n = 0; n < call.batch; n += run.chunk) {
+      int64_t samples = std::min(run.chunk, call.batch - n);
+      Kept kept = kept_of(run, n);
+      project(run, kept, n, samples);
+      product_of_rows({kept.o, s_.target * hv(), s_.target, hv()}, run.parameter[kWo], s_.model, false,
+                      run.parameter[kPo], {at(call, kOutput, n), call.stride[kOutput], s_.target, s_.model}, s_.target,
+                      samples, false, call.threads);
+    }
+    if (call.address[kAttentionCache]) write_header(call);
+  }
+
+  void backward(const Call& call) override {
+    Run run = start(call, true);
+    for (int64_t n = 0; n < call.batch; n += run.chunk) backward_chunk(run, n, std::min(run.chunk, call.batch - n));
+    for (int i = 0; i < kAttentionParameters; i++)
+      if (run.gradient[i] && run.gradient[i] != call.address[kFirstParameterGradient + i]) {
+        const float* from = run.gradient[i];
+        float* to = call.address[kFirstParameterGradient + i];
+        if (call.adds(kFirstParameterGradient + i))
+          gradient_[i].each(call.threads, [=](int64_t theirs, int64_t ours) { to[theirs] += from[ours]; });
+        else
+          gradient_[i].each(call.threads, [=](int64_t theirs, int64_t ours) { to[theirs] = from[ours]; });
+      }
+  }
+
+  bool recognizes(const Call& call) const override {
+    if (!call.address[kAttentionCache]) return true;
+    AttentionCacheHeader header;
+    std::memcpy(&header, call.address[kAttentionCache], sizeof header);
+    return header.mark == AttentionCacheHeader::kMark && header.token == s_.token &&
+           header.batch == static_cast<uint64_t>(call.batch) && header.engine == kNativeEngine;
+  }
+
+  int64_t workspace_bytes(bool backward, int64_t batch, bool cached) const override {
+    int64_t floats = staged_floats(backward) + chunk_of(backward, batch, cached) * sample_floats(backward, cached) +
+                     partial_floats(backward, chunk_of(backward, batch, cached));
+    return floats * static_cast<int64_t>(sizeof(float)) + kAlignment;
+  }
+
+ private:
+  // What a call works on: parameters in canonical order, and where gradients of parameters are gathered.
+  struct Run {
+    const Call* call;
+    const float* parameter[kAttentionParameters];
+    float* gradient[kAttentionParameters];
+    float* work;  // intermediates of a chunk
+    int64_t chunk;
+    bool cached;
+  };
+  // From forward to backward, per chunk: see HeadsCall.
+  struct Kept {
+    float *q, *k, *v, *o, *lse;
+    float* end;
+  };
+
+  int64_t hk() const { return s_.heads * s_.key; }
+  int64_t hv() const { return s_.heads * s_.value; }
+  static float* at(const Call& call, int slot, int64_t n) { return call.address[slot] + n * call.stride[slot]; }
+
+  int64_t kept_floats() const { return (s_.target + rows_) * (hk() + hv()) + s_.heads * s_.target; }
+  int64_t sample_floats(bool backward, bool cached) const {
+    return (cached ? 0 : kept_floats()) + (backward ? (s_.target + rows_) * (hk() + hv()) : 0);
+  }
+  int64_t chunk_of(bool backward, int64_t batch, bool cached) const {
+    int64_t each = sample_floats(backward, cached);
+    if (each == 0) return std::max<int64_t>(1, batch);
+    return std::max<int64_t>(1, std::min(batch, kChunkFloats / each));
+  }
+  int64_t partial_floats(bool backward, int64_t samples) const {
+    return backward ? (heads_.groups(samples) - 1) * samples * rows_ * (hk() + hv()) : 0;
+  }
+  // Of parameters, and gradients of parameters, whose order in memory is not the canonical one.
+  int64_t staged_floats(bool backward) const {
+    int64_t floats = 0;
+    for (int i = 0; i < kAttentionParameters; i++) {
+      if (!stored_[i].canonical()) floats += round_up(stored_[i].count(), kBlock);
+      if (backward && !gradient_[i].canonical()) floats += round_up(gradient_[i].count(), kBlock);
+    }
+    return floats;
+  }
+
+  Run start(const Call& call, bool backward) const {
+    Run run{&call, {}, {}, nullptr, 0, call.address[kAttentionCache] != nullptr};
+    run.chunk = chunk_of(backward, call.batch, run.cached);
+    float* next;
+    if (float* given = call.address[kAttentionWorkspace]) {
+      uintptr_t place = (reinterpret_cast<uintptr_t>(given) + kAlignment - 1) / kAlignment * kAlignment;
+      next = reinterpret_cast<float*>(place);
+    } else {
+      next = scratch(kAttentionHeads, static_cast<size_t>(workspace_bytes(backward, call.batch, run.cached) / 4));
+    }
+    bool canonical = call.extra[kAttentionOptions] & kCanonicalParameters;
+    for (int i = 0; i < kAttentionParameters; i++) {
+      const float* given = call.address[kFirstParameter + i];
+      run.parameter[i] = given;
+      if (given && !canonical && !stored_[i].canonical()) {
+        float* staged = next;
+        stored_[i].each(call.threads, [=](int64_t theirs, int64_t ours) { staged[ours] = given[theirs]; });
+        run.parameter[i] = staged;
+        next += round_up(stored_[i].count(), kBlock);
+      }
+      float* wanted = backward ? call.address[kFirstParameterGradient + i] : nullptr;
+      run.gradient[i] = wanted;
+      if (wanted && !canonical && !gradient_[i].canonical()) {
+        run.gradient[i] = next;
+        next += round_up(gradient_[i].count(), kBlock);
+      }
+    }
+    run.work = next;
+    return run;
+  }
+
+  // Whether the gradient of a parameter is added to what its (perhaps staged) place holds.
+  bool adds(const Run& run, int parameter, int64_t first) const {
+    int slot = kFirstParameterGradient + parameter;
+    return first > 0 || (run.call->adds(slot) && run.gradient[parameter] == run.call->address[slot]);
+  }
+
+  // Places in the cache for the samples from n on, or in the workspace.
+  Kept kept_of(const Run& run, int64_t n) const {
+    int64_t batch = run.cached ? run.call->batch : run.chunk, first = run.cached ? n : 0;
+    float* base = run.work;
+    if (run.cached) base = run.call->address[kAttentionCache] + batch * AttentionCacheHeader::kFloats;
+    Kept kept{};
+    auto place = [&](float*& member, int64_t each) {
+      member = base + first * each;
+      base += batch * each;
+    };
+    place(kept.q, s_.target * hk());
+    place(kept.k, rows_ * hk());
+    place(kept.v, rows_ * hv());
+    place(kept.o, s_.target * hv());
+    place(kept.lse, s_.heads * s_.target);
+    kept.end = run.cached ? run.work : base;
+    return kept;
+  }
+
+  HeadsCall heads_call(const Run& run, const Kept& kept, int64_t n, int64_t samples) const {
+    const Call& call = *run.call;
+    HeadsCall h;
+    h.samples = samples;
+    h.first = n;
+    h.q = kept.q;
+    h.k = kept.k;
+    h.v = kept.v;
+    h.o = kept.o;
+    h.lse = kept.lse;
+    h.key_mask = reinterpret_cast<const uint8_t*>(call.address[kKeyMask]);
+    h.key_mask_stride = call.stride[kKeyMask];
+    h.added = call.address[kAdded];
+    h.added_is_boolean = call.extra[kAttentionOptions] & kAddedIsBoolean;
+    h.added_stride = call.stride[kAdded];
+    h.added_head_stride = call.extra[kAddedHeadStride];
+    h.drops = s_.dropout > 0 && !(call.extra[kAttentionOptions] & kNoDropout);
+    h.stream = {s_.seed, static_cast<uint64_t>(call.extra[kDropoutDraw])};
+    return h;
+  }
+
+  // Qh, Kt, Vt and the heads of the samples from n on.
+  void project(const Run& run, const Kept& kept, int64_t n, int64_t samples) const {
+    const Call& call = *run.call;
+    auto one = [&](int slot, int w, int64_t rows, int64_t width, float* to, int64_t to_rows) {
+      product_of_rows({at(call, slot, n), call.stride[slot], rows, s_.model}, run.parameter[w], s_.model, true,
+                      run.parameter[kPq + w], {to, to_rows * width, to_rows, width}, rows, samples, false,
+                      call.threads);
+    };
+    one(kQuery, kWq, s_.target, hk(), kept.q, s_.target);
+    one(kKey, kWk, s_.source, hk(), kept.k, rows_);
+    one(kValue, kWv, s_.source, hv(), kept.v, rows_);
+    for (int64_t i = 0; i < samples && rows_ > s_.source; i++) {
+      append_rows(run.parameter[kBk], kept.k + i * rows_ * hk(), hk());
+      append_rows(run.parameter[kBv], kept.v + i * rows_ * hv(), hv());
+    }
+    heads_.forward(heads_call(run, kept, n, samples), call.threads);
+  }
+
+  void append_rows(const float* bias, float* rows, int64_t width) const {
+    float* next = rows + s_.source * width;
+    if (s_.attention_bias) next = std::copy_n(bias, width, next);
+    if (s_.zero_row) std::fill_n(next, width, 0.f);
+  }
+
+  void write_header(const Call& call) const {
+    AttentionCacheHeader header{AttentionCacheHeader::kMark, s_.token, static_cast<uint64_t>(call.batch),
+                                static_cast<uint64_t>(call.extra[kDropoutDraw]), kNativeEngine};
+    std::memcpy(call.address[kAttentionCache], &header, sizeof header);
+  }
+
+  static bool wants(const Run& run, int slot, std::initializer_list<int> parameters) {
+    bool any = run.call->address[slot] != nullptr;
+    for (int p : parameters) any |= run.gradient[p] != nullptr;
+    return any;
+  }
+
+  // output = C Wo + po, C = concat_h(Oh):  dpo = sum dout,  dWo = C^T dout,  dC = dout Wo^T
+  void backward_chunk(const Run& run, int64_t n, int64_t samples) const {
+    const Call& call = *run.call;
+    const int threads = call.threads;
+    const In dout{at(call, kOutputGradient, n), call.stride[kOutputGradient], s_.target, s_.model};
+    if (run.gradient[kPo]) sum_over_rows(dout, s_.target, samples, run.gradient[kPo], adds(run, kPo, n), threads);
+    bool q = wants(run, kQueryGradient, {kWq, kPq}), k = wants(run, kKeyGradient, {kWk, kPk, kBk}),
+         v = wants(run, kValueGradient, {kWv, kPv, kBv});
+    if (!run.gradient[kWo] && !q && !k && !v) return;
+
+    Kept kept = kept_of(run, n);
+    if (!run.cached) project(run, kept, n, samples);
+    if (run.gradient[kWo])
+      product_over_rows({kept.o, s_.target * hv(), s_.target, hv()}, dout, s_.target, samples, run.gradient[kWo],
+                        adds(run, kWo, n), threads);
+    if (!q && !k && !v) return;
+
+    HeadsCall h = heads_call(run, kept, n, samples);
+    float* dc = kept.end;
+    float* dq = dc + samples * s_.target * hv();
+    float* dk = dq + samples * s_.target * hk();
+    float* dv = dk + samples * rows_ * hk();
+    h.groups = heads_.groups(run.chunk);
+    h.partial = dv + samples * rows_ * hv();
+    h.dout = dc;
+    h.dq = q ? dq : nullptr;
+    h.dk = k ? dk : nullptr;
+    h.dv = v ? dv : nullptr;
+    product_of_rows(dout, run.parameter[kWo], s_.model, true, nullptr, {dc, s_.target * hv(), s_.target, hv()},
+                    s_.target, samples, false, threads);
+    heads_.backward(h, threads);
+    if (q) projection_gradients(run, n, samples, kQuery, kWq, {dq, s_.target * hk(), s_.target, hk()}, s_.target);
+    if (k) projection_gradients(run, n, samples, kKey, kWk, {dk, rows_ * hk(), rows_, hk()}, s_.source);
+    if (v) projection_gradients(run, n, samples, kValue, kWv, {dv, rows_ * hv(), rows_, hv()}, s_.source);
+    if (k) appended_gradient(run, n, samples, kBk, dk, hk());
+    if (v) appended_gradient(run, n, samples, kBv, dv, hv());
+  }
+
+  // Xh = X W + p:  dW = X^T dXh,  dp = sum dXh,  dX = dXh W^T; the first `rows` rows of dh
+  void projection_gradients(const Run& run, int64_t n, int64_t samples, int slot, int w, const In& dh,
+                            int64_t rows) const {
+    const Call& call = *run.call;
+    if (run.gradient[w])
+      product_over_rows(dh, {at(call, slot, n), call.stride[slot], rows, s_.model}, rows, samples, run.gradient[w],
+                        adds(run, w, n), call.threads);
+    if (run.gradient[kPq + w])
+      sum_over_rows(dh, rows, samples, run.gradient[kPq + w], adds(run, kPq + w, n), call.threads);
+    int target = kQueryGradient + slot;
+    if (!call.address[target]) return;
+    bool shared = false;  // with a gradient that has been written already: this one is added
+    for (int earlier = kQueryGradient; earlier < target; earlier++)
+      shared |= call.address[earlier] == call.address[target];
+    product_of_rows(dh, run.parameter[w], s_.model, false, nullptr,
+                    {at(call, target, n), call.stride[target], rows, s_.model}, rows, samples,
+                    shared || call.adds(target), call.threads);
+  }
+
+  // Row S of dKt or dVt, summed over the samples.
+  void appended_gradient(const Run& run, int64_t n, int64_t samples, int parameter, const float* rows,
+                         int64_t width) const {
+    if (!run.gradient[parameter]) return;
+    sum_rows(rows + s_.source * width, rows_ * width, samples, width, run.gradient[parameter], adds(run, parameter, n));
+  }
+
+  const AttentionShape s_;
+  const Heads heads_;
+  const int64_t rows_;  // S'
+  Form canonical_[kAttentionParameters], stored_[kAttentionParameters], gradient_[kAttentionParameters];
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_attention(const AttentionShape& shape) { return std::make_unique<Attention>(shape); }
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,68 @@
+// 3 x 3 windows of depthwise convolutions straight from the planes: masked loads give the zeros outside the image, so
+// that there is no bordered copy. A row of the image is loaded once for all windows it belongs to. Meanwhile the planes
+// that follow are asked for, line by line: the hardware looks ahead within a page of memory only, and a plane is about
+// that.
+#pragma once
+#include <memory>
+
+#include "common/planes.h"
+#include "kernels/convolution/depthwise.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// Windows of one shape; x: [in_height][in_width], y and dz: [out_height][out_width], w: [3][3].
+class RowWindows {
+ public:
+  static constexpr int64_t kMostColumns = 128 * kWidth;
+
+  // Planes that are worked on soon.
+  struct Next {
+    const float *source, *result;
+  };
+
+  virtual ~RowWindows() = default;
+
+  // y = bias + sum over taps t of w(t) x(window's t)
+  virtual void forward(const float* x, const float* w, float bias, float* y, Next next) const = 0;
+  // hence dx (= or +=) sum of w(t) dz(windows whose t it is)
+  virtual void input_gradient(const float* dz, const float* w, float* dx, bool adds, Next next) const = 0;
+
+  // and dw(t) = sum over windows of dz x(window's t). Rows are taken in bands, whose products may be added in single
+  // precision: sums[t][lane] += those of one band.
+  virtual int64_t bands() const = 0;
+  virtual int64_t additions() const = 0;  // of a band, to each sum
+  virtual void add_products(int64_t band, const float* x, const float* dz, float* sums, const float* next_x) const = 0;
+};
+
+// For 3 x 3 windows with step 1 and any distance of columns, and with step 2.
+std::unique_ptr<RowWindows> make_step_one(const ConvolutionShape& s);
+std::unique_ptr<RowWindows> make_step_two(const ConvolutionShape& s);
+
+#if OPENBNNS_READS_ROWS
+// Lanes of a vector that a masked load or store touches: [first, end).
+#if defined(__AVX512F__)
+using Lanes = __mmask16;
+OPENBNNS_INLINE Lanes lanes_from(int64_t first, int64_t end) {
+  return static_cast<Lanes>(((1u << end) - 1) & ~((1u << first) - 1));
+}
+OPENBNNS_INLINE Vec load_lanes(const float* p, Lanes lanes) { return _mm512_maskz_loadu_ps(lanes, p); }
+OPENBNNS_INLINE void store_lanes(float* p, Vec v, Lanes lanes, bool) { _mm512_mask_storeu_ps(p, lanes, v); }
+#else
+using Lanes = __m256i;
+OPENBNNS_INLINE Lanes lanes_from(int64_t first, int64_t end) {
+  IntVec lane = lane_numbers();
+  return reinterpret_cast<Lanes>((lane >= splat_int(static_cast<int32_t>(first))) &
+                                 (lane < splat_int(static_cast<int32_t>(end))));
+}
+OPENBNNS_INLINE Vec load_lanes(const float* p, Lanes lanes) { return _mm256_maskload_ps(p, lanes); }
+OPENBNNS_INLINE void store_lanes(float* p, Vec v, Lanes lanes, bool all) {
+  all ? store(p, v) : _mm256_maskstore_ps(p, lanes, v);  // masked stores are slow on some processors
+}
+#endif
+#endif
+
+constexpr int64_t kLine = 16;  // floats
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,340 @@
+// Direct convolution on bands of 16-channel blocks: forward, and gradient of the input.
+//
+//   out(k, i) = bias(k) + sum over input channels c and taps t of w(k, c, t) * in(c, i * in_step + offset(t))
+//
+// Both directions are this sum over phases (convolution_axis.h). Tiles are rows of output pixels x 16 or 32 output
+// channels; what a tile sums over is a table of offsets into the packed input and the packed weights.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "common/pieces.h"
+#include "common/scratch_uses.h"
+#include "gemm/gemm.h"
+#include "gemm/pack.h"
+#include "kernels/activation/activation.h"
+#include "kernels/convolution/band.h"
+#include "kernels/convolution/weights_layout.h"
+#include "runtime/dynamic_items.h"
+#include "runtime/scratch.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+constexpr double kBandBytes = 900e3;  // packed input of one task: leaves half of a 2 MB L2 for weights and output
+constexpr int kTilePixels = 128;      // output pixels gathered in L1 before they are transposed to planes
+// Entries of a chain of additions where sums are to be exact: sums of sums, as in matrix products, round far less than
+// one long chain.
+constexpr int kChainEntries = 128 / kDepth;
+
+// What one tile sums over. Entries are ordered: those that leave out the first pixel, all pixels, the last pixel.
+struct TapTable {
+  std::vector<int32_t> input, weights;
+  int skip_first = 0, skip_last = 0;
+};
+
+// Output pixels (rows.first + i * out_step, columns.first + j * out_step).
+struct Phase {
+  int first_row, first_column, columns;
+  std::vector<int> starts;                      // of the rows where other taps begin to meet the image
+  std::vector<std::array<TapTable, 4>> tables;  // [start][tile holds the first column + 2 * the last column]
+
+  const std::array<TapTable, 4>& tables_of(int row) const {
+    return tables[std::upper_bound(starts.begin(), starts.end(), row) - starts.begin() - 1];
+  }
+};
+
+class Direct : public ImageKernel {
+ public:
+  [[gnu::cold]] Direct(const ConvolutionShape& s, bool backward)
+      : backward_(backward),
+        weights_{s.out_channels / s.groups, s.in_channels / s.groups, s.kernel_height * s.kernel_width},
+        groups_(s.groups),
+        kernel_width_(static_cast<int>(s.kernel_width)),
+        in_channels_(backward ? weights_.out_channels : weights_.in_channels),
+        out_channels_(backward ? weights_.in_channels : weights_.out_channels),
+        rows_(backward ? backward_rows(s) : forward_rows(s)),
+        columns_(backward ? backward_columns(s) : forward_columns(s)),
+        band_rows_(rows_per_band()),
+        band_(rows_, columns_, band_rows_ / rows_.out_step),
+        flops_(flops(s)) {
+    for (size_t r = 0; r < rows_.phases.size(); r++)
+      for (size_t c = 0; c < columns_.phases.size(); c++)
+        phases_.push_back(make_phase(rows_.phases[r], columns_.phases[c]));
+    for (const Phase& phase : phases_)
+      for (const auto& tables : phase.tables)
+        for (const TapTable& table : tables) entries_ = std::max(entries_, static_cast<int>(table.input.size()));
+    chain_ = s.exact ? std::min(entries_, kChainEntries) : entries_;
+    pairs_ = 2 * columns_.most_outputs() <= kWideRows;
+  }
+
+  void run(const ImageCall& call) const override {
+    int threads = useful_threads(call.threads, flops_ * static_cast<double>(call.batch));
+    Shared shared = pack_parameters(call, threads);
+    Work work = share_out(call.batch, threads);
+    dynamic_items(threads, work.units * work.splits, [&](int64_t item) { run_item(call, shared, work, item); });
+  }
+
+  bool watches(const ImageCall& call) const override {
+    Work work = share_out(call.batch, useful_threads(call.threads, flops_ * static_cast<double>(call.batch)));
+    return (work.splits == 1 || work.split_channels) &&
+           work.images * out_channels_ * rows_.out_size * columns_.out_size <= kWatchedFloats;
+  }
+
+ private:
+  struct Shared {
+    const float* weights;  // [groups][out_channels / 16][in_channels / 16][taps][16 in][16 out]
+    const float* bias;     // [groups][out_channels rounded up to 16], or null
+  };
+  // A unit is one or two samples of one group; a split is a part of its rows or of its output channels. None of this
+  // touches the order of any sum, so it may depend on the number of threads.
+  struct Work {
+    int64_t images, units, splits;
+    bool split_channels;
+  };
+
+  int64_t out_blocks() const { return blocks_of(out_channels_); }
+  int64_t in_blocks() const { return blocks_of(in_channels_); }
+  int64_t block_weights() const { return in_blocks() * weights_.taps * kBlock * kBlock; }  // of 16 output channels
+
+  int rows_per_band() const {
+    double row_bytes =
+        static_cast<double>(columns_.span(std::max(1, columns_.most_outputs())) * blocks_of(in_channels_)) * kBlock *
+        sizeof(float) * rows_.in_step / rows_.out_step;
+    int rows = std::max(1, std::min(rows_.out_size, static_cast<int>(kBandBytes / row_bytes)));
+    rows = even_tile(rows_.out_size, rows);
+    return static_cast<int>(round_up(rows, rows_.out_step));
+  }
+
+  Phase make_phase(const AxisPhase& rows, const AxisPhase& columns) const {
+    Phase phase{rows.first, columns.first, columns.count, {}, {}};
+    std::set<int> starts{0};  // every tap meets the image in one run of rows
+    for (const AxisTap& t : rows.taps)
+      for (int cell : {0, rows_.in_size}) {  // the first row whose cell is not before this one
+        const int row = cell > t.offset ? (cell - t.offset + rows_.in_step - 1) / rows_.in_step : 0;
+        if (row < rows.count) starts.insert(row);
+      }
+    for (int i : starts) {
+      std::vector<bool> meets;
+      for (const AxisTap& t : rows.taps) {
+        int y = i * rows_.in_step + t.offset;
+        meets.push_back(y >= 0 && y < rows_.in_size);
+      }
+      phase.starts.push_back(i);
+      phase.tables.emplace_back();
+      for (int edge = 0; edge < 4; edge++) phase.tables.back()[edge] = make_table(rows, columns, meets, edge);
+    }
+    return phase;
+  }
+
+  TapTable make_table(const AxisPhase& rows, const AxisPhase& columns, const std::vector<bool>& meets, int edge) const {
+    TapTable table;
+    auto outside = [&](int x) { return x < 0 || x >= columns_.in_size; };
+    for (int section : {1, 0, 2}) {  // leaves out: first pixel, none, last pixel
+      for (int64_t c = 0; c < in_channels_; c += kBlock)
+        for (size_t r = 0; r < rows.taps.size(); r++) {
+          if (!meets[r]) continue;
+          for (const AxisTap& t : columns.taps) {
+            bool first = outside(t.offset), last = outside((columns.count - 1) * columns_.in_step + t.offset);
+            int side = first && last ? 0 : first + 2 * last;
+            if ((side & edge) == section) add_entries(table, c, rows.taps[r], t);
+          }
+        }
+      if (section == 1) table.skip_first = static_cast<int>(table.input.size());
+      if (section == 0) table.skip_last = static_cast<int>(table.input.size());
+    }
+    return table;
+  }
+
+  void add_entries(TapTable& table, int64_t channel, const AxisTap& row, const AxisTap& column) const {
+    int64_t block = channel / kBlock, tap = row.tap * kernel_width_ + column.tap;
+    int64_t input = block * band_.plane() + (row.offset - rows_.low) * band_.row() + band_.place(column.offset);
+    int64_t weights = (block * weights_.taps + tap) * kBlock * kBlock;
+    for (int q = 0; q < std::min<int64_t>(kBlock, in_channels_ - channel); q += kDepth) {
+      table.input.push_back(static_cast<int32_t>(input + q));
+      table.weights.push_back(static_cast<int32_t>(weights + q * kBlock));
+    }
+  }
+
+  Shared pack_parameters(const ImageCall& call, int threads) const {
+    float* packed = scratch(kWeights, static_cast<size_t>(groups_ * out_blocks() * block_weights()));
+    int packers = useful_threads(threads, 8.0 * static_cast<double>(groups_ * weights_.count()));
+    dynamic_items(packers, groups_ * out_blocks(), [&](int64_t item) {
+      const float* w = call.w + item / out_blocks() * weights_.count();
+      float* to = packed + item * block_weights();
+      if (backward_)
+        pack_weights_by_input(weights_, w, item % out_blocks(), to);
+      else
+        pack_weights_by_output(weights_, w, item % out_blocks(), to);
+    });
+    if (!call.bias) return {packed, nullptr};
+    int64_t padded = out_blocks() * kBlock;
+    float* bias = scratch(kBias, static_cast<size_t>(groups_ * padded));
+    for (int64_t g = 0; g < groups_; g++)
+      for (int64_t k = 0; k < padded; k++)
+        bias[g * padded + k] = k < out_channels_ ? call.bias[g * out_channels_ + k] : 0.f;
+    return {packed, bias};
+  }
+
+  Work share_out(int64_t batch, int threads) const {
+    Work work{pairs_ && batch >= 2 * threads ? 2 : 1, 0, 1, false};
+    work.units = (batch + work.images - 1) / work.images * groups_;
+    if (work.units >= 8 * threads) return work;
+    while (work.units * work.splits % threads != 0) work.splits++;
+    int64_t channel_tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks;
+    work.split_channels = channel_tiles % work.splits == 0 || channel_tiles >= 8 * work.splits;
+    return work;
+  }
+
+  void run_item(const ImageCall& call, const Shared& shared, const Work& work, int64_t item) const {
+    int64_t unit = item / work.splits, split = item % work.splits;
+    int64_t group = unit % groups_, n = unit / groups_ * work.images;
+    int images = static_cast<int>(std::min(work.images, call.batch - n));
+    int row_units = (rows_.out_size + rows_.out_step - 1) / rows_.out_step;
+    int row0 = 0, row1 = rows_.out_size;
+    int64_t tiles = (out_blocks() + kWideBlocks - 1) / kWideBlocks, block0 = 0, block1 = out_blocks();
+    if (work.split_channels) {
+      block0 = tiles * split / work.splits * kWideBlocks;
+      block1 = std::min(out_blocks(), tiles * (split + 1) / work.splits * kWideBlocks);
+    } else {
+      row0 = static_cast<int>(row_units * split / work.splits) * rows_.out_step;
+      row1 = std::min<int>(rows_.out_size, static_cast<int>(row_units * (split + 1) / work.splits) * rows_.out_step);
+    }
+    int64_t band_floats = in_blocks() * band_.plane();
+    float* input = scratch(kInputBand, static_cast<size_t>(band_floats * images));
+    for (int row = row0; row < row1; row += band_rows_) {
+      int end = std::min(row1, row + band_rows_);
+      int first = row / rows_.out_step * rows_.in_step + rows_.low;
+      int outputs = (end - row + rows_.out_step - 1) / rows_.out_step;
+      for (int i = 0; i < images; i++)
+        band_.pack(call.in, n + i, group * in_channels_, in_channels_, first, rows_.span(outputs),
+                   input + i * band_floats, nullptr);
+      for (int64_t block = block0; block < block1;) {
+        int blocks = std::min<int>(kWideBlocks, static_cast<int>(block1 - block));
+        run_channels(call, shared, n, images, group, block, blocks, row, end, input);
+        block += blocks;
+      }
+    }
+    int64_t channel = block0 * kBlock, channels = std::min(block1 * kBlock, out_channels_) - channel;
+    for (int i = 0; call.watcher && i < images; i++)
+      call.watcher->completed(n + i, group * out_channels_ + channel, channels);
+  }
+
+  // Output rows [row0, row1) of `blocks` blocks of channels; input: the band packed for row0.
+  void run_channels(const ImageCall& call, const Shared& shared, int64_t n, int images, int64_t group, int64_t block,
+                    int blocks, int row0, int row1, const float* input) const {
+    int width = columns_.out_size;
+    int step = static_cast<int>(round_up(std::max(1, kTilePixels / width), rows_.out_step));
+    const int64_t floats = int64_t{step} * width * kBlock * blocks * images;
+    float* tile = scratch(kOutputTile, static_cast<size_t>(chain_ < entries_ ? 2 * floats : floats));
+    for (int row = row0; row < row1; row += step) {
+      int end = std::min(row1, row + step);
+      const float* from = input + (row - row0) / rows_.out_step * rows_.in_step * band_.row();
+      compute_tile(shared, images, group, block, blocks, row, end, from, 0, tile);
+      for (int first = chain_; first < entries_; first += chain_) {
+        compute_tile(shared, images, group, block, blocks, row, end, from, first, tile + floats);
+        add_to(tile, tile + floats, int64_t{end - row} * width * kBlock * blocks * images);
+      }
+      write_tile(call, n, images, group, block, blocks, row, end, tile);
+    }
+  }
+
+  // tile: [images][blocks][row1 - row0][width][16]; input: the cell of output row row0. Sums over a chain of entries
+  // from `first` on, those at the beginning with the bias.
+  void compute_tile(const Shared& shared, int images, int64_t group, int64_t block, int blocks, int row0, int row1,
+                    const float* input, int first, float* tile) const {
+    int width = columns_.out_size;
+    int limit = images == 2 ? kWideRows / 2 : max_rows(blocks);
+    int64_t block_pixels = int64_t{row1 - row0} * width * kBlock;
+    Tile t{};
+    t.b_block = block_weights();
+    t.c_row = columns_.out_step * kBlock;
+    t.c_block = block_pixels;
+    t.a_pair = in_blocks() * band_.plane();
+    t.c_pair = block_pixels * blocks;
+    t.b = shared.weights + (group * out_blocks() + block) * block_weights();
+    t.bias = shared.bias && first == 0 ? shared.bias + (group * out_blocks() + block) * kBlock : kNoBias;
+    t.write = Write::ColumnBias;
+    for (const Phase& phase : phases_) {
+      int pixels = even_tile(phase.columns, limit);
+      for (int row = row0 + phase.first_row, i = row0 / rows_.out_step; row < row1; row += rows_.out_step, i++) {
+        const auto& tables = phase.tables_of(i);
+        const float* line = input + (i - row0 / rows_.out_step) * rows_.in_step * band_.row();
+        for (int j = 0; j < phase.columns; j += pixels) {
+          int count = std::min(pixels, phase.columns - j);
+          const TapTable& table = tables[(j == 0) + 2 * (j + count == phase.columns)];
+          t.a = line + j * kBlock;
+          const int entries = static_cast<int>(table.input.size()), begin = std::min(first, entries);
+          const int chained = std::min(begin + chain_, entries);
+          t.a_offset = table.input.data() + begin;
+          t.b_offset = table.weights.data() + begin;
+          t.entries = chained - begin;
+          t.skip_first = std::clamp(table.skip_first, begin, chained) - begin;
+          t.skip_last = std::clamp(table.skip_last, begin, chained) - begin;
+          t.c = tile + (int64_t{row - row0} * width + phase.first_column + j * columns_.out_step) * kBlock;
+          tile_kernel(images == 2 ? TileForm::Pair : TileForm::Edge, blocks, count * images)(t);
+        }
+      }
+    }
+  }
+
+  void write_tile(const ImageCall& call, int64_t n, int images, int64_t group, int64_t block, int blocks, int row0,
+                  int row1, const float* tile) const {
+    int64_t width = columns_.out_size, plane = rows_.out_size * width, pixels = (row1 - row0) * width;
+    for (int i = 0; i < images; i++)
+      for (int b = 0; b < blocks; b++) {
+        int64_t channel = (block + b) * kBlock;
+        int lanes = static_cast<int>(std::min<int64_t>(kBlock, out_channels_ - channel));
+        const float* from = tile + (int64_t{i} * blocks + b) * pixels * kBlock;
+        float* to = call.out + (n + i) * call.out_stride + (group * out_channels_ + channel) * plane + row0 * width;
+        if (call.accumulate)
+          unpack_block<true>(from, pixels, to, plane, lanes);
+        else
+          unpack_block<false>(from, pixels, to, plane, lanes);
+        if (call.activation)
+          for (int k = 0; k < lanes; k++)
+            activation_forward(*call.activation, to + k * plane, to + k * plane, pixels, call.activation_row);
+      }
+  }
+
+  const bool backward_;
+  const WeightsLayout weights_;
+  const int64_t groups_;
+  const int kernel_width_;
+  const int64_t in_channels_, out_channels_;  // per group, as this direction sees them
+  const Axis rows_, columns_;
+  const int band_rows_;  // output rows of a band
+  const Band band_;
+  const double flops_;
+  std::vector<Phase> phases_;
+  int entries_ = 0, chain_ = 0;  // of the longest sum, and those added up at a time
+  bool pairs_;
+};
+
+// Offsets are 32-bit, and every phase has tables.
+bool offsets_fit(const ConvolutionShape& s) {
+  constexpr double kLimit = 1e9;
+  constexpr int64_t kMostPhases = 1024;
+  if (s.stride_y * s.stride_x > kMostPhases) return false;
+  double taps = static_cast<double>(s.kernel_height * s.kernel_width);
+  double wide = static_cast<double>((s.in_width + s.out_width * s.stride_x + s.kernel_width * s.dilation_x) *
+                                    (s.kernel_height * s.dilation_y + s.stride_y + 2));
+  return taps * 16 * static_cast<double>(s.in_channels + s.out_channels + 32) < kLimit &&
+         wide * static_cast<double>(s.in_channels + s.out_channels + 32) < kLimit;
+}
+
+}  // namespace
+
+std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s) {
+  if (!offsets_fit(s)) return nullptr;
+  return std::make_unique<Direct>(s, false);
+}
+
+std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s) {
+  if (!offsets_fit(s)) return nullptr;
+  return std::make_unique<Direct>(s, true);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

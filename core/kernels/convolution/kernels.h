@@ -1,0 +1,103 @@
+// The parts a convolution plan is put together from: one kernel per direction, each chosen from an ordered list.
+#pragma once
+#include <cstdint>
+#include <memory>
+
+#include "common/plane_watcher.h"
+#include "kernels/kernels.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+
+// An image batch to be read: [batch][channels][height][width], or dz = dy * f'(y) computed for the pixels in hand, so
+// that it never exists for the whole batch.
+struct ImageSource {
+  const float* data;              // x, or dy
+  int64_t stride;                 // from one sample to the next
+  int64_t plane, width;           // pixels of a channel, and of one of its rows (for axis-wise activations)
+  const float* output = nullptr;  // y of the forward pass; null: data is read as it is
+  int64_t output_stride = 0;
+  const ActivationSpec* activation = nullptr;
+  const PixelMaker* maker = nullptr;  // gives the pixels in place of data
+
+  // Pixels [first, first + count) of channels [channel, channel + channels) of sample n, channels `*plane_stride`
+  // apart; first and count are whole rows. Valid until the next call on this thread when they are computed.
+  bool computed() const { return output || maker; }
+  const float* pixels(int64_t n, int64_t channel, int64_t channels, int64_t first, int64_t count,
+                      int64_t* plane_stride) const;
+};
+
+// Computes an image batch from another: forward, or the gradient of the input.
+struct ImageCall {
+  ImageSource in;
+  const float* w;                    // [out_channels][in_channels / groups][kernel_height][kernel_width]
+  const float* bias;                 // one per output channel, or null
+  const ActivationSpec* activation;  // applied to the finished output, or null
+  int64_t activation_row;            // pixels of an output row, for axis-wise functions
+  float* out;
+  int64_t out_stride;
+  bool accumulate;
+  int64_t batch;
+  int threads;
+  const PlaneWatcher* watcher = nullptr;  // only where watches() says so
+};
+class ImageKernel {
+ public:
+  virtual ~ImageKernel() = default;
+  virtual void run(const ImageCall& call) const = 0;
+  // Whether run() can tell a watcher of every plane that is complete, and the planes are still cached then.
+  virtual bool watches(const ImageCall& /*call*/) const { return false; }
+};
+
+constexpr int64_t kWatchedFloats = int64_t{1} << 17;  // of the planes completed together, at most
+
+// dw(k,c,r,s) = sum over batch and output cells of dy(k) x(c, cell met by tap r,s); db(k) = sum of dy(k).
+struct WeightsCall {
+  ImageSource x, dy;
+  float* dw;  // or null
+  float* db;  // or null
+  bool add_dw, add_db;
+  int64_t batch;
+  int threads;
+};
+class WeightsKernel {
+ public:
+  virtual ~WeightsKernel() = default;
+  virtual void run(const WeightsCall& call) const = 0;
+};
+
+// A list entry returns null when it does not take the shape.
+using MakeImageKernel = std::unique_ptr<ImageKernel> (*)(const ConvolutionShape&);
+using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionShape&);
+
+// 1 x 1 kernels on all but tiny images: matrix products on the planes as they are.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
+// Few channels on one side: vectors along the rows of the image.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_few_weights(const ConvolutionShape& s);
+// 3 x 3 and 5 x 5 with step 1 and enough channels: tiles of 2 x 2 outputs with fewer multiplications.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);
+// Blocks of 16 channels: the general fast kernels.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_direct_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_direct_weights(const ConvolutionShape& s);
+// Plain loops, any shape.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_reference_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_reference_weights(const ConvolutionShape& s);
+
+// db[channel] (+)= sum over the batch and the pixels of that channel.
+void sum_channels(const ImageSource& image, int64_t batch, int64_t channels, float* db, bool accumulate, int threads);
+
+// Floating point operations of one sample, one direction.
+inline double flops(const ConvolutionShape& s) {
+  return 2.0 * static_cast<double>(s.out_channels) * static_cast<double>(s.in_channels / s.groups) *
+         static_cast<double>(s.kernel_height * s.kernel_width) * static_cast<double>(s.out_height * s.out_width);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,100 @@
+// Fully connected layer: z = W x + b, y = f(z) for every sample of the batch.
+#include <algorithm>
+
+#include "common/scratch_uses.h"
+#include "gemm/gemm.h"
+#include "gemm/micro_kernel.h"
+#include "kernels/activation/activation.h"
+#include "kernels/activation/rows.h"
+#include "kernels/makers.h"
+#include "runtime/scratch.h"
+#include "runtime/thread_pool.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+constexpr int64_t kGradientFloats = int64_t{1} << 20;  // of dz kept at a time (4 MB)
+
+class FullyConnected : public Plan {
+ public:
+  FullyConnected(const FullyConnectedShape& shape, const ActivationSpec& activation)
+      : inputs_(shape.inputs), outputs_(shape.outputs), activation_(activation) {}
+
+  // y[n][o] = f(sum_i x[n][i] w[o][i] + b[o])
+  void forward(const Call& call) override {
+    MatrixProduct p{call.batch,      outputs_, inputs_,         call.address[X], call.stride[X],
+                    call.address[W], inputs_,  call.address[Y], call.stride[Y]};
+    p.transpose_b = true;
+    p.column_bias = call.address[B];
+    bool by_rows = is_axis_wise(activation_);
+    if (!by_rows && !is_identity(activation_)) p.activation = &activation_;
+    matrix_product(p, call.threads);
+    if (by_rows)
+      parallel_items(threads_for(call, call.batch), call.batch, [&](int64_t n) {
+        float* y = call.address[Y] + n * call.stride[Y];
+        activation_forward(activation_, y, y, outputs_, outputs_);
+      });
+  }
+
+  // dz = dy f'(y); from z = W x + b: dx = W^T dz, dW = sum_n dz x^T, db = sum_n dz. Blocks of samples bound the
+  // scratch.
+  void backward(const Call& call) override {
+    if (is_identity(activation_)) return gradients(call, 0, call.batch, call.address[DY], call.stride[DY]);
+    int64_t block = std::max<int64_t>(1, kGradientFloats / std::max<int64_t>(1, outputs_));
+    for (int64_t n = 0; n < call.batch || n == 0; n += block) {
+      int64_t count = std::min(block, call.batch - n);
+      float* dz = scratch(kGradientBand, static_cast<size_t>(count * outputs_));
+      parallel_items(threads_for(call, count), count, [&](int64_t i) {
+        activation_backward_from_output(activation_, call.address[Y] + (n + i) * call.stride[Y],
+                                        call.address[DY] + (n + i) * call.stride[DY], dz + i * outputs_, outputs_,
+                                        outputs_);
+      });
+      gradients(call, n, count, dz, outputs_);
+    }
+  }
+
+ private:
+  // The part of the gradients that samples [first, first + count) contribute; dz: [count][stride].
+  void gradients(const Call& call, int64_t first, int64_t count, const float* dz, int64_t stride) const {
+    const float* x = call.address[X] ? call.address[X] + first * call.stride[X] : nullptr;
+    if (call.address[DX]) {
+      MatrixProduct p{count,          inputs_,         outputs_, dz,
+                      stride,         call.address[W], inputs_,  call.address[DX] + first * call.stride[DX],
+                      call.stride[DX]};
+      p.accumulate = call.adds(DX);
+      matrix_product(p, call.threads);
+    }
+    if (call.address[DW]) {
+      MatrixProduct p{outputs_, inputs_, count, dz, stride, x, call.stride[X], call.address[DW], inputs_};
+      p.transpose_a = true;
+      p.accumulate = first > 0 || call.adds(DW);
+      matrix_product(p, call.threads);
+    }
+    if (call.address[DB]) {
+      constexpr int64_t kColumns = 64;
+      bool adds = first > 0 || call.adds(DB);
+      parallel_items(threads_for(call, count), (outputs_ + kColumns - 1) / kColumns, [&](int64_t i) {
+        int64_t column = i * kColumns;
+        sum_rows(dz + column, stride, count, std::min(kColumns, outputs_ - column), call.address[DB] + column, adds);
+      });
+    }
+  }
+
+  // For passes over [rows][outputs]: a few operations per element.
+  int threads_for(const Call& call, int64_t rows) const {
+    return useful_threads(call.threads, 10.0 * static_cast<double>(rows) * static_cast<double>(outputs_));
+  }
+
+  const int64_t inputs_, outputs_;
+  const ActivationSpec activation_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_fully_connected(const FullyConnectedShape& shape, const ActivationSpec& activation) {
+  return std::make_unique<FullyConnected>(shape, activation);
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,326 @@
+// Normalization by rows: every row of `length` elements is a set, and gamma and beta have a value for each of the
+// elements of a sample [rows][length]. Layer normalization, and instance and group normalization of small planes.
+#include <algorithm>
+
+#include "common/scratch_uses.h"
+#include "kernels/normalization/normalization.h"
+#include "runtime/dynamic_items.h"
+#include "simd/stream.h"
+#include "simd/wide.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace normalization {
+namespace {
+
+constexpr int64_t kBlock = 2048;         // elements summed in single precision, lane by lane
+constexpr int64_t kGroupSamples = 128;   // samples whose parameter gradients are summed in single precision
+constexpr int64_t kItems = 16;           // pieces of work that backward is cut into, at most,
+constexpr int64_t kItemElements = 8192;  // of this size, at least
+
+// z = ((x - center) * inverse + offset) * gamma + beta; keep, if given, receives x. Written in whole lines also where
+// nothing is streamed: a store across two lines costs two.
+template <bool kGamma, bool kBeta, bool kStream>
+void row_loop(const Statistics& s, const float* x, const float* gamma, const float* beta, float* z, float* keep,
+              int64_t count) {
+  const Vec center = splat(s.center), inverse = splat(s.inverse), offset = splat(s.offset);
+  auto value = [&](Vec v, Vec g, Vec b) {
+    Vec xhat = (v - center) * inverse + offset;
+    if (kGamma) xhat *= g;
+    return kBeta ? xhat + b : xhat;
+  };
+  over_vectors<true>(
+      z, count,
+      [&](int64_t i) {
+        Vec v = load(x + i);
+        if (keep) store(keep + i, v);
+        put<kStream>(z + i, value(v, kGamma ? load(gamma + i) : Vec{}, kBeta ? load(beta + i) : Vec{}));
+      },
+      [&](int64_t i, int64_t lanes) {
+        Vec v = load_partial(x + i, lanes);
+        if (keep) store_partial(keep + i, v, lanes);
+        Vec g = kGamma ? load_partial(gamma + i, lanes) : Vec{}, b = kBeta ? load_partial(beta + i, lanes) : Vec{};
+        store_partial(z + i, value(v, g, b), lanes);
+      });
+  if (kStream) finish_stream();
+}
+
+void normalize_row(const Statistics& s, const float* x, const float* gamma, const float* beta, float* z, float* keep,
+                   int64_t count, bool stream) {
+  using Loop = void (*)(const Statistics&, const float*, const float*, const float*, float*, float*, int64_t);
+  static constexpr Loop kLoops[] = {row_loop<false, false, false>, row_loop<false, true, false>,
+                                    row_loop<true, false, false>,  row_loop<true, true, false>,
+                                    row_loop<false, false, true>,  row_loop<false, true, true>,
+                                    row_loop<true, false, true>,   row_loop<true, true, true>};
+  kLoops[stream * 4 + (gamma != nullptr) * 2 + (beta != nullptr)](s, x, gamma, beta, z, keep, count);
+}
+
+OPENBNNS_INLINE Vec load_upto(const float* p, int64_t count) {
+  return count >= kWidth ? load(p) : load_partial(p, count);
+}
+
+// Sums of g = gamma * dz and of g * (x - center) over the row; with kParameters, also dbeta += dz and dgamma += dz *
+// xhat, whose vectors alternate in `parameters`: apart by a multiple of 4096 bytes, each would wait for the other.
+template <bool kGamma, bool kParameters>
+GradientSums row_sums(const Statistics& s, const float* x, const float* dz, const float* gamma, float* parameters,
+                      int64_t count) {
+  const Vec center = splat(s.center), inverse = splat(s.inverse), offset = splat(s.offset);
+  GradientSums sums;
+  for (int64_t first = 0; first < count; first += kBlock) {
+    const int64_t end = std::min(count, first + kBlock);
+    int64_t i = first;
+    Vec g[2] = {}, distance[2] = {};
+    auto add = [&](int64_t at, Vec d, Vec v, Vec gamma_lanes, int k) {
+      const Vec from_center = v - center;
+      if (kParameters) {
+        float* p = parameters + 2 * at;
+        store(p, load(p) + d);
+        store(p + kWidth, load(p + kWidth) + d * (from_center * inverse + offset));
+      }
+      if (kGamma) d *= gamma_lanes;
+      g[k] += d;
+      distance[k] += d * from_center;
+    };
+    for (; i + 2 * kWidth <= end; i += 2 * kWidth) OPENBNNS_UNROLL for (int k = 0; k < 2; k++) {
+        int64_t at = i + k * kWidth;
+        add(at, load(dz + at), load(x + at), kGamma ? load(gamma + at) : Vec{}, k);
+      }
+    for (; i < end; i += kWidth) {
+      const int64_t left = end - i;  // dz is 0 in the lanes beyond
+      add(i, load_upto(dz + i, left), load_upto(x + i, left), kGamma ? load_upto(gamma + i, left) : Vec{}, 0);
+    }
+    sums.add({sum_lanes(g[0] + g[1]), sum_lanes(distance[0] + distance[1])});
+  }
+  return sums;
+}
+
+// dx (= or +=) by_dz * gamma * dz + by_distance * (x - center) + constant
+template <bool kGamma, bool kAdd>
+void row_gradient(float center, const InputGradient& f, const float* x, const float* dz, const float* gamma, float* dx,
+                  int64_t count) {
+  const Vec c = splat(center), by_dz = splat(f.by_dz), by_distance = splat(f.by_distance), rest = splat(f.constant);
+  auto value = [&](Vec d, Vec v, Vec g) {
+    d *= by_dz;
+    if (kGamma) d *= g;
+    return d + (by_distance * (v - c) + rest);
+  };
+  over_vectors<true>(
+      dx, count,
+      [&](int64_t i) {
+        Vec v = value(load(dz + i), load(x + i), kGamma ? load(gamma + i) : Vec{});
+        store(dx + i, kAdd ? load(dx + i) + v : v);
+      },
+      [&](int64_t i, int64_t lanes) {
+        Vec v = value(load_partial(dz + i, lanes), load_partial(x + i, lanes),
+                      kGamma ? load_partial(gamma + i, lanes) : Vec{});
+        store_partial(dx + i, kAdd ? load_partial(dx + i, lanes) + v : v, lanes);
+      });
+}
+
+// beta or gamma, of a shape that is spread over samples [channels][height][width]
+struct Spread {
+  int64_t sample[3], size[3];
+
+  bool full() const { return size[0] == sample[0] && size[1] == sample[1] && size[2] == sample[2]; }
+  int64_t count() const { return size[0] * size[1] * size[2]; }
+
+  // body(element of the sample, element of the parameter)
+  template <class Body>
+  void each(Body body) const {
+    int64_t element = 0;
+    for (int64_t c = 0; c < sample[0]; c++)
+      for (int64_t h = 0; h < sample[1]; h++) {
+        int64_t row = ((size[0] > 1 ? c : 0) * size[1] + (size[1] > 1 ? h : 0)) * size[2];
+        for (int64_t w = 0; w < sample[2]; w++) body(element++, row + (size[2] > 1 ? w : 0));
+      }
+  }
+  // One value per element of a sample: the parameter itself, or spread to `room`.
+  const float* values(const float* parameter, float* room) const {
+    if (!parameter || full()) return parameter;
+    each([&](int64_t element, int64_t from) { room[element] = parameter[from]; });
+    return room;
+  }
+};
+
+class Rows final : public NormalizationForm {
+ public:
+  Rows(const NormalizationShape& s, const ActivationSpec& activation)
+      : shape_(s), activation_(activation, s.slope_from_input), sample_(s.channels * s.height * s.width) {
+    const int64_t outer[3] = {1, s.channels, s.channels * s.height};
+    rows_ = s.kind == kLayerNorm ? outer[s.axis] : s.kind == kInstanceNorm ? s.channels : s.groups;
+    length_ = sample_ / rows_;
+    padded_ = (length_ + kWidth - 1) / kWidth * kWidth;
+    beta_ = spread(s.beta_size);
+    gamma_ = spread(s.gamma_size);
+  }
+
+  void forward(const NormalizationForward& call) override {
+    const int64_t sets = call.batch * rows_;
+    std::vector<Statistics> passing;  // of an inference, which must not disturb what training kept
+    std::vector<Statistics>& statistics = call.training ? statistics_ : passing;
+    statistics.resize(static_cast<size_t>(sets));
+    float* room = scratch(kNormalizationValues, static_cast<size_t>(2 * sample_));
+    const float *beta = beta_.values(call.beta, room), *gamma = gamma_.values(call.gamma, room + sample_);
+    Moments* moments = has_moving(shape_) ? scratch_of<Moments>(kNormalizationSums, sets) : nullptr;
+    const bool measures = !(uses_moving_mean(shape_, call) && uses_moving_variance(shape_, call));
+    const bool stream = activation_.identity() && call.batch * sample_ >= stream_from();
+
+    each_row(call.batch, call.threads, [&](int64_t n, int64_t r) {
+      const int64_t set = n * rows_ + r, at = r * length_;
+      const float* x = call.x.sample(n) + at;
+      Moments m = measures ? moments_of(x, length_) : Moments{};
+      Statistics& s = statistics[static_cast<size_t>(set)] = choose_statistics(shape_, call, m, r);
+      if (moments) moments[set] = m;
+      float *y = call.y.sample(n) + at, *keep = call.training ? call.keep.sample(n) + at : nullptr;
+      if (keep == x) keep = nullptr;
+      for (int64_t i = 0; i < length_; i += kBlock) {
+        const int64_t count = std::min(kBlock, length_ - i);
+        normalize_row(s, x + i, gamma ? gamma + at + i : nullptr, beta ? beta + at + i : nullptr, y + i,
+                      keep ? keep + i : nullptr, count, stream);
+        if (!activation_.identity()) activation_.forward(y + i, y + i, count, false);
+      }
+    });
+    if (moments) update_moving(shape_, call, moments);
+  }
+
+  // y = f(z), z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat, both over the samples; with g = gamma *
+  // dz, xhat = (x - mean) * inverse: dx = (g - mean(g) - xhat * mean(g * xhat)) * inverse, means over the row.
+  void backward(const NormalizationBackward& call) const override {
+    float* room = scratch(kNormalizationValues, static_cast<size_t>(2 * sample_));
+    const float *beta = beta_.values(call.beta, room), *gamma = gamma_.values(call.gamma, room + sample_);
+    const bool wants_parameters = call.dbeta || call.dgamma;
+    const Cut cut = cut_into_items(call.batch);
+    // [sample groups][rows][padded length] vectors of dbeta and of dgamma in turn: sums over some of the samples
+    const int64_t part = 2 * rows_ * padded_;
+    float* parts = nullptr;
+    if (wants_parameters) parts = scratch(kNormalizationSums, static_cast<size_t>(cut.groups * part));
+
+    const int workers = workers_for(call.batch * sample_, call.threads);
+    dynamic_items(workers, cut.groups * cut.row_blocks, [&](int64_t item) {
+      const int64_t group = item / cut.row_blocks, block = item % cut.row_blocks;
+      const int64_t first = call.batch * group / cut.groups, last = call.batch * (group + 1) / cut.groups;
+      float* dz = activation_.identity() ? nullptr : scratch(kActivated, static_cast<size_t>(length_));
+      for (int64_t r = rows_ * block / cut.row_blocks; r < rows_ * (block + 1) / cut.row_blocks; r++) {
+        const int64_t at = r * length_;
+        float* sums = parts ? parts + group * part + 2 * r * padded_ : nullptr;
+        if (sums) std::fill_n(sums, 2 * padded_, 0.0f);
+        for (int64_t n = first; n < last; n++)
+          backward_row(call, n, r, gamma ? gamma + at : nullptr, beta ? beta + at : nullptr, dz, sums);
+      }
+    });
+    if (!wants_parameters) return;
+    add_parts(parts, part, cut.groups, workers);
+    write_parameter_gradient(call.dbeta, call.add_dbeta, beta_, parts);
+    write_parameter_gradient(call.dgamma, call.add_dgamma, gamma_, parts + kWidth);
+  }
+
+ private:
+  struct Cut {
+    int64_t groups, row_blocks;  // of samples; of the rows of a sample
+  };
+
+  Spread spread(const int64_t* layer_size) const {
+    Spread s{{shape_.channels, shape_.height, shape_.width}, {shape_.channels, 1, 1}};
+    if (shape_.kind == kLayerNorm) std::copy_n(layer_size, 3, s.size);
+    return s;
+  }
+
+  template <class Body>
+  void each_row(int64_t batch, int threads, Body body) const {
+    const int64_t sets = batch * rows_, each = std::max<int64_t>(1, kItemElements / length_);
+    dynamic_items(workers_for(batch * sample_, threads), (sets + each - 1) / each, [&](int64_t item) {
+      for (int64_t s = item * each; s < std::min(sets, (item + 1) * each); s++) body(s / rows_, s % rows_);
+    });
+  }
+
+  // By sizes alone, so that sums do not depend on the number of threads.
+  Cut cut_into_items(int64_t batch) const {
+    int64_t needed = (batch + kGroupSamples - 1) / kGroupSamples;
+    if (workers_for(batch * sample_, 2) == 1) return {needed, 1};
+    const int64_t items = std::min(kItems, (batch * sample_ + kItemElements - 1) / kItemElements);
+    int64_t row_blocks = std::min(rows_, items);
+    int64_t wished = std::min((items + row_blocks - 1) / row_blocks, std::max<int64_t>(1, batch / 4));
+    return {std::max(needed, wished), row_blocks};
+  }
+
+  // sums, if given: vectors of dbeta and of dgamma in turn
+  void backward_row(const NormalizationBackward& call, int64_t n, int64_t r, const float* gamma, const float* beta,
+                    float* dz_room, float* sums) const {
+    const Statistics& s = statistics_[static_cast<size_t>(n * rows_ + r)];
+    const int64_t at = r * length_;
+    const float *x = call.x.sample(n) + at, *dz = call.dy.sample(n) + at;
+    if (!activation_.identity()) {
+      const float* source = dz_room;
+      if (activation_.from_input())
+        normalize_row(s, x, gamma, beta, dz_room, nullptr, length_, false);
+      else
+        source = call.y.sample(n) + at;
+      activation_.backward(source, dz, dz_room, length_);
+      dz = dz_room;
+    }
+    auto measure = sums ? (gamma ? row_sums<true, true> : row_sums<false, true>)
+                        : (gamma ? row_sums<true, false> : row_sums<false, false>);
+    GradientSums g = measure(s, x, dz, gamma, sums, length_);
+    if (!call.dx.data) return;
+    const double count = static_cast<double>(length_);
+    double mean_g_xhat =
+        (g.dz_distance * static_cast<double>(s.inverse) + g.dz * static_cast<double>(s.offset)) / count;
+    // a set of one element has no slope: exactly, not up to rounding
+    InputGradient f = length_ == 1 ? InputGradient{0, 0, 0} : make_input_gradient(s, 1, g.dz / count, mean_g_xhat);
+    auto write = gamma ? (call.add_dx ? row_gradient<true, true> : row_gradient<true, false>)
+                       : (call.add_dx ? row_gradient<false, true> : row_gradient<false, false>);
+    write(s.center, f, x, dz, gamma, call.dx.sample(n) + at, length_);
+  }
+
+  // The first part becomes the sum of all, `part` floats apart, taken in double precision.
+  static void add_parts(float* parts, int64_t part, int64_t groups, int workers) {
+    constexpr int64_t kFloats = 8192;
+    if (groups == 1) return;
+    dynamic_items(workers_for(part * groups, workers), (part + kFloats - 1) / kFloats, [&](int64_t block) {
+      for (int64_t i = block * kFloats; i < std::min(part, (block + 1) * kFloats); i += kWidth) {
+        WideVec sum{};
+        for (int64_t g = 0; g < groups; g++) sum = sum + widen(load(parts + g * part + i));
+        store(parts + i, narrow(sum));
+      }
+    });
+  }
+
+  // gradient (= or +=) every other vector of `sums`, rows padded, summed to the shape of the parameter
+  void write_parameter_gradient(float* gradient, bool add, const Spread& spread, const float* sums) const {
+    if (!gradient) return;
+    if (spread.full()) {
+      for (int64_t r = 0; r < rows_; r++)
+        for (int64_t i = 0; i < length_; i += kWidth) {
+          const int64_t left = std::min<int64_t>(kWidth, length_ - i);
+          float* to = gradient + r * length_ + i;
+          Vec sum = load(sums + 2 * (r * padded_ + i));
+          store_partial(to, add ? sum + load_partial(to, left) : sum, left);
+        }
+      return;
+    }
+    double* totals = scratch_of<double>(kActivated, spread.count());
+    std::fill_n(totals, spread.count(), 0.0);
+    spread.each([&](int64_t element, int64_t to) {
+      const int64_t i = element / length_ * padded_ + element % length_;
+      totals[to] += static_cast<double>(sums[i / kWidth * 2 * kWidth + i % kWidth]);
+    });
+    for (int64_t i = 0; i < spread.count(); i++) gradient[i] = static_cast<float>(totals[i]) + (add ? gradient[i] : 0);
+  }
+
+  const NormalizationShape shape_;
+  const FusedActivation activation_;
+  const int64_t sample_;
+  int64_t rows_, length_, padded_;  // of a sample; floats of a row; the same in whole vectors
+  Spread beta_, gamma_;
+  std::vector<Statistics> statistics_;  // [batch][rows] of the latest training forward
+};
+
+}  // namespace
+
+std::unique_ptr<NormalizationForm> make_rows(const NormalizationShape& shape, const ActivationSpec& activation) {
+  return std::make_unique<Rows>(shape, activation);
+}
+
+}  // namespace normalization
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

@@ -1,0 +1,259 @@
+#include "kernels/normalization/runs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "common/scratch_uses.h"
+#include "kernels/activation/functions.h"
+#include "runtime/scratch.h"
+#include "simd/lanes.h"
+#include "simd/stream.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace normalization {
+namespace {
+
+// Floats whose sums are taken in single precision, lane by lane, before they go to double; small enough for two sweeps
+// in the first-level cache.
+constexpr int64_t kBlock = 2048;
+
+// Calls body(i, lanes) for all vectors of [0, count), four accumulators apart; lanes is kWidth but for the last.
+template <class Full, class Part>
+OPENBNNS_INLINE void over_four(int64_t count, Full full, Part part) {
+  int64_t i = 0;
+  for (; i + 4 * kWidth <= count; i += 4 * kWidth) OPENBNNS_UNROLL for (int k = 0; k < 4; k++) full(i + k * kWidth, k);
+  for (; i + kWidth <= count; i += kWidth) full(i, 0);
+  if (i < count) part(i, count - i);
+}
+
+OPENBNNS_INLINE float total(const Vec (&sums)[4]) { return sum_lanes((sums[0] + sums[1]) + (sums[2] + sums[3])); }
+
+// Moments by way of the deviations from `shift`, which should be near the mean; whether it was near enough to lose
+// nothing is the second result.
+struct BlockMoments {
+  Moments moments;
+  bool near;
+};
+BlockMoments moments_about(float shift, const float* x, int64_t count) {
+  const Vec s = splat(shift);
+  Vec first[4] = {}, second[4] = {};
+  over_four(
+      count,
+      [&](int64_t i, int k) {
+        Vec d = load(x + i) - s;
+        first[k] += d;
+        second[k] += d * d;
+      },
+      [&](int64_t i, int64_t lanes) {
+        Vec d = keep_first(load_partial(x + i, lanes) - s, lanes);
+        first[0] += d;
+        second[0] += d * d;
+      });
+  const double square_sum = total(second);
+  Moments m = shifted_moments(shift, total(first), square_sum, count);
+  return {m, square_sum <= 3 * m.squares};  // within 1.4 deviations of the mean; not so with NaN
+}
+
+// One sweep if four values of the block tell roughly where its mean is, which they mostly do.
+Moments block_moments(const float* x, int64_t count) {
+  BlockMoments m = moments_about(0.25f * ((x[0] + x[count / 4]) + (x[count / 2] + x[count * 3 / 4])), x, count);
+  if (m.near) return m.moments;
+  // around the mean, whose own rounding does not matter: the deviations from it have a mean of their own
+  Vec sum[4] = {};
+  over_four(
+      count, [&](int64_t i, int k) { sum[k] += load(x + i); },
+      [&](int64_t i, int64_t lanes) { sum[0] += load_partial(x + i, lanes); });
+  return moments_about(total(sum) / static_cast<float>(count), x, count).moments;
+}
+
+// Results are written in whole lines also where they are not streamed: a store across two lines costs two.
+template <bool kStream, bool kKeep, bool kRectify>
+void normalize_loop(Affine a, const float* x, float* y, float* keep, int64_t count, bool stream_keep) {
+  const Vec center = splat(a.center), scale = splat(a.scale), shift = splat(a.shift);
+  const functions::RectifiedLinear rectify(ActivationParameters{});
+  auto value = [&](Vec v) {
+    Vec z = (v - center) * scale + shift;
+    return kRectify ? rectify.value(z) : z;
+  };
+  if (reinterpret_cast<uintptr_t>(keep) % sizeof(Vec) != reinterpret_cast<uintptr_t>(y) % sizeof(Vec))
+    stream_keep = false;
+  auto loop = [&](auto streams_keep) {
+    over_vectors<true>(
+        y, count,
+        [&](int64_t i) {
+          Vec v = load(x + i);
+          if (kKeep) put<decltype(streams_keep)::value>(keep + i, v);
+          put<kStream>(y + i, value(v));
+        },
+        [&](int64_t i, int64_t lanes) {
+          Vec v = load_partial(x + i, lanes);
+          if (kKeep) store_partial(keep + i, v, lanes);
+          store_partial(y + i, value(v), lanes);
+        });
+  };
+  if (kStream && kKeep && stream_keep)
+    loop(std::bool_constant < kStream && kKeep > {});
+  else
+    loop(std::false_type{});
+}
+
+using NormalizeLoop = void (*)(Affine, const float*, float*, float*, int64_t, bool);
+
+NormalizeLoop normalize_loop_for(bool stream, bool keep, bool rectify) {
+  static constexpr NormalizeLoop kLoops[] = {normalize_loop<false, false, false>, normalize_loop<false, false, true>,
+                                             normalize_loop<false, true, false>,  normalize_loop<false, true, true>,
+                                             normalize_loop<true, false, false>,  normalize_loop<true, false, true>,
+                                             normalize_loop<true, true, false>,   normalize_loop<true, true, true>};
+  return kLoops[stream * 4 + keep * 2 + rectify];
+}
+
+// dz of lanes of y = max(0, z)
+OPENBNNS_INLINE Vec rectified(Vec dy, Vec y) {
+  return functions::RectifiedLinear(ActivationParameters{}).gradient_from_output(dy, y);
+}
+
+template <bool kRectify>
+GradientSums block_sums(float center, const BackwardRun& r) {
+  const Vec c = splat(center);
+  Vec first[4] = {}, second[4] = {};
+  over_four(
+      r.count,
+      [&](int64_t i, int k) {
+        Vec dz = load(r.dy + i);
+        if (kRectify) dz = rectified(dz, load(r.y + i));
+        first[k] += dz;
+        second[k] += dz * (load(r.x + i) - c);
+      },
+      [&](int64_t i, int64_t lanes) {
+        Vec dz = load_partial(r.dy + i, lanes);
+        if (kRectify) dz = rectified(dz, load_partial(r.y + i, lanes));
+        first[0] += dz;
+        second[0] += dz * (load_partial(r.x + i, lanes) - c);  // dz is 0 in the lanes beyond
+      });
+  return {total(first), total(second)};
+}
+
+template <bool kRectify, bool kAdd, bool kStream>
+void gradient_loop(float center, InputGradient g, const BackwardRun& r, float* dx) {
+  const Vec c = splat(center), by_dz = splat(g.by_dz), by_distance = splat(g.by_distance), rest = splat(g.constant);
+  auto value = [&](Vec dy, Vec y, Vec x) {
+    return by_dz * (kRectify ? rectified(dy, y) : dy) + (by_distance * (x - c) + rest);
+  };
+  over_vectors<true>(
+      dx, r.count,
+      [&](int64_t i) {
+        Vec v = value(load(r.dy + i), kRectify ? load(r.y + i) : Vec{}, load(r.x + i));
+        put<kStream>(dx + i, kAdd ? load(dx + i) + v : v);
+      },
+      [&](int64_t i, int64_t lanes) {
+        Vec v = value(load_partial(r.dy + i, lanes), kRectify ? load_partial(r.y + i, lanes) : Vec{},
+                      load_partial(r.x + i, lanes));
+        store_partial(dx + i, kAdd ? load_partial(dx + i, lanes) + v : v, lanes);
+      });
+}
+
+template <bool kRectify>
+void gradient_block(float center, const InputGradient& g, const BackwardRun& r, float* dx, bool add, bool stream) {
+  if (add)
+    gradient_loop<kRectify, true, false>(center, g, r, dx);
+  else if (stream)
+    gradient_loop<kRectify, false, true>(center, g, r, dx);
+  else
+    gradient_loop<kRectify, false, false>(center, g, r, dx);
+}
+
+bool is_loop_free(const FusedActivation& f) { return f.identity() || (f.rectifies() && !f.from_input()); }
+
+// dz of a run that fits a block, in scratch
+const float* staged_gradient(const FusedActivation& f, Affine a, const BackwardRun& r) {
+  float* dz = scratch(kActivated, static_cast<size_t>(r.count));
+  const float* source = r.y;
+  if (f.from_input()) {
+    normalize_loop<false, false, false>(a, r.x, dz, nullptr, r.count, false);
+    source = dz;
+  }
+  f.backward(source, r.dy, dz, r.count);
+  return dz;
+}
+
+}  // namespace
+
+Moments moments_of(const float* x, int64_t count) {
+  Moments all;
+  for (int64_t i = 0; i < count; i += kBlock) all.add(block_moments(x + i, std::min(kBlock, count - i)));
+  return all;
+}
+
+Statistics make_statistics(double mean, double variance, double epsilon) {
+  double inverse = 1.0 / std::sqrt(variance + epsilon);
+  float center = static_cast<float>(mean);
+  return {center, static_cast<float>(inverse), static_cast<float>((static_cast<double>(center) - mean) * inverse)};
+}
+
+Affine make_affine(const Statistics& s, float gamma, float beta) {
+  return {s.center, s.inverse * gamma, s.offset * gamma + beta};
+}
+
+InputGradient make_input_gradient(const Statistics& s, double gamma, double mean_g, double mean_g_xhat) {
+  double inverse = s.inverse;
+  return {static_cast<float>(gamma * inverse), static_cast<float>(-inverse * inverse * mean_g_xhat),
+          static_cast<float>(-inverse * (mean_g + static_cast<double>(s.offset) * mean_g_xhat))};
+}
+
+FusedActivation::FusedActivation(const ActivationSpec& f, bool from_input)
+    : parameters_{f.alpha, f.beta},
+      loops_(&elementwise_loops(f.function)),
+      identity_(is_identity(f)),
+      rectifies_(f.function == 1),
+      from_input_(from_input && !is_identity(f)) {}
+
+void normalize(const FusedActivation& f, Affine a, const float* x, float* y, float* keep, int64_t count,
+               Streams streams) {
+  const bool stream = streams.result;
+  if (keep == x) keep = nullptr;
+  if (f.identity() || f.rectifies())
+    return normalize_loop_for(stream, keep != nullptr, f.rectifies())(a, x, y, keep, count, streams.keep);
+  float* z = scratch(kActivated, kBlock);
+  // blocks end at aligned results, so that streams have no ragged ends
+  for (int64_t i = 0, next; i < count; i = next) {
+    next = std::min(count, i + kBlock - (i == 0 && stream ? kWidth - floats_to_alignment(y) % kWidth : 0));
+    normalize_loop_for(false, keep != nullptr, false)(a, x + i, z, keep ? keep + i : nullptr, next - i, false);
+    f.forward(z, y + i, next - i, stream);
+  }
+}
+
+GradientSums gradient_sums(const FusedActivation& f, Affine a, const BackwardRun& run) {
+  GradientSums sums;
+  for (int64_t i = 0; i < run.count; i += kBlock) {
+    BackwardRun block = run.from(i, std::min(kBlock, run.count - i));
+    if (f.rectifies() && !f.from_input()) {
+      sums.add(block_sums<true>(a.center, block));
+      continue;
+    }
+    if (!f.identity()) block.dy = staged_gradient(f, a, block);
+    sums.add(block_sums<false>(a.center, block));
+  }
+  return sums;
+}
+
+void input_gradient(const FusedActivation& f, Affine a, const InputGradient& g, const BackwardRun& run, float* dx,
+                    bool add, bool stream) {
+  if (is_loop_free(f)) {
+    if (f.identity())
+      gradient_block<false>(a.center, g, run, dx, add, stream);
+    else
+      gradient_block<true>(a.center, g, run, dx, add, stream);
+    return;
+  }
+  for (int64_t i = 0; i < run.count; i += kBlock) {
+    BackwardRun block = run.from(i, std::min(kBlock, run.count - i));
+    block.dy = staged_gradient(f, a, block);
+    gradient_block<false>(a.center, g, block, dx + i, add, stream);
+  }
+}
+
+}  // namespace normalization
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns

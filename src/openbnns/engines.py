@@ -1,0 +1,184 @@
+"""Two engines for one set of filters: compiled kernels, and float64 NumPy written from the formulas."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+_reason = ""  # why there is no compiled core
+if TYPE_CHECKING:
+    from . import _core as _core
+else:
+    _core = None
+    try:
+        _core = importlib.import_module("openbnns._core")
+    except ImportError as error:  # an installation without the compiled part, or one built for another system
+        _reason = str(error)
+    else:
+        _core.set_main_thread(threading.main_thread().ident)  # whose calls Ctrl-C ends
+
+NATIVE = "native"
+REFERENCE = "reference"
+
+FAST = "fast"
+EXACT = "exact"
+
+_current = REFERENCE
+_accuracy = FAST
+
+
+def current() -> str:
+    """Name of the engine in use: ``"native"`` or ``"reference"``.
+
+    >>> import openbnns as bn
+    >>> with bn.engine("reference"):
+    ...     bn.current_engine()
+    'reference'
+    """
+    return _current
+
+
+def is_native() -> bool:
+    return _current == NATIVE
+
+
+def select(name: str) -> None:
+    """Choose the engine for the whole process."""
+    global _current
+    if name not in (NATIVE, REFERENCE):
+        raise ValueError(f"openbnns.engine: there is no engine {name!r}. Choose 'native' or 'reference'.")
+    if name == NATIVE and _core is None:
+        raise ValueError(
+            "openbnns.engine: the native engine is not in this installation (openbnns._core cannot be imported). "
+            "Install a wheel or build with a C++17 compiler, or use the 'reference' engine."
+        )
+    _current = name
+    update_fast_calls()
+
+
+_watchers = 0
+_watching = threading.Lock()
+
+
+def watch_filters(change: int) -> None:
+    """Count those who want to see every call of a filter: while there are any, none takes its fast call."""
+    global _watchers
+    with _watching:
+        _watchers += change
+        update_fast_calls()
+
+
+def update_fast_calls() -> None:
+    if _core is not None:
+        _core.set_fast_calls(_current == NATIVE, _watchers == 0)
+
+
+@contextmanager
+def engine(name: str) -> Iterator[None]:
+    """Run the filters of a ``with`` block on the named engine.
+
+    ``"native"`` uses compiled float32 kernels; ``"reference"`` computes in float64 with NumPy from the formulas on the
+    docs pages. The choice holds for the whole process while the block runs. The environment variable
+    ``OPENBNNS_ENGINE`` sets the engine at import.
+
+    >>> import openbnns
+    >>> with openbnns.engine("reference"):
+    ...     openbnns.current_engine()
+    'reference'
+    """
+    before = _current
+    select(name)
+    try:
+        yield
+    finally:
+        select(before)
+
+
+def _initial() -> str:
+    chosen = os.environ.get("OPENBNNS_ENGINE")
+    if chosen in (NATIVE, REFERENCE):
+        return chosen
+    if chosen:
+        raise ValueError(f"OPENBNNS_ENGINE is {chosen!r}. Set it to 'native' or 'reference', or leave it unset.")
+    if _core is not None:
+        return NATIVE
+    _warn(
+        f"the compiled core cannot be loaded ({_reason}), so the slow reference engine is used. Reinstall openbnns, or "
+        "set OPENBNNS_ENGINE=reference to choose it knowingly."
+    )
+    return REFERENCE
+
+
+def accuracy() -> str:
+    """How the native engine computes in filters created from now on: ``"fast"`` or ``"exact"``.
+
+    >>> import openbnns as bn
+    >>> bn.get_accuracy()
+    'fast'
+    """
+    return _accuracy
+
+
+def select_accuracy(name: str, who: str = "openbnns.set_accuracy") -> None:
+    """Choose the accuracy for the whole process; see :func:`openbnns.set_accuracy`."""
+    global _accuracy
+    _accuracy = check_accuracy(name, who)
+
+
+def check_accuracy(name: str, who: str) -> str:
+    """The name of an accuracy, or an error that names both."""
+    if not isinstance(name, str):
+        raise TypeError(f"{who}: accuracy must be 'fast' or 'exact', not {type(name).__name__}.")
+    if name not in (FAST, EXACT):
+        raise ValueError(f"{who}: there is no accuracy {name!r}. Choose 'fast' or 'exact'.")
+    return name
+
+
+@contextmanager
+def using_accuracy(name: str) -> Iterator[None]:
+    """Create the filters of a ``with`` block with this accuracy."""
+    before = _accuracy
+    select_accuracy(name)
+    try:
+        yield
+    finally:
+        select_accuracy(before)
+
+
+def _initial_accuracy() -> str:
+    chosen = os.environ.get("OPENBNNS_ACCURACY") or FAST
+    if chosen not in (FAST, EXACT):
+        raise ValueError(f"OPENBNNS_ACCURACY is {chosen!r}. Set it to 'fast' or 'exact', or leave it unset.")
+    return chosen
+
+
+def _check_environment() -> None:
+    """Say which settings have no effect; the compiled core, which reads them, does not."""
+    threads = os.environ.get("OPENBNNS_NUM_THREADS", "")
+    if threads and not threads.isdecimal():
+        _warn(f"OPENBNNS_NUM_THREADS is {threads!r} and has no effect. Set it to a whole number, or leave it unset.")
+    strict = os.environ.get("OPENBNNS_STRICT", "")
+    if strict not in ("", "0", "1"):
+        _warn(f"OPENBNNS_STRICT is {strict!r} and has no effect. Set it to 1 or 0, or leave it unset.")
+    isa = os.environ.get("OPENBNNS_ISA", "")
+    if isa not in ("", "avx512", "avx2", "base"):
+        _warn(
+            f"OPENBNNS_ISA is {isa!r}, so the base kernels are used. Set it to 'avx512', 'avx2' or 'base', or leave it unset."
+        )
+
+    if os.environ.get("OPENBNNS_COMPAT"):
+        importlib.import_module("openbnns.compat")  # refuses words that it does not know, now and not at the first call
+
+
+def _warn(text: str) -> None:
+    warnings.warn(f"openbnns: {text}", RuntimeWarning, stacklevel=3)
+
+
+_check_environment()
+select(_initial())
+select_accuracy(_initial_accuracy())
