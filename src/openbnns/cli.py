@@ -19,7 +19,7 @@ OK, FAILED, UNUSABLE, STOPPED = 0, 1, 2, 130
 
 
 class _Parser(argparse.ArgumentParser):
-    """Suggests the nearest word for one that is not known."""
+    """Ends with our exit code for unusable arguments, after one line of usage and one of explanation."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
