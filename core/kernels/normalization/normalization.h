@@ -36,7 +36,7 @@ struct Samples {
   operator ConstSamples() const { return {data, stride}; }
 };
 
-// Whoever makes x, asked for it piece by piece, each just before it is first read.
+// A producer of x that computes it in pieces, each just before it is first read.
 class PlaneMaker {
  public:
   virtual ~PlaneMaker() = default;
@@ -44,7 +44,7 @@ class PlaneMaker {
   virtual void make(int64_t n, int64_t channel, int64_t first, int64_t count) const = 0;
 };
 
-// Whoever uses dx, given it piece by piece instead of in memory.
+// A consumer of dx that takes it in pieces instead of from memory.
 class PlaneTaker {
  public:
   virtual ~PlaneTaker() = default;
@@ -111,7 +111,7 @@ class Normalizer {
   void backward(const NormalizationBackward& call) const { form_->backward(call); }
   // Whether makers and takers of planes are possible.
   bool plane_wise() const { return form_->plane_wise(); }
-  // Where whoever makes x may leave the moments [batch][channels] of its planes, as moments_of() gives them, for a
+  // Where the producer of x may leave the moments [batch][channels] of its planes, as moments_of() gives them, for a
   // forward call that follows on the same thread; null where that is of no use.
   normalization::Moments* plane_moments(int64_t batch) const { return form_->plane_moments(batch); }
   // Whether backward reads y.

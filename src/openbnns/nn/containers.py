@@ -139,7 +139,7 @@ class Sequential(_Series):
 
 
 class ModuleList(_Series):
-    """Modules in a list, for a ``forward`` of one's own to use.
+    """Modules in a list, for a custom ``forward`` to use.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -167,7 +167,7 @@ class ModuleList(_Series):
 
 
 class ModuleDict(Module):
-    """Modules by name, for a ``forward`` of one's own to use.
+    """Modules by name, for a custom ``forward`` to use.
 
     >>> from openbnns import nn
     >>> class Branches(nn.Module):
