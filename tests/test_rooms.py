@@ -12,7 +12,7 @@ ROOT = Path(openbnns.__file__).parent
 
 # From the ground up; rooms on one line do not know each other.
 ORDER = [
-    {"_core", "_spelling", "_lazy"},
+    {"_cached", "_core", "_lazy", "_spelling"},
     {"engines"},
     {"errors", "_words", "_strict", "compat"},
     {"abi"},

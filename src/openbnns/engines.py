@@ -63,6 +63,8 @@ def select(name: str) -> None:
 
 _watchers = 0
 _watching = threading.Lock()
+if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inherits it locked
+    os.register_at_fork(before=_watching.acquire, after_in_parent=_watching.release, after_in_child=_watching.release)
 
 
 def watch_filters(change: int) -> None:

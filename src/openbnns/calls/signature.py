@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .._cached import cached_property
 from ..tensors.descriptors import FLOAT32, ElementType
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat
+from .._cached import cached_property
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..errors import Problem
 
