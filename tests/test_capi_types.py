@@ -1,4 +1,4 @@
-"""Enums and structs against the facts in tests/data and the rules of the C language."""
+"""Enums and structs against the facts in tools/facts and the rules of the C language."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from openbnns.abi.structs import (
 )
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT / "tests" / "data"
-CONSTANTS: dict[str, dict[str, int]] = json.loads((DATA / "constants.json").read_text(encoding="utf-8"))
+FACTS = ROOT / "tools" / "facts"
+CONSTANTS: dict[str, dict[str, int]] = json.loads((FACTS / "constants.json").read_text(encoding="utf-8"))
 MACROS = CONSTANTS.pop("_macros")
-STRUCTS: dict[str, dict[str, Any]] = json.loads((DATA / "structs.json").read_text(encoding="utf-8"))
+STRUCTS: dict[str, dict[str, Any]] = json.loads((FACTS / "structs.json").read_text(encoding="utf-8"))
 STRUCTS.pop("_typedefs")
 FIELDS = [(name, fact) for name, struct in STRUCTS.items() for fact in struct["fields"]]
 MASKS = {"BNNSFlags", "BNNSLayerFlags", "BNNSEmbeddingFlags"}

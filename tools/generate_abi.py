@@ -1,4 +1,4 @@
-"""Writes src/openbnns/abi/enums.py and structs.py from the facts in tests/data.
+"""Writes src/openbnns/abi/enums.py and structs.py from the facts in tools/facts.
 
     python tools/generate_abi.py            write both files
     python tools/generate_abi.py --check    only say whether they are up to date (exit code 1 if not)
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-FACTS = ROOT / "tests" / "data"
+FACTS = ROOT / "tools" / "facts"
 TARGET = ROOT / "src" / "openbnns" / "abi"
 WIDTH = 120
 
@@ -73,7 +73,7 @@ INTEGER_KINDS = {
 
 
 def read_facts(name: str) -> dict[str, Any]:
-    """One of the JSON files of tests/data."""
+    """One of the JSON files of tools/facts."""
     facts: dict[str, Any] = json.loads((FACTS / name).read_text(encoding="utf-8"))
     return facts
 
@@ -83,7 +83,7 @@ def header(summary: str) -> list[str]:
     return [
         f'"""{summary}',
         "",
-        "Written by tools/generate_abi.py from tests/data; edit those, not this file.",
+        "Written by tools/generate_abi.py from tools/facts; edit those, not this file.",
         '"""',
         "",
         "from __future__ import annotations",
@@ -233,7 +233,7 @@ def structs_source() -> str:
 
 def main() -> int:
     """Write the files, or check them."""
-    parser = argparse.ArgumentParser(description="Write src/openbnns/abi/enums.py and structs.py from tests/data.")
+    parser = argparse.ArgumentParser(description="Write src/openbnns/abi/enums.py and structs.py from tools/facts.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     options = parser.parse_args()
     outdated = 0

@@ -1,6 +1,6 @@
 """Enums of the classic BNNS C interface; every member is also a name of this module.
 
-Written by tools/generate_abi.py from tests/data; edit those, not this file.
+Written by tools/generate_abi.py from tools/facts; edit those, not this file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Structs of the classic BNNS C interface; `FixedList` is the type of their array fields.
 
-Written by tools/generate_abi.py from tests/data; edit those, not this file.
+Written by tools/generate_abi.py from tools/facts; edit those, not this file.
 """
 
 from __future__ import annotations
