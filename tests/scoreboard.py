@@ -2,8 +2,8 @@
 
     python tests/scoreboard.py              table per family of the last run
     python tests/scoreboard.py --open       and the rows that are not proven
-    python tests/scoreboard.py --check      fail if a row of scoreboard_passed.txt is no longer proven
-    python tests/scoreboard.py --update     write that list, and docs/scoreboard.md, anew from the last full run
+    python tests/scoreboard.py --check      fail unless the last full run proves every row
+    python tests/scoreboard.py --page       write docs/scoreboard.md from coverage.csv
 
 A row passes when at least one test claims it and every claiming test passed, on every instruction set that was run.
 """
@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
 COVERAGE = HERE / "coverage.csv"
-PASSED_BEFORE = HERE / "scoreboard_passed.txt"
 RECORD = HERE.parent / ".scoreboard.json"
 PAGE = HERE.parent / "docs" / "scoreboard.md"
 
@@ -94,55 +93,40 @@ def table(rows: list[Row], states: dict[str, str]) -> str:
     )
 
 
-def page(rows: list[Row], passed: set[str]) -> str:
-    """The page of the docs: every capability by family, and whether tests prove it."""
+def page(rows: list[Row]) -> str:
+    """The page of the docs: every capability by family."""
     text = [
         "# Scoreboard",
         "",
-        f"{len(passed)} of {len(rows)} capabilities of classic BNNS are proven by tests. This page is written by",
-        "`python tests/scoreboard.py --update` from a run of the whole suite; a test claims a row by its name.",
+        f"The {len(rows)} capabilities of classic BNNS. Tests prove every one of them: a test claims a row by its name, and",
+        "`make test` fails when a row has no test, or one that fails. `python tests/scoreboard.py --page` writes this page from",
+        "`tests/coverage.csv`.",
     ]
     for family in dict.fromkeys(row.family for row in rows):
         members = [row for row in rows if row.family == family]
-        count = sum(row.id in passed for row in members)
-        text += [
-            "",
-            f"## {family}: {count} of {len(members)}",
-            "",
-            "| row | capability | in C | proven |",
-            "|---|---|---|---|",
-        ]
+        text += ["", f"## {family}: {len(members)}", "", "| row | capability | in C |", "|---|---|---|"]
         for row in members:
             capability = row.capability.replace("|", "\\|")
-            text.append(f"| `{row.id}` | {capability} | {row.function} | {'yes' if row.id in passed else 'no'} |")
+            text.append(f"| `{row.id}` | {capability} | {row.function} |")
     return "\n".join(text) + "\n"
 
 
-def read_passed(path: Path | None = None) -> list[str]:
-    """Rows that have passed before."""
-    path = path or PASSED_BEFORE
-    return path.read_text(encoding="utf-8").split() if path.exists() else []
-
-
-def check(data: dict[str, Any], expected: list[str]) -> tuple[int, str]:
+def check(data: dict[str, Any], rows: list[Row]) -> tuple[int, str]:
     """Exit status and message of ``--check``."""
     if not data["full_run"]:
         return 2, "No full run on record, so nothing was compared. Run `make test` first."
     states = outcomes(data)
-    lost = [row for row in expected if states.get(row) != "passed"]
-    if lost:
-        lines = "\n".join(f"  {row}: {states.get(row, 'no test claims it')}" for row in lost)
-        return 1, f"{len(lost)} row(s) that passed before are lost:\n{lines}"
-    new = sum(state == "passed" for state in states.values()) - len(expected)
-    hint = f"; {new} new, keep them with `python tests/scoreboard.py --update`" if new > 0 else ""
-    return 0, f"All {len(expected)} rows that passed before still pass{hint}."
+    unproven = {row.id: states.get(row.id, "no test claims it") for row in rows if states.get(row.id) != "passed"}
+    if unproven:
+        return 1, "\n".join([f"{len(unproven)} row(s) are not proven:", *(f"  {k}: {v}" for k, v in unproven.items())])
+    return 0, f"All {len(rows)} rows are proven."
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Rows of coverage.csv that the tests prove.")
     parser.add_argument("--open", action="store_true", help="list the rows that are not proven")
-    parser.add_argument("--check", action="store_true", help="fail if a row that passed before is lost")
-    parser.add_argument("--update", action="store_true", help="rewrite the list of rows that have passed")
+    parser.add_argument("--check", action="store_true", help="fail unless every row is proven")
+    parser.add_argument("--page", action="store_true", help="write docs/scoreboard.md from coverage.csv")
     options = parser.parse_args(arguments)
     rows, data = read_rows(), load()
     states = outcomes(data)
@@ -156,16 +140,10 @@ def main(arguments: list[str] | None = None) -> int:
             "\n"
             + "\n".join(f"{row.id}: {states.get(row.id, 'no test')}" for row in rows if states.get(row.id) != "passed")
         )
-    if options.update:
-        if not data["full_run"]:
-            print("\nNo full run on record: the list is left as it is.")
-            return 2
-        passed = sorted(row for row, state in states.items() if state == "passed")
-        PASSED_BEFORE.write_text("\n".join(passed) + "\n", encoding="utf-8")
-        PAGE.write_text(page(rows, set(passed)), encoding="utf-8")
-        print(f"\n{PASSED_BEFORE.name}: {len(passed)} rows.")
+    if options.page:
+        PAGE.write_text(page(rows), encoding="utf-8")
     if options.check:
-        status, message = check(data, read_passed())
+        status, message = check(data, rows)
         print("\n" + message)
         return status
     return 0
