@@ -15,6 +15,7 @@
 #include "bindings/known_calls.h"
 #include "bindings/latest_call.h"
 #include "bindings/lstm_call.h"
+#include "bindings/struct_reader.h"
 #include "bindings/tensor.h"
 #include "bindings/training.h"
 #include "common/poolable.h"
@@ -387,6 +388,7 @@ NB_MODULE(_core, m) {
   bind_tensor(m);
   bind_known_calls(m);
   bind_interruption(m);
+  bind_struct_reader(m);
 
   m.def("latest_call_failed", [] {
     const bool* failed = latest_call_failure.get();

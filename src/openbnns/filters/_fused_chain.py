@@ -62,6 +62,13 @@ def make_layers(
     return first, last
 
 
+def struct_of(kind: int) -> type[Any] | None:
+    """The struct that describes a layer of a chain; ``None`` for one that cannot be in any."""
+    if kind in _FIRST:
+        return _FIRST[kind][1]
+    return _last_struct(kind) if kind in (*_NORMALIZATIONS, BNNSFilterType.BNNSQuantization) else None
+
+
 def _name(kind: int) -> str:
     return BNNSFilterType(kind).name
 

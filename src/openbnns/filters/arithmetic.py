@@ -52,7 +52,7 @@ _BINARY = (
     Function.DIVIDE_NO_NAN, Function.MINIMUM, Function.MAXIMUM, Function.FLOOR_DIVIDE, Function.TRUNC_DIVIDE,
     Function.TRUNC_REMAINDER,
 )  # fmt: skip
-_BLOCKS = {1: BNNSArithmeticUnary, 2: BNNSArithmeticBinary, 3: BNNSArithmeticTernary}
+_BLOCKS: dict[int, type[Any]] = {1: BNNSArithmeticUnary, 2: BNNSArithmeticBinary, 3: BNNSArithmeticTernary}
 
 # Functions whose backward may work in place: the first group always, the second without an activation.
 _IN_PLACE = (Function.ADD, Function.SUBTRACT, Function.CEIL, Function.FLOOR, Function.ROUND)
@@ -64,6 +64,11 @@ _IN_PLACE_IDENTITY = (
 def operand_count(function: int) -> int:
     """How many operands a function takes."""
     return 3 if function in _TERNARY else 2 if function in _BINARY else 1
+
+
+def block_of(function: int) -> type[Any] | None:
+    """The struct that holds the operands of a function; ``None`` for a function that does not exist."""
+    return _BLOCKS[operand_count(function)] if function in set(Function) else None
 
 
 def function_name(function: int) -> str:

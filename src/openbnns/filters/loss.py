@@ -73,6 +73,11 @@ _STRUCT_OF: dict[int, type[Any]] = {
 LOG_EPSILON = 1e-7
 
 
+def struct_of(function: int) -> type[Any]:
+    """The struct that describes a loss of this function."""
+    return _STRUCT_OF.get(function, BNNSLayerParametersLossBase)
+
+
 def function_name(function: int) -> str:
     """``Huber`` for 4."""
     return BNNSLossFunction(function).name.removeprefix("BNNSLossFunction")
@@ -182,7 +187,7 @@ class Loss(Filter):
                 f"{who}: function is {function}, which is no BNNSLossFunction. Use one of 1 to {max(Function)}, for "
                 "example BNNSLossFunctionMeanSquareError."
             )
-        expected = _STRUCT_OF.get(function, BNNSLayerParametersLossBase)
+        expected = struct_of(function)
         if type(p) is not expected:
             raise Problem(
                 f"{who}: layer_params is a {type(p).__name__}, but function {function_name(function)} is described by "
