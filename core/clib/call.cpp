@@ -1,0 +1,182 @@
+#include "clib/call.h"
+
+#include <cstring>
+
+#include "clib/handles.h"
+#include "clib/interpreter.h"
+
+namespace openbnns {
+namespace clib {
+namespace {
+
+constexpr size_t kMostArguments = 24;
+
+PyObject* owned(PyObject* object) {
+  py.Py_IncRef(object);
+  return object;
+}
+
+// What stands for a handle that has been destroyed; a new reference.
+PyObject* tombstone(char kind) {
+  Reference letter(py.PyUnicode_DecodeUTF8(&kind, 1, "strict"));
+  PyObject* arguments[] = {letter.get()};
+  return letter ? py.PyObject_Vectorcall(library.tombstone, arguments, 1, nullptr) : nullptr;
+}
+
+void refuse(size_t number, size_t position, const Word& value) {
+  Reference where(py.PyLong_FromUnsignedLongLong(number)), which(py.PyLong_FromUnsignedLongLong(position));
+  Reference what(py.PyLong_FromUnsignedLongLong(value.number));
+  PyObject* arguments[] = {where.get(), which.get(), what.get()};
+  Reference done(where && which && what ? py.PyObject_Vectorcall(library.refuse, arguments, 3, nullptr) : nullptr);
+  py.PyErr_Clear();
+}
+
+// Keeps the exception that is set as the message of this call.
+void record_exception(size_t number) {
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  py.PyErr_Fetch(&type, &value, &trace);
+  py.PyErr_NormalizeException(&type, &value, &trace);
+  Reference types(type), values(value), traces(trace);
+  // Whoever pressed Ctrl-C means the host's program, which sees it when this call has returned.
+  if (value && py.PyErr_GivenExceptionMatches(value, *py.keyboard_interrupt)) py.PyErr_SetInterrupt();
+  Reference where(py.PyLong_FromUnsignedLongLong(number));
+  PyObject* arguments[] = {where.get(), value ? value : py.none};
+  Reference done(where ? py.PyObject_Vectorcall(library.fail, arguments, 2, nullptr) : nullptr);
+  py.PyErr_Clear();
+}
+
+// The argument as an object, a new reference; null with an exception set, or null without one if it is no handle.
+PyObject* argument(char code, const Word& value) {
+  switch (code) {
+    case 'h':
+    case 'g':
+    case 'n': {
+      Slot* slot;
+      switch (find_handle(value.pointer, &slot)) {
+        case Found::kLive:
+          return owned(slot->object);
+        case Found::kNull:
+          return owned(py.none);
+        case Found::kDestroyed:
+          return tombstone(code);
+        case Found::kForeign:
+          break;
+      }
+      return nullptr;
+    }
+    case 'p':
+      return value.pointer ? py.PyLong_FromUnsignedLongLong(value.number) : owned(py.none);
+    case 'u':
+      return py.PyLong_FromUnsignedLongLong(value.number);
+    case 'i':
+      return py.PyLong_FromLongLong(static_cast<int64_t>(value.number));
+    case 'b':
+      return py.PyBool_FromLong(value.number != 0);
+    default:
+      return py.PyFloat_FromDouble(value.real);
+  }
+}
+
+// The functions that end a handle: nothing that they return, and no message if it has been ended before.
+bool destroys(const Function& f) { return f.returned == 'v' && strchr("hgn", f.codes[0]) && f.codes[1] == 0; }
+
+Word result_of(const Function& f, Reference& value, size_t number) {
+  Word result = word(f.failure);
+  switch (f.returned) {
+    case 'h':
+    case 'g':
+    case 'n':
+      result.pointer = nullptr;
+      if (value.get() != py.none && (result.pointer = make_handle(value.get()))) value.release();
+      break;
+    case 'i':
+      result.number = static_cast<uint64_t>(py.PyLong_AsLongLong(value.get()));
+      break;
+    case 'u':
+      result.number = py.PyLong_AsUnsignedLongLong(value.get());
+      break;
+    default:
+      break;
+  }
+  if (py.PyErr_Occurred()) {
+    record_exception(number);
+    result = word(f.failure);
+  }
+  return result;
+}
+
+}  // namespace
+
+Word call(size_t number, const Word* words) {
+  const Function& f = functions[number];
+  Word result = word(f.failure);
+  if (!started()) return result;
+  Lock lock;
+  if (!lock) return result;
+  Slot* ending = nullptr;
+  if (destroys(f)) {
+    const Found found = find_handle(words[0].pointer, &ending);
+    if (found == Found::kNull || found == Found::kDestroyed) return result;
+  }
+  PyObject* arguments[kMostArguments];
+  size_t count = 0;
+  bool good = true;
+  for (const char* code = f.codes; *code && good; code++, count++) {
+    arguments[count] = argument(*code, words[count]);
+    good = arguments[count] != nullptr;
+    if (!good && !py.PyErr_Occurred())
+      refuse(number, count - (f.returned == 'd'), words[count]);
+    else if (!good)
+      record_exception(number);
+  }
+  if (good) {
+    PyObject* function = py.PyList_GetItem(library.functions, static_cast<ptrdiff_t>(number));
+    Reference kept(owned(function));  // the entry may be replaced while it runs
+    Reference value(py.PyObject_Vectorcall(function, arguments, count, nullptr));
+    if (value)
+      result = result_of(f, value, number);
+    else
+      record_exception(number);
+    // Another thread may have ended it meanwhile.
+    Slot* now;
+    if (value && ending && find_handle(words[0].pointer, &now) == Found::kLive) Reference gone(end_handle(now));
+  }
+  for (size_t i = 0; i < count; i++)
+    if (arguments[i]) py.Py_DecRef(arguments[i]);
+  return result;
+}
+
+}  // namespace clib
+}  // namespace openbnns
+
+using namespace openbnns::clib;
+
+extern "C" {
+
+OPENBNNS_EXPORT const char* openbnns_last_error() {
+  if (!has_started()) return start_error();
+  Lock lock;
+  if (!lock) return nullptr;
+  Reference text(py.PyObject_Vectorcall(library.last_error, nullptr, 0, nullptr));
+  Reference bytes(text && text.get() != py.none ? py.PyUnicode_AsEncodedString(text.get(), "utf-8", "replace")
+                                                : nullptr);
+  py.PyErr_Clear();
+  return keep_text(bytes.get());
+}
+
+OPENBNNS_EXPORT const char* openbnns_version() { return OPENBNNS_VERSION; }
+
+OPENBNNS_EXPORT int openbnns_set_compat(const char* names) {
+  if (!started()) return -1;
+  Lock lock;
+  if (!lock) return -1;
+  const char* given = names ? names : "";
+  Reference text(py.PyUnicode_DecodeUTF8(given, static_cast<ptrdiff_t>(strlen(given)), "replace"));
+  PyObject* arguments[] = {text.get()};
+  Reference status(text ? py.PyObject_Vectorcall(library.set_compat, arguments, 1, nullptr) : nullptr);
+  const int result = status ? static_cast<int>(py.PyLong_AsLongLong(status.get())) : -1;
+  py.PyErr_Clear();
+  return result;
+}
+
+}  // extern "C"

@@ -1,0 +1,56 @@
+// From a C call to a Python call.
+#pragma once
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#define OPENBNNS_EXPORT __attribute__((visibility("default")))
+
+namespace openbnns {
+namespace clib {
+
+// An argument or a result.
+union Word {
+  const void* pointer;
+  uint64_t number;  // signed ones are extended
+  double real;
+};
+
+inline Word word(const void* pointer) {
+  Word w;
+  w.pointer = pointer;
+  return w;
+}
+inline Word word(double real) {
+  Word w;
+  w.real = real;
+  return w;
+}
+inline Word word(float real) { return word(static_cast<double>(real)); }
+template <typename Integer>
+Word word(Integer number) {
+  Word w;
+  w.number = static_cast<uint64_t>(static_cast<int64_t>(number));
+  return w;
+}
+
+// Codes, one letter per argument: h filter, g random generator, n store of neighbours, p pointer, u unsigned, i signed,
+// b bool, f float. Returned: the same, or v nothing, d a descriptor that the first argument points to.
+struct Function {
+  const char *name, *codes;
+  char returned;
+  int64_t failure;
+};
+extern const Function functions[];
+extern const size_t function_count;
+
+Word call(size_t number, const Word* words);
+
+// As large and as aligned as a BNNSNDArrayDescriptor, so that it is returned in the same way.
+struct Descriptor {
+  uint64_t words[22];
+};
+
+}  // namespace clib
+}  // namespace openbnns

@@ -1,0 +1,603 @@
+// The exported functions: each passes its arguments on. Written by tools/generate_clib.py from tests/data; edit
+// those, not this file.
+#include "clib/call.h"
+
+namespace openbnns {
+namespace clib {
+
+const Function functions[] = {
+    {"BNNSFilterCreateLayerConvolution", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerTransposedConvolution", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerFullyConnected", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerPooling", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerActivation", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerLoss", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerNormalization", "upp", 'h', 0},
+    {"BNNSFilterCreateLayerArithmetic", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerPermute", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerDropout", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerPadding", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerBroadcastMatMul", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerTensorContraction", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerGram", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerResize", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerMultiheadAttention", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerReduction", "pp", 'h', 0},
+    {"BNNSFilterCreateLayerEmbedding", "pp", 'h', 0},
+    {"BNNSFilterCreateFusedLayer", "uppp", 'h', 0},
+    {"BNNSFilterApply", "hpp", 'i', -1},
+    {"BNNSFilterApplyBatch", "hupupu", 'i', -1},
+    {"BNNSPoolingFilterApplyBatch", "hupupupu", 'i', -1},
+    {"BNNSPoolingFilterApplyBatchEx", "hupupuupu", 'i', -1},
+    {"BNNSFilterApplyTwoInput", "hppp", 'i', -1},
+    {"BNNSFilterApplyTwoInputBatch", "hupupupu", 'i', -1},
+    {"BNNSNormalizationFilterApplyBatch", "hupupub", 'i', -1},
+    {"BNNSFusedFilterApplyBatch", "hupupub", 'i', -1},
+    {"BNNSFusedFilterApplyMultiInputBatch", "huupppub", 'i', -1},
+    {"BNNSArithmeticFilterApplyBatch", "huupppu", 'i', -1},
+    {"BNNSApplyMultiheadAttention", "hupupupupupuppppp", 'i', -1},
+    {"BNNSDirectApplyQuantizer", "ppuuu", 'i', -1},
+    {"BNNSFilterDestroy", "h", 'v', 0},
+    {"BNNSOptimizerStep", "upupppp", 'i', -1},
+    {"BNNSClipByValue", "ppff", 'i', -1},
+    {"BNNSClipByNorm", "ppfu", 'i', -1},
+    {"BNNSClipByGlobalNorm", "ppuff", 'i', -1},
+    {"BNNSComputeNorm", "ppuu", 'i', -1},
+    {"BNNSComputeNormBackward", "ppppuu", 'i', -1},
+    {"BNNSFilterApplyBackwardBatch", "hupupupupupp", 'i', -1},
+    {"BNNSPoolingFilterApplyBackwardBatch", "hupupupupuppu", 'i', -1},
+    {"BNNSPoolingFilterApplyBackwardBatchEx", "hupupupupupupu", 'i', -1},
+    {"BNNSFilterApplyBackwardTwoInputBatch", "hupupupupupupupp", 'i', -1},
+    {"BNNSNormalizationFilterApplyBackwardBatch", "hupupupupp", 'i', -1},
+    {"BNNSFusedFilterApplyBackwardBatch", "hupupupupup", 'i', -1},
+    {"BNNSFusedFilterApplyBackwardMultiInputBatch", "huupppppupup", 'i', -1},
+    {"BNNSArithmeticFilterApplyBackwardBatch", "huupppppupu", 'i', -1},
+    {"BNNSPermuteFilterApplyBackwardBatch", "hupupu", 'i', -1},
+    {"BNNSLossFilterApplyBatch", "hupupupuppu", 'i', -1},
+    {"BNNSLossFilterApplyBackwardBatch", "hupupupupupu", 'i', -1},
+    {"BNNSApplyMultiheadAttentionBackward", "hupuppupuppupppppupuppp", 'i', -1},
+    {"BNNSComputeLSTMTrainingCacheCapacity", "p", 'u', -1},
+    {"BNNSDirectApplyLSTMBatchTrainingCaching", "pppu", 'i', -1},
+    {"BNNSDirectApplyLSTMBatchBackward", "ppppu", 'i', -1},
+    {"BNNSDirectApplyActivationBatch", "ppuuu", 'i', -1},
+    {"BNNSCopy", "ppp", 'i', -1},
+    {"BNNSMatMulWorkspaceSize", "bbfpppp", 'i', -1},
+    {"BNNSMatMul", "bbfppppp", 'i', -1},
+    {"BNNSDirectApplyBroadcastMatMul", "bbfpppp", 'v', 0},
+    {"BNNSTranspose", "ppuup", 'i', -1},
+    {"BNNSDirectApplyReduction", "pp", 'i', -1},
+    {"BNNSCompareTensor", "ppup", 'i', -1},
+    {"BNNSTile", "ppp", 'i', -1},
+    {"BNNSTileBackward", "ppp", 'i', -1},
+    {"BNNSDirectApplyTopK", "uuupupupup", 'i', -1},
+    {"BNNSDirectApplyInTopK", "uuupupupup", 'i', -1},
+    {"BNNSGather", "upppp", 'i', -1},
+    {"BNNSScatter", "uupppp", 'i', -1},
+    {"BNNSGatherND", "pppp", 'i', -1},
+    {"BNNSScatterND", "upppp", 'i', -1},
+    {"BNNSShuffle", "uppp", 'i', -1},
+    {"BNNSBandPart", "iippp", 'i', -1},
+    {"BNNSCropResize", "ppppp", 'i', -1},
+    {"BNNSCropResizeBackward", "ppppp", 'i', -1},
+    {"BNNSGetPointer", "phu", 'd', 0},
+    {"BNNSNDArrayGetDataSize", "p", 'u', 0},
+    {"BNNSTensorGetAllocationSize", "p", 'u', -1},
+    {"BNNSDataLayoutGetRank", "u", 'u', -1},
+    {"BNNSNDArrayFullyConnectedSparsifySparseCOO", "pppppupup", 'i', -1},
+    {"BNNSNDArrayFullyConnectedSparsifySparseCSR", "ppppppupup", 'i', -1},
+    {"BNNSCreateRandomGenerator", "up", 'g', 0},
+    {"BNNSCreateRandomGeneratorWithSeed", "uup", 'g', 0},
+    {"BNNSDestroyRandomGenerator", "g", 'v', 0},
+    {"BNNSRandomGeneratorStateSize", "g", 'u', 0},
+    {"BNNSRandomGeneratorGetState", "gup", 'i', -1},
+    {"BNNSRandomGeneratorSetState", "gup", 'i', -1},
+    {"BNNSRandomFillUniformFloat", "gpff", 'i', -1},
+    {"BNNSRandomFillUniformInt", "gpii", 'i', -1},
+    {"BNNSRandomFillNormalFloat", "gpff", 'i', -1},
+    {"BNNSRandomFillCategoricalFloat", "gppb", 'i', -1},
+    {"BNNSCreateNearestNeighbors", "uuuup", 'n', 0},
+    {"BNNSDestroyNearestNeighbors", "n", 'v', 0},
+    {"BNNSNearestNeighborsLoad", "nup", 'i', -1},
+    {"BNNSNearestNeighborsGetInfo", "nipp", 'i', -1},
+    {"BNNSFilterCreateConvolutionLayer", "pppp", 'h', 0},
+    {"BNNSFilterCreateFullyConnectedLayer", "pppp", 'h', 0},
+    {"BNNSFilterCreatePoolingLayer", "pppp", 'h', 0},
+    {"BNNSFilterCreateVectorActivationLayer", "pppp", 'h', 0},
+};
+const size_t function_count = sizeof functions / sizeof functions[0];
+
+}  // namespace clib
+}  // namespace openbnns
+
+using namespace openbnns::clib;
+// clang-format off
+extern "C" {
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerConvolution(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(0, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerTransposedConvolution(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(1, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerFullyConnected(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(2, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerPooling(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(3, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerActivation(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(4, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerLoss(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(5, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerNormalization(uint32_t normType, const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(normType), word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(6, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerArithmetic(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(7, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerPermute(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(8, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerDropout(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(9, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerPadding(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(10, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerBroadcastMatMul(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(11, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerTensorContraction(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(12, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerGram(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(13, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerResize(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(14, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerMultiheadAttention(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(15, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerReduction(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(16, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateLayerEmbedding(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(17, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateFusedLayer(size_t number_of_fused_filters, const void* filter_type, const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(number_of_fused_filters), word(filter_type), word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(18, words).pointer);
+}
+
+OPENBNNS_EXPORT int BNNSFilterApply(const void* filter, const void* in, const void* out) {
+  const Word words[] = {word(filter), word(in), word(out)};
+  return static_cast<int>(call(19, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFilterApplyBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* out, size_t out_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(out), word(out_stride)};
+  return static_cast<int>(call(20, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSPoolingFilterApplyBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* out, size_t out_stride, const void* indices, size_t idx_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(out), word(out_stride), word(indices), word(idx_stride)};
+  return static_cast<int>(call(21, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSPoolingFilterApplyBatchEx(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* out, size_t out_stride, uint32_t indices_data_type, const void* indices, size_t idx_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(out), word(out_stride), word(indices_data_type), word(indices), word(idx_stride)};
+  return static_cast<int>(call(22, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFilterApplyTwoInput(const void* filter, const void* inA, const void* inB, const void* out) {
+  const Word words[] = {word(filter), word(inA), word(inB), word(out)};
+  return static_cast<int>(call(23, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFilterApplyTwoInputBatch(const void* filter, size_t batch_size, const void* inA, size_t inA_stride, const void* inB, size_t inB_stride, const void* out, size_t out_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(inA), word(inA_stride), word(inB), word(inB_stride), word(out), word(out_stride)};
+  return static_cast<int>(call(24, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSNormalizationFilterApplyBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* out, size_t out_stride, bool training) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(out), word(out_stride), word(training)};
+  return static_cast<int>(call(25, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFusedFilterApplyBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* out, size_t out_stride, bool training) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(out), word(out_stride), word(training)};
+  return static_cast<int>(call(26, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFusedFilterApplyMultiInputBatch(const void* filter, size_t batch_size, size_t number_of_inputs, const void* in, const void* in_stride, const void* out, size_t out_stride, bool training) {
+  const Word words[] = {word(filter), word(batch_size), word(number_of_inputs), word(in), word(in_stride), word(out), word(out_stride), word(training)};
+  return static_cast<int>(call(27, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSArithmeticFilterApplyBatch(const void* filter, size_t batch_size, size_t number_of_inputs, const void* in, const void* in_stride, const void* out, size_t out_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(number_of_inputs), word(in), word(in_stride), word(out), word(out_stride)};
+  return static_cast<int>(call(28, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSApplyMultiheadAttention(const void* F, size_t batch_size, const void* query, size_t query_stride, const void* key, size_t key_stride, const void* key_mask, size_t key_mask_stride, const void* value, size_t value_stride, const void* output, size_t output_stride, const void* add_to_attention, const void* backprop_cache_size, const void* backprop_cache, const void* workspace_size, const void* workspace) {
+  const Word words[] = {word(F), word(batch_size), word(query), word(query_stride), word(key), word(key_stride), word(key_mask), word(key_mask_stride), word(value), word(value_stride), word(output), word(output_stride), word(add_to_attention), word(backprop_cache_size), word(backprop_cache), word(workspace_size), word(workspace)};
+  return static_cast<int>(call(29, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSDirectApplyQuantizer(const void* layer_params, const void* filter_params, size_t batch_size, size_t input_stride, size_t output_stride) {
+  const Word words[] = {word(layer_params), word(filter_params), word(batch_size), word(input_stride), word(output_stride)};
+  return static_cast<int>(call(30, words).number);
+}
+
+OPENBNNS_EXPORT void BNNSFilterDestroy(const void* filter) {
+  const Word words[] = {word(filter)};
+  call(31, words);
+}
+
+OPENBNNS_EXPORT int BNNSOptimizerStep(uint32_t function, const void* OptimizerAlgFields, size_t number_of_parameters, const void* parameters, const void* gradients, const void* accumulators, const void* filter_params) {
+  const Word words[] = {word(function), word(OptimizerAlgFields), word(number_of_parameters), word(parameters), word(gradients), word(accumulators), word(filter_params)};
+  return static_cast<int>(call(32, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSClipByValue(const void* dest, const void* src, float min_val, float max_val) {
+  const Word words[] = {word(dest), word(src), word(min_val), word(max_val)};
+  return static_cast<int>(call(33, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSClipByNorm(const void* dest, const void* src, float max_norm, uint32_t axis_flags) {
+  const Word words[] = {word(dest), word(src), word(max_norm), word(axis_flags)};
+  return static_cast<int>(call(34, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSClipByGlobalNorm(const void* dest, const void* src, size_t count, float max_norm, float use_norm) {
+  const Word words[] = {word(dest), word(src), word(count), word(max_norm), word(use_norm)};
+  return static_cast<int>(call(35, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSComputeNorm(const void* dest, const void* src, uint32_t norm_type, uint32_t axis_flags) {
+  const Word words[] = {word(dest), word(src), word(norm_type), word(axis_flags)};
+  return static_cast<int>(call(36, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSComputeNormBackward(const void* in, const void* in_delta, const void* out, const void* out_delta, uint32_t norm_type, uint32_t axis_flags) {
+  const Word words[] = {word(in), word(in_delta), word(out), word(out_delta), word(norm_type), word(axis_flags)};
+  return static_cast<int>(call(37, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFilterApplyBackwardBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* in_delta, size_t in_delta_stride, const void* out, size_t out_stride, const void* out_delta, size_t out_delta_stride, const void* weights_delta, const void* bias_delta) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(in_delta), word(in_delta_stride), word(out), word(out_stride), word(out_delta), word(out_delta_stride), word(weights_delta), word(bias_delta)};
+  return static_cast<int>(call(38, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSPoolingFilterApplyBackwardBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* in_delta, size_t in_delta_stride, const void* out, size_t out_stride, const void* out_delta, size_t out_delta_stride, const void* bias_delta, const void* indices, size_t idx_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(in_delta), word(in_delta_stride), word(out), word(out_stride), word(out_delta), word(out_delta_stride), word(bias_delta), word(indices), word(idx_stride)};
+  return static_cast<int>(call(39, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSPoolingFilterApplyBackwardBatchEx(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* in_delta, size_t in_delta_stride, const void* out, size_t out_stride, const void* out_delta, size_t out_delta_stride, const void* bias_delta, uint32_t indices_data_type, const void* indices, size_t idx_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(in_delta), word(in_delta_stride), word(out), word(out_stride), word(out_delta), word(out_delta_stride), word(bias_delta), word(indices_data_type), word(indices), word(idx_stride)};
+  return static_cast<int>(call(40, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFilterApplyBackwardTwoInputBatch(const void* filter, size_t batch_size, const void* inA, size_t inA_stride, const void* inA_delta, size_t inA_delta_stride, const void* inB, size_t inB_stride, const void* inB_delta, size_t inB_delta_stride, const void* out, size_t out_stride, const void* out_delta, size_t out_delta_stride, const void* weights_delta, const void* bias_delta) {
+  const Word words[] = {word(filter), word(batch_size), word(inA), word(inA_stride), word(inA_delta), word(inA_delta_stride), word(inB), word(inB_stride), word(inB_delta), word(inB_delta_stride), word(out), word(out_stride), word(out_delta), word(out_delta_stride), word(weights_delta), word(bias_delta)};
+  return static_cast<int>(call(41, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSNormalizationFilterApplyBackwardBatch(const void* filter, size_t batch_size, const void* in_delta, size_t in_delta_stride, const void* out, size_t out_stride, const void* out_delta, size_t out_delta_stride, const void* beta_delta, const void* gamma_delta) {
+  const Word words[] = {word(filter), word(batch_size), word(in_delta), word(in_delta_stride), word(out), word(out_stride), word(out_delta), word(out_delta_stride), word(beta_delta), word(gamma_delta)};
+  return static_cast<int>(call(42, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFusedFilterApplyBackwardBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* in_delta, size_t in_delta_stride, const void* out, size_t out_stride, const void* out_delta, size_t out_delta_stride, const void* delta_parameters) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(in_delta), word(in_delta_stride), word(out), word(out_stride), word(out_delta), word(out_delta_stride), word(delta_parameters)};
+  return static_cast<int>(call(43, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSFusedFilterApplyBackwardMultiInputBatch(const void* filter, size_t batch_size, size_t number_of_inputs, const void* in, const void* in_stride, const void* in_delta, const void* in_delta_stride, const void* out, size_t out_stride, const void* out_delta, size_t out_delta_stride, const void* delta_parameters) {
+  const Word words[] = {word(filter), word(batch_size), word(number_of_inputs), word(in), word(in_stride), word(in_delta), word(in_delta_stride), word(out), word(out_stride), word(out_delta), word(out_delta_stride), word(delta_parameters)};
+  return static_cast<int>(call(44, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSArithmeticFilterApplyBackwardBatch(const void* filter, size_t batch_size, size_t number_of_inputs, const void* in, const void* in_stride, const void* in_delta, const void* in_delta_stride, const void* out, size_t out_stride, const void* out_delta, size_t out_delta_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(number_of_inputs), word(in), word(in_stride), word(in_delta), word(in_delta_stride), word(out), word(out_stride), word(out_delta), word(out_delta_stride)};
+  return static_cast<int>(call(45, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSPermuteFilterApplyBackwardBatch(const void* filter, size_t batch_size, const void* in_delta, size_t in_delta_stride, const void* out_delta, size_t out_delta_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(in_delta), word(in_delta_stride), word(out_delta), word(out_delta_stride)};
+  return static_cast<int>(call(46, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSLossFilterApplyBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* labels, size_t labels_stride, const void* weights, size_t weights_size, const void* out, const void* in_delta, size_t in_delta_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(labels), word(labels_stride), word(weights), word(weights_size), word(out), word(in_delta), word(in_delta_stride)};
+  return static_cast<int>(call(47, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSLossFilterApplyBackwardBatch(const void* filter, size_t batch_size, const void* in, size_t in_stride, const void* in_delta, size_t in_delta_stride, const void* labels, size_t labels_stride, const void* weights, size_t weights_size, const void* out_delta, size_t out_delta_stride) {
+  const Word words[] = {word(filter), word(batch_size), word(in), word(in_stride), word(in_delta), word(in_delta_stride), word(labels), word(labels_stride), word(weights), word(weights_size), word(out_delta), word(out_delta_stride)};
+  return static_cast<int>(call(48, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSApplyMultiheadAttentionBackward(const void* F, size_t batch_size, const void* query, size_t query_stride, const void* query_param_delta, const void* key, size_t key_stride, const void* key_mask, size_t key_mask_stride, const void* key_param_delta, const void* value, size_t value_stride, const void* value_param_delta, const void* add_to_attention, const void* key_attn_bias_delta, const void* value_attn_bias_delta, const void* output, size_t output_stride, const void* output_param_delta, size_t backprop_cache_size, const void* backprop_cache, const void* workspace_size, const void* workspace) {
+  const Word words[] = {word(F), word(batch_size), word(query), word(query_stride), word(query_param_delta), word(key), word(key_stride), word(key_mask), word(key_mask_stride), word(key_param_delta), word(value), word(value_stride), word(value_param_delta), word(add_to_attention), word(key_attn_bias_delta), word(value_attn_bias_delta), word(output), word(output_stride), word(output_param_delta), word(backprop_cache_size), word(backprop_cache), word(workspace_size), word(workspace)};
+  return static_cast<int>(call(49, words).number);
+}
+
+OPENBNNS_EXPORT size_t BNNSComputeLSTMTrainingCacheCapacity(const void* layer_params) {
+  const Word words[] = {word(layer_params)};
+  return static_cast<size_t>(call(50, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSDirectApplyLSTMBatchTrainingCaching(const void* layer_params, const void* filter_params, const void* training_cache_ptr, size_t training_cache_capacity) {
+  const Word words[] = {word(layer_params), word(filter_params), word(training_cache_ptr), word(training_cache_capacity)};
+  return static_cast<int>(call(51, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSDirectApplyLSTMBatchBackward(const void* layer_params, const void* layer_delta_params, const void* filter_params, const void* training_cache_ptr, size_t training_cache_capacity) {
+  const Word words[] = {word(layer_params), word(layer_delta_params), word(filter_params), word(training_cache_ptr), word(training_cache_capacity)};
+  return static_cast<int>(call(52, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSDirectApplyActivationBatch(const void* layer_params, const void* filter_params, size_t batch_size, size_t in_stride, size_t out_stride) {
+  const Word words[] = {word(layer_params), word(filter_params), word(batch_size), word(in_stride), word(out_stride)};
+  return static_cast<int>(call(53, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSCopy(const void* dest, const void* src, const void* filter_params) {
+  const Word words[] = {word(dest), word(src), word(filter_params)};
+  return static_cast<int>(call(54, words).number);
+}
+
+OPENBNNS_EXPORT ssize_t BNNSMatMulWorkspaceSize(bool transA, bool transB, float alpha, const void* inputA, const void* inputB, const void* output, const void* filter_params) {
+  const Word words[] = {word(transA), word(transB), word(alpha), word(inputA), word(inputB), word(output), word(filter_params)};
+  return static_cast<ssize_t>(call(55, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSMatMul(bool transA, bool transB, float alpha, const void* inputA, const void* inputB, const void* output, const void* workspace, const void* filter_params) {
+  const Word words[] = {word(transA), word(transB), word(alpha), word(inputA), word(inputB), word(output), word(workspace), word(filter_params)};
+  return static_cast<int>(call(56, words).number);
+}
+
+OPENBNNS_EXPORT void BNNSDirectApplyBroadcastMatMul(bool transA, bool transB, float alpha, const void* inputA, const void* inputB, const void* output, const void* filter_params) {
+  const Word words[] = {word(transA), word(transB), word(alpha), word(inputA), word(inputB), word(output), word(filter_params)};
+  call(57, words);
+}
+
+OPENBNNS_EXPORT int BNNSTranspose(const void* dest, const void* src, size_t axis0, size_t axis1, const void* filter_params) {
+  const Word words[] = {word(dest), word(src), word(axis0), word(axis1), word(filter_params)};
+  return static_cast<int>(call(58, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSDirectApplyReduction(const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(filter_params)};
+  return static_cast<int>(call(59, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSCompareTensor(const void* in0, const void* in1, uint32_t op, const void* out) {
+  const Word words[] = {word(in0), word(in1), word(op), word(out)};
+  return static_cast<int>(call(60, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSTile(const void* input, const void* output, const void* filter_params) {
+  const Word words[] = {word(input), word(output), word(filter_params)};
+  return static_cast<int>(call(61, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSTileBackward(const void* in_delta, const void* out_delta, const void* filter_params) {
+  const Word words[] = {word(in_delta), word(out_delta), word(filter_params)};
+  return static_cast<int>(call(62, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSDirectApplyTopK(size_t K, size_t axis, size_t batch_size, const void* input, size_t input_batch_stride, const void* best_values, size_t best_values_batch_stride, const void* best_indices, size_t best_indices_batch_stride, const void* filter_params) {
+  const Word words[] = {word(K), word(axis), word(batch_size), word(input), word(input_batch_stride), word(best_values), word(best_values_batch_stride), word(best_indices), word(best_indices_batch_stride), word(filter_params)};
+  return static_cast<int>(call(63, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSDirectApplyInTopK(size_t K, size_t axis, size_t batch_size, const void* input, size_t input_batch_stride, const void* test_indices, size_t test_indices_batch_stride, const void* output, size_t output_batch_stride, const void* filter_params) {
+  const Word words[] = {word(K), word(axis), word(batch_size), word(input), word(input_batch_stride), word(test_indices), word(test_indices_batch_stride), word(output), word(output_batch_stride), word(filter_params)};
+  return static_cast<int>(call(64, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGather(size_t axis, const void* input, const void* indices, const void* output, const void* filter_params) {
+  const Word words[] = {word(axis), word(input), word(indices), word(output), word(filter_params)};
+  return static_cast<int>(call(65, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSScatter(size_t axis, uint32_t op, const void* input, const void* indices, const void* output, const void* filter_params) {
+  const Word words[] = {word(axis), word(op), word(input), word(indices), word(output), word(filter_params)};
+  return static_cast<int>(call(66, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSGatherND(const void* input, const void* indices, const void* output, const void* filter_params) {
+  const Word words[] = {word(input), word(indices), word(output), word(filter_params)};
+  return static_cast<int>(call(67, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSScatterND(uint32_t op, const void* input, const void* indices, const void* output, const void* filter_params) {
+  const Word words[] = {word(op), word(input), word(indices), word(output), word(filter_params)};
+  return static_cast<int>(call(68, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSShuffle(uint32_t type, const void* input, const void* output, const void* filter_params) {
+  const Word words[] = {word(type), word(input), word(output), word(filter_params)};
+  return static_cast<int>(call(69, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSBandPart(int num_lower, int num_upper, const void* input, const void* output, const void* filter_params) {
+  const Word words[] = {word(num_lower), word(num_upper), word(input), word(output), word(filter_params)};
+  return static_cast<int>(call(70, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSCropResize(const void* layer_params, const void* input, const void* roi, const void* output, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(input), word(roi), word(output), word(filter_params)};
+  return static_cast<int>(call(71, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSCropResizeBackward(const void* layer_params, const void* in_delta, const void* roi, const void* out_delta, const void* filter_params) {
+  const Word words[] = {word(layer_params), word(in_delta), word(roi), word(out_delta), word(filter_params)};
+  return static_cast<int>(call(72, words).number);
+}
+
+OPENBNNS_EXPORT Descriptor BNNSGetPointer(const void* filter, uint32_t target) {
+  Descriptor result{};
+  const Word words[] = {word(static_cast<const void*>(&result)), word(filter), word(target)};
+  call(73, words);
+  return result;
+}
+
+OPENBNNS_EXPORT size_t BNNSNDArrayGetDataSize(const void* array) {
+  const Word words[] = {word(array)};
+  return static_cast<size_t>(call(74, words).number);
+}
+
+OPENBNNS_EXPORT size_t BNNSTensorGetAllocationSize(const void* tensor) {
+  const Word words[] = {word(tensor)};
+  return static_cast<size_t>(call(75, words).number);
+}
+
+OPENBNNS_EXPORT size_t BNNSDataLayoutGetRank(uint32_t layout) {
+  const Word words[] = {word(layout)};
+  return static_cast<size_t>(call(76, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSNDArrayFullyConnectedSparsifySparseCOO(const void* in_dense_shape, const void* in_indices, const void* in_values, const void* out, const void* sparse_params, size_t batch_size, const void* workspace, size_t workspace_size, const void* filter_params) {
+  const Word words[] = {word(in_dense_shape), word(in_indices), word(in_values), word(out), word(sparse_params), word(batch_size), word(workspace), word(workspace_size), word(filter_params)};
+  return static_cast<int>(call(77, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSNDArrayFullyConnectedSparsifySparseCSR(const void* in_dense_shape, const void* in_column_indices, const void* in_row_starts, const void* in_values, const void* out, const void* sparse_params, size_t batch_size, const void* workspace, size_t workspace_size, const void* filter_params) {
+  const Word words[] = {word(in_dense_shape), word(in_column_indices), word(in_row_starts), word(in_values), word(out), word(sparse_params), word(batch_size), word(workspace), word(workspace_size), word(filter_params)};
+  return static_cast<int>(call(78, words).number);
+}
+
+OPENBNNS_EXPORT void* BNNSCreateRandomGenerator(uint32_t method, const void* filter_params) {
+  const Word words[] = {word(method), word(filter_params)};
+  return const_cast<void*>(call(79, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSCreateRandomGeneratorWithSeed(uint32_t method, uint64_t seed, const void* filter_params) {
+  const Word words[] = {word(method), word(seed), word(filter_params)};
+  return const_cast<void*>(call(80, words).pointer);
+}
+
+OPENBNNS_EXPORT void BNNSDestroyRandomGenerator(const void* generator) {
+  const Word words[] = {word(generator)};
+  call(81, words);
+}
+
+OPENBNNS_EXPORT size_t BNNSRandomGeneratorStateSize(const void* generator) {
+  const Word words[] = {word(generator)};
+  return static_cast<size_t>(call(82, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSRandomGeneratorGetState(const void* generator, size_t state_size, const void* state) {
+  const Word words[] = {word(generator), word(state_size), word(state)};
+  return static_cast<int>(call(83, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSRandomGeneratorSetState(const void* generator, size_t state_size, const void* state) {
+  const Word words[] = {word(generator), word(state_size), word(state)};
+  return static_cast<int>(call(84, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSRandomFillUniformFloat(const void* generator, const void* desc, float a, float b) {
+  const Word words[] = {word(generator), word(desc), word(a), word(b)};
+  return static_cast<int>(call(85, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSRandomFillUniformInt(const void* generator, const void* desc, int64_t a, int64_t b) {
+  const Word words[] = {word(generator), word(desc), word(a), word(b)};
+  return static_cast<int>(call(86, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSRandomFillNormalFloat(const void* generator, const void* desc, float mean, float stddev) {
+  const Word words[] = {word(generator), word(desc), word(mean), word(stddev)};
+  return static_cast<int>(call(87, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSRandomFillCategoricalFloat(const void* generator, const void* desc, const void* probabilities, bool log_probabilities) {
+  const Word words[] = {word(generator), word(desc), word(probabilities), word(log_probabilities)};
+  return static_cast<int>(call(88, words).number);
+}
+
+OPENBNNS_EXPORT void* BNNSCreateNearestNeighbors(unsigned int max_n_samples, unsigned int n_features, unsigned int n_neighbors, uint32_t data_type, const void* filter_params) {
+  const Word words[] = {word(max_n_samples), word(n_features), word(n_neighbors), word(data_type), word(filter_params)};
+  return const_cast<void*>(call(89, words).pointer);
+}
+
+OPENBNNS_EXPORT void BNNSDestroyNearestNeighbors(const void* knn) {
+  const Word words[] = {word(knn)};
+  call(90, words);
+}
+
+OPENBNNS_EXPORT int BNNSNearestNeighborsLoad(const void* knn, unsigned int n_new_samples, const void* data_ptr) {
+  const Word words[] = {word(knn), word(n_new_samples), word(data_ptr)};
+  return static_cast<int>(call(91, words).number);
+}
+
+OPENBNNS_EXPORT int BNNSNearestNeighborsGetInfo(const void* knn, int sample_number, const void* indices, const void* distances) {
+  const Word words[] = {word(knn), word(sample_number), word(indices), word(distances)};
+  return static_cast<int>(call(92, words).number);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateConvolutionLayer(const void* in_desc, const void* out_desc, const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(in_desc), word(out_desc), word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(93, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateFullyConnectedLayer(const void* in_desc, const void* out_desc, const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(in_desc), word(out_desc), word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(94, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreatePoolingLayer(const void* in_desc, const void* out_desc, const void* layer_params, const void* filter_params) {
+  const Word words[] = {word(in_desc), word(out_desc), word(layer_params), word(filter_params)};
+  return const_cast<void*>(call(95, words).pointer);
+}
+
+OPENBNNS_EXPORT void* BNNSFilterCreateVectorActivationLayer(const void* in_desc, const void* out_desc, const void* activation, const void* filter_params) {
+  const Word words[] = {word(in_desc), word(out_desc), word(activation), word(filter_params)};
+  return const_cast<void*>(call(96, words).pointer);
+}
+
+}  // extern "C"

@@ -1,0 +1,106 @@
+"""What the C library asks for when it starts: the functions, and what to do when there is nothing to call."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .. import __version__, engines
+from ..errors import Problem, last_error, out_of_memory, record
+from ..filters._base import Filter
+from .functions import Functions
+from .layouts import FUNCTIONS
+
+if engines._core is None:
+    raise ImportError(f"the compiled core cannot be loaded ({engines._reason}). Reinstall openbnns.")
+
+__all__ = ["fail", "functions", "last_error", "refuse", "set_compat", "start", "tombstone", "version"]
+
+version = __version__
+functions = Functions()
+
+_NOUNS = {
+    "BNNSFilter": "filter",
+    "BNNSRandomGenerator": "random generator",
+    "BNNSNearestNeighbors": "store of neighbours",
+}
+
+
+def refuse(number: int, position: int, value: int) -> None:
+    """Keep the message of a call with a handle that is none."""
+    name, _, parameters = FUNCTIONS[number]
+    parameter, c_type = parameters[position]
+    record(
+        Problem(
+            f"{name}: {parameter} is {value:#x}, which is no {_NOUNS[c_type]} of this library. Pass what its creation "
+            "call returned."
+        )
+    )
+
+
+def fail(number: int, error: BaseException) -> None:
+    """Keep the message of a call that ended with an exception: the wrong kind of handle, or a mistake of ours."""
+    name = FUNCTIONS[number][0]
+    if isinstance(error, MemoryError):
+        record(out_of_memory(name))
+    elif isinstance(error, (Problem, TypeError, ValueError)):
+        record(Problem(str(error)))
+    else:
+        record(Problem(f"{name}: failed by {type(error).__name__}: {error}. Report this as a mistake of OpenBNNS."))
+
+
+def _dead_filter() -> Any:
+    filter = Filter(None, "")
+    filter.destroy()
+    return filter
+
+
+def _dead_generator() -> Any:
+    from ..filters.random_numbers import RandomGenerator
+
+    generator = RandomGenerator(0, 0, None, "")
+    generator.destroy()
+    return generator
+
+
+def _dead_store() -> Any:
+    from ..capi import BNNSDataTypeFloat32
+    from ..filters.nearest_neighbors import NearestNeighbors
+
+    store = NearestNeighbors(1, 1, 1, BNNSDataTypeFloat32, None, "")
+    store.destroy()
+    return store
+
+
+_MAKE_DEAD: dict[str, Callable[[], Any]] = {"h": _dead_filter, "g": _dead_generator, "n": _dead_store}
+
+
+def tombstone(kind: str) -> Any:
+    """A destroyed object, which stands for every handle of its kind that is no longer one: calls say so themselves."""
+    return _MAKE_DEAD[kind]()
+
+
+def set_compat(names: str) -> int:
+    """0, or -1 with a message for names that do not exist; see :func:`openbnns.compat.use`."""
+    from .. import compat
+
+    try:
+        compat.use(names)
+    except ValueError as error:
+        return record(Problem(f"openbnns_set_compat: {error}"))
+    return 0
+
+
+def start(own_interpreter: bool) -> None:
+    """Called once, first of all; ``own_interpreter``: the library has started Python for itself."""
+    if own_interpreter:
+        engines._core.set_main_thread(0)  # SIGINT is the host's
+    if os.environ.get("OPENBNNS_LOG", "") not in ("", "0"):  # a C program has no other way to see why calls fail
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("openbnns: %(message)s"))
+        logger = logging.getLogger("openbnns")
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)

@@ -1,0 +1,199 @@
+"""Writes the tables of the C library from the facts in tests/data.
+
+    python tools/generate_clib.py            write the files
+    python tools/generate_clib.py --check    only say whether they are up to date (exit code 1 if not)
+
+    core/clib/functions.cpp        the 97 exported functions, and how each passes its arguments on
+    core/clib/exports.map          the names that the library shows
+    src/openbnns/clib/layouts.py   structs and functions, for those who read C structs in Python
+
+The results are committed; a test compares them with the output of this tool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import pprint
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from generate_capi import read_facts
+
+ROOT = Path(__file__).resolve().parents[1]
+HANDLES = {"BNNSFilter": "h", "BNNSRandomGenerator": "g", "BNNSNearestNeighbors": "n"}
+OWN_NAMES = ["openbnns_last_error", "openbnns_set_compat", "openbnns_version"]
+
+FUNCTIONS = read_facts("functions.json")
+STRUCTS = {name: struct for name, struct in read_facts("structs.json").items() if name != "_typedefs"}
+ENUMS = set(read_facts("constants.json")) - {"_macros"}
+
+
+def plain(c_type: str) -> str:
+    """A C type without qualifiers, pointers written without spaces: ``BNNSNDArrayDescriptor**``."""
+    return (
+        re.sub(r"\s+|\bconst\b|_Nonnull|_Nullable", " ", c_type).replace(" ", "").replace("unsignedint", "unsigned int")
+    )
+
+
+def code(c_type: str) -> str:
+    """How an argument is passed on: a handle, a pointer, an unsigned or signed number, a truth value, a float."""
+    t = plain(c_type)
+    if t in HANDLES:
+        return HANDLES[t]
+    if t.endswith("*"):
+        return "p"
+    if t in ENUMS or t in ("size_t", "uint64_t", "uint32_t", "unsigned int"):
+        return "u"
+    return {"bool": "b", "float": "f", "int": "i", "int64_t": "i"}[t]
+
+
+def c_parameter(c_type: str) -> str:
+    """The C++ type of a parameter: structs and handles are plain addresses here."""
+    t = plain(c_type)
+    if t in HANDLES or t.endswith("*"):
+        return "const void*"
+    return "uint32_t" if t in ENUMS else t
+
+
+def failure(fact: dict[str, Any]) -> str:
+    """What a function gives when the library itself cannot work."""
+    text = fact["returns"].get("failure") or "0"
+    return "-1" if text.startswith(("-1", "SIZE_MAX", "negative")) else "0"
+
+
+def returned(fact: dict[str, Any]) -> str:
+    """What a function returns, by a letter: as arguments, or nothing (v), or a descriptor (d)."""
+    t = plain(fact["returns"]["type"])
+    if t in HANDLES:
+        return HANDLES[t]
+    return {"void": "v", "int": "i", "ssize_t": "i", "size_t": "u", "BNNSNDArrayDescriptor": "d"}[t]
+
+
+def functions_source() -> str:
+    """Text of functions.cpp."""
+    lines = [
+        "// The exported functions: each passes its arguments on. Written by tools/generate_clib.py from tests/data; edit",
+        "// those, not this file.",
+        '#include "clib/call.h"',
+        "",
+        "namespace openbnns {",
+        "namespace clib {",
+        "",
+        "const Function functions[] = {",
+    ]
+    for name, fact in FUNCTIONS.items():
+        codes = "".join(code(p["type"]) for p in fact["parameters"])
+        if returned(fact) == "d":
+            codes = "p" + codes  # where the descriptor goes
+        lines.append(f'    {{"{name}", "{codes}", \'{returned(fact)}\', {failure(fact)}}},')
+    lines += [
+        "};",
+        "const size_t function_count = sizeof functions / sizeof functions[0];",
+        "",
+        "}  // namespace clib",
+        "}  // namespace openbnns",
+        "",
+        "using namespace openbnns::clib;",
+        "// clang-format off",
+        'extern "C" {',
+    ]
+    for number, (name, fact) in enumerate(FUNCTIONS.items()):
+        lines += function_source(number, name, fact)
+    lines += ["", '}  // extern "C"']
+    return "\n".join(lines) + "\n"
+
+
+def function_source(number: int, name: str, fact: dict[str, Any]) -> list[str]:
+    """One exported function."""
+    names = [p["name"] for p in fact["parameters"]]
+    parameters = ", ".join(f"{c_parameter(p['type'])} {p['name']}" for p in fact["parameters"])
+    words = ", ".join(f"word({n})" for n in names)
+    kind = returned(fact)
+    c_type = {"v": "void", "d": "Descriptor"}.get(kind) or plain(fact["returns"]["type"])
+    opening = f"OPENBNNS_EXPORT {'void*' if c_type in HANDLES else c_type} {name}({parameters}) {{"
+    if kind == "d":
+        return [
+            "",
+            opening,
+            "  Descriptor result{};",
+            f"  const Word words[] = {{word(static_cast<const void*>(&result)), {words}}};",
+            f"  call({number}, words);",
+            "  return result;",
+            "}",
+        ]
+    calls = f"call({number}, words)"
+    if kind in "hgn":
+        statement = f"  return const_cast<void*>({calls}.pointer);"
+    else:
+        statement = f"  {calls};" if kind == "v" else f"  return static_cast<{c_type}>({calls}.number);"
+    return ["", opening, f"  const Word words[] = {{{words}}};", statement, "}"]
+
+
+def exports_source() -> str:
+    """Text of exports.map."""
+    names = "".join(f"    {name};\n" for name in [*FUNCTIONS, *OWN_NAMES])
+    return f"{{\n  global:\n{names}  local:\n    *;\n}};\n"
+
+
+def field_row(fact: dict[str, Any]) -> tuple[str, str, int, tuple[int, ...]]:
+    """Name, type, offset and array lengths of a field."""
+    base, _, rest = plain(fact["type"]).partition("[")
+    lengths = tuple(int(n) for n in rest.rstrip("]").split("][")) if rest else ()
+    name = fact["name"] + "_" if keyword.iskeyword(fact["name"]) else fact["name"]
+    return name, base, fact["offset_lp64"], lengths
+
+
+def layouts_source() -> str:
+    """Text of layouts.py."""
+    structs = {name: (s["sizeof_lp64"], [field_row(f) for f in s["fields"]]) for name, s in STRUCTS.items()}
+    calls = [
+        (name, returned(fact), [(p["name"], plain(p["type"])) for p in fact["parameters"]])
+        for name, fact in FUNCTIONS.items()
+    ]
+    return "\n".join(
+        [
+            '"""Structs and functions of the C interface on 64-bit machines.',
+            "",
+            "Written by tools/generate_clib.py from tests/data; edit those, not this file.",
+            '"""',
+            "",
+            "# fmt: off",
+            "STRUCTS: dict[str, tuple[int, list[tuple[str, str, int, tuple[int, ...]]]]] = "
+            + pprint.pformat(structs, width=120, sort_dicts=False, compact=True),
+            '"""Size of each struct, and its fields: name, type, offset, lengths of an array."""',
+            "",
+            "FUNCTIONS: list[tuple[str, str, list[tuple[str, str]]]] = "
+            + pprint.pformat(calls, width=120, sort_dicts=False, compact=True),
+            '"""Functions in the order of the library: name, letter of what it returns, parameters with their types."""',
+            "",
+        ]
+    )
+
+
+def main() -> int:
+    """Write the files, or check them."""
+    parser = argparse.ArgumentParser(description="Write the tables of the C library from tests/data.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
+    options = parser.parse_args()
+    outdated = 0
+    for path, text in (
+        (ROOT / "core" / "clib" / "functions.cpp", functions_source()),
+        (ROOT / "core" / "clib" / "exports.map", exports_source()),
+        (ROOT / "src" / "openbnns" / "clib" / "layouts.py", layouts_source()),
+    ):
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        outdated += 1
+        if options.check:
+            print(f"{path.name} is out of date; run tools/generate_clib.py", file=sys.stderr)
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.name}")
+    return 1 if options.check and outdated else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
