@@ -22,7 +22,7 @@ ORDER = [
     {"filters"},
     {"diagnosis", "runtime"},
     {"capi", "layers"},
-    {"gradients", "datasets"},
+    {"gradients", "datasets", "clib"},
     {"nn"},
     {"cli"},
     {"__main__"},

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from generate_capi import read_facts
+from generate_abi import read_facts
 
 ROOT = Path(__file__).resolve().parents[1]
 HANDLES = {"BNNSFilter": "h", "BNNSRandomGenerator": "g", "BNNSNearestNeighbors": "n"}
