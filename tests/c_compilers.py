@@ -1,0 +1,59 @@
+"""The C and C++ compilers of this machine, and the C face of the package that is tested."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import openbnns
+
+PACKAGE = Path(openbnns.__file__).resolve().parent
+INCLUDE = PACKAGE / "include"
+LIBRARY = PACKAGE / "lib" / "libopenbnns.so"
+C_PROGRAMS = Path(__file__).resolve().parent / "c"
+
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A command that compiles one language, in one of its versions."""
+
+    command: tuple[str, ...]
+    standard: str
+
+    @property
+    def suffix(self) -> str:
+        return ".cpp" if "++" in self.standard else ".c"
+
+    def __str__(self) -> str:
+        return (
+            f"{Path(self.command[0]).name if len(self.command) == 1 else ' '.join(self.command[-2:])} {self.standard}"
+        )
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        command = [*self.command, f"-std={self.standard}", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def compilers() -> list[Compiler]:
+    """Every compiler that is here: gcc, which building the package needs, and Clang, also as Zig brings it."""
+    found = [
+        Compiler((command,), standard)
+        for command, standards in {
+            "gcc": ("c11", "gnu17"),
+            "clang": ("c11", "gnu17"),
+            "g++": ("c++11", "c++17"),
+            "clang++": ("c++11", "c++17"),
+        }.items()
+        if shutil.which(command)
+        for standard in standards
+    ]
+    if importlib.util.find_spec("ziglang"):
+        zig = (sys.executable, "-m", "ziglang")
+        found += [Compiler((*zig, "cc"), "c11"), Compiler((*zig, "c++"), "c++17")]
+    return found

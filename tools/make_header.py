@@ -1,0 +1,283 @@
+"""Writes the C header, src/openbnns/include/openbnns/bnns.h, from the facts in tests/data and the words in header_text.
+
+    python tools/make_header.py            write the header and that of the stubs of BNNSGraph
+    python tools/make_header.py --check    only say whether they are up to date (exit code 1 if not)
+
+The results are committed, so that people and editors can read them; a test compares them with the output of this tool.
+Edit the facts, the words or this file, never the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from generate_capi import BIT_MASKS, ENUM_SUMMARIES, ROOT, WIDTH, read_facts
+from header_text import Section, general, graph, layers, tensors
+
+TARGET = ROOT / "src" / "openbnns" / "include" / "openbnns"
+SECTIONS: tuple[Section, ...] = (*general.SECTIONS, *layers.SECTIONS, *tensors.SECTIONS)
+WRITTEN_BY = "Written by tools/make_header.py: edit its facts and words, not this file."
+HEXADECIMAL = {"BNNSDataType", "BNNSDataLayout", *BIT_MASKS}
+UNEXPLAINED = {"filter", "F", "generator", "knn", "filter_params"}
+"""Parameters whose NULL the opening explains for all functions."""
+
+HANDLES = {
+    "BNNSFilter": "A filter; NULL stands for a failed creation.",
+    "BNNSRandomGenerator": "A random generator.",
+    "BNNSNearestNeighbors": "A store of points for nearest neighbours.",
+}
+
+CALLBACKS = """
+/** Allocates memory as posix_memalign does; 0 is success. */
+typedef int (*BNNSAlloc)(void **memptr, size_t alignment, size_t size);
+/** Frees what a BNNSAlloc allocated. */
+typedef void (*BNNSFree)(void *ptr);
+"""
+
+OWN_FUNCTIONS = {
+    "const char *openbnns_last_error(void);": """
+Why the latest call of this thread failed, in UTF-8; NULL if it succeeded, or there was none. Calls that release something
+leave it alone, so that cleaning up does not hide the reason. The text stays valid until the next call of this thread.
+""",
+    "const char *openbnns_version(void);": """
+The version of the library, such as "0.1.0".
+""",
+    "int openbnns_set_compat(const char *names);": """
+Choose how the library reads what the documents of BNNS leave open: "documented" (the default), "macos15" (as macOS 15 was
+seen to do), or names of switches separated by commas. The choice holds for the whole process and for filters that are
+made after it.
+
+Returns 0; a negative number if a name is not known, and then nothing has changed.
+""",
+}
+
+PROLOGUE = """
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h> /* ssize_t */
+
+/* Enums have 32 bits, as a type of their own where the language can say so: in C++, in C23, with Clang. */
+#if defined(__cplusplus)
+#define OPENBNNS_ENUM(name) enum name : uint32_t
+#elif defined(__clang__) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)
+#define OPENBNNS_ENUM(name) \\
+    enum name : uint32_t;   \\
+    typedef enum name name; \\
+    enum name : uint32_t
+#else
+#define OPENBNNS_ENUM(name) \\
+    typedef uint32_t name;  \\
+    enum
+#endif
+
+#if defined(__clang__)
+#pragma clang diagnostic push
+#if !defined(__cplusplus)
+#pragma clang diagnostic ignored "-Wpedantic" /* enums with a fixed type, as Apple's headers have them */
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+"""
+
+EPILOGUE = """
+#ifdef __cplusplus
+}
+#endif
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
+"""
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of a text: paragraphs filled to the width, formulas and list items kept apart."""
+    lines: list[str] = []
+    for paragraph in text.strip("\n").split("\n\n"):
+        lines += [""] if lines else []
+        pieces = paragraph.split("\n")
+        if all(piece.startswith("    ") for piece in pieces):
+            lines += pieces
+        elif paragraph.startswith("- "):
+            for item in paragraph.removeprefix("- ").split("\n- "):
+                item_text = " ".join(item.split())
+                lines += textwrap.wrap(item_text, width, initial_indent="- ", subsequent_indent="  ")
+        else:
+            lines += textwrap.wrap(" ".join(paragraph.split()), width, break_on_hyphens=False)
+    return lines
+
+
+def comment(text: str, opening: str = "/**") -> list[str]:
+    """A text as a block comment, on one line if it fits."""
+    lines = wrapped(text, WIDTH - 3)
+    if len(lines) == 1 and len(opening) + len(lines[0]) + 4 <= WIDTH:
+        return [f"{opening} {lines[0]} */"]
+    return [opening, *(f" * {line}".rstrip() for line in lines), " */"]
+
+
+def declared(c_type: str, name: str) -> str:
+    """A field or parameter as C writes it: no annotations of nullability, brackets behind the name."""
+    words = [word for word in c_type.replace("*", " * ").split() if not word.startswith("_N")]
+    base, bracket, dimensions = " ".join(words).partition("[")
+    text = f"{base} {name}{bracket}{dimensions}"
+    return text.replace("* ", "*")
+
+
+def without_const(c_type: str) -> str:
+    """Type of a parameter; for one passed by value, const says nothing to the caller."""
+    return c_type if "*" in c_type else c_type.removeprefix("const ")
+
+
+def commented(line: str, text: str) -> list[str]:
+    """A line of a struct or enum with its comment behind it, or before it where that does not fit."""
+    full = f"    {line} /**< {text} */"
+    if len(full) <= WIDTH:
+        return [full]
+    return [*(f"    {part}" for part in comment(text)), f"    {line}"]
+
+
+def enum_lines(name: str, members: dict[str, int]) -> list[str]:
+    lines = ["", *comment(ENUM_SUMMARIES[name].replace("`", "")), f"OPENBNNS_ENUM({name}) {{"]
+    for member, value in members.items():
+        line = f"{member} = {value:#x}," if name in HEXADECIMAL else f"{member} = {value},"
+        text = general.MEMBERS.get(member)
+        lines += commented(line, text) if text else [f"    {line}"]
+    return [*lines, "};"]
+
+
+def struct_lines(name: str, facts: dict[str, Any]) -> list[str]:
+    lines = ["", *comment(facts["summary"]), f"typedef struct {name} {{"]
+    for field in facts["fields"]:
+        lines += commented(declared(field["type"], field["name"]) + ";", field["meaning"])
+    return [*lines, f"}} {name};"]
+
+
+def returns_text(facts: dict[str, Any]) -> str:
+    """What a function returns, from the facts: one wording for all of them."""
+    c_type, failure = facts["type"], facts.get("failure", "")
+    if c_type == "void":
+        return ""
+    if c_type == "int":
+        return "Returns 0, or a negative number on failure."
+    if c_type == "BNNSNDArrayDescriptor":
+        return "Returns the descriptor; its data is NULL on failure."
+    if c_type in HANDLES:
+        thing = {"BNNSFilter": "filter", "BNNSRandomGenerator": "generator", "BNNSNearestNeighbors": "store"}[c_type]
+        return f"Returns the {thing}, or NULL on failure."
+    value = "a negative number" if failure == "negative" else failure.split()[0]
+    return f"Returns the number, or {value} on failure."
+
+
+def prototype(name: str, returned: str, parameters: Iterable[tuple[str, str]]) -> list[str]:
+    """A declaration, wrapped behind its parenthesis."""
+    lines = [declared(returned, name).lstrip() + "("]
+    indent = " " * len(lines[0])
+    pieces = [declared(without_const(c_type), parameter) for c_type, parameter in parameters] or ["void"]
+    for piece in [f"{piece}, " for piece in pieces[:-1]] + [f"{pieces[-1]})"]:
+        if len(lines[-1]) + len(piece.rstrip()) >= WIDTH - 1:
+            lines = [*lines[:-1], lines[-1].rstrip(), indent]
+        lines[-1] += piece
+    return lines
+
+
+def function_lines(name: str, facts: dict[str, Any], text: str) -> list[str]:
+    words = text.replace(",", " ").replace(".", " ").replace(";", " ").replace(":", " ").replace("->", " ").split()
+    for parameter in facts["parameters"]:
+        if parameter["nullable"] and parameter["name"] not in UNEXPLAINED and parameter["name"] not in words:
+            raise SystemExit(f"header_text: {name} does not say what a NULL {parameter['name']} means.")
+    returned = returns_text(facts["returns"])
+    lines = ["", *comment(f"{text.rstrip()}\n\n{returned}" if returned else text)]
+    parameters = [(p["type"], p["name"]) for p in facts["parameters"]]
+    declaration = prototype(name, facts["returns"]["type"], parameters)
+    return [*lines, *declaration[:-1], declaration[-1] + ";"]
+
+
+def section_lines(section: Section, facts: dict[str, dict[str, Any]]) -> list[str]:
+    lines = ["", "/* " + "-" * (WIDTH - 6) + " */"]
+    lines += comment(f"{section.title}\n\n{section.text.lstrip()}" if section.text else section.title, "/*")
+    for enum in section.enums:
+        lines += enum_lines(enum, facts["constants"].pop(enum))
+    for struct in section.structs:
+        lines += struct_lines(struct, facts["structs"].pop(struct))
+    for name, text in section.functions.items():
+        lines += function_lines(name, facts["functions"].pop(name), text)
+    return lines
+
+
+def header_source() -> str:
+    """Text of bnns.h."""
+    facts = {name: read_facts(f"{name}.json") for name in ("constants", "structs", "functions")}
+    macros = facts["constants"].pop("_macros")
+    del facts["structs"]["_typedefs"]
+    lines = [*comment(general.OPENING, "/*"), "", f"/* {WRITTEN_BY} */", "", "#ifndef OPENBNNS_BNNS_H"]
+    lines += ["#define OPENBNNS_BNNS_H", *PROLOGUE.rstrip("\n").split("\n"), ""]
+    lines += [f"#define {macro} {value} /* axes of an array at most */" for macro, value in macros.items()]
+    for name, text in HANDLES.items():
+        lines += ["", *comment(text), f"typedef void *{name};"]
+    lines += CALLBACKS.rstrip("\n").split("\n")
+    own, *others = SECTIONS
+    lines += section_lines(own, facts)
+    for declaration, text in OWN_FUNCTIONS.items():
+        lines += ["", *comment(text), declaration]
+    for section in others:
+        lines += section_lines(section, facts)
+    left = [name for table in facts.values() for name in table]
+    if left:
+        raise SystemExit(f"header_text: no section has {', '.join(left)}.")
+    lines += EPILOGUE.rstrip("\n").split("\n")
+    lines += ["", "#ifdef OPENBNNS_GRAPH_STUBS", "#include <openbnns/bnns_graph.h>", "#endif"]
+    lines += ["", "#endif /* OPENBNNS_BNNS_H */"]
+    return "\n".join(lines) + "\n"
+
+
+def graph_source() -> str:
+    """Text of bnns_graph.h."""
+    guard = "OPENBNNS_BNNS_GRAPH_H"
+    lines = [*comment(graph.TEXT, "/*"), "", f"/* {WRITTEN_BY} */", "", f"#ifndef {guard}", f"#define {guard}", ""]
+    lines += ["#include <openbnns/bnns.h>", ""]
+    lines += PROLOGUE[PROLOGUE.index("#if defined(__clang__)\n") :].rstrip("\n").split("\n")
+    lines += graph.TYPES.rstrip("\n").split("\n")
+    for name, (returned, parameters) in graph.FUNCTIONS.items():
+        lines += ["", f"static inline {returned}", *prototype(name, "", parameters)]
+        lines[-1] += " {"
+        lines += [f"    (void){parameter};" for _, parameter in parameters]
+        if returned in graph.FAILURES:
+            lines.append(f"    return {graph.FAILURES[returned]};")
+        elif returned != "void":
+            lines += [f"    {returned} none = {{NULL, 0}};", "    return none;"]
+        lines.append("}")
+    lines += EPILOGUE.rstrip("\n").split("\n")
+    return "\n".join([*lines, "", f"#endif /* {guard} */"]) + "\n"
+
+
+def main() -> int:
+    """Write the files, or check them."""
+    parser = argparse.ArgumentParser(description="Write the C header from tests/data and tools/header_text.")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
+    options = parser.parse_args()
+    outdated = 0
+    files: dict[Path, str] = {TARGET / "bnns.h": header_source(), TARGET / "bnns_graph.h": graph_source()}
+    for path, text in files.items():
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        outdated += 1
+        if options.check:
+            print(f"{path.name} is out of date; run tools/make_header.py", file=sys.stderr)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.name}")
+    return 1 if options.check and outdated else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
