@@ -1,4 +1,4 @@
-"""The command line: ``openbnns train``, ``openbnns check``, ``openbnns info``.
+"""The command line: ``openbnns train``, ``openbnns check``, ``openbnns info``, ``openbnns c-flags``.
 
 Exit codes: 0 done; 1 it ran, and the result is a failure (a gradient that is wrong, a loss that is no number); 2 it could
 not start (bad arguments, data, files); 130 stopped by a signal.
@@ -140,6 +140,16 @@ def _parser() -> _Parser:
     info = commands.add_parser("info", help="version, engine, instruction set, threads")
     info.add_argument("--quiet", action="store_true", help="print the version only")
     info.set_defaults(run=_info)
+
+    flags = commands.add_parser(
+        "c-flags", help="what a C compiler needs: cc program.c $(openbnns c-flags)",
+        description="Print what a C or C++ compiler needs to build a program with OpenBNNS: cc program.c $(openbnns c-flags)",
+    )  # fmt: skip
+    flags.add_argument("--cflags", action="store_true", help="print only what compiling needs")
+    flags.add_argument("--libs", action="store_true", help="print only what linking needs")
+    flags.add_argument("--prefix", action="store_true", help="print only the folder with include and lib, for CMake")
+    flags.add_argument("--quiet", action="store_true", help="print nothing; the exit code says if there is a C library")
+    flags.set_defaults(run=_c_flags)
     return parser
 
 
@@ -170,6 +180,18 @@ def _info(options: argparse.Namespace) -> int:
         print(__version__)
     else:
         show_config()
+    return OK
+
+
+def _c_flags(options: argparse.Namespace) -> int:
+    from . import c_flags
+
+    if options.prefix and (options.cflags or options.libs):
+        raise ValueError("--prefix prints a folder, --cflags and --libs print flags. Use one or the other.")
+    both = options.cflags == options.libs
+    flags = c_flags.command_line(compiling=both or options.cflags, linking=both or options.libs)
+    if not options.quiet:
+        print(c_flags.prefix() if options.prefix else flags)
     return OK
 
 
