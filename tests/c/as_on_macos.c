@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <vecLib/BNNS/bnns.h>
 
-static int allocate(void **memory, size_t alignment, size_t size) {
+static int allocate(void** memory, size_t alignment, size_t size) {
   (void)alignment;
   *memory = malloc(size);
   return *memory == NULL;
 }
 
-static const char *name_of(BNNSDataType type) {
+static const char* name_of(BNNSDataType type) {
   switch (type) {
     case BNNSDataTypeFloat32:
       return "float";
@@ -37,10 +37,17 @@ int main(void) {
   first.data = moments;
   second.data = moments + 6;
   BNNSNDArrayDescriptor *parameters[1] = {&parameter}, *accumulators[2] = {&first, &second};
-  const BNNSNDArrayDescriptor *gradients[1] = {&gradient};
-  BNNSOptimizerAdamFields adam = {.learning_rate = 0.1f, .beta1 = 0.9f, .beta2 = 0.999f, .time_step = 1,
-                                  .epsilon = 1e-8f, .gradient_scale = 1.0f, .regularization_scale = 0.0f,
-                                  .clip_gradients = false, .clip_gradients_min = 0, .clip_gradients_max = 0,
+  const BNNSNDArrayDescriptor* gradients[1] = {&gradient};
+  BNNSOptimizerAdamFields adam = {.learning_rate = 0.1f,
+                                  .beta1 = 0.9f,
+                                  .beta2 = 0.999f,
+                                  .time_step = 1,
+                                  .epsilon = 1e-8f,
+                                  .gradient_scale = 1.0f,
+                                  .regularization_scale = 0.0f,
+                                  .clip_gradients = false,
+                                  .clip_gradients_min = 0,
+                                  .clip_gradients_max = 0,
                                   .regularization_func = BNNSOptimizerRegularizationNone};
   int status = BNNSOptimizerStep(BNNSOptimizerFunctionAdam, &adam, 1, parameters, gradients, accumulators, NULL);
 
@@ -53,10 +60,10 @@ int main(void) {
   arithmetic.activation.function = BNNSActivationFunctionIdentity;
   BNNSFilterType types[2] = {BNNSArithmetic, BNNSBatchNorm};
   BNNSLayerParametersNormalization normalization;
-  const void *layers[2] = {&arithmetic, &normalization};
+  const void* layers[2] = {&arithmetic, &normalization};
   BNNSFilterParameters options = {BNNSFlagsUseClientPtr, 1, allocate, free};
   BNNSFilter fused = BNNSFilterCreateFusedLayer(2, types, layers, &options);
-  const void *inputs[2] = {data, data};
+  const void* inputs[2] = {data, data};
   size_t strides[2] = {6, 6};
   status |= BNNSFusedFilterApplyMultiInputBatch(fused, 1, 2, inputs, strides, weights, 6, true);
   return status != 0 || name_of(parameter.data_type)[0] != 'f';

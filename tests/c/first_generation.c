@@ -26,8 +26,8 @@ BNNSFilter convolution(void) {
       .weights = {weights, BNNSDataTypeFloat32, 1.0f, 0.0f, NULL},
       .bias = {bias, BNNSDataTypeFloat32, 1.0f, 0.0f, NULL},
       .activation = {BNNSActivationFunctionRectifiedLinear, 0.0f, 0.0f, 0, 0, 0, NULL, NULL, NULL}};
-  BNNSFilterParameters filter_params = {.flags = BNNSFlagsUseClientPtr, .n_threads = 0, .alloc_memory = NULL,
-                                        .free_memory = NULL};
+  BNNSFilterParameters filter_params = {
+      .flags = BNNSFlagsUseClientPtr, .n_threads = 0, .alloc_memory = NULL, .free_memory = NULL};
   return BNNSFilterCreateConvolutionLayer(&i_desc, &o_desc, &params, &filter_params);
 }
 
