@@ -10,7 +10,8 @@ import pytest
 
 import openbnns
 from c_compilers import INCLUDE, PACKAGE
-from openbnns import c_flags, cli
+from openbnns import cli
+from openbnns.clib import flags
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "site packages" / "openbnns"
     (folder / "lib").mkdir(parents=True)
     (folder / "lib" / "libopenbnns.so").touch()
-    monkeypatch.setattr(c_flags, "prefix", lambda: folder)
+    monkeypatch.setattr(flags, "prefix", lambda: folder)
     return folder
 
 
@@ -71,5 +72,5 @@ def test_all_files_tell_one_version() -> None:
 
 
 def test_the_header_is_where_the_flags_say() -> None:
-    assert c_flags.compile_flags() == [f"-I{INCLUDE}"]
+    assert flags.compile_flags() == [f"-I{INCLUDE}"]
     assert (INCLUDE / "Accelerate" / "Accelerate.h").exists()

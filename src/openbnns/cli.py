@@ -184,14 +184,14 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _c_flags(options: argparse.Namespace) -> int:
-    from . import c_flags
+    from .clib import flags
 
     if options.prefix and (options.cflags or options.libs):
         raise ValueError("--prefix prints a folder, --cflags and --libs print flags. Use one or the other.")
     both = options.cflags == options.libs
-    flags = c_flags.command_line(compiling=both or options.cflags, linking=both or options.libs)
+    line = flags.command_line(compiling=both or options.cflags, linking=both or options.libs)
     if not options.quiet:
-        print(c_flags.prefix() if options.prefix else flags)
+        print(flags.prefix() if options.prefix else line)
     return OK
 
 

@@ -8,5 +8,6 @@ Rules, messages and status codes are those of ``capi``; here C structs become it
 ``reading``    a struct at an address to one of ``capi``, and the few ways back
 ``functions``  one Python function per C function
 ``library``    what the library asks for when it starts
+``flags``      where it is installed, for compilers
 =============  ======================================================================
 """

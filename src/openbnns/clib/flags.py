@@ -11,7 +11,7 @@ from pathlib import Path
 
 def prefix() -> Path:
     """The folder with ``include`` and ``lib``."""
-    return Path(__file__).resolve().parent
+    return Path(__file__).resolve().parents[1]
 
 
 def require_library() -> Path:
@@ -28,7 +28,7 @@ def require_library() -> Path:
 def compile_flags() -> list[str]:
     """What compiling needs.
 
-    >>> from openbnns.c_flags import compile_flags
+    >>> from openbnns.clib.flags import compile_flags
     >>> [flag[:2] for flag in compile_flags()]
     ['-I']
     """
@@ -38,7 +38,7 @@ def compile_flags() -> list[str]:
 def link_flags() -> list[str]:
     """What linking needs; programs then find the library without any environment variable.
 
-    >>> from openbnns.c_flags import link_flags
+    >>> from openbnns.clib.flags import link_flags
     >>> link_flags()[1]
     '-lopenbnns'
     """
