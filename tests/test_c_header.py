@@ -15,7 +15,7 @@ import pytest
 from c_compilers import C_PROGRAMS, INCLUDE, STRICT, Compiler, compilers
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = Path(__file__).resolve().parent / "data"
+FACTS = Path(__file__).resolve().parents[1] / "tools" / "facts"
 COMPILERS = compilers()
 HEADERS = [
     "openbnns/bnns.h",
@@ -30,7 +30,7 @@ every_compiler = pytest.mark.parametrize("compiler", COMPILERS, ids=str)
 
 
 def facts(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((FACTS / f"{name}.json").read_text(encoding="utf-8"))
     return {key: value for key, value in found.items() if not key.startswith("_")}
 
 

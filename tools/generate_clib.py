@@ -1,4 +1,4 @@
-"""Writes the tables of the C library from the facts in tests/data.
+"""Writes the tables of the C library from the facts in tools/facts.
 
     python tools/generate_clib.py            write the files
     python tools/generate_clib.py --check    only say whether they are up to date (exit code 1 if not)
@@ -75,7 +75,7 @@ def returned(fact: dict[str, Any]) -> str:
 def functions_source() -> str:
     """Text of functions.cpp."""
     lines = [
-        "// The exported functions: each passes its arguments on. Written by tools/generate_clib.py from tests/data; edit",
+        "// The exported functions: each passes its arguments on. Written by tools/generate_clib.py from tools/facts; edit",
         "// those, not this file.",
         '#include "clib/call.h"',
         "",
@@ -157,7 +157,7 @@ def layouts_source() -> str:
         [
             '"""Structs and functions of the C interface on 64-bit machines.',
             "",
-            "Written by tools/generate_clib.py from tests/data; edit those, not this file.",
+            "Written by tools/generate_clib.py from tools/facts; edit those, not this file.",
             '"""',
             "",
             "# fmt: off",
@@ -175,7 +175,7 @@ def layouts_source() -> str:
 
 def main() -> int:
     """Write the files, or check them."""
-    parser = argparse.ArgumentParser(description="Write the tables of the C library from tests/data.")
+    parser = argparse.ArgumentParser(description="Write the tables of the C library from tools/facts.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     options = parser.parse_args()
     outdated = 0

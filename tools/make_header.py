@@ -1,4 +1,4 @@
-"""Writes the C header, src/openbnns/include/openbnns/bnns.h, from the facts in tests/data and the words in header_text.
+"""Writes the C header, src/openbnns/include/openbnns/bnns.h, from the facts in tools/facts and the words in header_text.
 
     python tools/make_header.py            write the header and that of the stubs of BNNSGraph
     python tools/make_header.py --check    only say whether they are up to date (exit code 1 if not)
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from generate_capi import BIT_MASKS, ENUM_SUMMARIES, ROOT, WIDTH, read_facts
+from generate_abi import BIT_MASKS, ENUM_SUMMARIES, ROOT, WIDTH, read_facts
 from header_text import Section, general, graph, layers, tensors
 
 TARGET = ROOT / "src" / "openbnns" / "include" / "openbnns"
@@ -261,7 +261,7 @@ def graph_source() -> str:
 
 def main() -> int:
     """Write the files, or check them."""
-    parser = argparse.ArgumentParser(description="Write the C header from tests/data and tools/header_text.")
+    parser = argparse.ArgumentParser(description="Write the C header from tools/facts and tools/header_text.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     options = parser.parse_args()
     outdated = 0

@@ -1,4 +1,4 @@
-// The exported functions: each passes its arguments on. Written by tools/generate_clib.py from tests/data; edit
+// The exported functions: each passes its arguments on. Written by tools/generate_clib.py from tools/facts; edit
 // those, not this file.
 #include "clib/call.h"
 

@@ -1,6 +1,6 @@
 """Structs and functions of the C interface on 64-bit machines.
 
-Written by tools/generate_clib.py from tests/data; edit those, not this file.
+Written by tools/generate_clib.py from tools/facts; edit those, not this file.
 """
 
 # fmt: off
