@@ -11,101 +11,17 @@
 
 namespace openbnns {
 
-bool fast_calls_enabled = true;
-bool filter_calls_enabled = true;
+std::atomic<bool> fast_calls_enabled{true};
+std::atomic<bool> filter_calls_enabled{true};
 
 namespace {
 
-constexpr int64_t kTrusted = INT64_MAX;
-constexpr int kDone = 0, kDeclined = 1;
 constexpr size_t kMaxArguments = 32;
 
-// Names of descriptor fields, made once.
-struct Names {
-  PyObject* data = PyUnicode_InternFromString("data");
-  PyObject* layout = PyUnicode_InternFromString("layout");
-  PyObject* data_type = PyUnicode_InternFromString("data_type");
-  PyObject* size = PyUnicode_InternFromString("size");
-  PyObject* stride = PyUnicode_InternFromString("stride");
-  PyObject* flags = PyUnicode_InternFromString("flags");
-};
-const Names& names() {
-  static const Names n;
-  return n;
-}
-
-// Buffers held for the duration of one call.
-struct Held {
-  Py_buffer view[Call::kMaxSlots];
-  int count = 0;
-  ~Held() {
-    for (int i = 0; i < count; i++) PyBuffer_Release(&view[i]);
-  }
-};
-
-// Raw bytes, or items of the wanted type: float32, or integers of `index_bytes`.
-bool has_items(const Py_buffer& view, const ArgumentSpec& spec) {
-  const char* f = view.format ? view.format : "B";
-  if (*f == '<' || *f == '=' || *f == '@') f++;
-  if (f[0] == '\0' || f[1] != '\0') return false;
-  if (*f == 'B' || *f == 'c') return true;
-  if (spec.index_bytes == 0) return *f == 'f' && view.itemsize == 4;
-  if (spec.index_bytes == 1) return (*f == '?' && view.ndim > 0) || *f == 'b';  // not a single truth value
-  return std::strchr(spec.index_signed ? "ilqn" : "ILQN", *f) && view.itemsize == spec.index_bytes;
-}
-
-// Address and room of a buffer or a plain address; false when the argument is neither in the simple form.
-bool memory_of(PyObject* object, const ArgumentSpec& spec, Held& held, float*& address, int64_t& bytes) {
-  if (PyLong_Check(object)) {
-    address = reinterpret_cast<float*>(plain_address(object));
-    bytes = kTrusted;
-    return address != nullptr;
-  }
-  if (!PyObject_CheckBuffer(object)) return false;
-  Py_buffer& view = held.view[held.count];
-  int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (spec.output ? PyBUF_WRITABLE : 0);
-  if (PyObject_GetBuffer(object, &view, flags) != 0) return PyErr_Clear(), false;
-  held.count++;
-  if (!has_items(view, spec)) return false;
-  address = static_cast<float*>(view.buf);
-  bytes = view.len;
-  return true;
-}
-
-bool is_list(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
-
-// What the list holds, whatever the __len__ of a class derived from it says.
-Py_ssize_t list_size(PyObject* list) { return PyList_Check(list) ? PyList_Size(list) : PyTuple_Size(list); }
-
-PyObject* list_item(PyObject* list, Py_ssize_t i) {  // borrowed
-  return PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
-}
-
-bool to_int64(PyObject* object, int64_t& value) {
-  if (!PyLong_Check(object) || PyBool_Check(object)) return false;
-  value = PyLong_AsLongLong(object);
-  if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
-  return true;
-}
-
-bool field_equals(PyObject* descriptor, PyObject* name, int64_t expected) {
-  nb::object field = nb::steal(PyObject_GetAttr(descriptor, name));
-  int64_t value;
-  if (!field.is_valid()) return PyErr_Clear(), false;
-  return to_int64(field.ptr(), value) && value == expected;
-}
-
-// Entries of a list field equal the expected ones (a zero stride stands for the packed one).
-bool list_equals(PyObject* descriptor, PyObject* name, const std::vector<int64_t>& expected, bool zero_matches) {
-  nb::object field = nb::steal(PyObject_GetAttr(descriptor, name));
-  if (!field.is_valid()) return PyErr_Clear(), false;
-  if (!PyList_Check(field.ptr()) || PyList_Size(field.ptr()) < static_cast<Py_ssize_t>(expected.size())) return false;
-  for (size_t i = 0; i < expected.size(); i++) {
-    int64_t value;
-    if (!to_int64(PyList_GetItem(field.ptr(), static_cast<Py_ssize_t>(i)), value)) return false;
-    if (value != expected[i] && !(zero_matches && value == 0)) return false;
-  }
-  return true;
+Items items_of(const ArgumentSpec& spec) {
+  if (spec.index_bytes == 0) return kFloats;
+  if (spec.index_bytes == 1) return {"?b", 1};
+  return {spec.index_signed ? "ilqn" : "ILQN", spec.index_bytes};
 }
 
 // number == batch * count, for counts above 0
@@ -113,35 +29,21 @@ bool fills_batch(int64_t number, int64_t batch, int64_t count) {
   return count > 0 && number > 0 && number % count == 0 && number / count == batch;
 }
 
-// Entry `position` of the strides of a descriptor.
-bool read_stride(PyObject* descriptor, size_t position, int64_t& value) {
-  nb::object field = nb::steal(PyObject_GetAttr(descriptor, names().stride));
-  if (!field.is_valid()) return PyErr_Clear(), false;
-  Py_ssize_t index = static_cast<Py_ssize_t>(position);
-  if (!PyList_Check(field.ptr()) || PyList_Size(field.ptr()) <= index) return false;
-  return to_int64(PyList_GetItem(field.ptr(), index), value);
-}
-
-// Whether a descriptor has no data; false also for what is no descriptor.
-bool lacks_data(PyObject* descriptor) {
-  nb::object data = nb::steal(PyObject_GetAttr(descriptor, names().data));
-  if (!data.is_valid()) return PyErr_Clear(), false;
-  return data.is_none();
-}
-
-// A descriptor of exactly the expected form; gives its data and its accumulate flag.
-bool read_descriptor(PyObject* descriptor, const ArgumentSpec& spec, nb::object& data, bool& accumulate) {
-  const Names& n = names();
-  if (!field_equals(descriptor, n.layout, spec.layout) || !field_equals(descriptor, n.data_type, spec.data_type) ||
-      !list_equals(descriptor, n.size, spec.size, false) || !list_equals(descriptor, n.stride, spec.stride, true))
+// A descriptor of exactly the expected form, a zero stride standing for the packed one; gives its accumulate flag, and
+// the batch stride if that stands in the descriptor.
+template <class Descriptor>
+bool matches(const Descriptor& d, const ArgumentSpec& spec, bool& accumulate, int64_t& stride) {
+  int64_t layout, data_type, flags = 0, size[kMaxRank + 1], step[kMaxRank + 1];
+  if (!d.layout(layout) || layout != spec.layout || !d.data_type(data_type) || data_type != spec.data_type)
     return false;
-  if (spec.output) {
-    accumulate = field_equals(descriptor, n.flags, 1);
-    if (!accumulate && !field_equals(descriptor, n.flags, 0)) return false;
-  }
-  data = nb::steal(PyObject_GetAttr(descriptor, n.data));
-  if (!data.is_valid()) return PyErr_Clear(), false;
-  return !data.is_none();
+  const int rank = static_cast<int>(spec.size.size());
+  if (!d.size(rank, size) || !d.stride(rank + spec.stride_in_descriptor, step)) return false;
+  for (int i = 0; i < rank; i++)
+    if (size[i] != spec.size[i] || (step[i] != 0 && step[i] != spec.stride[i])) return false;
+  if (spec.stride_in_descriptor) stride = step[rank];
+  if (spec.output && (!d.flags(flags) || (flags != 0 && flags != 1))) return false;
+  accumulate = flags == 1;
+  return true;
 }
 
 constexpr int64_t kIndicesPerThread = 1 << 16;
@@ -167,16 +69,6 @@ bool batch_below(const void* data, int64_t samples, int64_t stride, const Argume
   });
   return good;
 }
-
-}  // namespace
-
-uintptr_t plain_address(PyObject* object) {
-  constexpr int64_t kFirst = 4096;
-  int64_t number;
-  return to_int64(object, number) && number >= kFirst ? static_cast<uintptr_t>(number) : 0;
-}
-
-namespace {
 
 // What an interrupted call has left in the plan is good for nothing.
 void run_plan(Plan& plan, bool backward, const Call& call) {
@@ -223,40 +115,46 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
     if (spec.output) outputs_ |= 1u << spec.slot;
     has_batch_ |= spec.batched;
   }
+  number();  // calls from Python, too, keep a filter from ending while they run
 }
 
 // The arguments of one call, bound to slots, with the stretch of memory that each will touch.
 struct FastCall::Binding {
   Call call;
-  Held held;
   const char *begin[Call::kMaxSlots], *end[Call::kMaxSlots];
   uint32_t present = 0;
   int64_t bytes = 0;  // of all memory
 };
 
-bool FastCall::bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, Binding& binding) const {
-  const bool counted = spec.kind == ArgumentKind::kCounted;
-  const int64_t number = counted ? stride : 0, batch = binding.call.batch;
-  if (counted) {
-    if (number == 0) return true;
-    if (object == Py_None || !(number == 1 || fills_batch(number, batch, spec.count))) return false;
+// Gets the memory of an argument.
+template <class Reader>
+bool FastCall::bind(const ArgumentSpec& spec, typename Reader::Source source, int64_t stride, Reader& reader,
+                    Binding& binding) const {
+  if (spec.kind == ArgumentKind::kCounted) {
+    if (stride == 0) return true;
+    if (Reader::is_null(source) || !(stride == 1 || fills_batch(stride, binding.call.batch, spec.count))) return false;
   }
-  if (object == Py_None || spec.kind == ArgumentKind::kIgnored) return true;
-  if (spec.optional_data && lacks_data(object)) return true;
-  if (spec.kind == ArgumentKind::kRefused) return false;
-
-  nb::object data;
+  if (Reader::is_null(source) || spec.kind == ArgumentKind::kIgnored) return true;
+  Memory memory;
   bool accumulate = false;
-  if (spec.kind == ArgumentKind::kDescriptor) {
-    if (!read_descriptor(object, spec, data, accumulate)) return false;
-    if (spec.stride_in_descriptor && !read_stride(object, spec.size.size(), stride)) return false;
-    object = data.ptr();
+  if (spec.kind == ArgumentKind::kDescriptor || spec.optional_data) {
+    const typename Reader::Descriptor descriptor(source);
+    const Data data = reader.data(descriptor, items_of(spec), spec.output, memory);
+    if (data == Data::kAbsent) return spec.optional_data;
+    if (data == Data::kOther || !matches(descriptor, spec, accumulate, stride)) return false;
   }
-  float* address;
-  int64_t bytes;
-  if (!memory_of(object, spec, binding.held, address, bytes)) return false;
+  if (spec.kind == ArgumentKind::kRefused) return false;
+  if (spec.kind != ArgumentKind::kDescriptor && !reader.memory(source, items_of(spec), spec.output, memory))
+    return false;
+  return place(spec, memory, stride, accumulate, binding);
+}
 
-  const int64_t samples = spec.batched ? batch : 1, width = spec.index_bytes ? spec.index_bytes : 4;
+// Checks the memory of an argument, and puts it into its slot.
+bool FastCall::place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate,
+                     Binding& binding) const {
+  const bool counted = spec.kind == ArgumentKind::kCounted;
+  const int64_t number = counted ? stride : 0;
+  const int64_t samples = spec.batched ? binding.call.batch : 1, width = spec.index_bytes ? spec.index_bytes : 4;
   if (stride == 0 || !spec.batched) stride = spec.count;
   if (stride < 0 || (spec.output && samples > 1 && stride < spec.count)) return false;
   if (samples > 1 && stride > (INT64_C(1) << 56) / samples) return false;
@@ -265,18 +163,19 @@ bool FastCall::bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, 
     stride = number == 1 ? 0 : spec.count;
     needed = number * width;
   }
-  if (bytes < needed || reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(width) != 0) return false;
+  if (memory.bytes < needed || reinterpret_cast<uintptr_t>(memory.begin) % static_cast<uintptr_t>(width) != 0)
+    return false;
   if (spec.index_limit) {
     auto below = spec.index_bytes == 8 ? batch_below<uint64_t> : batch_below<uint32_t>;
-    if (!below(address, samples, stride, spec, threads_ > 0 ? threads_ : max_threads())) return false;
+    if (!below(memory.begin, samples, stride, spec, threads_ > 0 ? threads_ : max_threads())) return false;
   }
 
-  binding.call.address[spec.slot] = address;
+  binding.call.address[spec.slot] = reinterpret_cast<float*>(memory.begin);
   binding.call.stride[spec.slot] = stride;
   if (accumulate) binding.call.accumulate |= 1u << spec.slot;
   binding.present |= 1u << spec.slot;
-  binding.begin[spec.slot] = reinterpret_cast<const char*>(address);
-  binding.end[spec.slot] = binding.begin[spec.slot] + needed;
+  binding.begin[spec.slot] = memory.begin;
+  binding.end[spec.slot] = memory.begin + needed;
   binding.bytes += needed;
   return true;
 }
@@ -312,34 +211,45 @@ bool FastCall::perform_recorded(const Binding& b) const {
   return perform(std::move(places), plan_work(plan_, backward_, b.call, std::move(slots), threads_));
 }
 
-int FastCall::run_flat(PyObject* const* arguments, size_t given) {
-  if (!filter_calls_enabled) return kDeclined;
+template <class Reader>
+bool FastCall::bind_all(const typename Reader::Source* arguments, size_t given, Reader& reader,
+                        Binding& binding) const {
   size_t next = 0;
-  Binding binding;
   Call& call = binding.call = base_;
   binding.bytes = fixed_bytes_;
   call.batch = 1;
-  if (batched_ && (given < 1 || !to_int64(arguments[next++], call.batch) || call.batch < 1)) return kDeclined;
+  if (batched_ && (given < 1 || !Reader::integer(arguments[next++], call.batch) || call.batch < 1)) return false;
   if (!has_batch_) call.batch = 1;  // nothing but parameters: one result for any number of samples
   for (const ArgumentSpec& spec : specs_) {
-    PyObject* object = next < given ? arguments[next++] : Py_None;  // what is left out is NULL
+    const bool here = next < given;  // what is left out is NULL
+    const size_t place = next;
+    next += here;
     int64_t stride = 0;
-    if (spec.strided && (next >= given || !to_int64(arguments[next++], stride))) return kDeclined;
-    if (!bind(spec, object, stride, binding)) return kDeclined;
+    if (spec.strided && (next >= given || !Reader::integer(arguments[next++], stride))) return false;
+    if (here && !bind(spec, arguments[place], stride, reader, binding)) return false;
   }
-  if (next != given || !consistent(binding)) return kDeclined;
-  if (backward_ && plan_->trained_batch() >= 0 && plan_->trained_batch() != call.batch) return kDeclined;
-  if (backward_ && !plan_->recognizes(call)) return kDeclined;
+  if (next != given || !consistent(binding)) return false;
+  if (backward_ && plan_->trained_batch() >= 0 && plan_->trained_batch() != call.batch) return false;
+  if (backward_ && !plan_->recognizes(call)) return false;
+  call.threads = threads_ > 0 ? threads_ : max_threads();
+  return true;
+}
 
+int FastCall::run_flat(PyObject* const* arguments, size_t given) {
+  if (!filter_calls_enabled.load(std::memory_order_relaxed)) return kDeclined;
+  Binding binding;
+  PythonReader reader(Call::kMaxSlots);
+  if (!bind_all(arguments, given, reader, binding)) return kDeclined;
+  const uint64_t own = number();
   try {
-    call.threads = threads_ > 0 ? threads_ : max_threads();
     if (is_recording()) {
       if (!perform_recorded(binding)) return kDeclined;
-      latest_call_succeeded();
-      return kDone;
+    } else {
+      Unlocked unlocked(binding.bytes >= kInterruptibleBytes);
+      const Use use(own);
+      if (!use) return kDeclined;
+      run_plan(*plan_, backward_, binding.call);
     }
-    Unlocked unlocked(binding.bytes >= kInterruptibleBytes);
-    run_plan(*plan_, backward_, call);
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     return kDeclined;
   } catch (const ForwardLost&) {
@@ -364,6 +274,29 @@ int FastCall::run(nb::args arguments) {
   return run_flat(flat, count);
 }
 
+int FastCall::run_raw(const OpenBNNSWord* words, size_t count) {
+  if (!filter_calls_enabled.load(std::memory_order_relaxed) || is_recording()) return kDeclined;
+  OpenBNNSWord flat[kMaxArguments];
+  if (!lists_.empty()) {
+    size_t items = 0;
+    if (!flatten(words, count, flat, items)) return kDeclined;
+    words = flat;
+    count = items;
+  }
+  Binding binding;
+  RawReader reader(Call::kMaxSlots);
+  if (!bind_all(words, count, reader, binding)) return kDeclined;
+  try {
+    run_plan(*plan_, backward_, binding.call);
+  } catch (const std::bad_alloc&) {
+    return kDeclined;
+  } catch (const ForwardLost&) {
+    return kDeclined;
+  }
+  latest_call_succeeded();
+  return kDone;
+}
+
 // Puts each item of a list, followed by its stride if the list comes with a list of strides, in the place of an
 // argument. NULL stands for a list of NULLs.
 bool FastCall::flatten(PyObject* arguments, nb::object* flat, size_t& count) const {
@@ -383,12 +316,36 @@ bool FastCall::flatten(PyObject* arguments, nb::object* flat, size_t& count) con
     }
     for (int i = 0; i < items; i++, spec++) {
       const bool listed = size >= 0 && tensors != Py_None;
-      flat[count++] = nb::borrow(listed ? list_item(tensors, i) : tensors);
+      flat[count++] = listed ? list_item(tensors, i) : nb::borrow(tensors);
       if (!strided) continue;
       if (size < 0)
         flat[count++] = nb::borrow(strides);
       else
-        flat[count++] = listed ? nb::borrow(list_item(strides, i)) : nb::object(nb::int_(0));
+        flat[count++] = listed ? list_item(strides, i) : nb::object(nb::int_(0));
+    }
+  }
+  return next == given;
+}
+
+// The same for arrays of pointers and of strides.
+bool FastCall::flatten(const OpenBNNSWord* words, size_t given, OpenBNNSWord* flat, size_t& count) const {
+  size_t next = 0, spec = 0;
+  const auto take = [&] { return next < given ? words[next++] : OpenBNNSWord{nullptr}; };
+  if (batched_) flat[count++] = take();
+  for (int size : lists_) {
+    const bool strided = spec < specs_.size() && specs_[spec].strided;
+    const OpenBNNSWord tensors = take(), strides = strided ? take() : OpenBNNSWord{nullptr};
+    const int items = size < 0 ? 1 : size;
+    if (count + 2 * static_cast<size_t>(items) > kMaxArguments) return false;
+    const bool listed = size >= 0 && tensors.pointer;
+    if (listed && strided && !strides.pointer) return false;
+    for (int i = 0; i < items; i++, spec++) {
+      flat[count++] = listed ? static_cast<const OpenBNNSWord*>(tensors.pointer)[i] : tensors;
+      if (!strided) continue;
+      if (size < 0)
+        flat[count++] = strides;
+      else
+        flat[count++] = listed ? static_cast<const OpenBNNSWord*>(strides.pointer)[i] : OpenBNNSWord{nullptr};
     }
   }
   return next == given;

@@ -5,12 +5,15 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings/known_calls.h"
+#include "bindings/numbered.h"
+#include "bindings/reader.h"
 #include "runtime/plan.h"
 
 namespace openbnns {
@@ -20,8 +23,6 @@ namespace nb = nanobind;
 // kIgnored: whatever is given has no effect; kRefused: only NULL is simple enough; kCounted: a buffer followed by its
 // number of elements, 0 (absent), 1 (for everything; its stride in the call is 0) or `count` per sample.
 enum class ArgumentKind { kBuffer = 0, kDescriptor = 1, kIgnored = 2, kRefused = 3, kCounted = 4 };
-
-constexpr int64_t kFloat32 = 0x10020;  // BNNSDataTypeFloat32
 
 // What one argument of the call must look like to be taken as it is.
 struct ArgumentSpec {
@@ -49,37 +50,41 @@ struct ArgumentSpec {
 using FixedTensor = std::tuple<int, uintptr_t, int64_t>;
 
 // Off while another engine than the native one is chosen.
-extern bool fast_calls_enabled;
-
-// An int as an address; 0 for what is no int, and for what cannot be an address: NULL, the first page of memory and the
-// upper half of all numbers.
-uintptr_t plain_address(PyObject* object);
+extern std::atomic<bool> fast_calls_enabled;
 
 // Whether filters take their fast calls: off, too, while something is in strict mode, which looks at every call.
-extern bool filter_calls_enabled;
+extern std::atomic<bool> filter_calls_enabled;
 
 // A run of a plan with the addresses of `slots` as its places; 0 threads are as many as there may be. It declines if
 // the forward call is lost that it would go back from.
 Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads);
 
-class FastCall {
+class FastCall final : public Numbered {
  public:
   FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
            const std::vector<FixedTensor>& fixed, int threads, bool training = false, bool batched = true,
            std::vector<int> lists = {});
+  ~FastCall() override { end(); }
 
   // arguments: the batch (of a call that has one), then each argument of the specification, a strided one followed by
   // its stride. Where several arguments come as a list, `lists` has its length, and -1 for an argument by itself; a
   // list of strided tensors is followed by the list of their strides.
-  // Returns 0 when done, 1 when declined; nothing has been written then.
+  // Returns kDone, or kDeclined; nothing has been written then.
   int run(nb::args arguments);
+  int run_raw(const OpenBNNSWord* words, size_t count) override;
 
  private:
   struct Binding;
-  int run_flat(PyObject* const* arguments, size_t given);
-  bool flatten(PyObject* arguments, nb::object* flat, size_t& count) const;
-  bool bind(const ArgumentSpec& spec, PyObject* object, int64_t stride, Binding& binding) const;
+  template <class Reader>
+  bool bind_all(const typename Reader::Source* arguments, size_t given, Reader& reader, Binding& binding) const;
+  template <class Reader>
+  bool bind(const ArgumentSpec& spec, typename Reader::Source source, int64_t stride, Reader& reader,
+            Binding& binding) const;
+  bool place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate, Binding& binding) const;
   bool consistent(const Binding& binding) const;
+  bool flatten(PyObject* arguments, nb::object* flat, size_t& count) const;
+  bool flatten(const OpenBNNSWord* words, size_t given, OpenBNNSWord* flat, size_t& count) const;
+  int run_flat(PyObject* const* arguments, size_t given);
   bool perform_recorded(const Binding& binding) const;
 
   std::shared_ptr<Plan> plan_;

@@ -13,9 +13,7 @@
 namespace openbnns {
 namespace {
 
-constexpr int kDone = 0, kDeclined = 1;
 constexpr size_t kMostPlans = 256;
-constexpr int64_t kTrusted = INT64_MAX;
 
 struct Known {
   std::shared_ptr<LstmPlan> plan;
@@ -149,43 +147,22 @@ bool read_both(Reader& reader, nb::handle params, nb::handle delta, int variant)
   return delta.is_none() || reader.read(delta, kLstmTensors, false);
 }
 
-// Buffers held for the duration of a call, and the stretches of memory that it touches.
-struct Held {
-  Py_buffer view[2 * kLstmTensors + 1];
-  int count = 0;
+// The stretches of memory that a call touches.
+struct Stretches {
   struct Stretch {
     const char *begin, *end;
     bool output;
   } stretch[2 * kLstmTensors + 1];
   int stretches = 0;
-
-  ~Held() {
-    for (int i = 0; i < count; i++) PyBuffer_Release(&view[i]);
-  }
+  PythonReader reader{2 * kLstmTensors + 1};
 
   // The address of at least `bytes` bytes of floats (or of anything, for the cache); null if that is not simple.
   float* take(PyObject* object, int64_t bytes, bool output, bool any_items) {
-    char* address = nullptr;
-    int64_t room = kTrusted;
-    if (PyLong_Check(object)) {
-      address = reinterpret_cast<char*>(plain_address(object));
-      if (!address) return nullptr;
-    } else {
-      if (!PyObject_CheckBuffer(object)) return nullptr;
-      Py_buffer& buffer = view[count];
-      const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (output ? PyBUF_WRITABLE : 0);
-      if (PyObject_GetBuffer(object, &buffer, flags) != 0) return PyErr_Clear(), nullptr;
-      count++;
-      const char* f = buffer.format ? buffer.format : "B";
-      if (*f == '<' || *f == '=' || *f == '@') f++;
-      const bool floats = (f[0] == 'f' && buffer.itemsize == 4) || f[0] == 'B' || f[0] == 'c';
-      if (!any_items && (f[1] != '\0' || !floats)) return nullptr;
-      address = static_cast<char*>(buffer.buf);
-      room = buffer.len;
-    }
-    if (room < bytes || reinterpret_cast<uintptr_t>(address) % 4 != 0) return nullptr;
-    stretch[stretches++] = {address, address + bytes, output};
-    return reinterpret_cast<float*>(address);
+    Memory memory;
+    if (!reader.memory(object, any_items ? kAnything : kFloats, output, memory)) return nullptr;
+    if (memory.bytes < bytes || reinterpret_cast<uintptr_t>(memory.begin) % 4 != 0) return nullptr;
+    stretch[stretches++] = {memory.begin, memory.begin + bytes, output};
+    return reinterpret_cast<float*>(memory.begin);
   }
 
   bool collides() const {
@@ -227,7 +204,7 @@ int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle 
   if (found == known().end()) return kDeclined;
   const Known entry = found->second;
   const bool backward = !delta.is_none();
-  Held held;
+  Stretches held;
   LstmCall call;
   for (int i = 0; i < (backward ? 2 : 1) * kLstmTensors; i++) {
     const int index = i % kLstmTensors;

@@ -15,6 +15,7 @@
 #include "bindings/known_calls.h"
 #include "bindings/latest_call.h"
 #include "bindings/lstm_call.h"
+#include "bindings/numbered.h"
 #include "bindings/struct_reader.h"
 #include "bindings/tensor.h"
 #include "bindings/training.h"
@@ -338,7 +339,8 @@ NB_MODULE(_core, m) {
         "count"_a = 0, "needed_with"_a = 0, "unless"_a = 0, "may_equal"_a = 0, "layout"_a = 0, "size"_a = Ints{},
         "stride"_a = Ints{}, "index_bytes"_a = 0, "index_limit"_a = 0, "index_none"_a = false, "index_signed"_a = false,
         "data_type"_a = kFloat32, "optional_data"_a = false, "stride_in_descriptor"_a = false);
-  nb::class_<FastCall>(m, "FastCall")
+  bind_raw_calls(m);
+  nb::class_<FastCall, Numbered>(m, "FastCall")
       .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int, bool,
                     bool, std::vector<int>>(),
            "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a, "training"_a = false, "batched"_a = true,

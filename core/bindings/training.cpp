@@ -1,9 +1,5 @@
 #include "bindings/training.h"
 
-#if !defined(Py_LIMITED_API)
-#include <structmember.h>  // PyMemberDef
-#endif
-
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -25,72 +21,7 @@ using namespace nb::literals;
 namespace openbnns {
 namespace {
 
-constexpr int64_t kFloat32 = 0x10020;  // BNNSDataTypeFloat32
-constexpr int kDone = 0, kDeclined = 1;
-constexpr int kMaxRank = 8;
-
 int workers(int threads) { return threads > 0 ? threads : max_threads(); }
-
-bool to_int64(PyObject* object, int64_t& value) {
-  if (!PyLong_Check(object) || PyBool_Check(object)) return false;
-  value = PyLong_AsLongLong(object);
-  if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
-  return true;
-}
-
-// A field of a descriptor. Fields are slots, whose place in the object is looked up once where Python lets us: a step
-// reads hundreds of them.
-class Field {
- public:
-  explicit Field(const char* name) : name_(PyUnicode_InternFromString(name)) {}
-
-  // null if there is no such field
-  nb::object read(PyObject* object) {
-#if !defined(Py_LIMITED_API)
-    if (Py_TYPE(object) != type_) find(Py_TYPE(object));
-    if (offset_ > 0) return nb::borrow(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset_));
-#endif
-    nb::object value = nb::steal(PyObject_GetAttr(object, name_));
-    if (!value.is_valid()) PyErr_Clear();
-    return value;
-  }
-
-  bool read_int(PyObject* object, int64_t& value) {
-    nb::object field = read(object);
-    return field.is_valid() && to_int64(field.ptr(), value);
-  }
-
-  bool read_ints(PyObject* object, int count, int64_t* values) {
-    nb::object field = read(object);
-    if (!field.is_valid() || !PyList_Check(field.ptr()) || PyList_Size(field.ptr()) < count) return false;
-    for (int i = 0; i < count; i++)
-      if (!to_int64(PyList_GetItem(field.ptr(), i), values[i])) return false;
-    return true;
-  }
-
- private:
-#if !defined(Py_LIMITED_API)
-  void find(PyTypeObject* type) {
-    type_ = type;
-    offset_ = 0;
-    nb::object member = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name_));
-    if (!member.is_valid()) return PyErr_Clear();
-    if (Py_TYPE(member.ptr()) == &PyMemberDescr_Type)
-      offset_ = reinterpret_cast<PyMemberDescrObject*>(member.ptr())->d_member->offset;
-  }
-  PyTypeObject* type_ = nullptr;
-  Py_ssize_t offset_ = 0;
-#endif
-  PyObject* name_;
-};
-
-struct Fields {
-  Field data{"data"}, layout{"layout"}, data_type{"data_type"}, size{"size"}, stride{"stride"};
-};
-Fields& fields() {
-  static Fields f;
-  return f;
-}
 
 // The form of a tensor: an array's shape, or a descriptor's layout and size.
 struct Form {
@@ -107,31 +38,6 @@ struct Form {
 struct Stretch {
   const char *begin, *end;
   bool written;
-};
-
-// Buffers held for the duration of one step.
-class Held {
- public:
-  explicit Held(size_t most) { views_.reserve(most); }
-  ~Held() {
-    for (Py_buffer& view : views_) PyBuffer_Release(&view);
-  }
-  Held(const Held&) = delete;
-
-  // The memory of C-contiguous float32 items or raw bytes, or null.
-  Py_buffer* floats(PyObject* object, bool writable) {
-    Py_buffer view;
-    const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(object, &view, flags) != 0) return PyErr_Clear(), nullptr;
-    views_.push_back(view);
-    const char* f = view.format ? view.format : "B";
-    if (*f == '<' || *f == '=' || *f == '@') f++;
-    const bool good = (f[0] == 'f' && view.itemsize == 4) || ((f[0] == 'B' || f[0] == 'c') && view.itemsize == 1);
-    return good && f[1] == '\0' ? &views_.back() : nullptr;
-  }
-
- private:
-  std::vector<Py_buffer> views_;  // never grows past what was reserved, so addresses stay
 };
 
 // One optimizer with its settings: runs steps whose tensors are packed float32 in memory that can be checked in
@@ -171,16 +77,7 @@ class OptimizerStep {
   }
 
  private:
-  static bool long_enough(PyObject* list, int64_t count) {
-    return PyList_Check(list) ? PyList_Size(list) >= count : PyTuple_Check(list) && PyTuple_Size(list) >= count;
-  }
-
-  // Reading the fields of one may shorten the list: then nothing.
-  static nb::object item(PyObject* list, int64_t i) {
-    PyObject* found = PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
-    if (!found) PyErr_Clear();
-    return nb::borrow(found);
-  }
+  static bool long_enough(PyObject* list, int64_t count) { return is_list(list) && list_size(list) >= count; }
 
   int checked_run(double step, double epsilon, int64_t count, PyObject* parameters, PyObject* gradients,
                   PyObject* accumulators, int threads, bool arrays) const {
@@ -189,7 +86,7 @@ class OptimizerStep {
     if (!long_enough(parameters, count) || !long_enough(gradients, count)) return kDeclined;
     if (roles > 0 && !long_enough(accumulators, roles * count)) return kDeclined;
 
-    Held held(static_cast<size_t>((2 + roles) * count));
+    PythonReader reader(static_cast<size_t>((2 + roles) * count));
     std::vector<OptimizerTensor> tensors(static_cast<size_t>(count));
     std::vector<Stretch> stretches;
     stretches.reserve(static_cast<size_t>((2 + roles) * count));
@@ -197,14 +94,15 @@ class OptimizerStep {
       OptimizerTensor& t = tensors[static_cast<size_t>(i)];
       Form form, other;
       float* gradient;
-      if (!bind(item(parameters, i), arrays, true, held, stretches, form, t.w, t.count)) return kDeclined;
+      if (!bind(list_item(parameters, i), arrays, true, reader, stretches, form, t.w, t.count)) return kDeclined;
       int64_t elements;
-      if (!bind(item(gradients, i), arrays, false, held, stretches, other, gradient, elements) || !(form == other))
+      if (!bind(list_item(gradients, i), arrays, false, reader, stretches, other, gradient, elements) ||
+          !(form == other))
         return kDeclined;
       t.gradient = gradient;
       for (int64_t role = 0; role < roles; role++) {
         float*& state = t.state[states_[static_cast<size_t>(role)]];
-        if (!bind(item(accumulators, role * count + i), arrays, true, held, stretches, other, state, elements) ||
+        if (!bind(list_item(accumulators, role * count + i), arrays, true, reader, stretches, other, state, elements) ||
             !(form == other))
           return kDeclined;
       }
@@ -220,59 +118,46 @@ class OptimizerStep {
     return kDone;
   }
 
-  bool bind(nb::object tensor, bool arrays, bool written, Held& held, std::vector<Stretch>& stretches, Form& form,
-            float*& address, int64_t& count) const {
+  bool bind(nb::object tensor, bool arrays, bool written, PythonReader& reader, std::vector<Stretch>& stretches,
+            Form& form, float*& address, int64_t& count) const {
     if (!tensor.is_valid()) return false;
     PyObject* object = tensor.ptr();
     nb::object data;
     const bool described = !(arrays && PyObject_CheckBuffer(object));
     if (described) {
       if (!read_form(object, form)) return false;
-      data = fields().data.read(object);
+      data = descriptor_fields().data.read(object);
       if (!data.is_valid()) return false;
       object = data.ptr();
     }
-    int64_t room;
-    if (!memory_of(object, written, held, described ? nullptr : &form, address, room)) return false;
+    Memory memory;
+    if (!reader.memory(object, kFloats, written, memory)) return false;
+    if (!described) {
+      if (memory.view->ndim > kMaxRank || memory.view->itemsize != 4) return false;
+      form.rank = memory.view->ndim;
+      std::copy(memory.view->shape, memory.view->shape + form.rank, form.size);
+    }
+    const int64_t room = std::min(memory.bytes / 4, INT64_C(1) << 46);
     count = 1;
     for (int a = 0; a < form.rank; a++) {
       if (described && (form.size[a] < 1 || form.size[a] > room / count)) return false;
       count *= form.size[a];
     }
-    if (count > room || reinterpret_cast<uintptr_t>(address) % 4 != 0) return false;
+    if (count > room || reinterpret_cast<uintptr_t>(memory.begin) % 4 != 0) return false;
+    address = reinterpret_cast<float*>(memory.begin);
     const char* begin = reinterpret_cast<const char*>(address);
     if (count > 0) stretches.push_back({begin, begin + count * 4, written});
     return true;
   }
 
-  // Address and room in elements of a buffer or a plain address; an array's shape goes to `form`.
-  static bool memory_of(PyObject* object, bool written, Held& held, Form* form, float*& address, int64_t& room) {
-    if (!form && PyLong_Check(object)) {
-      address = reinterpret_cast<float*>(plain_address(object));
-      room = INT64_C(1) << 46;
-      return address != nullptr;
-    }
-    if (!PyObject_CheckBuffer(object)) return false;
-    const Py_buffer* view = held.floats(object, written);
-    if (!view) return false;
-    address = static_cast<float*>(view->buf);
-    room = view->len / 4;
-    if (!form) return true;
-    if (view->ndim > kMaxRank || view->itemsize != 4) return false;
-    form->layout = 0;
-    form->rank = view->ndim;
-    std::copy(view->shape, view->shape + view->ndim, form->size);
-    return true;
-  }
-
   // Layout and size of a packed Float32 descriptor.
   bool read_form(PyObject* descriptor, Form& form) const {
-    Fields& f = fields();
+    DescriptorFields& f = descriptor_fields();
     int64_t type, stride[kMaxRank];
-    if (!f.layout.read_int(descriptor, form.layout) || !f.data_type.read_int(descriptor, type)) return false;
+    if (!f.layout.integer(descriptor, form.layout) || !f.data_type.integer(descriptor, type)) return false;
     if (type != kFloat32 || !std::binary_search(layouts_.begin(), layouts_.end(), form.layout)) return false;
     form.rank = static_cast<int>(form.layout >> 16);
-    if (!f.size.read_ints(descriptor, form.rank, form.size) || !f.stride.read_ints(descriptor, form.rank, stride))
+    if (!f.size.integers(descriptor, form.rank, form.size) || !f.stride.integers(descriptor, form.rank, stride))
       return false;
     return std::all_of(stride, stride + form.rank, [](int64_t s) { return s == 0; });
   }

@@ -105,6 +105,13 @@ class DropoutPlan : public Plan {
     apply(call, DY, DX, state[0] - 1);
   }
 
+  // Only with the batch whose mask there is.
+  bool recognizes(const Call& call) const override {
+    uint64_t state[2];
+    std::memcpy(state, call.address[W], sizeof state);
+    return state[1] == static_cast<uint64_t>(call.batch);
+  }
+
  private:
   void apply(const Call& call, int from, int to, uint64_t draw) const {
     const RandomStream stream{seed_, draw};

@@ -6,7 +6,7 @@ and every message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import engines
@@ -24,6 +24,28 @@ _BUFFER, _DESCRIPTOR, _IGNORED, _REFUSED, _COUNTED = range(5)
 def declined(*_: Any) -> int:
     """The native call of a filter that has none."""
     return 1
+
+
+def number_of(run: Any) -> int:
+    """The number by which C programs know a native call (core/bindings/raw.h); 0 if there is none."""
+    return 0 if run is declined else int(run.__self__.number())
+
+
+def end_calls(calls: dict[Any, Any]) -> None:
+    """Drop native calls: what is in progress ends first, and whoever still knows one of them is declined."""
+    for run in calls.values():
+        if run is not declined:
+            run.__self__.end()
+    calls.clear()
+
+
+def variants(places: Sequence[int], numbers: Mapping[Hashable, int]) -> Any:
+    """The native call of a function whose arguments at ``places`` choose among others, known by their numbers."""
+    found = {choice: number for choice, number in numbers.items() if number}
+    if not found:
+        return declined
+    choices = [([int(c) for c in (v if isinstance(v, tuple) else (v,))], number) for v, number in found.items()]
+    return engines._core.Variants(list(places), choices).number
 
 
 def fast_call(filter: Owner, call: Call, form: Form) -> Any:

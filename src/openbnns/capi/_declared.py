@@ -43,9 +43,11 @@ def drives(
     """
 
     def decorate(function: _Function) -> _Function:
-        entry = _Entry(function, call, (chooses,) if isinstance(chooses, str) else chooses)
-        made = _with_choice(entry, among) if chooses else _without_choice(entry)
-        return functools.wraps(function)(made)  # type: ignore[return-value]
+        entry = _Entry(function, call, (chooses,) if isinstance(chooses, str) else chooses, among)
+        made = _with_choice(entry) if chooses else _without_choice(entry)
+        functools.wraps(function)(made)
+        made.number = entry.number  # type: ignore[attr-defined]
+        return made  # type: ignore[return-value]
 
     return decorate
 
@@ -53,7 +55,9 @@ def drives(
 class _Entry:
     """One function: its parameters, and its words."""
 
-    def __init__(self, function: Callable[..., int], call: str, chooses: tuple[str, ...]) -> None:
+    def __init__(
+        self, function: Callable[..., int], call: str, chooses: tuple[str, ...], among: Sequence[Hashable]
+    ) -> None:
         code = function.__code__
         self.function, self.call = function, call
         self.python_names = code.co_varnames[: code.co_argcount]  # a C name that Python reserves ends in _
@@ -62,6 +66,12 @@ class _Entry:
         self.order = tuple(name for name in self.names[1:] if name not in chooses)
         self.tensors = form(call, self.order).tensors
         self.caller = Caller(function.__name__)
+        self.forms = {choice: form(call, self.order, choice) for choice in (among if chooses else (None,))}
+        self.places = [self.names.index(name) - 1 for name in chooses]
+
+    def number(self, filter: Filter) -> int:
+        """The number by which C programs run this function on a filter; 0 if it always takes the way through Python."""
+        return filter.number(self.forms, self.places)
 
     def checked(self, filter: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> int:
         """The call with every check."""
@@ -127,7 +137,7 @@ def _with_samples(filter: Filter, call: str, caller: Caller, tensors: Given, cho
 
 
 def _without_choice(entry: _Entry) -> Callable[..., int]:
-    plain, checked = form(entry.call, entry.order), entry.checked
+    plain, checked = entry.forms[None], entry.checked
 
     def call(filter: Any = _ABSENT, /, *arguments: Any, **named: Any) -> int:
         try:
@@ -145,9 +155,8 @@ def _one_or_all(choices: list[Any]) -> Any:
     return tuple(choices) if len(choices) > 1 else choices[0] if choices else None
 
 
-def _with_choice(entry: _Entry, among: Sequence[Hashable]) -> Callable[..., int]:
-    places, checked = [entry.names.index(name) - 1 for name in entry.chooses], entry.checked
-    forms = {choice: form(entry.call, entry.order, choice) for choice in among}
+def _with_choice(entry: _Entry) -> Callable[..., int]:
+    places, forms, checked = entry.places, entry.forms, entry.checked
 
     def call(filter: Any = _ABSENT, /, *arguments: Any, **named: Any) -> int:
         if not named and isinstance(filter, Filter) and len(arguments) > places[-1]:

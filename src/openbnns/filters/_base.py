@@ -7,7 +7,7 @@ that kernels want; :meth:`Filter.perform` takes everything else, knows every rul
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -18,7 +18,7 @@ from .._words import Caller
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
 from ..calls.binding import Given, bind
-from ..calls.fast import declined, fast_call
+from ..calls.fast import declined, end_calls, fast_call, number_of, variants
 from ..calls.form import Form
 from ..calls.run import run_plan, run_staged
 from ..calls.signature import Argument, Call, Need, need
@@ -62,6 +62,7 @@ class Filter:
         self.memory = OwnedMemory(p.alloc_memory, p.free_memory, who)
         self.alive = True
         self.fast: dict[Form, Any] = {}  # native calls, made when first asked for
+        self._choosing: dict[tuple[Form, ...], Any] = {}  # those that choose among them, for C programs
         self._declared: dict[tuple[str, Hashable], Call | None] = {}
 
     def __repr__(self) -> str:
@@ -77,8 +78,7 @@ class Filter:
     def destroy(self) -> None:
         """Release everything the filter holds; later calls fail cleanly."""
         self.alive = False
-        self.fast.clear()
-        self._declared.clear()
+        self._end_calls()
         for parameter in self.parameters():
             parameter.release()
         self.memory.release()
@@ -135,8 +135,12 @@ class Filter:
 
     def redeclare(self) -> None:
         """Declare all calls anew when next asked for, because something that their records hold has changed."""
+        self._end_calls()
+
+    def _end_calls(self) -> None:
+        end_calls(self._choosing)
+        end_calls(self.fast)
         self._declared.clear()
-        self.fast.clear()
 
     def native(self, form: Form) -> Any:
         """What runs arguments of this form natively: it gives 0 when done, and something else when it declines."""
@@ -153,6 +157,19 @@ class Filter:
         except MemoryError:  # the checked call says so
             return declined
         return run
+
+    def number(self, forms: Mapping[Hashable, Form], places: Sequence[int]) -> int:
+        """What C programs know a call by (core/bindings/raw.h), 0 if there is none: one form for each choice.
+
+        ``places`` are those of the choosing arguments, counted without the filter; empty if there is no choice.
+        """
+        if not places:
+            return number_of(self.native(forms[None]))
+        key = tuple(forms.values())
+        if key not in self._choosing:
+            numbers = {choice: number_of(self.native(form)) for choice, form in forms.items()}
+            self._choosing[key] = variants(places, numbers)
+        return number_of(self._choosing[key])
 
     def perform(self, name: str, caller: Caller, batch: Any, given: Given, choice: Any = None) -> None:
         """Make a call with every check; raises :class:`Problem`, and nothing has been written then."""

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from .. import _strict, compat
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
-from ..calls.fast import declined
-from ..calls.form import Form
 from ..calls.signature import Argument, Call
 from ..errors import Problem
 from ..reference import dropout as reference
@@ -83,16 +81,6 @@ class Dropout(UnaryFilter):
 
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(self.rate, self.seed, self.input.shape, self.shared)
-
-    def prepare(self, form: Form) -> Any:
-        run, state = super().prepare(form), self.state
-        if form.call == "apply_backward" and run is not declined:  # only with the batch whose mask there is
-
-            def guarded(batch: Any, *arguments: Any) -> Any:
-                return run(batch, *arguments) if type(batch) is int and batch == state[1] else 1
-
-            self.fast[form] = guarded
-        return self.fast.get(form, declined)
 
     def held_tensors(self, dtype: Any) -> dict[int, NDArray[Any]]:
         return {W: self.state}

@@ -1,0 +1,151 @@
+#include "bindings/numbered.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <new>
+#include <thread>
+
+#include "bindings/reader.h"
+
+namespace openbnns {
+
+using namespace nb::literals;
+
+// state: the generation of the object, and in its last kUserBits the number of calls that use it.
+struct Numbered::Place {
+  std::atomic<uint64_t> state;
+  Numbered* object;  // null if there is none
+  uint32_t next_free;
+};
+
+namespace {
+
+constexpr int kIndexBits = 24, kUserBits = 24;
+constexpr uint64_t kIndices = (uint64_t{1} << kIndexBits) - 1, kUsers = (uint64_t{1} << kUserBits) - 1;
+constexpr uint64_t kOneGeneration = uint64_t{1} << kUserBits;
+constexpr uint32_t kChunk = 1 << 10, kChunks = 1 << 10, kNone = UINT32_MAX;
+
+std::atomic<Numbered::Place*> chunks[kChunks];
+std::atomic<uint32_t> places{0};
+uint32_t first_free = kNone;
+
+Numbered::Place& place_at(uint64_t index) {
+  return chunks[index / kChunk].load(std::memory_order_acquire)[index % kChunk];
+}
+
+// A place without an object, or kNone.
+uint32_t take_place() {
+  if (first_free != kNone) {
+    const uint32_t index = first_free;
+    first_free = place_at(index).next_free;
+    return index;
+  }
+  const uint32_t index = places.load(std::memory_order_relaxed);
+  if (index == kChunk * kChunks) return kNone;
+  if (index % kChunk == 0) {
+    auto* chunk = new (std::nothrow) Numbered::Place[kChunk]();
+    if (!chunk) return kNone;
+    for (uint32_t i = 0; i < kChunk; i++) chunk[i].state = kOneGeneration;  // so that no number is 0
+    chunks[index / kChunk].store(chunk, std::memory_order_release);
+  }
+  places.store(index + 1, std::memory_order_release);
+  return index;
+}
+
+// Calls of threads that a forked child does not have never end there.
+void forget_users() {
+  for (uint32_t i = 0; i < places.load(); i++) place_at(i).state.fetch_and(~kUsers);
+}
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, forget_users);
+
+constexpr size_t kMostWords = 32;
+
+int run(uint64_t call, const OpenBNNSWord* words, size_t count) {
+  const Numbered::Use use(call);
+  return use ? use->run_raw(words, count) : kDeclined;
+}
+
+constexpr OpenBNNSRawCalls kRawCalls = {OPENBNNS_RAW_VERSION, run};
+
+}  // namespace
+
+uint64_t Numbered::number() {
+  if (number_ || ended_) return number_;
+  const uint32_t index = take_place();
+  if (index == kNone) return 0;
+  Place& place = place_at(index);
+  place.object = this;
+  const uint64_t generation = place.state.load(std::memory_order_acquire) >> kUserBits;
+  return number_ = generation << kIndexBits | index;
+}
+
+void Numbered::end() {
+  ended_ = true;
+  if (!number_) return;
+  const uint32_t index = number_ & kIndices;
+  Place& place = place_at(index);
+  place.state.fetch_add(kOneGeneration);
+  for (int turn = 0; place.state.load() & kUsers; turn++) {
+    if (turn < 100)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  place.object = nullptr;
+  place.next_free = first_free;
+  first_free = index;
+  number_ = 0;
+}
+
+Numbered::Use::Use(uint64_t number) {
+  const uint64_t index = number & kIndices;
+  if (index >= places.load(std::memory_order_acquire)) return;
+  Place& place = place_at(index);
+  // Who ends the object first makes a new generation, then looks for users: one of the two sees the other.
+  const uint64_t state = place.state.fetch_add(1);
+  if (state >> kUserBits == number >> kIndexBits && place.object)
+    place_ = &place;
+  else
+    place.state.fetch_sub(1);
+}
+
+Numbered::Use::~Use() {
+  if (place_) place_->state.fetch_sub(1);
+}
+
+Numbered* Numbered::Use::operator->() const { return place_->object; }
+
+int Variants::run_raw(const OpenBNNSWord* words, size_t count) {
+  OpenBNNSWord others[kMostWords];
+  if (count > kMostWords || count <= places_.back()) return kDeclined;
+  for (const auto& [values, number] : choices_) {
+    size_t next = 0;
+    while (next < places_.size() && words[places_[next]].number == static_cast<uint64_t>(values[next])) next++;
+    if (next < places_.size()) continue;
+    size_t kept = 0;
+    next = 0;
+    for (size_t i = 0; i < count; i++) {
+      if (next < places_.size() && i == places_[next])
+        next++;
+      else
+        others[kept++] = words[i];
+    }
+    return run(number, others, kept);
+  }
+  return kDeclined;
+}
+
+void bind_raw_calls(nb::module_& m) {
+  m.attr("raw_calls") = nb::capsule(&kRawCalls, OPENBNNS_RAW_CALLS);
+  nb::class_<Numbered>(m, "Numbered")
+      .def("number", &Numbered::number, "A name for C programs; 0 once it has ended.")
+      .def("end", &Numbered::end, "Wait for calls in progress, and decline all that follow.");
+  nb::class_<Variants, Numbered>(m, "Variants")
+      .def(nb::init<std::vector<size_t>, Variants::Choices>(), "places"_a, "choices"_a);
+}
+
+}  // namespace openbnns

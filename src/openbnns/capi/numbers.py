@@ -1,0 +1,23 @@
+"""Numbers by which C programs run native calls without the interpreter: see core/bindings/raw.h."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import capi
+from ..filters._base import Filter
+
+
+def of_filter(function: str, filter: Any) -> int:
+    """The number of a function that drives this filter; 0 if its calls always take the way through Python.
+
+    >>> import numpy as np
+    >>> from openbnns import Shape
+    >>> from openbnns.capi import *
+    >>> v = Shape.vector(2).descriptor()
+    >>> f = BNNSFilterCreateLayerActivation(BNNSLayerParametersActivation(i_desc=v, o_desc=v))
+    >>> of_filter("BNNSFilterApply", f) > 0
+    True
+    """
+    number = getattr(getattr(capi, function), "number", None)
+    return int(number(filter)) if number is not None and isinstance(filter, Filter) else 0
