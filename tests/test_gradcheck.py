@@ -8,7 +8,11 @@ import pytest
 import openbnns as ob
 from openbnns import capi
 from openbnns.capi import BNNSNDArrayDescriptor
+from openbnns.filters._base import UnaryFilter
 from openbnns.reference import fully_connected
+from openbnns.reference.activation import IDENTITY
+from openbnns.tensors import descriptors
+from openbnns.tensors.operands import Operand, Parameter
 
 AF = ob.ActivationFunction
 
@@ -158,6 +162,62 @@ def test_given_inputs_at_a_kink_are_noted() -> None:
     layer = ob.ActivationLayer(function=AF.rectified_linear(), input=ob.Shape.vector(3))
     report = ob.gradcheck(layer, np.zeros((2, 3), np.float32), verbose=False)
     assert all(row.note.startswith("kink") for row in report.rows)
+
+
+class Squared(UnaryFilter):
+    """A family that nobody else knows: y = w x^2, with one weight for each element."""
+
+    family = "squared"
+
+    def __init__(self, right: bool) -> None:
+        super().__init__(None, "Squared")
+        self.right, view = right, descriptors.resolve(ob.Shape.vector(5).descriptor(), "Squared")
+        self.input = self.output = Operand(view, view.memory_axes)
+        self.weights = Parameter(
+            view, view.memory_axes, "Squared", numbers(5), client_pointer=False, memory=self.memory
+        )
+        self.activation, self.fused_function = IDENTITY, 0
+
+    def reference_forward(self, x: Any, w: Any, b: Any, f: Any) -> Any:
+        return w * x * x
+
+    def reference_backward(self, x: Any, y: Any, dy: Any, w: Any, b: Any, wanted: set[str]) -> dict[str, Any]:
+        return {"dx": (2 if self.right else 1.9) * w * x * dy, "dw": np.sum(dy * x * x, axis=0)}
+
+    def input_needs(self) -> Any:
+        return ()
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_new_family_is_checked_from_its_declaration(right: bool) -> None:
+    report = ob.gradcheck(Squared(right), engine="reference", verbose=False)
+    assert {row.name for row in report.rows} == {"input", "weights"}
+    assert {row.name for row in report.rows if not row.passed} == (set() if right else {"input"})
+
+
+def test_the_filter_is_left_as_it_was() -> None:
+    """Moving statistics, weights, and the masks that dropout draws next."""
+    layers: list[Any] = [
+        ob.DropoutLayer(input=ob.Shape.vector(64), rate=0.5, seed=9),
+        ob.NormalizationLayer(type=ob.NormalizationType.batch(), input=ob.Shape.image_chw(3, 4, 2), momentum=0.5),
+        dense(activation=AF.tanh()),
+    ]
+    for layer in layers:
+        x = numbers(3, *layer.bnns_filter.input.shape)
+        fresh = [p.read(np.float64).copy() for p in layer.bnns_filter.parameters()]
+        draws = getattr(layer.bnns_filter, "draws", None)
+        assert ob.gradcheck(layer, x, verbose=False)
+        assert getattr(layer.bnns_filter, "draws", None) == draws
+        for before, parameter in zip(fresh, layer.bnns_filter.parameters(), strict=True):
+            np.testing.assert_array_equal(parameter.read(np.float64), before)
+
+
+def test_inputs_of_different_batches() -> None:
+    layer = ob.BinaryArithmeticLayer(
+        input_a=ob.Shape.vector(4), input_b=ob.Shape.vector(4), function=ob.ArithmeticBinaryFunction.ADD
+    )
+    with pytest.raises(ob.LayerApplyError, match=r"different numbers of samples \(input_a 2, input_b 3\)"):
+        ob.gradcheck(layer, [numbers(2, 4), numbers(3, 4)])
 
 
 def test_mistakes() -> None:

@@ -68,6 +68,7 @@ class Argument:
     slot: int  # in the native plan
     tensor: Operand | Parameter | None
     writes: bool = False
+    gradient_of: str = ""  # a tensor of the forward call, or a parameter: whose gradient it is
     described: bool = False  # comes as a descriptor, as gradients do; otherwise as plain memory
     batched: bool = True  # one sample per entry of the batch; otherwise one for all
     strided: bool = True  # comes with a batch stride, in calls on a batch

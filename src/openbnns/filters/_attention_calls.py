@@ -11,7 +11,7 @@ from ..calls.signature import Argument, Need, need
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Operand
 from ._attention_gradients import ARGUMENTS, result_name
-from ._attention_shapes import PARAMETERS
+from ._attention_shapes import PARAMETERS, field
 from ._native import attention as native
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument
         operand = f.operands[key]
         arguments.append(
             Argument(
-                names[key], targets[key], _Target(operand.view, operand.order), writes=True, described=True,
-                skips_null_data=True, adds_up_with=frozenset(others), strided=False,
+                names[key], targets[key], _Target(operand.view, operand.order), writes=True,
+                gradient_of=ARGUMENTS[key], described=True, skips_null_data=True, adds_up_with=frozenset(others), strided=False,
             )
         )  # fmt: skip
     for number, (name, argument) in enumerate(parameters.items()):
@@ -155,14 +155,15 @@ def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument
         arguments.append(
             Argument(
                 argument, native.FIRST_PARAMETER_GRADIENT + number, Operand(view, view.memory_axes), writes=True,
-                described=True, batched=False, skips_null_data=True, native=held is not None and view.packed,
+                gradient_of=field(name), described=True, batched=False, skips_null_data=True,
+                native=held is not None and view.packed,
             )
         )  # fmt: skip
     out = f.operands["o"]
     arguments.append(
         Argument(
-            "output_param_delta.target_desc", native.OUTPUT_GRADIENT, _Target(out.view, out.order), described=True,
-            needs=(need(every, ""),), strided=False,
+            "output_param_delta.target_desc", native.OUTPUT_GRADIENT, _Target(out.view, out.order), gradient_of="output",
+            described=True, needs=(need(every, ""),), strided=False,
         )
     )  # fmt: skip
     if cached:

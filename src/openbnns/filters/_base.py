@@ -7,7 +7,8 @@ that kernels want; :meth:`Filter.perform` takes everything else, knows every rul
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 # Slots of a plan with one input, as in core/runtime/plan.h.
 X, W, B, Y, DX, DY, DW, DB = range(8)
 PARAMETER_SLOTS = {W, B, DW, DB}
+
+Driving = tuple[tuple[str, Any], tuple[str, Any] | None] | None
+"""Forward and backward call of a filter: the name of each, and what chooses its variant."""
 
 _ROOM = 1 << 16  # bytes, far more than a native call takes
 
@@ -104,6 +108,15 @@ class Filter:
         """What to say about a call that does not drive this filter."""
         use = self.backward_call if call.startswith("apply_backward") else self.apply_call
         return Problem(f"{caller} does not drive a filter of family {self.family}. Use {use}.")
+
+    def driving_calls(self) -> Driving:
+        """The forward call of this filter and the backward call that belongs to it; ``None`` if none is declared."""
+        return None
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Calls in the block leave the filter as it was: moving statistics, and which random numbers come next."""
+        yield
 
     def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
         """The variant of a call that an argument of the caller's chooses, checked."""
@@ -256,6 +269,9 @@ class UnaryFilter(Filter):
 
     # The calls.
 
+    def driving_calls(self) -> Driving:
+        return ("apply", None), ("apply_backward", None)
+
     def declare(self, call: str, variant: Hashable) -> Call | None:
         if call == "apply":
             return Call(self.forward_arguments(), plan=self.plan)
@@ -276,12 +292,14 @@ class UnaryFilter(Filter):
     def backward_arguments(self) -> tuple[Argument, ...]:
         in_place = frozenset({"out_delta", "in", "out"} if self.works_in_place else ())
         return (
-            Argument("out_delta", DY, self.output, described=True, required=True, purpose=ARRIVING),
+            Argument("out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=ARRIVING),
             Argument("in", X, self.input, needs=self.input_needs()),
             Argument("out", Y, self.output, needs=self.output_needs()),
-            Argument("in_delta", DX, self.input, writes=True, described=True, may_equal=in_place),
-            Argument("weights_delta", DW, self.weights, writes=True, described=True, batched=False),
-            Argument("bias_delta", DB, self.bias, writes=True, described=True, batched=False),
+            Argument("in_delta", DX, self.input, writes=True, gradient_of="in", described=True, may_equal=in_place),
+            *(
+                Argument(f"{name}_delta", slot, p, writes=True, gradient_of=name, described=True, batched=False)
+                for name, slot, p in (("weights", DW, self.weights), ("bias", DB, self.bias))
+            ),
         )
 
     def input_needs(self) -> tuple[Need, ...]:

@@ -25,7 +25,7 @@ from ..tensors import descriptors
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import as_float32
-from ._base import ARRIVING, DW, DX, DY, UnaryFilter, W, X, Y
+from ._base import ARRIVING, DW, DX, DY, Driving, UnaryFilter, W, X, Y
 from ._native import contraction as native
 
 
@@ -121,6 +121,11 @@ class Contraction(UnaryFilter):
             adds_to_output=self.adds_to_output,
         )
 
+    def driving_calls(self) -> Driving:
+        if self.second is None:
+            return super().driving_calls()
+        return ("apply_two_input", None), ("apply_backward_two_input", None)
+
     def declare(self, call: str, variant: Hashable) -> Call | None:
         if self.second is None:
             return super().declare(call, variant)
@@ -152,12 +157,12 @@ class Contraction(UnaryFilter):
         """There are no weights, so ``weights_delta`` and ``bias_delta`` have no effect."""
         because = "the gradient of the other input depends on it"
         return (
-            Argument("out_delta", DY, self.output, described=True, required=True, purpose=ARRIVING),
+            Argument("out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=ARRIVING),
             Argument("inA", X, self.input, needs=(need({"inB_delta"}, because),)),
             Argument("inB", W, second, needs=(need({"inA_delta"}, because),)),
             Argument("out", Y, self.output),
-            Argument("inA_delta", DX, self.input, writes=True, described=True),
-            Argument("inB_delta", DW, second, writes=True, described=True),
+            Argument("inA_delta", DX, self.input, writes=True, gradient_of="inA", described=True),
+            Argument("inB_delta", DW, second, writes=True, gradient_of="inB", described=True),
         )
 
     # What a family provides. Arrays are (N, named axes); parameters have a batch axis of 1.

@@ -36,7 +36,7 @@ from ..reference.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..tensors import descriptors
 from ..tensors.operands import Bound, Operand, check_count
 from ._activation_rules import check_trainable, needs_input, output_determines_slope, resolve_fused
-from ._base import ARRIVING, Filter
+from ._base import ARRIVING, Driving, Filter
 from ._native import arithmetic as native
 from ._native._activation import gradient_from_input
 
@@ -201,6 +201,9 @@ class Arithmetic(Filter):
 
     # The calls.
 
+    def driving_calls(self) -> Driving:
+        return ("apply_arithmetic", self.count), ("apply_backward_arithmetic", self.count)
+
     def declare(self, call: str, variant: Hashable) -> Call | None:
         if variant not in (None, self.count):
             return None
@@ -243,8 +246,9 @@ class Arithmetic(Filter):
                 may_equal.add(arriving)
             arguments.append(
                 Argument(
-                    f"in_delta[{i}]", DA0 + i, None if constant else operand, writes=True, described=True,
-                    batched=self.batched[i], skips_null_data=True, may_equal=frozenset(may_equal),
+                    f"in_delta[{i}]", DA0 + i, None if constant else operand, writes=True,
+                    gradient_of=f"in[{i}]", described=True, batched=self.batched[i], skips_null_data=True,
+                    may_equal=frozenset(may_equal),
                 )
             )  # fmt: skip
         return arguments
@@ -262,18 +266,13 @@ class Arithmetic(Filter):
             of_output = (need(gradients, because, optional=False),)
         return (
             Argument(
-                "out_delta",
-                DOUT,
-                self.output,
-                described=True,
-                batched=self.out_batched,
-                required=True,
+                "out_delta", DOUT, self.output, gradient_of="out", described=True, batched=self.out_batched, required=True,
                 purpose=ARRIVING,
             ),
             *self.operand_arguments(required=False, needs=by_value),
             Argument("out", OUT, self.output, batched=self.out_batched, needs=of_output),
             *self.gradient_arguments("out_delta"),
-        )
+        )  # fmt: skip
 
     def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
         if call in ("apply_arithmetic", "apply_backward_arithmetic"):

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ from ._attention_memory import (
 )
 from ._attention_run import NativeCall, slot_of
 from ._attention_shapes import FIELDS, PARAMETERS, describe_tensors, field, letter_sizes
-from ._base import Filter
+from ._base import Driving, Filter
 from ._native import attention as native
 
 if TYPE_CHECKING:
@@ -117,6 +118,17 @@ class MultiheadAttention(Filter):
 
     # The calls.
 
+    def driving_calls(self) -> Driving:
+        return ("apply_attention", None), ("apply_backward_attention", True)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        before = self.draws
+        try:
+            yield
+        finally:
+            self.draws = before
+
     def declare(self, call: str, variant: Hashable) -> Call | None:
         """``variant`` of a backward call: whether it has a cache."""
         simple = not self.options.dropout
@@ -127,6 +139,9 @@ class MultiheadAttention(Filter):
             arguments = backward_arguments(self, cached=bool(variant))
             return Call(arguments, backward=True, plan=self.plan, takes_fast=takes_fast, trained=self._trained())
         return None
+
+    def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
+        return bool(choice) if call == "apply_backward_attention" else None
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         return fixed_addresses(self)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +83,14 @@ class Dropout(UnaryFilter):
 
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(self.rate, self.seed, self.input.shape, self.shared)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        before = self.state.copy()
+        try:
+            yield
+        finally:
+            self.state[:] = before
 
     def held_tensors(self, dtype: Any) -> dict[int, NDArray[Any]]:
         return {W: self.state}

@@ -15,7 +15,8 @@ Shapes are those of the layers: see their own pages.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from ..reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..reference.normalization import Moving, State
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import check_trainable, function_name
-from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y, addresses_of
+from ._base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
 from ._fused_chain import make_layers
 from ._native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVING_VARIANCE, plan
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
@@ -166,6 +167,17 @@ class Fused(Filter):
 
     # The calls.
 
+    def driving_calls(self) -> Driving:
+        count = len(self.inputs)
+        if not self.is_arithmetic:
+            return ("apply_fused", True), None if self.normalization is None else ("apply_backward_fused", None)
+        return ("apply_fused_multi_input", (count, True)), ("apply_backward_fused_multi_input", count)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        with self.last.unchanged():
+            yield
+
     def declare(self, call: str, variant: Hashable) -> Call | None:
         """``variant``: whether a forward call trains, or (operands, training); the number of operands of a backward call."""
         single = call in ("apply_fused", "apply_backward_fused")
@@ -210,13 +222,13 @@ class Fused(Filter):
         parameters = [f"delta_parameters[{i}]" for i in range(len(self.slots))]
         if isinstance(first, Arithmetic):
             gradients = first.gradient_arguments("")
-            of_inputs = [replace(g, name="in_delta") for g in gradients] if single else gradients
+            of_inputs = [replace(g, name="in_delta", gradient_of="in") for g in gradients] if single else gradients
             needs = () if NEEDS_OPERANDS[first.function] is not Needs.OPERANDS else (
                 need([g.name for g in of_inputs], f"the derivative of {arithmetic_name(first.function)} needs its operands",
                      optional=False),
             )  # fmt: skip
         else:
-            of_inputs = [Argument("in_delta", DX, self.inputs[0], writes=True, described=True)]
+            of_inputs = [Argument("in_delta", DX, self.inputs[0], writes=True, gradient_of="in", described=True)]
             needs = (need(parameters[:1], "the weights gradient needs the forward input"),)
         results = [*(g.name for g in of_inputs), *parameters]
         because = "the fused activation is differentiated from the forward output"
@@ -231,16 +243,16 @@ class Fused(Filter):
         return Call(
             (
                 Argument(
-                    "out_delta", DOUT if self.is_arithmetic else DY, self.output, described=True, required=True,
-                    purpose=ARRIVING,
+                    "out_delta", DOUT if self.is_arithmetic else DY, self.output, gradient_of="out", described=True,
+                    required=True, purpose=ARRIVING,
                 ),
                 *self._inputs(single, required=False, needs=needs),
                 Argument("out", Y, self.output, needs=of_output),
                 *of_inputs,
                 *(
                     Argument(
-                        name, _SLOTS[slot][1], self.gradient_form(slot), writes=True, described=True, batched=False,
-                        skips_null_data=True, note=f"This is the gradient of {slot}; the order is {order}.",
+                        name, _SLOTS[slot][1], self.gradient_form(slot), writes=True, gradient_of=slot, described=True,
+                        batched=False, skips_null_data=True, note=f"This is the gradient of {slot}; the order is {order}.",
                     )
                     for name, slot in zip(parameters, self.slots, strict=True)
                 ),

@@ -44,7 +44,7 @@ from ..tensors import descriptors
 from ..tensors.descriptors import FLOAT32, LAYOUTS, ElementType, View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind, check_count, resolve_delta
 from ._activation_rules import as_float32
-from ._base import Filter
+from ._base import Driving, Filter
 from ._native import loss as native
 
 if TYPE_CHECKING:
@@ -338,19 +338,22 @@ class Loss(Filter):
 
     # The calls.
 
+    def driving_calls(self) -> Driving:
+        return ("apply_loss", None), ("apply_backward_loss", None)
+
     def declare(self, call: str, variant: Hashable) -> Call | None:
         x = Argument("in", X, self.input, required=True)
         labels = Argument("labels", LABELS, self.input, required=True)
         each = LossWeights(_vector(self.weights_per_sample), (0,), function=self.function)
         weights = Argument("weights", WEIGHTS, each, batched=False, counted=True)
-        gradient = Argument("in_delta", DX, self.input, writes=True, described=True)
+        gradient = Argument("in_delta", DX, self.input, writes=True, gradient_of="in", described=True)
         if call == "apply_loss":
             out = Argument("out", OUT, self.output, writes=True, required=True, batched=not self.reduces, strided=False)
             return Call((x, labels, weights, out, gradient), plan=self.plan)
         if call == "apply_backward_loss":
             upstream = Argument(
-                "out_delta", DOUT, _Upstream(self.output.view, self.output.order, True, self.reduces), described=True,
-                batched=not self.reduces, required=True, purpose=_ARRIVING,
+                "out_delta", DOUT, _Upstream(self.output.view, self.output.order, True, self.reduces), gradient_of="out",
+                described=True, batched=not self.reduces, required=True, purpose=_ARRIVING,
             )  # fmt: skip
             needed = replace(gradient, required=True, purpose="it is all that this call computes. Pass a descriptor.")
             return Call((x, labels, weights, upstream, needed), backward=True, plan=self.plan)

@@ -39,7 +39,7 @@ from ..tensors import buffers, descriptors
 from ..tensors.descriptors import BFLOAT16, FLOAT32, LAYOUTS, ElementType, View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind, resolve_delta
 from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
-from ._base import ARRIVING, DB, DW, DX, DY, B, Filter, W, X, Y, addresses_of
+from ._base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
 from ._native import normalization as native
 
 if TYPE_CHECKING:
@@ -321,6 +321,9 @@ class Normalization(Filter):
 
     # The calls.
 
+    def driving_calls(self) -> Driving:
+        return ("apply_normalization", True), ("apply_backward_normalization", None)
+
     def declare(self, call: str, variant: Hashable) -> Call | None:
         """``variant`` of a forward call: whether it trains."""
         if call == "apply_normalization":
@@ -350,16 +353,23 @@ class Normalization(Filter):
             needs = (need(results, because, optional=False),)
         in_place = frozenset({"out_delta", "out"})
         return (
-            Argument("out_delta", DY, self.output, described=True, required=True, purpose=ARRIVING, elements=_DELTAS),
+            Argument(
+                "out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=ARRIVING,
+                elements=_DELTAS,
+            ),
             Argument("out", Y, self.output, needs=needs),
-            Argument("in_delta", DX, self.input, writes=True, described=True, may_equal=in_place, elements=_DELTAS),
+            Argument(
+                "in_delta", DX, self.input, writes=True, gradient_of="in", described=True, may_equal=in_place,
+                elements=_DELTAS,
+            ),
             *(
                 Argument(
-                    name, slot, self.gradient_form(p), writes=True, described=True, batched=False, elements=_DELTAS
+                    f"{name}_delta", slot, self.gradient_form(p), writes=True, gradient_of=name, described=True, batched=False,
+                    elements=_DELTAS,
                 )
-                for name, slot, p in (("beta_delta", DB, self.beta), ("gamma_delta", DW, self.gamma))
+                for name, slot, p in (("beta", DB, self.beta), ("gamma", DW, self.gamma))
             ),
-        )
+        )  # fmt: skip
 
     def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
         if call != "apply_normalization":
@@ -440,8 +450,7 @@ class Normalization(Filter):
         return values if self.kind == Kind.LAYER else values.reshape(-1)
 
     @contextmanager
-    def moving_kept(self) -> Iterator[None]:
-        """Moving statistics are as before at the end of the block."""
+    def unchanged(self) -> Iterator[None]:
         held = [m for m in (self.moving_mean, self.moving_variance) if m is not None]
         before = [np.array(m.read(np.float32)) for m in held]
         try:

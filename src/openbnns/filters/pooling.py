@@ -36,7 +36,7 @@ from ..reference.activation import IDENTITY, Activation
 from ..reference.pooling import Function
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import output_determines_slope, resolve_fused
-from ._base import UnaryFilter
+from ._base import Driving, UnaryFilter
 from ._native import pooling as native
 from ._pooling_indices import INDEX_TYPES, INDICES, IndexOperand, resolve_index_type
 from ._pooling_windows import check_effort, check_windows
@@ -108,6 +108,9 @@ class Pooling(UnaryFilter):
         return BNNSPoolingFunction(self.function).name.removeprefix("BNNSPoolingFunction")
 
     # The calls.
+
+    def driving_calls(self) -> Driving:
+        return (("apply_pooling", None), ("apply_backward_pooling", None)) if self.unpools else super().driving_calls()
 
     def declare(self, call: str, variant: Hashable) -> Call | None:
         """``variant`` is the type of the indices, ``None`` for size_t."""

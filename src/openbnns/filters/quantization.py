@@ -26,7 +26,7 @@ from ..reference.quantization import Function
 from ..tensors import descriptors, staging
 from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter
-from ._base import Filter, X, Y
+from ._base import Driving, Filter, X, Y
 from ._native import quantization as native
 
 BATCH = 0  # axis of (N, *shape)
@@ -118,6 +118,9 @@ class Quantization(Filter):
             raise Problem(f"{who} has {view.size[0]} values, but {where}: {length} expected. Set its size to {length}.")
 
     # Calls.
+
+    def driving_calls(self) -> Driving:
+        return ("apply", None), None
 
     def declare(self, call: str, variant: Hashable) -> Call | None:
         if call != "apply":

@@ -1,55 +1,42 @@
-"""Subjects of gradcheck, one file per family of filters."""
+"""Gradient checks: :func:`gradcheck` (check.py), the layers of ``openbnns check`` (cases.py), and what families add."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from ..errors import Problem
-from ..filters._base import Filter, UnaryFilter
-from ..filters._contraction import Contraction
+from ..filters._base import Filter
 from ..filters.activation import ActivationFilter
 from ..filters.arithmetic import Arithmetic
 from ..filters.attention import MultiheadAttention
-from ..filters.dropout import Dropout
 from ..filters.embedding import Embedding
 from ..filters.fused import Fused
 from ..filters.loss import Loss
-from ..filters.normalization import Normalization
 from ..filters.pooling import Pooling
-from ._base import Subject, UnarySubject
+from ..layers._base import Layer
+from ..layers.lstm import LSTMLayer
+from ._base import Subject
 from .activation import ActivationSubject
 from .arithmetic import ArithmeticSubject
 from .attention import AttentionSubject
-from .contraction import ContractionSubject
-from .dropout import DropoutSubject
 from .embedding import EmbeddingSubject
 from .fused import FusedSubject
 from .loss import LossSubject
-from .normalization import NormalizationSubject
-from .pooling import pooling_subject
+from .lstm import LstmSubject
+from .pooling import PoolingSubject
 
-SUBJECTS: dict[type[Filter], Callable[[Any], Subject]] = {
-    Arithmetic: ArithmeticSubject,
-    Fused: FusedSubject,
-    Dropout: DropoutSubject,
-    Embedding: EmbeddingSubject,
-    Loss: LossSubject,
-    Normalization: NormalizationSubject,
-    MultiheadAttention: AttentionSubject,
+SUBJECTS: dict[type[Filter], type[Subject]] = {
     ActivationFilter: ActivationSubject,
-    Contraction: ContractionSubject,
-    Pooling: pooling_subject,
-    UnaryFilter: UnarySubject,
+    Arithmetic: ArithmeticSubject,
+    Embedding: EmbeddingSubject,
+    Fused: FusedSubject,
+    Loss: LossSubject,
+    MultiheadAttention: AttentionSubject,
+    Pooling: PoolingSubject,
 }
-"""How to check each family; a filter uses the entry of its nearest base class."""
+"""Families about which their records do not say all."""
 
 
-def subject_of(filter: Filter) -> Subject:
-    """The subject of a filter's family."""
-    for kind in type(filter).__mro__:
-        if kind in SUBJECTS:
-            return SUBJECTS[kind](filter)
-    raise Problem(
-        f"gradcheck: a filter of family {filter.family} has no gradient that could be checked.", unsupported=True
-    )
+def subject_of(layer_or_filter: Layer | Filter) -> Subject:
+    """What to check of a layer or filter."""
+    if isinstance(layer_or_filter, LSTMLayer):
+        return LstmSubject(layer_or_filter)
+    filter = layer_or_filter.bnns_filter if isinstance(layer_or_filter, Layer) else layer_or_filter
+    return SUBJECTS.get(type(filter), Subject)(filter)

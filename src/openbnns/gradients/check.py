@@ -20,12 +20,9 @@ from .._spelling import spelled
 from .._words import Caller
 from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._base import Filter
-from ..filters.lstm import LSTM
 from ..layers._base import Layer
-from ..layers.lstm import LSTMLayer
 from . import subject_of
 from ._base import Array, Subject, float32_numbers
-from .lstm import LstmSubject
 
 STEP = 1e-5
 TOLERANCE = 2e-4
@@ -115,14 +112,8 @@ def gradcheck(
     with engines.engine(engine or engines.current()):
         try:
             filter.require_alive(Caller("gradcheck"))
-            check = _Check(
-                LstmSubject(filter, layer_or_filter)
-                if isinstance(layer_or_filter, LSTMLayer) and isinstance(filter, LSTM)
-                else subject_of(filter),
-                np.random.default_rng(seed),
-                step or STEP,
-                TOLERANCE if tolerance is None else tolerance,
-            )
+            random, allowed = np.random.default_rng(seed), TOLERANCE if tolerance is None else tolerance
+            check = _Check(subject_of(layer_or_filter), random, step or STEP, allowed)
             rows = check.run(inputs, directions)
         except Problem as problem:
             raise as_exception(problem, LayerApplyError) from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -320,7 +321,7 @@ class Parameter:
         self.shape = tuple(view.size[a] for a in order)
         self.bound: Bound | None = bind(view, order, self.shape, who, data, 1, 0)
         self._pins = buffers.pin(self.bound.buffer) if client_pointer else []
-        self.fixed: NDArray[np.float32] | None = None
+        self.fixed: NDArray[Any] | None = None
         if _strict.active():
             _strict.transposed_array(who, self.shape, data)
             if not client_pointer and self.bound.buffer.nbytes is not None:
@@ -372,6 +373,15 @@ class Parameter:
         if self.fixed is not None:
             return self.fixed.astype(dtype, copy=False)
         return np.asarray(self._bound.read(dtype)[0])
+
+    @contextmanager
+    def holding(self, values: NDArray[Any]) -> Iterator[None]:
+        """In the block, :meth:`read` gives these values to the formulas, as precise as they are."""
+        before, self.fixed = self.fixed, values
+        try:
+            yield
+        finally:
+            self.fixed = before
 
     def write(self, values: NDArray[Any]) -> None:
         """Replace the values, in the filter's copy or in the caller's memory, which must be writable."""
