@@ -100,7 +100,7 @@ FORWARD: list[tuple[str, Callable[[Unary], Any], str]] = [
     ("in_", lambda c: np.zeros((2, 2 * c.inputs), "f4")[:, ::2], r": in of shape .* is not C-contiguous \(strides"),
     ("in_", lambda c: np.zeros((2, c.inputs), ">f4"), r": in holds >f4 items, whose bytes are in the order of another machine\. Convert"),
     ("out", lambda c: bytes(8 * c.outputs), r": out is read-only, but the call writes to it\. Pass a writable buffer"),
-    ("in_", lambda c: 0, r": in is the address 0x0, which cannot be valid\. Pass None for NULL"),
+    ("in_", lambda c: 0, r": in is the address 0x0, which cannot be valid\. Pass the address of memory, or None"),
     ("in_", lambda c: 4095, r": in is the address 0xfff, which cannot be valid"),
     ("out", lambda c: -4, r": out is the address -0x4"),
     ("batch_size", lambda c: -1, r": batch_size is -1, but it must be 0 to .*Pass the number of samples"),

@@ -9,13 +9,21 @@ class Caller:
     """A public call, for messages. Names are those of C; another face gives its own for some or all of them.
 
     ``caller("in")`` begins a message: ``BNNSFilterApply: in``, or ``PoolingLayer.apply: input``. Within a sentence,
-    ``caller.name("out")`` is the name alone, and ``caller.null`` what stands for "not there".
+    ``caller.name("out")`` is the name alone, and ``caller.null`` what stands for "not there". Names are arguments, fields
+    of their structs, and whatever else a cure tells the user to write, such as functions and constants.
+
+    >>> c, python = Caller("BNNSFilterCreateLayerPooling"), Caller("PoolingLayer", {"i_desc": "input"}, null="None")
+    >>> c("i_desc.size[0]"), python("i_desc.size[0]")
+    ('BNNSFilterCreateLayerPooling: i_desc.size[0]', 'PoolingLayer: input.size[0]')
     """
 
-    __slots__ = ("function", "names", "null")
+    __slots__ = ("function", "names", "null", "parts")
 
-    def __init__(self, function: str, names: Mapping[str, str] | None = None, *, null: str = "NULL") -> None:
-        self.function, self.names, self.null = function, names or {}, null
+    def __init__(
+        self, function: str, names: Mapping[str, str] | None = None, *, null: str = "NULL",
+        parts: Mapping[str, Caller] | None = None,
+    ) -> None:  # fmt: skip
+        self.function, self.names, self.null, self.parts = function, names or {}, null, parts or {}
 
     def __call__(self, argument: str) -> str:
         return f"{self.function}: {self.name(argument)}"
@@ -24,9 +32,16 @@ class Caller:
         return self.function
 
     def name(self, argument: str) -> str:
-        """What this face calls an argument; an element of a list goes by the name of the list."""
-        found = self.names.get(argument)
-        if found is not None:
-            return found
-        head, bracket, index = argument.partition("[")
-        return self.names.get(head, head) + bracket + index
+        """What this face calls an argument; an element of a list, or a field, goes by the name of what it belongs to."""
+        end = len(argument)
+        while end > 0:
+            found = self.names.get(argument[:end])
+            if found is not None:
+                return found + argument[end:]
+            end = max(argument.rfind(".", 0, end), argument.rfind("[", 0, end))
+        return argument
+
+    def part(self, argument: str) -> Caller:
+        """Who speaks about the fields of an argument that is a struct, such as one layer of a fused one."""
+        found = self.parts.get(argument)
+        return Caller(self(argument), self.names, null=self.null) if found is None else found

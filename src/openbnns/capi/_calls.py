@@ -34,7 +34,7 @@ def create(
     check_filter_params(filter_params, who)
     try:  # on a copy: what is checked must be what is used, even if another thread changes the struct meanwhile
         params = None if filter_params is None else filter_params.copy()
-        return succeeded(make(layer_params.copy(), params, who, *rest))
+        return succeeded(make(layer_params.copy(), params, Caller(who), *rest))
     except Problem as problem:
         record(_meant_by_creation(problem, make, who, layer_params, rest))
     except MemoryError:
@@ -53,7 +53,7 @@ def _meant_by_creation(
     def valid(changed: Mapping[str, Any]) -> bool:
         try:
             with _strict.strict(False):
-                make(diagnosis.with_descriptors(layer_params, changed), in_place, who, *rest).destroy()
+                make(diagnosis.with_descriptors(layer_params, changed), in_place, Caller(who), *rest).destroy()
         except Exception:  # whatever it is, this variant is not what was meant
             return False
         return True

@@ -76,7 +76,7 @@ def BNNSDirectApplyActivationBatch(
     made: list[Any] = []  # what the native call uses besides the memory of its arguments
 
     def work(*_: Any) -> None:
-        f = ActivationFilter(p, filter_params, who)
+        f = ActivationFilter(p, filter_params, Caller(who))
         if f.repeats_itself:
             made.append(f)
         x, y = p.i_desc.data, p.o_desc.data

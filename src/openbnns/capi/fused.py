@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters.fused import Fused
@@ -45,7 +46,7 @@ def BNNSFilterCreateFusedLayer(
             if isinstance(kind, (bool, np.bool_)) or not isinstance(kind, (int, np.integer)):
                 raise TypeError(f"{who}: filter_type[{i}] must be a BNNSFilterType, not {type(kind).__name__}.")
         layers = _entries(layer_params, number, f"{who}: layer_params")
-        return succeeded(Fused([int(kind) for kind in kinds], layers, filter_params, who))
+        return succeeded(Fused([int(kind) for kind in kinds], layers, filter_params, Caller(who)))
     except Problem as problem:
         record(problem)
     except MemoryError:

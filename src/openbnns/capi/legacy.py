@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import (
     BNNSActivation,
@@ -28,6 +29,9 @@ from ..filters.convolution import Convolution
 from ..filters.fully_connected import FullyConnected
 from ..filters.pooling import Pooling
 from ._calls import BNNSFilter, check_filter_params
+
+_NAMES = {"i_desc": "in_desc", "o_desc": "out_desc", "w_desc": "layer_params.weights", "bias": "layer_params.bias"}
+"""What these functions call the fields of today's structs."""
 
 
 def _elements(d: BNNSImageStackDescriptor | BNNSVectorDescriptor, who: str) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def BNNSFilterCreateConvolutionLayer(
         size = [p.k_width, p.k_height, p.in_channels, p.out_channels]
         w_desc = layer_data(p.weights, BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW, size)
         modern = BNNSLayerParametersConvolution(w_desc=w_desc, **_windows(p, in_desc, out_desc, who))
-        return Convolution(modern, filter_params, who)
+        return Convolution(modern, filter_params, Caller(who, _NAMES))
 
     structs = {
         "in_desc": (in_desc, BNNSImageStackDescriptor),
@@ -179,7 +183,7 @@ def BNNSFilterCreateFullyConnectedLayer(
             bias=layer_data(p.bias, BNNSDataLayout.BNNSDataLayoutVector, [p.out_size]),
             activation=p.activation,
         )
-        return FullyConnected(modern, filter_params, who)
+        return FullyConnected(modern, filter_params, Caller(who, _NAMES))
 
     structs = {
         "in_desc": (in_desc, BNNSVectorDescriptor),
@@ -220,7 +224,7 @@ def BNNSFilterCreatePoolingLayer(
             k_height=p.k_height,
             **_windows(p, in_desc, out_desc, who),
         )
-        return Pooling(modern, filter_params, who)
+        return Pooling(modern, filter_params, Caller(who, _NAMES))
 
     structs = {
         "in_desc": (in_desc, BNNSImageStackDescriptor),
@@ -255,7 +259,7 @@ def BNNSFilterCreateVectorActivationLayer(
             o_desc=_vector(out_desc, f"{who}: out_desc"),
             activation=activation,
         )
-        return ActivationFilter(modern, filter_params, who)
+        return ActivationFilter(modern, filter_params, Caller(who, _NAMES))
 
     structs = {
         "in_desc": (in_desc, BNNSVectorDescriptor),

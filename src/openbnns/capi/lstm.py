@@ -27,7 +27,7 @@ def BNNSComputeLSTMTrainingCacheCapacity(layer_params: BNNSLayerParametersLSTM |
     """
     who = "BNNSComputeLSTMTrainingCacheCapacity"
     try:
-        return succeeded(LSTM(_checked(layer_params, who, "layer_params"), None, who).cache_bytes)
+        return succeeded(LSTM(_checked(layer_params, who, "layer_params"), None, Caller(who)).cache_bytes)
     except Problem as problem:
         record(problem)
     except MemoryError:
@@ -66,8 +66,9 @@ def BNNSDirectApplyLSTMBatchTrainingCaching(
         return 0
     try:
         p = _checked(layer_params, who, "layer_params")
-        filter = LSTM(p, filter_params, who)
-        filter.forward(Caller(who), p, training_cache_ptr, training_cache_capacity, None)
+        caller = Caller(who)
+        filter = LSTM(p, filter_params, caller)
+        filter.forward(caller, p, training_cache_ptr, training_cache_capacity, None)
         filter.register(p, None, who)
     except Problem as problem:
         return record(problem)
@@ -111,8 +112,9 @@ def BNNSDirectApplyLSTMBatchBackward(
     try:
         p = _checked(layer_params, who, "layer_params")
         delta = _checked(layer_delta_params, who, "layer_delta_params")
-        filter = LSTM(p, filter_params, f"{who}: layer_params")
-        filter.backward(Caller(who), p, delta, training_cache_ptr, training_cache_capacity, None)
+        caller = Caller(who)
+        filter = LSTM(p, filter_params, caller.part("layer_params"))
+        filter.backward(caller, p, delta, training_cache_ptr, training_cache_capacity, None)
         filter.register(p, delta, who)
     except Problem as problem:
         return record(problem)

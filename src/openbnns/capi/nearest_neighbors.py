@@ -33,7 +33,9 @@ def BNNSCreateNearestNeighbors(
     who = "BNNSCreateNearestNeighbors"
     check_filter_params(filter_params, who)
     try:
-        return succeeded(NearestNeighbors(max_n_samples, n_features, n_neighbors, data_type, filter_params, who))
+        return succeeded(
+            NearestNeighbors(max_n_samples, n_features, n_neighbors, data_type, filter_params, Caller(who))
+        )
     except Problem as problem:
         record(problem)
     return None

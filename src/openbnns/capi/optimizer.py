@@ -16,6 +16,8 @@ from ._calls import check_filter_params
 
 _STRUCTS = tuple(set(rules.STRUCTS.values()))
 
+_CALLER = Caller("BNNSOptimizerStep")
+
 
 def BNNSOptimizerStep(
     function: BNNSOptimizerFunction | int, OptimizerAlgFields: rules.Fields | Any, number_of_parameters: int,
@@ -40,7 +42,7 @@ def BNNSOptimizerStep(
     >>> status, w.tolist()
     (0, [-0.25, 3.25])
     """
-    who = "BNNSOptimizerStep"
+    who = _CALLER.function
     if isinstance(function, bool) or not isinstance(function, (int, np.integer)):
         raise TypeError(f"{who}: function must be a BNNSOptimizerFunction, not {type(function).__name__}.")
     if OptimizerAlgFields is not None and type(OptimizerAlgFields) not in _STRUCTS:
@@ -50,11 +52,11 @@ def BNNSOptimizerStep(
         check_filter_params(filter_params, who)
     threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
     try:
-        rules.check_function(int(function), OptimizerAlgFields, who)
-        rule = rules.read_rule(int(function), OptimizerAlgFields, who)
-        t = rules.time_step(OptimizerAlgFields, who)
+        rules.check_function(int(function), OptimizerAlgFields, _CALLER)
+        rule = rules.read_rule(int(function), OptimizerAlgFields, _CALLER)
+        t = rules.time_step(OptimizerAlgFields, _CALLER)
         if not rules.run_fast(rule, t, number_of_parameters, parameters, gradients, accumulators, threads):
-            rules.run_checked(Caller(who), rule, t, number_of_parameters, parameters, gradients, accumulators, threads)
+            rules.run_checked(_CALLER, rule, t, number_of_parameters, parameters, gradients, accumulators, threads)
     except Problem as problem:
         return record(problem)
     except MemoryError:

@@ -58,8 +58,8 @@ def _quantize(
     p: BNNSLayerParametersQuantization, filter_params: BNNSFilterParameters | None, who: str, batch_size: int,
     input_stride: int, output_stride: int,
 ) -> None:  # fmt: skip
-    made = Quantization(p, filter_params, who, direct=True)
     caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
+    made = Quantization(p, filter_params, caller, direct=True)
     tensors = {"in": (p.i_desc.data, input_stride), "out": (p.o_desc.data, output_stride)}
     made.perform("apply", caller, batch_size, tensors)
 

@@ -54,7 +54,7 @@ def _create(
 ) -> BNNSRandomGenerator | None:
     check_filter_params(filter_params, who)
     try:
-        return succeeded(RandomGenerator(method, seed, filter_params, who))
+        return succeeded(RandomGenerator(method, seed, filter_params, Caller(who)))
     except Problem as problem:
         record(problem)
     return None

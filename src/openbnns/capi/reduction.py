@@ -66,8 +66,8 @@ def _key(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | 
 
 
 def _reduce(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None, who: str) -> None:
-    made = Reduction(p, filter_params, who)
     caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
+    made = Reduction(p, filter_params, caller)
     made.perform("apply", caller, 1, {"in": (p.i_desc.data, 0), "out": (p.o_desc.data, 0)})
     made.destroy()
 

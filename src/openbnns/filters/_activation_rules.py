@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import compat
+from .._words import Caller
 from ..abi.enums import BNNSActivationFunction
 from ..errors import Problem
 from ..reference.activation import FROM_OUTPUT, Activation, Function
@@ -32,14 +33,14 @@ def _c_name(function: int) -> str:
     return BNNSActivationFunction(function).name.removeprefix("BNNSActivationFunction")
 
 
-def resolve_fused(activation: Any, who: str) -> Activation:
+def resolve_fused(activation: Any, who: Caller, field: str = "activation") -> Activation:
     """The activation of a layer, checked for being one that can be fused."""
-    who += ".activation" if ": " in who else ": activation"
-    function = check_function(activation.function, f"{who}.function")
+    subject = who(f"{field}.function")
+    function = check_function(activation.function, subject)
     if function in _STANDALONE_ONLY:
         raise Problem(
-            f"{who}.function is {function_name(function)}, which cannot be fused into another layer. "
-            "Create it as a filter of its own with BNNSFilterCreateLayerActivation.",
+            f"{subject} is {function_name(function)}, which cannot be fused into another layer. "
+            f"Create it on its own, with {who.name('BNNSFilterCreateLayerActivation')}.",
             unsupported=True,
         )
     if function == Function.PRELU_PER_CHANNEL:  # creation replicates alpha to every channel; fused, it stays that way

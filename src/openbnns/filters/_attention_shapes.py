@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import compat
+from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSLayerParametersMultiheadAttention, BNNSNDArrayDescriptor
 from ..errors import Problem
@@ -110,7 +111,7 @@ class Tensor:
 class Agreement:
     """Finds the sizes, and says which two tensors contradict each other."""
 
-    def __init__(self, who: str) -> None:
+    def __init__(self, who: Caller) -> None:
         self.who = who
         self._known: dict[str, tuple[int, str]] = {}
 
@@ -129,7 +130,7 @@ class Agreement:
         return self._known[letter][1]
 
 
-def describe_tensors(p: BNNSLayerParametersMultiheadAttention, who: str) -> tuple[dict[str, Tensor], Sizes]:
+def describe_tensors(p: BNNSLayerParametersMultiheadAttention, who: Caller) -> tuple[dict[str, Tensor], Sizes]:
     """All tensors of the struct that are there, and the sizes they agree on."""
     agreement, tensors = Agreement(who), {}
     descriptions = {
@@ -145,18 +146,19 @@ def describe_tensors(p: BNNSLayerParametersMultiheadAttention, who: str) -> tupl
             descriptions[name] = descriptor, field(name)
     for name, (descriptor, source) in descriptions.items():
         logical, canonical = AXES[name]
-        view, axis_of = resolve(descriptor, logical, f"{who}: {source}")
+        view, axis_of = resolve(descriptor, logical, who(source))
         tensors[name] = Tensor(view, canonical_order(axis_of, canonical))
         for position, letter in enumerate(logical):
             if letter != "C":
-                agreement.take(letter, view.size[axis_of[letter]], f"{source}{_entry(view, axis_of[letter], position)}")
+                size, entry = view.size[axis_of[letter]], _entry(view, axis_of[letter], position)
+                agreement.take(letter, size, f"{who.name(source)}{entry}")
         if name == "wo":
             rows = view.size[axis_of["C"]]
     if compat.switches.attention_value_size_from_output:
-        agreement.take("V", agreement["D"], "output.target_desc (attention_value_size_from_output)")
+        agreement.take("V", agreement["D"], f"{who.name('output.target_desc')} (attention_value_size_from_output)")
     if rows != agreement["H"] * agreement["V"]:
         raise Problem(
-            f"{who}: output.weights has {rows} rows, but {agreement['H']} heads ({agreement.source('H')}) times d_value "
+            f"{who('output.weights')} has {rows} rows, but {agreement['H']} heads ({agreement.source('H')}) times d_value "
             f"{agreement['V']} ({agreement.source('V')}) are {agreement['H'] * agreement['V']}. Row h * d_value + v "
             "belongs to component v of head h."
         )
@@ -172,13 +174,13 @@ def _entry(view: View, axis: int, position: int) -> str:
     return f".size[{axis}] ({describe(view)})"
 
 
-def _check_pair(p: BNNSLayerParametersMultiheadAttention, who: str) -> None:
+def _check_pair(p: BNNSLayerParametersMultiheadAttention, who: Caller) -> None:
     given = {name: getattr(p, name).data is not None for name in ("key_attn_bias", "value_attn_bias")}
     if len(set(given.values())) == 2:
         have, lack = sorted(given, key=lambda name: not given[name])
         raise Problem(
-            f"{who}: {have}.data is set but {lack}.data is NULL. An extra row needs both a key and a value: give both "
-            "or neither."
+            f"{who(have)}.data is set but {who.name(lack)}.data is {who.null}. An extra row needs both a key and a value: "
+            "give both or neither."
         )
 
 

@@ -25,7 +25,7 @@ from ..calls.run import run_plan, run_staged
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
 from ..reference.activation import IDENTITY, Activation, Function
-from ..tensors.descriptors import FLOAT32
+from ..tensors.descriptors import FLOAT32, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, check_count
 from ._activation_rules import check_trainable, function_name, needs_input, output_determines_slope
 from ._native._activation import gradient_from_input
@@ -59,7 +59,7 @@ class Filter:
     apply_call = "BNNSFilterApply or BNNSFilterApplyBatch"
     backward_call = "BNNSFilterApplyBackwardBatch"
 
-    def __init__(self, filter_params: BNNSFilterParameters | None, who: str) -> None:
+    def __init__(self, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         p = filter_params if filter_params is not None else BNNSFilterParameters()
         self.client_pointer = bool(int(p.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
         self.threads = min(int(p.n_threads), 256)
@@ -93,6 +93,12 @@ class Filter:
         if _strict.active():
             for parameter in self.parameters():
                 parameter.check_copy()
+
+    def hold(self, view: View, order: tuple[int, ...], who: str, data: Any, **options: Any) -> Parameter:
+        """A parameter: copied now, or read at each call where the filter uses the caller's memory."""
+        return Parameter(
+            view, order, who, data, **{"client_pointer": self.client_pointer, "memory": self.memory, **options}
+        )
 
     # What a family provides.
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call, Need, need
@@ -46,10 +47,10 @@ def _from_named(view: View, array: NDArray[Any]) -> NDArray[Any]:
     return np.transpose(array, (0, *(place[axis] for axis in view.memory_axes)))
 
 
-def check_beta(beta: float, who: str) -> bool:
+def check_beta(beta: float, who: Caller) -> bool:
     """Whether results are added to what the output holds."""
     if beta not in (0.0, 1.0):
-        raise Problem(f"{who}: beta is {beta:g}. Use 0 to overwrite the output, or 1 to add to it.")
+        raise Problem(f"{who('beta')} is {beta:g}. Use 0 to overwrite the output, or 1 to add to it.")
     return bool(beta)
 
 
@@ -64,7 +65,7 @@ class Contraction(UnaryFilter):
     alpha: float
     adds_to_output: bool
 
-    def __init__(self, filter_params: BNNSFilterParameters | None, who: str, alpha: float, beta: float) -> None:
+    def __init__(self, filter_params: BNNSFilterParameters | None, who: Caller, alpha: float, beta: float) -> None:
         super().__init__(filter_params, who)
         self.alpha = as_float32(alpha)
         self.adds_to_output = check_beta(beta, who)
@@ -77,20 +78,14 @@ class Contraction(UnaryFilter):
     def operand(self, view: View) -> Operand:
         return Operand(view, view.memory_axes)
 
-    def parameter(self, view: View, descriptor: BNNSNDArrayDescriptor, who: str) -> Parameter:
+    def parameter(self, view: View, descriptor: BNNSNDArrayDescriptor, who: Caller, field: str) -> Parameter:
         """An operand that is weights: its values lie in its descriptor."""
         if descriptor.data is None:
             raise Problem(
-                f"{who}.data is NULL, but this operand is weights, which need values at creation. Give the descriptor memory."
+                f"{who(field)}.data is {who.null}, but this operand is weights, which need values at creation. Give the "
+                "descriptor memory."
             )
-        return Parameter(
-            view,
-            view.memory_axes,
-            f"{who}.data",
-            descriptor.data,
-            client_pointer=self.client_pointer,
-            memory=self.memory,
-        )
+        return self.hold(view, view.memory_axes, who(f"{field}.data"), descriptor.data)
 
     def set_up(self, indices: Sequence[Sequence[int]], output_indices: Sequence[int]) -> None:
         """Build the native plan. ``indices``: one number per named axis, of the input and of what it meets."""

@@ -92,7 +92,7 @@ def threads_of(caller: Caller, filter_params: Any) -> int:
         raise TypeError(
             f"{caller('filter_params')} must be a BNNSFilterParameters or None, not {type(filter_params).__name__}."
         )
-    OwnedMemory(filter_params.alloc_memory, filter_params.free_memory, caller.function).release()
+    OwnedMemory(filter_params.alloc_memory, filter_params.free_memory, caller).release()
     return min(int(filter_params.n_threads), 256)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
 from ..abi.enums import BNNSFilterType
 from ..abi.structs import (
     BNNSFilterParameters,
@@ -45,19 +46,19 @@ SUPPORTED = (
 
 
 def make_layers(
-    kinds: list[int], layers: list[Any], filter_params: BNNSFilterParameters | None, who: str
+    kinds: list[int], layers: list[Any], filter_params: BNNSFilterParameters | None, who: Caller
 ) -> tuple[FirstLayer, LastLayer]:
     """The filters of the two layers, each checked by its own rules, and the boundary between them."""
     _check_chain(kinds, who)
     structs = (_FIRST[kinds[0]][1], _last_struct(kinds[1]))
     for i, (layer, struct) in enumerate(zip(layers, structs, strict=True)):
-        _check_struct(layer, struct, kinds[i], f"{who}: layer_params[{i}]")
-    first = _FIRST[kinds[0]][0](layers[0], filter_params, f"{who}: layer_params[0]")
+        _check_struct(layer, struct, kinds[i], who(f"layer_params[{i}]"))
+    first = _FIRST[kinds[0]][0](layers[0], filter_params, who.part("layer_params[0]"))
     last: LastLayer
     if kinds[1] in _NORMALIZATIONS:
-        last = Normalization(layers[1], filter_params, f"{who}: layer_params[1]", kinds[1])
+        last = Normalization(layers[1], filter_params, who.part("layer_params[1]"), kinds[1])
     else:
-        last = Quantization(layers[1], filter_params, f"{who}: layer_params[1]")
+        last = Quantization(layers[1], filter_params, who.part("layer_params[1]"))
     _check_boundary(first, last, who)
     return first, last
 
@@ -73,10 +74,12 @@ def _name(kind: int) -> str:
     return BNNSFilterType(kind).name
 
 
-def _check_chain(kinds: list[int], who: str) -> None:
+def _check_chain(kinds: list[int], who: Caller) -> None:
     for i, kind in enumerate(kinds):
         if kind not in set(BNNSFilterType):
-            raise Problem(f"{who}: filter_type[{i}] is {kind}, which is no BNNSFilterType. Supported are {SUPPORTED}.")
+            raise Problem(
+                f"{who('filter_type')}[{i}] is {kind}, which is no BNNSFilterType. Supported are {SUPPORTED}."
+            )
     lasts = _NORMALIZATIONS
     if kinds and kinds[0] != BNNSFilterType.BNNSArithmetic:
         lasts += (BNNSFilterType.BNNSQuantization,)
@@ -96,20 +99,20 @@ def _check_struct(layer: Any, struct: type[Any], kind: int, who: str) -> None:
         raise TypeError(f"{who} must be a {struct.__name__}, not {type(layer).__name__}.")
 
 
-def _check_boundary(first: FirstLayer, last: LastLayer, who: str) -> None:
+def _check_boundary(first: FirstLayer, last: LastLayer, who: Caller) -> None:
     """What the first layer writes must be what the second reads: sizes, strides and type."""
     out, into = first.output.view, last.input.view
     if _memory_form(out) != _memory_form(into):
         name = "arithmetic_function_fields.out" if isinstance(first, Arithmetic) else "o_desc"
         raise Problem(
-            f"{who}: layer_params[0].{name} is {describe(out)} with steps {out.steps}, but layer_params[1].i_desc is "
-            f"{describe(into)} with steps {into.steps}. What one layer writes is what the next reads: make both "
-            "descriptors equal in size, stride and data_type."
+            f"{who(f'layer_params[0].{name}')} is {describe(out)} with steps {out.steps}, but "
+            f"{who.name('layer_params[1].i_desc')} is {describe(into)} with steps {into.steps}. What one layer writes is what "
+            "the next reads: make both descriptors equal in size, stride and data_type."
         )
     if isinstance(first, Arithmetic) and not first.out_batched:
         raise Problem(
-            f"{who}: layer_params[0].arithmetic_function_fields.out_type is not BNNSSample, but a normalization works on a "
-            "batch of samples. Use BNNSSample."
+            f"{who('layer_params[0].arithmetic_function_fields.out_type')} is not BNNSSample, but a normalization works "
+            "on a batch of samples. Use BNNSSample."
         )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
@@ -164,10 +165,11 @@ def _with(d: Any, layout: int, size: list[int]) -> BNNSNDArrayDescriptor:
     )  # fmt: skip
 
 
-def read_batch_sizes(descriptor: Any, steps: int, batch: int, who: str) -> tuple[int, ...] | None:
+def read_batch_sizes(descriptor: Any, steps: int, batch: int, caller: Caller, field: str) -> tuple[int, ...] | None:
     """How many samples every step has, or ``None`` for all of them."""
     if descriptor.data is None:
         return None
+    who = caller(field)
     view = descriptors.resolve(descriptor, who)
     if not view.element.is_integer:
         raise Problem(
@@ -175,12 +177,16 @@ def read_batch_sizes(descriptor: Any, steps: int, batch: int, who: str) -> tuple
             kind=TypeError,
         )
     if view.count != steps:
-        raise Problem(f"{who} is {describe(view)}, but it lists the batch size of each of the {steps} steps (seq_len).")
+        raise Problem(
+            f"{who} is {describe(view)}, but it lists the batch size of each of the {steps} steps ({caller.name('seq_len')})."
+        )
     bound = bind(view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, 1, 0)
     sizes = [int(n) for n in bound.read_integers().reshape(-1)]
     for t, n in enumerate(sizes):
         if not 0 <= n <= batch:
-            raise Problem(f"{who} gives step {t} a batch of {n}, but batch_size is {batch}. Use 0 to {batch}.")
+            raise Problem(
+                f"{who} gives step {t} a batch of {n}, but {caller.name('batch_size')} is {batch}. Use 0 to {batch}."
+            )
     return tuple(sizes)
 
 

@@ -8,23 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
+from .._words import Caller
 from ..calls.signature import Call
 from ..errors import Problem
 from ..reference.activation import IDENTITY, Activation
-from ..tensors.descriptors import View, describe
+from ..tensors.descriptors import View
 from ..tensors.operands import Bound
 from ._base import UnaryFilter, X, Y
+from ._rules import both
 
 if TYPE_CHECKING:
     from .. import _core
 
 
-def require_same_type(x: View, y: View, who: str, verb: str) -> None:
+def require_same_type(x: View, y: View, who: Caller, verb: str) -> None:
     """Elements that are moved keep their type."""
     if (x.element, x.scale, x.bias) != (y.element, y.scale, y.bias):
         raise Problem(
-            f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. {verb} moves elements as they are stored: give both "
-            "the same data_type, data_scale and data_bias.",
+            f"{both(x, y, who)}. {verb} moves elements as they are stored: give both the same data_type, data_scale and "
+            "data_bias.",
             kind=TypeError,
         )
 

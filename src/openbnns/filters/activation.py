@@ -24,13 +24,14 @@ from ..calls.signature import Call, Need, need
 from ..errors import Problem
 from ..reference import activation as reference
 from ..reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
-from ..tensors import descriptors, staging
-from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View, describe
+from ..tensors import staging
+from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, bind
 from ._activation_rules import check_function, function_name, make_activation
 from ._base import DX, DY, GRADIENTS, UnaryFilter, W, X, Y
 from ._native import activation as native
 from ._native._activation import gradient_from_input
+from ._rules import both, resolve_both
 
 if TYPE_CHECKING:
     from .. import _core
@@ -67,15 +68,11 @@ class ActivationFilter(UnaryFilter):
     works_in_place = True
 
     def __init__(
-        self,
-        p: BNNSLayerParametersActivation,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerActivation",
+        self, p: BNNSLayerParametersActivation, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
-        x = descriptors.resolve(p.i_desc, f"{who}: i_desc")
-        y = descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        function = check_function(p.activation.function, f"{who}: activation.function")
+        x, y = resolve_both(p, who)
+        function = check_function(p.activation.function, who("activation.function"))
         self.fused_function = function
         self.activation = make_activation(function, p.activation)
         self.axes = self._resolve_axes(x, int(p.axis_flags), who)
@@ -89,32 +86,27 @@ class ActivationFilter(UnaryFilter):
 
     # Creation.
 
-    def _resolve_axes(self, x: View, flags: int, who: str) -> tuple[int, ...]:
+    def _resolve_axes(self, x: View, flags: int, who: Caller) -> tuple[int, ...]:
         """NumPy axes of (batch, *memory order) along which an axis-wise function runs."""
         rank = x.layout.rank
         if flags >> (rank + 1):
             raise Problem(
-                f"{who}: axis_flags is {flags:#x}, but {x.layout.name} has {rank} axes (bits 0 to {rank - 1}) and the batch "
+                f"{who('axis_flags')} is {flags:#x}, but {x.layout.name} has {rank} axes (bits 0 to {rank - 1}) and the batch "
                 f"(bit {rank}). Clear the other bits."
             )
         flags = flags or 1
         chosen = [1 + x.memory_axes.index(d) for d in range(rank) if flags >> d & 1]
         return tuple(sorted(([0] if flags >> rank & 1 else []) + chosen))
 
-    def _set_operands(self, x: View, y: View, who: str) -> None:
+    def _set_operands(self, x: View, y: View, who: Caller) -> None:
         same_shape = x.layout.same_as(y.layout) and x.size == y.size
         if not same_shape and not (self.activation.function not in AXIS_WISE and x.count == y.count):
             need = (
                 "the same layout and size" if self.activation.function in AXIS_WISE else "the same number of elements"
             )
-            raise Problem(
-                f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. {function_name(self.activation.function)} "
-                f"needs {need} on both sides."
-            )
-        if self.activation.function == Function.PRELU_PER_CHANNEL and x.layout.name != "ImageCHW":
-            raise Problem(
-                f"{who}: PReLUPerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}. Use BNNSDataLayoutImageCHW."
-            )
+            raise Problem(f"{both(x, y, who)}. {function_name(self.activation.function)} needs {need} on both sides.")
+        if self.activation.function == Function.PRELU_PER_CHANNEL:
+            self._require_channels(x, who)
         self.input = Operand(x, x.memory_axes, flat=not same_shape)
         self.output = Operand(y, y.memory_axes, flat=not same_shape)
 
@@ -127,32 +119,38 @@ class ActivationFilter(UnaryFilter):
             self.values = AlphaValues(np.array([f.alpha, f.beta], np.float32), 1, self.memory)
         self.weights = self.values if f.function in _TRAINABLE_ALPHA else None
 
-    def _set_integer_parameters(self, a: Any, x: View, who: str) -> None:
+    def _set_integer_parameters(self, a: Any, x: View, who: Caller) -> None:
         if not (x.element.is_integer and self.output.view.element.is_integer):
             raise Problem(
-                f"{who}: {function_name(self.activation.function)} maps integers to integers, but i_desc is "
-                f"{x.element.name} and o_desc {self.output.view.element.name}. Use Int or UInt types on both sides.",
+                f"{who}: {function_name(self.activation.function)} maps integers to integers, but {who.name('i_desc')} is "
+                f"{x.element.name} and {who.name('o_desc')} {self.output.view.element.name}. Use Int or UInt types on both "
+                "sides.",
                 kind=TypeError,
             )
         if self.activation.function == Function.INTEGER_LINEAR_SATURATE:
             self.integer = [np.array([int(v)], np.int64) for v in (a.iscale, a.ioffset, a.ishift)]
         else:
-            if x.layout.name != "ImageCHW":
-                raise Problem(
-                    f"{who}: IntegerLinearSaturatePerChannel works on ImageCHW, but i_desc.layout is {x.layout.name}. "
-                    "Use BNNSDataLayoutImageCHW."
-                )
-            self.integer = [self._channel_integers(getattr(a, name), x.size[2], f"{who}: activation.{name}")
+            self._require_channels(x, who)
+            self.integer = [self._channel_integers(getattr(a, name), x.size[2], who, f"activation.{name}")
                             for name in ("iscale_per_channel", "ioffset_per_channel", "ishift_per_channel")]  # fmt: skip
         if any(not 0 <= int(s) < 64 for s in self.integer[2]):
-            raise Problem(f"{who}: activation.ishift is {self.integer[2].tolist()}. A right shift is between 0 and 63.")
+            raise Problem(
+                f"{who('activation.ishift')} is {self.integer[2].tolist()}. A right shift is between 0 and 63."
+            )
 
-    def _channel_integers(self, data: Any, channels: int, who: str) -> NDArray[np.int64]:
+    def _require_channels(self, x: View, who: Caller) -> None:
+        if x.layout.name != "ImageCHW":
+            raise Problem(
+                f"{who}: {function_name(self.activation.function)} works on ImageCHW, but {who.name('i_desc')}.layout is "
+                f"{x.layout.name}. Use BNNSDataLayoutImageCHW."
+            )
+
+    def _channel_integers(self, data: Any, channels: int, who: Caller, field: str) -> NDArray[np.int64]:
         if data is None:
-            raise Problem(f"{who} is NULL. Give {channels} int32 values, one per channel.")
+            raise Problem(f"{who(field)} is {who.null}. Give {channels} int32 values, one per channel.")
         element = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeInt32)]
         view = View(_VECTOR, element, (channels,), (1,))
-        bound = bind(view, (0,), (channels,), who, data, 1, 0)
+        bound = bind(view, (0,), (channels,), who(field), data, 1, 0)
         return np.asarray(bound.read(np.int64)[0])
 
     def parameters(self) -> list[Parameter]:

@@ -39,6 +39,7 @@ from ._activation_rules import check_trainable, needs_input, output_determines_s
 from ._base import ARRIVING, Driving, Filter
 from ._native import arithmetic as native
 from ._native._activation import gradient_from_input
+from ._rules import chosen
 
 if TYPE_CHECKING:
     from .. import _core
@@ -84,23 +85,20 @@ class Arithmetic(Filter):
     backward_call = "BNNSArithmeticFilterApplyBackwardBatch"
 
     def __init__(
-        self,
-        p: BNNSLayerParametersArithmetic,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerArithmetic",
+        self, p: BNNSLayerParametersArithmetic, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
-        self.function = self._check_function(int(p.arithmetic_function), who)
+        self.function = chosen(p.arithmetic_function, Function, "BNNSArithmeticFunction", who, "arithmetic_function")
         self.count = operand_count(self.function)
         block = self._check_block(p.arithmetic_function_fields, who)
         names = ["in"] if self.count == 1 else [f"in{i + 1}" for i in range(self.count)]
-        self.roles = [self._check_role(getattr(block, f"{n}_type"), f"{who}: {n}_type") for n in names]
-        self.out_role = self._check_role(block.out_type, f"{who}: out_type")
+        self.roles = [self._check_role(getattr(block, f"{n}_type"), who(f"{n}_type")) for n in names]
+        self.out_role = self._check_role(block.out_type, who("out_type"))
         fields = [block.in_] if self.count == 1 else [getattr(block, n) for n in names]
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
-        self.operands = [self._operand(d, f"{who}: {n}") for d, n in zip(fields, names, strict=True)]
-        self.output = self._operand(block.out, f"{who}: out")
+        self.operands = [self._operand(d, who(n)) for d, n in zip(fields, names, strict=True)]
+        self.output = self._operand(block.out, who("out"))
         self.defaults = [
             None if r == BNNSDescriptorType.BNNSSample else d.data for d, r in zip(fields, self.roles, strict=True)
         ]
@@ -112,26 +110,19 @@ class Arithmetic(Filter):
 
     # Creation.
 
-    def _check_function(self, function: int, who: str) -> int:
-        if function not in set(Function):
-            raise Problem(
-                f"{who}: arithmetic_function is {function}, which is no BNNSArithmeticFunction. Use one of 0 to {max(Function)}."
-            )
-        return function
-
-    def _check_block(self, block: Any, who: str) -> Any:
+    def _check_block(self, block: Any, who: Caller) -> Any:
         expected = _BLOCKS[self.count]
         if block is None:
             raise Problem(
-                f"{who}: arithmetic_function_fields is NULL. {function_name(self.function)} takes a {expected.__name__}."
+                f"{who('arithmetic_function_fields')} is {who.null}. {function_name(self.function)} takes a {expected.__name__}."
             )
         if not isinstance(block, tuple(_BLOCKS.values())):
             raise TypeError(
-                f"{who}: arithmetic_function_fields must be a {expected.__name__}, not {type(block).__name__}."
+                f"{who('arithmetic_function_fields')} must be a {expected.__name__}, not {type(block).__name__}."
             )
         if not isinstance(block, expected):
             raise Problem(
-                f"{who}: arithmetic_function_fields is a {type(block).__name__}, but {function_name(self.function)} has "
+                f"{who('arithmetic_function_fields')} is a {type(block).__name__}, but {function_name(self.function)} has "
                 f"{self.count} operand(s). Pass a {expected.__name__}."
             )
         return block
@@ -147,28 +138,28 @@ class Arithmetic(Filter):
         axis_wise = self.activation.function in AXIS_WISE
         return Operand(view, tuple(reversed(range(view.layout.rank))) if axis_wise else view.memory_axes)
 
-    def _check_shapes(self, names: list[str], who: str) -> None:
+    def _check_shapes(self, names: list[str], who: Caller) -> None:
         y = self.output.view
         for operand, name in zip(self.operands, names, strict=True):
             x = operand.view
             if not x.layout.same_as(y.layout):
                 raise Problem(
-                    f"{who}: {name}.layout is {x.layout.name} and out.layout is {y.layout.name}. All operands share one "
-                    f"layout: use {y.layout.name}."
+                    f"{who(name)}.layout is {x.layout.name} and {who.name('out')}.layout is {y.layout.name}. All operands "
+                    f"share one layout: use {y.layout.name}."
                 )
             for k, (n, m) in enumerate(zip(x.size, y.size, strict=True)):
                 if n not in (1, m):
                     raise Problem(
-                        f"{who}: {name}.size[{k}] is {n}, but out.size[{k}] is {m}. An operand's size equals the output's, "
-                        "or is 1 to be repeated."
+                        f"{who(name)}.size[{k}] is {n}, but {who.name('out')}.size[{k}] is {m}. An operand's size equals the "
+                        "output's, or is 1 to be repeated."
                     )
         for k, m in enumerate(y.size):
             if all(operand.view.size[k] == 1 for operand in self.operands) and m != 1:
-                raise Problem(f"{who}: out.size[{k}] is {m}, but every operand has size 1 there. Set it to 1.")
+                raise Problem(f"{who('out.size')}[{k}] is {m}, but every operand has size 1 there. Set it to 1.")
         samples = [r == BNNSDescriptorType.BNNSSample for r in self.roles]
         if any(samples) and self.out_role != BNNSDescriptorType.BNNSSample:
             raise Problem(
-                f"{who}: out_type is not BNNSSample, but an operand is: the result has a batch axis. Use BNNSSample."
+                f"{who('out_type')} is not BNNSSample, but an operand is: the result has a batch axis. Use BNNSSample."
             )
 
     @property

@@ -74,10 +74,7 @@ class MultiheadAttention(Filter):
     backward_call = "BNNSApplyMultiheadAttentionBackward"
 
     def __init__(
-        self,
-        p: BNNSLayerParametersMultiheadAttention,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerMultiheadAttention",
+        self, p: BNNSLayerParametersMultiheadAttention, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
         self.held: dict[str, Parameter] = {}
@@ -103,15 +100,12 @@ class MultiheadAttention(Filter):
             self.plan = make_plan(self)
 
     def _hold(
-        self, p: BNNSLayerParametersMultiheadAttention, name: str, view: View, order: tuple[int, ...], who: str
+        self, p: BNNSLayerParametersMultiheadAttention, name: str, view: View, order: tuple[int, ...], who: Caller
     ) -> Parameter:
         projection, member = FIELDS[name]
         holder = getattr(p, projection)
         descriptor = getattr(holder, member) if member else holder
-        return Parameter(
-            view, order, f"{who}: {field(name)}.data", descriptor.data, client_pointer=self.client_pointer,
-            memory=self.memory,
-        )  # fmt: skip
+        return self.hold(view, order, who(f"{field(name)}.data"), descriptor.data)
 
     def parameters(self) -> list[Parameter]:
         return list(self.held.values())

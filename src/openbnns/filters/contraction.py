@@ -18,6 +18,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction
 from ..errors import Problem
 from ..reference import contraction as reference
@@ -30,17 +31,14 @@ class TensorContraction(Contraction):
     family = "tensor contraction"
 
     def __init__(
-        self,
-        p: BNNSLayerParametersTensorContraction,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerTensorContraction",
+        self, p: BNNSLayerParametersTensorContraction, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who, p.alpha, p.beta)
         self.expression = e = parse(p.operation, who)
         fields = (p.iA_desc, p.iB_desc)[: len(e.tensors)]
-        names = [f"{who}: iA_desc", f"{who}: iB_desc"]
-        views = [self.resolve(field, name) for field, name in zip(fields, names, strict=False)]
-        y = self.resolve(p.o_desc, f"{who}: o_desc")
+        names = ["iA_desc", "iB_desc"]
+        views = [self.resolve(field, who(name)) for field, name in zip(fields, names, strict=False)]
+        y = self.resolve(p.o_desc, who("o_desc"))
         shapes = [(1, *view.named_shape) for view in views]
         try:
             left, output = reference.axis_numbers(e, shapes, (1, *y.named_shape))
@@ -52,7 +50,7 @@ class TensorContraction(Contraction):
         indices = [numbers[1:] for numbers in left]
         for k, view in enumerate(views):
             if k == e.weights:
-                self.weights = self.parameter(view, fields[k], names[k])
+                self.weights = self.parameter(view, fields[k], who, names[k])
             elif k == 1 and e.weights is None:
                 self.second = self.operand(view)
             else:
@@ -74,10 +72,10 @@ class TensorContraction(Contraction):
         return self._in_order(gradients)
 
 
-def parse(operation: Any, who: str) -> reference.Expression:
+def parse(operation: Any, who: Caller) -> reference.Expression:
     """The expression in a C string: ``str``, ``bytes``, a buffer, or an address."""
     if operation is None:
-        raise Problem(f'{who}: operation is NULL. Pass an expression such as "a_ik, b_kj -> c_ij".')
+        raise Problem(f"{who('operation')} is {who.null}. Pass an expression such as 'a_ik, b_kj -> c_ij'.")
     text = _text(operation, who)
     try:
         expression = reference.parse(text)
@@ -90,7 +88,7 @@ def parse(operation: Any, who: str) -> reference.Expression:
     return expression
 
 
-def _text(operation: Any, who: str) -> str:
+def _text(operation: Any, who: Caller) -> str:
     if isinstance(operation, str):
         return operation.split("\0", 1)[0]
     if isinstance(operation, ctypes.c_char_p):
@@ -102,6 +100,6 @@ def _text(operation: Any, who: str) -> str:
             raw = bytes(memoryview(operation))
         except TypeError:
             raise TypeError(
-                f"{who}: operation must be a string such as 'a_ik, b_kj -> c_ij', not {type(operation).__name__}."
+                f"{who('operation')} must be a string such as 'a_ik, b_kj -> c_ij', not {type(operation).__name__}."
             ) from None
     return raw.split(b"\0", 1)[0].decode("utf-8", "replace")

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from .. import compat, engines
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..errors import Problem
 from ..reference import convolution as reference
 from ..reference.activation import Activation
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
-from ..tensors.operands import Operand, Parameter
+from ..tensors.operands import Operand
 from ._activation_rules import resolve_fused
 from ._base import UnaryFilter
 from ._native import convolution as native
@@ -65,14 +66,14 @@ _WINDOW_FIELDS = ("x_stride", "y_stride", "x_dilation_stride", "y_dilation_strid
 _LARGEST_STEP = 1 << 20
 
 
-def check_window(p: Any, who: str) -> None:
+def check_window(p: Any, who: Caller) -> None:
     """Refuse steps that no image needs, such as a negative number cast to size_t."""
     values = {name: getattr(p, name) for name in _WINDOW_FIELDS} | {f"pad[{k}]": v for k, v in enumerate(p.pad)}
     values |= {name: getattr(p, name) for name in ("k_width", "k_height") if hasattr(p, name)}
     for name, value in values.items():
         if value > _LARGEST_STEP:
             raise Problem(
-                f"{who}: {name} is {value}, which is more than any image has. Use a value up to {_LARGEST_STEP}."
+                f"{who(name)} is {value}, which is more than any image has. Use a value up to {_LARGEST_STEP}."
             )
 
 
@@ -102,7 +103,7 @@ def resolve_image(descriptor: Any, who: str) -> View:
 
 
 def check_output_size(
-    large: View, small: View, kernel: tuple[int, int], window: Window, who: str, roles: tuple[str, str]
+    large: View, small: View, kernel: tuple[int, int], window: Window, who: Caller, roles: tuple[str, str]
 ) -> None:
     """One window per pixel of ``small`` must fit on ``large``; ``roles`` names their descriptors."""
     for axis, name in ((0, "height"), (1, "width")):
@@ -110,7 +111,7 @@ def check_output_size(
         most = window.positions(size, kernel[axis], axis)
         before, after = window.padding[2 * axis], window.padding[2 * axis + 1]
         rule = (
-            f"{roles[0]} {name} {size} with padding {before} + {after}, a kernel of {kernel[axis]} "
+            f"{who.name(roles[0])} {name} {size} with padding {before} + {after}, a kernel of {kernel[axis]} "
             f"(dilation {window.dilation[axis]}) and stride {window.stride[axis]}"
         )
         if most == 0:
@@ -119,14 +120,14 @@ def check_output_size(
             )
         if got > most:
             raise Problem(
-                f"{who}: {roles[1]} {name} is {got}, but {rule} gives at most {most}. "
-                f"Set {roles[1]}.size[{1 - axis}] to {most}, or change padding or stride."
+                f"{who(roles[1])} {name} is {got}, but {rule} gives at most {most}. Set {who.name(roles[1])}.size[{1 - axis}] "
+                f"to {most}, or change padding or stride."
             )
         exact = window.stride[axis] * (got - 1) + window.extent(kernel[axis], axis) == size + before + after
         if compat.switches.convolution_exact_size and not exact:
             raise Problem(
-                f"{who}: {rule} leaves a remainder with {roles[1]} {name} {got}, which compat.switches.convolution_exact_size "
-                "forbids. Change the sizes or switch it off."
+                f"{who}: {rule} leaves a remainder with {who.name(roles[1])} {name} {got}, which "
+                "compat.switches.convolution_exact_size forbids. Change the sizes or switch it off."
             )
 
 
@@ -138,7 +139,7 @@ class KernelFilter(UnaryFilter):
     exact: bool  # plain sums only: the accuracy that was set when the filter was created
     _formulas: tuple[Callable[..., NDArray[Any]], Callable[..., dict[str, NDArray[Any]]]]  # forward and backward
 
-    def _finish(self, p: BNNSLayerParametersConvolution, who: str) -> None:
+    def _finish(self, p: BNNSLayerParametersConvolution, who: Caller) -> None:
         """Bias, activation and plan, when tensors and window are known."""
         channels, *image = self.output.shape
         self.bias = resolve_bias(self, p.bias, channels, who)
@@ -171,14 +172,11 @@ class Convolution(KernelFilter):
     family = "convolution"
 
     def __init__(
-        self,
-        p: BNNSLayerParametersConvolution,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerConvolution",
+        self, p: BNNSLayerParametersConvolution, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
-        x, y = resolve_image(p.i_desc, f"{who}: i_desc"), resolve_image(p.o_desc, f"{who}: o_desc")
-        w = descriptors.resolve(p.w_desc, f"{who}: w_desc")
+        x, y = resolve_image(p.i_desc, who("i_desc")), resolve_image(p.o_desc, who("o_desc"))
+        w = descriptors.resolve(p.w_desc, who("w_desc"))
         check_window(p, who)
         self.window = resolve_window(p)
         self.groups = max(p.groups, 1)
@@ -187,32 +185,25 @@ class Convolution(KernelFilter):
         self._check_channels(x, y, w, axes, who)
         check_output_size(x, y, self.kernel, self.window, who, ("i_desc", "o_desc"))
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
-        self.weights = Parameter(
-            w, axes, f"{who}: w_desc.data", p.w_desc.data, client_pointer=self.client_pointer, memory=self.memory
-        )
+        self.weights = self.hold(w, axes, who("w_desc.data"), p.w_desc.data)
         self._finish(p, who)
 
-    def _check_channels(self, x: View, y: View, w: View, axes: tuple[int, int, int, int], who: str) -> None:
+    def _check_channels(self, x: View, y: View, w: View, axes: tuple[int, int, int, int], who: Caller) -> None:
         channels_in, channels_out = x.size[2], y.size[2]
         if channels_in % self.groups or channels_out % self.groups:
             raise Problem(
-                f"{who}: groups is {self.groups}, which does not divide the {channels_in} input channels and "
-                f"{channels_out} output channels. Both must be multiples of groups."
+                f"{who('groups')} is {self.groups}, which does not divide the {channels_in} input channels and "
+                f"{channels_out} output channels. Both must be multiples of {who.name('groups')}."
             )
         if self.groups > 1 and w.layout.name != "ConvolutionWeightsOIHW":
             raise Problem(
-                f"{who}: w_desc.layout is {w.layout.name}, but grouped convolution takes ConvolutionWeightsOIHW only.",
+                f"{who('w_desc.layout')} is {w.layout.name}, but grouped convolution takes ConvolutionWeightsOIHW only.",
                 unsupported=True,
             )
-        expected = (channels_out, channels_in // self.groups)
-        got = (w.size[axes[0]], w.size[axes[1]])
-        if got != expected:
-            per_group = f" / {self.groups} groups" if self.groups > 1 else ""
-            raise Problem(
-                f"{who}: w_desc is {describe(w)}, that is {got[0]} output and {got[1]} input channels, but o_desc has "
-                f"{channels_out} and i_desc {channels_in}{per_group}.",
-                cure=f"Set w_desc.size[{axes[0]}] to {expected[0]} and w_desc.size[{axes[1]}] to {expected[1]}.",
-            )
+        per_group = f" / {self.groups} groups" if self.groups > 1 else ""
+        check_kernel_channels(
+            w, axes, (channels_out, channels_in // self.groups), (channels_out, channels_in), who, per_group
+        )
 
     def make_plan(self, f: Activation) -> _core.Plan:
         return native.plan(
@@ -221,11 +212,25 @@ class Convolution(KernelFilter):
         )  # fmt: skip
 
 
-def kernel_axes(w: View, who: str) -> tuple[int, int, int, int]:
+def check_kernel_channels(
+    w: View, axes: tuple[int, ...], expected: tuple[int, int], images: tuple[int, int], who: Caller, per_group: str = ""
+) -> None:
+    """Refuse kernels with other numbers of output and input channels than the images have."""
+    got = (w.size[axes[0]], w.size[axes[1]])
+    if got != expected:
+        size = f"{who.name('w_desc')}.size"
+        raise Problem(
+            f"{who('w_desc')} is {describe(w)}, that is {got[0]} output and {got[1]} input channels, but "
+            f"{who.name('o_desc')} has {images[0]} and {who.name('i_desc')} {images[1]}{per_group}.",
+            cure=f"Set {size}[{axes[0]}] to {expected[0]} and {size}[{axes[1]}] to {expected[1]}.",
+        )
+
+
+def kernel_axes(w: View, who: Caller) -> tuple[int, int, int, int]:
     """Axes of a kernel's size[] in the order output channel, input channel, row, column."""
     if w.layout.name not in KERNEL_AXES:
         raise Problem(
-            f"{who}: w_desc.layout is {w.layout.name}. Kernels are ConvolutionWeightsOIHW (size = kernel width, kernel "
+            f"{who('w_desc.layout')} is {w.layout.name}. Kernels are ConvolutionWeightsOIHW (size = kernel width, kernel "
             "height, input channels, output channels), OIHrWr, IOHrWr or OIHW_Pack32."
         )
     return KERNEL_AXES[w.layout.name]

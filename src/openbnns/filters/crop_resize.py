@@ -40,7 +40,7 @@ class CropResize:
         self, p: BNNSLayerParametersCropResize, filter_params: BNNSFilterParameters | None, caller: Caller
     ) -> None:
         f = filter_params if filter_params is not None else BNNSFilterParameters()
-        OwnedMemory(f.alloc_memory, f.free_memory, caller.function).release()  # the pair must be one
+        OwnedMemory(f.alloc_memory, f.free_memory, caller).release()  # the pair must be one
         self.threads, self.caller = min(int(f.n_threads), 256), caller
         sampling, box = int(p.sampling_mode), int(p.box_coordinate_mode)
         if sampling not in set(Sampling):

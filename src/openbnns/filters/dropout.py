@@ -28,12 +28,11 @@ from ..errors import Problem
 from ..reference import dropout as reference
 from ..reference import random_numbers
 from ..reference.activation import IDENTITY, Activation
-from ..tensors import descriptors
-from ..tensors.descriptors import describe
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import as_float32
 from ._base import UnaryFilter, W
 from ._native import dropout as native
+from ._rules import require_same_shape, resolve_both
 
 if TYPE_CHECKING:
     from .. import _core
@@ -45,21 +44,13 @@ class Dropout(UnaryFilter):
     family = "dropout"
     works_in_place = True
 
-    def __init__(
-        self,
-        p: BNNSLayerParametersDropout,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerDropout",
-    ) -> None:
+    def __init__(self, p: BNNSLayerParametersDropout, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
-        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        if not x.layout.same_as(y.layout) or x.size != y.size:
-            raise Problem(
-                f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. Dropout keeps the shape: make them equal."
-            )
+        x, y = resolve_both(p, who)
+        require_same_shape(x, y, who, "Dropout keeps the shape")
         self.rate = as_float32(p.rate)
         if not 0.0 <= self.rate < 1.0:
-            raise Problem(f"{who}: rate is {self.rate:g}. It is the probability to drop: at least 0 and less than 1.")
+            raise Problem(f"{who('rate')} is {self.rate:g}. It is the probability to drop: at least 0 and less than 1.")
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.activation, self.fused_function = IDENTITY, 0
         self.seed = int(p.seed) or int.from_bytes(os.urandom(8), "little")

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import compat, engines
+from .._words import Caller
 from ..abi.enums import BNNSEmbeddingFlags
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
 from ..calls.run import run_staged
@@ -100,23 +101,20 @@ class Embedding(UnaryFilter):
     weights: Parameter
 
     def __init__(
-        self,
-        p: BNNSLayerParametersEmbedding,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerEmbedding",
+        self, p: BNNSLayerParametersEmbedding, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
         x = _resolve_indices(p, who)
-        y = descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        w = descriptors.resolve(p.dictionary, f"{who}: dictionary")
+        y = descriptors.resolve(p.o_desc, who("o_desc"))
+        w = descriptors.resolve(p.dictionary, who("dictionary"))
         _check_sizes(x, y, w, who)
         # Memory is [item][entries] and [item][index] where the entries run fastest, else [entries][item], [index][item].
         self.item_major = all(view.layout.stepped[0] == len(view.size) - 1 for view in (w, y)) and len(w.size) > 1
         self.entries = w.size[-1]
         self.input, self.output = Indices(x, self._order(x), False, self.entries), Operand(y, self._order(y))
         self.settings = _settings(p, self.entries, who)
-        name, data = f"{who}: dictionary.data", p.dictionary.data
-        self.weights = Parameter(w, self._order(w), name, data, client_pointer=self.client_pointer, memory=self.memory)
+        name = who("dictionary.data")
+        self.weights = self.hold(w, self._order(w), name, p.dictionary.data)
         if self._renormalizes and self.client_pointer:
             buffers.require_writable(self.weights._bound.buffer, name)
         self.activation, self.fused_function = IDENTITY, 0
@@ -214,44 +212,44 @@ class Embedding(UnaryFilter):
         return np.moveaxis(gradient, 0, -1) if self.item_major else gradient
 
 
-def _resolve_indices(p: BNNSLayerParametersEmbedding, who: str) -> View:
-    view = descriptors.resolve(p.i_desc, f"{who}: i_desc")
+def _resolve_indices(p: BNNSLayerParametersEmbedding, who: Caller) -> View:
+    view = descriptors.resolve(p.i_desc, who("i_desc"))
     if not view.element.is_integer:
         raise Problem(
-            f"{who}: i_desc.data_type is {view.element.name}, but indices are integers. Use BNNSDataTypeInt32 or another "
-            "integer type.",
+            f"{who('i_desc.data_type')} is {view.element.name}, but indices are integers. Use "
+            f"{who.name('BNNSDataTypeInt32')} or another integer type.",
             kind=TypeError,
         )
     return view
 
 
-def _check_sizes(x: View, y: View, w: View, who: str) -> None:
+def _check_sizes(x: View, y: View, w: View, who: Caller) -> None:
     item = w.size[:-1]
     if y.size != item + x.size:
         raise Problem(
-            f"{who}: o_desc is {describe(y)}, but dictionary {describe(w)} holds {w.size[-1]} entries of item shape {item} "
-            f"and i_desc has the shape {x.size}. Describe an output of size {item + x.size}: the item shape, then the "
-            "index shape."
+            f"{who('o_desc')} is {describe(y)}, but dictionary {describe(w)} holds {w.size[-1]} entries of item shape {item} "
+            f"and {who.name('i_desc')} has the shape {x.size}. Describe an output of size {item + x.size}: the item shape, "
+            "then the index shape."
         )
     for name, view in (("dictionary", w), ("o_desc", y), ("i_desc", x)):
         if view.layout.flipped or view.layout.blocked32:
             raise Problem(
-                f"{who}: {name}.layout is {view.layout.name}, which is for convolution weights. Use a layout such as "
+                f"{who(name)}.layout is {view.layout.name}, which is for convolution weights. Use a layout such as "
                 "BNNSDataLayout2DLastMajor."
             )
 
 
-def _settings(p: BNNSLayerParametersEmbedding, entries: int, who: str) -> reference.Embedding:
+def _settings(p: BNNSLayerParametersEmbedding, entries: int, who: Caller) -> reference.Embedding:
     """The numbers of the struct, checked."""
     flags = int(p.flags)
     if flags & ~int(BNNSEmbeddingFlags.BNNSEmbeddingFlagScaleGradientByFrequency):
-        raise Problem(f"{who}: flags is {flags:#x}. Use 0 or BNNSEmbeddingFlagScaleGradientByFrequency (1).")
+        raise Problem(f"{who('flags')} is {flags:#x}. Use 0 or BNNSEmbeddingFlagScaleGradientByFrequency (1).")
     max_norm, norm_type = as_float32(p.max_norm), as_float32(p.norm_type)
     if not max_norm >= 0.0:
-        raise Problem(f"{who}: max_norm is {max_norm:g}. It is the largest norm of an entry; 0 sets no limit.")
+        raise Problem(f"{who('max_norm')} is {max_norm:g}. It is the largest norm of an entry; 0 sets no limit.")
     if max_norm != 0.0 and not norm_type >= 0.0:
         raise Problem(
-            f"{who}: norm_type is {norm_type:g}. It is the p of the norm: use p > 0, infinity, or 0 for p = 2."
+            f"{who('norm_type')} is {norm_type:g}. It is the p of the norm: use p > 0, infinity, or 0 for p = 2."
         )
     return reference.Embedding(
         padding_index=p.padding_idx if p.padding_idx < entries else None,

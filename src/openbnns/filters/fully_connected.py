@@ -23,6 +23,7 @@ from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import resolve_fused
 from ._base import UnaryFilter
 from ._native import fully_connected as native
+from ._rules import resolve_both
 from .sparse import dense_view
 
 if TYPE_CHECKING:
@@ -38,33 +39,27 @@ class FullyConnected(UnaryFilter):
     family = "fully connected"
 
     def __init__(
-        self,
-        p: BNNSLayerParametersFullyConnected,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerFullyConnected",
+        self, p: BNNSLayerParametersFullyConnected, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
-        x = descriptors.resolve(p.i_desc, f"{who}: i_desc")
-        y = descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        packed = dense_view(p.w_desc, f"{who}: w_desc")
+        x, y = resolve_both(p, who)
+        packed = dense_view(p.w_desc, who("w_desc"))
         self.sparse = packed is not None
-        w, values = packed or (descriptors.resolve(p.w_desc, f"{who}: w_desc"), p.w_desc.data)
+        w, values = packed or (descriptors.resolve(p.w_desc, who("w_desc")), p.w_desc.data)
         self.inputs, self.outputs = x.count, y.count
         axes = self._check_weights(w, who)
         self.input = Operand(x, x.memory_axes, flat=True)
         self.output = Operand(y, y.memory_axes, flat=True)
-        self.weights = Parameter(
-            w, axes, f"{who}: w_desc.data", values, client_pointer=self.client_pointer, memory=self.memory
-        )
+        self.weights = self.hold(w, axes, who("w_desc.data"), values)
         self.bias = resolve_bias(self, p.bias, self.outputs, who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
         self.build_plan()
 
-    def _check_weights(self, w: View, who: str) -> tuple[int, int]:
+    def _check_weights(self, w: View, who: Caller) -> tuple[int, int]:
         if w.layout.name not in _WEIGHT_AXES:
             raise Problem(
-                f"{who}: w_desc.layout is {w.layout.name}. Fully connected weights are RowMajorMatrix (size = inputs, "
+                f"{who('w_desc.layout')} is {w.layout.name}. Fully connected weights are RowMajorMatrix (size = inputs, "
                 "outputs), ColumnMajorMatrix, 2DFirstMajor or 2DLastMajor (size = outputs, inputs)."
             )
         axes = _WEIGHT_AXES[w.layout.name]
@@ -73,9 +68,9 @@ class FullyConnected(UnaryFilter):
             expected = [0, 0]
             expected[axes[0]], expected[axes[1]] = self.outputs, self.inputs
             raise Problem(
-                f"{who}: w_desc is {describe(w)}, that is {got[0]} outputs x {got[1]} inputs, but i_desc has {self.inputs} "
-                f"elements and o_desc {self.outputs}.",
-                cure=f"Set w_desc.size to {tuple(expected)} for {w.layout.name}.",
+                f"{who('w_desc')} is {describe(w)}, that is {got[0]} outputs x {got[1]} inputs, but {who.name('i_desc')} has "
+                f"{self.inputs} elements and {who.name('o_desc')} {self.outputs}.",
+                cure=f"Set {who.name('w_desc')}.size to {tuple(expected)} for {w.layout.name}.",
             )
         return axes
 
@@ -108,15 +103,13 @@ class FullyConnected(UnaryFilter):
         return reference.backward(x, y, dy, w, self.activation, wanted, z=self.reference_z(x, w, b))
 
 
-def resolve_bias(owner: UnaryFilter, descriptor: Any, count: int, who: str) -> Parameter | None:
+def resolve_bias(owner: UnaryFilter, descriptor: Any, count: int, who: Caller) -> Parameter | None:
     """The bias of a layer: one value per output (channel), absent when its data is NULL."""
     if descriptor.data is None:
         return None
-    view = descriptors.resolve(descriptor, f"{who}: bias")
+    view = descriptors.resolve(descriptor, who("bias"))
     if view.count != count or len(view.size) != 1:
         raise Problem(
-            f"{who}: bias is {describe(view)}, but there is one value per output. Describe a Vector of size {count}."
+            f"{who('bias')} is {describe(view)}, but there is one value per output. Describe a Vector of size {count}."
         )
-    return Parameter(
-        view, (0,), f"{who}: bias.data", descriptor.data, client_pointer=owner.client_pointer, memory=owner.memory
-    )
+    return owner.hold(view, (0,), who("bias.data"), descriptor.data)

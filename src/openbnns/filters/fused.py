@@ -77,8 +77,8 @@ class Fused(Filter):
         self,
         kinds: list[int],
         layers: list[Any],
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateFusedLayer",
+        filter_params: BNNSFilterParameters | None,
+        who: Caller,
     ) -> None:
         super().__init__(filter_params, who)
         self.first, self.last = make_layers(kinds, layers, filter_params, who)

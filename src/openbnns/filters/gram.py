@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..errors import Problem
 from ..reference import gram as reference
@@ -30,27 +31,22 @@ class Gram(Contraction):
     family = "gram"
     self_contraction = True
 
-    def __init__(
-        self,
-        p: BNNSLayerParametersGram,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerGram",
-    ) -> None:
+    def __init__(self, p: BNNSLayerParametersGram, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who, p.alpha, 0.0)
-        x = self.resolve(p.i_desc, f"{who}: i_desc")
-        y = self.resolve(p.o_desc, f"{who}: o_desc")
+        x = self.resolve(p.i_desc, who("i_desc"))
+        y = self.resolve(p.o_desc, who("o_desc"))
         shape = x.named_shape
         if len(shape) < 3:
             raise Problem(
-                f"{who}: i_desc is {describe(x)}, but a Gram matrix needs two axes to sum over and one of channels. Describe "
+                f"{who('i_desc')} is {describe(x)}, but a Gram matrix needs two axes to sum over and one of channels. Describe "
                 "an ImageCHW, with height 1 for a matrix."
             )
         *leading, _, _, channels = shape
         expected = (*leading, channels, channels)
         if y.named_shape != expected:
             raise Problem(
-                f"{who}: o_desc is {describe(y)}, but the Gram matrix of the {channels} channels of {describe(x)} has the axes "
-                f"{expected}. Set o_desc.size accordingly."
+                f"{who('o_desc')} is {describe(y)}, but the Gram matrix of the {channels} channels of {describe(x)} has the axes "
+                f"{expected}. Set {who.name('o_desc.size')} accordingly."
             )
         self.input, self.output = self.operand(x), self.operand(y)
         front = [_LEADING + k for k in range(len(leading))]

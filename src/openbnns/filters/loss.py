@@ -46,6 +46,7 @@ from ..tensors.operands import Bound, Operand, Parameter, bind, check_count, res
 from ._activation_rules import as_float32
 from ._base import Driving, Filter
 from ._native import loss as native
+from ._rules import chosen, require_float32
 
 if TYPE_CHECKING:
     from .. import _core
@@ -156,21 +157,16 @@ class Loss(Filter):
     apply_call = "BNNSLossFilterApplyBatch"
     backward_call = "BNNSLossFilterApplyBackwardBatch"
 
-    def __init__(
-        self,
-        p: LossStruct,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerLoss",
-    ) -> None:
+    def __init__(self, p: LossStruct, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
         self.anchors: Parameter | None = None
         self.function = self._check_function(p, who)
         self.reduction = self._check_reduction(int(p.reduction), who)
-        x = self._resolve(p.i_desc, f"{who}: i_desc")
+        x = self._resolve(p.i_desc, who("i_desc"))
         self.width = x.count
         self.input = Operand(x, x.memory_axes, flat=True)
         self.settings = self._settings(p, who)
-        self.output = self._check_output(self._resolve(p.o_desc, f"{who}: o_desc"), who)
+        self.output = self._check_output(self._resolve(p.o_desc, who("o_desc")), who)
         self.plan: _core.Plan | None = None
         if engines._core is not None:
             self.plan = native.plan(self.settings, self.width)
@@ -180,44 +176,33 @@ class Loss(Filter):
 
     # Creation.
 
-    def _check_function(self, p: Any, who: str) -> int:
-        function = int(p.function)
-        if function not in set(Function):
-            raise Problem(
-                f"{who}: function is {function}, which is no BNNSLossFunction. Use one of 1 to {max(Function)}, for "
-                "example BNNSLossFunctionMeanSquareError."
-            )
+    def _check_function(self, p: Any, who: Caller) -> int:
+        known = f"one of 1 to {max(Function)}, for example BNNSLossFunctionMeanSquareError"
+        function = chosen(p.function, Function, "BNNSLossFunction", who, "function", known)
         expected = struct_of(function)
         if type(p) is not expected:
             raise Problem(
-                f"{who}: layer_params is a {type(p).__name__}, but function {function_name(function)} is described by "
-                f"a {expected.__name__}. Pass that struct, or set the function that belongs to yours."
+                f"{who}: layer_params is a {type(p).__name__}, but {who.name('function')} {function_name(function)} is described "
+                f"by a {expected.__name__}. Pass that struct, or set the function that belongs to yours."
             )
         return function
 
-    def _check_reduction(self, reduction: int, who: str) -> int:
-        if reduction not in set(Reduction):
-            raise Problem(
-                f"{who}: reduction is {reduction}, which is no BNNSLossReductionFunction. Use None (0), Sum (1), "
-                "WeightedMean (2), Mean (3) or NonZeroWeightMean (4)."
-            )
+    def _check_reduction(self, reduction: int, who: Caller) -> int:
+        known = "None (0), Sum (1), WeightedMean (2), Mean (3) or NonZeroWeightMean (4)"
+        chosen(reduction, Reduction, "BNNSLossReductionFunction", who, "reduction", known)
         if self.function == Function.YOLO and reduction != Reduction.SUM:
             raise Problem(
-                f"{who}: reduction is {reduction_name(reduction)}, but Yolo sums over everything. Use "
-                "BNNSLossReductionSum."
+                f"{who('reduction')} is {reduction_name(reduction)}, but Yolo sums over everything. Use "
+                f"{who.name('BNNSLossReductionSum')}."
             )
         return reduction
 
     def _resolve(self, descriptor: Any, who: str) -> View:
         view = descriptors.resolve(descriptor, who)
-        if view.element is not FLOAT32:
-            raise Problem(
-                f"{who}.data_type is {view.element.name}, but losses work on Float32. Use BNNSDataTypeFloat32.",
-                kind=TypeError,
-            )
+        require_float32(view, who, "losses work on")
         return view
 
-    def _settings(self, p: Any, who: str) -> reference.Loss:
+    def _settings(self, p: Any, who: Caller) -> reference.Loss:
         """The numbers of the struct, checked, and the readings in force."""
         settings = reference.Loss(
             self.function,
@@ -229,33 +214,33 @@ class Loss(Filter):
         if self.function in (Function.SOFTMAX_CROSS_ENTROPY, Function.SIGMOID_CROSS_ENTROPY):
             smooth = as_float32(p.label_smooth)
             if not 0.0 <= smooth <= 1.0:
-                raise Problem(f"{who}: label_smooth is {smooth:g}. Smoothing lies between 0 (none) and 1.")
+                raise Problem(f"{who('label_smooth')} is {smooth:g}. Smoothing lies between 0 (none) and 1.")
             if smooth == 1.0:
-                _strict.full_smoothing(who)
+                _strict.full_smoothing(who.function)
             return replace(settings, label_smooth=smooth)
         if self.function == Function.HUBER:
             delta = as_float32(p.huber_delta)
             if not delta > 0.0:
                 raise Problem(
-                    f"{who}: huber_delta is {delta:g}. It is the error where the loss turns linear: use a positive one."
+                    f"{who('huber_delta')} is {delta:g}. It is the error where the loss turns linear: use a positive one."
                 )
             return replace(settings, huber_delta=delta)
         return replace(settings, **self._yolo(p, who)) if self.function == Function.YOLO else settings
 
-    def _yolo(self, p: BNNSLayerParametersLossYolo, who: str) -> dict[str, Any]:
+    def _yolo(self, p: BNNSLayerParametersLossYolo, who: Caller) -> dict[str, Any]:
         rows, columns, anchors = p.number_of_grid_rows, p.number_of_grid_columns, p.number_of_anchor_boxes
         for name in ("number_of_grid_rows", "number_of_grid_columns", "number_of_anchor_boxes"):
             if getattr(p, name) < 1:
-                raise Problem(f"{who}: {name} is 0. Yolo needs a grid with at least one cell and one anchor box.")
+                raise Problem(f"{who(name)} is 0. Yolo needs a grid with at least one cell and one anchor box.")
         if p.anchor_box_size < 5:
             raise Problem(
-                f"{who}: anchor_box_size is {p.anchor_box_size}. A box is x, y, w, h, confidence and one value per "
+                f"{who('anchor_box_size')} is {p.anchor_box_size}. A box is x, y, w, h, confidence and one value per "
                 "class: at least 5."
             )
         needed = rows * columns * anchors * p.anchor_box_size
         if needed != self.width:
             raise Problem(
-                f"{who}: i_desc has {self.width} elements, but the grid has {rows} rows x {columns} columns x "
+                f"{who('i_desc')} has {self.width} elements, but the grid has {rows} rows x {columns} columns x "
                 f"{anchors} anchors x {p.anchor_box_size} values. Describe {needed} elements."
             )
         numbers = {
@@ -268,7 +253,7 @@ class Loss(Filter):
         for name, value in numbers.items():
             if not math.isfinite(value) or (name == "huber_delta" and value < 0.0):
                 raise Problem(
-                    f"{who}: {name} is {value:g}. Use a finite number{', 0 for 1' if name == 'huber_delta' else ''}."
+                    f"{who(name)} is {value:g}. Use a finite number{', 0 for 1' if name == 'huber_delta' else ''}."
                 )
         delta = numbers.pop("huber_delta") or 1.0
         yolo = reference.Yolo(
@@ -277,13 +262,11 @@ class Loss(Filter):
         )  # fmt: skip
         return {"huber_delta": delta, "yolo": yolo}
 
-    def _anchors(self, p: BNNSLayerParametersLossYolo, count: int, who: str) -> NDArray[Any]:
-        name = f"{who}: anchors_data"
+    def _anchors(self, p: BNNSLayerParametersLossYolo, count: int, who: Caller) -> NDArray[Any]:
+        name = who("anchors_data")
         if p.anchors_data is None:
-            raise Problem(f"{name} is NULL. Give {2 * count} floats: width and height of each anchor box.")
-        self.anchors = Parameter(
-            _vector(2 * count), (0,), name, p.anchors_data, client_pointer=self.client_pointer, memory=self.memory
-        )
+            raise Problem(f"{name} is {who.null}. Give {2 * count} floats: width and height of each anchor box.")
+        self.anchors = self.hold(_vector(2 * count), (0,), name, p.anchors_data)
         values = self.anchors.read(np.float64)
         if not np.all((values > 0.0) & np.isfinite(values)):
             raise Problem(f"{name} is {values.tolist()}. Widths and heights of anchor boxes are positive.")
@@ -303,13 +286,13 @@ class Loss(Filter):
     def reduces(self) -> bool:
         return self.reduction != Reduction.NONE
 
-    def _check_output(self, y: View, who: str) -> Operand:
+    def _check_output(self, y: View, who: Caller) -> Operand:
         """What one sample (or, reduced, the call) writes to ``out``."""
         if self.reduces:
             if y.count != 1:
                 raise Problem(
-                    f"{who}: o_desc is {describe(y)}, but reduction {reduction_name(self.reduction)} gives one value. "
-                    "Describe a Vector of size 1."
+                    f"{who('o_desc')} is {describe(y)}, but {who.name('reduction')} {reduction_name(self.reduction)} gives "
+                    "one value. Describe a Vector of size 1."
                 )
             return Operand(y, y.memory_axes, flat=True)
         each = self.losses_per_sample
@@ -320,8 +303,8 @@ class Loss(Filter):
         each_element = f"one loss for each of the {self.width} elements of a sample"
         what = "one loss per sample" if self.per_sample else each_element
         raise Problem(
-            f"{who}: o_desc is {describe(y)}, but {function_name(self.function)} with reduction None gives {what}. "
-            f"Describe a Vector of size {each}."
+            f"{who('o_desc')} is {describe(y)}, but {function_name(self.function)} with {who.name('reduction')} None gives "
+            f"{what}. Describe a Vector of size {each}."
         )
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:

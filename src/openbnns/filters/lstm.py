@@ -107,19 +107,14 @@ class LSTM(Filter):
     apply_call = "BNNSDirectApplyLSTMBatchTrainingCaching"
     backward_call = "BNNSDirectApplyLSTMBatchBackward"
 
-    def __init__(
-        self,
-        p: BNNSLayerParametersLSTM,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSDirectApplyLSTMBatchTrainingCaching",
-    ) -> None:
+    def __init__(self, p: BNNSLayerParametersLSTM, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
         self.variant = variant()
         self.sizes = _sizes(p, who)
         self.dropout = _dropout(p, who)
         self.activations = _activations(p, who)
         self.batch_sizes = read_batch_sizes(
-            p.sequence_descriptor, self.sizes.steps, self.sizes.batch, f"{who}: sequence_descriptor"
+            p.sequence_descriptor, self.sizes.steps, self.sizes.batch, who, "sequence_descriptor"
         )
         described = descriptors_of(p)
         self.first_layers = tuple(_first_layers(self.sizes, described, gate) for gate in range(len(GATES)))
@@ -472,15 +467,15 @@ def run_fast(p: Any, delta: Any, filter_params: BNNSFilterParameters | None, cac
     return done == 0
 
 
-def _sizes(p: BNNSLayerParametersLSTM, who: str) -> Sizes:
+def _sizes(p: BNNSLayerParametersLSTM, who: Caller) -> Sizes:
     for name in _SCALARS[:5]:
         if getattr(p, name) < 1:
-            raise Problem(f"{who}: {name} is 0. Every size of an LSTM is at least 1.")
+            raise Problem(f"{who(name)} is 0. Every size of an LSTM is at least 1.")
     flags = int(p.lstm_flags)
     known = int(BNNSLayerFlags.BNNSLayerFlagsLSTMBidirectional | BNNSLayerFlags.BNNSLayerFlagsLSTMDefaultActivations)
     if flags & ~known:
         raise Problem(
-            f"{who}: lstm_flags is {flags:#x}. Use BNNSLayerFlagsLSTMBidirectional (1), "
+            f"{who('lstm_flags')} is {flags:#x}. Use BNNSLayerFlagsLSTMBidirectional (1), "
             "BNNSLayerFlagsLSTMDefaultActivations (2) or both."
         )
     directions = 2 if flags & int(BNNSLayerFlags.BNNSLayerFlagsLSTMBidirectional) else 1
@@ -492,21 +487,21 @@ def _sizes(p: BNNSLayerParametersLSTM, who: str) -> Sizes:
     return sizes
 
 
-def _dropout(p: BNNSLayerParametersLSTM, who: str) -> float:
+def _dropout(p: BNNSLayerParametersLSTM, who: Caller) -> float:
     rate = as_float32(p.dropout)
     if not 0.0 <= rate < 1.0:
         raise Problem(
-            f"{who}: dropout is {rate:g}. It is the share of values dropped between layers: 0 (none) to below 1."
+            f"{who('dropout')} is {rate:g}. It is the share of values dropped between layers: 0 (none) to below 1."
         )
     return rate if p.num_layers > 1 else 0.0
 
 
-def _activations(p: BNNSLayerParametersLSTM, who: str) -> tuple[Activation, ...] | None:
+def _activations(p: BNNSLayerParametersLSTM, who: Caller) -> tuple[Activation, ...] | None:
     """Those of the gates and of the cell state; ``None`` for the usual ones."""
     if int(p.lstm_flags) & int(BNNSLayerFlags.BNNSLayerFlagsLSTMDefaultActivations):
         return None
-    gates = tuple(resolve_fused(getattr(p, name).activation, f"{who}: {name}") for name in GATES)
-    found = (*gates, resolve_fused(p.hidden_activation, f"{who}: hidden_activation"))
+    gates = tuple(resolve_fused(getattr(p, name).activation, who, f"{name}.activation") for name in GATES)
+    found = (*gates, resolve_fused(p.hidden_activation, who, "hidden_activation"))
     usual = reference.DEFAULT_ACTIVATIONS
     default = (usual.input, usual.forget, usual.candidate, usual.output, usual.hidden)
     same = all(f.function == d.function for f, d in zip(found, default, strict=True))

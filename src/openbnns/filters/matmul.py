@@ -37,43 +37,41 @@ class BroadcastMatMul(Contraction):
     family = "broadcast matmul"
 
     def __init__(
-        self,
-        p: BNNSLayerParametersBroadcastMatMul,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerBroadcastMatMul",
+        self, p: BNNSLayerParametersBroadcastMatMul, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who, p.alpha, p.beta)
         self._check_roles(p, who)
         self.self_contraction = bool(p.quadratic)
         self.a_is_weights = bool(p.a_is_weights)
-        a = self.resolve(p.iA_desc, f"{who}: iA_desc")
-        b = a if p.quadratic else self.resolve(p.iB_desc, f"{who}: iB_desc")
-        y = self.resolve(p.o_desc, f"{who}: o_desc")
+        a = self.resolve(p.iA_desc, who("iA_desc"))
+        b = a if p.quadratic else self.resolve(p.iB_desc, who("iB_desc"))
+        y = self.resolve(p.o_desc, who("o_desc"))
         _refuse_mixed_halves([a, b, y], who)
         self.product = reference.Product(bool(p.transA), bool(p.transB), self.alpha, bool(p.quadratic))
         a_indices, b_indices, y_indices = product_indices(a, b, y, self.product, who)
         self.output = self.operand(y)
         if p.a_is_weights:  # the input comes first in `indices`
             self.input = self.operand(b)
-            self.weights = self.parameter(a, p.iA_desc, f"{who}: iA_desc")
+            self.weights = self.parameter(a, p.iA_desc, who, "iA_desc")
             self.set_up([b_indices, a_indices], y_indices)
             return
         self.input = self.operand(a)
         if p.b_is_weights and not p.quadratic:
-            self.weights = self.parameter(b, p.iB_desc, f"{who}: iB_desc")
+            self.weights = self.parameter(b, p.iB_desc, who, "iB_desc")
         elif not p.quadratic:
             self.second = self.operand(b)
         self.set_up([a_indices, b_indices], y_indices)
 
-    def _check_roles(self, p: BNNSLayerParametersBroadcastMatMul, who: str) -> None:
+    def _check_roles(self, p: BNNSLayerParametersBroadcastMatMul, who: Caller) -> None:
         if p.quadratic and p.a_is_weights:
             raise Problem(
-                f"{who}: quadratic and a_is_weights are both set, so there is no input. Clear one of them: quadratic multiplies "
-                "the input by itself."
+                f"{who('quadratic')} and {who.name('a_is_weights')} are both set, so there is no input. Clear one of them: "
+                f"{who.name('quadratic')} multiplies the input by itself."
             )
         if p.a_is_weights and p.b_is_weights:
             raise Problem(
-                f"{who}: a_is_weights and b_is_weights are both set, so there is no input. Set at most one of them."
+                f"{who('a_is_weights')} and {who.name('b_is_weights')} are both set, so there is no input. Set at most one "
+                "of them."
             )
 
     def _in_order(self, tensors: Sequence[Any]) -> tuple[Any, Any]:
@@ -101,7 +99,7 @@ class BroadcastMatMul(Contraction):
 
 
 def product_indices(
-    a: View, b: View, y: View, p: reference.Product, who: str
+    a: View, b: View, y: View, p: reference.Product, who: Caller
 ) -> tuple[list[int], list[int], list[int]]:
     """The number of every named axis of A, B and C, once their sizes are known to fit."""
     shapes = {}
@@ -109,7 +107,7 @@ def product_indices(
         shapes[name] = view.named_shape
         if len(shapes[name]) < 2:
             raise Problem(
-                f"{who}: {name} is {describe(view)}, but a matrix product needs rows and columns. Describe a matrix (a row "
+                f"{who(name)} is {describe(view)}, but a matrix product needs rows and columns. Describe a matrix (a row "
                 "is (1, n), a column (n, 1))."
             )
     a_shape, b_shape, y_shape = shapes.values()
@@ -118,15 +116,16 @@ def product_indices(
     b_sum, columns = b_shape[-2:][::-1] if p.transpose_b else b_shape[-2:]
     if a_sum != b_sum:
         raise Problem(
-            f"{who}: {_read(a_shape, p.transpose_a)} of iA_desc has {a_sum} columns, but {_read(b_shape, p.transpose_b)} of "
-            f"{b_name} has {b_sum} rows. Make them equal, or change transA or transB."
+            f"{who}: {_read(a_shape, p.transpose_a)} of {who.name('iA_desc')} has {a_sum} columns, but "
+            f"{_read(b_shape, p.transpose_b)} of {who.name(b_name)} has {b_sum} rows. Make them equal, or change "
+            f"{who.name('transA')} or {who.name('transB')}."
         )
     leading = _leading(a_shape[:-2], b_shape[:-2], b_name, who)
     expected = (*leading, rows, columns)
     if _without_leading_ones(y_shape) != _without_leading_ones(expected):
         raise Problem(
-            f"{who}: o_desc has rows, columns and leading axes {y_shape}, but the product of {a_shape} and {b_shape}"
-            f"{_transposes(p)} has {expected}. Set o_desc.size accordingly."
+            f"{who('o_desc')} has rows, columns and leading axes {y_shape}, but the product of {a_shape} and {b_shape}"
+            f"{_transposes(p)} has {expected}. Set {who.name('o_desc.size')} accordingly."
         )
     a_matrix = [_SUM, _ROW] if p.transpose_a else [_ROW, _SUM]
     b_matrix = [_COLUMN, _SUM] if p.transpose_b else [_SUM, _COLUMN]
@@ -141,15 +140,16 @@ def _leading_indices(shape: tuple[int, ...]) -> list[int]:
     return [_LEADING + k for k in reversed(range(len(shape) - 2))]
 
 
-def _leading(a: tuple[int, ...], b: tuple[int, ...], b_name: str, who: str) -> tuple[int, ...]:
+def _leading(a: tuple[int, ...], b: tuple[int, ...], b_name: str, who: Caller) -> tuple[int, ...]:
     """The leading axes of the output."""
     rank = max(len(a), len(b))
     full_a, full_b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     for k, (n, m) in enumerate(zip(full_a, full_b, strict=True)):
         if n != m and 1 not in (n, m):
             raise Problem(
-                f"{who}: the leading axes of iA_desc are {a} and those of {b_name} {b}: {n} and {m}, axis {rank - k} in front "
-                "of the matrix, do not fit. Matched from the back, sizes are equal, or one of them is 1 or missing."
+                f"{who}: the leading axes of {who.name('iA_desc')} are {a} and those of {who.name(b_name)} {b}: {n} and {m}, "
+                f"axis {rank - k} in front of the matrix, do not fit. Matched from the back, sizes are equal, or one of them "
+                "is 1 or missing."
             )
     return tuple(max(n, m) for n, m in zip(full_a, full_b, strict=True))
 
@@ -170,7 +170,7 @@ def _transposes(p: reference.Product) -> str:
     return f" with {' and '.join(named)} transposed" if named else ""
 
 
-def _refuse_mixed_halves(views: Sequence[View], who: str) -> None:
+def _refuse_mixed_halves(views: Sequence[View], who: Caller) -> None:
     a, b, y = views
     elements = {a.element.name, b.element.name}
     if compat.switches.matmul_refuses_mixed_halves and elements == {"Float16", "BFloat16"} and y.element is FLOAT32:
@@ -186,15 +186,26 @@ def _refuse_mixed_halves(views: Sequence[View], who: str) -> None:
 
 
 @lru_cache(maxsize=64)
-def _direct_filter(who: str, a: View, b: View, y: View, p: reference.Product, threads: int) -> BroadcastMatMul:
-    """The filter behind a direct product; kept, because direct calls repeat."""
+def _direct_filter(
+    a: View, b: View, y: View, indices: tuple[tuple[int, ...], ...], p: reference.Product, threads: int
+) -> BroadcastMatMul:
+    """The filter behind a direct product of tensors that fit; kept, because direct calls repeat."""
     made = BroadcastMatMul.__new__(BroadcastMatMul)
-    Contraction.__init__(made, BNNSFilterParameters(n_threads=threads), who, p.alpha, 0.0)
+    Contraction.__init__(made, BNNSFilterParameters(n_threads=threads), _NOBODY, p.alpha, 0.0)
     made.product, made.a_is_weights = p, False
-    a_indices, b_indices, y_indices = product_indices(a, b, y, p, who)
     made.input, made.second, made.output = made.operand(a), made.operand(b), made.operand(y)
-    made.set_up([a_indices, b_indices], y_indices)
+    made.set_up(indices[:2], indices[2])
     return made
+
+
+_NOBODY = Caller("")  # of checks that cannot fail
+_DIRECT = {"iA_desc": "inputA", "iB_desc": "inputB", "o_desc": "output"}
+
+
+def direct_caller(function: str, names: Mapping[str, str], null: str = "NULL") -> Caller:
+    """Who multiplies without a filter: the fields of the struct are arguments, which go by these names."""
+    arguments = {field: names.get(argument, argument) for field, argument in _DIRECT.items()}
+    return Caller(function, {**names, **arguments}, null=null)
 
 
 def direct_filter(
@@ -203,9 +214,9 @@ def direct_filter(
 ) -> BroadcastMatMul:  # fmt: skip
     """Check the descriptors of a direct product, but not their data."""
     views = []
-    for name, descriptor in zip(("inputA", "inputB", "output"), descriptors, strict=True):
+    for name, descriptor in zip(_DIRECT, descriptors, strict=True):
         if descriptor is None:
-            raise Problem(f"{caller(name)} is NULL. Pass a BNNSNDArrayDescriptor.")
+            raise Problem(f"{caller(name)} is {caller.null}. Pass a BNNSNDArrayDescriptor.")
         if not isinstance(descriptor, BNNSNDArrayDescriptor):
             raise TypeError(f"{caller(name)} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
         view = resolve(descriptor, caller(name))
@@ -216,35 +227,26 @@ def direct_filter(
                 kind=TypeError,
             )
         views.append(view)
-    _refuse_mixed_halves(views, caller.function)
+    _refuse_mixed_halves(views, caller)
     threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
     product = reference.Product(bool(trans_a), bool(trans_b), float(alpha))
     try:
-        return _direct_filter(caller.function, *views, product, threads)
-    except Problem as problem:  # in the words of the direct call
-        words = {
-            field: caller.names.get(argument, argument)
-            for field, argument in (("iA_desc", "inputA"), ("iB_desc", "inputB"), ("o_desc", "output"))
-        }
-
-        def said(text: str) -> str:
-            for field, argument in words.items():
-                text = text.replace(field, argument)
-            return text
-
-        problem.reword(said)
+        indices = product_indices(views[0], views[1], views[2], product, caller)
+    except Problem as problem:
         from .. import diagnosis  # only here, when a call has failed
+
+        tensors = {caller.name(name): d for name, d in zip(_DIRECT, descriptors, strict=True)}
 
         def valid(changed: Mapping[str, Any]) -> bool:
             try:
-                varied = [resolve(changed.get(n, d), "") for n, d in zip(words.values(), descriptors, strict=True)]
-                _direct_filter(caller.function, *varied, product, threads)
+                a, b, y = (resolve(d, "") for d in (tensors | dict(changed)).values())
+                product_indices(a, b, y, product, caller)
             except Problem:
                 return False
             return True
 
-        tensors = dict(zip(words.values(), descriptors, strict=True))
         raise diagnosis.of_creation(problem, tensors, valid) from None
+    return _direct_filter(*views, tuple(map(tuple, indices)), product, threads)
 
 
 def multiply(
@@ -257,10 +259,10 @@ def multiply(
     if made.native(_APPLY)(a, b, y) == 0:
         return
     names = {
-        "inA": f"{caller.names.get('inputA', 'inputA')}.data", "inB": f"{caller.names.get('inputB', 'inputB')}.data",
-        "out": f"{caller.names.get('output', 'output')}.data",
-    }  # fmt: skip
-    made.perform("apply_two_input", Caller(caller.function, names), 1, {"inA": (a, 0), "inB": (b, 0), "out": (y, 0)})
+        argument: f"{caller.name(field)}.data" for argument, field in zip(("inA", "inB", "out"), _DIRECT, strict=True)
+    }
+    caller = Caller(caller.function, names, null=caller.null)
+    made.perform("apply_two_input", caller, 1, {"inA": (a, 0), "inB": (b, 0), "out": (y, 0)})
 
 
 _APPLY = form("apply_two_input", "inA inB out")

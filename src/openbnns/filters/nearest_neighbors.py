@@ -41,15 +41,15 @@ class NearestNeighbors:
 
     def __init__(
         self, max_n_samples: Any, n_features: Any, n_neighbors: Any, data_type: Any,
-        filter_params: BNNSFilterParameters | None, who: str,
+        filter_params: BNNSFilterParameters | None, who: Caller,
     ) -> None:  # fmt: skip
-        self.capacity = _count(max_n_samples, f"{who}: max_n_samples")
-        self.features = _count(n_features, f"{who}: n_features")
-        self.neighbors = _count(n_neighbors, f"{who}: n_neighbors")
-        code = integer(data_type, f"{who}: data_type")
+        self.capacity = _count(max_n_samples, who("max_n_samples"))
+        self.features = _count(n_features, who("n_features"))
+        self.neighbors = _count(n_neighbors, who("n_neighbors"))
+        code = integer(data_type, who("data_type"))
         if code not in _TYPES:
             raise Problem(
-                f"{who}: data_type is {code:#x}, but points are BNNSDataTypeFloat32 or BNNSDataTypeFloat16.",
+                f"{who('data_type')} is {code:#x}, but points are BNNSDataTypeFloat32 or BNNSDataTypeFloat16.",
                 kind=TypeError,
             )
         if self.capacity * self.features > descriptors.MAX_ELEMENTS:

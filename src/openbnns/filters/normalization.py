@@ -41,6 +41,7 @@ from ..tensors.operands import Bound, Operand, Parameter, bind, resolve_delta
 from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
 from ._base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
 from ._native import normalization as native
+from ._rules import both, require_float32
 
 if TYPE_CHECKING:
     from .. import _core
@@ -87,8 +88,8 @@ class Normalization(Filter):
     def __init__(
         self,
         p: BNNSLayerParametersNormalization,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerNormalization",
+        filter_params: BNNSFilterParameters | None,
+        who: Caller,
         kind: Any = BNNSFilterType.BNNSBatchNorm,
     ) -> None:
         self.beta: Parameter | None = None
@@ -99,33 +100,31 @@ class Normalization(Filter):
         self.plan: _core.Plan | None = None
         super().__init__(filter_params, who)
         self.kind = _check_kind(kind, who)
-        x, y = _resolve_sample(p.i_desc, f"{who}: i_desc"), _resolve_sample(p.o_desc, f"{who}: o_desc")
+        x, y = _resolve_sample(p.i_desc, who("i_desc")), _resolve_sample(p.o_desc, who("o_desc"))
         if x.layout.rank != y.layout.rank or x.size != y.size:
-            raise Problem(
-                f"{who}: i_desc is {describe(x)} and o_desc {describe(y)}. Normalization keeps the dimensions: make them equal."
-            )
+            raise Problem(f"{both(x, y, who)}. Normalization keeps the dimensions: make them equal.")
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.settings = self._resolve_settings(p, who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
         if self.activation.function not in ELEMENTWISE:
             raise Problem(
-                f"{who}: activation.function is {function_name(self.fused_function)}, but the activation of a normalization "
-                "is elementwise. Use a separate activation filter, or an elementwise function.",
+                f"{who('activation.function')} is {function_name(self.fused_function)}, but the activation of a normalization "
+                f"is elementwise. Use a separate {who.name('activation filter')}, or an elementwise function.",
                 unsupported=True,
             )
-        self.beta = self._resolve_parameter(p.beta_desc, f"{who}: beta_desc")
-        self.gamma = self._resolve_parameter(p.gamma_desc, f"{who}: gamma_desc")
+        self.beta = self._resolve_parameter(p.beta_desc, who("beta_desc"))
+        self.gamma = self._resolve_parameter(p.gamma_desc, who("gamma_desc"))
         if self.has_moving:
-            self.moving_mean = self._resolve_moving(p.moving_mean_desc, f"{who}: moving_mean_desc")
-            self.moving_variance = self._resolve_moving(p.moving_variance_desc, f"{who}: moving_variance_desc")
+            self.moving_mean = self._resolve_moving(p.moving_mean_desc, who("moving_mean_desc"))
+            self.moving_variance = self._resolve_moving(p.moving_variance_desc, who("moving_variance_desc"))
             self._refuse_shared_moving(who)
             if (
                 _strict.active()
                 and self.moving_variance is not None
                 and not self.moving_variance.read(np.float32).any()
             ):
-                _strict.zero_variance(f"{who}: moving_variance_desc")
+                _strict.zero_variance(who("moving_variance_desc"))
         self._build_plan()
 
     # Creation.
@@ -144,21 +143,21 @@ class Normalization(Filter):
     def has_moving(self) -> bool:
         return self.kind in (Kind.BATCH, Kind.INSTANCE)
 
-    def _resolve_settings(self, p: BNNSLayerParametersNormalization, who: str) -> reference.Normalization:
+    def _resolve_settings(self, p: BNNSLayerParametersNormalization, who: Caller) -> reference.Normalization:
         epsilon, momentum = as_float32(p.epsilon), as_float32(p.momentum)
         if not (epsilon >= 0.0 and math.isfinite(epsilon)):
             raise Problem(
-                f"{who}: epsilon is {epsilon:g}. It is added to the variance: use 0 or a small positive number."
+                f"{who('epsilon')} is {epsilon:g}. It is added to the variance: use 0 or a small positive number."
             )
         if self.has_moving and not 0.0 <= momentum <= 1.0:
             raise Problem(
-                f"{who}: momentum is {momentum:g}. It weighs the moving statistics: use a number from 0 to 1."
+                f"{who('momentum')} is {momentum:g}. It weighs the moving statistics: use a number from 0 to 1."
             )
         axis, groups = 0, 1
         if self.kind == Kind.LAYER:
             if p.normalization_axis not in (0, 1, 2):
                 raise Problem(
-                    f"{who}: normalization_axis is {p.normalization_axis}. Use 0 (statistics over C, H and W), 1 (over H "
+                    f"{who('normalization_axis')} is {p.normalization_axis}. Use 0 (statistics over C, H and W), 1 (over H "
                     "and W) or 2 (over W)."
                 )
             axis = int(p.normalization_axis) if len(self.input.shape) == 3 else 0
@@ -166,7 +165,7 @@ class Normalization(Filter):
             groups = int(p.num_groups)
             if groups < 1 or self.channels % groups:
                 raise Problem(
-                    f"{who}: num_groups is {groups}, but the {self.channels} channels have to form groups of equal size. "
+                    f"{who('num_groups')} is {groups}, but the {self.channels} channels have to form groups of equal size. "
                     f"Use a divisor of {self.channels}."
                 )
         return reference.Normalization(
@@ -182,14 +181,7 @@ class Normalization(Filter):
             self._check_spread(view, who)
         else:
             self._check_per_channel(view, who)
-        return Parameter(
-            view,
-            view.memory_axes,
-            f"{who}.data",
-            descriptor.data,
-            client_pointer=self.client_pointer,
-            memory=self.memory,
-        )
+        return self.hold(view, view.memory_axes, f"{who}.data", descriptor.data)
 
     def _check_spread(self, view: View, who: str) -> None:
         """beta and gamma of a layer normalization have the dimensions of a sample, or 1 on some axes."""
@@ -223,28 +215,22 @@ class Normalization(Filter):
             return None
         view = descriptors.resolve(descriptor, who)
         self._check_per_channel(view, who)
-        if view.element is not FLOAT32:
-            raise Problem(
-                f"{who}.data_type is {view.element.name}, but moving statistics are Float32. Use BNNSDataTypeFloat32.",
-                kind=TypeError,
-            )
+        require_float32(view, who, "moving statistics are")
         if view.overlapping:
             raise Problem(
                 f"{who}: strides {view.steps} make elements share memory. Use larger strides, or 0 for packed."
             )
-        return Parameter(
-            view, view.memory_axes, f"{who}.data", descriptor.data, client_pointer=True, memory=self.memory
-        )
+        return self.hold(view, view.memory_axes, f"{who}.data", descriptor.data, client_pointer=True)
 
-    def _refuse_shared_moving(self, who: str) -> None:
+    def _refuse_shared_moving(self, who: Caller) -> None:
         if self.moving_mean is None or self.moving_variance is None:
             return
         address, nbytes = self.moving_variance.memory
         mean = self.moving_mean.bound
         if mean is not None and mean.touches((address, nbytes)):
             raise Problem(
-                f"{who}: moving_mean_desc and moving_variance_desc share memory, so one would overwrite the other. Give "
-                "each its own array."
+                f"{who('moving_mean_desc')} and {who.name('moving_variance_desc')} share memory, so one would overwrite the "
+                "other. Give each its own array."
             )
 
     def parameters(self) -> list[Parameter]:
@@ -501,7 +487,7 @@ class Normalization(Filter):
             result.write(numbers if short == "dx" else numbers[None])
 
 
-def _check_kind(kind: Any, who: str) -> int:
+def _check_kind(kind: Any, who: Caller) -> int:
     number = int(kind)
     if number not in set(Kind):
         raise Problem(

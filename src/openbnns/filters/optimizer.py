@@ -97,23 +97,23 @@ def function_name(function: int) -> str:
     return BNNSOptimizerFunction(function).name
 
 
-def check_function(function: int, fields: Any, who: str) -> None:
+def check_function(function: int, fields: Any, who: Caller) -> None:
     """Refuse a function that does not exist, or one that another struct belongs to."""
     if function not in STRUCTS:
         raise Problem(
-            f"{who}: function is {function}, which is no BNNSOptimizerFunction. Use one from "
+            f"{who('function')} is {function}, which is no BNNSOptimizerFunction. Use one from "
             "BNNSOptimizerFunctionSGDMomentum (1) to BNNSOptimizerFunctionAdamWAMSGradWithClipping (12)."
         )
     if fields is None:
-        raise Problem(f"{who}: OptimizerAlgFields is NULL. Pass a {STRUCTS[function].__name__}.")
+        raise Problem(f"{who('OptimizerAlgFields')} is {who.null}. Pass a {STRUCTS[function].__name__}.")
     if type(fields) is not STRUCTS[function]:
         raise Problem(
-            f"{who}: OptimizerAlgFields is a {type(fields).__name__}, but {function_name(function)} reads a "
+            f"{who('OptimizerAlgFields')} is a {type(fields).__name__}, but {function_name(function)} reads a "
             f"{STRUCTS[function].__name__}. Pass that struct."
         )
 
 
-def read_rule(function: int, fields: Any, who: str, torch_epsilon: bool | None = None) -> Rule:
+def read_rule(function: int, fields: Any, who: Caller, torch_epsilon: bool | None = None) -> Rule:
     """The rule that a struct describes; the time step is read apart. ``torch_epsilon`` overrides the switch of that kind."""
     switches = compat.switches
     struct: Any = type(fields)
@@ -127,12 +127,12 @@ def read_rule(function: int, fields: Any, who: str, torch_epsilon: bool | None =
     )
 
 
-def time_step(fields: Any, who: str) -> float:
+def time_step(fields: Any, who: Caller) -> float:
     """t of Adam; 1 for other optimizers."""
     t = getattr(fields, "time_step", 1.0)
     if not (1.0 <= t < math.inf):
         raise Problem(
-            f"{who}: time_step is {t:g}, but steps count from 1 (the correction divides by 1 - beta1^t). Start at 1 and "
+            f"{who('time_step')} is {t:g}, but steps count from 1 (the correction divides by 1 - beta1^t). Start at 1 and "
             "add 1 after each step of the whole network."
         )
     return float(t)
@@ -140,7 +140,7 @@ def time_step(fields: Any, who: str) -> float:
 
 @lru_cache(maxsize=256)
 def _rule(
-    function: int, struct: Any, values: tuple[Any, ...], scale_first: bool, torch_epsilon: bool, who: str
+    function: int, struct: Any, values: tuple[Any, ...], scale_first: bool, torch_epsilon: bool, who: Caller
 ) -> Rule:
     p = dict(zip(_NAMES[struct], values, strict=True))
     _check_numbers(p, function, who)
@@ -178,23 +178,23 @@ _RANGES: dict[str, tuple[float, float, str]] = {
 _FINITE = (-3.4028235677973366e38, 3.4028235677973366e38, "finite")
 
 
-def _check_numbers(p: dict[str, Any], function: int, who: str) -> None:
+def _check_numbers(p: dict[str, Any], function: int, who: Caller) -> None:
     for name, value in p.items():
         if isinstance(value, bool) or not isinstance(value, float) or name.startswith("clip_"):
             continue
         low, high, wanted = _RANGES.get(name, _FINITE)
         if not low <= value <= high:
-            raise Problem(f"{who}: {name} is {value:g}, but {function_name(function)} needs it {wanted}.")
+            raise Problem(f"{who(name)} is {value:g}, but {function_name(function)} needs it {wanted}.")
 
 
-def _choice(p: dict[str, Any], name: str, count: int, who: str) -> int:
+def _choice(p: dict[str, Any], name: str, count: int, who: Caller) -> int:
     value = int(p[name])
     if not 0 <= value < count:
-        raise Problem(f"{who}: {name} is {value}, but there are 0 to {count - 1}. Use the constants of its enum.")
+        raise Problem(f"{who(name)} is {value}, but there are 0 to {count - 1}. Use the constants of its enum.")
     return value
 
 
-def _clipping(p: dict[str, Any], who: str) -> Clipping:
+def _clipping(p: dict[str, Any], who: Caller) -> Clipping:
     if "clipping_func" in p:
         function = _choice(p, "clipping_func", 4, who)
     else:
@@ -205,17 +205,18 @@ def _clipping(p: dict[str, Any], who: str) -> Clipping:
         low, high = p["clip_gradients_min"], p["clip_gradients_max"]
         if not low <= high:
             raise Problem(
-                f"{who}: clip_gradients_min is {low:g} and clip_gradients_max {high:g}. The lower bound comes first."
+                f"{who('clip_gradients_min')} is {low:g} and {who.name('clip_gradients_max')} {high:g}. The lower bound comes "
+                "first."
             )
         return Clipping(function, low, high)
     limit, known = p["clip_gradients_max_norm"], p["clip_gradients_use_norm"]
     if not limit >= 0.0:
-        raise Problem(f"{who}: clip_gradients_max_norm is {limit:g}. A norm is limited to a number of at least 0.")
+        raise Problem(f"{who('clip_gradients_max_norm')} is {limit:g}. A norm is limited to a number of at least 0.")
     if function == ClippingFunction.BY_NORM:
         return Clipping(function, max_norm=limit)
     if not known >= 0.0:
         raise Problem(
-            f"{who}: clip_gradients_use_norm is {known:g}. Pass the known norm of all gradients, or 0 to compute it."
+            f"{who('clip_gradients_use_norm')} is {known:g}. Pass the known norm of all gradients, or 0 to compute it."
         )
     return Clipping(function, max_norm=limit, use_norm=known)
 

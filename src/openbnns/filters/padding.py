@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._words import Caller
 from ..abi.enums import BNNSPaddingMode
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding
 from ..errors import Problem
 from ..reference import padding as reference
 from ..reference.padding import Mode
-from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
 from ._moving import MovingFilter, require_same_type
 from ._native import padding as native
+from ._rules import chosen, require_same_layout, resolve_both
 
 if TYPE_CHECKING:
     from .. import _core
@@ -34,21 +35,11 @@ class Padding(MovingFilter):
 
     family = "padding"
 
-    def __init__(
-        self,
-        p: BNNSLayerParametersPadding,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerPadding",
-    ) -> None:
+    def __init__(self, p: BNNSLayerParametersPadding, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
-        self.mode = int(p.padding_mode)
-        if self.mode not in set(Mode):
-            raise Problem(f"{who}: padding_mode is {self.mode}, which is no BNNSPaddingMode (0 to {max(Mode)}).")
-        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        if not x.layout.same_as(y.layout):
-            raise Problem(
-                f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
-            )
+        self.mode = chosen(p.padding_mode, Mode, "BNNSPaddingMode", who, "padding_mode")
+        x, y = resolve_both(p, who)
+        require_same_layout(x, y, who)
         require_same_type(x, y, who, "Padding")
         pairs = [(int(p.padding_size[d][0]), int(p.padding_size[d][1])) for d in range(x.layout.rank)]
         self._check_sizes(x, y, pairs, who)
@@ -57,20 +48,20 @@ class Padding(MovingFilter):
         self.value = int(p.padding_value) & ((1 << min(x.element.bits, 32)) - 1)
         self.build_plan()
 
-    def _check_sizes(self, x: View, y: View, pairs: list[tuple[int, int]], who: str) -> None:
+    def _check_sizes(self, x: View, y: View, pairs: list[tuple[int, int]], who: Caller) -> None:
         name = BNNSPaddingMode(self.mode).name.removeprefix("BNNSPaddingMode")
         for d, (before, after) in enumerate(pairs):
             widest, limit = max(before, after), x.size[d] - (self.mode == Mode.REFLECT)
             if self.mode != Mode.CONSTANT and widest > limit:
                 raise Problem(
-                    f"{who}: padding_size[{d}] is ({before}, {after}), but {name} mirrors at most {limit} of the {x.size[d]} "
-                    f"elements of i_desc.size[{d}]. Pad less, or use another mode."
+                    f"{who('padding_size')}[{d}] is ({before}, {after}), but {name} mirrors at most {limit} of the {x.size[d]} "
+                    f"elements of {who.name('i_desc')}.size[{d}]. Pad less, or use another mode."
                 )
         expected = tuple(n + before + after for n, (before, after) in zip(x.size, pairs, strict=True))
         if y.size != expected:
             raise Problem(
-                f"{who}: o_desc is {describe(y)}, but i_desc size {x.size} padded by {pairs} gives {expected}. Set "
-                f"o_desc.size to {expected}."
+                f"{who('o_desc')} is {describe(y)}, but {who.name('i_desc')} size {x.size} padded by {pairs} gives {expected}. "
+                f"Set {who.name('o_desc')}.size to {expected}."
             )
 
     def make_item_plan(self, item_bytes: int) -> _core.Plan:

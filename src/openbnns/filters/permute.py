@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPermute
 from ..calls.signature import Call
 from ..errors import Problem
 from ..reference import permute as reference
-from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
 from ._moving import MovingFilter, require_same_type
 from ._native import permute as native
+from ._rules import require_same_layout, resolve_both
 
 if TYPE_CHECKING:
     from .. import _core
@@ -33,18 +34,10 @@ class Permute(MovingFilter):
     family = "permute"
     backward_call = "BNNSPermuteFilterApplyBackwardBatch"
 
-    def __init__(
-        self,
-        p: BNNSLayerParametersPermute,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerPermute",
-    ) -> None:
+    def __init__(self, p: BNNSLayerParametersPermute, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
-        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
-        if not x.layout.same_as(y.layout):
-            raise Problem(
-                f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
-            )
+        x, y = resolve_both(p, who)
+        require_same_layout(x, y, who)
         require_same_type(x, y, who, "Permute")
         self.permutation = _resolve_permutation(x, y, [int(k) for k in p.permutation], who)
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
@@ -78,17 +71,17 @@ class Permute(MovingFilter):
         return {"dx": reference.backward(dy, self._batch_permutation())}
 
 
-def _resolve_permutation(x: View, y: View, given: list[int], who: str) -> tuple[int, ...]:
+def _resolve_permutation(x: View, y: View, given: list[int], who: Caller) -> tuple[int, ...]:
     rank = x.layout.rank
     permutation = tuple(given[:rank])
     if sorted(permutation) != list(range(rank)):
         raise Problem(
-            f"{who}: permutation is {permutation}, but {x.layout.name} has the axes 0 to {rank - 1}. Name each exactly once."
+            f"{who('permutation')} is {permutation}, but {x.layout.name} has the axes 0 to {rank - 1}. Name each exactly once."
         )
     expected = tuple(x.size[axis] for axis in permutation)
     if y.size != expected:
         raise Problem(
-            f"{who}: o_desc is {describe(y)}, but permutation {permutation} of i_desc size {x.size} gives {expected}. Set "
-            f"o_desc.size to {expected}."
+            f"{who('o_desc')} is {describe(y)}, but {who.name('permutation')} {permutation} of {who.name('i_desc')} size "
+            f"{x.size} gives {expected}. Set {who.name('o_desc')}.size to {expected}."
         )
     return permutation

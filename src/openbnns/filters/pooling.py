@@ -40,6 +40,7 @@ from ._base import Driving, UnaryFilter
 from ._native import pooling as native
 from ._pooling_indices import INDEX_TYPES, INDICES, IndexOperand, resolve_index_type
 from ._pooling_windows import check_effort, check_windows
+from ._rules import chosen
 from .convolution import check_window, resolve_image, resolve_window
 from .fully_connected import resolve_bias
 
@@ -54,26 +55,18 @@ class Pooling(UnaryFilter):
     apply_call = "BNNSPoolingFilterApplyBatch or BNNSFilterApplyBatch"
     backward_call = "BNNSPoolingFilterApplyBackwardBatch"
 
-    def __init__(
-        self,
-        p: BNNSLayerParametersPooling,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerPooling",
-    ) -> None:
+    def __init__(self, p: BNNSLayerParametersPooling, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
-        self.function = int(p.pooling_function)
-        if self.function not in set(Function):
-            raise Problem(
-                f"{who}: pooling_function is {self.function}, which is no BNNSPoolingFunction (0 to {max(Function)})."
-            )
-        x, y = resolve_image(p.i_desc, f"{who}: i_desc"), resolve_image(p.o_desc, f"{who}: o_desc")
+        self.function = chosen(p.pooling_function, Function, "BNNSPoolingFunction", who, "pooling_function")
+        x, y = resolve_image(p.i_desc, who("i_desc")), resolve_image(p.o_desc, who("o_desc"))
         if x.size[2] != y.size[2]:
             raise Problem(
-                f"{who}: i_desc has {x.size[2]} channels and o_desc {y.size[2]}. Pooling keeps the channels: make them equal."
+                f"{who('i_desc')} has {x.size[2]} channels and {who.name('o_desc')} {y.size[2]}. Pooling keeps the channels: "
+                "make them equal."
             )
         if p.k_width < 1 or p.k_height < 1:
             raise Problem(
-                f"{who}: the window is {p.k_width} x {p.k_height} (k_width x k_height). Both must be at least 1."
+                f"{who}: the window is {p.k_width} x {p.k_height} ({who.name('k_width x k_height')}). Both must be at least 1."
             )
         check_window(p, who)
         self.kernel, self.window = (p.k_height, p.k_width), resolve_window(p)

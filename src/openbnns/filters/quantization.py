@@ -28,6 +28,7 @@ from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter
 from ._base import Driving, Filter, X, Y
 from ._native import quantization as native
+from ._rules import both, chosen
 
 BATCH = 0  # axis of (N, *shape)
 
@@ -45,26 +46,22 @@ class Quantization(Filter):
     def __init__(
         self,
         p: BNNSLayerParametersQuantization,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSDirectApplyQuantizer",
+        filter_params: BNNSFilterParameters | None,
+        who: Caller,
         *,
         direct: bool = False,
     ) -> None:
         """``direct``: for one call, which may read scale and bias where they are."""
         super().__init__(filter_params, who)
         self.client_pointer |= direct
-        self.function = int(p.function)
-        if self.function not in set(Function):
-            raise Problem(
-                f"{who}: function is {self.function}, which is no BNNSQuantizerFunction. Use "
-                "BNNSQuantizerFunctionQuantize (0) or BNNSQuantizerFunctionDequantize (1)."
-            )
-        x, y = _plain(p.i_desc, f"{who}: i_desc"), _plain(p.o_desc, f"{who}: o_desc")
+        known = "BNNSQuantizerFunctionQuantize (0) or BNNSQuantizerFunctionDequantize (1)"
+        self.function = chosen(p.function, Function, "BNNSQuantizerFunction", who, "function", known)
+        x, y = _plain(p.i_desc, who("i_desc")), _plain(p.o_desc, who("o_desc"))
         self._check_types(y, who)
         self.axis = _resolve_axis(x, int(p.axis_mask), who)
         self._set_operands(x, y, who)
-        self.scale = self._vector(p.scale, f"{who}: scale")
-        self.bias = self._vector(p.bias, f"{who}: bias")
+        self.scale = self._vector(p.scale, who("scale"))
+        self.bias = self._vector(p.bias, who("bias"))
 
     @property
     def quantizes(self) -> bool:
@@ -75,25 +72,25 @@ class Quantization(Filter):
 
     # Creation.
 
-    def _check_types(self, y: View, who: str) -> None:
+    def _check_types(self, y: View, who: Caller) -> None:
         if self.quantizes and not y.element.is_integer:
             raise Problem(
-                f"{who}: o_desc.data_type is {y.element.name}, but Quantize gives integers. Use an Int or UInt type.",
+                f"{who('o_desc.data_type')} is {y.element.name}, but Quantize gives integers. Use an Int or UInt type.",
                 kind=TypeError,
             )
         if not self.quantizes and y.element.kind not in ("float", "bfloat"):
             raise Problem(
-                f"{who}: o_desc.data_type is {y.element.name}, but Dequantize gives real numbers. Use Float32, Float16 or "
+                f"{who('o_desc.data_type')} is {y.element.name}, but Dequantize gives real numbers. Use Float32, Float16 or "
                 "BFloat16.",
                 kind=TypeError,
             )
 
-    def _set_operands(self, x: View, y: View, who: str) -> None:
+    def _set_operands(self, x: View, y: View, who: Caller) -> None:
         same = x.layout.same_as(y.layout) and x.size == y.size
         varies_inside = self.axis is not None and self.axis != BATCH
         if not same and (varies_inside or x.count != y.count):
             need = "the same layout and size" if varies_inside else "the same number of elements"
-            raise Problem(f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}. Both sides need {need}.")
+            raise Problem(f"{both(x, y, who)}. Both sides need {need}.")
         self.input = Operand(x, x.memory_axes, flat=not same)
         self.output = Operand(y, y.memory_axes, flat=not same)
 
@@ -106,9 +103,7 @@ class Quantization(Filter):
             raise Problem(f"{who} is {describe(view)}. Describe a Vector: one value, or one per index of the axis.")
         if self.axis != BATCH:  # the length of the batch is known when it is applied
             self._check_length(view, who, 1 if self.axis is None else self.input.shape[self.axis - 1])
-        return Parameter(
-            view, (0,), f"{who}.data", descriptor.data, client_pointer=self.client_pointer, memory=self.memory
-        )
+        return self.hold(view, (0,), f"{who}.data", descriptor.data)
 
     def _check_length(self, view: View, who: str, length: int) -> None:
         if view.size[0] != length:
@@ -193,7 +188,7 @@ def _plain(descriptor: Any, who: str) -> View:
     return replace(descriptors.resolve(descriptor, who), scale=1.0, bias=0.0, bias_before_scale=False)
 
 
-def _resolve_axis(x: View, mask: int, who: str) -> int | None:
+def _resolve_axis(x: View, mask: int, who: Caller) -> int | None:
     """The axis of (N, *shape) that scale and bias vary along, or ``None``."""
     if mask == 0:
         return None
@@ -201,7 +196,7 @@ def _resolve_axis(x: View, mask: int, who: str) -> int | None:
     bit = mask.bit_length() - 1
     if mask != 1 << bit or bit > rank:
         raise Problem(
-            f"{who}: axis_mask is {mask:#x}. Set one bit: 0 to {rank - 1} for an axis of {x.layout.name}, {rank} for the "
+            f"{who('axis_mask')} is {mask:#x}. Set one bit: 0 to {rank - 1} for an axis of {x.layout.name}, {rank} for the "
             "batch, or none for one scale and bias."
         )
     return BATCH if bit == rank else 1 + x.memory_axes.index(bit)

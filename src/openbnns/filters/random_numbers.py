@@ -56,15 +56,15 @@ class RandomGenerator:
     (0, [2, 4, 2, 6])
     """
 
-    def __init__(self, method: Any, seed: Any, filter_params: BNNSFilterParameters | None, who: str) -> None:
+    def __init__(self, method: Any, seed: Any, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         """``seed`` ``None`` stands for one that differs from generator to generator."""
-        if integer(method, f"{who}: method") != BNNSRandomGeneratorMethod.BNNSRandomGeneratorMethodAES_CTR:
-            raise Problem(f"{who}: method is {int(method)}, but there is only BNNSRandomGeneratorMethodAES_CTR (0).")
+        if integer(method, who("method")) != BNNSRandomGeneratorMethod.BNNSRandomGeneratorMethodAES_CTR:
+            raise Problem(f"{who('method')} is {int(method)}, but there is only BNNSRandomGeneratorMethodAES_CTR (0).")
         if seed is None:
             seed = secrets.randbits(64)
-        seed = integer(seed, f"{who}: seed")
+        seed = integer(seed, who("seed"))
         if not 0 <= seed < 1 << 64:
-            raise Problem(f"{who}: seed is {seed}, but it is a 64-bit number without sign: 0 to 2^64 - 1.")
+            raise Problem(f"{who('seed')} is {seed}, but it is a 64-bit number without sign: 0 to 2^64 - 1.")
         self.stream = Keystream(seed)
         self.threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
         self.alive = True
@@ -114,7 +114,7 @@ class RandomGenerator:
                 "BNNSRandomGeneratorStateSize for the size."
             )
         if state is None:
-            raise Problem(f"{caller('state')} is NULL. Pass a buffer of at least {STATE_SIZE} bytes.")
+            raise Problem(f"{caller('state')} is {caller.null}. Pass a buffer of at least {STATE_SIZE} bytes.")
         memory = buffers.resolve(state, _BYTE, caller("state"))
         buffers.require_bytes(memory, STATE_SIZE, caller("state"), "a state")
         return memory

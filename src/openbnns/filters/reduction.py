@@ -30,6 +30,7 @@ from ._activation_rules import as_float32
 from ._base import UnaryFilter, X, Y
 from ._direct import is_plain_integer
 from ._native import reduction as native
+from ._rules import both, chosen, resolve_both
 
 if TYPE_CHECKING:
     from .. import _core
@@ -49,48 +50,42 @@ class Reduction(UnaryFilter):
     family = "reduction"
 
     def __init__(
-        self,
-        p: BNNSLayerParametersReduction,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerReduction",
+        self, p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
         self.function = _checked_function(int(p.reduce_func), who)
-        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        x, y = resolve_both(p, who)
         _check_shapes(x, y, who)
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, x.memory_axes)
         self.activation, self.fused_function = IDENTITY, 0
         self.epsilon = as_float32(p.epsilon)
         if not math.isfinite(self.epsilon):
             raise Problem(
-                f"{who}: epsilon is {self.epsilon:g}. It is added inside each logarithm: pass a finite number."
+                f"{who('epsilon')} is {self.epsilon:g}. It is added inside each logarithm: pass a finite number."
             )
         self.inside = [y.size[a] == 1 for a in x.memory_axes]
         self.axes = tuple(1 + d for d, reduced in enumerate(self.inside) if reduced)
         self.last_axis = compat.switches.argmax_last_axis
         if self.function in _POSITIONS:
             sizes = [n for n, reduced in zip(self.input.shape, self.inside, strict=True) if reduced] or [1]
-            _check_holds_positions(y, sizes[-1] if self.last_axis else math.prod(sizes), f"{who}: o_desc")
+            _check_holds_positions(y, sizes[-1] if self.last_axis else math.prod(sizes), who("o_desc"))
         self.weights = self._resolve_weights(p.w_desc, who)
         self.build_plan()
 
-    def _resolve_weights(self, descriptor: Any, who: str) -> Parameter | None:
+    def _resolve_weights(self, descriptor: Any, who: Caller) -> Parameter | None:
         if descriptor.data is None:
             return None
         if self.function not in WEIGHTED:
             raise Problem(
-                f"{who}: w_desc has data, but {function_name(self.function)} has no summands to weigh. Leave w_desc.data "
-                "NULL."
+                f"{who('w_desc')} has data, but {function_name(self.function)} has no summands to weigh. Leave "
+                f"{who.name('w_desc')}.data {who.null}."
             )
-        view = descriptors.resolve(descriptor, f"{who}: w_desc")
+        view = descriptors.resolve(descriptor, who("w_desc"))
         if view.size != self.input.view.size:
             raise Problem(
-                f"{who}: w_desc is {describe(view)}, but weights have the size of the input: {self.input.view.size}."
+                f"{who('w_desc')} is {describe(view)}, but weights have the size of the input: {self.input.view.size}."
             )
-        return Parameter(
-            view, self.input.order, f"{who}: w_desc.data", descriptor.data, client_pointer=self.client_pointer,
-            memory=self.memory,
-        )  # fmt: skip
+        return self.hold(view, self.input.order, who("w_desc.data"), descriptor.data)
 
     # Native set-up.
 
@@ -181,20 +176,16 @@ def _check_holds_positions(view: View, count: int, who: str) -> None:
         )
 
 
-def _checked_function(function: int, who: str) -> int:
+def _checked_function(function: int, who: Caller) -> int:
     if function == Function.NONE:
-        raise Problem(f"{who}: reduce_func is None, which reduces nothing; it is a mode of BNNSScatter.")
-    if function not in set(Function):
-        raise Problem(
-            f"{who}: reduce_func is {function}, which is no BNNSReduceFunction. Use 0 to 16, but for None (15)."
-        )
-    return function
+        raise Problem(f"{who('reduce_func')} is None, which reduces nothing; it is a mode of BNNSScatter.")
+    return chosen(function, Function, "BNNSReduceFunction", who, "reduce_func", "0 to 16, but for None (15)")
 
 
-def _check_shapes(x: View, y: View, who: str) -> None:
+def _check_shapes(x: View, y: View, who: Caller) -> None:
     fits = len(x.size) == len(y.size) and all(b in (1, a) for a, b in zip(x.size, y.size, strict=True))
     if not fits:
         raise Problem(
-            f"{who}: o_desc is {describe(y)}, but i_desc is {describe(x)}. Sizes of the output are 1 along the reduced axes "
-            "of size[], and those of the input along all others."
+            f"{both(x, y, who)}. Sizes of the output are 1 along the reduced axes of size[], and those of the input along "
+            "all others."
         )

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..calls.run import run_staged
 from ..calls.signature import Call
@@ -25,11 +26,11 @@ from ..errors import Problem
 from ..reference import resize as reference
 from ..reference.activation import IDENTITY, Activation
 from ..reference.resize import Method
-from ..tensors import descriptors
-from ..tensors.descriptors import View, describe
+from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand
 from ._base import UnaryFilter, X, Y
 from ._native import resize as native
+from ._rules import both, chosen, require_same_layout, resolve_both
 
 if TYPE_CHECKING:
     from .. import _core
@@ -45,35 +46,23 @@ class Resize(UnaryFilter):
     activation = IDENTITY
     fused_function = 0
 
-    def __init__(
-        self,
-        p: BNNSLayerParametersResize,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerResize",
-    ) -> None:
+    def __init__(self, p: BNNSLayerParametersResize, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
         super().__init__(filter_params, who)
-        self.method = int(p.method)
-        if self.method not in set(Method):
-            raise Problem(
-                f"{who}: method is {self.method}, which is no BNNSInterpolationMethod. Use BNNSInterpolationMethodNearest "
-                "(0) or BNNSInterpolationMethodLinear (1)."
-            )
-        x, y = descriptors.resolve(p.i_desc, f"{who}: i_desc"), descriptors.resolve(p.o_desc, f"{who}: o_desc")
+        known = "BNNSInterpolationMethodNearest (0) or BNNSInterpolationMethodLinear (1)"
+        self.method = chosen(p.method, Method, "BNNSInterpolationMethod", who, "method", known)
+        x, y = resolve_both(p, who)
         self._check_shapes(x, y, who)
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.options = (bool(p.align_corners), compat.switches.resize_asymmetric)
         self.build_plan()
 
-    def _check_shapes(self, x: View, y: View, who: str) -> None:
-        if not x.layout.same_as(y.layout):
-            raise Problem(
-                f"{who}: i_desc is {x.layout.name} and o_desc is {y.layout.name}. Both sides need the same layout."
-            )
+    def _check_shapes(self, x: View, y: View, who: Caller) -> None:
+        require_same_layout(x, y, who)
         changed = [d for d in range(x.layout.rank) if x.size[d] != y.size[d]]
         if self.method == Method.LINEAR and len(changed) > 2:
             raise Problem(
-                f"{who}: i_desc is {describe(x)} and o_desc is {describe(y)}, which differ along {len(changed)} axes. Linear "
-                "resizes at most two: use two filters, or BNNSInterpolationMethodNearest.",
+                f"{both(x, y, who)}, which differ along {len(changed)} axes. Linear resizes at most two: use two filters, or "
+                f"{who.name('BNNSInterpolationMethodNearest')}.",
                 unsupported=True,
             )
 

@@ -19,15 +19,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .. import compat
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..errors import Problem
 from ..reference import convolution as reference
 from ..reference.activation import Activation
 from ..tensors import descriptors
-from ..tensors.descriptors import FLOAT32, View, describe
-from ..tensors.operands import Operand, Parameter
+from ..tensors.descriptors import View
+from ..tensors.operands import Operand
 from ._native import convolution as native
-from .convolution import KernelFilter, check_output_size, check_window, kernel_axes, resolve_image, resolve_window
+from ._rules import require_float32
+from .convolution import (
+    KernelFilter,
+    check_kernel_channels,
+    check_output_size,
+    check_window,
+    kernel_axes,
+    resolve_image,
+    resolve_window,
+)
 
 if TYPE_CHECKING:
     from .. import _core
@@ -51,50 +61,35 @@ class TransposedConvolution(KernelFilter):
     family = "transposed convolution"
 
     def __init__(
-        self,
-        p: BNNSLayerParametersConvolution,
-        filter_params: BNNSFilterParameters | None = None,
-        who: str = "BNNSFilterCreateLayerTransposedConvolution",
+        self, p: BNNSLayerParametersConvolution, filter_params: BNNSFilterParameters | None, who: Caller
     ) -> None:
         super().__init__(filter_params, who)
-        x, y = resolve_image(p.i_desc, f"{who}: i_desc"), resolve_image(p.o_desc, f"{who}: o_desc")
-        w = descriptors.resolve(p.w_desc, f"{who}: w_desc")
+        x, y = resolve_image(p.i_desc, who("i_desc")), resolve_image(p.o_desc, who("o_desc"))
+        w = descriptors.resolve(p.w_desc, who("w_desc"))
         self._check_supported(p, {"i_desc": x, "o_desc": y, "w_desc": w}, who)
         check_window(p, who)
         self.window = resolve_window(p)
         out_axis, in_axis, row_axis, column_axis = kernel_axes(w, who)
         self.kernel = (w.size[row_axis], w.size[column_axis])
-        got, expected = (w.size[out_axis], w.size[in_axis]), (y.size[2], x.size[2])
-        if got != expected:
-            raise Problem(
-                f"{who}: w_desc is {describe(w)}, that is {got[0]} output and {got[1]} input channels, but o_desc has "
-                f"{expected[0]} and i_desc {expected[1]}. Set w_desc.size[{out_axis}] to {expected[0]} and "
-                f"w_desc.size[{in_axis}] to {expected[1]}."
-            )
+        channels = (y.size[2], x.size[2])
+        check_kernel_channels(w, (out_axis, in_axis), channels, channels, who)
         check_output_size(y, x, self.kernel, self.window, who, ("o_desc", "i_desc"))
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
-        self.weights = Parameter(
-            w, (in_axis, out_axis, row_axis, column_axis), f"{who}: w_desc.data", p.w_desc.data,
-            client_pointer=self.client_pointer, memory=self.memory,
+        self.weights = self.hold(
+            w, (in_axis, out_axis, row_axis, column_axis), who("w_desc.data"), p.w_desc.data,
             reading=_as_stored if compat.switches.transposed_kernel_scatter else _rotated,
         )  # fmt: skip
         self._finish(p, who)
 
-    def _check_supported(self, p: BNNSLayerParametersConvolution, views: dict[str, View], who: str) -> None:
+    def _check_supported(self, p: BNNSLayerParametersConvolution, views: dict[str, View], who: Caller) -> None:
         if p.groups > 1:
             raise Problem(
-                f"{who}: groups is {p.groups}, but transposed convolution has no groups. Set groups to 0 or 1, and make "
-                "one filter per group.",
+                f"{who('groups')} is {p.groups}, but transposed convolution has no groups. Set {who.name('groups')} to 1, and "
+                "make one layer for each group.",
                 unsupported=True,
             )
         for name, view in views.items():
-            if view.element is not FLOAT32:
-                raise Problem(
-                    f"{who}: {name}.data_type is {view.element.name}, but transposed convolution works on Float32 only. "
-                    "Use BNNSDataTypeFloat32.",
-                    kind=TypeError,
-                    unsupported=True,
-                )
+            require_float32(view, who(name), "transposed convolution works on", unsupported=True)
 
     def make_plan(self, f: Activation) -> _core.Plan:
         # The native plan is named after the convolution whose adjoint it is: from the large image to the small one.

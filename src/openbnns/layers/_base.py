@@ -34,7 +34,7 @@ from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCr
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ._misuse import STUMBLES, careful, meant_by_call, misuse
-from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, require, skip
+from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, raised, require, skip
 from .types import ActivationFunction
 
 _Result = TypeVar("_Result")
@@ -56,6 +56,15 @@ BACKWARD_NAMES: dict[str, str] = {
     "weights_delta": "generating_weights_gradient",
     "bias_delta": "generating_bias_gradient",
 }
+CREATION_NAMES: dict[str, str] = {
+    "i_desc": "input",
+    "o_desc": "output",
+    "w_desc": "weights",
+    "filter_params": "filter_parameters",
+    "BNNSFilterCreateLayerActivation": "ActivationLayer",
+    "activation filter": "ActivationLayer",
+}
+"""What all constructors call fields of the C structs, and filters of C."""
 
 
 class Gradients(NamedTuple):
@@ -220,9 +229,12 @@ class Layer:
         super().__init_subclass__()
         cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
         cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES)
+        cls._creation_caller = Caller(cls._name(), CREATION_NAMES | cls._names, null="None")
         if "__init__" in cls.__dict__:
             cls.__init__ = careful(cls._creation_error)(cls.__init__)  # type: ignore[method-assign]
 
+    _names: ClassVar[dict[str, str]] = {}  # what the constructor calls the fields of the C struct
+    _creation_caller: ClassVar[Caller]
     _apply_caller: ClassVar[Caller]
     _backward_caller: ClassVar[Caller]
 
@@ -232,10 +244,10 @@ class Layer:
         return cls.__name__
 
     def _create(
-        self, make: Callable[[str], Filter], filter_parameters: BNNSFilterParameters | None, activation: Any = None
+        self, make: Callable[[Caller], Filter], filter_parameters: BNNSFilterParameters | None, activation: Any = None
     ) -> None:
         """Make the filter; its problems become exceptions of the Python face."""
-        who = self._name()
+        who = self._creation_caller
         try:
             if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
                 raise Problem(
@@ -247,7 +259,7 @@ class Layer:
                 require(activation, ActivationFunction, f"{who}: the activation", "ActivationFunction.tanh()")
             self._filter = make(who)
         except Problem as problem:
-            raise self._exception(problem, self._creation_error) from None
+            raise raised(problem, self._creation_error) from None
 
     def _exception(self, problem: Problem, family: type[BNNSError]) -> BNNSError:
         family = InvalidDescriptorError if isinstance(problem, DataProblem) else family

@@ -14,9 +14,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSNDArrayDescriptor
-from ..errors import Problem
+from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
 from ..tensors import buffers, descriptors
 from ..tensors.descriptors import LAYOUTS, describe
 from ._shape import Shape
@@ -44,6 +45,11 @@ skip: Final = Skip.SKIP
 
 class DataProblem(Problem):
     """A tensor without usable data; becomes an ``InvalidDescriptorError``."""
+
+
+def raised(problem: Problem, family: type[BNNSError]) -> BNNSError:
+    """The exception for a problem of a call."""
+    return as_exception(problem, InvalidDescriptorError if isinstance(problem, DataProblem) else family)
 
 
 def is_count(value: Any, count: int) -> bool:
@@ -198,7 +204,7 @@ class Port:
         """Refuse a descriptor whose memory is arranged in another way than this tensor's."""
         view = descriptors.resolve(descriptor, who)
         if descriptor.data is None:
-            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
         if view.element is not self.view.element:
             raise Problem(
                 f"{who}.data_type is {view.element.name}, but the layer was created with {self.view.element.name}.",
@@ -374,7 +380,7 @@ def data_type(array: NDArray[Any], who: str) -> DataType:
         ) from None
 
 
-def struct_of(kind: type[_S], who: str, **fields: Any) -> _S:
+def struct_of(kind: type[_S], who: Caller, **fields: Any) -> _S:
     """A parameter struct; a value that its field cannot hold is the caller's mistake."""
     try:
         return kind(**fields)
@@ -492,7 +498,7 @@ def describe_parameter(
     """The descriptor, with data, of a parameter; ``axes`` names those of an array, e.g. ``"(out, in)"``."""
     if isinstance(value, BNNSNDArrayDescriptor):
         if value.data is None:
-            raise DataProblem(f"{who}.data is NULL. A parameter needs values at creation: give the descriptor memory.")
+            raise DataProblem(f"{who}.data is None. A parameter needs values at creation: give the descriptor memory.")
         return value.copy()
     array = as_array(value, who)
     kind = data_type(array, who)

@@ -60,7 +60,7 @@ class ProductLayer(BinaryLayer):
 
     _words: ClassVar[dict[str, str]] = {
         name: word for name, word in Layer._words.items() if name not in ("in_delta", "weights_delta")
-    } | {"iA_desc": "input_a", "iB_desc": "input_b"}
+    }
     _filter: Contraction
     _ports: tuple[Port, Port | None]
     _weights_at: int | None = None  # which operand is weights

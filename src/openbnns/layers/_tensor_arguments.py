@@ -44,7 +44,7 @@ def described(who: str, value: Any, layout: int | None = None, *, output: bool =
     """A tensor as a descriptor; an array is in C order, an input that is not is copied."""
     if isinstance(value, BNNSNDArrayDescriptor):
         if value.data is None:
-            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
         resolve(value, who)
         return value
     array = as_array(value, who)

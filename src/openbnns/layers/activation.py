@@ -61,7 +61,14 @@ class ActivationLayer(UnaryLayer):
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
         "generating_weights_gradient": "generating_alpha_gradient",
         "weights_delta": "generating_alpha_gradient",
+    }
+    _names: ClassVar[dict[str, str]] = {
         "axis_flags": "axes",
+        "activation": "function",
+        "activation.ishift": "function.shift",
+        "activation.iscale_per_channel": "function.scales",
+        "activation.ioffset_per_channel": "function.offsets",
+        "activation.ishift_per_channel": "function.shifts",
     }
     _filter: ActivationFilter
 
@@ -74,7 +81,7 @@ class ActivationLayer(UnaryLayer):
         axes: Sequence[int] | None = None,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> ActivationFilter:
+        def make(who: Caller) -> ActivationFilter:
             require(function, ActivationFunction, f"{who}: function", "ActivationFunction.tanh()")
             x = describe_sample(input, f"{who}: input")
             y = x if output is None else describe_sample(output, f"{who}: output")

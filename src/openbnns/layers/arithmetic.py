@@ -85,9 +85,19 @@ class InputGradients3(NamedTuple):
     input_c: Any = None
 
 
+_OPERANDS = {"in": "input", "in1": "input_a", "in2": "input_b", "in3": "input_c", "out": "output"}
+OPERAND_NAMES = (
+    {"arithmetic_function": "function", "arithmetic_function_fields": "the operands"}
+    | _OPERANDS
+    | {f"{field}_type": f"{name}_descriptor_type" for field, name in _OPERANDS.items()}
+)
+"""What constructors call the fields of C that describe operands; a single one is called ``in`` there."""
+
+
 class _ArithmeticLayer(Layer):
     """What the three classes share: ``_inputs`` are the names of the operands."""
 
+    _names: ClassVar[dict[str, str]] = OPERAND_NAMES
     _inputs: ClassVar[tuple[str, ...]]
     _functions: ClassVar[type[enum.Enum]]
     _filter: Arithmetic
@@ -99,14 +109,11 @@ class _ArithmeticLayer(Layer):
         cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
         cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES)
         cls._gradient_names = tuple(f"generating_{name}_gradient" for name in cls._inputs)
-        words = {"arithmetic_function": "function"}
+        words: dict[str, str] = {}
         for i, (name, gradient) in enumerate(zip(cls._inputs, cls._gradient_names, strict=True)):
-            words |= {f"in{i + 1}": name, f"in{i + 1}_type": f"{name}_descriptor_type", f"operand {i + 1}": name}
-            words |= {f"in[{i}]": name, f"input[{i}]": name}
+            words |= {f"operand {i + 1}": name, f"in[{i}]": name, f"input[{i}]": name}
             words |= {f"in_delta[{i}]": gradient, f"generating_input_gradient[{i}]": gradient}
-        if len(cls._inputs) == 1:
-            words |= {"in_type": "input_descriptor_type"}
-        cls._words = Layer._words | words | {"out_type": "output_descriptor_type", "out": "output"}
+        cls._words = Layer._words | words
 
     _gradient_names: ClassVar[tuple[str, ...]]
 
@@ -116,7 +123,7 @@ class _ArithmeticLayer(Layer):
     ) -> None:  # fmt: skip
         activation = ActivationFunction.identity() if activation is None else activation
 
-        def make(who: str) -> Arithmetic:
+        def make(who: Caller) -> Arithmetic:
             self._check_kinds(who, roles, output_role, function)
             axis_wise = int(activation.bnns_activation.function) in AXIS_WISE
             rank, layout = common_form(operands, roles, output, self._inputs, who, fastest_first=axis_wise)
@@ -152,7 +159,9 @@ class _ArithmeticLayer(Layer):
         if activation.case != "identity":
             self._summary["activation"] = activation
 
-    def _check_kinds(self, who: str, roles: list[DescriptorType], output_role: DescriptorType, function: Any) -> None:
+    def _check_kinds(
+        self, who: Caller, roles: list[DescriptorType], output_role: DescriptorType, function: Any
+    ) -> None:
         require(function, self._functions, f"{who}: function")
         for name, role in zip((*self._inputs, "output"), (*roles, output_role), strict=True):
             require(role, DescriptorType, f"{who}: {name}_descriptor_type")
@@ -470,7 +479,7 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
 
 
 def common_form(
-    operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: str,
+    operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: Caller,
     *, fastest_first: bool = False,
 ) -> tuple[int, int]:  # fmt: skip
     """Axes and layout that all operands share.
@@ -530,7 +539,7 @@ def describe_operand(
     return descriptor_for((1,) * (rank - array.ndim) + array.shape, layout, kind, array), array.shape
 
 
-def broadcast_output(operands: list[BNNSNDArrayDescriptor], who: str) -> BNNSNDArrayDescriptor:
+def broadcast_output(operands: list[BNNSNDArrayDescriptor], who: Caller) -> BNNSNDArrayDescriptor:
     """The output of operands that broadcast against each other."""
     views = [Port(d).view for d in operands]
     if len({len(v.size) for v in views}) > 1:

@@ -25,7 +25,7 @@ from ..errors import Problem
 from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
 from ._base import Layer, client_pointer
-from ._ports import as_array, require, skip
+from ._ports import as_array, raised, require, skip
 from .types import LearningPhase
 
 _L = BNNSDataLayout
@@ -125,6 +125,17 @@ class MultiheadAttentionLayer(Layer):
         "value_param_delta.target_desc": "generating_value_gradient",
     }
 
+    _names: ClassVar[dict[str, str]] = {
+        **{f"{part}.target_desc": part for part in ("query", "key", "value", "output")},
+        **{
+            f"{part}.{kind}": f"parameters['{part}_{kind}']"
+            for part in ("query", "key", "value", "output")
+            for kind in ("weights", "bias")
+        },
+        "key_attn_bias": "parameters['key_attention_bias']",
+        "value_attn_bias": "parameters['value_attention_bias']",
+    }
+
     def __init__(
         self,
         embed_dim: int,
@@ -151,7 +162,7 @@ class MultiheadAttentionLayer(Layer):
             shapes = self._shapes(bool(bias), bool(add_bias_kv))
             self.parameters: dict[str, NDArray[np.float32]] = self._own(shapes, parameters or {})
         except Problem as problem:
-            raise self._exception(problem, self._creation_error) from None
+            raise raised(problem, self._creation_error) from None
         self._summary = {
             "embed_dim": embed_dim, "num_heads": num_heads, "dropout": self.dropout or None,
             "key_dim": key_dim, "value_dim": value_dim,
@@ -274,7 +285,7 @@ class MultiheadAttentionLayer(Layer):
         filter = getattr(self, "_filter", None)
         return filter if isinstance(filter, MultiheadAttention) else self.filter_for(8, 8)
 
-    def _make(self, target: int, source: int, who: str) -> MultiheadAttention:
+    def _make(self, target: int, source: int, who: Caller) -> MultiheadAttention:
         def projection(length: int, name: str) -> BNNSMHAProjectionParameters:
             return BNNSMHAProjectionParameters(
                 target_desc=_descriptor(_L.BNNSDataLayout2DFirstMajor, (length, self.embed_dim)),

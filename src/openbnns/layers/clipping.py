@@ -193,7 +193,7 @@ def _described(who: str, value: Any) -> BNNSNDArrayDescriptor:
     """An input as a descriptor; arrays in C order, copied if they are not contiguous."""
     if isinstance(value, BNNSNDArrayDescriptor):
         if value.data is None:
-            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
         return value
     array = as_array(value, who)
     if not 1 <= array.ndim <= 8 or array.size == 0:

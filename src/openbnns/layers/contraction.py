@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.contraction import TensorContraction, parse
@@ -40,7 +41,7 @@ class TensorContractionLayer(ProductLayer):
     [[1.0, 2.0, 3.0], [10.0, 20.0, 30.0]]
     """
 
-    _words: ClassVar[dict[str, str]] = ProductLayer._words | {"beta": "accumulates_to_output"}
+    _names: ClassVar[dict[str, str]] = {"iA_desc": "input_a", "iB_desc": "input_b", "beta": "accumulates_to_output"}
     _filter: TensorContraction
 
     def __init__(
@@ -54,7 +55,7 @@ class TensorContractionLayer(ProductLayer):
         accumulates_to_output: bool = False,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> TensorContraction:
+        def make(who: Caller) -> TensorContraction:
             if not isinstance(operation, (str, bytes)):
                 raise Problem(f"{who}: operation must be a string, not {type(operation).__name__}.", kind=TypeError)
             e = parse(operation, who)
@@ -76,7 +77,7 @@ class TensorContractionLayer(ProductLayer):
 
 
 def _describe(
-    e: Expression, values: tuple[Any, Any], filter_parameters: BNNSFilterParameters | None, who: str
+    e: Expression, values: tuple[Any, Any], filter_parameters: BNNSFilterParameters | None, who: Caller
 ) -> list[BNNSNDArrayDescriptor]:
     described = []
     for k, (name, value) in enumerate(zip(("input_a", "input_b"), values, strict=True)):
@@ -96,7 +97,7 @@ def _describe(
     return described
 
 
-def _output(e: Expression, output: Any, described: list[BNNSNDArrayDescriptor], who: str) -> BNNSNDArrayDescriptor:
+def _output(e: Expression, output: Any, described: list[BNNSNDArrayDescriptor], who: Caller) -> BNNSNDArrayDescriptor:
     """As given, or the C-order array of the shape that follows from the operands."""
     if output is not None:
         rank = None if e.output.has_star else len(e.output.letters)

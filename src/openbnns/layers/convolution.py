@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
 from .._spelling import unexpected
+from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, BNNSNDArrayDescriptor
 from ..errors import Problem
@@ -16,6 +17,12 @@ from ._base import Gradients, UnaryLayer, client_pointer, port_of
 from ._ports import Port, TensorLike, describe_parameter, describe_sample, require
 from ._shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, ConvolutionType, DataLayout
+
+WINDOW_NAMES = {
+    "x_stride": "stride[0]", "y_stride": "stride[1]", "x_padding": "padding.x", "y_padding": "padding.y",
+    "pad[0]": "padding.left", "pad[1]": "padding.right", "pad[2]": "padding.up", "pad[3]": "padding.down",
+}  # fmt: skip
+"""What constructors call the fields of C that say how windows lie."""
 
 
 class ConvolutionLayer(UnaryLayer):
@@ -45,10 +52,10 @@ class ConvolutionLayer(UnaryLayer):
     ((2, 3, 6, 8), (4, 3, 3, 3), None)
     """
 
-    _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
-        "groups is": "group_count is",
-        "multiples of groups": "multiples of group_count",
-        "Set groups to 0 or 1, and make one filter": "Leave group_count at 1, and make one layer",
+    _names: ClassVar[dict[str, str]] = WINDOW_NAMES | {
+        "groups": "group_count",
+        "x_dilation_stride": "dilation_stride[0]",
+        "y_dilation_stride": "dilation_stride[1]",
     }
 
     def __init__(
@@ -70,7 +77,7 @@ class ConvolutionLayer(UnaryLayer):
         padding = ConvolutionPadding.zero() if padding is None else padding
         transposed = type is ConvolutionType.TRANSPOSED
 
-        def make(who: str) -> Convolution | TransposedConvolution:
+        def make(who: Caller) -> Convolution | TransposedConvolution:
             require(type, ConvolutionType, f"{who}: type", "ConvolutionType.STANDARD")
             require(padding, ConvolutionPadding, f"{who}: padding", "ConvolutionPadding.symmetric(x=1, y=1)")
             in_place = client_pointer(filter_parameters)
@@ -180,7 +187,7 @@ def positive(value: Any, who: str) -> int:
     return number
 
 
-def largest_output(p: BNNSLayerParametersConvolution, who: str, transposed: bool) -> Shape:
+def largest_output(p: BNNSLayerParametersConvolution, who: Caller, transposed: bool) -> Shape:
     """The output image that the windows fill."""
     image, kernels = Port(p.i_desc).view, Port(p.w_desc, batched=False).view
     out_axis, _, row_axis, column_axis = kernel_axes(kernels, who)
@@ -204,7 +211,7 @@ def largest_output(p: BNNSLayerParametersConvolution, who: str, transposed: bool
 
 
 def check_channels(
-    who: str, w: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...], groups: int, transposed: bool
+    who: Caller, w: tuple[int, ...], x: tuple[int, ...], y: tuple[int, ...], groups: int, transposed: bool
 ) -> None:
     """Refuse a weights array whose first two axes do not fit the images."""
     if x[0] % groups or y[0] % groups:
@@ -217,7 +224,7 @@ def check_channels(
                 "Weights (in, out, kh, kw) as in PyTorch are described by the layout IOHrWr: pass a descriptor with it."
             )
         raise Problem(
-            f"{who}: weights has shape {w}, but an input of {x[0]} channels and an output of {y[0]} with group_count "
-            f"{groups} need {ARRAY_KERNELS[1]} = ({expected[0]}, {expected[1]}, kh, kw).",
+            f"{who('w_desc')} has shape {w}, but an input of {x[0]} channels and an output of {y[0]} with "
+            f"{who.name('groups')} {groups} need {ARRAY_KERNELS[1]} = ({expected[0]}, {expected[1]}, kh, kw).",
             cure=cure,
         )

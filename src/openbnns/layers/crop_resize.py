@@ -58,7 +58,7 @@ class CropResizeLayer:
         sampling_mode: LinearSamplingMode = LinearSamplingMode.DEFAULT,
         box_coordinate_mode: BoxCoordinateMode = BoxCoordinateMode.CORNERS_HEIGHT_FIRST,
     ) -> None:
-        who = type(self).__name__
+        who = Caller(type(self).__name__, _NAMES, null="None")
         try:
             for name, value, kind in (
                 ("sampling_mode", sampling_mode, LinearSamplingMode),
@@ -70,7 +70,7 @@ class CropResizeLayer:
                 spatial_scale=spatial_scale, extrapolation_value=extrapolation_value, sampling_mode=sampling_mode.value,
                 box_coordinate_mode=box_coordinate_mode.value, method=1,
             )  # fmt: skip
-            CropResize(self._parameters, None, Caller(who))
+            CropResize(self._parameters, None, who)
         except Problem as problem:
             raise as_exception(problem, LayerCreationError) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..filters.dropout import Dropout
 from ._base import UnaryLayer
@@ -44,7 +45,7 @@ class DropoutLayer(UnaryLayer):
         control: int = 0,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> Dropout:
+        def make(who: Caller) -> Dropout:
             x = describe_sample(input, f"{who}: input")
             y = x if output is None else describe_sample(output, f"{who}: output")
             parameters = struct_of(

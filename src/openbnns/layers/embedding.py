@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, NoReturn
 
 from .._spelling import unexpected
+from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding, BNNSNDArrayDescriptor
 from ..errors import Problem
@@ -40,9 +41,10 @@ class EmbeddingLayer(UnaryLayer):
     [[0.0, 0.0], [0.0, 0.0], [2.0, 2.0]]
     """
 
-    _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
+    _names: ClassVar[dict[str, str]] = {
         "max_norm": "maximum_norm",
         "padding_idx": "padding_index",
+        "flags": "scales_gradient_by_frequency",
         "BNNSDataTypeInt32": "DataType.INT32",
     }
 
@@ -59,7 +61,7 @@ class EmbeddingLayer(UnaryLayer):
         index_type: DataType = DataType.INT64,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> Embedding:
+        def make(who: Caller) -> Embedding:
             w = _describe_dictionary(dictionary, f"{who}: dictionary", client_pointer(filter_parameters))
             x = _describe_indices(input, f"{who}: input", index_type)
             y = _describe_output(output, f"{who}: output", Port(x).view, Port(w).view)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.fully_connected import FullyConnected
@@ -51,7 +52,7 @@ class FullyConnectedLayer(ConvolutionLayer):
     ) -> None:
         activation = ActivationFunction.identity() if activation is None else activation
 
-        def make(who: str) -> FullyConnected:
+        def make(who: Caller) -> FullyConnected:
             in_place = client_pointer(filter_parameters)
             w = describe_parameter(
                 weights, f"{who}: weights", DataLayout.MATRIX_ROW_MAJOR, "(out, in)", client_pointer=in_place
@@ -90,11 +91,11 @@ def flat_sample(value: Any, who: str, count: int) -> BNNSNDArrayDescriptor:
     return describe_sample(array, who, rank=array.ndim - batch)
 
 
-def check_weights(who: str, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, outputs: int, inputs: int) -> None:
+def check_weights(who: Caller, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, outputs: int, inputs: int) -> None:
     expected = (Port(y).view.count, Port(x).view.count)
     if (outputs, inputs) != expected:
         raise Problem(
-            f"{who}: weights has shape {(outputs, inputs)}, but an input of {expected[1]} elements and an output of "
+            f"{who('w_desc')} has shape {(outputs, inputs)}, but an input of {expected[1]} elements and an output of "
             f"{expected[0]} need (out, in) = {expected}.",
             cure="Pass such weights, or shapes that fit them.",
         )

@@ -17,7 +17,7 @@ descriptor to write to, ``None`` to have one made, or ``skip`` (or a descriptor 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,9 +26,9 @@ from .._spelling import did_you_mean
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.form import Form, form
-from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import BNNSError, LayerApplyError, Problem, as_exception
 from ..filters.fused import Fused
-from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, Layer, reworded
+from ._base import APPLY_NAMES, BACKWARD_NAMES, CREATION_NAMES, GradientArguments, Layer, reworded
 from ._fused_chain import Chain, describe_chain
 from ._fused_parameters import (
     FusableLayerParameters,
@@ -37,6 +37,9 @@ from ._fused_parameters import (
     FusedNormalizationParameters,
 )
 from ._ports import Arguments, Delta, TensorLike, common_lead, memory, require, skip
+from .arithmetic import OPERAND_NAMES
+from .convolution import WINDOW_NAMES, ConvolutionLayer
+from .normalization import NormalizationLayer, names_of_type
 from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType
 
 
@@ -128,22 +131,25 @@ class FusedLayer(Layer):
 
     _filter: Fused
     _words: ClassVar[dict[str, str]] = Layer._words | {
-        "layer_params": "fused_layer_parameters",
         "delta_parameters": _PARAMETERS,
         "training true": "phase=LearningPhase.TRAINING",
         "training false": "phase=LearningPhase.INFERENCE",
-        "beta_desc": "beta",
-        "gamma_desc": "gamma",
-        "moving_mean_desc": "moving_mean",
-        "moving_variance_desc": "moving_variance",
-        "num_groups": "group_count",
-        "arithmetic_function_fields.out_type": "output_descriptor_type",
-        "arithmetic_function": "function",
     }
-    _argument_words: ClassVar[dict[str, str]] = {}  # what a constructor with arguments of its own calls the parameters
+    _names: ClassVar[dict[str, str]] = (
+        WINDOW_NAMES
+        | OPERAND_NAMES
+        | NormalizationLayer._names
+        | {"layer_params": "fused_layer_parameters", "groups": "group_size"}
+    )
+    _part_names: ClassVar[tuple[dict[str, str], ...]] = ()  # of a constructor that has no list of layers
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        parts = {
+            f"layer_params[{i}]": Caller(cls._name(), CREATION_NAMES | cls._names | names, null="None")
+            for i, names in enumerate(cls._part_names)
+        }
+        cls._creation_caller = Caller(cls._name(), CREATION_NAMES | cls._names, null="None", parts=parts)
         names = {"delta_parameters": _PARAMETERS}
         cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
         cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES | names)
@@ -155,7 +161,7 @@ class FusedLayer(Layer):
         self._inputs = _INPUT_NAMES[len(inputs)]
         self._gradient_names = tuple(f"generating_{name}_gradient" for name in self._inputs)
 
-        def make(who: str) -> Fused:
+        def make(who: Caller) -> Fused:
             chain = describe_chain(inputs, self._inputs, output, layers, filter_parameters, who)
             made = Fused(chain.kinds, chain.layers, filter_parameters, who)
             self._set_ports(chain)
@@ -177,12 +183,9 @@ class FusedLayer(Layer):
         for i, (name, gradient) in enumerate(zip(self._inputs, self._gradient_names, strict=True)):
             words |= {f"in[{i}]": name, f"input[{i}]": name, f"operand {i + 1}": name, f"input {i + 1}": name}
             words |= {f"in_delta[{i}]": gradient, f"generating_input_gradient[{i}]": gradient}
-            words |= {f"in{i + 1}_type": f"{name}_descriptor_type", f"in{i + 1}": name}
         words |= dict.fromkeys(("BNNSFusedFilterApplyBatch", "BNNSFusedFilterApplyMultiInputBatch"), "apply")
         words["BNNSFusedFilterApplyBatch or BNNSFusedFilterApplyMultiInputBatch"] = "apply"
         problem = reworded(problem, words)
-        if family is LayerCreationError and self._argument_words:
-            problem = reworded(problem, self._argument_words)
         return super()._exception(problem, family)
 
     def _sorted(
@@ -469,16 +472,22 @@ class FusedParametersLayer(FusedLayer):
         raise as_exception(problem, self._creation_error)
 
 
-def _argument_words(first: str, fields: Sequence[str]) -> dict[str, str]:
-    """Arguments by what the parameters of a chain, a layer called ``first`` and a normalization, call them."""
-    words = {"type must be": "normalization must be"}
-    for i, (prefix, names) in enumerate(((first, fields), ("normalization", _NORMALIZATION_FIELDS))):
-        for name in names:
-            words[name] = words[f"fused_layer_parameters[{i}]: {name}"] = f"{prefix}_{name}"
-    return words
+def _prefixed(prefix: str, fields: Mapping[str, str]) -> dict[str, str]:
+    """Arguments that begin with the name of the layer they are for, by what the layer itself and C call them."""
+    return {name: f"{prefix}_{word}" for field, word in fields.items() for name in (field, word)}
 
 
-_NORMALIZATION_FIELDS = ("beta", "gamma", "momentum", "epsilon", "activation")
+_KERNEL = {
+    "w_desc": "weights",
+    "bias": "bias",
+    "stride": "stride",
+    "dilation_stride": "dilation_stride",
+    "padding": "padding",
+}
+_NORMALIZATION = names_of_type("normalization") | {"type": "normalization"} | _prefixed(
+    "normalization",
+    {"beta_desc": "beta", "gamma_desc": "gamma", "momentum": "momentum", "epsilon": "epsilon", "activation": "activation"},
+)  # fmt: skip
 
 
 class FusedConvolutionNormalizationLayer(FusedLayer):
@@ -500,7 +509,7 @@ class FusedConvolutionNormalizationLayer(FusedLayer):
     [3.0]
     """
 
-    _argument_words = _argument_words("convolution", ("weights", "bias", "stride", "dilation_stride", "padding"))
+    _part_names = (_prefixed("convolution", ConvolutionLayer._names | _KERNEL), _NORMALIZATION)
 
     def __init__(
         self,
@@ -556,7 +565,7 @@ class FusedFullyConnectedNormalizationLayer(FusedLayer):
     [2.0]
     """
 
-    _argument_words = _argument_words("fully_connected", ("weights", "bias"))
+    _part_names = (_prefixed("fully_connected", {"w_desc": "weights", "bias": "bias"}), _NORMALIZATION)
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..filters.gram import Gram
 from ._base import UnaryLayer
@@ -38,7 +39,7 @@ class GramLayer(UnaryLayer):
         alpha: float = 1.0,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> Gram:
+        def make(who: Caller) -> Gram:
             x = describe_sample(input, f"{who}: input", rank=3)
             if output is None:
                 channels = Port(x).view.size[-1]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
 from .._spelling import unexpected
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.form import form
 from ..errors import Problem
@@ -61,8 +62,8 @@ class LossLayer(Layer):
     [[20.0, 40.0]]
     """
 
-    _words = Layer._words | {
-        "out": "output",
+    _words = Layer._words | {"out": "output", "BNNSLossFilterApplyBatch": "LossLayer.apply"}
+    _names: ClassVar[dict[str, str]] = {
         "function": "loss_function",
         "reduction": "loss_reduction",
         "label_smooth": "label_smoothing",
@@ -74,7 +75,6 @@ class LossLayer(Layer):
         "scale_object": "object_scale",
         "scale_no_object": "no_object_scale",
         "scale_classification": "classification_scale",
-        "BNNSLossFilterApplyBatch": "LossLayer.apply",
         "BNNSLossReductionSum": "LossReduction.SUM",
     }
     _filter: Loss
@@ -90,7 +90,7 @@ class LossLayer(Layer):
         loss_reduction: LossReduction,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> Loss:
+        def make(who: Caller) -> Loss:
             require(loss_function, LossFunction, f"{who}: loss_function", "LossFunction.mean_square_error()")
             require(loss_reduction, LossReduction, f"{who}: loss_reduction", "LossReduction.MEAN")
             x = describe_sample(input, f"{who}: input")
@@ -331,7 +331,7 @@ _BACKWARD = form(
 
 
 def _describe_output(
-    output: Any, x: BNNSNDArrayDescriptor, function: LossFunction, reduction: LossReduction, who: str
+    output: Any, x: BNNSNDArrayDescriptor, function: LossFunction, reduction: LossReduction, who: Caller
 ) -> BNNSNDArrayDescriptor:
     """The descriptor of the losses of one sample, or of the one value that is left of them."""
     if isinstance(output, (Shape, BNNSNDArrayDescriptor)):

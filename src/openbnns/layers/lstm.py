@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,13 @@ class LSTMLayer(Layer):
     (4, 1, 2, 3)
     """
 
+    _names: ClassVar[dict[str, str]] = {
+        **{f"{gate}.activation": f"activations[{g}]" for g, gate in enumerate(GATES)},
+        "hidden_activation": "activations[4]",
+        "seq_len": "steps",
+        "batch_size": "batch",
+        "sequence_descriptor": "batch_sizes",
+    }
     _filter: LSTM
 
     def __init__(
@@ -128,7 +135,7 @@ class LSTMLayer(Layer):
             "peephole_weights": peephole_weights, "bias": bias,
         }  # fmt: skip
 
-        def make(who: str) -> LSTM:
+        def make(who: Caller) -> LSTM:
             self._take_weights(given, who, client_pointer(filter_parameters))
             if activations is not None and not (
                 len(activations) == 5 and all(isinstance(f, ActivationFunction) for f in activations)
@@ -179,7 +186,7 @@ class LSTMLayer(Layer):
             **options,
         )
 
-    def _take_weights(self, given: dict[str, Any], who: str, in_place: bool) -> None:
+    def _take_weights(self, given: dict[str, Any], who: Caller, in_place: bool) -> None:
         arrays = {name: as_array(value, f"{who}: {name}") for name, value in given.items() if value is not None}
         for name in ("input_weights", "hidden_weights"):
             if name not in arrays:
@@ -263,7 +270,11 @@ class LSTMLayer(Layer):
     def _make(self, key: tuple[Any, ...], batch_sizes: Any, who: str) -> _Description:
         steps, batch, dropout, flags, _ = key
         p = self._params(steps, batch, dropout=dropout, batch_sizes=batch_sizes, flags=flags or 0)
-        filter = LSTM(p, self._filter_parameters, who) if flags is None else self._filter
+        filter = (
+            LSTM(p, self._filter_parameters, Caller(who, self._creation_caller.names, null="None"))
+            if flags is None
+            else self._filter
+        )
         return _Description(key if batch_sizes is None else None, p, filter)
 
     def _give_back(self, description: _Description) -> None:
@@ -392,12 +403,12 @@ class LSTMLayer(Layer):
     def cache_bytes(self, steps: int, batch: int, batch_sizes: Any = None) -> int:
         """The size of a training cache for sequences of this length and number."""
         return self._attempt(
-            lambda: LSTM(self._params(steps, batch, batch_sizes=batch_sizes), None, "LSTMLayer").cache_bytes
+            lambda: LSTM(self._params(steps, batch, batch_sizes=batch_sizes), None, self._creation_caller).cache_bytes
         )
 
     def reference_outputs(self, values: Mapping[str, NDArray[np.float64]], seed: int) -> NDArray[np.float64]:
         """Outputs and final states one after the other, by the float64 formulas in a training call with this seed."""
-        filter = LSTM(self._params(*values["input"].shape[:2]), self._filter_parameters, "LSTMLayer")
+        filter = LSTM(self._params(*values["input"].shape[:2]), self._filter_parameters, self._creation_caller)
         arrays = {X: values["input"], H0: values["initial_hidden"], C0: values["initial_cell"]}
         for g in range(len(GATES)):
             for name, tensor in _WEIGHTS.items():

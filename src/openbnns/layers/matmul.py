@@ -9,22 +9,24 @@ import numpy as np
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
-from ..errors import BNNSError, LayerApplyError, Problem, as_exception
+from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._direct import known_calls, recorded
-from ..filters.matmul import BroadcastMatMul, direct_filter, multiply
+from ..filters.matmul import BroadcastMatMul, direct_caller, direct_filter, multiply
 from ..tensors.descriptors import resolve
-from ._base import reworded
 from ._misuse import careful
 from ._ports import TensorLike, as_array, data_type, descriptor_for, first_major
 from ._product import ProductLayer, describe_operand
 from ._shape import Shape
 
-_OPTIONS = {
+_NAMES = {
     "transA": "input_a_transposed",
     "transB": "input_b_transposed",
     "a_is_weights": "input_a_is_weights",
     "b_is_weights": "input_b_is_weights",
     "quadratic": "is_quadratic",
+    "beta": "accumulates_to_output",
+    "iA_desc": "input_a",
+    "iB_desc": "input_b",
     "o_desc.size": "the shape of output",
 }
 
@@ -55,7 +57,7 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
     [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]
     """
 
-    _words: ClassVar[dict[str, str]] = ProductLayer._words | _OPTIONS | {"beta": "accumulates_to_output"}
+    _names: ClassVar[dict[str, str]] = _NAMES
     _filter: BroadcastMatMul
 
     def __init__(
@@ -73,7 +75,7 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
         is_quadratic: bool = False,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> BroadcastMatMul:
+        def make(who: Caller) -> BroadcastMatMul:
             a = describe_operand(
                 input_a, f"{who}: input_a", is_weights=input_a_is_weights, filter_parameters=filter_parameters
             )
@@ -115,7 +117,7 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
 
 
 def _output(
-    output: Any, a: BNNSNDArrayDescriptor, b: BNNSNDArrayDescriptor, transposes: tuple[bool, bool], who: str
+    output: Any, a: BNNSNDArrayDescriptor, b: BNNSNDArrayDescriptor, transposes: tuple[bool, bool], who: Caller
 ) -> BNNSNDArrayDescriptor:
     """The descriptor of the output: as given, or the C-order array of the product's shape."""
     if output is not None:
@@ -171,14 +173,14 @@ def apply_matrix_multiplication(
         return known
 
     def work(input_a: Any, output: Any, input_b: Any, *options: Any) -> TensorLike:
-        who = "apply_matrix_multiplication"
+        who = _caller("apply_matrix_multiplication")
         try:
             *_, parameters = options
             _check_parameters(parameters, who)
             described, given = _described(who, input_a, input_b, output, transposes)
-            multiply(_caller(who), *transposes, alpha, described, parameters)
+            multiply(who, *transposes, alpha, described, parameters)
         except Problem as problem:
-            raise _exception(problem) from None
+            raise as_exception(problem, LayerApplyError) from None
         return given
 
     return recorded(_KNOWN, key, work)
@@ -206,28 +208,24 @@ def matrix_multiplication_workspace_size(
     >>> matrix_multiplication_workspace_size(Shape([2, 3]), Shape([3, 2]))
     0
     """
-    who = "matrix_multiplication_workspace_size"
+    who = _caller("matrix_multiplication_workspace_size")
     transposes = (input_a_transposed, input_b_transposed)
     try:
         _check_parameters(filter_parameters, who)
         described, _ = _described(who, input_a, input_b, output, transposes)
-        direct_filter(_caller(who), *transposes, alpha, described, filter_parameters)
+        direct_filter(who, *transposes, alpha, described, filter_parameters)
     except Problem as problem:
         if problem.kind is TypeError:
-            raise _exception(problem) from None
+            raise as_exception(problem, LayerApplyError) from None
         return None
     return 0
 
 
-def _caller(who: str) -> Caller:
-    return Caller(who, {"inputA": "input_a", "inputB": "input_b"})
+def _caller(function: str) -> Caller:
+    return direct_caller(function, _NAMES | {"inputA": "input_a", "inputB": "input_b"}, null="None")
 
 
-def _exception(problem: Problem) -> BNNSError:
-    return as_exception(reworded(problem, _OPTIONS | {"NULL": "None"}), LayerApplyError)
-
-
-def _check_parameters(filter_parameters: Any, who: str) -> None:
+def _check_parameters(filter_parameters: Any, who: Caller) -> None:
     if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
         raise Problem(
             f"{who}: filter_parameters must be a BNNSFilterParameters or None, not {type(filter_parameters).__name__}.",
@@ -236,7 +234,7 @@ def _check_parameters(filter_parameters: Any, who: str) -> None:
 
 
 def _described(
-    who: str, a: Any, b: Any, y: Any, transposes: tuple[bool, bool]
+    who: Caller, a: Any, b: Any, y: Any, transposes: tuple[bool, bool]
 ) -> tuple[Sequence[BNNSNDArrayDescriptor], Any]:
     """Descriptors with data of the three tensors, and the output as the caller knows it."""
     first, second = _with_data(a, f"{who}: input_a"), _with_data(b, f"{who}: input_b")

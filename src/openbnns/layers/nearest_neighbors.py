@@ -11,15 +11,14 @@ from ..abi.enums import BNNSDataType
 from ..abi.structs import BNNSFilterParameters
 from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import nearest_neighbors as filters
-from ._base import reworded
 from ._misuse import careful
 from ._ports import as_array, require
 from .types import DataType
 
-_NAMES = {"data_ptr": "samples", "sample_number": "index", "indices": "output_indices", "distances": "output_distances"}
-_WORDS = {
-    "NULL": "None", "max_n_samples": "capacity", "n_features": "dimension_count", "n_neighbors": "neighbor_count",
-    "n_new_samples": "samples",
+# How the C functions name their arguments, and how these methods name theirs.
+_NAMES = {
+    "max_n_samples": "capacity", "n_features": "dimension_count", "n_neighbors": "neighbor_count", "data_ptr": "samples",
+    "n_new_samples": "samples", "sample_number": "index", "indices": "output_indices", "distances": "output_distances",
 }  # fmt: skip
 
 
@@ -59,18 +58,18 @@ class NearestNeighbors:
         data_type: DataType = DataType.FLOAT32,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        who = type(self).__name__
+        who = Caller(type(self).__name__, _NAMES, null="None")
         try:
             if not isinstance(data_type, BNNSDataType):
-                require(data_type, DataType, f"{who}: data_type", "DataType.FLOAT32")
+                require(data_type, DataType, who("data_type"), "DataType.FLOAT32")
             kind = data_type.value if isinstance(data_type, DataType) else data_type
             self._store = filters.NearestNeighbors(
                 capacity, dimension_count, neighbor_count, kind, filter_parameters, who
             )
         except Problem as problem:
-            raise as_exception(reworded(problem, _WORDS), LayerCreationError) from None
+            raise as_exception(problem, LayerCreationError) from None
         except TypeError as error:
-            raise as_exception(reworded(Problem(str(error), kind=TypeError), _WORDS), LayerCreationError) from None
+            raise as_exception(Problem(str(error), kind=TypeError), LayerCreationError) from None
 
     def __len__(self) -> int:
         return self._store.count
@@ -78,7 +77,7 @@ class NearestNeighbors:
     @careful()
     def append(self, samples: Any) -> None:
         """Add points: (dimensions,) or (points, dimensions)."""
-        caller = Caller(f"{type(self).__name__}.append", _NAMES)
+        caller = Caller(f"{type(self).__name__}.append", _NAMES, null="None")
         try:
             array = as_array(samples, caller("data_ptr"))
             wide = array[None] if array.ndim == 1 else array
@@ -89,12 +88,12 @@ class NearestNeighbors:
                 )
             self._store.load(caller, len(wide), np.ascontiguousarray(wide))
         except Problem as problem:
-            raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
+            raise as_exception(problem, LayerApplyError) from None
 
     @careful()
     def apply(self, index: int | None = None, output_indices: Any = None, output_distances: Any = None) -> Neighbors:
         """The neighbours of the point ``index``, or of all points."""
-        caller = Caller(f"{type(self).__name__}.apply", _NAMES)
+        caller = Caller(f"{type(self).__name__}.apply", _NAMES, null="None")
         store = self._store
         try:
             if index is not None and index < 0:
@@ -110,5 +109,5 @@ class NearestNeighbors:
             distances = np.empty(shape, store.element.numpy) if output_distances is None else output_distances
             store.info(caller, -1 if index is None else index, indices, distances)
         except Problem as problem:
-            raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
+            raise as_exception(problem, LayerApplyError) from None
         return Neighbors(indices, distances)

@@ -46,6 +46,14 @@ class NormalizationGradients(NamedTuple):
     gamma: Any = None
 
 
+def names_of_type(argument: str) -> dict[str, str]:
+    """Where constructors have fields of C that belong to the type of a normalization, given as this argument."""
+    return {
+        "moving_mean_desc": f"moving_mean of {argument}", "moving_variance_desc": f"moving_variance of {argument}",
+        "num_groups": f"group_count of {argument}", "normalization_axis": f"normalization_axis of {argument}",
+    }  # fmt: skip
+
+
 class NormalizationLayer(UnaryLayer):
     """Normalization: xhat = (x - mean) / sqrt(variance + epsilon), output = activation(gamma * xhat + beta).
 
@@ -70,16 +78,13 @@ class NormalizationLayer(UnaryLayer):
     """
 
     _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
-        "beta_desc": "beta",
-        "gamma_desc": "gamma",
         "moving_mean_desc": "moving_mean of type",
         "moving_variance_desc": "moving_variance of type",
-        "num_groups": "group_count of type",
-        "normalization_axis": "normalization_axis of type",
         "beta_delta": "generating_beta_gradient",
         "gamma_delta": "generating_gamma_gradient",
         "BNNSNormalizationFilterApplyBatch with training = true": "apply with phase=LearningPhase.TRAINING",
     }
+    _names: ClassVar[dict[str, str]] = {"beta_desc": "beta", "gamma_desc": "gamma"} | names_of_type("type")
     _weights_argument = "generating_gamma_gradient"
     _bias_argument = "generating_beta_gradient"
     _filter: Normalization
@@ -99,7 +104,7 @@ class NormalizationLayer(UnaryLayer):
     ) -> None:
         activation = ActivationFunction.identity() if activation is None else activation
 
-        def make(who: str) -> Normalization:
+        def make(who: Caller) -> Normalization:
             require(type, NormalizationType, f"{who}: type", "NormalizationType.batch()")
             x = describe_sample(input, f"{who}: input")
             y = _like(x) if output is None else describe_sample(output, f"{who}: output")

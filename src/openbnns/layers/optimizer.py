@@ -17,25 +17,29 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, OptimizerStepError, Problem, as_exception
 from ..filters import optimizer as rules
 from ..tensors.descriptors import resolve
-from ._base import reworded
 from ._misuse import STUMBLES, misuse
 from ._ports import DataProblem, TensorLike, as_array, descriptor_for
 from .types import DataLayout, GradientClipping, RegularizationFunction, SGDMomentumVariant
 
 # How the C structs name what optimizers call otherwise.
-_WORDS = {
-    "NULL": "None",
+# What C calls hyperparameters of these classes, and what these classes call fields that are none.
+_C_NAMES = {
+    "regularization_function": "regularization_func",
+    "uses_nesterov_momentum": "nesterov",
+    "weight_decay": "regularization_scale",
+}
+_NAMES = {
     "clip_gradients_min": "the lower bound of clipping",
     "clip_gradients_max": "the upper bound",
     "clip_gradients_max_norm": "the threshold of clipping",
     "clip_gradients_use_norm": "the global norm of clipping",
 }
 
-_C_NAMES = {
-    "regularization_function": "regularization_func",
-    "uses_nesterov_momentum": "nesterov",
-    "weight_decay": "regularization_scale",
-}
+
+def _own_names(kind: type) -> dict[str, str]:
+    """Fields of the C struct that a class has under another name."""
+    return {field: name for name, field in _C_NAMES.items() if hasattr(kind, name)}
+
 
 _MOST_TENSORS = 1 << 20
 
@@ -131,7 +135,7 @@ class Optimizer:
     _fields: Any = None
     _function: int
     _epsilon_after_correction: bool | None = None  # whether Adam adds epsilon as PyTorch does; None: as compat says
-    _who: ClassVar[str]
+    _caller: ClassVar[Caller]
 
     gradient_scale = _Hyperparameter(_number)
     learning_rate = _Hyperparameter(_number)
@@ -139,7 +143,7 @@ class Optimizer:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls._who = f"{cls.__name__}.step"
+        cls._caller = Caller(f"{cls.__name__}.step", _NAMES | _own_names(cls), null="None")
         if "__init__" in cls.__dict__:
             cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
 
@@ -195,7 +199,7 @@ class Optimizer:
 
     def zero_accumulators(self, parameters: Sequence[TensorLike]) -> list[NDArray[np.float32]]:
         """New accumulators for these parameters, in the order that ``step`` takes."""
-        who = f"{type(self).__name__}.zero_accumulators"
+        who = Caller(f"{type(self).__name__}.zero_accumulators")
         try:
             shapes = [
                 resolve(p, f"{who}: parameters").shape
@@ -223,18 +227,17 @@ class Optimizer:
         """
         if misspelled:
             raise unexpected(self.step, misspelled)
-        who = self._who
         try:
-            self._step(who, parameters, gradients, accumulators, filter_parameters)
+            self._step(self._caller, parameters, gradients, accumulators, filter_parameters)
         except Problem as problem:
             family = InvalidDescriptorError if isinstance(problem, DataProblem) else OptimizerStepError
-            raise as_exception(reworded(problem, _WORDS), family) from None
+            raise as_exception(problem, family) from None
         except BNNSError:
             raise
         except STUMBLES as error:
             raise as_exception(misuse(error), OptimizerStepError) from error
 
-    def _step(self, who: str, parameters: Any, gradients: Any, accumulators: Any, filter_parameters: Any) -> None:
+    def _step(self, who: Caller, parameters: Any, gradients: Any, accumulators: Any, filter_parameters: Any) -> None:
         if self._fields is None:
             self._fields, self._function = self.bnns_fields, int(self.bnns_optimizer_function)
         elif "time_step" in self._values:
@@ -258,7 +261,7 @@ class Optimizer:
         if rules.run_fast(rule, t, count, lists[0], lists[1], lists[2], threads, arrays=True):
             return
         w, g, states = _described(who, lists, rule.roles)
-        rules.run_checked(Caller(who), rule, t, len(w), w, g, states, threads)
+        rules.run_checked(who, rule, t, len(w), w, g, states, threads)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self._values.items() if value is not None)
@@ -461,7 +464,7 @@ class RMSPropOptimizer(_RegularizedOptimizer):
 # Arguments of a step.
 
 
-def _listed(who: str, name: str, value: Any) -> list[Any] | tuple[Any, ...]:
+def _listed(who: Caller, name: str, value: Any) -> list[Any] | tuple[Any, ...]:
     if type(value) in (list, tuple):
         return value  # type: ignore[no-any-return]
     if value is None:
@@ -476,7 +479,7 @@ def _listed(who: str, name: str, value: Any) -> list[Any] | tuple[Any, ...]:
     return tensors
 
 
-def _check_lengths(who: str, lists: list[Any], roles: int) -> None:
+def _check_lengths(who: Caller, lists: list[Any], roles: int) -> None:
     count = len(lists[0])
     if len(lists[1]) != count:
         raise Problem(f"{who}: there are {count} parameters, but {len(lists[1])} gradients. Pass one for each.")
@@ -487,7 +490,7 @@ def _check_lengths(who: str, lists: list[Any], roles: int) -> None:
         )
 
 
-def _described(who: str, lists: list[Any], roles: int) -> list[list[BNNSNDArrayDescriptor]]:
+def _described(who: Caller, lists: list[Any], roles: int) -> list[list[BNNSNDArrayDescriptor]]:
     """Descriptors of the tensors of every parameter that has elements."""
     count = len(lists[0])
     names = ("parameters", "gradients", "accumulators")
@@ -517,7 +520,7 @@ def _one(
     if isinstance(value, BNNSNDArrayDescriptor):
         shape = resolve(value, who).shape
         if value.data is None:
-            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
         _check_shape(who, shape, wanted, like)
         return value, shape
     array = as_array(value, who)

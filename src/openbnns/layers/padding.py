@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.padding import Padding
@@ -33,6 +34,7 @@ class PaddingLayer(UnaryLayer):
     [3.0, 12.0, 6.0]
     """
 
+    _names: ClassVar[dict[str, str]] = {"padding_mode": "mode", "padding_size": "size", "padding_value": "mode"}
     _filter: Padding
 
     def __init__(
@@ -44,7 +46,7 @@ class PaddingLayer(UnaryLayer):
         size: Sequence[tuple[int, int]],
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> Padding:
+        def make(who: Caller) -> Padding:
             require(mode, PaddingMode, f"{who}: mode", "PaddingMode.reflect()")
             pairs = _pairs(size, f"{who}: size")
             x = describe_c_order(input, f"{who}: input", len(pairs))

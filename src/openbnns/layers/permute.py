@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPermute, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.permute import Permute
@@ -41,7 +42,7 @@ class PermuteLayer(UnaryLayer):
         permutation: Sequence[int],
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> Permute:
+        def make(who: Caller) -> Permute:
             axes = axis_list(permutation, f"{who}: permutation")
             described = isinstance(input, (Shape, BNNSNDArrayDescriptor))
             x = describe_c_order(input, f"{who}: input", len(axes))

@@ -20,7 +20,7 @@ from ..tensors.descriptors import View, describe
 from ._base import UnaryLayer, client_pointer, port_of
 from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require, skip
 from ._shape import Shape
-from .convolution import pair
+from .convolution import WINDOW_NAMES, pair
 from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingType
 
 
@@ -75,13 +75,13 @@ class PoolingLayer(UnaryLayer):
     [0.0, 1.0, 0.0, 2.0]
     """
 
-    _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
+    _names: ClassVar[dict[str, str]] = WINDOW_NAMES | {
         "pooling_function": "type",
-        "(k_width x k_height)": "(kernel_size, width x height)",
+        "k_width x k_height": "kernel_size, width x height",
         "k_width": "kernel_size[0]",
         "k_height": "kernel_size[1]",
-        "x_stride": "stride[0]",
-        "y_stride": "stride[1]",
+        "x_dilation_stride": "type.x_dilation_stride",
+        "y_dilation_stride": "type.y_dilation_stride",
     }
     _filter: Pooling
     _indices: _Indices = _Indices()
@@ -102,7 +102,7 @@ class PoolingLayer(UnaryLayer):
         activation = ActivationFunction.identity() if activation is None else activation
         padding = ConvolutionPadding.zero() if padding is None else padding
 
-        def make(who: str) -> Pooling:
+        def make(who: Caller) -> Pooling:
             require(type, PoolingType, f"{who}: type", "PoolingType.max()")
             require(padding, ConvolutionPadding, f"{who}: padding", "ConvolutionPadding.symmetric(x=1, y=1)")
             x = describe_sample(input, f"{who}: input", rank=3)
@@ -210,7 +210,7 @@ class PoolingLayer(UnaryLayer):
         return self._filter.native(_BACKWARD[kind])(batch, x, 0, dx, 0, y, 0, dy, 0, db, places, 0)
 
 
-def _output_shape(p: BNNSLayerParametersPooling, who: str, unpools: bool) -> Shape:
+def _output_shape(p: BNNSLayerParametersPooling, who: Caller, unpools: bool) -> Shape:
     """As many windows as lie inside the padded image, or for un-max the image that they come from."""
     image, window = Port(p.i_desc).view, resolve_window(p)
     sizes = []
@@ -246,32 +246,32 @@ _BACKWARD = {
 }
 
 
-def _take_indices(type: PoolingType, made: Pooling, who: str) -> _Indices:
+def _take_indices(type: PoolingType, made: Pooling, who: Caller) -> _Indices:
     """The indices of a pooling type, checked as far as they can be before the batch is known."""
     typed = type.case.endswith("_ex")
     value, name = (type.indices_descriptor, "indices_descriptor") if typed else (type.indices, "indices")
-    who = f"{who}: {name} of {type.case}"
+    subject = f"{who}: {name} of {type.case}"
     if value is None:
         if made.unpools:
-            raise Problem(f"{who} is None, but un_max needs the indices that max recorded. Pass them.")
+            raise Problem(f"{subject} is None, but un_max needs the indices that max recorded. Pass them.")
         return _Indices()
     small = made.indices[None].view
     if isinstance(value, BNNSNDArrayDescriptor):
         if not typed:
-            raise Problem(f"{who} is a descriptor. Pass an array of uint64, or use {type.case}_ex.", kind=TypeError)
-        return _described_indices(value, small, who)
-    array = as_array(value, who)
+            raise Problem(f"{subject} is a descriptor. Pass an array of uint64, or use {type.case}_ex.", kind=TypeError)
+        return _described_indices(value, small, subject)
+    array = as_array(value, subject)
     wide = array.dtype.itemsize == 8
     unsigned: np.dtype[Any] = np.dtype(np.uint64 if wide else np.uint32)
     if array.dtype.kind not in "iu" or array.dtype.itemsize != unsigned.itemsize or not (typed or wide):
         names = "uint32 or uint64" if typed else "uint64"
-        raise Problem(f"{who} is {array.dtype}, but indices are {names}. Pass such an array.", kind=TypeError)
+        raise Problem(f"{subject} is {array.dtype}, but indices are {names}. Pass such an array.", kind=TypeError)
     if not array.flags.c_contiguous or not (array.flags.writeable or made.unpools):
-        raise Problem(f"{who} must be C-contiguous and, for max, writable. Pass a new array of {unsigned}.")
+        raise Problem(f"{subject} must be C-contiguous and, for max, writable. Pass a new array of {unsigned}.")
     sample = (small.size[2], small.size[1], small.size[0])
     if array.shape[-3:] != sample and not (array.ndim == 1 and array.size % small.count == 0):
         raise Problem(
-            f"{who} has shape {array.shape}, but there is one index per cell of the smaller image: pass "
+            f"{subject} has shape {array.shape}, but there is one index per cell of the smaller image: pass "
             f"(N, {', '.join(map(str, sample))})."
         )
     return _Indices(array.view(unsigned), (_UINT64 if wide else _UINT32) if typed else None)
@@ -280,7 +280,7 @@ def _take_indices(type: PoolingType, made: Pooling, who: str) -> _Indices:
 def _described_indices(value: BNNSNDArrayDescriptor, small: View, who: str) -> _Indices:
     view = descriptors.resolve(value, who)
     if value.data is None:
-        raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+        raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
     if view.element.code not in (_UINT32, _UINT64):
         raise Problem(f"{who}.data_type is {view.element.name}, but indices are UInt32 or UInt64.", kind=TypeError)
     if (view.size, view.steps) != (small.size, small.steps):

@@ -14,12 +14,19 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization,
 from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._direct import known_calls, recorded
 from ..filters.quantization import Quantization
-from ._base import Layer, reworded
 from ._misuse import careful
 from ._ports import Arguments, Port, TensorLike, as_array, data_type, descriptor_for, first_major, memory
 from .types import DataLayout, DataType
 
-_WORDS = Layer._words | {"axis_mask": "axis"}
+# How C names arguments and fields, and how these functions name their arguments.
+_NAMES = {
+    "in": "input",
+    "out": "output",
+    "i_desc": "input",
+    "o_desc": "output",
+    "axis_mask": "axis",
+    "filter_params": "filter_parameters",
+}
 
 
 @careful()
@@ -92,7 +99,7 @@ def _convert(
         constants: list[Any] = []
         return recorded(_KNOWN[who], key, functools.partial(convert, who, constants=constants), constants)
     except Problem as problem:
-        raise as_exception(reworded(problem, _WORDS), LayerApplyError) from None
+        raise as_exception(problem, LayerApplyError) from None
 
 
 def _convert_array(
@@ -195,6 +202,6 @@ def _apply(
     for given, described in ((scale, parameters.scale), (bias, parameters.bias)):
         if isinstance(given, (int, float)):
             constants.append(described.data)
-    made = Quantization(parameters, filter_parameters, who, direct=True)
-    caller = Caller(who, {"in": "input", "out": "output"})
+    caller = Caller(who, _NAMES, null="None")
+    made = Quantization(parameters, filter_parameters, caller, direct=True)
     made.perform("apply", caller, batch, {"in": (memory(x), 0), "out": (memory(y), 0)})

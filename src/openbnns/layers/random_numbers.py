@@ -80,7 +80,7 @@ class RandomGenerator:
             require(method, RandomGeneratorMethod, caller("method"))
             if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
                 raise Problem(f"{caller('filter_parameters')} must be a BNNSFilterParameters or None.", kind=TypeError)
-            return filters.RandomGenerator(method.value, seed, filter_parameters, caller.function)
+            return filters.RandomGenerator(method.value, seed, filter_parameters, caller)
 
         self._generator: filters.RandomGenerator = _attempt("RandomGenerator", make, LayerCreationError)
 
@@ -171,7 +171,7 @@ class RandomGenerator:
     def _fill(caller: Caller, output: Any, fill: Callable[[BNNSNDArrayDescriptor], None]) -> None:
         if isinstance(output, BNNSNDArrayDescriptor):
             if output.data is None:
-                raise DataProblem(f"{caller('output')}.data is NULL. Give the descriptor memory, or pass an array.")
+                raise DataProblem(f"{caller('output')}.data is None. Give the descriptor memory, or pass an array.")
             fill(output)
             return
         array = as_array(output, caller("output"))

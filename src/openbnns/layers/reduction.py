@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_except
 from ..filters._direct import known_calls, recorded
 from ..filters.reduction import Reduction
 from ..tensors.descriptors import resolve
-from ._base import Gradients, Layer, UnaryLayer, client_pointer, port_of, reworded
+from ._base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer, port_of
 from ._misuse import careful
 from ._ports import (
     DataProblem,
@@ -52,7 +52,7 @@ class ReductionLayer(UnaryLayer):
     """
 
     _filter: Reduction
-    _words = Layer._words | {"reduce_func": "function"}
+    _names: ClassVar[dict[str, str]] = {"reduce_func": "function"}
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class ReductionLayer(UnaryLayer):
         axes: Sequence[int] | int | None = None,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> Reduction:
+        def make(who: Caller) -> Reduction:
             _check_function(function, who)
             x = describe_sample(input, f"{who}: input")
-            rank = len(resolve(x, who).size)
+            rank = len(resolve(x, f"{who}: input").size)
             y = _reduced_like(x, axes, who, function) if output is None else describe_sample(
                 output, f"{who}: output", rank=rank
             )  # fmt: skip
@@ -142,18 +142,19 @@ def apply_reduction(
 
 
 _KNOWN = known_calls(1)
+_NAMES = {"in": "input", "out": "output"} | CREATION_NAMES | ReductionLayer._names
 
 
 def _reduce(
     function: ReductionFunction, input: TensorLike, output: TensorLike | None, weights: TensorLike | None,
     filter_parameters: BNNSFilterParameters | None, axes: Sequence[int] | int | None,
 ) -> TensorLike:  # fmt: skip
-    caller = Caller("apply_reduction", {"in": "input", "out": "output"})
+    caller = Caller("apply_reduction", _NAMES, null="None")
     try:
-        _check_function(function, caller.function)
+        _check_function(function, caller)
         x = _whole(input, caller("input"))
         if output is None:
-            y = _reduced_like(x, axes, caller.function, function, isinstance(input, BNNSNDArrayDescriptor))
+            y = _reduced_like(x, axes, caller, function, isinstance(input, BNNSNDArrayDescriptor))
         else:
             y = _whole(output, caller("output"), int(x.layout))
         if output is None:
@@ -163,19 +164,19 @@ def _reduce(
             y.data = output
         w = _weights(weights, x, caller("weights"), True)
         parameters = struct_of(
-            BNNSLayerParametersReduction, caller.function, i_desc=x, o_desc=y, w_desc=w,
+            BNNSLayerParametersReduction, caller, i_desc=x, o_desc=y, w_desc=w,
             reduce_func=function.bnns_reduce_function, epsilon=function.epsilon,
         )  # fmt: skip
-        made = Reduction(parameters, filter_parameters, caller.function)
+        made = Reduction(parameters, filter_parameters, caller)
         made.perform("apply", caller, 1, {"in": (x.data, 0), "out": (y.data, 0)})
         made.destroy()
     except Problem as problem:
         family = InvalidDescriptorError if isinstance(problem, DataProblem) else LayerApplyError
-        raise as_exception(reworded(problem, ReductionLayer._words), family) from None
+        raise as_exception(problem, family) from None
     return output
 
 
-def _check_function(function: Any, who: str) -> None:
+def _check_function(function: Any, who: Caller) -> None:
     require(function, ReductionFunction, f"{who}: function", "ReductionFunction.sum()")
 
 
@@ -183,7 +184,7 @@ def _whole(value: Any, who: str, layout: int | None = None) -> BNNSNDArrayDescri
     """A whole tensor with data; an array lists its axes in NumPy's order, or lies like a described input."""
     if isinstance(value, BNNSNDArrayDescriptor):
         if value.data is None:
-            raise DataProblem(f"{who}.data is NULL. Give the descriptor memory, or pass an array.")
+            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
         return value
     array = as_array(value, who)
     if not 1 <= array.ndim <= 8 or array.size == 0:
@@ -217,10 +218,10 @@ def _weights(value: Any, x: BNNSNDArrayDescriptor, who: str, in_place: bool) -> 
 
 
 def _reduced_like(
-    x: BNNSNDArrayDescriptor, axes: Any, who: str, function: ReductionFunction, in_size_order: bool = False
+    x: BNNSNDArrayDescriptor, axes: Any, who: Caller, function: ReductionFunction, in_size_order: bool = False
 ) -> BNNSNDArrayDescriptor:
     """The output that is left out: size 1 along NumPy axes of the sample, or axes of size[]."""
-    view = resolve(x, who)
+    view = resolve(x, f"{who}: input")
     shape = view.shape
     rank = len(shape)
     chosen = range(rank) if axes is None else list(axes) if hasattr(axes, "__iter__") else [axes]

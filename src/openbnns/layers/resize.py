@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..filters.resize import Resize
 from ._base import UnaryLayer
@@ -31,6 +32,11 @@ class ResizeLayer(UnaryLayer):
 
     _filter: Resize
 
+    _names: ClassVar[dict[str, str]] = {
+        "method": "interpolation_method",
+        "BNNSInterpolationMethodNearest": "InterpolationMethod.NEAREST",
+    }
+
     def __init__(
         self,
         *,
@@ -40,7 +46,7 @@ class ResizeLayer(UnaryLayer):
         aligns_corners: bool = False,
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> None:
-        def make(who: str) -> Resize:
+        def make(who: Caller) -> Resize:
             what = f"{who}: interpolation_method"
             require(interpolation_method, InterpolationMethod, what, "InterpolationMethod.LINEAR")
             x, y = describe_sample(input, f"{who}: input"), describe_sample(output, f"{who}: output")

@@ -92,8 +92,8 @@ def _matches(kind: str, itemsize: int, element: ElementType) -> bool:
 
 def _impossible(obj: Any, who: str) -> TypeError:
     return TypeError(
-        f"{who} is of type {type(obj).__name__}. Pass None for NULL, an object with a buffer (NumPy array, bytearray, "
-        "memoryview, ctypes array, DLPack on the CPU), or an int address."
+        f"{who} is of type {type(obj).__name__}. Pass an object with a buffer (NumPy array, bytearray, memoryview, ctypes "
+        "array, DLPack on the CPU), an int address, or None."
     )
 
 
@@ -167,7 +167,7 @@ def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
     if isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
         address = operator.index(obj)
         if not _FIRST_ADDRESS <= address < 1 << 63:
-            raise Problem(f"{who} is the address {address:#x}, which cannot be valid. Pass None for NULL.")
+            raise Problem(f"{who} is the address {address:#x}, which cannot be valid. Pass the address of memory, or None.")
         return Buffer(address, None, True, None)
     array = _as_array(obj, who)
     if not array.dtype.isnative:

@@ -391,7 +391,7 @@ def _resolve_table(given: _Fields, element: ElementType, who: str) -> NDArray[np
 
     if given.table is None:
         raise Problem(
-            f"{who}.data_type is {element.name}, but table_data is NULL. "
+            f"{who}.data_type is {element.name}, but it has no table_data. "
             f"Give a table of {1 << element.bits} values and its table_data_type."
         )
     entries = element_type(given.table_type, f"{who}.table_data")

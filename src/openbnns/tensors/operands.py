@@ -438,15 +438,15 @@ def _typed(function: Any, prototype: Any, who: str) -> Any:
 class OwnedMemory:
     """Memory that a filter owns, from NumPy or from the caller's allocator pair, freed on destruction."""
 
-    def __init__(self, allocate: Callable[..., int] | None, free: Callable[..., Any] | None, who: str) -> None:
+    def __init__(self, allocate: Callable[..., int] | None, free: Callable[..., Any] | None, who: Caller) -> None:
         if (allocate is None) != (free is None):
             given, missing = ("alloc_memory", "free_memory") if free is None else ("free_memory", "alloc_memory")
             raise Problem(
-                f"{who}: filter_params.{given} is set but {missing} is NULL. Supply both as a pair, or neither."
+                f"{who(f'filter_params.{given}')} is set but {missing} is {who.null}. Supply both as a pair, or neither."
             )
         self._given = allocate, free  # keeps a C library loaded as long as it is needed
-        self._allocate = _typed(allocate, _ALLOCATE, f"{who}: filter_params.alloc_memory")
-        self._free, self._who = _typed(free, _FREE, f"{who}: filter_params.free_memory"), who
+        self._allocate = _typed(allocate, _ALLOCATE, who("filter_params.alloc_memory"))
+        self._free, self._who = _typed(free, _FREE, who("filter_params.free_memory")), who
         self._blocks: list[int] = []
         if allocate is not None:
             self._block(64)
@@ -458,12 +458,12 @@ class OwnedMemory:
             status = self._allocate(ctypes.pointer(place), 64, nbytes)
         except Exception as error:
             raise Problem(
-                f"{self._who}: filter_params.alloc_memory raised {type(error).__name__} for {nbytes} bytes ({error}). "
+                f"{self._who('filter_params.alloc_memory')} raised {type(error).__name__} for {nbytes} bytes ({error}). "
                 "It is called as alloc_memory(pointer, alignment, size), stores an address in pointer[0] and returns 0."
             ) from error
         if status != 0 or not place.value or place.value % 4:
             raise Problem(
-                f"{self._who}: filter_params.alloc_memory returned {status} and address {place.value or 0:#x} "
+                f"{self._who('filter_params.alloc_memory')} returned {status} and address {place.value or 0:#x} "
                 f"for {nbytes} bytes. Return 0 and an aligned block, as posix_memalign does."
             )
         self._blocks.append(place.value)
@@ -487,4 +487,4 @@ class OwnedMemory:
             try:
                 self._free(address)
             except Exception as error:  # the other blocks are freed all the same
-                record(Problem(f"{self._who}: filter_params.free_memory raised {type(error).__name__} ({error})."))
+                record(Problem(f"{self._who('filter_params.free_memory')} raised {type(error).__name__} ({error})."))
