@@ -13,7 +13,13 @@ import openbnns as ob
 from cases.embedding import CASES, INDEX_TYPES, NO_PADDING, EmbeddingCase, EmbeddingRun, rounding
 from helpers import EPSILON, FLOAT32, UINT64, Storage, Tensor, assert_bitwise, assert_within, vector
 from openbnns import capi, compat, engines
-from openbnns.layers._base import APPLY, BACKWARD
+from openbnns.calls.form import form
+
+APPLY = form("apply", "batch_size in in_stride out out_stride")
+BACKWARD = form(
+    "apply_backward",
+    "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride weights_delta bias_delta",
+)
 
 
 def parameters(cases: list[EmbeddingCase], rows: str) -> list[Any]:

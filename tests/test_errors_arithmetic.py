@@ -66,7 +66,7 @@ ARITHMETIC: list[tuple[str, Callable[[Arithmetic], dict[str, Any]], str]] = [
     ("forward", lambda c: {"out": bytes(96)}, "out is read-only"),
     ("forward", lambda c: {"out_stride": 5}, "out_stride is 5, but one sample spans 12"),
     ("forward", lambda c: {"in_": [c.forward["out"].reshape(-1)[:24], numbers(4)], "in_stride": [12, 0], "out": c.forward["out"].reshape(-1)[4:],
-                           "batch_size": 1}, "out overlaps operand 1, but in-place use needs the same address.*separate memory"),
+                           "batch_size": 1}, r"out overlaps in\[0\], but in-place use needs the same address.*separate memory"),
     ("forward", lambda c: {"filter": None}, "filter is NULL"),
     ("backward", lambda c: {"out_delta": None}, "out_delta is NULL"),
     ("backward", lambda c: {"in_delta": None}, "in_delta is NULL. Pass 2 descriptors; one with NULL data is skipped"),

@@ -13,8 +13,8 @@ from cases import arithmetic, convolution, fully_connected, transposed_convoluti
 from cases._base import Act, native, reference, succeed
 from cases.fused import CASES, FusedCase, FusedRun, Norm, case, random_case
 from helpers import INT8, Array, Storage, Tensor, assert_bitwise, assert_within, image, vector
-from openbnns import LearningPhase, capi, engines
-from openbnns.layers.fused import _SINGLE, _forms
+from openbnns import capi, engines
+from openbnns.calls.form import form
 
 F32 = np.float32
 
@@ -391,16 +391,17 @@ def test_fast_calls_are_taken() -> None:
         run = chain.run()
         filter = run.filter
         data: Any = [s.elements for s in run.x] if chain.is_arithmetic else run.x[0].elements
-        strides: Any = [0] * len(run.x) if chain.is_arithmetic else 0
-        forms = _forms(len(run.x)) if chain.is_arithmetic else _SINGLE
-        for phase in LearningPhase:
-            assert filter.native(forms[phase])(chain.batch, data, strides, run.y.elements, 0) == 0
-        assert filter.native(forms[LearningPhase.TRAINING])(chain.batch, data, strides, run.y.elements, 0) == 0
+        count, suffix = (len(run.x), "_multi_input") if chain.is_arithmetic else (None, "")
+        for training in (False, True):
+            variant = (count, training) if chain.is_arithmetic else training
+            forward = form(f"apply_fused{suffix}", "batch_size in out", variant)
+            assert filter.native(forward)(chain.batch, data, run.y.elements) == 0
         gradients = {name: s.descriptor() for name, s in run.new_gradients().items()}
         deltas: Any = [gradients["da0"], gradients["da1"]] if chain.is_arithmetic else gradients["dx"]
         slots = [gradients[name] for name in chain.slots]
-        arguments = (data, strides, deltas, strides, run.y.elements, 0, run.dy.descriptor(), 0, slots)
-        backward = filter.native(forms[None])
+        arguments = (data, deltas, run.y.elements, run.dy.descriptor(), slots)
+        order = "batch_size in in_delta out out_delta delta_parameters"
+        backward = filter.native(form(f"apply_backward_fused{suffix}", order, count))
         assert backward(chain.batch, *arguments) == 0
         assert backward(chain.batch - 1, *arguments) != 0
 

@@ -14,8 +14,10 @@ import pytest
 
 import openbnns as ob
 from openbnns import Shape, capi, engines, errors
+from openbnns.calls.form import form
 from openbnns.errors import Problem
-from openbnns.layers._base import APPLY
+
+APPLY = form("apply", "batch_size in in_stride out out_stride")
 
 PLANTED = "planted: an earlier call failed"
 FUNCTIONS = sorted(

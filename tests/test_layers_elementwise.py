@@ -7,9 +7,11 @@ import pytest
 
 import openbnns as ob
 from openbnns import skip
+from openbnns.calls.signature import Argument, Call
 from openbnns.filters._base import Filter
 from openbnns.layers import BinaryLayer
-from openbnns.layers._ports import Port
+from openbnns.tensors.descriptors import resolve
+from openbnns.tensors.operands import Bound, Operand
 from test_layers import close, described, numbers
 
 Array = np.ndarray[Any, Any]
@@ -235,23 +237,29 @@ class DotFilter(Filter):
 
     family = "dot"
 
-    def perform(self, name: str, caller: Any, batch: Any, given: Any, choice: Any = None) -> None:
-        self.require_alive(caller)
-        a, b = given["inA"][0], given["inB"][0]
-        if name == "apply_two_input":
-            np.multiply(a, b, out=given["out"][0])
+    def declare(self, call: str, variant: Any) -> Call | None:
+        v = Operand(resolve(ob.Shape.vector(4).descriptor(), "v"), (0,))
+        inputs = Argument("inA", 0, v), Argument("inB", 1, v)
+        if call == "apply_two_input":
+            return Call((*inputs, Argument("out", 2, v, writes=True, required=True)))
+        gradients = (Argument(f"{name}_delta", 4, v, writes=True, described=True) for name in ("inA", "inB"))
+        arriving = Argument("out_delta", 3, v, described=True, required=True)
+        return Call((*inputs, arriving, *gradients), backward=True)
+
+    def run(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        a, b = (bound[name].read(np.float32) for name in ("inA", "inB"))
+        if not call.backward:
+            bound["out"].write(a * b)
             return
-        dy = given["out_delta"][0].data
+        dy = bound["out_delta"].read(np.float32)
         for result, other in (("inA_delta", b), ("inB_delta", a)):
-            if given[result][0] is not None:
-                given[result][0].data[...] = dy * other
+            if result in bound:
+                bound[result].write(dy * other)
 
 
 class DotLayer(BinaryLayer):
     def __init__(self) -> None:
-        port = Port(ob.Shape.vector(4).descriptor())
-        self._input_a = self._input_b = self._output = port
-        self._summary = {"input_a": port}
+        self._summary = {}
         self._create(lambda who: DotFilter(None, who), None)
 
 

@@ -96,7 +96,7 @@ def test_layer_errors(engine: str) -> None:
     calls: list[tuple[Any, str]] = [
         (
             lambda: layer.apply(x, phase=True),
-            "phase must be LearningPhase.TRAINING or LearningPhase.INFERENCE, not bool",
+            "phase must be LearningPhase.INFERENCE or LearningPhase.TRAINING, not bool",
         ),
         (lambda: layer.apply(x[:, :5], phase=TRAINING), r"input has shape \(2, 5, 4, 5\)"),
         (lambda: layer.apply_backward(None, x, x), "no training forward.*apply with phase=LearningPhase.TRAINING"),

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 import openbnns as ob
 from openbnns import Shape, capi, cli, nn
-from openbnns.layers._base import APPLY
+from openbnns.calls.form import form
+
+APPLY = form("apply", "batch_size in in_stride out out_stride")
 
 ROOT = Path(__file__).parent.parent
 IN_PLACE = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr)

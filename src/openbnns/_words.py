@@ -10,20 +10,22 @@ class Caller:
 
     ``caller("in")`` begins a message: ``BNNSFilterApply: in``, or ``PoolingLayer.apply: input``. Within a sentence,
     ``caller.name("out")`` is the name alone, and ``caller.null`` what stands for "not there". Names are arguments, fields
-    of their structs, and whatever else a cure tells the user to write, such as functions and constants.
+    of their structs, and whatever else a cure tells the user to write, such as functions and constants. ``training_call``
+    is how a face makes the forward call of a training step, where that is not the call of C with ``training`` set.
 
     >>> c, python = Caller("BNNSFilterCreateLayerPooling"), Caller("PoolingLayer", {"i_desc": "input"}, null="None")
     >>> c("i_desc.size[0]"), python("i_desc.size[0]")
     ('BNNSFilterCreateLayerPooling: i_desc.size[0]', 'PoolingLayer: input.size[0]')
     """
 
-    __slots__ = ("function", "names", "null", "parts")
+    __slots__ = ("function", "names", "null", "parts", "training_call")
 
     def __init__(
         self, function: str, names: Mapping[str, str] | None = None, *, null: str = "NULL",
-        parts: Mapping[str, Caller] | None = None,
+        parts: Mapping[str, Caller] | None = None, training_call: str = "",
     ) -> None:  # fmt: skip
         self.function, self.names, self.null, self.parts = function, names or {}, null, parts or {}
+        self.training_call = training_call
 
     def __call__(self, argument: str) -> str:
         return f"{self.function}: {self.name(argument)}"

@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
-from ..errors import Problem
 
 if TYPE_CHECKING:
     from ..tensors.operands import Bound
     from .signature import Argument, Call, Owner
+
+
+class TrainingLost(Exception):
+    """The training forward that a backward run needs is gone, and nothing has been written."""
 
 
 def run_plan(
@@ -65,10 +68,7 @@ def run_staged(
             accumulate |= 1 << a.slot
         arrays[a.slot] = target if a.batched else target[0]
     if not run_plan(plan, call.backward, batch, arrays, own, filter.threads, accumulate, call.training):
-        raise Problem(
-            f"{filter.backward_call}: another thread has begun a training forward on this filter, and what the gradients "
-            "need is gone. Train a filter on one thread at a time, or give each thread a filter of its own."
-        )
+        raise TrainingLost
     write_results(staged, bound)
 
 

@@ -21,7 +21,6 @@ class Owner(Protocol):
     """What running a call asks of its filter."""
 
     threads: int
-    backward_call: str
 
     def parameters(self) -> Iterable[Parameter]:
         """What it holds of the caller's weights, and reads in every call."""

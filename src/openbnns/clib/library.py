@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import __version__, engines
+from .._words import Caller
 from ..errors import Problem, last_error, out_of_memory, record
 from ..filters._base import Filter
 from .functions import Functions
@@ -53,7 +54,7 @@ def fail(number: int, error: BaseException) -> None:
 
 
 def _dead_filter() -> Any:
-    filter = Filter(None, "")
+    filter = Filter(None, Caller(""))
     filter.destroy()
     return filter
 
@@ -61,7 +62,7 @@ def _dead_filter() -> Any:
 def _dead_generator() -> Any:
     from ..filters.random_numbers import RandomGenerator
 
-    generator = RandomGenerator(0, 0, None, "")
+    generator = RandomGenerator(0, 0, None, Caller(""))
     generator.destroy()
     return generator
 
@@ -70,7 +71,7 @@ def _dead_store() -> Any:
     from ..capi import BNNSDataTypeFloat32
     from ..filters.nearest_neighbors import NearestNeighbors
 
-    store = NearestNeighbors(1, 1, 1, BNNSDataTypeFloat32, None, "")
+    store = NearestNeighbors(1, 1, 1, BNNSDataTypeFloat32, None, Caller(""))
     store.destroy()
     return store
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import capi, engines
+from .._words import Caller
 from ..errors import Problem
 from ..filters import arithmetic, loss, optimizer
 from .layouts import STRUCTS
@@ -126,7 +127,7 @@ def roles_of(function: int, fields: Any, who: str) -> int:
     if fields is None:
         return 0
     try:
-        return optimizer.read_rule(function, fields, who).optimizer.roles
+        return optimizer.read_rule(function, fields, Caller(who)).optimizer.roles
     except Problem:
         return 0
 

@@ -75,14 +75,14 @@ def check_trainable(f: Activation, caller: str, original: int | None = None) -> 
     if function not in FROM_OUTPUT:
         raise Problem(
             f"{caller}: the fused activation {function_name(function)} cannot be trained, because its derivative cannot "
-            "be taken from the layer's output. Make it a separate activation filter, which keeps its input.",
+            "be taken from the layer's output. Make it a separate activation, which keeps its input.",
             unsupported=True,
         )
     needs_positive_alpha = (Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR)
     if function in needs_positive_alpha and not f.alpha > 0:
         raise Problem(
             f"{caller}: the fused activation {function_name(function)} has alpha {f.alpha:g}; in training alpha must be "
-            "above 0, or the sign of the input is lost. Use a positive alpha or a separate activation filter.",
+            "above 0, or the sign of the input is lost. Use a positive alpha or a separate activation.",
             unsupported=True,
         )
 

@@ -21,7 +21,7 @@ from ..abi.structs import BNNSFilterParameters
 from ..calls.binding import Given, bind
 from ..calls.fast import declined, end_calls, fast_call, number_of, variants
 from ..calls.form import Form
-from ..calls.run import run_plan, run_staged
+from ..calls.run import TrainingLost, run_plan, run_staged
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
 from ..reference.activation import IDENTITY, Activation, Function
@@ -204,8 +204,14 @@ class Filter:
             return
         if count == 0:
             self.run_empty(call, bound)
-        else:
+            return
+        try:
             self.run(call, count, bound)
+        except TrainingLost:
+            raise Problem(
+                f"{caller}: another thread has begun a training forward on this filter, and what the gradients need is gone. "
+                "Train a filter on one thread at a time, or give each thread a filter of its own."
+            ) from None
 
     def run_empty(self, call: Call, bound: dict[str, Bound]) -> None:
         """The results of a batch without samples: gradients that are sums over it are zero."""

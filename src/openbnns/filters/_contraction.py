@@ -127,7 +127,7 @@ class Contraction(UnaryFilter):
         if call == "apply_two_input":
             return Call(self._two_inputs(self.second), plan=self.plan)
         if call == "apply_backward_two_input":
-            trained = {"input": self.input, "output": self.output, "second input": self.second}
+            trained = {"inA": self.input, "output": self.output, "inB": self.second}
             return Call(self._two_inputs_backward(self.second), backward=True, plan=self.plan, trained=trained)
         return None
 

@@ -207,7 +207,7 @@ class Arithmetic(Filter):
             return Call((*self.operand_arguments(required=True), out), plan=self.plan, lists=lists)
         if call == "apply_backward_arithmetic":
             cure = f"Pass {self.count} descriptors; one with NULL data is skipped."
-            trained = {f"operand {i + 1}": operand for i, operand in enumerate(self.operands)}
+            trained = {f"in[{i}]": operand for i, operand in enumerate(self.operands)}
             return Call(
                 self._backward_arguments(), backward=True, takes_fast=self._trains_fast(), plan=self.plan,
                 trained=trained | {"output": self.output}, lists=lists | {"in_delta": replace(lists["in"], required=cure)},
@@ -296,8 +296,8 @@ class Arithmetic(Filter):
             y = bound["out"]
             if operand is not None and operand.overlaps(y) and not (self.same_place(i) and operand.same_memory(y)):
                 raise Problem(
-                    f"{caller('out')} overlaps operand {i + 1}, but in-place use needs the same address, stride and "
-                    "descriptor. Use the very same buffer or separate memory."
+                    f"{caller('out')} overlaps {caller.name(f'in[{i}]')}, but in-place use needs the same address, stride "
+                    "and descriptor. Use the very same buffer or separate memory."
                 )
 
     def check_same_tensors(self, caller: Caller, operands: list[Bound]) -> None:
@@ -307,8 +307,8 @@ class Arithmetic(Filter):
                     continue
                 if operands[i].view != operands[j].view or self.roles[i] != self.roles[j]:
                     raise Problem(
-                        f"{caller('in')}[{j}] and in[{i}] have the same data pointer, so they are one tensor, but their "
-                        "descriptors or roles differ. Make them equal, or use separate memory."
+                        f"{caller(f'in[{j}]')} and {caller.name(f'in[{i}]')} have the same data pointer, so they are one "
+                        "tensor, but their descriptors or roles differ. Make them equal, or use separate memory."
                     )
 
     def _forward64(self, operands: list[NDArray[Any]]) -> NDArray[Any]:
@@ -320,15 +320,15 @@ class Arithmetic(Filter):
         missing = [i for i, o in enumerate(operands) if o is None]
         if missing and needs_input(self.activation):
             raise Problem(
-                f"{caller('in')}[{missing[0]}] is NULL, but the derivative of the fused activation with alpha "
+                f"{caller(f'in[{missing[0]}]')} is {caller.null}, but the derivative of the fused activation with alpha "
                 f"{self.activation.alpha:g} cannot be taken from the output. Pass the forward inputs."
             )
         needs = NEEDS_OPERANDS[self.function]
         if missing and (needs is Needs.OPERANDS or (needs is Needs.OUTPUT and (y is None or not identity))):
-            cure = " (or, without an activation, out)" if needs is Needs.OUTPUT else ""
+            cure = f" (or, without an activation, {caller.name('out')})" if needs is Needs.OUTPUT else ""
             raise Problem(
-                f"{caller('in')}[{missing[0]}] is NULL, but the derivative of {function_name(self.function)} needs its "
-                f"operands{cure}. Pass the forward inputs."
+                f"{caller(f'in[{missing[0]}]')} is {caller.null}, but the derivative of {function_name(self.function)} needs "
+                f"its operands{cure}. Pass the forward inputs."
             )
 
     def check_shared_gradients(self, caller: Caller, bound: dict[str, Bound]) -> None:

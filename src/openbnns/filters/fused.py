@@ -273,7 +273,7 @@ class Fused(Filter):
         return not ties and self._trains_fast()
 
     def _trained_tensors(self) -> dict[str, Any]:
-        tensors: dict[str, Any] = {f"input {i + 1}": o for i, o in enumerate(self.inputs)}
+        tensors: dict[str, Any] = {f"in[{i}]" if self.is_arithmetic else "in": o for i, o in enumerate(self.inputs)}
         return tensors | {"layer boundary": self.last.input, "output": self.output, **self.slots}
 
     def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
@@ -351,7 +351,7 @@ class Fused(Filter):
             raise Problem(
                 f"{caller.function}: the first layer of the chain has the activation {function_name(f.function)}, but in "
                 "training every layer except the last must have the Identity activation. Put the activation on the last "
-                "layer, or run with training false."
+                "layer, or run for inference."
             )
 
     # Forward runs.
@@ -449,7 +449,7 @@ class Fused(Filter):
         if trained is None:
             raise Problem(
                 f"{caller.function}: there has been no training forward on this filter, whose statistics the gradients need. "
-                f"Call {self.apply_call} with training true on the same batch first."
+                f"Call {caller.training_call or f'{self.apply_call} with training true'} on the same batch first."
             )
         if trained.batch != batch:
             raise Problem(

@@ -69,6 +69,7 @@ class _Absent(Operand):
     """The gradient of a beta or gamma that the filter does not have."""
 
     owner: Normalization | None = None
+    absent = True
 
     def bind_delta(
         self, who: str, descriptor: Any, batch: int, stride: int, *, output: bool = False,
@@ -463,7 +464,7 @@ class Normalization(Filter):
             )
         raise Problem(
             f"{caller.function}: there was no training forward. The gradients need its statistics: call "
-            "BNNSNormalizationFilterApplyBatch with training = true on this batch first."
+            f"{caller.training_call or f'{self.apply_call} with training = true'} on this batch first."
         )
 
     def _run_backward_reference(self, bound: dict[str, Bound]) -> None:

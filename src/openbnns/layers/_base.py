@@ -1,7 +1,4 @@
-"""Layers own a filter and run it on arrays or descriptors.
-
-``apply`` and ``apply_backward`` first try the filter's fast call, which takes float32 C-contiguous arrays of the right
-shape as they are. Everything else (descriptors, single samples, other types, mistakes) goes through full checks.
+"""Layers own a filter and run it on arrays or descriptors. Their methods are declared: see :mod:`._methods`.
 
 Rules that all layers share:
 
@@ -19,43 +16,24 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
-import numpy as np
-
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.enums import BNNSFlags
-from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..calls.form import form
+from ..abi.structs import BNNSFilterParameters
 from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
-from ._misuse import STUMBLES, careful, meant_by_call, misuse
-from ._ports import Arguments, DataProblem, Delta, Port, TensorLike, memory, raised, require, skip
+from ._methods import DECLARED, method
+from ._misuse import STUMBLES, careful, misuse_in
+from ._ports import DataProblem, Port, TensorLike, raised, require
 from .types import ActivationFunction
 
 _Result = TypeVar("_Result")
 _SomeLayer = TypeVar("_SomeLayer", bound="Layer")
 
-APPLY = form("apply", "batch_size in in_stride out out_stride")
-BACKWARD = form(
-    "apply_backward",
-    "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride weights_delta bias_delta",
-)
-
-# How filters name the arguments of the C calls, and how layers name theirs.
-APPLY_NAMES: dict[str, str] = {"in": "input", "out": "output"}
-BACKWARD_NAMES: dict[str, str] = {
-    "in": "input",
-    "out": "output",
-    "in_delta": "generating_input_gradient",
-    "out_delta": "output_gradient",
-    "weights_delta": "generating_weights_gradient",
-    "bias_delta": "generating_bias_gradient",
-}
 CREATION_NAMES: dict[str, str] = {
     "i_desc": "input",
     "o_desc": "output",
@@ -135,7 +113,7 @@ def attempt(
     except BNNSError:
         raise
     except STUMBLES as error:
-        raise as_exception(misuse(error), family) from error
+        raise as_exception(misuse_in(None, error), family) from error
 
 
 class KnownFunction:
@@ -201,19 +179,6 @@ class Layer:
     openbnns.errors.LayerApplyError: ...
     """
 
-    _words: ClassVar[dict[str, str]] = {
-        "NULL": "None",
-        "i_desc": "input",
-        "o_desc": "output",
-        "w_desc": "weights",
-        "filter_params": "filter_parameters",
-        "weights_delta": "generating_weights_gradient",
-        "bias_delta": "generating_bias_gradient",
-        "in_delta": "generating_input_gradient",
-        "out_delta": "output_gradient",
-        "BNNSFilterCreateLayerActivation": "ActivationLayer",
-        "separate activation filter": "separate ActivationLayer",
-    }
     _creation_error: ClassVar[type[BNNSError]] = LayerCreationError
 
     _filter: Filter
@@ -227,16 +192,12 @@ class Layer:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
-        cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES)
         cls._creation_caller = Caller(cls._name(), CREATION_NAMES | cls._names, null="None")
         if "__init__" in cls.__dict__:
             cls.__init__ = careful(cls._creation_error)(cls.__init__)  # type: ignore[method-assign]
 
     _names: ClassVar[dict[str, str]] = {}  # what the constructor calls the fields of the C struct
     _creation_caller: ClassVar[Caller]
-    _apply_caller: ClassVar[Caller]
-    _backward_caller: ClassVar[Caller]
 
     @classmethod
     def _name(cls) -> str:
@@ -261,20 +222,51 @@ class Layer:
         except Problem as problem:
             raise raised(problem, self._creation_error) from None
 
-    def _exception(self, problem: Problem, family: type[BNNSError]) -> BNNSError:
-        family = InvalidDescriptorError if isinstance(problem, DataProblem) else family
-        return as_exception(reworded(problem, self._words), family)
+    # What the declared methods ask of a layer.
+
+    _call_words: ClassVar[Mapping[str, str]] = {}  # what it calls things of C that are no arguments of its methods
+    _training_call: ClassVar[str] = ""  # how its forward call of a training step is made
+    _array_shapes: Mapping[str, tuple[int, ...]] = {}  # shapes of arrays that are not those of their tensors
+
+    @classmethod
+    def _said(cls, method: str) -> str:
+        """Who speaks in the messages of a call."""
+        return f"{cls._name()}.{method}"
+
+    def _declares(self, call: str) -> tuple[str, Mapping[str, str | None]]:
+        """The call that a method makes on this layer, and the C names of arguments that differ from layer to layer."""
+        return call, {}
+
+    def _choice(self, call: str, chosen: Any) -> Any:
+        """The variant of a call, by the argument that chooses it."""
+        return None
+
+    def _converted(self, caller: Caller, name: str, value: Any) -> Any:
+        """An argument in the form that the layer's tensors have, if it takes others too."""
+        return value
+
+    def _counted(self, who: str, value: Any, broadcasts: bool, batch: int) -> tuple[Any, int]:
+        """Memory and number of elements of an argument that has as many as the call needs."""
+        raise NotImplementedError
+
+    def _entries_of(self, name: str) -> Sequence[str]:
+        """The parameters behind a list of gradients."""
+        raise NotImplementedError
+
+    def _reason_without(self, name: str) -> str:
+        """Why the layer does not take an argument."""
+        return "is given, but this layer does not take it"
 
     def _attempt(self, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """Run a call with full checks."""
         try:
             return work(*arguments)
         except Problem as problem:
-            raise self._exception(meant_by_call(problem, self, Port), LayerApplyError) from None
+            raise raised(problem, LayerApplyError) from None
         except BNNSError:
             raise
         except STUMBLES as error:
-            raise self._exception(misuse(error), LayerApplyError) from error
+            raise raised(misuse_in(None, error), LayerApplyError) from error
 
     weights = bias = beta = gamma = dictionary = _Given()
 
@@ -318,48 +310,18 @@ class UnaryLayer(Layer):
     _output: Port
     _weights: Port | None = None
     _bias: Port | None = None
-    _weights_argument: ClassVar[str] = "generating_weights_gradient"
-    _bias_argument: ClassVar[str] = "generating_bias_gradient"
 
+    @method("apply")
     def apply(
-        self,
-        input: TensorLike,
-        output: TensorLike | None = None,
-        *,
-        batch_size: int | None = None,
-        **misspelled: NoReturn,
+        self, input: TensorLike, output: TensorLike | None = None, *, batch_size: int | None = None
     ) -> TensorLike:
         """Run the layer forward.
 
         ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array.
         """
-        if misspelled:
-            raise unexpected(self.apply, misspelled)
-        if type(input) is np.ndarray:
-            lead = self._input.lead(input.shape, batch_size)
-            if lead is not None:
-                wanted = lead + self._output.shape
-                target = np.empty(wanted, self._output.dtype) if output is None else output
-                if (
-                    type(target) is np.ndarray
-                    and target.shape == wanted
-                    and self._filter.native(APPLY)(lead[0] if lead else 1, input, 0, target, 0) == 0
-                ):
-                    return target
-        return self._attempt(self._apply_checked, input, output, batch_size)
+        raise DECLARED
 
-    def _apply_checked(self, input: TensorLike, output: TensorLike | None, batch_size: Any) -> TensorLike:
-        caller = self._apply_caller
-        self._filter.require_alive(caller)
-        arguments = Arguments(caller.function, batch_size)
-        x = arguments.take("input", self._input, input)
-        y = None if output is None else arguments.take("output", self._output, output, output=True)
-        arguments.settle()
-        if y is None:
-            y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        self._run(caller, arguments.batch, memory(x), memory(y))
-        return output
-
+    @method("apply_backward", returns=InputGradient)
     def apply_backward(
         self,
         input: TensorLike | None = None,
@@ -369,141 +331,12 @@ class UnaryLayer(Layer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> Any:
         """Run the layer backward: the gradient with respect to its input.
 
         ``input`` and ``output`` are those of the forward call; ``output_gradient`` is what arrives from the next layer.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        return InputGradient(
-            self._backward(
-                input, output, output_gradient, batch_size, accumulate, generating_input_gradient, skip, skip
-            )[0]
-        )
-
-    def _backward(
-        self, x: Any, y: Any, dy: Any, batch_size: Any, accumulate: bool, input_gradient: Any, weights_gradient: Any,
-        bias_gradient: Any,
-    ) -> tuple[Any, Any, Any]:  # fmt: skip
-        """The gradients with respect to input, weights and bias, each as its argument asks."""
-        results = self._backward_fast(x, y, dy, batch_size, accumulate, input_gradient, weights_gradient, bias_gradient)
-        if results is not None:
-            return results
-        return self._attempt(
-            self._backward_checked, x, y, dy, batch_size, accumulate, input_gradient, weights_gradient, bias_gradient
-        )
-
-    def _backward_fast(
-        self, x: Any, y: Any, dy: Any, batch_size: Any, accumulate: bool, input_gradient: Any, weights_gradient: Any,
-        bias_gradient: Any,
-    ) -> tuple[Any, Any, Any] | None:  # fmt: skip
-        """The same if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
-        if type(dy) is not np.ndarray or type(accumulate) is not bool:
-            return None
-        shape = dy.shape
-        lead = self._output.lead(shape, batch_size)
-        if lead is None:
-            return None
-        wanted = lead + self._input.shape
-        if not (x is None or (type(x) is np.ndarray and x.shape == wanted)):
-            return None
-        if not (y is None or (type(y) is np.ndarray and y.shape == shape)):
-            return None
-        flags = 1 if accumulate else 0
-        input_part = self._input.quick(input_gradient, wanted, flags)
-        weights_part = _quick_parameter(self._weights, weights_gradient, flags)
-        bias_part = _quick_parameter(self._bias, bias_gradient, flags)
-        if input_part is None or weights_part is None or bias_part is None:
-            return None
-        declined = self._run_backward_fast(
-            lead[0] if lead else 1, x, input_part[1], y, Delta(self._output, dy, 0), weights_part[1], bias_part[1]
-        )
-        return None if declined else (input_part[0], weights_part[0], bias_part[0])
-
-    def _backward_checked(
-        self, x: Any, y: Any, dy: Any, batch_size: Any, accumulate: bool, input_gradient: Any, weights_gradient: Any,
-        bias_gradient: Any,
-    ) -> tuple[Any, Any, Any]:  # fmt: skip
-        caller = self._backward_caller
-        self._filter.require_alive(caller)
-        arguments = Arguments(caller.function, batch_size)
-        x = None if x is None else arguments.take("input", self._input, x)
-        y = None if y is None else arguments.take("output", self._output, y)
-        dy = arguments.take("output_gradient", self._output, dy)
-        gradients = GradientArguments(arguments, accumulate)
-        gradients.take("generating_input_gradient", self._input, input_gradient)
-        gradients.take(self._weights_argument, self._weights, weights_gradient)
-        gradients.take(self._bias_argument, self._bias, bias_gradient)
-        arguments.settle()
-        dx, dw, db = gradients.descriptors()
-        self._run_backward(caller, arguments.batch, memory(x), dx, memory(y), self._output.delta(dy, False), dw, db)
-        return gradients.results[0], gradients.results[1], gradients.results[2]
-
-    # The calls of the filter, for layers that have more to pass along.
-
-    def _run(self, caller: Caller, batch: int, x: Any, y: Any) -> None:
-        self._filter.perform("apply", caller, batch, {"in": (x, 0), "out": (y, 0)})
-
-    def _run_backward(self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> None:
-        tensors = {
-            "in": (x, 0), "in_delta": (dx, 0), "out": (y, 0), "out_delta": (dy, 0), "weights_delta": (dw, 0),
-            "bias_delta": (db, 0),
-        }  # fmt: skip
-        self._filter.perform("apply_backward", caller, batch, tensors)
-
-    def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:
-        """Not 0 if the full checks are needed."""
-        return self._filter.native(BACKWARD)(batch, x, 0, dx, 0, y, 0, dy, 0, dw, db)
-
-
-def _quick_parameter(port: Port | None, value: Any, flags: int) -> tuple[Any, Delta | None] | None:
-    if port is None:
-        return (None, None) if value is None or value is skip else None
-    return port.quick(value, port.shape, flags)
-
-
-class GradientArguments:
-    """The gradients that one backward call writes: given, to be made, skipped or impossible."""
-
-    def __init__(self, arguments: Arguments, accumulate: bool) -> None:
-        self._arguments = arguments
-        self._accumulate = bool(accumulate)
-        self._taken: list[tuple[str, Port | None, Any, Any]] = []
-        self.results: list[Any] = []
-
-    def take(self, name: str, port: Port | None, value: Any) -> None:
-        """Check one gradient argument; ``port`` is ``None`` when the layer has no such gradient."""
-        if value is skip or (value is None and port is None):
-            self._taken.append((name, None, None, None))
-            return
-        if port is None:
-            what = name.removeprefix("generating_").removesuffix("_gradient").replace("_", " ")
-            raise Problem(
-                f"{self._arguments.who}: {name} is given, but this layer has no gradient of {what}. Leave it out."
-            )
-        if value is not None and isinstance(value, BNNSNDArrayDescriptor):
-            checked: Any = value  # the filter checks it, as gradients may have strides of their own
-        else:
-            checked = None if value is None else self._arguments.take(name, port, value, output=True)
-        self._taken.append((name, port, value, checked))
-
-    def descriptors(self) -> list[BNNSNDArrayDescriptor | None]:
-        """One descriptor per gradient, once the batch size is settled; fills ``results``."""
-        found: list[BNNSNDArrayDescriptor | None] = []
-        for name, port, value, checked in self._taken:
-            if port is None:
-                self.results.append(None)
-                found.append(None)
-                continue
-            if checked is None:
-                value = checked = port.empty(self._arguments.axis, f"{self._arguments.who}: {name}")
-                found.append(port.delta(checked, False))
-            else:
-                found.append(port.delta(checked, self._accumulate))
-            self.results.append(value)
-        return found
+        raise DECLARED
 
 
 def port_of(value: Any) -> Port | None:

@@ -49,7 +49,7 @@ def careful(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], 
                     if isinstance(error, TypeError):
                         raise misfit(error, function, arguments, named) from None
                     raise
-                raise as_exception(misuse(error, inside.tb_frame), family) from error
+                raise as_exception(misuse_in(inside.tb_frame, error), family) from error
 
         def creates(arguments: tuple[Any, ...]) -> bool:
             """Whether this is the constructor that was called, not that of a base class."""
@@ -84,30 +84,21 @@ def _meant_by_creation(
     return None if meant is problem else meant
 
 
-def meant_by_call(problem: Problem, layer: Any, port: type[Any]) -> Problem:
-    """What a call of a layer's method may have meant, by the arrays it was given; the layer's tensors are of type ``port``."""
-    from .. import diagnosis
-
-    frame = _public_frame()
-    arrays = []
-    for name, value in frame.f_locals.items():
-        tensor = getattr(layer, "_" + name.removeprefix("generating_").removesuffix("_gradient"), None)
-        if isinstance(tensor, port):
-            arrays.append((name, tensor.shape, value))
-    return diagnosis.of_arrays(problem, arrays)
-
-
-def misuse(error: Exception, frame: FrameType | None = None) -> Problem:
+def misuse_in(frame: FrameType | None, error: Exception) -> Problem:
     """What to say about ``error``; ``frame`` is the public call, by default the outermost one of this package."""
     frame = _public_frame() if frame is None else frame
-    who = _who(frame)
+    return misuse(error, _who(frame), _annotations(frame), frame.f_locals)
+
+
+def misuse(error: Exception, who: str, annotations: Mapping[str, Any], given: Mapping[str, Any]) -> Problem:
+    """What to say about ``error`` in a call of ``who`` with the arguments ``given``."""
     if str(error).startswith(who) and isinstance(error, (TypeError, ValueError)):
         return Problem(str(error), kind=type(error))
-    for name, annotation in _annotations(frame).items():
-        if name != "return" and name in frame.f_locals and not _fits(frame.f_locals[name], annotation):
-            given = type(frame.f_locals[name]).__name__
+    for name, annotation in annotations.items():
+        if name != "return" and name in given and not _fits(given[name], annotation):
+            value = given[name]
             return Problem(
-                f"{who}: {name} must be {_spelled(annotation)}, not {given}{_inside(frame.f_locals[name])}.",
+                f"{who}: {name} must be {_spelled(annotation)}, not {type(value).__name__}{_inside(value)}.",
                 kind=TypeError,
             )
     kind = TypeError if isinstance(error, (TypeError, AttributeError)) else ValueError

@@ -19,7 +19,7 @@ from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
 from ..tensors import buffers, descriptors
-from ..tensors.descriptors import LAYOUTS, describe
+from ..tensors.descriptors import LAYOUTS, View, describe
 from ._shape import Shape
 from .types import DataLayout, DataType
 
@@ -52,11 +52,6 @@ def raised(problem: Problem, family: type[BNNSError]) -> BNNSError:
     return as_exception(problem, InvalidDescriptorError if isinstance(problem, DataProblem) else family)
 
 
-def is_count(value: Any, count: int) -> bool:
-    """Whether a batch size given along with arrays is theirs; anything but a plain int is left to the full checks."""
-    return type(value) is int and value == count
-
-
 class Delta:
     """A gradient array in the form the fast call reads: the fields of a Float32 descriptor, without their checks."""
 
@@ -83,7 +78,17 @@ class Port:
     def __init__(
         self, descriptor: BNNSNDArrayDescriptor, *, batched: bool = True, shape: tuple[int, ...] | None = None
     ) -> None:
-        self.view = view = descriptors.resolve(descriptor, "descriptor")
+        self._set(descriptors.resolve(descriptor, "descriptor"), batched, shape)
+
+    @classmethod
+    def of(cls, view: View, *, batched: bool = True, shape: tuple[int, ...] | None = None) -> Port:
+        """The same for a descriptor that has been resolved."""
+        port = cls.__new__(cls)
+        port._set(view, batched, shape)
+        return port
+
+    def _set(self, view: View, batched: bool, shape: tuple[int, ...] | None) -> None:
+        self.view = view
         self.shape = view.shape if shape is None else shape
         self.batched = batched
         self.dtype = view.element.numpy
@@ -97,26 +102,20 @@ class Port:
         view = self.view
         return repr(Shape(view.size, BNNSDataLayout(view.layout.code), [view.steps[a] for a in view.layout.stepped]))
 
-    def lead(self, shape: tuple[int, ...], batch_size: Any) -> tuple[int, ...] | None:
-        """The axes before those of a sample: (batch,), or none if that is all; ``None`` if the full checks are needed."""
-        if shape[1:] == self.shape and (batch_size is None or is_count(batch_size, shape[0])):
+    def lead(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The axes before those of a sample: (batch,), or none if that is all; ``None`` if a sample has another shape."""
+        if shape[1:] == self.shape:
             return shape[:1]
-        return () if shape == self.shape and batch_size is None else None
+        return () if shape == self.shape else None
 
     def full_shape(self, batch: int | None = None) -> tuple[int, ...]:
         """Shape of an array with this many samples; ``None`` is one sample without a batch axis."""
         return self.shape if batch is None or not self.batched else (batch, *self.shape)
 
-    def quick(self, value: Any, shape: tuple[int, ...], accumulate: int) -> tuple[Any, Delta | None] | None:
-        """A gradient argument as (what to return, what the fast call takes); ``None`` if it needs the full checks."""
-        if value is None:
-            array: NDArray[Any] = np.empty(shape, self.dtype)
-            return array, Delta(self, array, 0)
-        if type(value) is np.ndarray and value.shape == shape:
-            return value, Delta(self, value, accumulate)
-        if value is skip:
-            return None, None
-        return None
+    @property
+    def stored(self) -> Any:
+        """The type of a new array."""
+        return np.bool_ if self.view.element.kind == "boolean" else self.dtype
 
     # Arrays.
 
@@ -196,7 +195,7 @@ class Port:
     def empty(self, batch: int | None, who: str) -> NDArray[Any]:
         """A new array for a result that was left out."""
         self._require_dense(who)
-        return np.empty(self.full_shape(batch), np.bool_ if self.view.element.kind == "boolean" else self.dtype)
+        return np.empty(self.full_shape(batch), self.stored)
 
     # Descriptors.
 
@@ -258,23 +257,6 @@ def _with_batch(shape: tuple[int, ...]) -> str:
 def memory(value: Any) -> Any:
     """What a filter takes as a pointer."""
     return value.data if isinstance(value, BNNSNDArrayDescriptor) else value
-
-
-def common_lead(ports: Sequence[Port], inputs: Sequence[Any], batch_size: Any) -> tuple[int, ...] | None:
-    """:meth:`Port.lead` of all inputs, if it is the same for all that have samples; ``None`` otherwise."""
-    common = None
-    for port, value in zip(ports, inputs, strict=True):
-        if type(value) is not np.ndarray:
-            return None
-        if not port.batched:
-            if value.shape != port.shape:
-                return None
-            continue
-        lead = port.lead(value.shape, batch_size)
-        if lead is None or (common is not None and lead != common):
-            return None
-        common = lead
-    return None if common == (0,) else common
 
 
 class Arguments:

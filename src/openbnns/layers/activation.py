@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem
 from ..filters._direct import known_calls, recorded
 from ..filters.activation import ActivationFilter
-from ._base import APPLY_NAMES, UnaryLayer
+from ._base import UnaryLayer
+from ._methods import DECLARED, method
 from ._misuse import careful
 from ._ports import Port, TensorLike, describe_sample, require
 from ._shape import Shape
@@ -57,11 +57,6 @@ class ActivationLayer(UnaryLayer):
     [0.0, 0.0, 5.0]
     """
 
-    _weights_argument = "generating_alpha_gradient"
-    _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
-        "generating_weights_gradient": "generating_alpha_gradient",
-        "weights_delta": "generating_alpha_gradient",
-    }
     _names: ClassVar[dict[str, str]] = {
         "axis_flags": "axes",
         "activation": "function",
@@ -113,6 +108,7 @@ class ActivationLayer(UnaryLayer):
         values: NDArray[np.float32] | None = self._filter.pointer(which).data
         return values
 
+    @method("apply_backward", returns=ActivationGradients, generating_alpha_gradient="weights_delta")
     def apply_backward(
         self,
         input: TensorLike | None = None,
@@ -123,19 +119,12 @@ class ActivationLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> ActivationGradients:
         """Run the layer backward: the gradients with respect to the input and to alpha.
 
         Give ``input``; where the derivative follows from the output (tanh, sigmoid, softmax, ...) that alone will do.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        results = self._backward(
-            input, output, output_gradient, batch_size, accumulate, generating_input_gradient,
-            generating_alpha_gradient, None,
-        )  # fmt: skip
-        return ActivationGradients(results[0], results[1])
+        raise DECLARED
 
 
 def _axis_flags(axes: Sequence[int] | None, port: Port, in_c_order: bool, who: str) -> int:
@@ -165,8 +154,9 @@ class _DirectActivation(ActivationLayer):
     def _name(cls) -> str:
         return "apply_activation"
 
-
-_DirectActivation._apply_caller = Caller("apply_activation", APPLY_NAMES)
+    @classmethod
+    def _said(cls, method: str) -> str:
+        return cls._name()
 
 
 @careful()

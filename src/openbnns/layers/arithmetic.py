@@ -16,11 +16,10 @@ creation, that memory is used, by reference, whenever the operand is left out of
 from __future__ import annotations
 
 import enum
-from typing import Any, ClassVar, NamedTuple, NoReturn, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.structs import (
     BNNSArithmeticBinary,
@@ -30,25 +29,20 @@ from ..abi.structs import (
     BNNSLayerParametersArithmetic,
     BNNSNDArrayDescriptor,
 )
-from ..calls.form import form
 from ..errors import Problem
 from ..filters.arithmetic import Arithmetic
 from ..reference.activation import AXIS_WISE
-from ._base import APPLY_NAMES, BACKWARD_NAMES, GradientArguments, InputGradient, InputGradients, Layer
+from ._base import InputGradient, InputGradients, Layer
+from ._methods import DECLARED, method
 from ._ports import (
-    Arguments,
-    Delta,
     Port,
     TensorLike,
     as_array,
-    common_lead,
     data_type,
     descriptor_for,
     first_major,
-    memory,
     require,
     sample_rank,
-    skip,
 )
 from ._shape import Shape
 from .types import (
@@ -57,12 +51,6 @@ from .types import (
     ArithmeticTernaryFunction,
     ArithmeticUnaryFunction,
     DescriptorType,
-)
-
-APPLY = form("apply_arithmetic", "batch_size in in_stride out out_stride")
-BACKWARD = form(
-    "apply_backward_arithmetic",
-    "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride",
 )
 
 
@@ -106,16 +94,6 @@ class _ArithmeticLayer(Layer):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
-        cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES)
-        cls._gradient_names = tuple(f"generating_{name}_gradient" for name in cls._inputs)
-        words: dict[str, str] = {}
-        for i, (name, gradient) in enumerate(zip(cls._inputs, cls._gradient_names, strict=True)):
-            words |= {f"operand {i + 1}": name, f"in[{i}]": name, f"input[{i}]": name}
-            words |= {f"in_delta[{i}]": gradient, f"generating_input_gradient[{i}]": gradient}
-        cls._words = Layer._words | words
-
-    _gradient_names: ClassVar[tuple[str, ...]]
 
     def _build(
         self, operands: list[Any], roles: list[DescriptorType], output: Any, output_role: DescriptorType, function: Any,
@@ -152,8 +130,7 @@ class _ArithmeticLayer(Layer):
             return made
 
         self._create(make, filter_parameters, activation)
-        self._packed = (0,) * len(roles)  # the batch strides of every call
-        self._constant = [role is DescriptorType.CONSTANT for role in roles]
+        self._array_shapes = {name: port.shape for name, port in zip(self._inputs, self._ports, strict=True)}
         operand_ports = dict(zip(self._inputs, self._ports, strict=True))
         self._summary = {"function": function, **operand_ports, "output": self._output}
         if activation.case != "identity":
@@ -166,100 +143,8 @@ class _ArithmeticLayer(Layer):
         for name, role in zip((*self._inputs, "output"), (*roles, output_role), strict=True):
             require(role, DescriptorType, f"{who}: {name}_descriptor_type")
 
-    # Forward.
-
-    def _apply(self, inputs: tuple[Any, ...], output: Any, batch_size: Any) -> Any:
-        lead = common_lead(self._ports, inputs, batch_size)
-        if lead is not None:
-            shape = self._output.full_shape(*lead)
-            target = np.empty(shape, self._output.dtype) if output is None else output
-            if (
-                type(target) is np.ndarray
-                and target.shape == shape
-                and self._filter.native(APPLY)(lead[0] if lead else 1, inputs, self._packed, target, 0) == 0
-            ):
-                return target
-        return self._attempt(self._apply_checked, inputs, output, batch_size)
-
-    def _apply_checked(self, inputs: tuple[Any, ...], output: Any, batch_size: Any) -> Any:
-        caller = self._apply_caller
-        self._filter.require_alive(caller)
-        arguments = Arguments(caller.function, batch_size)
-        operands = [
-            None if value is None and default is not None else arguments.take(name, port, value)
-            for name, port, value, default in zip(self._inputs, self._ports, inputs, self._filter.defaults, strict=True)
-        ]
-        y = None if output is None else arguments.take("output", self._output, output, output=True)
-        arguments.settle()
-        if y is None:
-            y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        tensors = {"in": ([memory(v) for v in operands], None), "out": (memory(y), 0)}
-        self._filter.perform("apply_arithmetic", caller, arguments.batch, tensors, len(operands))
-        return output
-
-    # Backward.
-
-    def _backward(
-        self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
-        accumulate: bool,
-    ) -> list[Any]:  # fmt: skip
-        results = self._backward_fast(inputs, output, output_gradient, gradients, batch_size, accumulate)
-        if results is not None:
-            return results
-        return self._attempt(self._backward_checked, inputs, output, output_gradient, gradients, batch_size, accumulate)
-
-    def _backward_fast(
-        self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
-        accumulate: bool,
-    ) -> list[Any] | None:  # fmt: skip
-        lead = common_lead(self._ports, inputs, batch_size) if type(accumulate) is bool else None
-        if lead is None:
-            return None
-        shape = self._output.full_shape(*lead)
-        if type(output_gradient) is not np.ndarray or output_gradient.shape != shape:
-            return None
-        if not (output is None or (type(output) is np.ndarray and output.shape == shape)):
-            return None
-        flags = 1 if accumulate else 0
-        results, deltas = [], []
-        for port, value, constant in zip(self._ports, gradients, self._constant, strict=True):
-            if constant and value is not None and value is not skip:
-                return None
-            part = port.quick(skip if constant else value, port.full_shape(*lead), flags)
-            if part is None:
-                return None
-            results.append(part[0])
-            deltas.append(part[1])
-        arriving = Delta(self._output, output_gradient, 0)
-        declined = self._filter.native(BACKWARD)(
-            lead[0] if lead else 1, inputs, self._packed, deltas, self._packed, output, 0, arriving, 0
-        )
-        return None if declined else results
-
-    def _backward_checked(
-        self, inputs: tuple[Any, ...], output: Any, output_gradient: Any, gradients: tuple[Any, ...], batch_size: Any,
-        accumulate: bool,
-    ) -> list[Any]:  # fmt: skip
-        caller = self._backward_caller
-        self._filter.require_alive(caller)
-        arguments = Arguments(caller.function, batch_size)
-        operands = [
-            None if value is None else arguments.take(name, port, value)
-            for name, port, value in zip(self._inputs, self._ports, inputs, strict=True)
-        ]
-        y = None if output is None else arguments.take("output", self._output, output)
-        dy = arguments.take("output_gradient", self._output, output_gradient)
-        taken = GradientArguments(arguments, accumulate)
-        ports = [None if constant else port for port, constant in zip(self._ports, self._constant, strict=True)]
-        for name, port, value in zip(self._gradient_names, ports, gradients, strict=True):
-            taken.take(name, port, value)
-        arguments.settle()
-        tensors: dict[str, tuple[Any, Any]] = {
-            "in": ([memory(v) for v in operands], None), "in_delta": (taken.descriptors(), None), "out": (memory(y), 0),
-            "out_delta": (self._output.delta(dy, False), 0),
-        }  # fmt: skip
-        self._filter.perform("apply_backward_arithmetic", caller, arguments.batch, tensors, len(operands))
-        return taken.results
+    def _choice(self, call: str, chosen: Any) -> int:
+        return len(self._inputs)
 
 
 class UnaryArithmeticLayer(_ArithmeticLayer):
@@ -292,19 +177,18 @@ class UnaryArithmeticLayer(_ArithmeticLayer):
             [input], [input_descriptor_type], output, output_descriptor_type, function, activation, filter_parameters
         )
 
+    @method("apply_arithmetic", leading=("input",), input="in[0]")
     def apply(
         self,
         input: TensorLike | None = None,
         output: TensorLike | None = None,
         *,
         batch_size: int | None = None,
-        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward."""
-        if misspelled:
-            raise unexpected(self.apply, misspelled)
-        return self._apply((input,), output, batch_size)
+        raise DECLARED
 
+    @method("apply_backward_arithmetic", returns=InputGradient, input="in[0]", generating_input_gradient="in_delta[0]")
     def apply_backward(
         self,
         input: TensorLike | None = None,
@@ -314,14 +198,9 @@ class UnaryArithmeticLayer(_ArithmeticLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> InputGradient:
         """Run the layer backward. ``input`` may be left out where the derivative does not need it."""
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        return InputGradient(
-            *self._backward((input,), output, output_gradient, (generating_input_gradient,), batch_size, accumulate)
-        )
+        raise DECLARED
 
 
 class BinaryArithmeticLayer(_ArithmeticLayer):
@@ -362,6 +241,7 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
         roles = [input_a_descriptor_type, input_b_descriptor_type]
         self._build([input_a, input_b], roles, output, output_descriptor_type, function, activation, filter_parameters)
 
+    @method("apply_arithmetic", leading=("input_a", "input_b"), input_a="in[0]", input_b="in[1]")
     def apply(
         self,
         input_a: TensorLike | None = None,
@@ -369,13 +249,14 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
         output: TensorLike | None = None,
         *,
         batch_size: int | None = None,
-        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward."""
-        if misspelled:
-            raise unexpected(self.apply, misspelled)
-        return self._apply((input_a, input_b), output, batch_size)
+        raise DECLARED
 
+    @method(
+        "apply_backward_arithmetic", returns=InputGradients, input_a="in[0]", input_b="in[1]",
+        generating_input_a_gradient="in_delta[0]", generating_input_b_gradient="in_delta[1]",
+    )  # fmt: skip
     def apply_backward(
         self,
         input_a: TensorLike | None = None,
@@ -387,15 +268,9 @@ class BinaryArithmeticLayer(_ArithmeticLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> InputGradients:
         """Run the layer backward. An operand may be left out where the derivative does not need it."""
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        gradients = (generating_input_a_gradient, generating_input_b_gradient)
-        return InputGradients(
-            *self._backward((input_a, input_b), output, output_gradient, gradients, batch_size, accumulate)
-        )
+        raise DECLARED
 
 
 class TernaryArithmeticLayer(_ArithmeticLayer):
@@ -437,6 +312,9 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
             [input_a, input_b, input_c], roles, output, output_descriptor_type, function, activation, filter_parameters
         )
 
+    @method(
+        "apply_arithmetic", leading=("input_a", "input_b", "input_c"), input_a="in[0]", input_b="in[1]", input_c="in[2]"
+    )
     def apply(
         self,
         input_a: TensorLike | None = None,
@@ -445,13 +323,15 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
         output: TensorLike | None = None,
         *,
         batch_size: int | None = None,
-        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward."""
-        if misspelled:
-            raise unexpected(self.apply, misspelled)
-        return self._apply((input_a, input_b, input_c), output, batch_size)
+        raise DECLARED
 
+    @method(
+        "apply_backward_arithmetic", returns=InputGradients3, input_a="in[0]", input_b="in[1]", input_c="in[2]",
+        generating_input_a_gradient="in_delta[0]", generating_input_b_gradient="in_delta[1]",
+        generating_input_c_gradient="in_delta[2]",
+    )  # fmt: skip
     def apply_backward(
         self,
         input_a: TensorLike | None = None,
@@ -465,14 +345,9 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> InputGradients3:
         """Run the layer backward. An operand may be left out where the derivative does not need it."""
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        gradients = (generating_input_a_gradient, generating_input_b_gradient, generating_input_c_gradient)
-        inputs = (input_a, input_b, input_c)
-        return InputGradients3(*self._backward(inputs, output, output_gradient, gradients, batch_size, accumulate))
+        raise DECLARED
 
 
 # Descriptions at creation.

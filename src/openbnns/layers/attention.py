@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -34,6 +35,17 @@ _BOOLEAN = int(BNNSDataType.BNNSDataTypeBoolean)
 _KEPT_FILTERS = 32  # lengths for which a filter is kept
 _GIVEN = frozenset({"embed_dim", "num_heads", "key_dim", "value_dim", "dropout", "add_zero_attn", "seed", "parameters"})
 _MASK_LAYOUTS = {2: _L.BNNSDataLayout2DFirstMajor, 3: _L.BNNSDataLayout3DFirstMajor, 4: _L.BNNSDataLayout4DFirstMajor}
+
+
+# What the calls of C name their arguments, and what this layer does.
+_NAMES = {
+    "key_mask": "key_padding_mask",
+    "add_to_attention": "attn_mask",
+    "output_param_delta.target_desc": "output_gradient",
+    "query_param_delta.target_desc": "generating_query_gradient",
+    "key_param_delta.target_desc": "generating_key_gradient",
+    "value_param_delta.target_desc": "generating_value_gradient",
+}
 
 
 class AttentionGradients(NamedTuple):
@@ -116,14 +128,10 @@ class MultiheadAttentionLayer(Layer):
     ((3, 5, 8), (8, 8))
     """
 
-    _words: ClassVar[dict[str, str]] = Layer._words | {
-        "key_mask": "key_padding_mask",
-        "add_to_attention": "attn_mask",
-        "output_param_delta.target_desc": "output_gradient",
-        "query_param_delta.target_desc": "generating_query_gradient",
-        "key_param_delta.target_desc": "generating_key_gradient",
-        "value_param_delta.target_desc": "generating_value_gradient",
-    }
+    @functools.cached_property
+    def _callers(self) -> tuple[Caller, Caller]:
+        """Who speaks forward and backward."""
+        return tuple(Caller(self._said(name), _NAMES, null="None") for name in ("apply", "apply_backward"))  # type: ignore[return-value]
 
     _names: ClassVar[dict[str, str]] = {
         **{f"{part}.target_desc": part for part in ("query", "key", "value", "output")},
@@ -367,7 +375,7 @@ class MultiheadAttentionLayer(Layer):
     def _apply(
         self, query: Any, key: Any, value: Any, output: Any, key_padding_mask: Any, attn_mask: Any, phase: Any
     ) -> Any:
-        caller = self._apply_caller
+        caller = self._callers[0]
         who = caller.function
         self._require_alive(caller)
         require(phase, LearningPhase, f"{who}: phase")
@@ -495,7 +503,7 @@ class MultiheadAttentionLayer(Layer):
     def _backward(
         self, dy: Any, query: Any, key: Any, value: Any, parameters: Any, accumulate: bool
     ) -> AttentionGradients:
-        caller, flags = self._backward_caller, 1 if accumulate else 0
+        caller, flags = self._callers[1], 1 if accumulate else 0
         who = caller.function
         self._require_alive(caller)
         last = self._last

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, BNNSNDArrayDescriptor
@@ -14,6 +13,7 @@ from ..errors import Problem
 from ..filters.convolution import Convolution, kernel_axes, resolve_window
 from ..filters.transposed_convolution import TransposedConvolution
 from ._base import Gradients, UnaryLayer, client_pointer, port_of
+from ._methods import DECLARED, method
 from ._ports import Port, TensorLike, describe_parameter, describe_sample, require
 from ._shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, ConvolutionType, DataLayout
@@ -134,6 +134,7 @@ class ConvolutionLayer(UnaryLayer):
             "activation": activation if activation.case != "identity" else None,
         }
 
+    @method("apply_backward", returns=Gradients)
     def apply_backward(
         self,
         input: TensorLike | None = None,
@@ -145,7 +146,6 @@ class ConvolutionLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> Gradients:
         """Run the layer backward: the gradients with respect to input, weights and bias, summed over the batch for the
         latter two.
@@ -153,14 +153,7 @@ class ConvolutionLayer(UnaryLayer):
         ``input`` (needed for the weights) and ``output`` (needed with an activation) are those of the forward call;
         ``output_gradient`` is what arrives from the next layer. Each gradient has the shape of its tensor.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        return Gradients._make(
-            self._backward(
-                input, output, output_gradient, batch_size, accumulate, generating_input_gradient,
-                generating_weights_gradient, generating_bias_gradient,
-            )
-        )  # fmt: skip
+        raise DECLARED
 
 
 ARRAY_KERNELS = (int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW), "(out, in / group_count, kh, kw)")

@@ -12,12 +12,12 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters.crop_resize import CropResize
-from ._base import Layer, reworded
+from ._base import reworded
 from ._misuse import careful
 from ._ports import TensorLike, as_array, data_type, descriptor_for, require, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
-_WORDS = Layer._words | {"roi": "region_of_interest"}
+_WORDS = {"NULL": "None", "roi": "region_of_interest"}
 _NAMES = {
     "roi": "region_of_interest",
     "in_delta": "generating_input_gradient",

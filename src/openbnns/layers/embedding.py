@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding, BNNSNDArrayDescriptor
@@ -12,7 +11,8 @@ from ..errors import Problem
 from ..filters.embedding import Embedding
 from ..tensors.descriptors import View
 from ._base import Gradients, UnaryLayer, client_pointer
-from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, descriptor_for, require, skip
+from ._methods import DECLARED, method
+from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, descriptor_for, require
 from ._shape import Shape
 from .types import DataType, Norm
 
@@ -90,7 +90,8 @@ class EmbeddingLayer(UnaryLayer):
             "scales_gradient_by_frequency": scales_gradient_by_frequency or None,
         }
 
-    def apply_backward(  # type: ignore[override]
+    @method("apply_backward", returns=Gradients)
+    def apply_backward(
         self,
         input: TensorLike | None = None,
         output: TensorLike | None = None,
@@ -99,18 +100,12 @@ class EmbeddingLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> Gradients:
         """Run the layer backward: the gradient with respect to the dictionary, summed over the batch.
 
         ``input`` holds the indices of the forward call; ``output`` is not needed.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        _, dw, _ = self._backward(
-            input, output, output_gradient, batch_size, accumulate, skip, generating_weights_gradient, skip
-        )
-        return Gradients(None, dw, None)
+        raise DECLARED
 
 
 def _last_major(rank: int, who: str) -> BNNSDataLayout:

@@ -20,15 +20,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from .._spelling import did_you_mean
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..calls.form import Form, form
-from ..errors import BNNSError, LayerApplyError, Problem, as_exception
+from ..errors import LayerApplyError, Problem, as_exception
 from ..filters.fused import Fused
-from ._base import APPLY_NAMES, BACKWARD_NAMES, CREATION_NAMES, GradientArguments, Layer, reworded
+from ._base import CREATION_NAMES, Layer
 from ._fused_chain import Chain, describe_chain
 from ._fused_parameters import (
     FusableLayerParameters,
@@ -36,7 +33,8 @@ from ._fused_parameters import (
     FusedFullyConnectedParameters,
     FusedNormalizationParameters,
 )
-from ._ports import Arguments, Delta, TensorLike, common_lead, memory, require, skip
+from ._methods import DECLARED, method
+from ._ports import TensorLike, skip
 from .arithmetic import OPERAND_NAMES
 from .convolution import WINDOW_NAMES, ConvolutionLayer
 from .normalization import NormalizationLayer, names_of_type
@@ -113,8 +111,6 @@ class FusedGradients3(NamedTuple):
 
 
 _INPUT_NAMES = {1: ("input",), 2: ("input_a", "input_b"), 3: ("input_a", "input_b", "input_c")}
-_RESULTS: dict[int, Any] = {1: FusedGradients, 2: FusedGradients2, 3: FusedGradients3}
-_PARAMETERS = "generating_parameter_gradients"
 
 
 class FusedLayer(Layer):
@@ -130,11 +126,6 @@ class FusedLayer(Layer):
     """
 
     _filter: Fused
-    _words: ClassVar[dict[str, str]] = Layer._words | {
-        "delta_parameters": _PARAMETERS,
-        "training true": "phase=LearningPhase.TRAINING",
-        "training false": "phase=LearningPhase.INFERENCE",
-    }
     _names: ClassVar[dict[str, str]] = (
         WINDOW_NAMES
         | OPERAND_NAMES
@@ -150,16 +141,20 @@ class FusedLayer(Layer):
             for i, names in enumerate(cls._part_names)
         }
         cls._creation_caller = Caller(cls._name(), CREATION_NAMES | cls._names, null="None", parts=parts)
-        names = {"delta_parameters": _PARAMETERS}
-        cls._apply_caller = Caller(f"{cls.__name__}.apply", APPLY_NAMES)
-        cls._backward_caller = Caller(f"{cls.__name__}.apply_backward", BACKWARD_NAMES | names)
+
+    _training_call = "apply with phase=LearningPhase.TRAINING"
+    _call_words: ClassVar[dict[str, str]] = {
+        "moving_mean_desc": "moving_mean",
+        "moving_variance_desc": "moving_variance",
+    }
+    _apply_method: Any
+    _backward_method: Any
 
     def _build(
         self, inputs: list[Any], output: Any, layers: Sequence[FusableLayerParameters],
         filter_parameters: BNNSFilterParameters | None,
     ) -> None:  # fmt: skip
         self._inputs = _INPUT_NAMES[len(inputs)]
-        self._gradient_names = tuple(f"generating_{name}_gradient" for name in self._inputs)
 
         def make(who: Caller) -> Fused:
             chain = describe_chain(inputs, self._inputs, output, layers, filter_parameters, who)
@@ -168,32 +163,20 @@ class FusedLayer(Layer):
             return made
 
         self._create(make, filter_parameters)
-        self._arithmetic = self._filter.is_arithmetic
-        self._forms = _forms(len(inputs)) if self._arithmetic else _SINGLE
-        self._packed: Any = (0,) * len(inputs) if self._arithmetic else 0  # the batch strides of every call
+        self._apply_method, self._backward_method = _METHODS[len(inputs)]
         self._summary = {**dict(zip(self._inputs, self._ports, strict=True)), "output": self._output}
         self._summary["fused_layer_parameters"] = _Names([type(layer).__name__ for layer in layers])
 
     def _set_ports(self, chain: Chain) -> None:
-        self._ports, self._output, self._slots = chain.inputs, chain.output, chain.slots
-        self._constant = chain.constant
+        self._ports, self._output = chain.inputs, chain.output
+        arrays = {**dict(zip(self._inputs, chain.inputs, strict=True)), **chain.slots}
+        self._array_shapes = {name: port.shape for name, port in arrays.items() if port is not None}
 
-    def _exception(self, problem: Problem, family: type[BNNSError]) -> BNNSError:
-        words = dict(self._words)
-        for i, (name, gradient) in enumerate(zip(self._inputs, self._gradient_names, strict=True)):
-            words |= {f"in[{i}]": name, f"input[{i}]": name, f"operand {i + 1}": name, f"input {i + 1}": name}
-            words |= {f"in_delta[{i}]": gradient, f"generating_input_gradient[{i}]": gradient}
-        words |= dict.fromkeys(("BNNSFusedFilterApplyBatch", "BNNSFusedFilterApplyMultiInputBatch"), "apply")
-        words["BNNSFusedFilterApplyBatch or BNNSFusedFilterApplyMultiInputBatch"] = "apply"
-        problem = reworded(problem, words)
-        return super()._exception(problem, family)
-
-    def _sorted(
-        self, tensors: tuple[Any, ...], names: tuple[str, ...], named: dict[str, Any], caller: Caller
-    ) -> list[Any]:
-        """Values of ``names`` from those given by position and by name; ``None`` where one is left out."""
+    def _sorted(self, tensors: tuple[Any, ...], method: Any, named: dict[str, Any]) -> Sequence[Any]:
+        """The tensors of a method from those given by position and by name; ``None`` where one is left out."""
+        names = method.declared.tensor_names
         if not named and len(tensors) == len(names):
-            return list(tensors)
+            return tensors
         unknown = [name for name in named if name not in names]
         twice = [name for name in names[: len(tensors)] if named.get(name) is not None]
         if len(tensors) > len(names) or unknown or twice:
@@ -201,13 +184,14 @@ class FusedLayer(Layer):
             options = (*names, "batch_size", "phase", "accumulate")
             hint = did_you_mean(unknown[0], options) if unknown else ""
             problem = Problem(
-                f"{caller.function} of this layer takes {', '.join(names)}, each once, by position or by name; got {got}.{hint}",
+                f"{self._said(method.declared.name)} of this layer takes {', '.join(names)}, each once, by position or by "
+                f"name; got {got}.{hint}",
                 kind=TypeError,
             )
             raise as_exception(problem, LayerApplyError)
         return [*tensors, *(named.get(name) for name in names[len(tensors) :])]
 
-    # Forward.
+    # Calls, which take as many inputs as the first layer has.
 
     def apply(
         self,
@@ -221,52 +205,8 @@ class FusedLayer(Layer):
         ``output`` is written and returned; when left out it is a new array. In training the statistics are those of
         this batch, the moving ones are updated, and what ``apply_backward`` needs is kept.
         """
-        *inputs, output = self._sorted(tensors, (*self._inputs, "output"), named, self._apply_caller)
-        if isinstance(phase, LearningPhase):
-            lead = common_lead(self._ports, inputs, batch_size)
-            if lead is not None:
-                shape = lead + self._output.shape
-                target = np.empty(shape, self._output.dtype) if output is None else output
-                if (
-                    type(target) is np.ndarray
-                    and target.shape == shape
-                    and self._filter.native(self._forms[phase])(
-                        lead[0] if lead else 1, self._data(inputs), self._packed, target, 0
-                    )
-                    == 0
-                ):
-                    return target
-        return self._attempt(self._apply_checked, inputs, output, phase, batch_size)
-
-    def _data(self, inputs: list[Any]) -> Any:
-        return inputs if self._arithmetic else inputs[0]
-
-    def _apply_checked(self, inputs: list[Any], output: Any, phase: Any, batch_size: Any) -> TensorLike:
-        caller = self._apply_caller
-        self._filter.require_alive(caller)
-        require(phase, LearningPhase, f"{caller.function}: phase")
-        arguments = Arguments(caller.function, batch_size)
-        given = self._take_inputs(arguments, inputs, needed=True)
-        y = None if output is None else arguments.take("output", self._output, output, output=True)
-        arguments.settle()
-        if y is None:
-            y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        data, training = [memory(v) for v in given], phase.is_training
-        tensors = {"in": (self._data(data), self._packed), "out": (memory(y), 0)}
-        call, choice = ("apply_fused", training)
-        if self._arithmetic:
-            call, choice = "apply_fused_multi_input", (len(data), training)
-        self._filter.perform(call, caller, arguments.batch, tensors, choice)
-        return output
-
-    def _take_inputs(self, arguments: Arguments, inputs: list[Any], *, needed: bool) -> list[Any]:
-        """The checked inputs; one that may be left out, because creation gave it memory, stays ``None``."""
-        return [
-            None if value is None and (default is not None or not needed) else arguments.take(name, port, value)
-            for name, port, value, default in zip(self._inputs, self._ports, inputs, self._filter.defaults, strict=True)
-        ]
-
-    # Backward.
+        values = self._sorted(tensors, self._apply_method, named)
+        return self._apply_method(self, *values, phase=phase, batch_size=batch_size)
 
     def apply_backward(
         self, *tensors: Any, batch_size: int | None = None, accumulate: bool = False, **named: Any
@@ -279,132 +219,91 @@ class FusedLayer(Layer):
         of weights or where the derivative of arithmetic needs it. The result has one field per input, and
         ``parameters``.
         """
-        names = (*self._inputs, "output", "output_gradient", *self._gradient_names, _PARAMETERS)
-        values = self._sorted(tensors, names, named, self._backward_caller)
-        count = len(self._inputs)
-        inputs, (y, dy), wanted = values[:count], values[count : count + 2], values[count + 2 :]
-        gradients, parameters = wanted[:-1], wanted[-1]
-        results = self._backward_fast(inputs, y, dy, gradients, parameters, batch_size, accumulate)
-        if results is None:
-            results = self._attempt(
-                self._backward_checked, inputs, y, dy, gradients, parameters, batch_size, accumulate
-            )
-        return _RESULTS[count](*results[:count], results[count:])
+        values = self._sorted(tensors, self._backward_method, named)
+        return self._backward_method(self, *values, batch_size=batch_size, accumulate=accumulate)
 
-    def _parameter_list(self, parameters: Any, who: str) -> list[Any]:
-        """One entry per slot."""
-        slots = len(self._slots)
-        if parameters is None:
-            return [None] * slots
-        if parameters is skip:
-            return [skip] * slots
-        order = ", ".join(self._slots)
-        if isinstance(parameters, np.ndarray) or not isinstance(parameters, Sequence):
-            raise Problem(
-                f"{who} must be a list with one entry for each of {order}, not {type(parameters).__name__}.",
-                kind=TypeError,
-            )
-        if len(parameters) != slots:
-            raise Problem(
-                f"{who} has {len(parameters)} entries, but this chain has {slots} parameter gradients, in the order {order}. "
-                "Pass skip for one that is not wanted."
-            )
-        return [skip if _has_no_data(value) else value for value in parameters]
+    def _choice(self, call: str, chosen: Any) -> Any:
+        training = None if chosen is None else chosen.is_training
+        if not call.endswith("multi_input"):
+            return training
+        return len(self._inputs) if chosen is None else (len(self._inputs), training)
 
-    def _backward_fast(
-        self, inputs: list[Any], y: Any, dy: Any, gradients: list[Any], parameters: Any, batch_size: Any,
-        accumulate: bool,
-    ) -> list[Any] | None:  # fmt: skip
-        """The gradients if every argument is an array of the expected shape; ``None`` if the full checks are needed."""
-        if type(dy) is not np.ndarray or type(accumulate) is not bool:
-            return None
-        lead, flags = self._output.lead(dy.shape, batch_size), 1 if accumulate else 0
-        if lead is None:
-            return None
-        if not (y is None or (type(y) is np.ndarray and y.shape == dy.shape)):
-            return None
-        for port, value in zip(self._ports, inputs, strict=True):
-            if value is not None and not (type(value) is np.ndarray and value.shape == port.full_shape(*lead)):
-                return None
-        if parameters is None or parameters is skip:
-            parameters = [parameters] * len(self._slots)
-        elif type(parameters) not in (list, tuple) or len(parameters) != len(self._slots):
-            return None
-        results, deltas = [], []
-        places = [
-            *((None if c else p, g) for p, g, c in zip(self._ports, gradients, self._constant, strict=True)),
-            *zip(self._slots.values(), parameters, strict=True),
-        ]
-        for place, value in places:
-            if place is None:
-                if value is not None and value is not skip:
-                    return None
-                part: tuple[Any, Delta | None] | None = (None, None)
-            else:
-                part = place.quick(value, place.full_shape(*lead), flags)
-            if part is None:
-                return None
-            results.append(part[0])
-            deltas.append(part[1])
-        count = len(inputs)
-        of_inputs: Any = deltas[:count] if self._arithmetic else deltas[0]
-        declined = self._filter.native(self._forms[None])(
-            lead[0] if lead else 1, self._data(inputs), self._packed, of_inputs, self._packed, y, 0,
-            Delta(self._output, dy, 0), 0, deltas[count:],
-        )  # fmt: skip
-        return None if declined else results
+    def _entries_of(self, name: str) -> list[str]:
+        return list(self._filter.slots)
 
-    def _backward_checked(
-        self, inputs: list[Any], y: Any, dy: Any, gradients: list[Any], parameters: Any, batch_size: Any,
-        accumulate: bool,
-    ) -> list[Any]:  # fmt: skip
-        caller = self._backward_caller
-        self._filter.require_alive(caller)
-        parameters = self._parameter_list(parameters, f"{caller.function}: {_PARAMETERS}")
-        arguments = Arguments(caller.function, batch_size)
-        given = self._take_inputs(arguments, inputs, needed=False)
-        y = None if y is None else arguments.take("output", self._output, y)
-        dy = arguments.take("output_gradient", self._output, dy)
-        taken = GradientArguments(arguments, accumulate)
-        for name, port, value, constant in zip(
-            self._gradient_names, self._ports, gradients, self._constant, strict=True
-        ):
-            taken.take(name, None if constant else port, skip if _has_no_data(value) else value)
-        for i, ((name, slot), value) in enumerate(zip(self._slots.items(), parameters, strict=True)):
-            taken.take(f"{_PARAMETERS}[{i}] ({name})", slot, value)
-        arguments.settle()
-        deltas, count = taken.descriptors(), len(inputs)
-        tensors: dict[str, tuple[Any, Any]] = {
-            "in": (self._data([memory(v) for v in given]), self._packed), "in_delta": (self._data(deltas[:count]), self._packed),
-            "out": (memory(y), 0), "out_delta": (self._output.delta(dy, False), 0), "delta_parameters": (deltas[count:], None),
-        }  # fmt: skip
-        if self._arithmetic:
-            self._filter.perform("apply_backward_fused_multi_input", caller, arguments.batch, tensors, count)
-        else:
-            self._filter.perform("apply_backward_fused", caller, arguments.batch, tensors)
-        return taken.results
+    def _converted(self, caller: Caller, name: str, value: Any) -> Any:
+        return skip if isinstance(value, BNNSNDArrayDescriptor) and value.data is None else value
 
 
-_APPLY = "batch_size in in_stride out out_stride"
-_BACKWARD = (
-    "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride delta_parameters"
-)
-_SINGLE: dict[LearningPhase | None, Form] = {
-    **{phase: form("apply_fused", _APPLY, phase.is_training) for phase in LearningPhase},
-    None: form("apply_backward_fused", _BACKWARD),
+# The methods for one, two and three inputs.
+
+
+@method("apply_fused", chooses=("phase", LearningPhase), name="apply", leading=("input",))
+def _apply_one(
+    self: FusedLayer, input: TensorLike, output: TensorLike, *, phase: LearningPhase, batch_size: int | None
+) -> TensorLike:
+    raise DECLARED
+
+
+@method(
+    "apply_fused_multi_input", chooses=("phase", LearningPhase), name="apply", leading=("input_a", "input_b"),
+    input_a="in[0]", input_b="in[1]",
+)  # fmt: skip
+def _apply_two(
+    self: FusedLayer, input_a: TensorLike, input_b: TensorLike, output: TensorLike, *, phase: LearningPhase,
+    batch_size: int | None,
+) -> TensorLike:  # fmt: skip
+    raise DECLARED
+
+
+@method(
+    "apply_fused_multi_input", chooses=("phase", LearningPhase), name="apply", leading=("input_a", "input_b", "input_c"),
+    input_a="in[0]", input_b="in[1]", input_c="in[2]",
+)  # fmt: skip
+def _apply_three(
+    self: FusedLayer, input_a: TensorLike, input_b: TensorLike, input_c: TensorLike, output: TensorLike, *,
+    phase: LearningPhase, batch_size: int | None,
+) -> TensorLike:  # fmt: skip
+    raise DECLARED
+
+
+@method("apply_backward_fused", returns=FusedGradients, name="apply_backward")
+def _backward_one(
+    self: FusedLayer, input: Any, output: Any, output_gradient: Any, generating_input_gradient: Any,
+    generating_parameter_gradients: Any, *, batch_size: int | None, accumulate: bool,
+) -> FusedGradients:  # fmt: skip
+    raise DECLARED
+
+
+@method(
+    "apply_backward_fused_multi_input", returns=FusedGradients2, name="apply_backward", input_a="in[0]", input_b="in[1]",
+    generating_input_a_gradient="in_delta[0]", generating_input_b_gradient="in_delta[1]",
+)  # fmt: skip
+def _backward_two(
+    self: FusedLayer, input_a: Any, input_b: Any, output: Any, output_gradient: Any, generating_input_a_gradient: Any,
+    generating_input_b_gradient: Any, generating_parameter_gradients: Any, *, batch_size: int | None, accumulate: bool,
+) -> FusedGradients2:  # fmt: skip
+    raise DECLARED
+
+
+@method(
+    "apply_backward_fused_multi_input", returns=FusedGradients3, name="apply_backward", input_a="in[0]", input_b="in[1]",
+    input_c="in[2]", generating_input_a_gradient="in_delta[0]", generating_input_b_gradient="in_delta[1]",
+    generating_input_c_gradient="in_delta[2]",
+)  # fmt: skip
+def _backward_three(
+    self: FusedLayer, input_a: Any, input_b: Any, input_c: Any, output: Any, output_gradient: Any,
+    generating_input_a_gradient: Any, generating_input_b_gradient: Any, generating_input_c_gradient: Any,
+    generating_parameter_gradients: Any, *, batch_size: int | None, accumulate: bool,
+) -> FusedGradients3:  # fmt: skip
+    raise DECLARED
+
+
+_METHODS: dict[int, tuple[Any, Any]] = {
+    1: (_apply_one, _backward_one),
+    2: (_apply_two, _backward_two),
+    3: (_apply_three, _backward_three),
 }
-
-
-def _forms(count: int) -> dict[LearningPhase | None, Form]:
-    """Forms of the calls with ``count`` operands: forward in each phase, and backward."""
-    return {
-        **{phase: form("apply_fused_multi_input", _APPLY, (count, phase.is_training)) for phase in LearningPhase},
-        None: form("apply_backward_fused_multi_input", _BACKWARD, count),
-    }
-
-
-def _has_no_data(value: Any) -> bool:
-    return isinstance(value, BNNSNDArrayDescriptor) and value.data is None
 
 
 class _Names(list[str]):

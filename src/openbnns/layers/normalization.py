@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization, BNNSNDArrayDescriptor
-from ..calls.form import form
-from ..errors import Problem
 from ..filters.normalization import Normalization
-from ._base import BACKWARD_NAMES, UnaryLayer, client_pointer, port_of
+from ._base import UnaryLayer, client_pointer, port_of
+from ._methods import DECLARED, method
 from ._ports import (
-    Arguments,
     Port,
     TensorLike,
     as_array,
     describe_parameter,
     describe_sample,
-    memory,
     require,
     struct_of,
 )
@@ -77,16 +71,12 @@ class NormalizationLayer(UnaryLayer):
     array([[-0.3578,  0.6261, -0.1789, -0.0894]], dtype=float32)
     """
 
-    _words: ClassVar[dict[str, str]] = UnaryLayer._words | {
+    _names: ClassVar[dict[str, str]] = {"beta_desc": "beta", "gamma_desc": "gamma"} | names_of_type("type")
+    _call_words: ClassVar[dict[str, str]] = {
         "moving_mean_desc": "moving_mean of type",
         "moving_variance_desc": "moving_variance of type",
-        "beta_delta": "generating_beta_gradient",
-        "gamma_delta": "generating_gamma_gradient",
-        "BNNSNormalizationFilterApplyBatch with training = true": "apply with phase=LearningPhase.TRAINING",
     }
-    _names: ClassVar[dict[str, str]] = {"beta_desc": "beta", "gamma_desc": "gamma"} | names_of_type("type")
-    _weights_argument = "generating_gamma_gradient"
-    _bias_argument = "generating_beta_gradient"
+    _training_call = "apply with phase=LearningPhase.TRAINING"
     _filter: Normalization
 
     def __init__(
@@ -127,6 +117,8 @@ class NormalizationLayer(UnaryLayer):
             made = Normalization(parameters, filter_parameters, who, type.bnns_filter_type)
             self._input, self._output = Port(x), Port(y)
             self._bias, self._weights = _parameter_port(b, beta), _parameter_port(g, gamma)
+            ports = {"beta": self._bias, "gamma": self._weights}
+            self._array_shapes = {name: port.shape for name, port in ports.items() if port is not None}
             return made
 
         self._create(make, filter_parameters, activation)
@@ -140,6 +132,7 @@ class NormalizationLayer(UnaryLayer):
             "activation": activation if activation.case != "identity" else None,
         }
 
+    @method("apply_normalization", chooses=("phase", LearningPhase))
     def apply(  # type: ignore[override]
         self,
         input: TensorLike,
@@ -147,45 +140,18 @@ class NormalizationLayer(UnaryLayer):
         *,
         phase: LearningPhase,
         batch_size: int | None = None,
-        **misspelled: NoReturn,
     ) -> TensorLike:
         """Run the layer forward, for training or for inference.
 
         ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array. It may
         be ``input``.
         """
-        if misspelled:
-            raise unexpected(self.apply, misspelled)
-        if type(input) is np.ndarray and type(phase) is LearningPhase:
-            shape = input.shape
-            lead = self._input.lead(shape, batch_size)
-            if lead is not None:
-                target = np.empty(shape, self._output.dtype) if output is None else output
-                if type(target) is np.ndarray and target.shape == shape:
-                    run = self._filter.native(_APPLY[phase])
-                    if run(lead[0] if lead else 1, input, 0, target, 0) == 0:
-                        return target
-        return self._attempt(self._apply_in_phase, input, output, phase, batch_size)
+        raise DECLARED
 
-    def _apply_in_phase(self, input: Any, output: Any, phase: Any, batch_size: Any) -> TensorLike:
-        caller = self._apply_caller
-        self._filter.require_alive(caller)
-        if not isinstance(phase, LearningPhase):
-            raise Problem(
-                f"{caller.function}: phase must be LearningPhase.TRAINING or LearningPhase.INFERENCE, not "
-                f"{type(phase).__name__}.",
-                kind=TypeError,
-            )
-        arguments = Arguments(caller.function, batch_size)
-        x = arguments.take("input", self._input, input)
-        y = None if output is None else arguments.take("output", self._output, output, output=True)
-        arguments.settle()
-        if y is None:
-            y = output = self._output.empty(arguments.axis, f"{caller.function}: output")
-        tensors = {"in": (memory(x), 0), "out": (memory(y), 0)}
-        self._filter.perform("apply_normalization", caller, arguments.batch, tensors, phase.is_training)
-        return output
-
+    @method(
+        "apply_backward_normalization", returns=NormalizationGradients, generating_beta_gradient="beta_delta",
+        generating_gamma_gradient="gamma_delta",
+    )  # fmt: skip
     def apply_backward(
         self,
         input: TensorLike | None = None,
@@ -197,43 +163,16 @@ class NormalizationLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> NormalizationGradients:
         """Run the layer backward: the gradients with respect to input, beta and gamma, those of the parameters summed.
 
         Follows an ``apply`` with ``phase=LearningPhase.TRAINING`` on the same batch. ``input`` has no effect, because that
         call kept it; ``output`` is needed with an activation. ``output_gradient`` arrives from the next layer.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        dx, dgamma, dbeta = self._backward(
-            input, output, output_gradient, batch_size, accumulate, generating_input_gradient, generating_gamma_gradient,
-            generating_beta_gradient,
-        )  # fmt: skip
-        return NormalizationGradients(dx, dbeta, dgamma)
+        raise DECLARED
 
-    def _run_backward(self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> None:
-        tensors = {
-            "in_delta": (dx, 0), "out": (y, 0), "out_delta": (dy, 0), "beta_delta": (db, 0), "gamma_delta": (dw, 0),
-        }  # fmt: skip
-        self._filter.perform("apply_backward_normalization", caller, batch, tensors)
-
-    def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:
-        return self._filter.native(_BACKWARD)(batch, dx, 0, y, 0, dy, 0, db, dw)
-
-
-_APPLY = {
-    phase: form("apply_normalization", "batch_size in in_stride out out_stride", phase.is_training)
-    for phase in LearningPhase
-}
-_BACKWARD = form(
-    "apply_backward_normalization",
-    "batch_size in_delta in_delta_stride out out_stride out_delta out_delta_stride beta_delta gamma_delta",
-)
-NormalizationLayer._backward_caller = Caller(
-    "NormalizationLayer.apply_backward",
-    BACKWARD_NAMES | {"beta_delta": "generating_beta_gradient", "gamma_delta": "generating_gamma_gradient"},
-)
+    def _choice(self, call: str, chosen: Any) -> Any:
+        return None if chosen is None else chosen.is_training
 
 
 def _like(x: BNNSNDArrayDescriptor) -> BNNSNDArrayDescriptor:

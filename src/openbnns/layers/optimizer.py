@@ -17,7 +17,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, OptimizerStepError, Problem, as_exception
 from ..filters import optimizer as rules
 from ..tensors.descriptors import resolve
-from ._misuse import STUMBLES, misuse
+from ._misuse import STUMBLES, misuse_in
 from ._ports import DataProblem, TensorLike, as_array, descriptor_for
 from .types import DataLayout, GradientClipping, RegularizationFunction, SGDMomentumVariant
 
@@ -235,7 +235,7 @@ class Optimizer:
         except BNNSError:
             raise
         except STUMBLES as error:
-            raise as_exception(misuse(error), OptimizerStepError) from error
+            raise as_exception(misuse_in(None, error), OptimizerStepError) from error
 
     def _step(self, who: Caller, parameters: Any, gradients: Any, accumulators: Any, filter_parameters: Any) -> None:
         if self._fields is None:

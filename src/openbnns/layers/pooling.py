@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.enums import BNNSDataType
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPooling, BNNSNDArrayDescriptor
-from ..calls.form import form
 from ..errors import Problem
 from ..filters.convolution import resolve_window
 from ..filters.pooling import Pooling
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ._base import UnaryLayer, client_pointer, port_of
-from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require, skip
+from ._methods import DECLARED, method
+from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require
 from ._shape import Shape
 from .convolution import WINDOW_NAMES, pair
 from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingType
@@ -39,13 +38,6 @@ class PoolingGradients(NamedTuple):
 
     input: Any = None
     bias: Any = None
-
-
-class _Indices(NamedTuple):
-    """Memory of the indices; ``kind`` is their type as the Ex calls take it, ``None`` for size_t."""
-
-    data: Any = None
-    kind: int | None = None
 
 
 class PoolingLayer(UnaryLayer):
@@ -84,7 +76,8 @@ class PoolingLayer(UnaryLayer):
         "y_dilation_stride": "type.y_dilation_stride",
     }
     _filter: Pooling
-    _indices: _Indices = _Indices()
+    _places: Any = None  # memory of the indices
+    _index_type: int | None = None  # as the Ex calls take it, ``None`` for size_t
 
     def __init__(
         self,
@@ -125,7 +118,7 @@ class PoolingLayer(UnaryLayer):
                 parameters.o_desc = describe_sample(output, f"{who}: output", rank=3)
             made = Pooling(parameters, filter_parameters, who)
             self._input, self._output, self._bias = Port(x), Port(parameters.o_desc), port_of(b)
-            self._indices = _take_indices(type, made, who)
+            self._places, self._index_type = _take_indices(type, made, who)
             return made
 
         self._create(make, filter_parameters, activation)
@@ -140,33 +133,17 @@ class PoolingLayer(UnaryLayer):
             "padding": padding if padding != ConvolutionPadding.zero() else None,
         }
 
+    @method("apply_pooling", passes={"indices": "_places"})
     def apply(
-        self,
-        input: TensorLike,
-        output: TensorLike | None = None,
-        *,
-        batch_size: int | None = None,
-        **misspelled: NoReturn,
+        self, input: TensorLike, output: TensorLike | None = None, *, batch_size: int | None = None
     ) -> TensorLike:
         """Run the layer forward, writing (max) or reading (un_max) the indices of the type.
 
         ``input`` is one sample or a batch. ``output`` is written and returned; when left out it is a new array.
         """
-        if misspelled:
-            raise unexpected(self.apply, misspelled)
-        if type(input) is np.ndarray:
-            lead, (places, kind) = self._input.lead(input.shape, batch_size), self._indices
-            if lead is not None:
-                wanted = lead + self._output.shape
-                target = np.empty(wanted, self._output.dtype) if output is None else output
-                if (
-                    type(target) is np.ndarray
-                    and target.shape == wanted
-                    and self._filter.native(_APPLY[kind])(lead[0] if lead else 1, input, 0, target, 0, places, 0) == 0
-                ):
-                    return target
-        return self._attempt(self._apply_checked, input, output, batch_size)
+        raise DECLARED
 
+    @method("apply_backward_pooling", returns=PoolingGradients, passes={"indices": "_places"})
     def apply_backward(
         self,
         input: TensorLike | None = None,
@@ -177,37 +154,16 @@ class PoolingLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> PoolingGradients:
         """Run the layer backward: the gradients with respect to input and bias, the latter summed over the batch.
 
         ``input`` is needed by ``l2_norm`` and by ``max`` without indices, ``output`` with an activation; both are those
         of the forward call, and so are the indices of the type. ``output_gradient`` arrives from the next layer.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        dx, _, db = self._backward(
-            input, output, output_gradient, batch_size, accumulate, generating_input_gradient, skip,
-            generating_bias_gradient,
-        )  # fmt: skip
-        return PoolingGradients(dx, db)
+        raise DECLARED
 
-    def _run(self, caller: Caller, batch: int, x: Any, y: Any) -> None:
-        places, kind = self._indices
-        tensors = {"in": (x, 0), "out": (y, 0), "indices": (places, 0)}
-        self._filter.perform("apply_pooling", caller, batch, tensors, kind)
-
-    def _run_backward(self, caller: Caller, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> None:
-        places, kind = self._indices
-        tensors = {
-            "in": (x, 0), "in_delta": (dx, 0), "out": (y, 0), "out_delta": (dy, 0), "bias_delta": (db, 0),
-            "indices": (places, 0),
-        }  # fmt: skip
-        self._filter.perform("apply_backward_pooling", caller, batch, tensors, kind)
-
-    def _run_backward_fast(self, batch: int, x: Any, dx: Any, y: Any, dy: Any, dw: Any, db: Any) -> Any:
-        places, kind = self._indices
-        return self._filter.native(_BACKWARD[kind])(batch, x, 0, dx, 0, y, 0, dy, 0, db, places, 0)
+    def _choice(self, call: str, chosen: Any) -> int | None:
+        return self._index_type
 
 
 def _output_shape(p: BNNSLayerParametersPooling, who: Caller, unpools: bool) -> Shape:
@@ -231,22 +187,9 @@ def _output_shape(p: BNNSLayerParametersPooling, who: Caller, unpools: bool) -> 
 
 
 _UINT32, _UINT64 = int(BNNSDataType.BNNSDataTypeUInt32), int(BNNSDataType.BNNSDataTypeUInt64)
-_KINDS = (None, _UINT32, _UINT64)
-_APPLY = {
-    kind: form("apply_pooling", "batch_size in in_stride out out_stride indices idx_stride", kind) for kind in _KINDS
-}
-_BACKWARD = {
-    kind: form(
-        "apply_backward_pooling",
-        "batch_size in in_stride in_delta in_delta_stride out out_stride out_delta out_delta_stride bias_delta indices "
-        "idx_stride",
-        kind,
-    )
-    for kind in _KINDS
-}
 
 
-def _take_indices(type: PoolingType, made: Pooling, who: Caller) -> _Indices:
+def _take_indices(type: PoolingType, made: Pooling, who: Caller) -> tuple[Any, int | None]:
     """The indices of a pooling type, checked as far as they can be before the batch is known."""
     typed = type.case.endswith("_ex")
     value, name = (type.indices_descriptor, "indices_descriptor") if typed else (type.indices, "indices")
@@ -254,7 +197,7 @@ def _take_indices(type: PoolingType, made: Pooling, who: Caller) -> _Indices:
     if value is None:
         if made.unpools:
             raise Problem(f"{subject} is None, but un_max needs the indices that max recorded. Pass them.")
-        return _Indices()
+        return None, None
     small = made.indices[None].view
     if isinstance(value, BNNSNDArrayDescriptor):
         if not typed:
@@ -274,10 +217,10 @@ def _take_indices(type: PoolingType, made: Pooling, who: Caller) -> _Indices:
             f"{subject} has shape {array.shape}, but there is one index per cell of the smaller image: pass "
             f"(N, {', '.join(map(str, sample))})."
         )
-    return _Indices(array.view(unsigned), (_UINT64 if wide else _UINT32) if typed else None)
+    return array.view(unsigned), (_UINT64 if wide else _UINT32) if typed else None
 
 
-def _described_indices(value: BNNSNDArrayDescriptor, small: View, who: str) -> _Indices:
+def _described_indices(value: BNNSNDArrayDescriptor, small: View, who: str) -> tuple[Any, int | None]:
     view = descriptors.resolve(value, who)
     if value.data is None:
         raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
@@ -288,4 +231,4 @@ def _described_indices(value: BNNSNDArrayDescriptor, small: View, who: str) -> _
             f"{who} is {describe(view)} with steps {view.steps}, but indices have the dimensions and strides of the smaller "
             f"image: size {small.size} with steps {small.steps}."
         )
-    return _Indices(value.data, view.element.code)
+    return value.data, view.element.code

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
 
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, BNNSNDArrayDescriptor
 from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
@@ -15,6 +14,7 @@ from ..filters._direct import known_calls, recorded
 from ..filters.reduction import Reduction
 from ..tensors.descriptors import resolve
 from ._base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer, port_of
+from ._methods import DECLARED, method
 from ._misuse import careful
 from ._ports import (
     DataProblem,
@@ -25,7 +25,6 @@ from ._ports import (
     descriptor_for,
     first_major,
     require,
-    skip,
     struct_of,
 )
 from .types import DataType, ReductionFunction
@@ -85,6 +84,7 @@ class ReductionLayer(UnaryLayer):
             "function": function, "input": self._input, "output": self._output, "weights": self._weights,
         }  # fmt: skip
 
+    @method("apply_backward", returns=Gradients)
     def apply_backward(
         self,
         input: TensorLike | None = None,
@@ -95,20 +95,12 @@ class ReductionLayer(UnaryLayer):
         *,
         batch_size: int | None = None,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> Gradients:
         """Run the layer backward: the gradients with respect to input and weights.
 
         ``input`` is that of the forward call, needed by all functions but sums and means; ``output`` plays no part.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        return Gradients(
-            *self._backward(
-                input, output, output_gradient, batch_size, accumulate, generating_input_gradient,
-                generating_weights_gradient, skip,
-            )
-        )  # fmt: skip
+        raise DECLARED
 
 
 @careful()

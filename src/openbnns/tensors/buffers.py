@@ -167,7 +167,9 @@ def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
     if isinstance(obj, (int, np.integer)) and not isinstance(obj, bool):
         address = operator.index(obj)
         if not _FIRST_ADDRESS <= address < 1 << 63:
-            raise Problem(f"{who} is the address {address:#x}, which cannot be valid. Pass the address of memory, or None.")
+            raise Problem(
+                f"{who} is the address {address:#x}, which cannot be valid. Pass the address of memory, or None."
+            )
         return Buffer(address, None, True, None)
     array = _as_array(obj, who)
     if not array.dtype.isnative:

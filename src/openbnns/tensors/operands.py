@@ -153,6 +153,7 @@ class Operand:
     view: View
     order: tuple[int, ...]
     flat: bool = False
+    absent = False  # stands for a parameter that the filter was created without
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -301,6 +302,7 @@ class Parameter:
     """Weights or bias: copied at creation, or read from the caller's memory at each call (BNNSFlagsUseClientPtr)."""
 
     _who, _trained = "", False
+    absent = False  # as of an operand
     _source: Bound | None = None  # what was copied, in strict mode
 
     def __init__(
@@ -413,8 +415,8 @@ def check_training_types(
         if tensor is not None and tensor.view.element not in elements:
             known = " or ".join(e.name for e in elements)
             raise Problem(
-                f"{caller.function}: the filter's {name} is {tensor.view.element.name}, but training works on {known} only. "
-                "Create the filter with Float32 descriptors.",
+                f"{caller.function}: the filter's {caller.name(name)} is {tensor.view.element.name}, but training works on "
+                f"{known} only. Create the filter with Float32 descriptors.",
                 kind=TypeError,
             )
 
