@@ -262,7 +262,7 @@ def test_bad_arguments_of_classes(engine: str) -> None:
     with pytest.raises(ob.LayerApplyError, match="input has shape"):
         layer.apply(x[:, :4])
     layer.apply(x, phase=ob.LearningPhase.TRAINING)
-    with pytest.raises(ob.LayerApplyError, match=r"has 3 entries, but this chain has 4.*weights, bias, beta, gamma"):
+    with pytest.raises(ob.LayerApplyError, match=r"has 3 entries, but this layer has 4.*weights, bias, beta, gamma"):
         layer.apply_backward(x, y, y, generating_parameter_gradients=[None] * 3)
     with pytest.raises(ob.LayerApplyError, match=r"generating_parameter_gradients\[0\] \(weights\) has shape \(6,\)"):
         layer.apply_backward(x, y, y, generating_parameter_gradients=[b, w, b, b])

@@ -107,7 +107,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], Callable[[], object], str]] = {
     "copied weights of a layer": (
         train_layer,
         lambda: train_layer(filter_parameters=IN_PLACE),
-        r"FullyConnectedLayer: w_desc\.data has changed since then",
+        r"FullyConnectedLayer: weights\.data has changed since then",
     ),
     "gradient scale": (lambda: step(ones(6), 0.0), lambda: step(ones(6), 1.0), "gradient_scale is 0, so gradients have no"),
     "gradient scale of a layer": (
