@@ -60,8 +60,8 @@ train: install $(VENV)/.train-tools
 
 test: install $(VENV)/.test-tools $(VENV)/.train-tools
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
-	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_values.py
-	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_values.py
+	OPENBNNS_ISA=avx2 $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
+	OPENBNNS_ISA=base $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests/test_contract.py tests/test_contract_cases.py tests/test_values.py
 	$(BIN)/python tests/scoreboard.py --check
 
 test-peers: install $(VENV)/.test-tools $(VENV)/.peers

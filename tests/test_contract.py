@@ -1,4 +1,7 @@
-"""What every filter promises, for every case: purity, linearity, repeatability, flags, memory it may touch.
+"""What every filter promises: purity, linearity, repeatability, flags, missing arguments, memory that it may touch.
+
+It runs on every family from its declared calls (trials.py): a new family needs a row in cases/contract.py. The same
+promises for shapes that reach every kernel are in test_contract_cases.py.
 
 Scratch memory is filled with NaN for the whole module, so that relying on what it held shows.
 """
@@ -7,31 +10,34 @@ from __future__ import annotations
 
 import array
 import ctypes
-from collections.abc import Iterator
-from dataclasses import replace
+import importlib
+import inspect
+import os
+import pkgutil
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
 import openbnns
-from cases import (
-    ALL,
-    activation,
-    arithmetic,
-    convolution,
-    fully_connected,
-    padding,
-    permute,
-    pooling,
-    resize,
-    transposed_convolution,
-)
-from cases._base import Act, native, parameters, succeed
-from helpers import EPSILON, Storage, assert_bitwise, assert_within, image, vector
-from openbnns import capi, engines
+from cases._base import succeed
+from cases.contract import ROWS
+from helpers import EPSILON, Array, Storage, assert_bitwise, assert_within
+from openbnns import engines, filters
+from openbnns.calls.signature import Argument
+from openbnns.capi._declared import DRIVERS
+from openbnns.filters._base import Filter
+from openbnns.filters.lstm import LSTM
+from trials import Face, LstmTrial, Row, Trial
 
-TRAINED = [case for case in ALL if case.trains]
+ENGINES = ["native", "reference"]
+if os.environ.get("OPENBNNS_ISA"):  # the formulas do not depend on it
+    ENGINES.remove("reference")
+DECLARED = [row for row in ROWS if not row.id.startswith(("lstm", "crop_resize"))]
+
+rows = pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
+declared = pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in DECLARED])
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,374 +47,439 @@ def poisoned_scratch() -> Iterator[None]:
     engines._core.set_scratch_poison(False)
 
 
-def trained(case: Any, values: Any = None, threads: int = 0, **options: Any) -> tuple[Any, dict[str, Storage]]:
-    """A run after forward and backward, with its gradients."""
-    run = case.run(values, threads)
-    run.forward()
-    return run, run.backward(**options)
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    with openbnns.engine(request.param):
+        yield request.param
 
 
-# Purity: nothing but the results is written.
-
-
-@pytest.mark.parametrize("case", parameters(ALL))
-def test_inputs_and_guards_are_left_alone(case: Any) -> None:
-    run = case.run()
-    run.forward()
-    run.y.assert_guards_intact("y")
-    for name, storage in run.inputs.items():
+def refused(status: int, results: Mapping[str, Storage], *names: str) -> str:
+    """A call has failed, says whose fault it is, and has written nothing."""
+    message = str(openbnns.last_error())
+    assert status == -1, f"accepted: {names}"
+    for name in names:
+        assert name in message, f"{name!r} is not in: {message}"
+    for name, storage in results.items():
         storage.assert_unchanged(name)
-    if not case.trains:
-        return
-    run.y.before = run.y.memory.copy()
-    for old in (None, {name: np.ones_like(storage.read()) for name, storage in run.new_gradients().items()}):
-        gradients = run.backward(old=old)
-        for name, storage in (run.inputs | {"y": run.y}).items():
+    return message
+
+
+def same(results: Mapping[Any, Storage], expected: Mapping[Any, Array], what: str) -> None:
+    for name, storage in results.items():
+        assert_bitwise(storage.raw(), expected[name], f"{what}: {name}")
+        storage.assert_guards_intact(f"{what}: {name}")
+
+
+def stored(results: Mapping[Any, Storage]) -> dict[Any, Array]:
+    return {name: storage.raw() for name, storage in results.items()}
+
+
+# Every family has a contract.
+
+
+def below(kind: type[Filter]) -> set[type[Filter]]:
+    return {kind}.union(*(below(child) for child in kind.__subclasses__()))
+
+
+def test_every_family_has_a_row() -> None:
+    """A filter without a row here would promise nothing."""
+    for module in pkgutil.iter_modules(filters.__path__):
+        importlib.import_module(f"{filters.__name__}.{module.name}")
+    ours = {kind for kind in below(Filter) if kind.__module__.startswith("openbnns.")}
+    made = {kind for kind in ours if not kind.__subclasses__()}
+    tried = {type(row.trial().filter) for row in DECLARED}
+    assert any(isinstance(row.make(), LstmTrial) for row in ROWS)
+    assert made == tried | {LSTM}
+
+
+def test_every_declared_call_has_a_row() -> None:
+    """Each function of C that drives filters is called on one at least."""
+    called = {name for row in DECLARED for name, _ in filter(None, row.calls or row.trial().filter.driving_calls())}
+    assert called >= set(DRIVERS)
+
+
+# Purity: nothing but the results is written, and these are.
+
+
+@rows
+def test_only_results_are_written(row: Row, engine: str) -> None:
+    """With gaps between the samples, and with gradients that are set and accumulated."""
+    trial = row.trial(gap=5)
+    trial.forward()
+    for name, storage in trial.outputs.items():
+        storage.assert_guards_intact(name)
+        assert name == "backprop_cache" or np.isfinite(storage.read()).all(), f"{name} is not finite"
+        storage.before = storage.memory.copy()
+    for old in (
+        None,
+        {name: np.ones_like(g) for name, g in (stored(trial.backward()) if trial.gradients else {}).items()},
+    ):
+        results = trial.backward(old=old) if trial.gradients else {}
+        for name, storage in (trial.inputs | trial.outputs | trial.arriving).items():
             storage.assert_unchanged(name)
-        for name, storage in gradients.items():
+        for name, storage in results.items():
             storage.assert_guards_intact(name)
-            assert np.isfinite(storage.read()).all(), (
-                f"{name} is not finite: uninitialised memory, or a gap that was read"
-            )
+            assert np.isfinite(storage.read()).all(), f"{name}: uninitialised memory, or a gap that was read"
 
 
-# Linearity in dy.
+# Linearity in what arrives.
 
 
-@pytest.mark.parametrize("case", parameters(TRAINED))
-def test_backward_of_zero_is_zero(case: Any) -> None:
-    values = case.values()
-    _, gradients = trained(case, {**values, "dy": np.zeros_like(values["dy"])})
-    for name, storage in gradients.items():
-        assert not storage.read().any(), f"{case.id}: {name}"
+def close(actual: Array, expected: Array, size: Any, what: str) -> None:
+    """Rounding of float32 relative to the largest terms."""
+    bound = 64 * EPSILON * float(np.abs(size).max(initial=0.0))
+    assert_within(actual.astype(np.float64), expected.astype(np.float64), bound, what)
 
 
-@pytest.mark.parametrize("case", parameters(TRAINED))
-def test_backward_is_linear(case: Any) -> None:
-    """Doubling dy doubles every bit; a sum of two gives the sum of the gradients."""
-    values = case.values()
-    other = case.values(seed=1)["dy"]
-    run, first = trained(case, values)
-    y = run.y.read()
-    run.dy.write(2.0 * values["dy"])
-    for name, storage in run.backward().items():
-        doubled, expected = storage.raw(), np.float32(2.0) * first[name].raw()
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS if row.trial().gradients])
+@pytest.mark.covers("core.grad.accumulate", "core.grad.set")
+def test_backward_is_linear_and_accumulates(row: Row, engine: str) -> None:
+    trial = row.trial()
+    trial.forward()
+    first, given = stored(trial.backward()), {name: s.raw() for name, s in trial.arriving.items()}
+    random = np.random.default_rng(3)
+    other = {name: random.standard_normal(v.shape).astype(np.float32) for name, v in given.items()}
+
+    def backward_of(arriving: Mapping[Any, Array], old: Mapping[Any, Array] | None = None) -> dict[Any, Array]:
+        for name, numbers in arriving.items():
+            storage = trial.arriving[name]
+            storage.elements[storage.places] = numbers
+            storage.before = storage.memory.copy()
+        return stored(trial.backward(old=old))
+
+    for name, gradient in backward_of({n: 0 * v for n, v in given.items()}).items():
+        assert not gradient.any(), f"{name} of zero"
+    for name, gradient in backward_of({n: 2 * v for n, v in given.items()}).items():
+        expected = np.float32(2.0) * first[name]
         normal = np.abs(expected) >= 2.0**-120  # products of smaller ones are rounded twice
-        assert_bitwise(doubled[normal], expected[normal], f"{case.id}: {name} of 2 dy")
-    run.dy.write(other)
-    second = run.backward()
-    total = np.float32(values["dy"] + other).astype(np.float64)
-    run.dy.write(total)
-    magnitude = np.abs(values["dy"]) + np.abs(other) + np.abs(total)
-    bounds = case.backward_bounds({**values, "dy": np.float32(magnitude).astype(np.float64)}, y)
-    for name, storage in run.backward().items():
-        assert_within(
-            storage.read(), first[name].read() + second[name].read(), bounds[name], f"{case.id}: {name} of a sum"
-        )
+        assert_bitwise(gradient[normal], expected[normal], f"{name} of twice as much")
+    second, total = backward_of(other), backward_of({n: given[n] + other[n] for n in given})
+    largest = max(float(np.abs(g).max()) for g in (*first.values(), *second.values()))  # one may be rounding alone
+    for name, gradient in total.items():
+        close(gradient, first[name] + second[name], largest, f"{name} of a sum")
+    old = {name: random.standard_normal(g.shape).astype(np.float32) for name, g in first.items()}
+    for name, gradient in backward_of(given, old).items():
+        close(gradient, first[name] + old[name], largest + np.abs(old[name]), f"{name} accumulated")
 
 
 # Repeatability.
 
 
-@pytest.mark.parametrize("case", parameters(ALL))
+@rows
 @pytest.mark.covers("core.params.threads")
-def test_repeats_and_threads_give_the_same_bits(case: Any) -> None:
-    """Twice on one filter, and with 1, 2 and 3 threads."""
-    expected = native(case)
-    for threads in (0, 1, 2, 3):
-        run = case.run(expected.values, threads)
-        for _ in range(2 if threads == 0 else 1):
-            assert_bitwise(run.forward(), expected.y, f"{case.id}: y with {threads} threads")
-            for name, storage in (run.backward() if case.trains else {}).items():
-                assert_bitwise(storage.read(), expected.gradients[name], f"{case.id}: {name} with {threads} threads")
+def test_repeats_and_threads_give_the_same_bits(row: Row) -> None:
+    trial = row.trial()
+    expected: dict[Any, Array] | None = None
+    for threads in (0, 0, 1, 2, 3):
+        trial.set_threads(threads)
+        if row.draws:
+            trial.filter.draws = 0
+        results = trial.forward()
+        results.pop("backprop_cache", None)
+        if trial.gradients:
+            results |= {("gradient", name): g for name, g in stored(trial.backward()).items()}
+        expected = results if expected is None else expected
+        for name, numbers in results.items():
+            assert_bitwise(numbers, expected[name], f"{name} with {threads} threads")
 
 
-@pytest.mark.parametrize("case", parameters([case for case in ALL if case.batch > 1 and not case.couples_samples]))
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in DECLARED if not row.couples_samples])
 @pytest.mark.covers("core.grad.batch_sum")
-def test_a_batch_is_its_samples(case: Any) -> None:
+def test_a_batch_is_its_samples(row: Row, engine: str) -> None:
     """Samples one at a time give the batch; gradients of parameters add up."""
-    whole = native(case)
-    values, y = whole.values, case.y.decode(whole.y)
-    single = replace(case, batch=1)
-    bounds = case.backward_bounds(values, y) if case.trains else {}
-    forward = case.forward_bound(values, y)
-    sums: dict[str, Any] = {}
-    for n in range(case.batch):
-        part = {name: v[n : n + 1] if len(v) == case.batch else v for name, v in values.items()}
-        run = single.run(part)
-        run.forward()
-        assert_within(
-            run.y.read(), y[n : n + 1] if len(y) == case.batch else y, 2 * forward[n : n + 1], f"{case.id}: y[{n}]"
-        )
-        if not case.trains:
-            continue
-        run.y.write(y[n : n + 1])
-        for name, storage in run.backward().items():
-            gradient = storage.read()
-            if len(whole.gradients[name]) == case.batch:
-                expected, bound = whole.gradients[name][n : n + 1], bounds[name][n : n + 1]
-                assert_within(gradient, expected, 2 * bound, f"{case.id}: {name}[{n}]")
+    whole, single = row.trial(), row.trial(batch=1)
+    whole.forward()
+    gradients, sums = whole.backward() if whole.gradients else {}, dict[str, Array]()
+    for n in range(whole.batch):
+        for name, storage in (single.inputs | single.arriving).items():
+            source = (whole.inputs | whole.arriving)[name]
+            sample = slice(n, n + 1) if source.batch > 1 else slice(None)
+            storage.elements[storage.places] = source.elements[source.places[sample]]
+        single.forward()
+        for name, storage in single.outputs.items():
+            if name != "backprop_cache":
+                expected = whole.outputs[name].read()[n : n + 1]
+                close(storage.read(), expected, whole.outputs[name].read(), f"{name}[{n}]")
+        for name, storage in (single.backward() if gradients else {}).items():
+            if gradients[name].batch > 1:
+                expected = gradients[name].read()
+                close(storage.read(), expected[n : n + 1], expected, f"{name}[{n}]")
             else:
-                sums[name] = sums.get(name, 0.0) + gradient
+                sums[name] = sums.get(name, 0.0) + storage.read()
     for name, total in sums.items():
-        assert_within(total, whole.gradients[name], 2 * bounds[name], f"{case.id}: sum of {name}")
+        close(total, gradients[name].read(), np.abs(total).max() + 1.0, f"sum of {name}")
 
 
-# Flags and missing gradients.
-
-
-@pytest.mark.parametrize("case", parameters(TRAINED))
-@pytest.mark.covers("core.grad.accumulate", "core.grad.set")
-def test_accumulate_adds_to_what_was_there(case: Any) -> None:
-    expected = native(case)
-    run = case.run(expected.values)
-    run.forward()
-    rng = case.generator(3)
-    old = {name: np.float32(rng.standard_normal(g.shape)).astype(np.float64) for name, g in expected.gradients.items()}
-    bounds = case.backward_bounds(expected.values, case.y.decode(expected.y))
-    for name, storage in run.backward(old=old).items():
-        total = old[name] + expected.gradients[name]
-        room = 2 * bounds[name] + 2 * EPSILON * (np.abs(old[name]) + np.abs(expected.gradients[name]))
-        assert_within(storage.read(), total, room, f"{case.id}: {name}")
-
-
-@pytest.mark.parametrize("case", parameters([case for case in TRAINED if len(case.gradients) > 1]))
-@pytest.mark.covers("core.grad.null_skip")
-def test_one_gradient_alone_is_the_same(case: Any) -> None:
-    expected = native(case)
-    run = case.run(expected.values)
-    run.forward()
-    for name in case.gradients:
-        assert_bitwise(run.backward([name])[name].read(), expected.gradients[name], f"{case.id}: {name} alone")
-        others = [other for other in case.gradients if other != name]
-        for other, storage in run.backward(others).items():
-            assert_bitwise(storage.read(), expected.gradients[other], f"{case.id}: {other} without {name}")
-
-
-FAMILIES = [
-    fully_connected.case("contract", 17, 13, 3, activation=Act("Tanh")),
-    convolution.case("contract", 4, 5, (7, 9), (3, 3), batch=3, activation=Act("Tanh")),
-    convolution.case("contract-depthwise", 4, 4, (7, 9), (3, 3), groups=4, batch=3),
-    transposed_convolution.case("contract", 4, 5, (4, 5), (3, 3), batch=3),
-    activation.case("contract", Act("LeakyRectifiedLinear", 0.2), vector(17), batch=3, given="xy"),
-    activation.case("contract-softmax", Act("Softmax"), image(3, 4, 5), batch=3, axis_flags=0b0101),
-    pooling.case("contract", "Max", 4, (7, 9), (3, 3), step=(2, 2), batch=3, bias=True, generic=True),
-    permute.case("contract", image(4, 3, 5), (2, 0, 1), batch=3),
-    padding.case("contract", "Reflect", image(4, 3, 5), ((1, 2), (2, 0), (0, 1)), batch=3),
-    resize.case("contract", "Linear", image(4, 3, 5), (10, 7, 4), batch=3),
-    arithmetic.case("contract", "Multiply", vector(17), vector(17), batch=3, roles=(arithmetic.S, arithmetic.P)),
-]
-
-
-@pytest.mark.parametrize("engine", ["native", "reference"])
-@pytest.mark.parametrize("case", parameters(FAMILIES))
-def test_no_gradient_at_all_is_fine(case: Any, engine: str) -> None:
-    run = case.run()
-    with openbnns.engine(engine):
-        run.forward()
-        run.backward([])
-
-
-@pytest.mark.parametrize("engine", ["native", "reference"])
-@pytest.mark.parametrize("case", parameters(FAMILIES))
-def test_an_empty_batch(case: Any, engine: str) -> None:
-    """Outputs with a batch axis stay as they are; sums over no samples are zero, or what they were if accumulated."""
-    run = case.run()
-    batched = {name for name, storage in run.new_gradients().items() if storage.batch == case.batch}
-    ones = {name: np.ones_like(storage.read()) for name, storage in run.new_gradients().items()}
-    with openbnns.engine(engine):
-        run.forward(batch=0)
-        run.y.assert_unchanged("y")
-        for name, storage in run.backward(batch=0).items():
-            if name in batched:
+@declared
+def test_an_empty_batch(row: Row, engine: str) -> None:
+    """Results with a batch axis stay as they are; sums over no samples are zero, or what they were if accumulated."""
+    trial = row.trial()
+    trial.forward(batch=0)
+    for name, storage in trial.outputs.items():
+        if storage.batch > 1 and name != "backprop_cache":
+            storage.assert_unchanged(name)
+    for old in (None, {name: np.ones_like(s.raw()) for name, s in trial.new_gradients().items()}):
+        for name, storage in (trial.backward(old=old, batch=0) if trial.gradients else {}).items():
+            if storage.batch > 1:
                 storage.assert_unchanged(name)
             else:
-                assert not storage.read().any(), name
-        for name, storage in run.backward(old=ones, batch=0).items():
-            assert np.all(storage.read() == 1), name
+                assert np.all(storage.read() == (0 if old is None else 1)), name
 
 
-# Memory in any form.
+@declared
+def test_functions_for_one_sample(row: Row) -> None:
+    """What has no batch size does what a batch of one does."""
+    trial = row.trial(batch=1)
+    name, _ = (row.calls or trial.filter.driving_calls())[0]
+    expected = trial.forward()
+    for function, chooses in DRIVERS.get(name, []):
+        parameters = [p.rstrip("_") for p in inspect.signature(function).parameters]
+        if "batch_size" in parameters or chooses:
+            continue
+        trial.outputs = {n: Storage(s.tensor) for n, s in trial.outputs.items()}
+        succeed(function(trial.filter, *((trial.inputs | trial.outputs)[p].elements for p in parameters[1:])))
+        if not row.draws:
+            same(trial.outputs, expected, function.__name__)
 
 
-def forms(values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Float32 values as every kind of buffer that a caller may hold."""
-    flat = np.ascontiguousarray(values, np.float32).reshape(-1)
-    floats = (ctypes.c_float * flat.size)(*flat.tolist())
+# Gradients that are not wanted.
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS if row.trial().gradients])
+@pytest.mark.covers("core.grad.null_skip")
+def test_gradients_that_are_left_out(row: Row, engine: str) -> None:
+    """Each alone, each left out and none at all: the others have the same bits."""
+    trial = row.trial()
+    trial.forward()
+    expected, every = stored(trial.backward()), list(trial.gradients)
+    required = [a.name for a in trial.backward_arguments if a.writes and a.required] if isinstance(trial, Trial) else []
+    for wanted in ([], *([name] for name in every), *([o for o in every if o != name] for name in every)):
+        missing = set(required) - set(wanted)
+        if missing:
+            results = trial.new_gradients(wanted)
+            refused(trial.try_backward(results), results, *missing, "NULL")
+        else:
+            same(trial.backward(wanted), expected, f"of {wanted}")
+
+
+# Inputs that are not there.
+
+
+def expected_refusal(a: Argument, given: set[str], wanted: set[str]) -> str | None:
+    """Why a call without an input must fail, by its record; empty if the family decides, ``None`` if it must work."""
+    if a.required:
+        return a.purpose or "needs it"
+    reasons = [n.because for n in a.needs if n.results & wanted and not n.unless & given]
+    return next(iter(sorted(reasons, reverse=True)), None)
+
+
+@declared
+def test_inputs_that_are_left_out(row: Row, engine: str) -> None:
+    """What the record says is needed is asked for by name, in both faces; the rest may be NULL."""
+    trial = row.trial()
+    face = Face(trial) if Face.known(row) and trial.gradients else None
+    for a in trial.forward_call.record.arguments:
+        if a.name in trial.inputs | trial.outputs and (a.required or a.needs):
+            refused(trial.try_forward(**{a.name: None}), trial.outputs, a.name, "NULL")
+    trial.forward()
+    if not trial.gradients:
+        return
+    expected = stored(trial.backward())
+    given = trial.inputs.keys() | trial.outputs.keys() | trial.arriving.keys()
+    for a in [a for a in trial.backward_arguments if a.name in given]:
+        for wanted in [[name] for name in trial.gradients]:
+            why = expected_refusal(a, given - {a.name} | set(wanted), set(wanted))
+            results = trial.new_gradients(wanted)
+            status = trial.try_backward(results, without=[a.name])
+            if why:
+                assert why.partition(".")[0] in refused(status, results, a.name, "NULL")
+            elif status:
+                assert why == "", f"{a.name}: {openbnns.last_error()}"
+                refused(status, results)
+            for name, storage in results.items() if status == 0 else ():  # found in another way, with other roundings
+                close(storage.raw(), expected[name], expected[name], f"{name} without {a.name}")
+            if face is not None and (why or status):
+                with pytest.raises((openbnns.LayerApplyError, TypeError)) as failure:
+                    face.apply_backward(results, without=[a.name])
+                assert face.name(a) in str(failure.value) and "NULL" not in str(failure.value)
+                for name, storage in results.items():
+                    storage.assert_unchanged(name)
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in DECLARED if Face.known(row)])
+def test_both_faces_give_the_same_bits(row: Row, engine: str) -> None:
+    trial = row.trial()
+    face = Face(trial)
+    expected, gradients = trial.forward(), stored(trial.backward())
+    if row.draws:
+        trial.filter.draws = 0
+    trial.outputs = {name: Storage(s.tensor, s.batch) for name, s in trial.outputs.items()}
+    face.apply()
+    same(trial.outputs, expected, "output")
+    results = trial.new_gradients()
+    face.apply_backward(results)
+    same(results, gradients, "gradients")
+
+
+# Memory in any form, and memory that will not do.
+
+
+def forms(storage: Storage) -> dict[str, Any]:
+    """The elements of a tensor as every kind of buffer that a caller may hold; an address comes with its memory."""
+    flat, code = storage.elements, storage.elements.dtype.char
+    kinds = {"f": ctypes.c_float, "b": ctypes.c_int8, "l": ctypes.c_int64, "L": ctypes.c_uint64, "I": ctypes.c_uint32}
     keep = flat.copy()
     return {
         "address": (keep.ctypes.data, keep),
-        "numpy": flat.copy(),
-        "shaped numpy": flat.copy().reshape(values.shape),
+        "shaped numpy": flat.copy().reshape(1, -1),
         "bytearray": bytearray(flat.tobytes()),
         "memoryview": memoryview(bytearray(flat.tobytes())),
-        "float memoryview": memoryview(flat.copy()),
-        "array": array.array("f", flat.tolist()),
-        "ctypes": floats,
+        "typed memoryview": memoryview(flat.copy()),
+        "array": array.array(code, flat.tobytes()),
+        "ctypes": (kinds[code] * flat.size).from_buffer_copy(flat.tobytes()),
         "uint8 numpy": flat.copy().view(np.uint8),
     }
 
 
-def as_floats(memory: Any) -> np.ndarray[Any, Any]:
-    return np.frombuffer(memory, np.float32)
+@pytest.mark.parametrize(
+    "form", ["address", "shaped numpy", "bytearray", "memoryview", "typed memoryview", "array", "ctypes", "uint8 numpy"]
+)
+@declared
+def test_any_buffer_will_do(row: Row, form: str) -> None:
+    """Inputs, outputs and gradients as any object with memory, or as plain addresses."""
+    trial = row.trial()
+    expected = trial.forward()
+    gradients = trial.backward() if trial.gradients else {}
+    if row.draws:
+        trial.filter.draws = 0
+    held = {name: forms(storage)[form] for name, storage in (trial.all_tensors() | trial.new_gradients()).items()}
+    keep = {name: memory[1] if form == "address" else memory for name, memory in held.items()}
+    given = {name: memory[0] if form == "address" else memory for name, memory in held.items()}
+    if "backprop_cache" in given and form == "address":
+        given["backprop_cache"] = keep["backprop_cache"]  # its size is read off it here
+    succeed(trial.try_forward(**{name: given[name] for name in (*trial.inputs, *trial.outputs)}))
+    if gradients:
+        for a in trial.backward_arguments:
+            if a.described and a.name in given:
+                given[a.name] = tensor_descriptor(trial, a, given[a.name])
+        succeed(trial.try_backward({}, instead=given))
+    for name, storage in (trial.outputs | gradients).items():
+        if name != "backprop_cache":
+            assert_bitwise(np.frombuffer(keep[name], storage.elements.dtype), storage.elements, f"{name} in {form}")
+    assert expected
 
 
-FORMS = list(forms(np.zeros(1)))
+def tensor_descriptor(trial: Trial, a: Argument, memory: Any) -> Any:
+    return trial.storage(a).tensor.descriptor(memory)
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("case", parameters([c for c in FAMILIES if not c.id.startswith("arith")]))
-def test_any_buffer_will_do(case: Any, form: str, engine: str) -> None:
-    """Inputs, outputs, weights and gradients as any object with memory, or as plain addresses."""
-    values = case.values()
-    run = case.run(values)
-    with openbnns.engine(engine):
-        run.forward()
-        expected = run.backward()
-        made = {
-            name: forms(run_values)[form]
-            for name, run_values in {
-                "x": run.x.elements,
-                "y": np.zeros_like(run.y.elements),
-                "dy": run.dy.elements,
-                "w": run.w.elements if run.w else np.zeros(1),
-                "b": run.b.elements if run.b else np.zeros(1),
-                **{n: np.zeros_like(s.elements) for n, s in expected.items()},
-            }.items()
-        }
-        keep = {name: memory[1] if form == "address" else memory for name, memory in made.items()}
-        given = {name: memory[0] if form == "address" else memory for name, memory in made.items()}
-        other = case.create(given["w"] if run.w else None, given["b"] if run.b else None, 0)
-        succeed(capi.BNNSFilterApplyBatch(other, case.batch, given["x"], 0, given["y"], 0))
-        delta = {name: case.gradient_tensor(name).descriptor(given[name]) for name in expected}
-        succeed(
-            capi.BNNSFilterApplyBackwardBatch(
-                other,
-                case.batch,
-                given["x"],
-                0,
-                delta["dx"],
-                0,
-                given["y"],
-                0,
-                case.y.descriptor(given["dy"]),
-                0,
-                delta.get("dw"),
-                delta.get("db"),
-            )
-        )
-    assert_bitwise(as_floats(keep["y"]), run.y.elements, "y")
-    for name, storage in expected.items():
-        assert_bitwise(as_floats(keep[name]), storage.elements, name)
+@declared
+def test_memory_that_will_not_do(row: Row, engine: str) -> None:
+    """Too short, with gaps of its own, or read-only: refused before anything is written, never copied in secret."""
+    trial = row.trial()
+    trial.forward()
+    for storage in trial.outputs.values():
+        storage.before = storage.memory.copy()
+    backward = {a.name: a for a in trial.backward_arguments}
+    for name in trial.inputs | trial.outputs:
+        for wrong in unusable((trial.inputs | trial.outputs)[name], name in trial.outputs):
+            refused(trial.try_forward(**{name: wrong}), trial.outputs, name)
+    for name, a in backward.items():
+        results = trial.new_gradients()
+        storage = (trial.all_tensors() | results).get(name)
+        for wrong in [] if storage is None else unusable(storage, a.writes):
+            given = tensor_descriptor(trial, a, wrong) if a.described else wrong
+            refused(trial.try_backward(results, instead={name: given}), results, name)
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
-@pytest.mark.parametrize("form", FORMS)
-def test_any_buffer_will_do_for_arithmetic(form: str, engine: str) -> None:
-    case = FAMILIES[-1]
-    run = case.run()
-    with openbnns.engine(engine):
-        run.forward()
-        expected = run.backward()
-        arrays = {"a0": run.operands[0].elements, "a1": run.operands[1].elements, "dy": run.dy.elements}
-        arrays |= {"y": np.zeros_like(run.y.elements), **{n: np.zeros_like(s.elements) for n, s in expected.items()}}
-        made = {name: forms(a)[form] for name, a in arrays.items()}
-        keep = {name: memory[1] if form == "address" else memory for name, memory in made.items()}
-        given = {name: memory[0] if form == "address" else memory for name, memory in made.items()}
-        succeed(
-            capi.BNNSArithmeticFilterApplyBatch(run.filter, 3, 2, [given["a0"], given["a1"]], [0, 0], given["y"], 0)
-        )
-        deltas = [vector(17).descriptor(given["da0"]), vector(17).descriptor(given["da1"])]
-        succeed(
-            capi.BNNSArithmeticFilterApplyBackwardBatch(
-                run.filter, 3, 2, (given["a0"], given["a1"]), (0, 0), deltas, (0, 0), given["y"], 0,
-                vector(17).descriptor(given["dy"]), 0,
-            )
-        )  # fmt: skip
-    assert_bitwise(as_floats(keep["y"]), run.y.elements, "y")
-    for name, storage in expected.items():
-        assert_bitwise(as_floats(keep[name]), storage.elements, name)
+def unusable(storage: Storage, written: bool) -> list[Any]:
+    whole = storage.elements
+    frozen = whole.copy()
+    frozen.flags.writeable = False
+    spread = np.repeat(whole, 2)[::2]
+    return [whole[:-1], *([] if spread.flags.c_contiguous else [spread]), *([frozen] if written else [])]
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
-@pytest.mark.parametrize("case", parameters([c for c in FAMILIES if not c.id.startswith("arith")]))
-def test_read_only_and_strided_arrays(case: Any, engine: str) -> None:
-    """Inputs may be read-only, outputs not; an array with gaps of its own is refused, never copied in secret."""
-    run = case.run()
-    x, y = run.x.elements.copy(), run.y.elements.copy()
-    x.flags.writeable = False
-    with openbnns.engine(engine):
-        expected = run.forward()
-        succeed(capi.BNNSFilterApplyBatch(run.filter, case.batch, x, 0, y, 0))
-        assert_bitwise(y[run.y.places], expected, "y of a read-only input")
-        succeed(capi.BNNSFilterApplyBatch(run.filter, case.batch, bytes(x), 0, y, 0))
-        frozen = y.copy()
-        frozen.flags.writeable = False
-        assert capi.BNNSFilterApplyBatch(run.filter, case.batch, x, 0, frozen, 0) == -1
-        assert "read-only" in str(openbnns.last_error())
-        spaced = np.full(2 * y.size, 7.0, np.float32)
-        assert capi.BNNSFilterApplyBatch(run.filter, case.batch, x, 0, spaced[::2], 0) == -1
-        assert "not C-contiguous" in str(openbnns.last_error())
-        assert np.all(spaced == 7.0)
-        assert capi.BNNSFilterApplyBatch(run.filter, case.batch, np.repeat(x, 2)[::2], 0, y, 0) == -1
-        assert "not C-contiguous" in str(openbnns.last_error())
+# Memory that is shared.
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
-@pytest.mark.parametrize("case", parameters(FAMILIES))
-def test_a_short_buffer_is_refused_before_anything_is_written(case: Any, engine: str) -> None:
-    run = case.run()
-    with openbnns.engine(engine):
-        run.forward()
-        run.y.before = run.y.memory.copy()
-        for storage in (run.y, run.operands[0] if hasattr(run, "operands") else run.x):
-            whole = storage.elements
-            storage.elements = whole[:-1]
-            with pytest.raises(AssertionError, match="Pass a larger buffer"):
-                run.forward()
-            storage.elements = whole
-        run.y.assert_unchanged("y")
-        for name in case.gradients:
-            gradients = run.new_gradients()
-            whole = gradients[name].elements
-            gradients[name].elements = whole[:-1]
-            with pytest.raises(AssertionError, match="Pass a larger buffer"):
-                run.backward(into=gradients)
-            gradients[name].elements = whole
-            for other, storage in gradients.items():
-                storage.assert_unchanged(other)
+@declared
+def test_results_on_inputs(row: Row, engine: str) -> None:
+    """A result in the memory of an input has the same bits where the record allows it; elsewhere too, or is refused."""
+    trial = row.trial()
+    expected = trial.forward()
+    record = trial.forward_call.record.by_name
+    for result, source in shareable(record, trial.outputs, trial.inputs):
+        shared = trial.storage(record[source])
+        shared.memory[:] = trial.inputs[source].memory
+        shared.before = shared.memory.copy()
+        if row.draws:
+            trial.filter.draws = 0
+        status = trial.try_forward(**{source: shared.elements, result: shared.elements})
+        settled(status, shared, expected[result], f"{result} on {source}", source in record[result].may_equal)
+    if not trial.gradients:
+        return
+    if row.draws:
+        trial.filter.draws = 0
+    trial.forward()
+    gradients = trial.backward()
+    record = {a.name: a for a in trial.backward_arguments}
+    readable = {name: s for name, s in trial.all_tensors().items() if name in record}
+    for result, source in shareable(record, gradients, readable):
+        shared = trial.storage(record[source])
+        shared.memory[:] = readable[source].memory
+        shared.before = shared.memory.copy()
+        both = {name: trial.described(record[name], shared) for name in (result, source)}
+        status = trial.try_backward({}, instead=both)
+        settled(status, shared, gradients[result].raw(), f"{result} on {source}", source in record[result].may_equal)
 
 
-# An activation may work in place.
+def shareable(
+    record: Mapping[str, Argument], results: Mapping[str, Storage], sources: Mapping[str, Storage]
+) -> list[tuple[str, str]]:
+    """Results and inputs of the same form."""
+    return [
+        (result, source)
+        for result, written in results.items()
+        for source, read in sources.items()
+        if (written.tensor, written.batch) == (read.tensor, read.batch)
+    ]
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
-@pytest.mark.parametrize("case", parameters(activation.EVERY_FUNCTION + activation.AXES))
-def test_activations_in_place(case: Any, engine: str) -> None:
-    run = case.run()
-    memory = Storage(case.x, case.batch, case.gap, run.x.read())
-    with openbnns.engine(engine):
-        expected = run.forward()
-        gradients = run.backward()
-        succeed(capi.BNNSFilterApplyBatch(run.filter, case.batch, memory.elements, 0, memory.elements, 0))
-        assert_bitwise(memory.raw(), expected, "y onto x")
-        x, y = run.given()
-        dx = run.dy.descriptor()
-        succeed(
-            capi.BNNSFilterApplyBackwardBatch(
-                run.filter,
-                case.batch,
-                x,
-                run.x.stride,
-                dx,
-                run.dy.stride,
-                y,
-                run.y.stride,
-                dx,
-                run.dy.stride,
-                None,
-                None,
-            )
-        )
-    assert_bitwise(run.dy.raw(), gradients["dx"].raw(), "dx onto dy")
+def settled(status: int, shared: Storage, expected: Array, what: str, allowed: bool) -> None:
+    if allowed or status == 0:
+        assert status == 0, f"{what}: {openbnns.last_error()}"
+        assert_bitwise(shared.raw(), expected, what)
+    else:
+        refused(status, {what: shared})
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in DECLARED if len(row.trial().gradients) > 1])
+def test_results_on_results(row: Row, engine: str) -> None:
+    """Two gradients in one place are refused, unless they are of one tensor."""
+    trial = row.trial()
+    trial.forward()
+    written = [a for a in trial.backward_arguments if a.writes]
+    for i, first in enumerate(written):
+        for second in written[i + 1 :]:
+            if second.name in first.may_equal | first.adds_up_with:
+                continue
+            larger = max(trial.new_gradients([first.name, second.name]).values(), key=lambda s: s.memory.size)
+            given = {a.name: tensor_descriptor(trial, a, larger.elements) for a in (first, second)}
+            refused(trial.try_backward({}, instead=given), {"both": larger}, first.name, second.name)
+
+
+# The end of a filter.
+
+
+@declared
+def test_a_destroyed_filter(row: Row) -> None:
+    trial = row.trial()
+    trial.forward()
+    results, outputs = trial.new_gradients(), {n: Storage(s.tensor, s.batch) for n, s in trial.outputs.items()}
+    record = (trial.forward_call, trial.backward_call)
+    trial.filter.destroy()
+    given = {n: s.elements for n, s in outputs.items()}
+    refused(trial.try_forward(**given), outputs, "has been destroyed")
+    if record[1] is not None:
+        refused(trial.try_backward(results), results, "has been destroyed")

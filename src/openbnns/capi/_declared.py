@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 DECLARED = 0
 """What the written body of such a function gives. It runs only to check arguments against the signature."""
 
+DRIVERS: dict[str, list[tuple[Callable[..., int], tuple[str, ...]]]] = {}
+"""The functions that make each call of a filter, each with its arguments that are no tensors."""
+
 _Function = TypeVar("_Function", bound=Callable[..., int])
 _ABSENT: Any = object()
 
@@ -47,6 +50,7 @@ def drives(
         made = _with_choice(entry) if chooses else _without_choice(entry)
         functools.wraps(function)(made)
         made.number = entry.number  # type: ignore[attr-defined]
+        DRIVERS.setdefault(call, []).append((made, entry.chooses))
         return made  # type: ignore[return-value]
 
     return decorate
