@@ -46,7 +46,7 @@ def size_pointer(value: Any, who: str) -> Any:
 
 def block(data: Any, nbytes: int | None, needed: int, who: str, size_name: str, *, written: bool) -> Buffer:
     """Check a block of the caller's memory: ``nbytes`` is the size that the call states, if it states one."""
-    if hasattr(data, "__array__") or isinstance(data, (bytes, bytearray, memoryview)):
+    if not isinstance(data, (int, np.integer)):  # an address
         data = _as_bytes(data, who)
     buffer = buffers.resolve(data, _BYTES, who)
     if nbytes is not None and nbytes < needed:
