@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -13,15 +12,18 @@ import pytest
 from numpy.typing import NDArray
 
 import openbnns
-from helpers import descriptor
+from helpers import descriptor, numbers
 from openbnns import capi
 
 Array = NDArray[Any]
 FILL = 7.25
 
 
-def numbers(*shape: int) -> Array:
-    return np.random.default_rng(math.prod(shape)).standard_normal(shape).astype(np.float32)
+def refused(result: Any, pattern: str) -> None:
+    """A call that gave -1 or NULL, with a message that says this."""
+    message = str(openbnns.last_error())
+    assert result is None or (isinstance(result, int) and result == -1), (result, message)
+    assert re.search(pattern, message), f"{pattern!r} not in: {message}"
 
 
 class Observed:
@@ -102,17 +104,14 @@ GOOD: dict[str, tuple[Callable[[], Any], Callable[..., Any]]] = {
 }
 
 
-def assign(path: str, value: Any) -> Callable[[Any], None]:
-    """Sets ``a.b.c`` or ``a.b[2]`` of a struct."""
-
-    def change(p: Any) -> None:
-        *parents, last = path.split(".")
-        for name in parents:
-            p = getattr(p, name)
-        name, bracket, position = last.partition("[")
-        if bracket:
-            getattr(p, name)[int(position[:-1])] = value
+def assign(struct: Any, changes: dict[str, Any]) -> None:
+    """Set fields of a struct by their paths: ``a.b.c`` or ``a.b[2].c``."""
+    for path, value in changes.items():
+        *parents, last = (part for name in path.split(".") for part in name.rstrip("]").split("["))
+        target = struct
+        for part in parents:
+            target = target[int(part)] if part.isdecimal() else getattr(target, part)
+        if last.isdecimal():
+            target[int(last)] = value
         else:
-            setattr(p, name, value)
-
-    return change
+            setattr(target, last, value)

@@ -168,6 +168,15 @@ class Tensor:
         return np.abs(values) * steps[self.data_type] + (2.0**-24 if self.data_type == FLOAT16 else 0.0)
 
 
+def numbers(*shape: int, seed: int = 0) -> NDArray[np.float32]:
+    """Random numbers, the same for the same shape and seed."""
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+def ones(*shape: int) -> NDArray[np.float32]:
+    return np.ones(shape, np.float32)
+
+
 def vector(count: int, **options: Any) -> Tensor:
     return Tensor(VECTOR, (count,), **options)
 

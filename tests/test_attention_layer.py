@@ -12,13 +12,9 @@ import numpy as np
 import pytest
 
 import openbnns as ob
-from helpers import Array, assert_within
+from helpers import Array, assert_within, numbers
 from openbnns import capi
 from openbnns.reference import attention as reference
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(np.float32)
 
 
 def parameters_of(layer: ob.MultiheadAttentionLayer) -> reference.Parameters:

@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import openbnns
+from bad_calls import refused
 from openbnns import capi
 from openbnns.capi import BNNSDataLayout, BNNSDataType
 from openbnns.errors import Problem
@@ -115,15 +116,13 @@ def numbers(obj: Any) -> Array:
     return np.frombuffer(bytes_of(obj).tobytes(), np.float32)
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "general"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_as_input_and_output(kind: str, slow: bool, engine: str) -> None:
     step = 1 + slow
-    with openbnns.engine(engine):
-        f = make(slow=slow)
-        source, target = KINDS[kind](X), KINDS[kind](np.full(COUNT * step, 7, np.float32))
-        assert capi.BNNSFilterApply(f, source, target) == 0, openbnns.last_error()
+    f = make(slow=slow)
+    source, target = KINDS[kind](X), KINDS[kind](np.full(COUNT * step, 7, np.float32))
+    assert capi.BNNSFilterApply(f, source, target) == 0, openbnns.last_error()
     got = numbers(target)
     np.testing.assert_allclose(got[: COUNT * step : step], EXPECTED, rtol=1e-5)
     np.testing.assert_array_equal(numbers(source)[:COUNT], X)
@@ -165,8 +164,7 @@ def test_addresses(integer: Callable[[int], Any], slow: bool) -> None:
 )
 def test_impossible_addresses(address: Any, slow: bool) -> None:
     f, y = make(slow=slow), np.full(12, 7, np.float32)
-    assert capi.BNNSFilterApply(f, address, y) == -1
-    assert "which cannot be valid" in str(openbnns.last_error())
+    refused(capi.BNNSFilterApply(f, address, y), "which cannot be valid")
     assert capi.BNNSFilterApply(f, X, address) == -1
     assert (y == 7).all()
 
@@ -176,12 +174,15 @@ def test_impossible_addresses_in_descriptors(address: int) -> None:
     """Steps of optimizers and LSTMs read descriptors in native code; so does every backward call."""
     fields, w = capi.BNNSOptimizerSGDMomentumFields(learning_rate=0.1, gradient_scale=1), np.ones(4, np.float32)
     for parameter, gradient in ((address, w), (w, address)):
-        assert capi.BNNSOptimizerStep(1, fields, 1, [vector(4, parameter)], [vector(4, gradient)]) == -1
-        assert "which cannot be valid" in str(openbnns.last_error())
+        refused(
+            capi.BNNSOptimizerStep(1, fields, 1, [vector(4, parameter)], [vector(4, gradient)]), "which cannot be valid"
+        )
     f = make()
     dx = vector(COUNT, np.zeros(COUNT, np.float32))
-    assert capi.BNNSFilterApplyBackwardBatch(f, 1, X, 0, dx, 0, None, 0, vector(COUNT, address), 0) == -1
-    assert "which cannot be valid" in str(openbnns.last_error())
+    refused(
+        capi.BNNSFilterApplyBackwardBatch(f, 1, X, 0, dx, 0, None, 0, vector(COUNT, address), 0),
+        "which cannot be valid",
+    )
 
     def any_data(data: Any) -> capi.BNNSNDArrayDescriptor:
         return capi.BNNSNDArrayDescriptor(data=data, data_type=FLOAT32)
@@ -197,8 +198,7 @@ def test_impossible_addresses_in_descriptors(address: int) -> None:
         return capi.BNNSDirectApplyLSTMBatchTrainingCaching(p, None, None, 0)
 
     assert lstm(X) == 0  # which is known from now on
-    assert lstm(address) == -1
-    assert "which cannot be valid" in str(openbnns.last_error())
+    refused(lstm(address), "which cannot be valid")
 
 
 def test_scalars_and_zero_dimensions() -> None:
@@ -210,16 +210,13 @@ def test_scalars_and_zero_dimensions() -> None:
     y = np.zeros((), np.float32)
     assert capi.BNNSFilterApply(f, np.array(-3, np.float32), y) == 0 and y == 3
     assert capi.BNNSFilterApply(f, np.float32(-4), y) == 0 and y == 4
-    assert capi.BNNSFilterApply(f, np.float32(-4), np.float32(1)) == -1
-    assert "read-only" in str(openbnns.last_error())
-    assert capi.BNNSFilterApply(f, np.float64(-4), y) == -1
-    assert "holds float64 items" in str(openbnns.last_error())
+    refused(capi.BNNSFilterApply(f, np.float32(-4), np.float32(1)), "read-only")
+    refused(capi.BNNSFilterApply(f, np.float64(-4), y), "holds float64 items")
 
 
 def test_empty_arrays() -> None:
     f, empty, y = make(), np.empty(0, np.float32), np.full(COUNT, 7, np.float32)
-    assert capi.BNNSFilterApply(f, empty, y) == -1
-    assert "holds 0 bytes, but the call touches 24" in str(openbnns.last_error())
+    refused(capi.BNNSFilterApply(f, empty, y), "holds 0 bytes, but the call touches 24")
     assert capi.BNNSFilterApply(f, X, empty) == -1
     assert capi.BNNSFilterApplyBatch(f, 0, empty, 0, empty, 0) == 0
     assert (y == 7).all()
@@ -306,8 +303,7 @@ def test_read_only_memory_is_an_input_only(kind: str, slow: bool) -> None:
     assert capi.BNNSFilterApply(f, frozen(X), y) == 0, openbnns.last_error()
     np.testing.assert_allclose(y[:: 1 + slow], EXPECTED, rtol=1e-5)
     target = frozen(np.full(12, 7, np.float32))
-    assert capi.BNNSFilterApply(f, X, target) == -1
-    assert "read-only, but the call writes to it" in str(openbnns.last_error())
+    refused(capi.BNNSFilterApply(f, X, target), "read-only, but the call writes to it")
     assert (numbers(target)[:12] == 7).all()
 
 

@@ -12,15 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 import openbnns as bn
+from helpers import ones
 from openbnns import Shape, capi
 from openbnns.capi import BNNSFilterDestroy, BNNSFilterParameters
 
 IN_PLACE = BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr)
 Made = tuple[Any, list[NDArray[Any]]]
-
-
-def ones(*shape: int) -> NDArray[np.float32]:
-    return np.ones(shape, np.float32)
 
 
 def fully_connected() -> Made:

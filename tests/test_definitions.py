@@ -31,8 +31,6 @@ from helpers import (
     vector,
 )
 
-ENGINES = pytest.mark.parametrize("engine", ["native", "reference"])
-
 
 def check(case: Any, engine: str, y: Array, gradients: dict[str, Array]) -> None:
     """Run the case on an engine and compare with what the formulas gave."""
@@ -56,7 +54,6 @@ MATRICES = [
 ]
 
 
-@ENGINES
 @pytest.mark.parametrize("case", parameters(MATRICES, "forward_rows"))
 def test_fully_connected(case: Any, engine: str) -> None:
     v = case.values()
@@ -118,7 +115,6 @@ CONVOLUTIONS = [
 ]
 
 
-@ENGINES
 @pytest.mark.parametrize("case", parameters(CONVOLUTIONS, "forward_rows"))
 def test_convolution(case: Any, engine: str) -> None:
     left, up = pads(case)
@@ -139,7 +135,6 @@ TRANSPOSED = [
 ]
 
 
-@ENGINES
 @pytest.mark.parametrize("case", parameters(TRANSPOSED, "forward_rows"))
 def test_transposed_convolution(case: Any, engine: str) -> None:
     left, up = pads(case)
@@ -156,7 +151,6 @@ def test_transposed_convolution(case: Any, engine: str) -> None:
 
 
 @pytest.mark.covers("act.axis_flags", "act.Softmax.fwd", "act.Softmax.bwd", "act.LogSoftmax.fwd", "act.LogSoftmax.bwd")
-@ENGINES
 @pytest.mark.parametrize("flags", range(16))
 def test_softmax_axes(flags: int, engine: str) -> None:
     axes = tuple(k for k, bit in enumerate((8, 1, 2, 4)) if (flags or 1) & bit)
@@ -171,7 +165,6 @@ def test_softmax_axes(flags: int, engine: str) -> None:
 
 
 @pytest.mark.covers("core.act.fused_from_output")
-@ENGINES
 def test_fused_softmax_runs_along_size_0(engine: str) -> None:
     for case in (
         convolution.case("defined-softmax", 2, 3, (4, 5), (1, 1), batch=2, activation=Act("Softmax")),
@@ -179,8 +172,7 @@ def test_fused_softmax_runs_along_size_0(engine: str) -> None:
         fully_connected.case("defined-softmax", 5, 7, 2, activation=Act("Softmax")),
     ):
         run = case.run()
-        with openbnns.engine(engine):
-            run.forward()
+        run.forward()
         assert_within(run.y.read().sum(axis=1), np.ones(run.y.read().sum(axis=1).shape), 1e-6, case.id)
 
 
@@ -217,7 +209,6 @@ DEFINED = [
 ]
 
 
-@ENGINES
 @pytest.mark.parametrize("case", parameters(DEFINED, "backward_rows"))
 def test_arithmetic(case: Any, engine: str) -> None:
     v = case.values()
@@ -235,7 +226,6 @@ def test_arithmetic(case: Any, engine: str) -> None:
     check(case, engine, y, gradients)
 
 
-@ENGINES
 def test_arithmetic_of_infinite_zeros(engine: str) -> None:
     """The NoNaN pair: zero wins wherever the second operand is 0, in values and gradients."""
     a, b = np.array([[np.inf, np.nan, 3.0, 4.0]]), np.array([[0.0, 0.0, 0.0, 2.0]])
@@ -246,9 +236,8 @@ def test_arithmetic_of_infinite_zeros(engine: str) -> None:
         run = arithmetic.case("zeros", function, vector(4), vector(4)).run(
             {"a0": a, "a1": b, "dy": np.full((1, 4), 2.0)}
         )
-        with openbnns.engine(engine):
-            run.forward()
-            gradients = run.backward()
+        run.forward()
+        gradients = run.backward()
         assert run.y.read().tolist() == [y]
         assert gradients["da0"].read().tolist() == [da]
         if db is not None:

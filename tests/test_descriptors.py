@@ -15,12 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 import openbnns
-from helpers import descriptor
+from bad_calls import refused
+from helpers import descriptor, numbers
 from openbnns import capi
 
 Array = NDArray[Any]
-
-ENGINES = ("native", "reference")
 
 
 def fully_connected(
@@ -44,28 +43,22 @@ def fully_connected(
     return capi.BNNSFilterCreateLayerFullyConnected(p, capi.BNNSFilterParameters(flags=flags, **parameters))
 
 
-def random(*shape: int, seed: int = 8) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
 @pytest.mark.covers("core.handle.create_null", "core.status.int")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_handles_and_status(engine: str) -> None:
-    x, y = random(4), np.full(3, 7, np.float32)
-    with openbnns.engine(engine):
-        f = fully_connected(random(3, 4))
-        assert isinstance(f, capi.BNNSFilter)
-        assert capi.BNNSFilterApply(f, x, y) == 0
-        np.testing.assert_allclose(y, random(3, 4) @ x, rtol=1e-5, atol=1e-6)
-        y[:] = 7
-        assert capi.BNNSFilterApply(f, x[:2], y) == -1 and (y == 7).all()
-        capi.BNNSFilterDestroy(f)
-        assert capi.BNNSFilterApply(f, x, y) == -1 and (y == 7).all()
-        assert "destroyed" in str(openbnns.last_error())
-        capi.BNNSFilterDestroy(f)
-        capi.BNNSFilterDestroy(None)
-        assert fully_connected(random(2, 4)) is None
-        assert capi.BNNSFilterApply(None, x, y) == -1
+    x, y = numbers(4), np.full(3, 7, np.float32)
+    f = fully_connected(numbers(3, 4))
+    assert isinstance(f, capi.BNNSFilter)
+    assert capi.BNNSFilterApply(f, x, y) == 0
+    np.testing.assert_allclose(y, numbers(3, 4) @ x, rtol=1e-5, atol=1e-6)
+    y[:] = 7
+    assert capi.BNNSFilterApply(f, x[:2], y) == -1 and (y == 7).all()
+    capi.BNNSFilterDestroy(f)
+    assert capi.BNNSFilterApply(f, x, y) == -1 and (y == 7).all()
+    assert "destroyed" in str(openbnns.last_error())
+    capi.BNNSFilterDestroy(f)
+    capi.BNNSFilterDestroy(None)
+    assert fully_connected(numbers(2, 4)) is None
+    assert capi.BNNSFilterApply(None, x, y) == -1
 
 
 @pytest.mark.covers("core.log.error_info")
@@ -75,12 +68,12 @@ def test_invalid_is_an_error_and_unsupported_is_information(caplog: pytest.LogCa
         assert [(r.name, r.levelno) for r in caplog.records] == [("openbnns", logging.ERROR)]
         assert caplog.records[0].getMessage() == openbnns.last_error()
         caplog.clear()
-        assert fully_connected(random(3, 4), function=capi.BNNSActivationFunctionGumbel) is None
+        assert fully_connected(numbers(3, 4), function=capi.BNNSActivationFunctionGumbel) is None
         assert [(r.name, r.levelno) for r in caplog.records] == [("openbnns", logging.INFO)]
         assert caplog.records[0].getMessage() == openbnns.last_error()
         caplog.clear()
-        f = fully_connected(random(3, 4))
-        assert capi.BNNSFilterApply(f, random(4), np.zeros(3, np.float32)) == 0
+        f = fully_connected(numbers(3, 4))
+        assert capi.BNNSFilterApply(f, numbers(4), np.zeros(3, np.float32)) == 0
         assert not caplog.records
 
 
@@ -108,62 +101,56 @@ def gradients(f: Any, x: Array, y: Array | None, dy: Array, flags: int = 0, **st
 
 
 @pytest.mark.covers("core.flag.client_ptr_on")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_client_pointer_sees_every_edit(engine: str) -> None:
     """Steps of gradient descent on the caller's arrays take effect at the next apply, also in staged layouts."""
-    w, b, x, dy = random(3, 4), random(3, seed=9), random(2, 4, seed=10), random(2, 3, seed=11)
+    w, b, x, dy = numbers(3, 4), numbers(3, seed=9), numbers(2, 4, seed=10), numbers(2, 3, seed=11)
     y = np.zeros((2, 3), np.float32)
-    with openbnns.engine(engine):
-        f = fully_connected(w, b, flags=1)
-        for _ in range(3):
-            assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0
-            np.testing.assert_allclose(y, x @ w.T + b, rtol=1e-5, atol=1e-6)
-            g = gradients(f, x, None, dy)
-            np.testing.assert_allclose(g["dx"], dy @ w, rtol=1e-5, atol=1e-6)
-            w -= 0.1 * g["dw"]
-            b -= 0.1 * g["db"]
-        columns = np.asfortranarray(w)  # the same matrix by columns: must be staged at each call
-        p = capi.BNNSLayerParametersFullyConnected(
-            i_desc=descriptor("Vector", (4,)),
-            w_desc=descriptor("ColumnMajorMatrix", (3, 4), columns.T),
-            o_desc=descriptor("Vector", (3,)),
-        )
-        f = capi.BNNSFilterCreateLayerFullyConnected(p, capi.BNNSFilterParameters(flags=1))
-        columns[1, 2] = 5.0
+    f = fully_connected(w, b, flags=1)
+    for _ in range(3):
         assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0
-        np.testing.assert_allclose(y, x @ columns.T, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(y, x @ w.T + b, rtol=1e-5, atol=1e-6)
+        g = gradients(f, x, None, dy)
+        np.testing.assert_allclose(g["dx"], dy @ w, rtol=1e-5, atol=1e-6)
+        w -= 0.1 * g["dw"]
+        b -= 0.1 * g["db"]
+    columns = np.asfortranarray(w)  # the same matrix by columns: must be staged at each call
+    p = capi.BNNSLayerParametersFullyConnected(
+        i_desc=descriptor("Vector", (4,)),
+        w_desc=descriptor("ColumnMajorMatrix", (3, 4), columns.T),
+        o_desc=descriptor("Vector", (3,)),
+    )
+    f = capi.BNNSFilterCreateLayerFullyConnected(p, capi.BNNSFilterParameters(flags=1))
+    columns[1, 2] = 5.0
+    assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0
+    np.testing.assert_allclose(y, x @ columns.T, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.covers("core.flag.client_ptr_off")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_without_client_pointer_weights_are_copied(engine: str) -> None:
-    w, b, x, dy = random(3, 4), random(3, seed=9), random(2, 4, seed=10), random(2, 3, seed=11)
+    w, b, x, dy = numbers(3, 4), numbers(3, seed=9), numbers(2, 4, seed=10), numbers(2, 3, seed=11)
     y = np.zeros((2, 3), np.float32)
-    with openbnns.engine(engine):
-        f = fully_connected(w, b)
-        kept_w, kept_b = w.copy(), b.copy()
-        w[:], b[:] = np.nan, np.nan
-        assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0
-        np.testing.assert_allclose(y, x @ kept_w.T + kept_b, rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(gradients(f, x, None, dy)["dx"], dy @ kept_w, rtol=1e-5, atol=1e-6)
+    f = fully_connected(w, b)
+    kept_w, kept_b = w.copy(), b.copy()
+    w[:], b[:] = np.nan, np.nan
+    assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0
+    np.testing.assert_allclose(y, x @ kept_w.T + kept_b, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradients(f, x, None, dy)["dx"], dy @ kept_w, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.covers("core.params.null")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_filter_parameters_may_be_null(engine: str) -> None:
-    w, x = random(3, 4), random(1, 4, seed=10)
+    w, x = numbers(3, 4), numbers(1, 4, seed=10)
     p = capi.BNNSLayerParametersFullyConnected(
         i_desc=descriptor("Vector", (4,)),
         w_desc=descriptor("RowMajorMatrix", (4, 3), w),
         o_desc=descriptor("Vector", (3,)),
     )
     results = []
-    with openbnns.engine(engine):
-        for parameters in ((), (None,), (capi.BNNSFilterParameters(),)):
-            f = capi.BNNSFilterCreateLayerFullyConnected(p, *parameters)
-            y = np.zeros(3, np.float32)
-            assert capi.BNNSFilterApply(f, x, y) == 0
-            results.append(y)
+    for parameters in ((), (None,), (capi.BNNSFilterParameters(),)):
+        f = capi.BNNSFilterCreateLayerFullyConnected(p, *parameters)
+        y = np.zeros(3, np.float32)
+        assert capi.BNNSFilterApply(f, x, y) == 0
+        results.append(y)
     assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
     np.testing.assert_allclose(results[0], (x @ w.T)[0], rtol=1e-5, atol=1e-6)
 
@@ -171,7 +158,7 @@ def test_filter_parameters_may_be_null(engine: str) -> None:
 @pytest.mark.covers("core.params.threads")
 def test_results_do_not_depend_on_threads() -> None:
     inputs, outputs, batch = 150, 90, 33
-    w, b, x, dy = random(outputs, inputs), random(outputs), random(batch, inputs), random(batch, outputs)
+    w, b, x, dy = numbers(outputs, inputs), numbers(outputs), numbers(batch, inputs), numbers(batch, outputs)
     seen = set()
     for threads in (0, 1, 2, 1000, 2**64 - 1):
         f = fully_connected(w, b, n_threads=threads, inputs=inputs, outputs=outputs)
@@ -214,26 +201,24 @@ class Heap:
 
 @pytest.mark.covers("core.params.alloc")
 @pytest.mark.parametrize("in_c", [True, False])
-@pytest.mark.parametrize("engine", ENGINES)
 def test_allocator_pair(engine: str, in_c: bool) -> None:
     heap = Heap()
     pair = (ALLOCATE(heap.allocate), FREE(heap.free)) if in_c else (heap.allocate, heap.free)
-    w, b, x = random(3, 4), random(3), random(4)
+    w, b, x = numbers(3, 4), numbers(3), numbers(4)
     y = np.zeros(3, np.float32)
-    with openbnns.engine(engine):
-        for _ in range(3):
-            f = fully_connected(w, b, alloc_memory=pair[0], free_memory=pair[1])
-            assert f is not None, openbnns.last_error()
-            assert heap.blocks, "the copies of weights and bias live in the caller's memory"
-            assert sum(m.size for m in heap.blocks.values()) >= 4 * 15
-            assert capi.BNNSFilterApply(f, x, y) == 0
-            np.testing.assert_allclose(y, w @ x + b, rtol=1e-5, atol=1e-6)
-            capi.BNNSFilterDestroy(f)
-            assert not heap.blocks
-            capi.BNNSFilterDestroy(f)
+    for _ in range(3):
         f = fully_connected(w, b, alloc_memory=pair[0], free_memory=pair[1])
-        del f  # collected instead of destroyed
-        assert not heap.blocks and heap.freed == heap.calls
+        assert f is not None, openbnns.last_error()
+        assert heap.blocks, "the copies of weights and bias live in the caller's memory"
+        assert sum(m.size for m in heap.blocks.values()) >= 4 * 15
+        assert capi.BNNSFilterApply(f, x, y) == 0
+        np.testing.assert_allclose(y, w @ x + b, rtol=1e-5, atol=1e-6)
+        capi.BNNSFilterDestroy(f)
+        assert not heap.blocks
+        capi.BNNSFilterDestroy(f)
+    f = fully_connected(w, b, alloc_memory=pair[0], free_memory=pair[1])
+    del f  # collected instead of destroyed
+    assert not heap.blocks and heap.freed == heap.calls
 
 
 @pytest.mark.covers("core.params.alloc")
@@ -263,7 +248,7 @@ def test_a_free_that_raises_is_told_and_the_rest_is_freed() -> None:
         heap.free(address)
         raise OSError("no such page")
 
-    f = fully_connected(random(3, 4), random(3), alloc_memory=heap.allocate, free_memory=free)
+    f = fully_connected(numbers(3, 4), numbers(3), alloc_memory=heap.allocate, free_memory=free)
     assert f is not None and len(heap.blocks) > 1
     capi.BNNSFilterDestroy(f)
     assert not heap.blocks
@@ -273,10 +258,13 @@ def test_a_free_that_raises_is_told_and_the_rest_is_freed() -> None:
 @pytest.mark.covers("core.params.alloc")
 def test_allocators_must_be_callable() -> None:
     heap = Heap()
-    assert fully_connected(random(3, 4), alloc_memory=4096, free_memory=heap.free) is None
-    assert "alloc_memory is of type int, but it is called. Pass a Python function" in str(openbnns.last_error())
-    assert fully_connected(random(3, 4), alloc_memory=heap.allocate, free_memory="free") is None
-    assert "free_memory is of type str" in str(openbnns.last_error())
+    refused(
+        fully_connected(numbers(3, 4), alloc_memory=4096, free_memory=heap.free),
+        "alloc_memory is of type int, but it is called. Pass a Python function",
+    )
+    refused(
+        fully_connected(numbers(3, 4), alloc_memory=heap.allocate, free_memory="free"), "free_memory is of type str"
+    )
 
 
 @pytest.mark.covers("core.params.alloc")
@@ -285,8 +273,10 @@ def test_allocators_must_be_callable() -> None:
 def test_failing_allocator(fail_after: int, in_c: bool) -> None:
     heap = Heap(fail_after)
     pair = (ALLOCATE(heap.allocate), FREE(heap.free)) if in_c else (heap.allocate, heap.free)
-    assert fully_connected(random(3, 4), random(3), alloc_memory=pair[0], free_memory=pair[1]) is None
-    assert "alloc_memory returned 12" in str(openbnns.last_error())
+    refused(
+        fully_connected(numbers(3, 4), numbers(3), alloc_memory=pair[0], free_memory=pair[1]),
+        "alloc_memory returned 12",
+    )
     assert not heap.blocks, "what was allocated before the failure has been given back"
     assert heap.freed == fail_after
 
@@ -294,53 +284,49 @@ def test_failing_allocator(fail_after: int, in_c: bool) -> None:
 @pytest.mark.covers("core.params.alloc")
 def test_allocators_come_in_pairs() -> None:
     heap = Heap()
-    assert fully_connected(random(3, 4), alloc_memory=heap.allocate) is None
-    assert "alloc_memory is set but free_memory is NULL" in str(openbnns.last_error())
-    assert fully_connected(random(3, 4), free_memory=heap.free) is None
-    assert "free_memory is set but alloc_memory is NULL" in str(openbnns.last_error())
+    refused(fully_connected(numbers(3, 4), alloc_memory=heap.allocate), "alloc_memory is set but free_memory is NULL")
+    refused(fully_connected(numbers(3, 4), free_memory=heap.free), "free_memory is set but alloc_memory is NULL")
 
     def explode(*_: Any) -> int:
         raise OSError("no pages left")
 
-    assert fully_connected(random(3, 4), alloc_memory=explode, free_memory=heap.free) is None
+    assert fully_connected(numbers(3, 4), alloc_memory=explode, free_memory=heap.free) is None
     assert "raised OSError" in str(openbnns.last_error()) and "no pages left" in str(openbnns.last_error())
     assert heap.calls == 0
 
 
 @pytest.mark.covers("core.stride.batch_elements")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_batch_strides_count_elements(engine: str) -> None:
-    w, dy = random(3, 4), random(2, 3, seed=11)
-    x = random(20)
+    w, dy = numbers(3, 4), numbers(2, 3, seed=11)
+    x = numbers(20)
     y = np.full(20, 9, np.float32)
     dx = np.full(20, 9, np.float32)
     samples = np.stack([x[0:4], x[7:11]])
-    with openbnns.engine(engine):
-        f = fully_connected(w)
-        assert capi.BNNSFilterApplyBatch(f, 2, x, 7, y, 5) == 0
-        np.testing.assert_allclose(y[0:3], w @ x[0:4], rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(y[5:8], w @ x[7:11], rtol=1e-5, atol=1e-6)
-        assert (y[3:5] == 9).all() and (y[8:] == 9).all()
-        spaced = np.zeros(9, np.float32)
-        spaced[0:3], spaced[6:9] = dy
-        dw = np.zeros((3, 4), np.float32)
-        assert (
-            capi.BNNSFilterApplyBackwardBatch(
-                f,
-                2,
-                x,
-                7,
-                descriptor("Vector", (4,), dx),
-                8,
-                None,
-                0,
-                descriptor("Vector", (3,), spaced),
-                6,
-                descriptor("RowMajorMatrix", (4, 3), dw),
-                None,
-            )
-            == 0
+    f = fully_connected(w)
+    assert capi.BNNSFilterApplyBatch(f, 2, x, 7, y, 5) == 0
+    np.testing.assert_allclose(y[0:3], w @ x[0:4], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(y[5:8], w @ x[7:11], rtol=1e-5, atol=1e-6)
+    assert (y[3:5] == 9).all() and (y[8:] == 9).all()
+    spaced = np.zeros(9, np.float32)
+    spaced[0:3], spaced[6:9] = dy
+    dw = np.zeros((3, 4), np.float32)
+    assert (
+        capi.BNNSFilterApplyBackwardBatch(
+            f,
+            2,
+            x,
+            7,
+            descriptor("Vector", (4,), dx),
+            8,
+            None,
+            0,
+            descriptor("Vector", (3,), spaced),
+            6,
+            descriptor("RowMajorMatrix", (4, 3), dw),
+            None,
         )
+        == 0
+    )
     np.testing.assert_allclose(dx[0:4], dy[0] @ w, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(dx[8:12], dy[1] @ w, rtol=1e-5, atol=1e-6)
     assert (dx[4:8] == 9).all() and (dx[12:] == 9).all()
@@ -348,24 +334,22 @@ def test_batch_strides_count_elements(engine: str) -> None:
 
 
 @pytest.mark.covers("core.stride.batch_zero", "core.stride.padded")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_batch_stride_zero_means_one_object_after_the_other(engine: str) -> None:
     """Packed samples for a packed descriptor; for a padded one the largest stride times the extent that it steps."""
-    w = random(6, 6)
-    x = random(40)
+    w = numbers(6, 6)
+    x = numbers(40)
     y = np.full(40, 9, np.float32)
-    with openbnns.engine(engine):
-        f = fully_connected(w, inputs=6, outputs=6)
-        assert capi.BNNSFilterApplyBatch(f, 3, x, 0, y, 0) == 0
-        np.testing.assert_allclose(y[:18].reshape(3, 6), x[:18].reshape(3, 6) @ w.T, rtol=1e-5, atol=1e-6)
-        assert (y[18:] == 9).all()
-        image = descriptor("ImageCHW", (3, 2, 1), stride=(1, 4, 10))  # rows of 4, one plane of 10
-        p = capi.BNNSLayerParametersFullyConnected(
-            i_desc=image, w_desc=descriptor("RowMajorMatrix", (6, 6), w), o_desc=descriptor("Vector", (6,), stride=(2,))
-        )
-        f = capi.BNNSFilterCreateLayerFullyConnected(p)
-        y[:] = 9
-        assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0, openbnns.last_error()
+    f = fully_connected(w, inputs=6, outputs=6)
+    assert capi.BNNSFilterApplyBatch(f, 3, x, 0, y, 0) == 0
+    np.testing.assert_allclose(y[:18].reshape(3, 6), x[:18].reshape(3, 6) @ w.T, rtol=1e-5, atol=1e-6)
+    assert (y[18:] == 9).all()
+    image = descriptor("ImageCHW", (3, 2, 1), stride=(1, 4, 10))  # rows of 4, one plane of 10
+    p = capi.BNNSLayerParametersFullyConnected(
+        i_desc=image, w_desc=descriptor("RowMajorMatrix", (6, 6), w), o_desc=descriptor("Vector", (6,), stride=(2,))
+    )
+    f = capi.BNNSFilterCreateLayerFullyConnected(p)
+    y[:] = 9
+    assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0, openbnns.last_error()
     for n in range(2):
         sample = np.concatenate([x[10 * n : 10 * n + 3], x[10 * n + 4 : 10 * n + 7]])
         np.testing.assert_allclose(y[12 * n : 12 * n + 12 : 2], w @ sample, rtol=1e-5, atol=1e-6)
@@ -373,18 +357,16 @@ def test_batch_stride_zero_means_one_object_after_the_other(engine: str) -> None
 
 
 @pytest.mark.covers("core.grad.set", "core.grad.accumulate", "core.grad.batch_sum")
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("function", [0, int(capi.BNNSActivationFunctionTanh)])
 def test_set_overwrites_and_accumulate_adds(engine: str, function: int) -> None:
-    w, b, x, dy = random(3, 4), random(3, seed=9), random(5, 4, seed=10), random(5, 3, seed=11)
+    w, b, x, dy = numbers(3, 4), numbers(3, seed=9), numbers(5, 4, seed=10), numbers(5, 3, seed=11)
     y = np.zeros((5, 3), np.float32)
-    start = {"dx": random(5, 4, seed=1), "dw": random(3, 4, seed=2), "db": random(3, seed=3)}
-    with openbnns.engine(engine):
-        f = fully_connected(w, b, function)
-        assert capi.BNNSFilterApplyBatch(f, 5, x, 0, y, 0) == 0
-        written = gradients(f, x, y, dy, 0, **start)
-        added = gradients(f, x, y, dy, 1, **start)
-        twice = gradients(f, x, y, dy, 1, **added)
+    start = {"dx": numbers(5, 4, seed=1), "dw": numbers(3, 4, seed=2), "db": numbers(3, seed=3)}
+    f = fully_connected(w, b, function)
+    assert capi.BNNSFilterApplyBatch(f, 5, x, 0, y, 0) == 0
+    written = gradients(f, x, y, dy, 0, **start)
+    added = gradients(f, x, y, dy, 1, **start)
+    twice = gradients(f, x, y, dy, 1, **added)
     dz = dy * (1 - np.tanh(x @ w.T + b) ** 2) if function else dy
     expected = {"dx": dz @ w, "dw": dz.T @ x, "db": dz.sum(0)}  # parameters: summed over the batch, not averaged
     for name, value in expected.items():
@@ -394,89 +376,83 @@ def test_set_overwrites_and_accumulate_adds(engine: str, function: int) -> None:
 
 
 @pytest.mark.covers("core.grad.null_skip")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_each_gradient_can_be_left_out(engine: str) -> None:
-    w, b, x, dy = random(3, 4), random(3, seed=9), random(5, 4, seed=10), random(5, 3, seed=11)
-    with openbnns.engine(engine):
-        f = fully_connected(w, b)
-        full = gradients(f, x, None, dy)
-        names = ("dx", "dw", "db")
-        for wanted in itertools.product([False, True], repeat=3):
-            memory = {"dx": np.full((5, 4), 7, "f4"), "dw": np.full((3, 4), 7, "f4"), "db": np.full(3, 7, "f4")}
-            shapes = {"dx": ("Vector", (4,)), "dw": ("RowMajorMatrix", (4, 3)), "db": ("Vector", (3,))}
-            d = {n: descriptor(*shapes[n], memory[n]) if want else None for n, want in zip(names, wanted, strict=True)}
-            needs_input = wanted[1]
-            assert (
-                capi.BNNSFilterApplyBackwardBatch(
-                    f,
-                    5,
-                    x if needs_input else None,
-                    0,
-                    d["dx"],
-                    0,
-                    None,
-                    0,
-                    descriptor("Vector", (3,), dy),
-                    0,
-                    d["dw"],
-                    d["db"],
-                )
-                == 0
-            ), openbnns.last_error()
-            for name, want in zip(names, wanted, strict=True):
-                if want:
-                    assert memory[name].tobytes() == full[name].tobytes(), (name, wanted)
-                else:
-                    assert (memory[name] == 7).all(), (name, wanted)
+    w, b, x, dy = numbers(3, 4), numbers(3, seed=9), numbers(5, 4, seed=10), numbers(5, 3, seed=11)
+    f = fully_connected(w, b)
+    full = gradients(f, x, None, dy)
+    names = ("dx", "dw", "db")
+    for wanted in itertools.product([False, True], repeat=3):
+        memory = {"dx": np.full((5, 4), 7, "f4"), "dw": np.full((3, 4), 7, "f4"), "db": np.full(3, 7, "f4")}
+        shapes = {"dx": ("Vector", (4,)), "dw": ("RowMajorMatrix", (4, 3)), "db": ("Vector", (3,))}
+        d = {n: descriptor(*shapes[n], memory[n]) if want else None for n, want in zip(names, wanted, strict=True)}
+        needs_input = wanted[1]
+        assert (
+            capi.BNNSFilterApplyBackwardBatch(
+                f,
+                5,
+                x if needs_input else None,
+                0,
+                d["dx"],
+                0,
+                None,
+                0,
+                descriptor("Vector", (3,), dy),
+                0,
+                d["dw"],
+                d["db"],
+            )
+            == 0
+        ), openbnns.last_error()
+        for name, want in zip(names, wanted, strict=True):
+            if want:
+                assert memory[name].tobytes() == full[name].tobytes(), (name, wanted)
+            else:
+                assert (memory[name] == 7).all(), (name, wanted)
 
 
 @pytest.mark.covers("core.grad.batch_sum")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_empty_batch(engine: str) -> None:
     """Sums over no samples: Set gives zero, Accumulate leaves everything; outputs of no samples are not touched."""
     y = np.full(3, 7, np.float32)
     dw = np.full((3, 4), 7, np.float32)
     db = np.full(3, 7, np.float32)
     nothing = np.empty(0, np.float32)
-    with openbnns.engine(engine):
-        f = fully_connected(random(3, 4), random(3))
-        assert capi.BNNSFilterApplyBatch(f, 0, nothing, 0, y, 0) == 0 and (y == 7).all()
-        arguments = (
-            f,
-            0,
-            nothing,
-            0,
-            descriptor("Vector", (4,), nothing),
-            0,
-            None,
-            0,
-            descriptor("Vector", (3,), nothing),
-            0,
+    f = fully_connected(numbers(3, 4), numbers(3))
+    assert capi.BNNSFilterApplyBatch(f, 0, nothing, 0, y, 0) == 0 and (y == 7).all()
+    arguments = (
+        f,
+        0,
+        nothing,
+        0,
+        descriptor("Vector", (4,), nothing),
+        0,
+        None,
+        0,
+        descriptor("Vector", (3,), nothing),
+        0,
+    )
+    assert (
+        capi.BNNSFilterApplyBackwardBatch(
+            *arguments, descriptor("RowMajorMatrix", (4, 3), dw), descriptor("Vector", (3,), db, flags=1)
         )
-        assert (
-            capi.BNNSFilterApplyBackwardBatch(
-                *arguments, descriptor("RowMajorMatrix", (4, 3), dw), descriptor("Vector", (3,), db, flags=1)
-            )
-            == 0
-        ), openbnns.last_error()
+        == 0
+    ), openbnns.last_error()
     assert (dw == 0).all() and (db == 7).all()
 
 
 @pytest.mark.covers("core.act.fused_from_output")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_fused_activation_is_differentiated_from_the_output(engine: str) -> None:
     """An output that the forward never gave still decides: dz = dy * (1 - out^2) for Tanh."""
-    w, x, dy = random(3, 4), random(2, 4, seed=10), random(2, 3, seed=11)
+    w, x, dy = numbers(3, 4), numbers(2, 4, seed=10), numbers(2, 3, seed=11)
     out = np.linspace(-0.9, 0.9, 6, dtype=np.float32).reshape(2, 3)
-    with openbnns.engine(engine):
-        f = fully_connected(w, function=capi.BNNSActivationFunctionTanh)
-        g = gradients(f, x, out, dy)
-        np.testing.assert_allclose(g["dx"], (dy * (1 - out**2)) @ w, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(g["dw"], (dy * (1 - out**2)).T @ x, rtol=1e-4, atol=1e-5)
-        dx = np.full(8, 7, np.float32)
-        arguments = (f, 2, x, 0, descriptor("Vector", (4,), dx), 0, None, 0, descriptor("Vector", (3,), dy), 0)
-        assert capi.BNNSFilterApplyBackwardBatch(*arguments) == -1 and (dx == 7).all()
-        assert "out is NULL" in str(openbnns.last_error())
+    f = fully_connected(w, function=capi.BNNSActivationFunctionTanh)
+    g = gradients(f, x, out, dy)
+    np.testing.assert_allclose(g["dx"], (dy * (1 - out**2)) @ w, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(g["dw"], (dy * (1 - out**2)).T @ x, rtol=1e-4, atol=1e-5)
+    dx = np.full(8, 7, np.float32)
+    arguments = (f, 2, x, 0, descriptor("Vector", (4,), dx), 0, None, 0, descriptor("Vector", (3,), dy), 0)
+    assert capi.BNNSFilterApplyBackwardBatch(*arguments) == -1 and (dx == 7).all()
+    assert "out is NULL" in str(openbnns.last_error())
 
 
 ALLOWED = {
@@ -519,67 +495,61 @@ SEPARATE_ONLY = {"Gumbel", "GumbelMax", "IntegerLinearSaturate", "IntegerLinearS
 
 
 @pytest.mark.covers("core.act.fused_restrictions")
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("function", list(capi.BNNSActivationFunction))
 def test_fused_restrictions(function: capi.BNNSActivationFunction, engine: str) -> None:
     name = function.name.removeprefix("BNNSActivationFunction")
-    w, x, dy = random(3, 4), random(2, 4, seed=10), random(2, 3, seed=11)
+    w, x, dy = numbers(3, 4), numbers(2, 4, seed=10), numbers(2, 3, seed=11)
     y = np.zeros((2, 3), np.float32)
-    with openbnns.engine(engine):
-        f = fully_connected(w, function=function, alpha=0.5)
-        if name in SEPARATE_ONLY:
-            assert f is None and "cannot be fused" in str(openbnns.last_error())
-            return
-        assert name in ALLOWED | INFERENCE_ONLY
-        assert f is not None, openbnns.last_error()
-        assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0
-        if name in ALLOWED:
-            gradients(f, x, y, dy)
-            return
-        dx = np.full(8, 7, np.float32)
-        arguments = (f, 2, x, 0, descriptor("Vector", (4,), dx), 0, y, 0, descriptor("Vector", (3,), dy), 0)
-        assert capi.BNNSFilterApplyBackwardBatch(*arguments) == -1 and (dx == 7).all()
-        assert "cannot be trained" in str(openbnns.last_error())
-        assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0  # inference goes on
+    f = fully_connected(w, function=function, alpha=0.5)
+    if name in SEPARATE_ONLY:
+        assert f is None and "cannot be fused" in str(openbnns.last_error())
+        return
+    assert name in ALLOWED | INFERENCE_ONLY
+    assert f is not None, openbnns.last_error()
+    assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0
+    if name in ALLOWED:
+        gradients(f, x, y, dy)
+        return
+    dx = np.full(8, 7, np.float32)
+    arguments = (f, 2, x, 0, descriptor("Vector", (4,), dx), 0, y, 0, descriptor("Vector", (3,), dy), 0)
+    assert capi.BNNSFilterApplyBackwardBatch(*arguments) == -1 and (dx == 7).all()
+    assert "cannot be trained" in str(openbnns.last_error())
+    assert capi.BNNSFilterApplyBatch(f, 2, x, 0, y, 0) == 0  # inference goes on
 
 
 @pytest.mark.covers("core.act.fused_restrictions")
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("function", [2, 19])
 @pytest.mark.parametrize("alpha", [0.0, -0.5, math.nan])
 def test_leaky_activations_train_with_a_positive_alpha_only(function: int, alpha: float, engine: str) -> None:
-    x, y, dx, dy = random(2, 4), random(2, 3), np.full(8, 7, np.float32), random(2, 3)
-    with openbnns.engine(engine):
-        f = fully_connected(random(3, 4), function=function, alpha=alpha)
-        arguments = (f, 2, x, 0, descriptor("Vector", (4,), dx), 0, y, 0, descriptor("Vector", (3,), dy), 0)
-        assert capi.BNNSFilterApplyBackwardBatch(*arguments) == -1 and (dx == 7).all()
+    x, y, dx, dy = numbers(2, 4), numbers(2, 3), np.full(8, 7, np.float32), numbers(2, 3)
+    f = fully_connected(numbers(3, 4), function=function, alpha=alpha)
+    arguments = (f, 2, x, 0, descriptor("Vector", (4,), dx), 0, y, 0, descriptor("Vector", (3,), dy), 0)
+    assert capi.BNNSFilterApplyBackwardBatch(*arguments) == -1 and (dx == 7).all()
     assert "alpha must be above 0" in str(openbnns.last_error())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_gradient_written_over_the_weights_it_comes_from(engine: str) -> None:
     """weights_delta in the weights' own memory, adding: w + dw, with dx still from the old weights."""
-    w, x, dy = random(3, 4), random(2, 4, seed=10), random(2, 3, seed=11)
+    w, x, dy = numbers(3, 4), numbers(2, 4, seed=10), numbers(2, 3, seed=11)
     before = w.copy()
     dx = np.zeros((2, 4), np.float32)
-    with openbnns.engine(engine):
-        f = fully_connected(w, flags=1)
-        assert (
-            capi.BNNSFilterApplyBackwardBatch(
-                f,
-                2,
-                x,
-                0,
-                descriptor("Vector", (4,), dx),
-                0,
-                None,
-                0,
-                descriptor("Vector", (3,), dy),
-                0,
-                descriptor("RowMajorMatrix", (4, 3), w, flags=1),
-                None,
-            )
-            == 0
+    f = fully_connected(w, flags=1)
+    assert (
+        capi.BNNSFilterApplyBackwardBatch(
+            f,
+            2,
+            x,
+            0,
+            descriptor("Vector", (4,), dx),
+            0,
+            None,
+            0,
+            descriptor("Vector", (3,), dy),
+            0,
+            descriptor("RowMajorMatrix", (4, 3), w, flags=1),
+            None,
         )
+        == 0
+    )
     np.testing.assert_allclose(dx, dy @ before, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(w, before + dy.T @ x, rtol=1e-5, atol=1e-6)

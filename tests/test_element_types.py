@@ -20,7 +20,6 @@ from openbnns.tensors import descriptors
 
 Array = NDArray[Any]
 
-ENGINES = ("native", "reference")
 
 FLOATS = ("Float16", "Float32", "BFloat16")
 INTEGERS = {
@@ -94,7 +93,6 @@ def test_the_24_types_are_all_here() -> None:
     assert len(names) == 24
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", types(INTEGERS))
 def test_integers_to_float_and_back(name: str, engine: str) -> None:
     bits, _ = INTEGERS[name]
@@ -110,7 +108,6 @@ def test_integers_to_float_and_back(name: str, engine: str) -> None:
 
 
 @pytest.mark.covers("core.type.int_convert")
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", types(INTEGERS))
 def test_saturation_and_special_values(name: str, engine: str) -> None:
     bits, unsigned = INTEGERS[name]
@@ -122,7 +119,6 @@ def test_saturation_and_special_values(name: str, engine: str) -> None:
 
 
 @pytest.mark.covers("core.type.round_even")
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", types(INTEGERS))
 def test_ties_round_to_even(name: str, engine: str) -> None:
     bits, unsigned = INTEGERS[name]
@@ -180,7 +176,6 @@ def half_bits(value: float, exponent_bits: int, mantissa_bits: int) -> int:
     return min(code, (2**exponent_bits - 1) << mantissa_bits)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("name", "exponent", "mantissa"),
     [
@@ -219,7 +214,6 @@ def test_small_floats_round_to_nearest_even(name: str, exponent: int, mantissa: 
     np.testing.assert_array_equal(got, expected | sign)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", types(["Float16", "BFloat16"]))
 def test_every_small_float_becomes_its_value_and_returns(name: str, engine: str) -> None:
     codes = np.arange(65536, dtype=np.uint16)
@@ -237,7 +231,6 @@ def test_every_small_float_becomes_its_value_and_returns(name: str, engine: str)
 
 
 @pytest.mark.covers("dtype.Float32")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_float32_is_copied_as_it_is(engine: str) -> None:
     values = np.array([0.0, -0.0, 1e-45, np.inf, -np.inf, np.nan, 3e38], np.float32)
     assert convert(values, "Float32", "Float32", 7, engine=engine)[:20] == values.tobytes()[:20]
@@ -245,7 +238,6 @@ def test_float32_is_copied_as_it_is(engine: str) -> None:
 
 
 @pytest.mark.covers("dtype.Boolean")
-@pytest.mark.parametrize("engine", ENGINES)
 def test_boolean(engine: str) -> None:
     width = int(data_type("Boolean")) & 0xFF
     assert width == 8
@@ -258,7 +250,6 @@ def test_boolean(engine: str) -> None:
 
 
 @pytest.mark.covers("core.type.indexed")
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", types(INDEXED))
 def test_indexed(name: str, engine: str) -> None:
     bits = INDEXED[name]
@@ -347,7 +338,6 @@ def sample_of(name: str, count: int, rng: np.random.Generator) -> tuple[Any, Arr
     return pack(picks.tolist(), bits), 0.125 * picks + 0.5, {"data_scale": 0.125, "data_bias": 0.5}
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("client_pointer", [False, True])
 @pytest.mark.parametrize("name", types(READABLE))
 def test_every_type_as_input_weights_and_bias(name: str, client_pointer: bool, engine: str) -> None:
@@ -365,14 +355,12 @@ def test_every_type_as_input_weights_and_bias(name: str, client_pointer: bool, e
     )
     flags = capi.BNNSFilterParameters(flags=int(client_pointer))
     y = np.zeros((batch, outputs), np.float32)
-    with openbnns.engine(engine):
-        f = capi.BNNSFilterCreateLayerFullyConnected(p, flags)
-        assert capi.BNNSFilterApplyBatch(f, batch, x, 0, y, 0) == 0, openbnns.last_error()
+    f = capi.BNNSFilterCreateLayerFullyConnected(p, flags)
+    assert capi.BNNSFilterApplyBatch(f, batch, x, 0, y, 0) == 0, openbnns.last_error()
     expected = x_values.reshape(batch, inputs) @ w_values.reshape(outputs, inputs).T + b_values
     np.testing.assert_allclose(y, expected, rtol=2e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", types(READABLE))
 def test_every_type_as_input_and_output_of_an_activation(name: str, engine: str) -> None:
     count = 11
@@ -383,15 +371,14 @@ def test_every_type_as_input_and_output_of_an_activation(name: str, engine: str)
         activation=capi.BNNSActivation(function=capi.BNNSActivationFunctionAbs),
     )
     y = np.zeros(count, np.float32)
-    with openbnns.engine(engine):
-        assert capi.BNNSFilterApply(capi.BNNSFilterCreateLayerActivation(p), x, y) == 0, openbnns.last_error()
-        np.testing.assert_array_equal(y, np.abs(values.astype(np.float32)))
-        p.i_desc, p.o_desc = p.o_desc, p.i_desc
-        p.activation.function = capi.BNNSActivationFunctionLinear
-        p.activation.alpha = 1.0
-        back = bytearray(memoryview(x).nbytes)
-        source = values.astype(np.float32)
-        assert capi.BNNSFilterApply(capi.BNNSFilterCreateLayerActivation(p), source, back) == 0, openbnns.last_error()
+    assert capi.BNNSFilterApply(capi.BNNSFilterCreateLayerActivation(p), x, y) == 0, openbnns.last_error()
+    np.testing.assert_array_equal(y, np.abs(values.astype(np.float32)))
+    p.i_desc, p.o_desc = p.o_desc, p.i_desc
+    p.activation.function = capi.BNNSActivationFunctionLinear
+    p.activation.alpha = 1.0
+    back = bytearray(memoryview(x).nbytes)
+    source = values.astype(np.float32)
+    assert capi.BNNSFilterApply(capi.BNNSFilterCreateLayerActivation(p), source, back) == 0, openbnns.last_error()
     if name in INDEXED:  # equal entries of a table cannot be told apart; compare what they stand for
         table = fields["table_data"]
         assert table[unpack(back, count, INDEXED[name], True)].tolist() == source.tolist()

@@ -394,8 +394,7 @@ def test_direct_activation(engine: str, observed: Observed) -> None:
     def run(batch: int = 2, in_stride: int = 0, **fields: Any) -> int:
         p = good_activation()
         p.i_desc.data, p.o_desc.data = numbers(2, 5), observed.output(2, 5)
-        for name, value in fields.items():
-            assign(name.replace("__", "."), value)(p)
+        assign(p, {name.replace("__", "."): value for name, value in fields.items()})
         return capi.BNNSDirectApplyActivationBatch(p, None, batch, in_stride, 0)
 
     who = "BNNSDirectApplyActivationBatch: "
@@ -496,7 +495,7 @@ def test_a_result_of_parameters_alone_is_written_once(engine: str) -> None:
 def test_the_largest_steps_do_no_harm(field: str, engine: str) -> None:
     """As far as the checks let it go: a result or a clean failure."""
     p = good_convolution()
-    assign(field, 1 << 20)(p)
+    assign(p, {field: 1 << 20})
     p.o_desc.size[0] = p.o_desc.size[1] = 1
     f = capi.BNNSFilterCreateLayerConvolution(p)
     if f is not None:

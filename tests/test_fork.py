@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import openbnns as bn
+from helpers import numbers
 from openbnns import LearningPhase, NormalizationType, Shape, engines
 
 pytestmark = [
@@ -27,10 +27,6 @@ FORKS = 20  # of each family: more than 200 in all
 Work = Callable[[], list[Any]]
 
 
-def rng_array(*shape: int, seed: int = 0) -> NDArray[np.float32]:
-    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
-
-
 def flat(value: Any) -> list[Any]:
     """All arrays of nested results."""
     if isinstance(value, (tuple, list)):
@@ -39,9 +35,9 @@ def flat(value: Any) -> list[Any]:
 
 
 def normalization(kind: Any) -> Work:
-    x, dy = rng_array(8, 16, 24, 24), rng_array(8, 16, 24, 24, seed=1)
+    x, dy = numbers(8, 16, 24, 24), numbers(8, 16, 24, 24, seed=1)
     layer = bn.NormalizationLayer(
-        type=kind, input=Shape.image_chw(24, 24, 16), beta=rng_array(16), gamma=rng_array(16, seed=2)
+        type=kind, input=Shape.image_chw(24, 24, 16), beta=numbers(16), gamma=numbers(16, seed=2)
     )
 
     def work() -> list[Any]:
@@ -52,14 +48,14 @@ def normalization(kind: Any) -> Work:
 
 
 def fused(pooled: bool) -> Work:
-    x, w = rng_array(4, 8, 24, 24), rng_array(16, 8, 3, 3, seed=1)
+    x, w = numbers(4, 8, 24, 24), numbers(16, 8, 3, 3, seed=1)
     if pooled:
         net = bn.nn.Sequential(
             bn.nn.Conv2d(8, 16, 3, padding=1), bn.nn.BatchNorm2d(16), bn.nn.ReLU(), bn.nn.MaxPool2d(2)
         )
         net.build((8, 24, 24))
         net.train()
-        dy = rng_array(4, 16, 12, 12, seed=2)
+        dy = numbers(4, 16, 12, 12, seed=2)
 
         def train() -> list[Any]:
             y = net(x).copy()
@@ -71,7 +67,7 @@ def fused(pooled: bool) -> Work:
         input=Shape.image_chw(24, 24, 8), convolution_weights=w, normalization=NormalizationType.instance(),
         normalization_epsilon=1e-5,
     )  # fmt: skip
-    dy = rng_array(4, 16, 22, 22, seed=2)
+    dy = numbers(4, 16, 22, 22, seed=2)
 
     def work() -> list[Any]:
         y = layer.apply(x, phase=TRAINING)
@@ -81,7 +77,7 @@ def fused(pooled: bool) -> Work:
 
 
 def dropout() -> Work:
-    x = rng_array(16, 4096)
+    x = numbers(16, 4096)
     layer = bn.DropoutLayer(input=Shape.vector(4096), rate=0.5, seed=3)
 
     def work() -> list[Any]:
@@ -93,10 +89,10 @@ def dropout() -> Work:
 
 
 def lstm() -> Work:
-    x = rng_array(9, 5, 24)
-    w, u = rng_array(4, 1, 32, 24) / 8, rng_array(4, 2, 1, 32, 32, seed=1) / 8
+    x = numbers(9, 5, 24)
+    w, u = numbers(4, 1, 32, 24) / 8, numbers(4, 2, 1, 32, 32, seed=1) / 8
     layer = bn.LSTMLayer(
-        input_weights=w, deep_input_weights=rng_array(4, 1, 1, 32, 32, seed=2) / 8, hidden_weights=u, dropout=0.1
+        input_weights=w, deep_input_weights=numbers(4, 1, 1, 32, 32, seed=2) / 8, hidden_weights=u, dropout=0.1
     )
 
     def work() -> list[Any]:
@@ -108,7 +104,7 @@ def lstm() -> Work:
 
 
 def attention() -> Work:
-    x, dy = rng_array(4, 12, 32), rng_array(4, 12, 32, seed=1)
+    x, dy = numbers(4, 12, 32), numbers(4, 12, 32, seed=1)
     layer = bn.MultiheadAttentionLayer(embed_dim=32, num_heads=4, seed=1)
 
     def work() -> list[Any]:
@@ -119,19 +115,19 @@ def attention() -> Work:
 
 
 def embedding() -> Work:
-    words = rng_array(50, 32)
+    words = numbers(50, 32)
     where = np.random.default_rng(0).integers(0, 50, (16, 20))
-    layer, dy = bn.EmbeddingLayer(input=Shape.vector(20), dictionary=words), rng_array(16, 20, 32, seed=1)
+    layer, dy = bn.EmbeddingLayer(input=Shape.vector(20), dictionary=words), numbers(16, 20, 32, seed=1)
     return lambda: flat([layer.apply(where), layer.apply_backward(input=where, output_gradient=dy).weights])
 
 
 def pooling() -> Work:
-    x = rng_array(8, 16, 24, 24)
+    x = numbers(8, 16, 24, 24)
     layer = bn.PoolingLayer(
         type=bn.PoolingType.max(), input=Shape.image_chw(24, 24, 16), output=Shape.image_chw(12, 12, 16),
         kernel_size=2, stride=2,
     )  # fmt: skip
-    dy = rng_array(8, 16, 12, 12, seed=1)
+    dy = numbers(8, 16, 12, 12, seed=1)
 
     def work() -> list[Any]:
         y = layer.apply(x)
@@ -141,8 +137,8 @@ def pooling() -> Work:
 
 
 def convolution() -> Work:
-    x, w, dy = rng_array(4, 16, 20, 20), rng_array(32, 16, 3, 3, seed=1), rng_array(4, 32, 18, 18, seed=2)
-    layer = bn.ConvolutionLayer(input=Shape.image_chw(20, 20, 16), weights=w, bias=rng_array(32))
+    x, w, dy = numbers(4, 16, 20, 20), numbers(32, 16, 3, 3, seed=1), numbers(4, 32, 18, 18, seed=2)
+    layer = bn.ConvolutionLayer(input=Shape.image_chw(20, 20, 16), weights=w, bias=numbers(32))
     return lambda: flat([layer.apply(x), layer.apply_backward(input=x, output_gradient=dy)])
 
 
@@ -150,7 +146,7 @@ def optimizer() -> Work:
     adam = bn.AdamOptimizer(learning_rate=1e-3)
 
     def work() -> list[Any]:
-        w, g = rng_array(64, 300), rng_array(64, 300, seed=1)
+        w, g = numbers(64, 300), numbers(64, 300, seed=1)
         m, v = np.zeros_like(w), np.zeros_like(w)
         adam.step([w], [g], [m, v])
         return [w, m, v]
@@ -175,9 +171,9 @@ def functions() -> Work:
 
     def work() -> list[Any]:
         n = 2 + next(turn) % 40
-        bn.copy(rng_array(n, 7), np.empty((n, 7), np.float16))
-        bn.apply_matrix_multiplication(rng_array(n, 30), rng_array(30, n))
-        return [bn.copy(rng_array(3, 5), np.empty((3, 5), np.float16))]
+        bn.copy(numbers(n, 7), np.empty((n, 7), np.float16))
+        bn.apply_matrix_multiplication(numbers(n, 30), numbers(30, n))
+        return [bn.copy(numbers(3, 5), np.empty((3, 5), np.float16))]
 
     return work
 
@@ -244,7 +240,7 @@ def test_a_busy_filter_works_in_forked_children(family: str) -> None:
 
 def test_what_a_fork_interrupted_is_not_differentiated() -> None:
     """A child whose parent was in the middle of a training forward has no forward to go back from, and is told so."""
-    x = rng_array(64, 32, 40, 40)
+    x = numbers(64, 32, 40, 40)
     layer = bn.NormalizationLayer(type=NormalizationType.layer(0), input=Shape.image_chw(40, 40, 32))
     y = layer.apply(x, phase=TRAINING)
     expected = layer.apply_backward(output=y, output_gradient=x).input

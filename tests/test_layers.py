@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from helpers import numbers
 from openbnns import skip
 from openbnns.capi import (
     BNNSDataLayoutConvolutionWeightsIOHrWr,
@@ -27,10 +28,6 @@ Array = np.ndarray[Any, Any]
 CLIENT = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
 
 pytestmark = pytest.mark.usefixtures("engine")
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
 
 
 def close(got: Any, wanted: Any, tolerance: float = 1e-5) -> None:

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 import openbnns
+from bad_calls import refused
 from helpers import descriptor, layout
 from openbnns import capi
 from openbnns.capi import BNNSDataLayout, BNNSDataType
@@ -220,8 +221,7 @@ def test_fully_connected_sparse_is_refused_where_it_cannot_be_used() -> None:
     assert capi.BNNSNDArrayGetDataSize(d) == 0
     assert "known to the library only" in str(openbnns.last_error())
     p = capi.BNNSLayerParametersActivation(i_desc=d, o_desc=d)
-    assert capi.BNNSFilterCreateLayerActivation(p) is None
-    assert "FullyConnectedSparse, the packed form of sparse weights" in str(openbnns.last_error())
+    refused(capi.BNNSFilterCreateLayerActivation(p), "FullyConnectedSparse, the packed form of sparse weights")
 
 
 @pytest.mark.covers("direct.rank")

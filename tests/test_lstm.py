@@ -1,9 +1,7 @@
-"""LSTM: both engines against the float64 formulas, every gradient, memory, cache, threads, the layer and bad input."""
+"""LSTM: both engines against the float64 formulas, every gradient, memory, cache and threads."""
 
 from __future__ import annotations
 
-import weakref
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -11,17 +9,16 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from bad_calls import refused
 from cases.lstm import (
     C0,
     CASES,
     CN,
     H0,
     HN,
-    OUTPUTS,
     RESULTS,
     SHAPES,
     W0,
-    W1,
     B,
     LstmCase,
     LstmRun,
@@ -34,7 +31,7 @@ from cases.lstm import (
     params,
     tolerance,
 )
-from helpers import FLOAT16, Array, assert_bitwise, assert_within
+from helpers import Array, assert_bitwise, assert_within
 from openbnns import capi, engines
 from openbnns.filters import lstm as filters
 from openbnns.reference.random_numbers import Stream, uniform
@@ -194,7 +191,6 @@ def test_a_large_one_on_threads() -> None:
 
 
 @pytest.mark.parametrize("as_address", [False, True])
-@pytest.mark.parametrize("engine", ["native", "reference"])
 def test_unused_gradients_may_share_memory(engine: str, as_address: bool) -> None:
     """Peepholes and biases that are not there: their gradients may all point to one dummy, or to nothing at all."""
     case = LstmCase("unused", 5, 3, 4, 7, layers=2, bias=(True, False, True, False))
@@ -212,8 +208,7 @@ def test_unused_gradients_may_share_memory(engine: str, as_address: bool) -> Non
             results = {i: Memory(case, i) for i in present}
             dy = Memory(case, Y, run.values[100 + Y])
             delta = params(case, {i: m.descriptor() for i, m in results.items()} | unused | {Y: dy.descriptor()})
-            with ob.engine(engine):
-                assert capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0) == 0, ob.last_error()
+            assert capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0) == 0, ob.last_error()
             compare_gradients(case, results, expected)
             assert_bitwise(dummy, before, "what no gradient owns")
 
@@ -231,14 +226,12 @@ def test_unused_gradients_may_share_memory(engine: str, as_address: bool) -> Non
     dy, place = Memory(case, Y, run.values[100 + Y]), wanted.descriptor()
     on_top = capi.BNNSNDArrayDescriptor(data=place.data, data_type=capi.BNNSDataTypeFloat32)
     delta = params(case, {X: place, biases[0]: on_top, Y: dy.descriptor()})
-    with ob.engine(engine):
-        assert capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0) == 0, ob.last_error()
+    assert capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0) == 0, ob.last_error()
     compare_gradients(case, {X: wanted}, expected)
     # Gradients of parameters that are there still may not share memory.
     both = {i: capi.BNNSNDArrayDescriptor(data=dummy, data_type=capi.BNNSDataTypeFloat32) for i in (H0, C0)}
     delta = params(case, both | {Y: dy.descriptor()})
-    with ob.engine(engine):
-        fails(capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0), "share memory")
+    refused(capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0), "share memory")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -307,8 +300,7 @@ def test_half_precision_forward(engine: str) -> None:
     run = LstmRun(case, values, half=half)
     compare_outputs(case, run.forward(), values, None)
     delta = params(case, {Y: Memory(case, Y, values[100 + Y]).descriptor(), X: Memory(case, X).descriptor()})
-    assert capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0) == -1
-    assert "training works on Float32" in str(ob.last_error())
+    refused(capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, None, 0), "training works on Float32")
 
 
 def test_extreme_inputs(engine: str) -> None:
@@ -365,164 +357,6 @@ def test_states_in_place_and_shared_memory(engine: str) -> None:
     np.testing.assert_array_equal(run.memory[gate_tensor(1, U)].read(), gradient)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Bad input
-
-
-def fails(status: int, *messages: str) -> None:
-    text = str(ob.last_error())
-    assert status == -1 and all(message in text for message in messages), (status, text)
-
-
-def forward(p: Any, cache: Any = None, capacity: int = 0) -> int:
-    return capi.BNNSDirectApplyLSTMBatchTrainingCaching(p, None, cache, capacity)
-
-
-SCALARS = [
-    ({"hidden_size": 0}, "hidden_size is 0"),
-    ({"input_size": 0}, "input_size is 0"),
-    ({"batch_size": 0}, "batch_size is 0"),
-    ({"num_layers": 0}, "num_layers is 0"),
-    ({"seq_len": 0}, "seq_len is 0"),
-    ({"hidden_size": 2**40}, "more memory than any machine"),
-    ({"dropout": 1.0}, "dropout is 1"),
-    ({"dropout": -0.1}, "dropout is -0.1"),
-    ({"dropout": float("nan")}, "dropout is nan"),
-    ({"lstm_flags": 7}, "lstm_flags is 0x7"),
-    ({"lstm_flags": 0, "hidden_activation": capi.BNNSActivation(function=14)}, "cannot be fused"),
-    ({"hidden_size": 7}, "input_descriptor.hidden_desc is 4DFirstMajor size (2, 1, 3, 6)", "(2, 1, 3, 7)"),
-    ({"input_size": 4}, "input_descriptor.data_desc is 3DFirstMajor size (4, 3, 5)", "Set size to (4, 3, 4)"),
-    ({"batch_size": 2}, "input_descriptor.data_desc is", "Set size to (4, 2, 5)"),
-    ({"seq_len": 3}, "Set size to (3, 3, 5)"),
-    ({"num_layers": 3}, "hidden_desc is", "(3, 1, 3, 6)"),
-    ({"lstm_flags": 3}, "hidden_desc is", "(2, 2, 3, 6)"),
-]
-
-
-@pytest.mark.parametrize("change", SCALARS, ids=lambda c: "-".join(map(str, c[0])))
-def test_scalars_that_are_wrong_or_contradict_descriptors(change: tuple[Any, ...]) -> None:
-    run = LstmRun(LstmCase("bad", 4, 3, 5, 6, layers=2))
-    for name, value in change[0].items():
-        setattr(run.params, name, value)
-    fails(forward(run.params), "BNNSDirectApplyLSTMBatchTrainingCaching: ", *change[1:])
-    for memory in run.outputs.values():
-        memory.storage.assert_unchanged("output")
-
-
-def test_tensors_that_are_missing_short_or_of_another_kind() -> None:
-    case = LstmCase("bad", 4, 3, 5, 6, layers=2, directions=2)
-    make = lambda: LstmRun(case).params  # noqa: E731
-    p = make()
-    p.input_descriptor.data_desc.data = None
-    fails(forward(p), "input_descriptor.data_desc.data is NULL")
-    p = make()
-    p.candidate_gate.hw_desc.data = None
-    fails(forward(p), "candidate_gate.hw_desc.data is NULL")
-    p = make()
-    p.output_gate.iw_desc[1].data = None
-    fails(
-        forward(p), "output_gate.iw_desc[1].data is NULL", "layers 1 to 1, which read 12 values", "iw_desc[0] is for 5"
-    )
-    p = make()
-    p.forget_gate.b_desc.data = np.zeros(3, np.float32)
-    fails(forward(p), "forget_gate.b_desc.data holds 12 bytes")
-    p = make()
-    p.input_gate.cw_desc = capi.BNNSNDArrayDescriptor(layout=0x40001, data=np.zeros(1, np.float32), data_type=0x10020)
-    fails(forward(p), "input_gate.cw_desc.layout is")
-    p = make()
-    p.output_descriptor.data_desc.data_type = 0
-    fails(forward(p), "output_descriptor.data_desc.data_type is 0x0")
-    p = make()
-    p.output_descriptor.hidden_desc.data = p.output_descriptor.cell_state_desc.data
-    fails(forward(p), "share memory")
-    read_only = np.zeros(case.steps * case.batch * 12, np.float32)
-    read_only.flags.writeable = False
-    p = make()
-    p.output_descriptor.data_desc.data = read_only
-    fails(forward(p), "read-only")
-    fails(forward(None), "layer_params is NULL")
-    with pytest.raises(TypeError):
-        forward(capi.BNNSLayerParametersFullyConnected())
-    for sizes, message in (([3, 3, 1], "each of the 4 steps"), ([3, 4, 1, 1], "step 1 a batch of 4"), ([-1] * 4, "-1")):
-        p = make()
-        p.sequence_descriptor = capi.BNNSNDArrayDescriptor(
-            layout=0x10000, size=(len(sizes),), data=np.array(sizes, np.int32), data_type=capi.BNNSDataTypeInt32
-        )
-        fails(forward(p), "sequence_descriptor", message)
-    p.sequence_descriptor.data_type = capi.BNNSDataTypeFloat32
-    p.sequence_descriptor.data = np.zeros(4, np.float32)
-    fails(forward(p), "batch sizes are integers")
-
-
-def test_caches_that_are_wrong(engine: str) -> None:
-    case = LstmCase("bad", 4, 3, 5, 6, layers=2, dropout=0.25)
-    run = LstmRun(case)
-    run.forward()
-    dx = Memory(case, X)
-    delta = params(case, {Y: Memory(case, Y, run.values[100 + Y]).descriptor(), X: dx.descriptor()})
-
-    def backward(cache: Any, capacity: int | None = None, p: Any = run.params, d: Any = delta) -> int:
-        return capi.BNNSDirectApplyLSTMBatchBackward(p, d, None, cache, cache.nbytes if capacity is None else capacity)
-
-    assert run.cache is not None
-    needed = run.cache.nbytes
-    fails(backward(run.cache, needed - 1), f"is {needed - 1} bytes, but this LSTM needs {needed}")
-    fails(backward(run.cache[:-1], needed), "holds")
-    fails(backward(np.zeros(needed, np.uint8)), "does not hold a training cache")
-    for other in (replace(case, dropout=0.5), replace(case, batch_sizes=(3, 3, 3, 3))):
-        stranger = LstmRun(other)
-        stranger.forward()
-        assert stranger.cache is not None
-        cache = np.zeros(max(needed, stranger.cache.nbytes), np.uint8)
-        cache[: stranger.cache.nbytes] = stranger.cache
-        fails(backward(cache), "holds the cache of another LSTM")
-    fails(forward(run.params, run.memory[X].storage.elements, needed), "training_cache_ptr holds")
-    with pytest.raises(TypeError):
-        forward(run.params, run.cache, 1.5)  # type: ignore[arg-type]
-    strided = np.zeros(2 * needed, np.uint8)[::2]
-    fails(forward(run.params, strided, needed), "not C-contiguous")
-    dx.storage.assert_unchanged("dx")
-
-
-def test_deltas_that_are_wrong(engine: str) -> None:
-    case = LstmCase("bad", 4, 3, 5, 6)
-    run = LstmRun(case)
-    dx, dy = Memory(case, X), Memory(case, Y, run.values[100 + Y])
-
-    def backward(d: Any) -> int:
-        return capi.BNNSDirectApplyLSTMBatchBackward(run.params, d, None, None, 0)
-
-    def make(**changes: Any) -> Any:
-        d = params(case, {Y: dy.descriptor(), X: dx.descriptor()})
-        for name, value in changes.items():
-            setattr(d, name, value)
-        return d
-
-    fails(backward(make(hidden_size=7)), "layer_delta_params.hidden_size is 7, but layer_params.hidden_size is 6")
-    fails(backward(make(lstm_flags=3)), "layer_delta_params.lstm_flags is BNNSLayerFlagsLSTMBidirectional")
-    fails(backward(params(case, {X: dx.descriptor()})), "no gradient arrives")
-    fails(backward(params(case, {Y: dy.descriptor(), X: dx.descriptor(2)})), "input_descriptor.data_desc.flags is 2")
-    short = make()
-    short.input_descriptor.data_desc.data = np.zeros(3, np.float32)
-    fails(backward(short), "layer_delta_params.input_descriptor.data_desc.data holds 12 bytes")
-    wrong = make()
-    wrong.input_descriptor.data_desc.size = (4, 3, 6)
-    fails(backward(wrong), "layer_delta_params.input_descriptor.data_desc is", "Set size to (4, 3, 5)")
-    half = make()
-    half.output_descriptor.data_desc.data_type = FLOAT16
-    half.output_descriptor.data_desc.data = np.zeros(72, np.float16)
-    fails(backward(half), "training works on Float32")
-    both = make()
-    both.input_descriptor.hidden_desc = Memory(case, H0).descriptor()
-    both.input_descriptor.cell_state_desc = both.input_descriptor.hidden_desc
-    fails(backward(both), "share memory")
-    fails(backward(None), "layer_delta_params is NULL")
-    dx.storage.assert_unchanged("dx")
-    blank = make(input_size=0, hidden_size=0, batch_size=0, num_layers=0, seq_len=0, lstm_flags=0)
-    assert backward(blank) == 0, ob.last_error()
-    compare_gradients(case, {X: dx}, case.expected_gradients(run.values, [Y]))
-
-
 def test_first_piece_for_all_layers_or_for_the_first() -> None:
     """As many inputs as hidden units: iw_desc[0] serves all layers unless it says that it has one."""
     one = LstmCase("one", 3, 2, 4, 4, layers=2)
@@ -534,220 +368,3 @@ def test_first_piece_for_all_layers_or_for_the_first() -> None:
         gate.iw_desc[1].data = np.zeros(16, np.float32)
         gate.iw_desc[1].data_type = capi.BNNSDataTypeFloat32
     compare_outputs(every, run.forward(), run.values, None)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The layer
-
-
-def layer_of(case: LstmCase, values: dict[int, Array], **options: Any) -> ob.LSTMLayer:
-    def weights(tensor: int, first: bool = False) -> Array | None:
-        if gate_tensor(0, tensor) not in values:
-            return None
-        joined = np.stack([np.float32(values[gate_tensor(g, tensor)]) for g in range(4)])
-        return joined[:, 0] if first else joined
-
-    return ob.LSTMLayer(
-        input_weights=weights(W0, True), deep_input_weights=weights(W1), hidden_weights=weights(U),
-        peephole_weights=weights(P), bias=weights(4), dropout=case.dropout, **options,
-    )  # fmt: skip
-
-
-LAYERS = [
-    c for c in SHAPES if c.activations is None and c.id not in ("some-bias", "peepholes-some") and not c.one_piece
-]
-
-
-@pytest.mark.parametrize("case", LAYERS, ids=lambda c: c.id)
-def test_layer(case: LstmCase, engine: str) -> None:
-    """The layer gives what the calls give."""
-    values = case.values()
-    layer = layer_of(case, values)
-    x, h, c = (None if values.get(i) is None else np.float32(values[i]) for i in (X, H0, C0))
-    result = layer.apply(x, h, c, phase=ob.LearningPhase.TRAINING, seed=7, batch_sizes=case.batch_sizes)
-    keep = None
-    if case.dropout:
-        shape = (case.layers - 1, case.steps, case.batch, case.directions * case.hidden)
-        keep = uniform(Stream(7), int(np.prod(shape))).reshape(shape) >= float(np.float32(case.dropout))
-    compare_outputs(case, {Y: result.output, HN: result.hidden, CN: result.cell}, values, keep)
-    dy, dh, dc = (np.float32(values[100 + i]) for i in OUTPUTS)
-    found = layer.apply_backward(
-        x, h, c, output_gradient=dy, final_hidden_gradient=dh, final_cell_gradient=dc, cache=result.cache,
-        batch_sizes=case.batch_sizes,
-    )  # fmt: skip
-    expected = case.expected_gradients(values, keep=keep)
-    named = {"input_weights": W0, "deep_input_weights": W1, "hidden_weights": U, "peephole_weights": P, "bias": 4}
-    pairs = [(found.input, expected[X]), (found.initial_hidden, expected[H0]), (found.initial_cell, expected[C0])]
-    for name, tensor in named.items():
-        gradient = getattr(found, name)
-        if gradient is not None:
-            pairs.append((gradient, np.stack([expected[gate_tensor(g, tensor)] for g in range(4)])))
-    for ours, theirs in pairs:
-        bound = tolerance(theirs, case.steps * (case.batch + case.hidden))
-        assert_within(np.float64(ours).reshape(theirs.shape), theirs, bound, case.id)
-    plain = layer.apply(x, h, c, batch_sizes=case.batch_sizes)
-    compare_outputs(case, {Y: plain.output, HN: plain.hidden, CN: plain.cell}, values, None)
-    assert plain.cache is None
-    cache = np.zeros(layer.cache_bytes(case.steps, case.batch, case.batch_sizes), np.uint8)
-    assert (
-        layer.apply(x, h, c, phase=ob.LearningPhase.TRAINING, cache=cache, batch_sizes=case.batch_sizes).cache is cache
-    )
-
-
-@pytest.mark.parametrize("case", [c for c in LAYERS if c.batch_sizes is None and c.hidden < 20], ids=lambda c: c.id)
-@pytest.mark.covers("lstm.dropout")
-def test_gradcheck(case: LstmCase, engine: str) -> None:
-    report = ob.gradcheck(layer_of(case, case.values()), verbose=False, directions=1)
-    assert report.passed, str(report)
-    assert {"input", "initial_hidden", "initial_cell", "input_weights"} <= {row.name for row in report.rows}
-
-
-def test_layer_options(engine: str) -> None:
-    case = LstmCase("options", 4, 3, 5, 6)
-    values = case.values()
-    functions = (
-        ob.ActivationFunction.hard_sigmoid(alpha=0.2, beta=0.5), ob.ActivationFunction.sigmoid(),
-        ob.ActivationFunction.tanh(), ob.ActivationFunction.softmax(), ob.ActivationFunction.softsign(),
-    )  # fmt: skip
-    layer = layer_of(case, values, activations=functions)
-    assert ob.gradcheck(layer, np.float32(values[X]), verbose=False).passed
-    x = np.float32(values[X])
-    dy = np.float32(values[100 + Y])
-    whole = layer.apply_backward(x, output_gradient=dy)
-    into = np.ones_like(whole.hidden_weights)
-    some = layer.apply_backward(
-        x,
-        output_gradient=dy,
-        accumulate=True,
-        generating_hidden_weights_gradient=into,
-        generating_bias_gradient=ob.skip,
-    )
-    assert some.hidden_weights is into and some.bias is None and some.peephole_weights is None
-    np.testing.assert_allclose(into, whole.hidden_weights + 1, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(some.input, whole.input, rtol=1e-6)
-    out = np.empty((4, 3, 1, 6), np.float32)
-    assert layer.apply(x, output=out).output is out
-    client = capi.BNNSFilterParameters(flags=capi.BNNSFlags.BNNSFlagsUseClientPtr)
-    w, u = np.zeros((4, 1, 2, 3), np.float32), np.zeros((4, 1, 1, 2, 2), np.float32)
-    followed, copied = (ob.LSTMLayer(input_weights=w, hidden_weights=u, filter_parameters=f) for f in (client, None))
-    w += 1.0
-    one = np.ones((1, 1, 3), np.float32)
-    assert followed.apply(one).output.any() and not copied.apply(one).output.any()
-
-
-def _small_layer(seed: int, **options: Any) -> ob.LSTMLayer:
-    rng = np.random.default_rng(seed)
-    shapes = {"input_weights": (4, 2, 5, 3), "deep_input_weights": (4, 1, 2, 5, 10), "hidden_weights": (4, 2, 2, 5, 5),
-              "bias": (4, 2, 2, 5)}  # fmt: skip
-    return ob.LSTMLayer(**{name: rng.standard_normal(s, np.float32) for name, s in shapes.items()}, **options)
-
-
-def _random_call(rng: np.random.Generator, layer: ob.LSTMLayer) -> list[Array | None]:
-    """Forward and backward with sizes, states, gradients and flags as they come."""
-    steps, batch = (int(n) for n in rng.integers(1, 5, 2))
-    x = rng.standard_normal((steps, batch, 3), np.float32)
-    states = [rng.standard_normal((2, 2, batch, 5), np.float32) if rng.random() < 0.6 else None for _ in range(2)]
-    sizes = sorted(rng.integers(1, batch + 1, steps).tolist(), reverse=True) if rng.random() < 0.3 else None
-    if sizes is not None:
-        sizes[0] = batch
-    phase = ob.LearningPhase.TRAINING if rng.random() < 0.7 else ob.LearningPhase.INFERENCE
-    made = layer.apply(x, *states, phase=phase, batch_sizes=sizes, seed=7)
-    names = [name for name in ob.LSTMGradients._fields if name not in ("peephole_weights",) and rng.random() < 0.5]
-    gradients = layer.apply_backward(
-        x, *states, output_gradient=rng.standard_normal((steps, batch, 2, 5), np.float32), cache=made.cache,
-        batch_sizes=sizes, accumulate=bool(rng.random() < 0.5), **{f"generating_{name}_gradient": ob.skip for name in names},
-    )  # fmt: skip
-    return [*made[:3], *gradients]
-
-
-@pytest.mark.parametrize("dropout", [0.0, 0.25])
-def test_one_layer_in_many_calls(dropout: float) -> None:
-    """What a layer keeps from call to call shows in no result."""
-    layer = _small_layer(3, dropout=dropout)
-    for seed in range(60):
-        again = _random_call(np.random.default_rng(seed), layer)
-        alone = _random_call(np.random.default_rng(seed), _small_layer(3, dropout=dropout))
-        for a, b in zip(again, alone, strict=True):
-            assert (a is None) == (b is None)
-            if a is not None and b is not None:
-                assert_bitwise(a, b, f"call {seed}")
-
-
-def test_one_layer_on_several_threads() -> None:
-    layer = _small_layer(3)
-    expected = [_random_call(np.random.default_rng(seed), _small_layer(3)) for seed in range(40)]
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda seed: _random_call(np.random.default_rng(seed), layer), range(40)))
-    for one, other in zip(found, expected, strict=True):
-        for a, b in zip(one, other, strict=True):
-            assert (a is None and b is None) or np.array_equal(a, b)  # type: ignore[arg-type]
-
-
-def test_a_layer_lets_go_of_its_arguments() -> None:
-    layer, x = _small_layer(3), np.ones((2, 1, 3), np.float32)
-    made = layer.apply(x, phase=ob.LearningPhase.TRAINING)
-    gradients = layer.apply_backward(x, output_gradient=np.ones_like(made.output), cache=made.cache)
-    alive = [weakref.ref(array) for array in (x, made.output, made.cache, gradients.input, gradients.bias)]
-    del x, made, gradients
-    assert [ref() for ref in alive] == [None] * len(alive)
-
-
-def test_layers_that_are_wrong() -> None:
-    w, u = np.zeros((4, 1, 6, 5), np.float32), np.zeros((4, 2, 1, 6, 6), np.float32)
-    deep = np.zeros((4, 1, 1, 6, 6), np.float32)
-    make = ob.LSTMLayer
-    with pytest.raises(ob.LayerCreationError, match="deep_input_weights is None, but hidden_weights has 2 layers"):
-        make(input_weights=w, hidden_weights=u)
-    with pytest.raises(ob.LayerCreationError, match=r"hidden_weights has shape \(4, 2, 1, 6, 5\)"):
-        make(input_weights=w, hidden_weights=u[..., :5], deep_input_weights=deep)
-    with pytest.raises(ob.LayerCreationError, match="float64"):
-        make(input_weights=w.astype(np.float64), hidden_weights=u, deep_input_weights=deep)
-    with pytest.raises(ob.LayerCreationError, match="dropout is 1"):
-        make(input_weights=w, hidden_weights=u, deep_input_weights=deep, dropout=1.0)
-    with pytest.raises(ob.LayerCreationError, match="five ActivationFunctions"):
-        make(input_weights=w, hidden_weights=u, deep_input_weights=deep, activations=[ob.ActivationFunction.tanh()])
-    layer = make(input_weights=w, hidden_weights=u, deep_input_weights=deep)
-    x = np.zeros((4, 3, 5), np.float32)
-    with pytest.raises(ob.LayerApplyError, match=r"input has shape \(4, 3, 6\), but \(T, N, 5\)"):
-        layer.apply(np.zeros((4, 3, 6), np.float32))
-    with pytest.raises(ob.LayerApplyError, match=r"initial_hidden has shape \(1, 3, 6\), but \(2, 1, 3, 6\)"):
-        layer.apply(x, np.zeros((1, 3, 6), np.float32))
-    with pytest.raises(ob.LayerApplyError, match="no gradient arrives"):
-        layer.apply_backward(x)
-    with pytest.raises(ob.LayerApplyError, match=r"cache is 10 bytes, but this LSTM needs \d+"):
-        layer.apply(x, phase=ob.LearningPhase.TRAINING, cache=np.zeros(10, np.uint8))
-    with pytest.raises(ob.LayerApplyError, match="does not hold a training cache"):
-        empty = np.zeros(layer.cache_bytes(4, 3), np.uint8)
-        layer.apply_backward(x, output_gradient=np.zeros((4, 3, 1, 6), np.float32), cache=empty)
-    with pytest.raises(ob.LayerApplyError, match="this layer has no bias"):
-        layer.apply_backward(
-            x, output_gradient=np.zeros((4, 3, 1, 6), np.float32), generating_bias_gradient=np.zeros(3, np.float32)
-        )
-    layer.destroy()
-    with pytest.raises(ob.LayerApplyError, match="destroyed"):
-        layer.apply(x)
-
-
-def test_fast_calls_decline_what_is_not_simple() -> None:
-    """After a description has been registered: other memory, collisions and short buffers still get their checks."""
-    case = LstmCase("fast", 4, 3, 5, 6)
-    run = LstmRun(case)
-    run.forward()
-    expected = run.forward()  # now a fast call
-    p = run.params
-    assert filters.run_fast(p, None, None, None, 0)
-    p.input_descriptor.data_desc.data = run.memory[X].storage.elements[:-1]
-    assert not filters.run_fast(p, None, None, None, 0)
-    fails(forward(p), "holds 236 bytes")
-    p.input_descriptor.data_desc.data = run.memory[X].storage.elements.copy()
-    assert forward(p) == 0
-    np.testing.assert_array_equal(run.outputs[Y].read(), expected[Y])
-    p.output_descriptor.hidden_desc.data = run.memory[H0].storage.elements
-    assert not filters.run_fast(p, None, None, None, 0)
-    assert forward(p) == 0
-    np.testing.assert_array_equal(run.memory[H0].read(), expected[HN])
-    p.hidden_size = 7
-    assert not filters.run_fast(p, None, None, None, 0)
-    with ob.engine("reference"):
-        p.hidden_size = 6
-        assert not filters.run_fast(p, None, None, None, 0)

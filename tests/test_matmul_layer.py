@@ -8,34 +8,29 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from helpers import numbers
 from openbnns import capi
 
 
-def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
-
-
 @pytest.mark.covers("swift.BroadcastMatrixMultiplyLayer", "swift.BinaryLayer")
-@pytest.mark.parametrize("engine", ["native", "reference"])
 def test_product_layer(engine: str) -> None:
     a, b, dy = numbers(5, 2, 3, 4), numbers(5, 6, 4), numbers(5, 2, 3, 6)
     layer = ob.BroadcastMatrixMultiplyLayer(
         input_a=ob.Shape([2, 3, 4]), input_b=ob.Shape([6, 4]), input_b_transposed=True, alpha=0.5
     )
     assert isinstance(layer, ob.BinaryLayer)
-    with ob.engine(engine):
-        y = layer.apply(a, b)
-        np.testing.assert_allclose(y, 0.5 * a @ b[:, None].swapaxes(-1, -2), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(layer.apply(a[0], b[0]), y[0], rtol=1e-5, atol=1e-6)  # one sample
-        gradients = layer.apply_backward(a, b, output_gradient=dy)
-        np.testing.assert_allclose(gradients.input_a, 0.5 * dy @ b[:, None], rtol=1e-4, atol=1e-5)
-        db = 0.5 * (dy.swapaxes(-1, -2) @ a).sum(1)
-        np.testing.assert_allclose(gradients.input_b, db, rtol=1e-4, atol=1e-5)
-        into = np.ones_like(b)
-        alone = layer.apply_backward(a, None, None, dy, ob.skip, into, accumulate=True, batch_size=5)
-        assert alone.input_a is None and alone.input_b is into
-        np.testing.assert_allclose(into, 1 + db, rtol=1e-4, atol=1e-5)
-        assert "input_b_transposed=True" in repr(layer)
+    y = layer.apply(a, b)
+    np.testing.assert_allclose(y, 0.5 * a @ b[:, None].swapaxes(-1, -2), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer.apply(a[0], b[0]), y[0], rtol=1e-5, atol=1e-6)  # one sample
+    gradients = layer.apply_backward(a, b, output_gradient=dy)
+    np.testing.assert_allclose(gradients.input_a, 0.5 * dy @ b[:, None], rtol=1e-4, atol=1e-5)
+    db = 0.5 * (dy.swapaxes(-1, -2) @ a).sum(1)
+    np.testing.assert_allclose(gradients.input_b, db, rtol=1e-4, atol=1e-5)
+    into = np.ones_like(b)
+    alone = layer.apply_backward(a, None, None, dy, ob.skip, into, accumulate=True, batch_size=5)
+    assert alone.input_a is None and alone.input_b is into
+    np.testing.assert_allclose(into, 1 + db, rtol=1e-4, atol=1e-5)
+    assert "input_b_transposed=True" in repr(layer)
 
 
 @pytest.mark.covers("swift.BroadcastMatrixMultiplyLayer")
@@ -131,20 +126,17 @@ def test_bad_calls_of_product_layers() -> None:
         layer.apply_backward(None, b, output_gradient=numbers(4, 2, 2))
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
 def test_contraction_layer(engine: str) -> None:
     a, b = numbers(3, 4, 5), numbers(3, 6, 5)
     layer = ob.TensorContractionLayer(operation="a_ik, b_jk -> c_ji", input_a=a, input_b=b, alpha=2.0)
     dy = numbers(3, 6, 4)
-    with ob.engine(engine):
-        np.testing.assert_allclose(layer.apply(a, b), 2 * np.einsum("nik,njk->nji", a, b), rtol=1e-4, atol=1e-5)
-        gradients = layer.apply_backward(a, b, output_gradient=dy)
-        np.testing.assert_allclose(gradients.input_a, 2 * np.einsum("nji,njk->nik", dy, b), rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(gradients.input_b, 2 * np.einsum("nji,nik->njk", dy, a), rtol=1e-4, atol=1e-5)
-        assert ob.gradcheck(layer, verbose=False), str(ob.gradcheck(layer, verbose=False))
+    np.testing.assert_allclose(layer.apply(a, b), 2 * np.einsum("nik,njk->nji", a, b), rtol=1e-4, atol=1e-5)
+    gradients = layer.apply_backward(a, b, output_gradient=dy)
+    np.testing.assert_allclose(gradients.input_a, 2 * np.einsum("nji,njk->nik", dy, b), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gradients.input_b, 2 * np.einsum("nji,nik->njk", dy, a), rtol=1e-4, atol=1e-5)
+    assert ob.gradcheck(layer, verbose=False), str(ob.gradcheck(layer, verbose=False))
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
 @pytest.mark.parametrize(
     ("operation", "options"),
     [
@@ -159,9 +151,8 @@ def test_contraction_layer(engine: str) -> None:
     ],
 )
 def test_gradients_of_contraction_layers(operation: str, options: dict[str, Any], engine: str) -> None:
-    with ob.engine(engine):
-        layer = ob.TensorContractionLayer(operation=operation, alpha=0.7, **options)
-        assert ob.gradcheck(layer, verbose=False), str(ob.gradcheck(layer, verbose=False))
+    layer = ob.TensorContractionLayer(operation=operation, alpha=0.7, **options)
+    assert ob.gradcheck(layer, verbose=False), str(ob.gradcheck(layer, verbose=False))
 
 
 def test_bad_contraction_layers() -> None:
@@ -182,17 +173,15 @@ def test_bad_contraction_layers() -> None:
 
 
 @pytest.mark.covers("swift.GramLayer", "gram.fwd", "gram.bwd")
-@pytest.mark.parametrize("engine", ["native", "reference"])
 def test_gram_layer(engine: str) -> None:
     x, dy = numbers(3, 4, 5, 6), numbers(3, 4, 4)
-    with ob.engine(engine):
-        layer = ob.GramLayer(input=x, alpha=0.5)
-        flat = x.reshape(3, 4, 30)
-        np.testing.assert_allclose(layer.apply(x), 0.5 * flat @ flat.swapaxes(1, 2), rtol=1e-4, atol=1e-5)
-        expected = 0.5 * ((dy + dy.swapaxes(1, 2)) @ flat).reshape(x.shape)
-        gradient = layer.apply_backward(x, output_gradient=dy).input
-        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5)
-        assert ob.gradcheck(layer, verbose=False), str(ob.gradcheck(layer, verbose=False))
+    layer = ob.GramLayer(input=x, alpha=0.5)
+    flat = x.reshape(3, 4, 30)
+    np.testing.assert_allclose(layer.apply(x), 0.5 * flat @ flat.swapaxes(1, 2), rtol=1e-4, atol=1e-5)
+    expected = 0.5 * ((dy + dy.swapaxes(1, 2)) @ flat).reshape(x.shape)
+    gradient = layer.apply_backward(x, output_gradient=dy).input
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5)
+    assert ob.gradcheck(layer, verbose=False), str(ob.gradcheck(layer, verbose=False))
     with pytest.raises(ob.LayerCreationError, match=r"GramLayer: output is .* the Gram matrix of the 4 channels"):
         ob.GramLayer(input=x, output=ob.Shape([3, 3]))
 

@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 import openbnns
+from networks import numbers
 from openbnns import ActivationFunction, FullyConnectedLayer
 
 RELU = ActivationFunction.rectified_linear()
-
-
-def numbers(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
 
 
 @pytest.mark.parametrize("bias", [True, False])

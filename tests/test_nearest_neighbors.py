@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import openbnns
+from bad_calls import refused
 from openbnns import capi
 
 
@@ -24,33 +25,30 @@ def expected(points: np.ndarray, neighbors: int) -> tuple[np.ndarray, np.ndarray
     "knn.create", "knn.load", "knn.info", "knn.destroy", "fn.BNNSCreateNearestNeighbors", "fn.BNNSNearestNeighborsLoad",
     "fn.BNNSNearestNeighborsGetInfo", "fn.BNNSDestroyNearestNeighbors",
 )  # fmt: skip
-@pytest.mark.parametrize("engine", ["native", "reference"])
 @pytest.mark.parametrize(
     ("count", "features", "neighbors"), [(1, 1, 1), (5, 3, 8), (40, 17, 5), (130, 8, 130), (7, 33, 2)]
 )
 def test_all_and_each(engine: str, count: int, features: int, neighbors: int) -> None:
     points = np.random.RandomState(count).standard_normal((count, features)).astype(np.float32) * 3 + 1000
-    with openbnns.engine(engine):
-        store = capi.BNNSCreateNearestNeighbors(count + 2, features, neighbors, capi.BNNSDataTypeFloat32)
-        half = count // 2
-        assert capi.BNNSNearestNeighborsLoad(store, half, points[:half]) == 0
-        assert capi.BNNSNearestNeighborsLoad(store, count - half, points[half:].copy()) == 0
-        indices = np.full((count, neighbors), 99, np.int32)
-        distances = np.full((count, neighbors), np.nan, np.float32)
-        assert capi.BNNSNearestNeighborsGetInfo(store, -1, indices, distances) == 0, openbnns.last_error()
-        where, lengths = expected(points, neighbors)
-        np.testing.assert_array_equal(indices, where)
-        np.testing.assert_allclose(distances, lengths, rtol=1e-6)
-        one, far = np.zeros(neighbors, np.int32), np.zeros(neighbors, np.float32)
-        assert capi.BNNSNearestNeighborsGetInfo(store, count - 1, one, far) == 0
-        np.testing.assert_array_equal(one, indices[-1])
-        np.testing.assert_array_equal(far, distances[-1])
-        assert capi.BNNSNearestNeighborsGetInfo(store, 0, one, None) == 0
-        assert capi.BNNSNearestNeighborsGetInfo(store, 0, None, far) == 0
-        np.testing.assert_array_equal(one, indices[0])
+    store = capi.BNNSCreateNearestNeighbors(count + 2, features, neighbors, capi.BNNSDataTypeFloat32)
+    half = count // 2
+    assert capi.BNNSNearestNeighborsLoad(store, half, points[:half]) == 0
+    assert capi.BNNSNearestNeighborsLoad(store, count - half, points[half:].copy()) == 0
+    indices = np.full((count, neighbors), 99, np.int32)
+    distances = np.full((count, neighbors), np.nan, np.float32)
+    assert capi.BNNSNearestNeighborsGetInfo(store, -1, indices, distances) == 0, openbnns.last_error()
+    where, lengths = expected(points, neighbors)
+    np.testing.assert_array_equal(indices, where)
+    np.testing.assert_allclose(distances, lengths, rtol=1e-6)
+    one, far = np.zeros(neighbors, np.int32), np.zeros(neighbors, np.float32)
+    assert capi.BNNSNearestNeighborsGetInfo(store, count - 1, one, far) == 0
+    np.testing.assert_array_equal(one, indices[-1])
+    np.testing.assert_array_equal(far, distances[-1])
+    assert capi.BNNSNearestNeighborsGetInfo(store, 0, one, None) == 0
+    assert capi.BNNSNearestNeighborsGetInfo(store, 0, None, far) == 0
+    np.testing.assert_array_equal(one, indices[0])
     capi.BNNSDestroyNearestNeighbors(store)
-    assert capi.BNNSNearestNeighborsGetInfo(store, 0, one, far) == -1
-    assert "has been destroyed" in str(openbnns.last_error())
+    refused(capi.BNNSNearestNeighborsGetInfo(store, 0, one, far), "has been destroyed")
     capi.BNNSDestroyNearestNeighbors(store)
     capi.BNNSDestroyNearestNeighbors(None)
 
@@ -107,8 +105,7 @@ def test_class_and_half_floats() -> None:
 
 
 def test_bad_input() -> None:
-    assert capi.BNNSCreateNearestNeighbors(4, 2, 2, capi.BNNSDataTypeInt8) is None
-    assert "Float32 or BNNSDataTypeFloat16" in str(openbnns.last_error())
+    refused(capi.BNNSCreateNearestNeighbors(4, 2, 2, capi.BNNSDataTypeInt8), "Float32 or BNNSDataTypeFloat16")
     assert capi.BNNSCreateNearestNeighbors(4, 0, 2, capi.BNNSDataTypeFloat32) is None
     store = capi.BNNSCreateNearestNeighbors(4, 2, 2, capi.BNNSDataTypeFloat32)
     assert capi.BNNSNearestNeighborsLoad(None, 1, np.zeros(2, np.float32)) == -1

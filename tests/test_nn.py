@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import openbnns
+from networks import numbers
 from openbnns import nn
 from openbnns.nn import initialisers, losses, weights
 from openbnns.nn._memory import Block, plan
@@ -22,10 +23,6 @@ from openbnns.nn._memory import Block, plan
 
 def random(seed: int = 0) -> np.random.RandomState:
     return np.random.RandomState(seed)
-
-
-def numbers(*shape: int, seed: int = 0) -> np.ndarray:
-    return random(seed).standard_normal(shape).astype(np.float32)
 
 
 # Memory.

@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from networks import Net, numbers
 from openbnns import nn
-from test_nn_parameters import Net
-
-Array = np.ndarray
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
 
 
 def made(keep: Callable[[nn.Module], None], use: Callable[[Any, Any], Any]) -> nn.Module:

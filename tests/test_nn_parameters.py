@@ -9,42 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import openbnns
+from networks import Net, changed, copies, numbers, problem
 from openbnns import AdamOptimizer, GradientClipping, compat, nn
 from openbnns.nn.checkpoints import CheckpointError
 from test_nn import NETWORKS
-
-Array = np.ndarray
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
-
-
-class Net(nn.Module):
-    """A body with running statistics, and a head."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(6), nn.BatchNorm1d(), nn.Tanh(), nn.Linear(5), nn.ReLU())
-        self.head = nn.Linear(3)
-
-    def forward(self, x: nn.Value) -> nn.Value:
-        value: nn.Value = self.head(self.body(x))
-        return value
-
-
-def problem(count: int = 40) -> tuple[Array, Array]:
-    return numbers(count, 4), np.random.RandomState(1).randint(0, 3, count)
-
-
-def copies(net: nn.Module) -> dict[str, Array]:
-    return {name: array.copy() for name, array in net.state_dict().items()}
-
-
-def changed(net: nn.Module, before: dict[str, Array]) -> set[str]:
-    return {name for name, array in net.state_dict().items() if not np.array_equal(array, before[name])}
-
 
 HEAD = {"head.weight", "head.bias"}
 STATISTICS = {"body.1.running_mean", "body.1.running_var"}
@@ -153,35 +121,33 @@ def test_an_optimizer_without_parameters_takes_the_network_of_its_trainer() -> N
 # Frozen parameters.
 
 
-@pytest.mark.parametrize("engine", ["native", "reference"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_frozen_parameters_get_no_gradient_and_the_others_the_same(name: str, engine: str) -> None:
-    with openbnns.engine(engine):
-        net, shape = NETWORKS[name]()
-        net.build(shape, seed=1)
-        x = numbers(4, *shape)
-        dy = numbers(*net(x).shape, seed=2)
-        dx = net.backward(dy)
-        wanted = {path: p.grad.copy() for path, p in net.named_parameters()}
-        random = np.random.RandomState(3)
-        for choice in range(8):
-            frozen = {path for path in wanted if random.random_sample() < 0.5} if choice else set(wanted)
+    net, shape = NETWORKS[name]()
+    net.build(shape, seed=1)
+    x = numbers(4, *shape)
+    dy = numbers(*net(x).shape, seed=2)
+    dx = net.backward(dy)
+    wanted = {path: p.grad.copy() for path, p in net.named_parameters()}
+    random = np.random.RandomState(3)
+    for choice in range(8):
+        frozen = {path for path in wanted if random.random_sample() < 0.5} if choice else set(wanted)
+        for path, p in net.named_parameters():
+            p.requires_grad = path not in frozen
+            p.grad = np.full(p.shape, 7.0)
+        for input_gradient in (True, False):
+            net(x)
+            given = net.backward(dy, input_gradient=input_gradient)
+            if input_gradient:
+                np.testing.assert_allclose(given, dx, rtol=1e-5, atol=1e-6)
+            else:
+                assert given is None
             for path, p in net.named_parameters():
-                p.requires_grad = path not in frozen
-                p.grad = np.full(p.shape, 7.0)
-            for input_gradient in (True, False):
-                net(x)
-                given = net.backward(dy, input_gradient=input_gradient)
-                if input_gradient:
-                    np.testing.assert_allclose(given, dx, rtol=1e-5, atol=1e-6)
+                if path in frozen:
+                    assert (p.grad == 7).all(), path
                 else:
-                    assert given is None
-                for path, p in net.named_parameters():
-                    if path in frozen:
-                        assert (p.grad == 7).all(), path
-                    else:
-                        np.testing.assert_allclose(p.grad, wanted[path], rtol=1e-5, atol=1e-6, err_msg=path)
-                        p.grad = np.full(p.shape, 5.0)
+                    np.testing.assert_allclose(p.grad, wanted[path], rtol=1e-5, atol=1e-6, err_msg=path)
+                    p.grad = np.full(p.shape, 5.0)
 
 
 def test_frozen_gradients_with_accumulation() -> None:

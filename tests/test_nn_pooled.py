@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 import openbnns
+from helpers import Array
+from networks import numbers
 from openbnns import nn
 from openbnns.errors import BNNSError
 from openbnns.nn.operations.fused import NormalizedOperation
 
-Array = np.ndarray
 Make = Callable[[], nn.Module]
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
 
 
 @pytest.fixture

@@ -10,22 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from networks import changed, copies, numbers
 from openbnns import nn
 from openbnns.nn import weights
-
-Array = np.ndarray
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
-
-
-def copies(net: nn.Module) -> dict[str, Array]:
-    return {name: array.copy() for name, array in net.state_dict().items()}
-
-
-def changed(net: nn.Module, before: dict[str, Array]) -> set[str]:
-    return {name for name, array in net.state_dict().items() if not np.array_equal(array, before[name])}
 
 
 class Tied(nn.Module):

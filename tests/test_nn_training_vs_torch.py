@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from helpers import Array
+from networks import numbers
 from openbnns import nn
 
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")
 T = torch.nn
 F = torch.nn.functional
-Array = np.ndarray
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.RandomState(seed).standard_normal(shape).astype(np.float32)
 
 
 def tensor(array: Any) -> Any:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import openbnns as ob
+from helpers import ones
 from openbnns import Shape, capi, cli, nn
 from openbnns.calls.form import form
 
@@ -25,10 +25,6 @@ APPLY = form("apply", "batch_size in in_stride out out_stride")
 
 ROOT = Path(__file__).parent.parent
 IN_PLACE = capi.BNNSFilterParameters(flags=capi.BNNSFlagsUseClientPtr)
-
-
-def ones(*shape: int) -> NDArray[np.float32]:
-    return np.ones(shape, np.float32)
 
 
 def vector(count: int, data: Any = None) -> capi.BNNSNDArrayDescriptor:

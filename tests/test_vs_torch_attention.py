@@ -9,13 +9,9 @@ import pytest
 import torch
 
 import openbnns as ob
-from helpers import Array, assert_within
+from helpers import Array, assert_within, numbers
 
 pytestmark = pytest.mark.peers
-
-
-def numbers(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(np.float32)
 
 
 def tensor(array: Array) -> Any:

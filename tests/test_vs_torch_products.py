@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 
 import openbnns as ob
+from helpers import numbers
 
 pytestmark = pytest.mark.peers
 torch = pytest.importorskip("torch")
-
-
-def numbers(*shape: int, seed: int) -> np.ndarray[Any, Any]:
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
 
 
 def close(ours: Any, theirs: Any, terms: int) -> None:
