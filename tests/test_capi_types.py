@@ -316,6 +316,19 @@ def test_number_and_bool_fields() -> None:
     assert math.isnan(BNNSActivation(alpha=math.nan).alpha)
 
 
+def test_float_fields_hold_single_precision() -> None:
+    """As in C: otherwise a program in C and the same in Python differ in the last digits."""
+    adam = structs.BNNSOptimizerAdamFields(learning_rate=0.1)
+    assert adam.learning_rate == float(np.float32(0.1)) != 0.1
+    adam.learning_rate /= 10
+    assert adam.learning_rate == float(np.float32(0.01))
+    assert repr(adam) == "BNNSOptimizerAdamFields(learning_rate=0.01)"
+    adam.learning_rate = 1e39
+    assert adam.learning_rate == math.inf
+    adam.beta1 = np.float64(1e-60)
+    assert adam.beta1 == 0
+
+
 @pytest.mark.parametrize(
     ("struct_class", "field", "value", "kind", "message"),
     [

@@ -6,6 +6,7 @@ native core reads descriptors on every call; all conversion and checking happens
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -192,14 +193,15 @@ INT32 = integer("int32_t", -(2**31), 2**31 - 1)
 
 
 def _to_float(value: Any) -> float:
-    if type(value) is float:
-        return value
-    if hasattr(value, "__float__") or hasattr(value, "__index__"):
+    """The nearest number of single precision, which is what the field of a C struct holds."""
+    if type(value) is not float:
+        if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+            raise TypeError(f"expected a number (float), got {_describe(value)}")
         try:
-            return float(value)
+            value = float(value)
         except OverflowError:
             raise ValueError("the number is too large for a float") from None
-    raise TypeError(f"expected a number (float), got {_describe(value)}")
+    return ctypes.c_float(value).value
 
 
 def _to_bool(value: Any) -> bool:
@@ -304,6 +306,8 @@ def _brief(value: object, is_pointer: bool) -> str:
     if isinstance(value, FixedList):
         used = max((position + 1 for position, entry in enumerate(value) if _is_set(entry)), default=0)
         return "[" + ", ".join(_brief(entry, False) for entry in value[:used]) + "]"
+    if type(value) is float:
+        return str(np.float32(value))  # the fewest digits that give the same number of single precision
     if not is_pointer or isinstance(value, (str, bytes, Struct)):
         return repr(value)
     if isinstance(value, int):
