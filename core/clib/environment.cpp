@@ -227,15 +227,18 @@ void find_site(Environment& e) {
   Dl_info info;
   *e.site = 0;
   if (!dladdr(reinterpret_cast<void*>(&find_site), &info)) return;
-  // As it was found first: installers may make links to files that are shared by environments.
+  // The file as it was found first: installers may make links to files that are shared by environments. Its folder is
+  // resolved, because a way to it with ".." in it, as pkg-config writes, has no parents to count.
   for (bool follow_links : {false, true}) {
-    char path[kPath], mark[kPath];
-    if (follow_links || info.dli_fname[0] != '/') {
-      if (!realpath(info.dli_fname, path)) return;
-    } else {
-      join(path, "%s", info.dli_fname);
+    char file[kPath], path[kPath], mark[kPath];
+    if (follow_links) {
+      if (!realpath(info.dli_fname, file)) return;
+    } else if (!join(file, strchr(info.dli_fname, '/') ? "%s" : "./%s", info.dli_fname)) {
+      return;
     }
-    go_up(path, 2);  // openbnns/lib/libopenbnns.so
+    go_up(file, 1);
+    if (!realpath(*file ? file : "/", path)) return;
+    go_up(path, 1);  // openbnns/lib/libopenbnns.so
     if (!join(mark, "%s/clib/__init__.py", path) || !is_file(mark)) continue;
     go_up(path, 1);
     join(e.site, "%s", path);
