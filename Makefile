@@ -4,11 +4,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.gz' \)) \
-           CMakeLists.txt pyproject.toml
+SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name '*.pyi' -o -name '*.typed' -o -name '*.gz' \
+             -o -name '*.map' -o -name '*.modulemap' -o -name '*.pc' -o -name '*.cmake' \)) CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install help train test test-peers test-core scoreboard bench footprint check format sanitize fuzz clean
+.PHONY: install help train test test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz clean
 
 install: $(VENV)/.installed
 
@@ -18,6 +18,7 @@ help:
 	@echo "make test       the whole test suite; WORKERS=n tests at a time (now $(WORKERS))"
 	@echo "make test-peers the tests that compare with PyTorch"
 	@echo "make test-core  the C++ tests of the kernels"
+	@echo "make test-c     the C library: programs in C, C++, Zig, Rust and Swift, with the compilers that are here"
 	@echo "make scoreboard the capabilities that tests prove, from the latest results"
 	@echo "make bench      every operation against PyTorch"
 	@echo "make footprint  installed size and time of an import"
@@ -75,6 +76,12 @@ test-core: $(VENV)/.created
 	$(BIN)/cmake --build build/core
 	$(BIN)/ctest --test-dir build/core --output-on-failure -j $(WORKERS)
 
+# The header, the library and the programs of examples/, with GCC, and with Clang, Rust and Swift if they are here; Zig and
+# CMake come from PyPI.
+test-c: install $(VENV)/.test-tools
+	$(BIN)/python -m pip install --quiet ziglang cmake
+	$(BIN)/python -m pytest -q -n $(WORKERS) $(wildcard tests/test_c_*.py tests/test_clib_*.py)
+
 scoreboard: install $(VENV)/.test-tools
 	@test -f .scoreboard.json || echo "There are no results yet: running the whole suite first"
 	@test -f .scoreboard.json || $(BIN)/python -m pytest -q -n $(WORKERS) -m "not peers" tests
@@ -92,13 +99,13 @@ check: install $(VENV)/.test-tools $(VENV)/.train-tools $(VENV)/.check-tools
 	$(BIN)/ruff check src tests benchmarks examples tools
 	$(BIN)/ruff format --check src tests benchmarks examples tools
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror $$(find core -name '*.cpp' -o -name '*.h')
+	$(BIN)/clang-format --dry-run -Werror $$(find core examples tests/c -name '*.cpp' -o -name '*.c' -o -name '*.h')
 	$(BIN)/codespell src core docs tests README.md CONTRIBUTING.md CHANGELOG.md
 
 format: $(VENV)/.check-tools
 	$(BIN)/ruff check --fix src tests benchmarks examples tools
 	$(BIN)/ruff format src tests benchmarks examples tools
-	$(BIN)/clang-format -i $$(find core -name '*.cpp' -o -name '*.h')
+	$(BIN)/clang-format -i $$(find core examples tests/c -name '*.cpp' -o -name '*.c' -o -name '*.h')
 
 # AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own: random calls of the families that fuzzing
 # knows, and the tests that hand odd memory to kernels. The whole suite would take hours. A small quarantine: one of the tests
