@@ -72,26 +72,35 @@ def returned(fact: dict[str, Any]) -> str:
     return {"void": "v", "int": "i", "ssize_t": "i", "size_t": "u", "BNNSNDArrayDescriptor": "d"}[t]
 
 
+def drives_filter(fact: dict[str, Any]) -> bool:
+    """Whether a function runs a filter."""
+    return returned(fact) == "i" and bool(fact["parameters"]) and code(fact["parameters"][0]["type"]) == "h"
+
+
 def functions_source() -> str:
     """Text of functions.cpp."""
     lines = [
         "// The exported functions: each passes its arguments on. Written by tools/generate_clib.py from tools/facts; edit",
         "// those, not this file.",
         '#include "clib/call.h"',
+        '#include "clib/handles.h"',
         "",
         "namespace openbnns {",
         "namespace clib {",
         "",
         "const Function functions[] = {",
     ]
+    driving = [name for name, fact in FUNCTIONS.items() if drives_filter(fact)]
     for name, fact in FUNCTIONS.items():
         codes = "".join(code(p["type"]) for p in fact["parameters"])
         if returned(fact) == "d":
             codes = "p" + codes  # where the descriptor goes
-        lines.append(f'    {{"{name}", "{codes}", \'{returned(fact)}\', {failure(fact)}}},')
+        native = driving.index(name) if name in driving else -1
+        lines.append(f'    {{"{name}", "{codes}", \'{returned(fact)}\', {failure(fact)}, {len(codes)}, {native}}},')
     lines += [
         "};",
         "const size_t function_count = sizeof functions / sizeof functions[0];",
+        f"static_assert(kDriving == {len(driving)});",
         "",
         "}  // namespace clib",
         "}  // namespace openbnns",

@@ -105,11 +105,32 @@ Word result_of(const Function& f, Reference& value, size_t number) {
   return result;
 }
 
+// Asks for the number of the native call that would have done this one, for the next time.
+void learn_number(size_t number, PyObject* filter, const void* handle) {
+  Reference where(py.PyLong_FromUnsignedLongLong(number));
+  PyObject* arguments[] = {where.get(), filter};
+  Reference given(where ? py.PyObject_Vectorcall(library.number, arguments, 2, nullptr) : nullptr);
+  const uint64_t native = given ? py.PyLong_AsUnsignedLongLong(given.get()) : kUnknown;
+  if (py.PyErr_Occurred()) return py.PyErr_Clear();
+  Slot* slot;
+  if (find_handle(handle, &slot) == Found::kLive && slot->object == filter)
+    slot->natives[functions[number].native].store(native ? native : kNever, std::memory_order_release);
+}
+
 }  // namespace
 
 Word call(size_t number, const Word* words) {
   const Function& f = functions[number];
   Word result = word(f.failure);
+  bool learns = false;
+  if (f.native >= 0) {  // the filter is there, so the library has started
+    const uint64_t native = native_number(words[0].pointer, f.native);
+    if (native != kUnknown && native != kNever && library.raw->run(native, words + 1, f.count - 1) == 0) {
+      result.number = 0;
+      return result;
+    }
+    learns = native != kNever;
+  }
   if (!started()) return result;
   Lock lock;
   if (!lock) return result;
@@ -137,6 +158,7 @@ Word call(size_t number, const Word* words) {
       result = result_of(f, value, number);
     else
       record_exception(number);
+    if (learns && result.number == 0) learn_number(number, arguments[0], words[0].pointer);
     // Another thread may have ended it meanwhile.
     Slot* now;
     if (value && ending && find_handle(words[0].pointer, &now) == Found::kLive) Reference gone(end_handle(now));

@@ -1,9 +1,11 @@
-// From a C call to a Python call.
+// From a C call to a native call, or to a Python call.
 #pragma once
 #include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
+
+#include "bindings/raw.h"
 
 #define OPENBNNS_EXPORT __attribute__((visibility("default")))
 
@@ -11,11 +13,7 @@ namespace openbnns {
 namespace clib {
 
 // An argument or a result.
-union Word {
-  const void* pointer;
-  uint64_t number;  // signed ones are extended
-  double real;
-};
+using Word = OpenBNNSWord;
 
 inline Word word(const void* pointer) {
   Word w;
@@ -41,6 +39,8 @@ struct Function {
   const char *name, *codes;
   char returned;
   int64_t failure;
+  size_t count;  // of arguments
+  int native;    // place of its number among those of a filter; -1 for a function that drives none
 };
 extern const Function functions[];
 extern const size_t function_count;

@@ -259,8 +259,10 @@ bool import_library() {
   made.tombstone = py.PyObject_GetAttrString(module.get(), "tombstone");
   made.last_error = py.PyObject_GetAttrString(module.get(), "last_error");
   made.set_compat = py.PyObject_GetAttrString(module.get(), "set_compat");
+  made.number = py.PyObject_GetAttrString(module.get(), "number");
+  made.raw = static_cast<const OpenBNNSRawCalls*>(py.PyCapsule_Import(OPENBNNS_RAW_CALLS, 0));
   if (!done || !made.functions || !made.refuse || !made.fail || !made.tombstone || !made.last_error ||
-      !made.set_compat) {
+      !made.set_compat || !made.number || !made.raw || made.raw->version != OPENBNNS_RAW_VERSION) {
     py.PyErr_Clear();
     return fail("this OpenBNNS lacks what the C library needs. Reinstall it.");
   }

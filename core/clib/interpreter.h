@@ -1,5 +1,6 @@
 // The interpreter behind the library: found or started by the first call, never ended.
 #pragma once
+#include "bindings/raw.h"
 #include "clib/python_api.h"
 
 namespace openbnns {
@@ -8,7 +9,8 @@ namespace clib {
 // What openbnns.clib.library offers.
 struct Library {
   PyObject* functions;  // a list in the order of the table of functions
-  PyObject *refuse, *fail, *tombstone, *last_error, *set_compat;
+  PyObject *refuse, *fail, *tombstone, *number, *last_error, *set_compat;
+  const OpenBNNSRawCalls* raw;
 };
 extern Library library;
 

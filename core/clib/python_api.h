@@ -23,6 +23,7 @@ namespace clib {
   X(void, PyOS_AfterFork_Parent, (void))                                              \
   X(void, PyOS_AfterFork_Child, (void))                                               \
   X(PyObject*, PyImport_ImportModule, (const char*))                                  \
+  X(void*, PyCapsule_Import, (const char*, int))                                      \
   X(PyObject*, PySys_GetObject, (const char*))                                        \
   X(int, PyList_Append, (PyObject*, PyObject*))                                       \
   X(PyObject*, PyList_GetItem, (PyObject*, ptrdiff_t))                                \

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import __version__, engines
 from .._words import Caller
+from ..capi import numbers
 from ..errors import Problem, last_error, out_of_memory, record
 from ..filters._base import Filter
 from .functions import Functions
@@ -18,7 +19,7 @@ from .layouts import FUNCTIONS
 if engines._core is None:
     raise ImportError(f"the compiled core cannot be loaded ({engines._reason}). Reinstall openbnns.")
 
-__all__ = ["fail", "functions", "last_error", "refuse", "set_compat", "start", "tombstone", "version"]
+__all__ = ["fail", "functions", "last_error", "number", "refuse", "set_compat", "start", "tombstone", "version"]
 
 version = __version__
 functions = Functions()
@@ -82,6 +83,11 @@ _MAKE_DEAD: dict[str, Callable[[], Any]] = {"h": _dead_filter, "g": _dead_genera
 def tombstone(kind: str) -> Any:
     """A destroyed object, which stands for every handle of its kind that is no longer one: calls say so themselves."""
     return _MAKE_DEAD[kind]()
+
+
+def number(function: int, filter: Any) -> int:
+    """By which number the library runs a function on a filter without Python, 0 if it cannot: core/bindings/raw.h."""
+    return numbers.of_filter(FUNCTIONS[function][0], filter)
 
 
 def set_compat(names: str) -> int:
