@@ -34,7 +34,8 @@ def create(
     check_filter_params(filter_params, who)
     try:  # on a copy: what is checked must be what is used, even if another thread changes the struct meanwhile
         params = None if filter_params is None else filter_params.copy()
-        return succeeded(make(layer_params.copy(), params, Caller(who), *rest))
+        own = layer_params if layer_params.only_mine else layer_params.copy()
+        return succeeded(make(own, params, Caller(who), *rest))
     except Problem as problem:
         record(_meant_by_creation(problem, make, who, layer_params, rest))
     except MemoryError:

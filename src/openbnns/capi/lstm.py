@@ -129,4 +129,4 @@ def _checked(value: Any, who: str, name: str) -> BNNSLayerParametersLSTM:
         raise Problem(f"{who}: {name} is NULL. Pass a BNNSLayerParametersLSTM.")
     if not isinstance(value, BNNSLayerParametersLSTM):
         raise TypeError(f"{who}: {name} must be a BNNSLayerParametersLSTM, not {type(value).__name__}.")
-    return value.copy()
+    return value if value.only_mine else value.copy()

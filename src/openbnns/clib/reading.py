@@ -38,6 +38,9 @@ _CONVERTED: dict[tuple[str, str], Callable[[int], Any]] = {
 """Pointers that are more than addresses to ``capi``."""
 
 
+_LOSSES = {struct_class.__name__ for struct_class in loss.STRUCTS}  # recognized by their very class
+
+
 @functools.cache
 def reader(name: str) -> Callable[[Address], Any]:
     """What reads the struct of this name at an address; NULL gives ``None``."""
@@ -47,6 +50,8 @@ def reader(name: str) -> Callable[[Address], Any]:
         (made.__dict__[field], *_field(name, field, c_type, made._kinds[field], offset, lengths))
         for field, c_type, offset, lengths in fields
     ]
+    if name.startswith("BNNSLayerParameters") and name not in _LOSSES:  # what is read is for one call
+        made = type(made)(name, (made,), {"__slots__": (), "__module__": made.__module__, "only_mine": True})
     read: Callable[[Address], Any] = engines._core.StructReader(made, capi.FixedList, bytes_, rows)
     return read
 

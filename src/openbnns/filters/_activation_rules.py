@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
-
-import numpy as np
 
 from .. import compat
 from .._words import Caller
 from ..abi.enums import BNNSActivationFunction
 from ..errors import Problem
 from ..reference.activation import FROM_OUTPUT, Activation, Function
+
+_FUNCTIONS = frozenset(map(int, Function))
+_FLOAT = struct.Struct("f")
 
 # Functions that only a filter of their own can compute.
 _STANDALONE_ONLY = {
@@ -57,14 +60,17 @@ def make_activation(function: int, activation: Any) -> Activation:
 
 def as_float32(value: Any) -> float:
     """A C ``float`` field: the nearest float32."""
-    with np.errstate(over="ignore"):
-        return float(np.float32(value))
+    try:
+        nearest: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return nearest
 
 
 def check_function(function: Any, who: str) -> int:
     """The number of a known activation function."""
     number = int(function)
-    if number not in set(Function):
+    if number not in _FUNCTIONS:
         raise Problem(f"{who} is {number}, which is no BNNSActivationFunction. Use one of 0 to {max(Function)}.")
     return number
 

@@ -40,6 +40,7 @@ PARAMETER_SLOTS = {W, B, DW, DB}
 Driving = tuple[tuple[str, Any], tuple[str, Any] | None] | None
 """Forward and backward call of a filter: the name of each, and what chooses its variant."""
 
+_DEFAULTS = BNNSFilterParameters()
 _ROOM = 1 << 16  # bytes, far more than a native call takes
 
 
@@ -60,7 +61,7 @@ class Filter:
     backward_call = "BNNSFilterApplyBackwardBatch"
 
     def __init__(self, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
-        p = filter_params if filter_params is not None else BNNSFilterParameters()
+        p = filter_params if filter_params is not None else _DEFAULTS
         self.client_pointer = bool(int(p.flags) & BNNSFlags.BNNSFlagsUseClientPtr)
         self.threads = min(int(p.n_threads), 256)
         self.memory = OwnedMemory(p.alloc_memory, p.free_memory, who)

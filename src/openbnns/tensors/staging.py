@@ -38,9 +38,13 @@ def _pack_bits(buffer: Buffer, values: NDArray[np.uint8], bits: int) -> None:
     raw[...] = np.packbits(stream, bitorder="little")
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def decode(raw: NDArray[Any], view: View, dtype: DTypeLike) -> NDArray[Any]:
     """Stored elements to numbers; float32 passes through uncopied when float32 is wanted."""
+    return raw if view.element is FLOAT32 and dtype is np.float32 else _decode(raw, view, dtype)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _decode(raw: NDArray[Any], view: View, dtype: DTypeLike) -> NDArray[Any]:
     element = view.element
     if element.kind == "float":
         return raw.astype(dtype, copy=False)
