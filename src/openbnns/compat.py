@@ -158,7 +158,7 @@ def use(names: str) -> _Restored:
     """
     if not isinstance(names, str):
         raise TypeError(f"compat.use: names must be text such as 'macos15', not {type(names).__name__}.")
-    chosen = _parse(names, f"compat.use: names is {names!r}")
+    chosen = check(names, f"compat.use: names is {names!r}")
     before = {f.name: getattr(switches, f.name) for f in fields(Switches)}
     _set({name: name in chosen for name in before})
     return _Restored(before)
@@ -175,7 +175,8 @@ def in_force() -> str:
     return next((name for name, members in presets.items() if tuple(sorted(members)) == on), ",".join(on))
 
 
-def _parse(text: str, who: str) -> set[str]:
+def check(text: str, who: str) -> set[str]:
+    """The switches that a text names; ``ValueError``, which begins with ``who``, if it names others."""
     chosen: set[str] = set()
     known = {f.name for f in fields(Switches)}
     for word in (part.strip() for part in text.split(",")):
@@ -243,6 +244,6 @@ sys.modules[__name__].__class__ = _Module
 if os.environ.get("OPENBNNS_COMPAT", "").strip():
     _set(
         dict.fromkeys(
-            _parse(os.environ["OPENBNNS_COMPAT"], f"OPENBNNS_COMPAT is {os.environ['OPENBNNS_COMPAT']!r}"), True
+            check(os.environ["OPENBNNS_COMPAT"], f"OPENBNNS_COMPAT is {os.environ['OPENBNNS_COMPAT']!r}"), True
         )
     )

@@ -11,7 +11,7 @@ from typing import Any
 from .. import __version__, engines
 from .._words import Caller
 from ..capi import numbers
-from ..errors import Problem, last_error, out_of_memory, record
+from ..errors import Problem, last_error, out_of_memory, record, succeeded
 from ..filters._base import Filter
 from .functions import Functions
 from .layouts import FUNCTIONS
@@ -95,10 +95,11 @@ def set_compat(names: str) -> int:
     from .. import compat
 
     try:
-        compat.use(names)
+        compat.check(names, f"openbnns_set_compat: names is {names!r}")
     except ValueError as error:
-        return record(Problem(f"openbnns_set_compat: {error}"))
-    return 0
+        return record(Problem(str(error)))
+    compat.use(names)
+    return succeeded(0)
 
 
 def start(own_interpreter: bool) -> None:

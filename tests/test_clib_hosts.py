@@ -1,0 +1,157 @@
+"""The C library in programs that have no Python: threads, forks, signals, exits, handles; and where it finds its Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from c_compilers import C_PROGRAMS, PACKAGE, STRICT, compilers
+from openbnns.clib import flags
+
+CASES = [
+    "threads", "many_threads", "forks", "leave", "signals", "memory", "handles", "destruction", "allocators", "packing",
+    "names",
+]  # fmt: skip
+VERSION = "{}.{}".format(*sys.version_info)
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """``hosts.c``, built as `openbnns c-flags` says."""
+    path = tmp_path_factory.mktemp("hosts") / "hosts"
+    compiler = next(c for c in compilers() if c.standard == "gnu17")
+    built = compiler.run(
+        *STRICT, "-O2", *flags.compile_flags(), C_PROGRAMS / "hosts.c", "-o", path, *flags.link_flags(), "-pthread"
+    )
+    assert built.returncode == 0, built.stderr
+    return path
+
+
+def run(program: Path, case: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
+    """A program in an environment that says nothing of Python but what is given."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LD_", "OPENBNNS"))}
+    given = {"OPENBNNS_PYTHON": sys.executable, **variables}
+    own |= {name: value for name, value in given.items() if value is not None}
+    return subprocess.run([program, case], capture_output=True, text=True, env=own, timeout=300, check=False)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_hosts(program: Path, case: str) -> None:
+    result = run(program, case)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+
+
+def test_variables_of_the_host_for_python_are_not_ours(program: Path) -> None:
+    result = run(program, "names", PYTHONHOME="/nowhere", PYTHONPATH="/nowhere", PYTHONSTARTUP="/nowhere")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def refusal(program: Path, **variables: str | None) -> str:
+    """The one line that a program prints which finds no usable Python; its calls fail, and nothing else happens."""
+    result = run(program, "nothing", **variables)
+    assert result.returncode == 0, result.stderr
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0] == f"openbnns: {result.stdout.strip()}"
+    return lines[0]
+
+
+def test_no_interpreter(program: Path, tmp_path: Path) -> None:
+    assert "OPENBNNS_PYTHON is /nowhere, which is no program" in refusal(program, OPENBNNS_PYTHON="/nowhere")
+    assert "OPENBNNS_PYTHON is" in refusal(program, OPENBNNS_PYTHON=str(tmp_path))
+    assert "does not run as a Python interpreter" in refusal(program, OPENBNNS_PYTHON=script(tmp_path, "exit 1"))
+
+
+def script(folder: Path, *lines: str) -> str:
+    """A program that stands in for an interpreter."""
+    (folder / "bin").mkdir(exist_ok=True)
+    path = folder / "bin" / "python3"
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]), encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_python_without_a_shared_library(program: Path, tmp_path: Path) -> None:
+    line = refusal(program, OPENBNNS_PYTHON=script(tmp_path, f"echo {VERSION}", "echo static"))
+    assert "has no shared libpython" in line and "--enable-shared" in line
+
+
+def test_python_of_another_version(program: Path, tmp_path: Path) -> None:
+    line = refusal(program, OPENBNNS_PYTHON=script(tmp_path, "echo 3.7", "echo /nowhere/libpython3.7.so"))
+    assert f"is Python 3.7, but this library belongs to OpenBNNS for Python {VERSION}" in line
+
+
+def test_library_that_is_none(program: Path) -> None:
+    assert "Python's library cannot be loaded" in refusal(program, OPENBNNS_LIBPYTHON="/dev/null")
+
+
+def test_wrong_switches(program: Path) -> None:
+    assert "no preset or switch 'macos99'" in refusal(program, OPENBNNS_COMPAT="macos99")
+
+
+def environment(folder: Path, *packages: str) -> Path:
+    """A virtual environment with links to some of the packages that are here, as installers make them, too."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    site = folder / "lib" / f"python{VERSION}" / "site-packages"
+    for package in packages:
+        source = PACKAGE if package == "openbnns" else Path(np.__file__).resolve().parents[1] / package
+        if package == "openbnns":
+            (site / package / "lib").mkdir(parents=True)
+            for entry in source.iterdir():
+                if entry.name != "lib":
+                    (site / package / entry.name).symlink_to(entry)
+            (site / package / "lib" / "libopenbnns.so").symlink_to(source / "lib" / "libopenbnns.so")
+        else:
+            (site / package).symlink_to(source)
+    return site
+
+
+def test_environment_without_numpy(program: Path, tmp_path: Path) -> None:
+    environment(tmp_path / "bare")
+    line = refusal(program, OPENBNNS_PYTHON=str(tmp_path / "bare" / "bin" / "python"))
+    assert "OpenBNNS cannot be imported" in line and "No module named 'numpy'" in line
+
+
+def test_environment_of_the_library(program: Path, tmp_path: Path) -> None:
+    """It is found from where the library lies, also after a move; without its interpreter it is no environment."""
+    numpy = ["numpy", *(p.name for p in Path(np.__file__).resolve().parents[1].glob("numpy.libs"))]
+    place = environment(tmp_path / "first", "openbnns", *numpy) / "openbnns" / "lib"
+    alone: dict[str, str | None] = {"OPENBNNS_PYTHON": None}
+    found = run(program, "names", **alone, LD_PRELOAD=str(place / "libopenbnns.so"))
+    assert (found.returncode, found.stderr) == (0, "")
+    shutil.move(tmp_path / "first", tmp_path / "second")
+    moved = tmp_path / "second" / place.relative_to(tmp_path / "first") / "libopenbnns.so"
+    found = run(program, "names", **alone, LD_PRELOAD=str(moved))
+    assert (found.returncode, found.stderr) == (0, "")
+    for name in ("python", "python3", f"python{VERSION}"):
+        (tmp_path / "second" / "bin" / name).unlink(missing_ok=True)
+    line = refusal(program, **alone, LD_PRELOAD=str(moved))
+    assert "has no Python any more" in line and str(tmp_path / "second") in line
+
+
+def test_log(program: Path) -> None:
+    result = run(program, "allocators", OPENBNNS_LOG="1")
+    assert result.returncode == 0
+    assert "openbnns: BNNSFilterCreateLayerFullyConnected: filter_params.alloc_memory is set" in result.stderr
+
+
+def test_exports() -> None:
+    """The 97 names and three of our own, and nothing of a Python or of C++ at run time."""
+    from openbnns.clib.layouts import FUNCTIONS
+
+    own = {"openbnns_last_error", "openbnns_version", "openbnns_set_compat"}
+    listed = subprocess.run(
+        ["nm", "-D", "--defined-only", flags.require_library()], capture_output=True, text=True, check=True
+    )
+    names = {line.split()[-1] for line in listed.stdout.splitlines()}
+    assert names == {name for name, _, _ in FUNCTIONS} | own
+    needed = subprocess.run(["readelf", "-d", flags.require_library()], capture_output=True, text=True, check=True)
+    assert not [line for line in needed.stdout.splitlines() if "NEEDED" in line and ("python" in line or "++" in line)]
+    assert "NODELETE" in needed.stdout
