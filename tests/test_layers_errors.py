@@ -234,7 +234,7 @@ CREATION_MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
             function=F.ADD,
         ),
         ValueError,
-        r"output_descriptor_type is not BNNSSample",
+        r"output_descriptor_type is not DescriptorType.SAMPLE",
     ),
 ]
 

@@ -174,7 +174,7 @@ def zero_variance(who: str) -> None:
 def full_smoothing(who: str) -> None:
     """Labels that are smoothed until nothing of them is left."""
     warn(
-        f"{who}: label_smooth is 1, so all labels become the same and nothing can be learned. Use less than 1, such as 0.1.",
+        f"{who} is 1, so all labels become the same and nothing can be learned. Use less than 1, such as 0.1.",
         "A label smoothing of 1",
     )
 

@@ -105,7 +105,7 @@ def of_creation(
     ``valid`` says whether the call would succeed with some of them replaced.
     """
     known = {n: v for n, v in tensors.items() if sizes_of(v) is not None or isinstance(v, np.ndarray)}
-    if problem.kind is not ValueError or problem.unsupported:
+    if problem.kind is not ValueError or problem.unsupported or valid({}):  # then it is not about the tensors
         return problem
 
     def fits(variant: _Variant) -> bool:

@@ -7,7 +7,6 @@ face turns it into a :class:`BNNSError` that is also a ``ValueError`` or ``TypeE
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from typing import TypeVar
 
 from . import engines
@@ -41,10 +40,6 @@ class Problem(Exception):
 
     def __str__(self) -> str:
         return self.message
-
-    def reword(self, change: Callable[[str], str]) -> None:
-        """Put the message into other words."""
-        self.finding, self.cure = change(self.finding), change(self.cure)
 
     def cured_by(self, cure: str) -> Problem:
         """The same problem with a better cure: in place of the one it had, or added to what it says."""

@@ -96,24 +96,29 @@ def threads_of(caller: Caller, filter_params: Any) -> int:
     return min(int(filter_params.n_threads), 256)
 
 
-def require_descriptor(descriptor: Any, who: str) -> None:
+def require_descriptor(
+    caller: Caller, name: str, descriptor: Any, need: str = "Pass a BNNSNDArrayDescriptor with data."
+) -> None:
     if descriptor is None:
-        raise Problem(f"{who} is NULL. Pass a BNNSNDArrayDescriptor with data.")
+        raise Problem(f"{caller(name)} is {caller.null}. {need}")
     if not isinstance(descriptor, BNNSNDArrayDescriptor):
-        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+        raise TypeError(f"{caller(name)} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
+
+
+def require_data(caller: Caller, name: str, descriptor: Any, view: View) -> None:
+    if descriptor.data is None:
+        raise Problem(f"{caller(name)}.data is {caller.null}. Point it to the memory of {describe(view)}.")
 
 
 def tensor(
     caller: Caller, name: str, descriptor: Any, *, output: bool = False, batch: int = 1, stride: Any = 0
 ) -> Bound:
     """A descriptor with its data, axes in the order of memory."""
-    who = caller(name)
-    require_descriptor(descriptor, who)
-    view = resolve(descriptor, who)
-    if descriptor.data is None:
-        raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
+    require_descriptor(caller, name, descriptor)
+    view = resolve(descriptor, caller(name))
+    require_data(caller, name, descriptor, view)
     return bind(
-        view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, batch, stride, output=output,
+        view, view.memory_axes, view.shape, f"{caller(name)}.data", descriptor.data, batch, stride, output=output,
         flags=int(descriptor.flags) if output else 0,
     )  # fmt: skip
 
@@ -195,7 +200,7 @@ def aligned_without(bound: Bound, x: View, removed: set[int]) -> Bound:
 def refuse_overlap(caller: Caller, result: Bound, name: str, source: Bound, source_name: str) -> None:
     if result.overlaps(source):
         raise Problem(
-            f"{caller(name)} and {caller.names.get(source_name, source_name)} share memory, but this function reads one "
+            f"{caller(name)} and {caller.name(source_name)} share memory, but this function reads one "
             "while it writes the other. Give the result memory of its own."
         )
 

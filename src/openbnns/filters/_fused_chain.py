@@ -111,8 +111,8 @@ def _check_boundary(first: FirstLayer, last: LastLayer, who: Caller) -> None:
         )
     if isinstance(first, Arithmetic) and not first.out_batched:
         raise Problem(
-            f"{who('layer_params[0].arithmetic_function_fields.out_type')} is not BNNSSample, but a normalization works "
-            "on a batch of samples. Use BNNSSample."
+            f"{who('layer_params[0].arithmetic_function_fields.out_type')} is not {who.name('BNNSSample')}, but a "
+            f"normalization works on a batch of samples. Use {who.name('BNNSSample')}."
         )
 
 

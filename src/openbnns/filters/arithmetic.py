@@ -159,7 +159,8 @@ class Arithmetic(Filter):
         samples = [r == BNNSDescriptorType.BNNSSample for r in self.roles]
         if any(samples) and self.out_role != BNNSDescriptorType.BNNSSample:
             raise Problem(
-                f"{who('out_type')} is not BNNSSample, but an operand is: the result has a batch axis. Use BNNSSample."
+                f"{who('out_type')} is not {who.name('BNNSSample')}, but an operand is: the result has a batch axis. Use "
+                f"{who.name('BNNSSample')}."
             )
 
     @property

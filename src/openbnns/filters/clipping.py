@@ -21,7 +21,7 @@ from ..reference import clipping as reference
 from ..tensors.descriptors import View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries, integer, resolve_delta
 from ._base import DX, DY, X, Y
-from ._direct import aligned, aligned_without, require_descriptor, shape_without
+from ._direct import aligned, aligned_without, require_data, require_descriptor, shape_without
 from ._native import clipping as native
 
 _CLAMP = int(BNNSActivationFunction.BNNSActivationFunctionClamp)
@@ -32,7 +32,7 @@ def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: An
     low, high = number(minimum, caller("min_val")), number(maximum, caller("max_val"))
     if not low <= high:
         raise Problem(
-            f"{caller('min_val')} is {low:g} and max_val {high:g}. The lower bound comes first, neither is NaN."
+            f"{caller('min_val')} is {low:g} and {caller.name('max_val')} {high:g}. The lower bound comes first, neither is NaN."
         )
     x, y = _pair(caller, dest, src)
     if not engines.is_native():
@@ -90,7 +90,7 @@ def clip_by_global_norm(caller: Caller, dest: Any, src: Any, count: Any, max_nor
 def compute_norm(caller: Caller, dest: Any, src: Any, norm_type: Any, axis_flags: Any) -> None:
     """y = sqrt(sum of x^2 over the axes), which y does not have."""
     _check_type(caller, norm_type)
-    x = _bind(caller("src"), src)
+    x = _bind(caller, "src", src)
     inside = _inside(caller, x.view, axis_flags)
     y = _bind_norm(caller, "dest", dest, x.view, inside, output=True)
     if not engines.is_native():
@@ -110,11 +110,8 @@ def compute_norm_backward(
 ) -> None:
     """dx = dy * x / y, 0 where y = 0; `in_` is described by in_delta and `out` by out_delta."""
     _check_type(caller, norm_type)
-    if in_delta is None or out_delta is None:
-        missing = "in_delta" if in_delta is None else "out_delta"
-        raise Problem(f"{caller(missing)} is NULL. Pass the descriptor of the gradient.")
     for name, descriptor in (("in_delta", in_delta), ("out_delta", out_delta)):
-        require_descriptor(descriptor, caller(name))
+        require_descriptor(caller, name, descriptor, "Pass the descriptor of the gradient.")
     view = resolve(in_delta, caller("in_delta"))
     resolve_delta(in_delta, caller("in_delta"), view, output=True)
     inside = _inside(caller, view, axis_flags)
@@ -165,37 +162,38 @@ def _check_type(caller: Caller, norm_type: Any) -> None:
         raise Problem(f"{caller('norm_type')} is {int(norm_type)}, but there is only BNNSL2Norm (1).")
 
 
-def _bind(who: str, descriptor: Any, *, output: bool = False) -> Bound:
+def _bind(caller: Caller, name: str, descriptor: Any, *, output: bool = False) -> Bound:
     """A whole tensor with its data, in the order of memory."""
-    require_descriptor(descriptor, who)
+    require_descriptor(caller, name, descriptor)
+    who = caller(name)
     view = resolve(descriptor, who)
     if view.element.kind not in ("float", "bfloat"):
         raise Problem(
             f"{who}.data_type is {view.element.name}, but norms and clipping work on Float32, Float16 and BFloat16.",
             kind=TypeError,
         )
-    if descriptor.data is None:
-        raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
+    require_data(caller, name, descriptor, view)
     return bind(view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, 1, 0, output=output)
 
 
 def _pair(caller: Caller, dest: Any, src: Any, dest_name: str = "dest", src_name: str = "src") -> tuple[Bound, Bound]:
     """Input and output of one size; the output in the order of the input's axes."""
-    x = _bind(caller(src_name), src)
-    y = _bind(caller(dest_name), dest, output=True)
+    x = _bind(caller, src_name, src)
+    y = _bind(caller, dest_name, dest, output=True)
     if x.view.numbered_shape == y.view.numbered_shape:
         return x, aligned(y, x)
     raise Problem(
-        f"{caller(dest_name)} is {describe(y.view)}, but {src_name} is {describe(x.view)}. Give both the same layout and size."
+        f"{caller(dest_name)} is {describe(y.view)}, but {caller.name(src_name)} is {describe(x.view)}. Give both the same "
+        "layout and size."
     )
 
 
 def _entries(caller: Caller, name: str, tensors: Any, count: int) -> Sequence[Any]:
     if tensors is None:
-        raise Problem(f"{caller(name)} is NULL. Pass a list of {count} descriptors.")
+        raise Problem(f"{caller(name)} is {caller.null}. Pass a list of {count} descriptors.")
     tensors = entries(tensors, caller(name), "BNNSNDArrayDescriptor")
     if len(tensors) < count:
-        raise Problem(f"{caller(name)} has {len(tensors)} entries, but count is {count}.")
+        raise Problem(f"{caller(name)} has {len(tensors)} entries, but {caller.name('count')} is {count}.")
     return [tensors[i] for i in range(count)]
 
 
@@ -205,8 +203,8 @@ def _check_targets(caller: Caller, pairs: list[tuple[Bound, Bound]]) -> None:
     for (_, end, i), (begin, _, k) in pairwise(places):
         if begin < end:
             raise Problem(
-                f"{caller(f'dest[{min(i, k)}]')} and dest[{max(i, k)}] share memory, so one result would overwrite the "
-                "other. Give each its own."
+                f"{caller(f'dest[{min(i, k)}]')} and {caller.name(f'dest[{max(i, k)}]')} share memory, so one result would "
+                "overwrite the other. Give each its own."
             )
 
 
@@ -230,7 +228,7 @@ def _axes(inside: set[int], view: View) -> tuple[int, ...]:
 def _bind_norm(caller: Caller, name: str, descriptor: Any, x: View, inside: set[int], *, output: bool) -> Bound:
     """The tensor of norms: the sizes of the axes that are left, or one element."""
     who = caller(name)
-    bound = _bind(who, descriptor, output=output)
+    bound = _bind(caller, name, descriptor, output=output)
     sizes = shape_without(x, inside)
     if not sizes:
         if bound.view.count == 1:

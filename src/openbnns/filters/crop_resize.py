@@ -24,6 +24,7 @@ from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, OwnedMemory, bind, resolve_delta
 from ._activation_rules import as_float32
 from ._native import crop_resize as native
+from ._rules import chosen
 
 _LAYOUTS = {
     4: ("4DLastMajor", "4DFirstMajor"),
@@ -42,15 +43,8 @@ class CropResize:
         f = filter_params if filter_params is not None else BNNSFilterParameters()
         OwnedMemory(f.alloc_memory, f.free_memory, caller).release()  # the pair must be one
         self.threads, self.caller = min(int(f.n_threads), 256), caller
-        sampling, box = int(p.sampling_mode), int(p.box_coordinate_mode)
-        if sampling not in set(Sampling):
-            raise Problem(
-                f"{caller('sampling_mode')} is {sampling}, which is no BNNSLinearSamplingMode (0 to {max(Sampling)})."
-            )
-        if box not in set(Box):
-            raise Problem(
-                f"{caller('box_coordinate_mode')} is {box}, which is no BNNSBoxCoordinateMode (0 to {max(Box)})."
-            )
+        sampling = chosen(p.sampling_mode, Sampling, "BNNSLinearSamplingMode", caller, "sampling_mode")
+        box = chosen(p.box_coordinate_mode, Box, "BNNSBoxCoordinateMode", caller, "box_coordinate_mode")
         scale, outside = as_float32(p.spatial_scale), as_float32(p.extrapolation_value)
         if not math.isfinite(scale):
             raise Problem(
@@ -102,7 +96,7 @@ class CropResize:
     def _bind(self, name: str, descriptor: Any, rank: int, *, output: bool = False, delta: bool = False) -> Bound:
         who = self.caller(name)
         if descriptor is None:
-            raise Problem(f"{who} is NULL, but this call needs it. Pass a descriptor with data.")
+            raise Problem(f"{who} is {self.caller.null}, but this call needs it. Pass a descriptor with data.")
         if not isinstance(descriptor, BNNSNDArrayDescriptor):
             raise TypeError(f"{who} must be a BNNSNDArrayDescriptor or None, not {type(descriptor).__name__}.")
         view = descriptors.resolve(descriptor, who)
@@ -137,6 +131,6 @@ class CropResize:
         if y.shape[:3] != (boxes, *x.shape[:2]):
             expected = f"channels {x.shape[1]}, images {x.shape[0]} and boxes {boxes}"
             raise Problem(
-                f"{self.caller(output)} is {describe(y)}, but {input} is {describe(x)} and there are {boxes} boxes. Its last "
-                f"three sizes are {expected}."
+                f"{self.caller(output)} is {describe(y)}, but {self.caller.name(input)} is {describe(x)} and there are "
+                f"{boxes} boxes. Its last three sizes are {expected}."
             )

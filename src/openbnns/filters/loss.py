@@ -216,7 +216,7 @@ class Loss(Filter):
             if not 0.0 <= smooth <= 1.0:
                 raise Problem(f"{who('label_smooth')} is {smooth:g}. Smoothing lies between 0 (none) and 1.")
             if smooth == 1.0:
-                _strict.full_smoothing(who.function)
+                _strict.full_smoothing(who("label_smooth"))
             return replace(settings, label_smooth=smooth)
         if self.function == Function.HUBER:
             delta = as_float32(p.huber_delta)

@@ -51,8 +51,8 @@ def copy(caller: Caller, dest: Any, src: Any, filter_params: Any) -> None:
     x, y = tensor(caller, "src", src), tensor(caller, "dest", dest, output=True)
     if x.view.numbered_shape != y.view.numbered_shape:
         raise Problem(
-            f"{caller('dest')} is {describe(y.view)}, logically {y.view.numbered_shape}, but src is {describe(x.view)}, "
-            f"logically {x.view.numbered_shape}. Describe both with the same logical shape."
+            f"{caller('dest')} is {describe(y.view)}, logically {y.view.numbered_shape}, but {caller.name('src')} is "
+            f"{describe(x.view)}, logically {x.view.numbered_shape}. Describe both with the same logical shape."
         )
     refuse_overlap(caller, y, "dest", x, "src")
     source = stored_as(aligned(x, y), y.view)
@@ -70,8 +70,8 @@ def transpose(caller: Caller, dest: Any, src: Any, axis0: Any, axis1: Any, filte
     if y.view.numbered_shape != shape:
         size = tuple(shape[n] for n in x.view.numbered_axes)  # in the layout of x
         raise Problem(
-            f"{caller('dest')} is {describe(y.view)}, but src is {describe(x.view)}: with axes {first} and {second} swapped, "
-            f"its size is {size}."
+            f"{caller('dest')} is {describe(y.view)}, but {caller.name('src')} is {describe(x.view)}: with axes {first} and "
+            f"{second} swapped, its size is {size}."
         )
     refuse_overlap(caller, y, "dest", x, "src")
     source = stored_as(ordered(x, tuple(swapped[y.view.numbered_axes.index(a)] for a in y.order)), y.view)
@@ -149,7 +149,7 @@ def _check_multiple(caller: Caller, small_name: str, small: Bound, large_name: s
     sizes = small.view.size, large.view.size
     if len(sizes[0]) != len(sizes[1]) or any(b % a for a, b in zip(*sizes, strict=True)):
         raise Problem(
-            f"{caller(large_name)} is {describe(large.view)}, but {caller.names.get(small_name, small_name)} is "
+            f"{caller(large_name)} is {describe(large.view)}, but {caller.name(small_name)} is "
             f"{describe(small.view)}. Every size of the tiled tensor is a multiple of the other's, axis by axis of size[]."
         )
 
@@ -288,7 +288,7 @@ def compare(caller: Caller, in0: Any, in1: Any, op: Any, out: Any) -> None:
     for name, bound in (("in1", b), ("out", y)):
         if bound.view.size != a.view.size:
             raise Problem(
-                f"{caller(name)} is {describe(bound.view)}, but {caller.names.get('in0', 'in0')} is {describe(a.view)}. "
+                f"{caller(name)} is {describe(bound.view)}, but {caller.name('in0')} is {describe(a.view)}. "
                 "Give all the same size."
             )
     logical = Operator.LOGICAL_AND <= operator <= Operator.LOGICAL_XOR

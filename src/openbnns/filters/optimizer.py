@@ -33,8 +33,9 @@ from ..reference import optimizer as reference
 from ..reference.optimizer import Adam, Clipping, ClippingFunction, Preparation, RMSProp, SGDMomentum
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries
-from ._direct import require_descriptor
+from ._direct import require_data, require_descriptor
 from ._native import optimizer as native
+from ._rules import require_float32
 
 Fields = (
     BNNSOptimizerSGDMomentumFields
@@ -250,7 +251,7 @@ def run_checked(
     states = _take(caller, "accumulators", accumulators, roles * count, each, output=True) if roles else []
     for i, own in enumerate(w):
         for other in (g[i], *states[i::count]):
-            _check_alike(own, other)
+            _check_alike(caller, own, other)
     _check_overlaps(caller, [*w, *states], g)
     if not count:
         return
@@ -273,7 +274,7 @@ def run_checked(
 class _Tensor:
     """A packed tensor of a step: its elements in the order of memory."""
 
-    name: str
+    name: str  # of the argument
     form: tuple[Any, ...]  # what tensors of one parameter have in common
     count: int
     bound: Bound
@@ -290,31 +291,27 @@ def _take(caller: Caller, name: str, tensors: Any, count: int, wanted: str, *, o
     if tensors is None:
         if count == 0:
             return []
-        raise Problem(f"{caller(name)} is NULL, but this step needs {wanted}. Pass a list of descriptors.")
+        raise Problem(f"{caller(name)} is {caller.null}, but this step needs {wanted}. Pass a list of descriptors.")
     tensors = entries(tensors, caller(name), "BNNSNDArrayDescriptor")
     if len(tensors) < count:
         raise Problem(f"{caller(name)} has {len(tensors)} entries, but this step needs {wanted}.")
-    return [_tensor(f"{caller(name)}[{i}]", tensors[i], output=output) for i in range(count)]
+    return [_tensor(caller, f"{name}[{i}]", tensors[i], output=output) for i in range(count)]
 
 
-def _tensor(who: str, descriptor: Any, *, output: bool) -> _Tensor:
-    require_descriptor(descriptor, who)
+def _tensor(caller: Caller, name: str, descriptor: Any, *, output: bool) -> _Tensor:
+    require_descriptor(caller, name, descriptor)
+    who = caller(name)
     view = resolve(descriptor, who)
-    if view.element is not FLOAT32:
-        raise Problem(
-            f"{who}.data_type is {view.element.name}, but training works on Float32. Use BNNSDataTypeFloat32.",
-            kind=TypeError,
-        )
+    require_float32(view, who, "training works on")
     if view.span != view.count or view.extent != view.count:
         raise Problem(
             f"{who} is {describe(view)} with strides {tuple(descriptor.stride[: len(view.size)])}, but optimizers work on "
             "packed tensors. Set stride to 0."
         )
-    if descriptor.data is None:
-        raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
+    require_data(caller, name, descriptor, view)
     flat = flat_view(view.count)
     bound = bind(flat, (0,), (view.count,), f"{who}.data", descriptor.data, 1, 0, output=output)
-    return _Tensor(who, (view.layout.code, view.size), view.count, bound, describe(view))
+    return _Tensor(name, (view.layout.code, view.size), view.count, bound, describe(view))
 
 
 def flat_view(count: int) -> View:
@@ -333,14 +330,14 @@ def _is_special(tensor: _Tensor) -> bool:
     return bool(layout.flipped) or layout.blocked32
 
 
-def _check_alike(parameter: _Tensor, other: _Tensor) -> None:
+def _check_alike(caller: Caller, parameter: _Tensor, other: _Tensor) -> None:
     if other.form == parameter.form:
         return
     same_layout = other.form[0] == parameter.form[0]
     if other.count == parameter.count and not same_layout and not (_is_special(other) or _is_special(parameter)):
         return
     raise Problem(
-        f"{other.name} is {other.text}, but {parameter.name.split(': ')[-1]} is {parameter.text}. Gradients and "
+        f"{caller(other.name)} is {other.text}, but {caller.name(parameter.name)} is {parameter.text}. Gradients and "
         "accumulators have the layout and size of their parameter."
     )
 
@@ -356,7 +353,7 @@ def _check_overlaps(caller: Caller, written: Sequence[_Tensor], read: Sequence[_
         if address < (end if is_written else written_end):
             other = last if is_written else last_written
             raise Problem(
-                f"{name} and {other.removeprefix(caller.function + ': ')} share memory, so one result would overwrite the "
+                f"{caller(name)} and {caller.name(other)} share memory, so one result would overwrite the "
                 "other. Give every parameter, gradient and accumulator its own."
             )
         if address + nbytes > end:

@@ -27,7 +27,7 @@ from ..reference.random_numbers import STATE_SIZE, Keystream
 from ..tensors import buffers, staging
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, ElementType, View, describe, resolve
 from ..tensors.operands import Bound, bind, integer
-from ._direct import require_descriptor
+from ._direct import require_data, require_descriptor
 from .clipping import number
 
 _BYTE = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt8)]
@@ -100,7 +100,7 @@ class RandomGenerator:
         except ValueError:
             raise Problem(
                 f"{caller('state')} does not hold the state of a generator. Pass bytes that came from "
-                "BNNSRandomGeneratorGetState."
+                f"{caller.name('BNNSRandomGeneratorGetState')}."
             ) from None
         with _taking:
             self.stream = stream
@@ -129,9 +129,7 @@ class RandomGenerator:
         largest = _FLOATS[target.view.element.name][0]
         low, high = min(max(low, -largest), largest), min(max(high, -largest), largest)
         if not low <= high:
-            raise Problem(
-                f"{caller('a')} is {low:g}, which is above {caller.names.get('b', 'b')}, {high:g}. Swap them."
-            )
+            raise Problem(f"{caller('a')} is {low:g}, which is above {caller.name('b')}, {high:g}. Swap them.")
         for name, value in (("a", low), ("b", high)):
             if not _representable(value, target.view.element):
                 raise Problem(
@@ -167,17 +165,17 @@ class RandomGenerator:
         """Integers uniform on [a, b): the upper bound is excluded."""
         self.require_alive(caller)
         low, high = integer(a, caller("a")), integer(b, caller("b"))
-        target = _bind(caller("desc"), desc, output=True)
+        target = _bind(caller, "desc", desc, output=True)
         element = target.view.element
         if not element.is_integer:
             raise Problem(
                 f"{caller('desc')}.data_type is {element.name}, but this call fills Int and UInt types. Use "
-                "BNNSRandomFillUniformFloat for floats.",
+                f"{caller.name('BNNSRandomFillUniformFloat')} for floats.",
                 kind=TypeError,
             )
         least, most = staging.integer_range(element)
         most = min(most, (1 << 63) - 1)  # in C the bounds are int64_t
-        upper = caller.names.get("b", "b")
+        upper = caller.name("b")
         if low == high:
             raise Problem(
                 f"{caller('a')} and {upper} are both {low}, but numbers are drawn from [a, b), which is empty: the upper bound "
@@ -209,7 +207,7 @@ class RandomGenerator:
             raise TypeError(f"{caller('log_probabilities')} must be a bool, not {type(log_probabilities).__name__}.")
         logarithms = bool(log_probabilities)
         target = _bind_floats(caller, desc)
-        p = _bind(caller("probabilities"), probabilities, output=False)
+        p = _bind(caller, "probabilities", probabilities, output=False)
         _check_distributions(caller, target.view, p.view)
         values = np.ascontiguousarray(p.read(np.float64)[0])
         _check_probabilities(caller, values, logarithms)
@@ -268,20 +266,19 @@ def _representable(value: float, element: ElementType) -> bool:
     return math.ldexp(value, -exponent).is_integer()
 
 
-def _bind(who: str, descriptor: Any, *, output: bool) -> Bound:
-    require_descriptor(descriptor, who)
-    view = resolve(descriptor, who)
-    if descriptor.data is None:
-        raise Problem(f"{who}.data is NULL. Point it to the memory of {describe(view)}.")
-    return bind(view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, 1, 0, output=output)
+def _bind(caller: Caller, name: str, descriptor: Any, *, output: bool) -> Bound:
+    require_descriptor(caller, name, descriptor)
+    view = resolve(descriptor, caller(name))
+    require_data(caller, name, descriptor, view)
+    return bind(view, view.memory_axes, view.shape, f"{caller(name)}.data", descriptor.data, 1, 0, output=output)
 
 
 def _bind_floats(caller: Caller, desc: Any) -> Bound:
-    target = _bind(caller("desc"), desc, output=True)
+    target = _bind(caller, "desc", desc, output=True)
     if target.view.element.name not in _FLOATS:
         raise Problem(
             f"{caller('desc')}.data_type is {target.view.element.name}, but this call fills Float16, BFloat16 and Float32. "
-            "Use BNNSRandomFillUniformInt for integers.",
+            f"Use {caller.name('BNNSRandomFillUniformInt')} for integers.",
             kind=TypeError,
         )
     return target
@@ -290,16 +287,16 @@ def _bind_floats(caller: Caller, desc: Any) -> Bound:
 def _check_distributions(caller: Caller, target: View, p: View) -> None:
     if p.element is not target.element:
         raise Problem(
-            f"{caller('probabilities')}.data_type is {p.element.name}, but desc is {target.element.name}. Both have one "
-            "type.",
+            f"{caller('probabilities')}.data_type is {p.element.name}, but {caller.name('desc')} is {target.element.name}. "
+            "Both have one type.",
             kind=TypeError,
         )
     lead = p.shape[:-1]
     if target.shape[: len(lead)] != lead:
         raise Problem(
             f"{caller('desc')} is {describe(target)}, but probabilities is {describe(p)}: without its innermost axis, the "
-            f"categories, its shape is {lead} in C order, and that of desc begins otherwise. Give each place of desc a "
-            "distribution."
+            f"categories, its shape is {lead} in C order, and that of {caller.name('desc')} begins otherwise. Give each "
+            f"place of {caller.name('desc')} a distribution."
         )
     most = 1 << _FLOATS[p.element.name][1]
     if p.shape[-1] > most + 1:

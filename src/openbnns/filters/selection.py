@@ -139,7 +139,7 @@ def _along(caller: Caller, axis: int, whole: Bound, whole_name: str, part: Bound
     size, other = whole.view.numbered_shape, part.view.numbered_shape
     if len(size) != len(other) or any(a != b for d, (a, b) in enumerate(zip(size, other, strict=True)) if d != axis):
         raise Problem(
-            f"{caller(part_name)} is {describe(part.view)}, but {caller.names.get(whole_name, whole_name)} is "
+            f"{caller(part_name)} is {describe(part.view)}, but {caller.name(whole_name)} is "
             f"{describe(whole.view)}. Their sizes may differ in {axis_text(axis, whole.view)} only.",
             code=SHAPE_CODE,
         )
@@ -147,7 +147,7 @@ def _along(caller: Caller, axis: int, whole: Bound, whole_name: str, part: Bound
     if not flat and idx.view.numbered_shape != other:
         raise Problem(
             f"{caller('indices')} is {describe(idx.view)}. Pass {other[axis]} indices, one per entry along "
-            f"{axis_text(axis, part.view)} of the {caller.names.get(part_name, part_name)}, or one per element: "
+            f"{axis_text(axis, part.view)} of the {caller.name(part_name)}, or one per element: "
             f"{part.view.layout.name} size {part.view.size}.",
             code=SHAPE_CODE,
         )
@@ -167,7 +167,7 @@ def _by_vectors(
     if length > len(shape):
         raise Problem(
             f"{caller('indices')} is {describe(idx.view)}: index vectors of {length} entries, but "
-            f"{caller.names.get(whole_name, whole_name)} is {describe(whole.view)} with {len(shape)} axes. The last axis "
+            f"{caller.name(whole_name)} is {describe(whole.view)} with {len(shape)} axes. The last axis "
             "holds one index per axis, from the first on.",
             code=SHAPE_CODE,
         )
@@ -175,7 +175,7 @@ def _by_vectors(
     if part.view.numbered_shape != expected and not (expected == () and part.view.count == 1):
         raise Problem(
             f"{caller(part_name)} is {describe(part.view)}, but its shape follows from indices {vectors} and "
-            f"{caller.names.get(whole_name, whole_name)} {shape}: {expected or (1,)}, axis 0 first.",
+            f"{caller.name(whole_name)} {shape}: {expected or (1,)}, axis 0 first.",
             code=SHAPE_CODE,
         )
     places = ordered(idx, idx.view.numbered_axes)
@@ -337,7 +337,7 @@ def top_k(
         _check_holds_indices(caller, results[1].view, x.view.numbered_shape[number])
         if results[1].overlaps(values):
             raise Problem(
-                f"{caller('best_indices')} and {caller.names.get('best_values', 'best_values')} share memory, so one would "
+                f"{caller('best_indices')} and {caller.name('best_values')} share memory, so one would "
                 "overwrite the other. Give each its own."
             )
     if batch == 0:

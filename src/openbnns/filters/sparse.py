@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 from .. import compat
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType
-from ..abi.structs import BNNSNDArrayDescriptor, BNNSSparsityParameters
+from ..abi.structs import BNNSSparsityParameters
 from ..errors import Problem
 from ..tensors import descriptors
 from ..tensors.descriptors import LAYOUTS, View
 from ..tensors.operands import Bound, bind, integer
 from ..tensors.staging import encode
+from ._direct import require_data, require_descriptor
 
+_NEEDED = "This call needs it: pass a BNNSNDArrayDescriptor."
 _VECTOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
 _BYTE = descriptors.ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt8)]
 _ROW_MAJOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutRowMajorMatrix)]
@@ -38,8 +40,8 @@ def sparsify_coordinates(
 ) -> None:  # fmt: skip
     """From one pair of indices per value, in the order of the dense shape's ``size[]``; values at one place add up."""
     shape = _dense_shape(caller, in_dense_shape)
-    values = _vector(caller("in_values"), in_values)
-    pairs = _integers(caller("in_indices"), in_indices)
+    values = _vector(caller, "in_values", in_values)
+    pairs = _integers(caller, "in_indices", in_indices)
     if pairs.size != 2 * values.size or pairs.shape[-1] != 2:
         raise Problem(
             f"{caller('in_indices')} holds {pairs.size} numbers, but {values.size} values need as many pairs: describe "
@@ -63,9 +65,9 @@ def sparsify_rows(
     shape = _dense_shape(caller, in_dense_shape)
     axes = _ROWS_COLUMNS[shape.layout.name]
     height, width = shape.size[axes[0]], shape.size[axes[1]]
-    values = _vector(caller("in_values"), in_values)
-    columns = _integers(caller("in_column_indices"), in_column_indices).reshape(-1)
-    starts = _integers(caller("in_row_starts"), in_row_starts).reshape(-1)
+    values = _vector(caller, "in_values", in_values)
+    columns = _integers(caller, "in_column_indices", in_column_indices).reshape(-1)
+    starts = _integers(caller, "in_row_starts", in_row_starts).reshape(-1)
     if columns.size != values.size:
         raise Problem(
             f"{caller('in_column_indices')} has {columns.size} entries, but there are {values.size} values. One each."
@@ -88,7 +90,7 @@ def sparsify_rows(
 
 def _dense_shape(caller: Caller, descriptor: Any) -> View:
     who = caller("in_dense_shape")
-    _require_descriptor(who, descriptor)
+    require_descriptor(caller, "in_dense_shape", descriptor, _NEEDED)
     view = descriptors.resolve(descriptor, who)
     if view.layout.name not in _ROWS_COLUMNS:
         raise Problem(
@@ -98,30 +100,26 @@ def _dense_shape(caller: Caller, descriptor: Any) -> View:
     return view
 
 
-def _require_descriptor(who: str, descriptor: Any) -> None:
-    if descriptor is None:
-        raise Problem(f"{who} is NULL, but this call needs it. Pass a BNNSNDArrayDescriptor.")
-    if not isinstance(descriptor, BNNSNDArrayDescriptor):
-        raise TypeError(f"{who} must be a BNNSNDArrayDescriptor, not {type(descriptor).__name__}.")
-
-
-def _tensor(who: str, descriptor: Any) -> Bound:
+def _tensor(caller: Caller, name: str, descriptor: Any) -> Bound:
     """A tensor with data, read in the order of memory."""
-    _require_descriptor(who, descriptor)
-    view = descriptors.resolve(descriptor, who)
-    order = view.memory_axes
-    return bind(view, order, tuple(view.size[a] for a in order), f"{who}.data", descriptor.data, 1, 0)
+    require_descriptor(caller, name, descriptor, _NEEDED)
+    view = descriptors.resolve(descriptor, caller(name))
+    require_data(caller, name, descriptor, view)
+    return bind(view, view.memory_axes, view.shape, f"{caller(name)}.data", descriptor.data, 1, 0)
 
 
-def _vector(who: str, descriptor: Any) -> NDArray[np.float32]:
-    values: NDArray[np.float32] = np.asarray(_tensor(who, descriptor).read(np.float32)[0], np.float32).reshape(-1)
+def _vector(caller: Caller, name: str, descriptor: Any) -> NDArray[np.float32]:
+    bound = _tensor(caller, name, descriptor)
+    values: NDArray[np.float32] = np.asarray(bound.read(np.float32)[0], np.float32).reshape(-1)
     return values
 
 
-def _integers(who: str, descriptor: Any) -> NDArray[np.int64]:
-    bound = _tensor(who, descriptor)
+def _integers(caller: Caller, name: str, descriptor: Any) -> NDArray[np.int64]:
+    bound = _tensor(caller, name, descriptor)
     if not bound.view.element.is_integer:
-        raise Problem(f"{who} is {bound.view.element.name}, but indices are integers, such as Int32.", kind=TypeError)
+        raise Problem(
+            f"{caller(name)} is {bound.view.element.name}, but indices are integers, such as Int32.", kind=TypeError
+        )
     found: NDArray[np.int64] = np.asarray(bound.read_integers(), np.int64).reshape(bound.shape)
     return found
 
@@ -138,7 +136,7 @@ def _write(
 ) -> None:  # fmt: skip
     """Fill ``out``: layout, size, type and data."""
     who = caller("out")
-    _require_descriptor(who, out)
+    require_descriptor(caller, "out", out, _NEEDED)
     if sparse_params is not None and not isinstance(sparse_params, BNNSSparsityParameters):
         raise TypeError(
             f"{caller('sparse_params')} must be a BNNSSparsityParameters, not {type(sparse_params).__name__}."
@@ -160,7 +158,7 @@ def _write(
     if workspace is not None and integer(workspace_size, caller("workspace_size")) < needed:
         raise Problem(
             f"{caller('workspace_size')} is {int(workspace_size)}, but a workspace has at least {needed} bytes, twice the dense "
-            "matrix. Pass NULL to have it allocated."
+            f"matrix. Pass {caller.null} to have it allocated."
         )
     compact = _compacted(dense, view) if compat.switches.sparse_packed_compactly else None
     if compact is None:

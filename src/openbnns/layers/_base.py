@@ -15,7 +15,6 @@ Rules that all layers share:
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
@@ -23,12 +22,12 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 from .._words import Caller
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
-from ..errors import BNNSError, InvalidDescriptorError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ._methods import DECLARED, method
 from ._misuse import STUMBLES, careful, misuse_in
-from ._ports import DataProblem, Port, TensorLike, raised, require
+from ._ports import Port, TensorLike, raised, require
 from .types import ActivationFunction
 
 _Result = TypeVar("_Result")
@@ -90,26 +89,12 @@ class InputGradients(NamedTuple):
     input_b: Any = None
 
 
-def reworded(problem: Problem, words: Mapping[str, str]) -> Problem:
-    """The same problem in the words of the Python face: ``w_desc`` is ``weights`` there."""
-    pattern = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
-
-    def said(text: str) -> str:
-        return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", lambda match: words[match.group()], text)
-
-    problem.reword(said)
-    return problem
-
-
-def attempt(
-    caller: Caller, work: Callable[[Caller], Any], words: Mapping[str, str], family: type[BNNSError] = LayerApplyError
-) -> Any:
-    """Run the work of a function without a layer; its problems become exceptions of ``family``, in its words."""
+def attempt(caller: Caller, work: Callable[[Caller], Any], family: type[BNNSError] = LayerApplyError) -> Any:
+    """Run the work of a function without a layer; its problems become exceptions of ``family``."""
     try:
         return work(caller)
     except Problem as problem:
-        kind = InvalidDescriptorError if isinstance(problem, DataProblem) else family
-        raise as_exception(reworded(problem, words), kind) from None
+        raise raised(problem, family) from None
     except BNNSError:
         raise
     except STUMBLES as error:
@@ -122,8 +107,8 @@ class KnownFunction:
     The output comes second in their keys, which hold all that decides about a call.
     """
 
-    def __init__(self, names: dict[str, str], words: Mapping[str, str]) -> None:
-        self.names, self.words, self.calls = names, words, known_calls(1)
+    def __init__(self, names: dict[str, str]) -> None:
+        self.names, self.calls = names, known_calls(1)
 
     def __call__(
         self, name: str, work: Callable[..., Any], key: tuple[Any, ...], names: dict[str, str] | None = None
@@ -133,9 +118,8 @@ class KnownFunction:
         if result is not None:
             return result
         return attempt(
-            Caller(name, names or self.names),
+            Caller(name, names or self.names, null="None"),
             lambda caller: recorded(self.calls, key, functools.partial(work, caller)),
-            self.words,
         )
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSNDArrayDescriptor
+from ..abi.values import Struct
 from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
 from ..tensors import buffers, descriptors
 from ..tensors.descriptors import LAYOUTS, View, describe
@@ -27,7 +28,7 @@ TensorLike: TypeAlias = Any
 """A NumPy array (or anything with a buffer, ``__array_interface__`` or DLPack on the CPU) or a descriptor with data."""
 
 
-_S = TypeVar("_S")
+_S = TypeVar("_S", bound=Struct)
 
 
 class Skip(enum.Enum):
@@ -366,8 +367,17 @@ def struct_of(kind: type[_S], who: Caller, **fields: Any) -> _S:
     """A parameter struct; a value that its field cannot hold is the caller's mistake."""
     try:
         return kind(**fields)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Problem(f"{who}: {error}", kind=TypeError if isinstance(error, TypeError) else ValueError) from None
+    except (TypeError, ValueError, OverflowError):
+        for name, value in fields.items():
+            field = kind._kinds[name]
+            if value is None and field.initial is not None:
+                continue
+            try:
+                field.convert(value)
+            except (TypeError, ValueError, OverflowError) as error:
+                kind_of = TypeError if isinstance(error, TypeError) else ValueError
+                raise Problem(f"{who(name)}: {error}.", kind=kind_of) from None
+        raise
 
 
 def require(value: Any, kind: type[Any], what: str, example: str = "") -> None:
@@ -445,6 +455,7 @@ def describe_sample(value: Any, who: str, *, rank: int | None = None) -> BNNSNDA
     if isinstance(value, Shape):
         return value.descriptor()
     if isinstance(value, BNNSNDArrayDescriptor):
+        descriptors.resolve(value, who)  # here, where it still has a name
         return value.copy()  # ports and filters must see one and the same
     refuse_plain_sizes(value, who)
     array = as_array(value, who)
@@ -481,6 +492,7 @@ def describe_parameter(
     if isinstance(value, BNNSNDArrayDescriptor):
         if value.data is None:
             raise DataProblem(f"{who}.data is None. A parameter needs values at creation: give the descriptor memory.")
+        descriptors.resolve(value, who, opaque=True)
         return value.copy()
     array = as_array(value, who)
     kind = data_type(array, who)

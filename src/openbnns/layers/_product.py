@@ -22,6 +22,7 @@ from ._ports import (
     as_array,
     data_type,
     describe_parameter,
+    describe_sample,
     descriptor_for,
     first_major,
 )
@@ -41,10 +42,8 @@ def describe_operand(
             layout = first_major(as_array(value, who).shape)
         in_place = client_pointer(filter_parameters)
         return describe_parameter(value, who, layout, "of one operand", client_pointer=in_place)
-    if isinstance(value, Shape):
-        return value.descriptor()
-    if isinstance(value, BNNSNDArrayDescriptor):
-        return value
+    if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
+        return describe_sample(value, who)
     array = as_array(value, who)
     shape = array.shape[1:] if rank is not None and array.ndim == rank + 1 else array.shape
     if not 1 <= len(shape) <= 8:

@@ -10,7 +10,6 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import LayerCreationError, Problem, as_exception
 from ..filters.sparse import sparsify_coordinates, sparsify_rows
-from ._base import reworded
 from ._misuse import careful
 from ._ports import as_array, data_type, descriptor_for, first_major, require
 from ._shape import Shape
@@ -50,7 +49,7 @@ def sparsify(
     >>> layer.apply(np.array([1, 10, 100], np.float32))
     array([ 50., 700.], dtype=float32)
     """
-    caller = Caller("FullyConnectedLayer.sparsify", _NAMES)
+    caller = Caller("FullyConnectedLayer.sparsify", _NAMES, null="None")
     out = BNNSNDArrayDescriptor() if output is None else output
     hint = None if sparse_parameters is None else sparse_parameters.bnns_sparsity_parameters
     size = 0 if workspace is None else memoryview(workspace).nbytes
@@ -65,7 +64,7 @@ def sparsify(
             starts = _tensor(input_layout.row_starts, caller("in_row_starts"))
             sparsify_rows(caller, shape, columns, starts, *rest)
     except Problem as problem:
-        raise as_exception(reworded(problem, {"NULL": "None"}), LayerCreationError) from None
+        raise as_exception(problem, LayerCreationError) from None
     return out
 
 

@@ -20,7 +20,6 @@ NAMES = {
     "in_delta": "generating_input_gradient", "out_delta": "output_gradient", "num_lower": "lower_band_count",
     "num_upper": "upper_band_count", "filter_params": "filter_parameters",
 }  # fmt: skip
-WORDS = {"NULL": "None", "src": "input", "in0": "a"}
 
 # Element types of arrays that kernels take as they are; anything else, mistakes included, goes the long way.
 PLAIN = frozenset(np.dtype(t) for t in ["f2", "f4", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])

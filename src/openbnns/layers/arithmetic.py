@@ -39,6 +39,7 @@ from ._ports import (
     TensorLike,
     as_array,
     data_type,
+    describe_sample,
     descriptor_for,
     first_major,
     require,
@@ -75,7 +76,11 @@ class InputGradients3(NamedTuple):
 
 _OPERANDS = {"in": "input", "in1": "input_a", "in2": "input_b", "in3": "input_c", "out": "output"}
 OPERAND_NAMES = (
-    {"arithmetic_function": "function", "arithmetic_function_fields": "the operands"}
+    {
+        "arithmetic_function": "function",
+        "arithmetic_function_fields": "the operands",
+        "BNNSSample": "DescriptorType.SAMPLE",
+    }
     | _OPERANDS
     | {f"{field}_type": f"{name}_descriptor_type" for field, name in _OPERANDS.items()}
 )
@@ -361,10 +366,9 @@ def common_form(
 
     With ``fastest_first``, the last axis of arrays is that of ``size[0]``, along which a softmax runs.
     """
-    for value in (*operands, output):
+    for value, name in zip((*operands, output), (*names, "output"), strict=True):
         if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
-            descriptor = value.descriptor() if isinstance(value, Shape) else value
-            view = Port(descriptor).view
+            view = Port(describe_sample(value, f"{who}: {name}")).view
             return view.layout.rank, int(view.layout.code)
     arrays = [as_array(v, f"{who}: {name}") for v, name in zip(operands, names, strict=True)]
     for array, name in zip(arrays, names, strict=True):
@@ -391,7 +395,7 @@ def describe_operand(
 ) -> tuple[BNNSNDArrayDescriptor, tuple[int, ...]]:
     """Descriptor of an operand, and the shape that its arrays have without a batch axis."""
     if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
-        descriptor = value.descriptor() if isinstance(value, Shape) else value
+        descriptor = describe_sample(value, who)
         return descriptor, Port(descriptor).shape
     array = as_array(value, who)
     kind = data_type(array, who)

@@ -24,11 +24,10 @@ _L2 = int(BNNSNormType.BNNSL2Norm)
 _NAMES = {
     "src": "input", "dest": "output", "axis_flags": "axes", "max_norm": "threshold", "use_norm": "global_norm",
     "in": "input", "out": "output", "in_delta": "generating_input_gradient", "out_delta": "output_gradient",
-    "min_val": "the lower bound of to",
+    "min_val": "the lower bound of to", "max_val": "the upper bound",
 }  # fmt: skip
-_WORDS = {"NULL": "None", "src": "input", "dest": "output", "max_val": "the upper bound"}
 
-_CLIP, _CLIP_BY_NORM, _NORM, _NORM_BACKWARD = (KnownFunction(_NAMES, _WORDS) for _ in range(4))
+_CLIP, _CLIP_BY_NORM, _NORM, _NORM_BACKWARD = (KnownFunction(_NAMES) for _ in range(4))
 
 
 def clip(to: Sequence[float], input: TensorLike, output: TensorLike | None = None) -> TensorLike:
@@ -180,7 +179,7 @@ def compute_norm_backward(
 
 
 def _attempt(name: str, work: Callable[[Caller], Any]) -> Any:
-    return attempt(Caller(name, _NAMES), work, _WORDS)
+    return attempt(Caller(name, _NAMES, null="None"), work)
 
 
 def _needed(caller: Caller, name: str, value: Any) -> Any:

@@ -10,19 +10,17 @@ from numpy.typing import NDArray
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
-from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters.crop_resize import CropResize
-from ._base import reworded
 from ._misuse import careful
 from ._ports import TensorLike, as_array, data_type, descriptor_for, require, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
-_WORDS = {"NULL": "None", "roi": "region_of_interest"}
 _NAMES = {
     "roi": "region_of_interest",
     "in_delta": "generating_input_gradient",
     "out_delta": "output_gradient",
-    "box_coordinate_mode": "box_coordinate_mode",
+    "filter_params": "filter_parameters",
 }
 _LAYOUTS = {4: DataLayout.TENSOR_4D_LAST_MAJOR, 5: DataLayout.TENSOR_5D_LAST_MAJOR, 2: DataLayout.MATRIX_LAST_MAJOR}
 _AXES = {4: "(images, channels, height, width)", 5: "(boxes, images, channels, height, width)", 2: "(boxes, 4)"}
@@ -98,9 +96,9 @@ class CropResizeLayer:
                 height, width = _pair(output_size, f"{who}: output_size", "output")
                 output = np.empty((shapes[1][0], *shapes[0][:2], height, width), np.float32)
             y = _describe(output, f"{who}: output", 5, written=True)
-            CropResize(self._parameters, filter_parameters, Caller(who, _NAMES)).apply(x, boxes, y)
+            CropResize(self._parameters, filter_parameters, Caller(who, _NAMES, null="None")).apply(x, boxes, y)
         except Problem as problem:
-            raise _raised(problem) from None
+            raise as_exception(problem, LayerApplyError) from None
         return output
 
     @careful()
@@ -132,9 +130,11 @@ class CropResizeLayer:
             d = _describe(dx, f"{who}: generating_input_gradient", 4, written=True)
             if d is not dx:
                 d.flags = int(bool(accumulate) and not made)
-            CropResize(self._parameters, filter_parameters, Caller(who, _NAMES)).apply_backward(d, boxes, dy)
+            CropResize(self._parameters, filter_parameters, Caller(who, _NAMES, null="None")).apply_backward(
+                d, boxes, dy
+            )
         except Problem as problem:
-            raise _raised(problem) from None
+            raise as_exception(problem, LayerApplyError) from None
         return dx
 
     def __repr__(self) -> str:
@@ -146,10 +146,6 @@ class CropResizeLayer:
 
 for _choice in (LinearSamplingMode, BoxCoordinateMode):  # where Swift has them
     setattr(CropResizeLayer, _choice.__name__, _choice)
-
-
-def _raised(problem: Problem) -> BNNSError:
-    return as_exception(reworded(problem, _WORDS), LayerApplyError)
 
 
 def _describe(value: Any, who: str, rank: int, *, written: bool = False) -> BNNSNDArrayDescriptor:

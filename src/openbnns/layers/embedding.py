@@ -12,7 +12,7 @@ from ..filters.embedding import Embedding
 from ..tensors.descriptors import View
 from ._base import Gradients, UnaryLayer, client_pointer
 from ._methods import DECLARED, method
-from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, descriptor_for, require
+from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, describe_sample, descriptor_for, require
 from ._shape import Shape
 from .types import DataType, Norm
 
@@ -63,6 +63,7 @@ class EmbeddingLayer(UnaryLayer):
     ) -> None:
         def make(who: Caller) -> Embedding:
             w = _describe_dictionary(dictionary, f"{who}: dictionary", client_pointer(filter_parameters))
+            require(index_type, DataType, f"{who}: index_type")
             x = _describe_indices(input, f"{who}: input", index_type)
             y = _describe_output(output, f"{who}: output", Port(x).view, Port(w).view)
             padding = _NO_PADDING if padding_index is None or padding_index < 0 else padding_index
@@ -128,11 +129,10 @@ def _describe_dictionary(value: Any, who: str, in_place: bool) -> BNNSNDArrayDes
 
 
 def _describe_indices(value: Any, who: str, index_type: DataType) -> BNNSNDArrayDescriptor:
-    require(index_type, DataType, f"{who}: index_type")
     if isinstance(value, Shape):
         return value.descriptor(index_type)
     if isinstance(value, BNNSNDArrayDescriptor):
-        return value
+        return describe_sample(value, who)
     array = as_array(value, who)
     shape = array.shape if array.ndim == 1 else array.shape[1:]
     return descriptor_for(shape, _last_major(len(shape), who), data_type(array, who))
@@ -140,10 +140,8 @@ def _describe_indices(value: Any, who: str, index_type: DataType) -> BNNSNDArray
 
 def _describe_output(value: Any, who: str, indices: View, dictionary: View) -> BNNSNDArrayDescriptor:
     """The given output, or one that holds an item for every index, entries in front where the dictionary has them so."""
-    if isinstance(value, BNNSNDArrayDescriptor):
-        return value
-    if isinstance(value, Shape):
-        return value.descriptor()
+    if isinstance(value, (Shape, BNNSNDArrayDescriptor)):
+        return describe_sample(value, who)
     size = (*dictionary.size[:-1], *indices.size)
     entries_fastest = len(dictionary.size) > 1 and dictionary.layout.stepped[0] == len(dictionary.size) - 1
     layout = _first_major(len(size), who) if entries_fastest else _last_major(len(size), who)

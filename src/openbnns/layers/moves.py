@@ -20,15 +20,13 @@ from ..errors import Problem
 from ..filters import moves
 from ._base import KnownFunction
 from ._ports import TensorLike, require
-from ._tensor_arguments import NAMES, PLAIN, WORDS, axis_of, code_of, described, output_like, shape_of
+from ._tensor_arguments import NAMES, PLAIN, axis_of, code_of, described, output_like, shape_of
 from .types import RelationalOperator, ShuffleType
 
 _TRANSPOSE_NAMES = NAMES | {"dest": "output", "axis0": "first_transpose_axis", "axis1": "second_transpose_axis"}
 _BAND_PART_NAMES = NAMES | {"output": "to"}
 
-_COPY, _TRANSPOSE, _BAND_PART, _COMPARE, _TILE, _TILE_BACKWARD, _SHUFFLE = (
-    KnownFunction(NAMES, WORDS) for _ in range(7)
-)
+_COPY, _TRANSPOSE, _BAND_PART, _COMPARE, _TILE, _TILE_BACKWARD, _SHUFFLE = (KnownFunction(NAMES) for _ in range(7))
 
 
 def copy(

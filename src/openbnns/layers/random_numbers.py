@@ -18,10 +18,10 @@ from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for
 from .types import RandomGeneratorMethod
 
 # How the C functions name their arguments, and how these methods name theirs.
-_NAMES = {"desc": "output", "stddev": "standard_deviation", "a": "the lower bound", "b": "the upper bound"}
-_WORDS = {
-    "NULL": "None", "desc": "output", "BNNSRandomFillUniformFloat": "fill_uniform",
-    "BNNSRandomFillUniformInt": "fill_uniform_integers", "BNNSRandomGeneratorGetState": "the state of a generator",
+_NAMES = {
+    "desc": "output", "stddev": "standard_deviation", "a": "the lower bound", "b": "the upper bound",
+    "BNNSRandomFillUniformFloat": "fill_uniform", "BNNSRandomFillUniformInt": "fill_uniform_integers",
+    "BNNSRandomGeneratorGetState": "the state of a generator",
 }  # fmt: skip
 
 
@@ -201,4 +201,4 @@ def _bounds(caller: Caller, range: Any) -> tuple[Any, Any]:
 
 
 def _attempt(name: str, work: Callable[[Caller], Any], family: type[Any] = LayerApplyError) -> Any:
-    return attempt(Caller(name, _NAMES), work, _WORDS, family)
+    return attempt(Caller(name, _NAMES, null="None"), work, family)

@@ -194,8 +194,10 @@ def _whole(value: Any, who: str, layout: int | None = None) -> BNNSNDArrayDescri
 
 def _weights(value: Any, x: BNNSNDArrayDescriptor, who: str, in_place: bool) -> BNNSNDArrayDescriptor | None:
     """The weights tensor; an array has the C-order shape of one sample of the input."""
-    if value is None or isinstance(value, BNNSNDArrayDescriptor):
-        return value
+    if value is None or (isinstance(value, BNNSNDArrayDescriptor) and value.data is None):
+        return None
+    if isinstance(value, BNNSNDArrayDescriptor):
+        return describe_sample(value, who)
     array = as_array(value, who)
     shape = resolve(x, who).shape
     if array.shape != shape:

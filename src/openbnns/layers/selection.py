@@ -24,7 +24,6 @@ from ._ports import TensorLike, descriptor_for, skip
 from ._tensor_arguments import (
     NAMES,
     PLAIN,
-    WORDS,
     axis_of,
     check_batch,
     described,
@@ -35,7 +34,7 @@ from ._tensor_arguments import (
 )  # fmt: skip
 from .types import DataType, ReductionFunction
 
-_GATHER_ND, _SCATTER_ND, _IN_TOP_K = (KnownFunction(NAMES, WORDS) for _ in range(3))
+_GATHER_ND, _SCATTER_ND, _IN_TOP_K = (KnownFunction(NAMES) for _ in range(3))
 
 
 class TopK(NamedTuple):
@@ -323,7 +322,7 @@ def _top_k(k: Any, input: Any, values: Any, indices: Any, axis: Any) -> TopK | N
 
 
 def _attempt(name: str, work: Callable[[Caller], Any], names: dict[str, str] = NAMES) -> Any:
-    return attempt(Caller(name, names), work, WORDS)
+    return attempt(Caller(name, names, null="None"), work)
 
 
 def _given(caller: Caller, output: Any) -> Any:
