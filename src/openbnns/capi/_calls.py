@@ -26,11 +26,8 @@ def create(
     make: Callable[..., _F], who: str, layer_params: Any, struct: type[Any], filter_params: Any, *rest: Any
 ) -> _F | None:
     """A filter, or ``None`` with the reason kept."""
-    if layer_params is None:
-        record(Problem(f"{who}: layer_params is NULL. Pass a {struct.__name__}."))
+    if not is_given(layer_params, struct, who):
         return None
-    if not isinstance(layer_params, struct):
-        raise TypeError(f"{who}: layer_params must be a {struct.__name__}, not {type(layer_params).__name__}.")
     check_filter_params(filter_params, who)
     try:  # on a copy: what is checked must be what is used, even if another thread changes the struct meanwhile
         params = None if filter_params is None else filter_params.copy()
@@ -60,6 +57,16 @@ def _meant_by_creation(
         return True
 
     return diagnosis.of_creation(problem, diagnosis.descriptors_in(layer_params), valid)
+
+
+def is_given(value: Any, struct: type[Any], who: str, name: str = "layer_params") -> bool:
+    """Whether a struct is there; if it is NULL, the reason is kept. Anything else raises ``TypeError``."""
+    if value is None:
+        record(Problem(f"{who}: {name} is NULL. Pass a {struct.__name__}."))
+        return False
+    if not isinstance(value, struct):
+        raise TypeError(f"{who}: {name} must be a {struct.__name__}, not {type(value).__name__}.")
+    return True
 
 
 def check_filter_params(filter_params: Any, who: str) -> None:

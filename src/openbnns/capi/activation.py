@@ -10,9 +10,9 @@ from .._words import Caller
 from ..abi.enums import BNNSPointerSpecifier
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..calls.form import form
-from ..errors import Problem, record, succeeded
+from ..errors import FAILURE, Problem, record, succeeded
 from ..filters.activation import ActivationFilter
-from ._calls import BNNSFilter, Known, check_filter_params, create
+from ._calls import BNNSFilter, Known, check_filter_params, create, is_given
 
 
 def BNNSFilterCreateLayerActivation(
@@ -62,12 +62,8 @@ def BNNSDirectApplyActivationBatch(
     (0, [2, -2, 127])
     """
     who = "BNNSDirectApplyActivationBatch"
-    if layer_params is None:
-        return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersActivation."))
-    if not isinstance(layer_params, BNNSLayerParametersActivation):
-        raise TypeError(
-            f"{who}: layer_params must be a BNNSLayerParametersActivation, not {type(layer_params).__name__}."
-        )
+    if not is_given(layer_params, BNNSLayerParametersActivation, who):
+        return FAILURE
     call = (batch_size, in_stride, out_stride, filter_params)
     if _ACTIVATE.calls.run(*_key(layer_params), *call) is not None:
         return 0

@@ -6,9 +6,9 @@ from typing import Any
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize
-from ..errors import Problem, out_of_memory, record, succeeded
+from ..errors import FAILURE, Problem, out_of_memory, record, succeeded
 from ..filters.crop_resize import CropResize
-from ._calls import check_filter_params
+from ._calls import check_filter_params, is_given
 
 
 def BNNSCropResize(
@@ -60,12 +60,8 @@ def BNNSCropResizeBackward(
 
 
 def _attempt(who: str, layer_params: Any, filter_params: Any, method: str, *tensors: Any) -> int:
-    if layer_params is None:
-        return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersCropResize."))
-    if not isinstance(layer_params, BNNSLayerParametersCropResize):
-        raise TypeError(
-            f"{who}: layer_params must be a BNNSLayerParametersCropResize, not {type(layer_params).__name__}."
-        )
+    if not is_given(layer_params, BNNSLayerParametersCropResize, who):
+        return FAILURE
     check_filter_params(filter_params, who)
     try:
         getattr(CropResize(layer_params, filter_params, Caller(who)), method)(*tensors)

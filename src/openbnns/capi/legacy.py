@@ -28,7 +28,7 @@ from ..filters.activation import ActivationFilter
 from ..filters.convolution import Convolution
 from ..filters.fully_connected import FullyConnected
 from ..filters.pooling import Pooling
-from ._calls import BNNSFilter, check_filter_params
+from ._calls import BNNSFilter, check_filter_params, is_given
 
 _NAMES = {"i_desc": "in_desc", "o_desc": "out_desc", "w_desc": "layer_params.weights", "bias": "layer_params.bias"}
 """What these functions call the fields of today's structs."""
@@ -93,11 +93,8 @@ def layer_data(d: BNNSLayerData, layout: BNNSDataLayout, size: list[int]) -> BNN
 def build(who: str, arguments: Mapping[str, tuple[Any, type]], filter_params: Any, make: Any) -> Filter | None:
     """Check the struct arguments, then make the filter or keep the reason why not."""
     for name, (value, struct) in arguments.items():
-        if value is None:
-            record(Problem(f"{who}: {name} is NULL. Pass a {struct.__name__}."))
+        if not is_given(value, struct, who, name):
             return None
-        if not isinstance(value, struct):
-            raise TypeError(f"{who}: {name} must be a {struct.__name__}, not {type(value).__name__}.")
     check_filter_params(filter_params, who)
     try:
         result: Filter = make()

@@ -6,9 +6,9 @@ from typing import Any
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
-from ..errors import Problem, record
+from ..errors import FAILURE
 from ..filters.quantization import Quantization
-from ._calls import Known, check_filter_params
+from ._calls import Known, check_filter_params, is_given
 
 
 def BNNSDirectApplyQuantizer(
@@ -34,12 +34,8 @@ def BNNSDirectApplyQuantizer(
     (0, [0, 1, 127])
     """
     who = "BNNSDirectApplyQuantizer"
-    if layer_params is None:
-        return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersQuantization."))
-    if not isinstance(layer_params, BNNSLayerParametersQuantization):
-        raise TypeError(
-            f"{who}: layer_params must be a BNNSLayerParametersQuantization, not {type(layer_params).__name__}."
-        )
+    if not is_given(layer_params, BNNSLayerParametersQuantization, who):
+        return FAILURE
     call = (batch_size, input_stride, output_stride, filter_params)
     if _QUANTIZE.calls.run(*_key(layer_params), *call) is not None:
         return 0

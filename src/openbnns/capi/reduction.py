@@ -6,9 +6,9 @@ from typing import Any
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
-from ..errors import Problem, record
+from ..errors import FAILURE
 from ..filters.reduction import Reduction
-from ._calls import BNNSFilter, Known, check_filter_params, create
+from ._calls import BNNSFilter, Known, check_filter_params, create, is_given
 
 
 def BNNSFilterCreateLayerReduction(
@@ -48,12 +48,8 @@ def BNNSDirectApplyReduction(
     (0, [1])
     """
     who = "BNNSDirectApplyReduction"
-    if layer_params is None:
-        return record(Problem(f"{who}: layer_params is NULL. Pass a BNNSLayerParametersReduction."))
-    if not isinstance(layer_params, BNNSLayerParametersReduction):
-        raise TypeError(
-            f"{who}: layer_params must be a BNNSLayerParametersReduction, not {type(layer_params).__name__}."
-        )
+    if not is_given(layer_params, BNNSLayerParametersReduction, who):
+        return FAILURE
     if _REDUCE.calls.run(*_key(layer_params, filter_params)) is not None:
         return 0
     check_filter_params(filter_params, who)

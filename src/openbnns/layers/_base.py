@@ -27,7 +27,7 @@ from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ._methods import DECLARED, method
 from ._misuse import STUMBLES, careful, misuse_in
-from ._ports import Port, TensorLike, raised, require
+from ._ports import Port, TensorLike, check_filter_parameters, raised, require
 from .types import ActivationFunction
 
 _Result = TypeVar("_Result")
@@ -194,12 +194,7 @@ class Layer:
         """Make the filter; its problems become exceptions of the Python face."""
         who = self._creation_caller
         try:
-            if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
-                raise Problem(
-                    f"{who}: filter_parameters must be a BNNSFilterParameters or None, not "
-                    f"{type(filter_parameters).__name__}.",
-                    kind=TypeError,
-                )
+            check_filter_parameters(filter_parameters, who)
             if activation is not None:
                 require(activation, ActivationFunction, f"{who}: the activation", "ActivationFunction.tanh()")
             self._filter = make(who)

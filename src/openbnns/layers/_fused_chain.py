@@ -13,7 +13,6 @@ from ..abi.structs import (
     BNNSLayerParametersArithmetic,
     BNNSLayerParametersConvolution,
     BNNSLayerParametersFullyConnected,
-    BNNSLayerParametersNormalization,
     BNNSLayerParametersQuantization,
     BNNSNDArrayDescriptor,
 )
@@ -30,23 +29,18 @@ from ._fused_parameters import (
     FusedTernaryArithmeticParameters,
     FusedUnaryArithmeticParameters,
 )
-from ._ports import Port, describe_parameter, describe_sample, require
-from ._shape import Shape
-from .arithmetic import broadcast_output, common_form, describe_operand, operand_block
-from .convolution import ARRAY_KERNELS, check_channels, largest_output, pair, positive
-from .fully_connected import check_weights, flat_sample
-from .normalization import _parameter, _parameter_port
+from ._ports import Port, describe_vector
+from .arithmetic import describe_arithmetic
+from .convolution import describe_convolution
+from .fully_connected import describe_fully_connected
+from .normalization import describe_normalization, parameter_port
 from .types import (
-    ActivationFunction,
     ArithmeticBinaryFunction,
     ArithmeticTernaryFunction,
     ArithmeticUnaryFunction,
-    ConvolutionPadding,
     ConvolutionType,
-    DataLayout,
     DataType,
     DescriptorType,
-    NormalizationType,
 )
 
 _Descriptor = BNNSNDArrayDescriptor
@@ -97,7 +91,8 @@ def describe_chain(
     if isinstance(first, FusedConvolutionParameters):
         made = _convolution(first, inputs[0], output, in_place, who, head)
     elif isinstance(first, FusedFullyConnectedParameters):
-        made = _fully_connected(first, inputs[0], output, in_place, who, head)
+        layer = describe_fully_connected(who, head, in_place, inputs[0], output, first.weights, first.bias)
+        made = _weighted(BNNSFilterType.BNNSFullyConnected, layer)
     else:
         made = _arithmetic(first, inputs, names, output, who, head)
     y = made.output.copy()
@@ -113,10 +108,10 @@ def describe_chain(
     else:
         made.layer.o_desc = boundary
     if isinstance(last, FusedNormalizationParameters):
-        kind, layer, slots = _normalization(last, boundary, y, in_place, tail)
+        kind, described, slots = _normalization(last, boundary, y, in_place, tail)
     else:
-        kind, layer, slots = _quantization(last, boundary, y, in_place, tail)
-    return Chain([made.kind, kind], [made.layer, layer], made.inputs, Port(y), made.slots | slots, made.constant)
+        kind, described, slots = _quantization(last, boundary, y, in_place, tail)
+    return Chain([made.kind, kind], [made.layer, described], made.inputs, Port(y), made.slots | slots, made.constant)
 
 
 def _check_chain(inputs: list[Any], layers: Any, who: Caller) -> tuple[Any, Any]:
@@ -147,80 +142,37 @@ def _check_chain(inputs: list[Any], layers: Any, who: Caller) -> tuple[Any, Any]
     return first, layers[1]
 
 
-def _optional_vector(value: Any, who: str, axes: str, in_place: bool) -> _Descriptor | None:
-    return None if value is None else describe_parameter(value, who, DataLayout.VECTOR, axes, client_pointer=in_place)
-
-
 # First layers.
 
 
 def _convolution(
     p: FusedConvolutionParameters, input: Any, output: Any, in_place: bool, who: Caller, own: Caller
 ) -> _First:
-    require(p.type, ConvolutionType, own("type"))
-    require(p.padding, ConvolutionPadding, own("padding"))
-    transposed = p.type is ConvolutionType.TRANSPOSED
-    x = describe_sample(input, f"{who}: input", rank=3)
-    w = describe_parameter(p.weights, own("weights"), *ARRAY_KERNELS, client_pointer=in_place)
-    b = _optional_vector(p.bias, own("bias"), "(out,)", in_place)
-    x_stride, y_stride = pair(p.stride, own("stride"))
-    x_dilation, y_dilation = pair(p.dilation_stride, own("dilation_stride"))
-    groups = positive(p.group_size, own("group_size"))
-    layer = BNNSLayerParametersConvolution(
-        i_desc=x, w_desc=w, bias=b, x_stride=x_stride, y_stride=y_stride, x_dilation_stride=x_dilation,
-        y_dilation_stride=y_dilation, groups=groups, **p.padding.bnns_fields,
+    layer = describe_convolution(
+        who, own, in_place, type=p.type, input=input, output=output, weights=p.weights, bias=p.bias, padding=p.padding,
+        groups=p.group_size, stride=p.stride, dilation_stride=p.dilation_stride,
     )  # fmt: skip
-    if output is None:
-        y = largest_output(layer, own, transposed).descriptor()
-    else:
-        y = describe_sample(output, f"{who}: output", rank=3)
-    if not isinstance(p.weights, BNNSNDArrayDescriptor):
-        check_channels(own, Port(w).shape, Port(x).shape, Port(y).shape, groups, transposed)
-    kind = BNNSFilterType.BNNSTransposedConvolution if transposed else BNNSFilterType.BNNSConvolution
-    return _First(int(kind), layer, [Port(x)], y, {"weights": port_of(w), "bias": port_of(b)}, [False])
+    transposed = p.type is ConvolutionType.TRANSPOSED
+    return _weighted(BNNSFilterType.BNNSTransposedConvolution if transposed else BNNSFilterType.BNNSConvolution, layer)
 
 
-def _fully_connected(
-    p: FusedFullyConnectedParameters, input: Any, output: Any, in_place: bool, who: Caller, own: Caller
+def _weighted(
+    kind: BNNSFilterType, layer: BNNSLayerParametersConvolution | BNNSLayerParametersFullyConnected
 ) -> _First:
-    w = describe_parameter(p.weights, own("weights"), DataLayout.MATRIX_ROW_MAJOR, "(out, in)", client_pointer=in_place)
-    b = _optional_vector(p.bias, own("bias"), "(out,)", in_place)
-    described = isinstance(p.weights, BNNSNDArrayDescriptor)
-    outputs, inputs = (0, 0) if described else Port(w, batched=False).shape
-    x = flat_sample(input, f"{who}: input", inputs)
-    y = flat_sample(output, f"{who}: output", outputs)
-    if not described:
-        check_weights(own, x, y, outputs, inputs)
-    layer = BNNSLayerParametersFullyConnected(i_desc=x, w_desc=w, bias=b)
-    kind = int(BNNSFilterType.BNNSFullyConnected)
-    return _First(kind, layer, [Port(x)], y, {"weights": port_of(w), "bias": port_of(b)}, [False])
+    bias = None if layer.bias.data is None else layer.bias
+    slots = {"weights": port_of(layer.w_desc), "bias": port_of(bias)}
+    return _First(int(kind), layer, [Port(layer.i_desc)], layer.o_desc, slots, [False])
 
 
 def _arithmetic(p: Any, inputs: list[Any], names: Sequence[str], output: Any, who: Caller, own: Caller) -> _First:
-    functions = _FUNCTIONS[len(inputs) - 1]
-    require(p.function, functions, own("function"))
     roles = [getattr(p, f"{name}_descriptor_type") for name in names]
-    for name, role in zip((*names, "output"), (*roles, p.output_descriptor_type), strict=True):
-        require(role, DescriptorType, own(f"{name}_descriptor_type"))
-    rank, layout = common_form(inputs, roles, output, tuple(names), who)
-    if not any(isinstance(value, (Shape, _Descriptor)) for value in (*inputs, output)) and rank == 3:
-        layout = int(DataLayout.IMAGE_CHW.value)  # arrays (C, H, W) in the layout that normalizations take
-    described = [
-        describe_operand(value, f"{who}: {name}", rank, layout, role)
-        for value, name, role in zip(inputs, names, roles, strict=True)
-    ]
-    if output is None:
-        y = broadcast_output([d for d, _ in described], who)
-    else:
-        y, _ = describe_operand(output, f"{who}: output", rank, layout, DescriptorType.SAMPLE)
-    block = operand_block([d for d, _ in described], roles, y, p.output_descriptor_type)
-    layer = BNNSLayerParametersArithmetic(arithmetic_function=p.function.value, arithmetic_function_fields=block)
-    ports = [
-        Port(d, batched=role is DescriptorType.SAMPLE, shape=shape)
-        for (d, shape), role in zip(described, roles, strict=True)
-    ]
-    constant = [role is DescriptorType.CONSTANT for role in roles]
-    return _First(int(BNNSFilterType.BNNSArithmetic), layer, ports, y, {}, constant)
+    layer, ports, y = describe_arithmetic(
+        who, own, _FUNCTIONS[len(inputs) - 1], p.function, names, inputs, roles, output, p.output_descriptor_type,
+        images=True,
+    )  # fmt: skip
+    return _First(
+        int(BNNSFilterType.BNNSArithmetic), layer, ports, y, {}, [r is DescriptorType.CONSTANT for r in roles]
+    )
 
 
 # Last layers.
@@ -229,24 +181,9 @@ def _arithmetic(p: Any, inputs: list[Any], names: Sequence[str], output: Any, wh
 def _normalization(
     p: FusedNormalizationParameters, x: _Descriptor, y: _Descriptor, in_place: bool, who: Caller
 ) -> tuple[int, Any, dict[str, Port | None]]:
-    require(p.type, NormalizationType, who("type"))
-    require(p.activation, ActivationFunction, who("activation"))
-    beta, gamma = (
-        _parameter(value, who(name), p.type, Port(x), in_place)
-        for value, name in ((p.beta, "beta"), (p.gamma, "gamma"))
-    )
-    layer = BNNSLayerParametersNormalization(
-        i_desc=x, o_desc=y, beta_desc=beta, gamma_desc=gamma,
-        moving_mean_desc=_optional_vector(p.type.moving_mean, who("moving_mean"), "(C,)", True),
-        moving_variance_desc=_optional_vector(p.type.moving_variance, who("moving_variance"), "(C,)", True),
-        momentum=p.momentum, epsilon=p.epsilon, activation=p.activation.bnns_activation, num_groups=p.type.group_count,
-        normalization_axis=p.type.normalization_axis,
-    )  # fmt: skip
-    return (
-        int(p.type.bnns_filter_type),
-        layer,
-        {"beta": _parameter_port(beta, p.beta), "gamma": _parameter_port(gamma, p.gamma)},
-    )
+    layer = describe_normalization(who, in_place, x, y, p.type, p.beta, p.gamma, p.momentum, p.epsilon, p.activation)
+    slots = {"beta": parameter_port(layer.beta_desc, p.beta), "gamma": parameter_port(layer.gamma_desc, p.gamma)}
+    return int(p.type.bnns_filter_type), layer, slots
 
 
 def _quantization(
@@ -259,7 +196,7 @@ def _quantization(
     layer = BNNSLayerParametersQuantization(
         axis_mask=0 if p.axis is None else 1 << p.axis,
         function=int(isinstance(p, FusedDequantizationParameters)), i_desc=x, o_desc=y,
-        scale=_optional_vector(p.scale, who("scale"), "(n,)", in_place),
-        bias=_optional_vector(p.bias, who("bias"), "(n,)", in_place),
+        scale=describe_vector(p.scale, who("scale"), "(n,)", client_pointer=in_place),
+        bias=describe_vector(p.bias, who("bias"), "(n,)", client_pointer=in_place),
     )  # fmt: skip
     return int(BNNSFilterType.BNNSQuantization), layer, {}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType
-from ..abi.structs import BNNSNDArrayDescriptor
+from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..abi.values import Struct
 from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
 from ..tensors import buffers, descriptors
@@ -185,11 +185,7 @@ class Port:
         return size
 
     def _check_output(self, array: NDArray[Any], who: str) -> None:
-        if not array.flags.c_contiguous:
-            raise Problem(
-                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost "
-                f"in a copy. Pass a C-contiguous array, e.g. np.empty({array.shape}, np.{array.dtype.name})."
-            )
+        require_contiguous(array, who)
         if not array.flags.writeable:
             raise Problem(f"{who} is read-only, but the call writes to it. Pass a writable array.")
 
@@ -203,8 +199,7 @@ class Port:
     def check_descriptor(self, descriptor: BNNSNDArrayDescriptor, who: str) -> None:
         """Refuse a descriptor whose memory is arranged in another way than this tensor's."""
         view = descriptors.resolve(descriptor, who)
-        if descriptor.data is None:
-            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
+        require_data(descriptor, who)
         if view.element is not self.view.element:
             raise Problem(
                 f"{who}.data_type is {view.element.name}, but the layer was created with {self.view.element.name}.",
@@ -380,6 +375,28 @@ def struct_of(kind: type[_S], who: Caller, **fields: Any) -> _S:
         raise
 
 
+def check_filter_parameters(value: Any, who: Caller) -> None:
+    if value is not None and not isinstance(value, BNNSFilterParameters):
+        raise Problem(
+            f"{who}: filter_parameters must be a BNNSFilterParameters or None, not {type(value).__name__}.",
+            kind=TypeError,
+        )
+
+
+def require_data(descriptor: BNNSNDArrayDescriptor, who: str) -> None:
+    if descriptor.data is None:
+        raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
+
+
+def require_contiguous(array: NDArray[Any], who: str, lost: str = "results") -> None:
+    """Refuse an output that would have to be copied."""
+    if not array.flags.c_contiguous:
+        raise Problem(
+            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so {lost} would be lost in a copy. "
+            f"Pass a C-contiguous array, e.g. np.empty({array.shape}, np.{array.dtype.name})."
+        )
+
+
 def require(value: Any, kind: type[Any], what: str, example: str = "") -> None:
     """Refuse what is no ``kind``, an enum or the class of a choice. A factory without parentheses is a common mistake."""
     if isinstance(value, kind):
@@ -507,3 +524,10 @@ def describe_parameter(
             )
         array = np.ascontiguousarray(array)
     return descriptor_for(_filled(array.shape, who), layout, kind, array)
+
+
+def describe_vector(value: Any, who: str, axes: str, *, client_pointer: bool) -> BNNSNDArrayDescriptor | None:
+    """The same for a vector that may be left out, such as a bias."""
+    if value is None:
+        return None
+    return describe_parameter(value, who, DataLayout.VECTOR, axes, client_pointer=client_pointer)

@@ -11,7 +11,7 @@ from .._words import Caller
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..tensors.descriptors import LAYOUTS, View, resolve
-from ._ports import DataProblem, as_array, descriptor_for, first_major, skip
+from ._ports import as_array, descriptor_for, first_major, require_contiguous, require_data, skip
 from .types import DataType
 
 # How the C functions name their arguments, and how these name theirs.
@@ -42,8 +42,7 @@ def shape_of(descriptor: BNNSNDArrayDescriptor) -> tuple[int, ...]:
 def described(who: str, value: Any, layout: int | None = None, *, output: bool = False) -> BNNSNDArrayDescriptor:
     """A tensor as a descriptor; an array is in C order, an input that is not is copied."""
     if isinstance(value, BNNSNDArrayDescriptor):
-        if value.data is None:
-            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
+        require_data(value, who)
         resolve(value, who)
         return value
     array = as_array(value, who)
@@ -57,11 +56,8 @@ def described(who: str, value: Any, layout: int | None = None, *, output: bool =
             "64 bits.",
             kind=TypeError,
         ) from None
-    if output and not array.flags.c_contiguous:
-        raise Problem(
-            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost in a "
-            "copy. Pass a C-contiguous array."
-        )
+    if output:
+        require_contiguous(array, who)
     if layout is None or LAYOUTS[layout].rank != array.ndim:
         layout = int(first_major(array.shape).value)
     return descriptor_for(array.shape, layout, kind, np.ascontiguousarray(array))

@@ -16,6 +16,7 @@ creation, that memory is used, by reference, whenever the operand is left out of
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -51,6 +52,7 @@ from .types import (
     ArithmeticBinaryFunction,
     ArithmeticTernaryFunction,
     ArithmeticUnaryFunction,
+    DataLayout,
     DescriptorType,
 )
 
@@ -107,30 +109,12 @@ class _ArithmeticLayer(Layer):
         activation = ActivationFunction.identity() if activation is None else activation
 
         def make(who: Caller) -> Arithmetic:
-            self._check_kinds(who, roles, output_role, function)
-            axis_wise = int(activation.bnns_activation.function) in AXIS_WISE
-            rank, layout = common_form(operands, roles, output, self._inputs, who, fastest_first=axis_wise)
-            described = [
-                describe_operand(value, f"{who}: {name}", rank, layout, role)
-                for value, name, role in zip(operands, self._inputs, roles, strict=True)
-            ]
-            if output is None:
-                y = broadcast_output([d for d, _ in described], who)
-            else:
-                y, _ = describe_operand(output, f"{who}: output", rank, layout, output_role)
-                y = y.copy()
-                y.data = None
-            block = operand_block([d for d, _ in described], roles, y, output_role)
-            parameters = BNNSLayerParametersArithmetic(
-                arithmetic_function=function.value,
-                arithmetic_function_fields=block,
-                activation=activation.bnns_activation,
-            )
-            made = Arithmetic(parameters, filter_parameters, who)
-            self._ports = [
-                Port(d, batched=role is DescriptorType.SAMPLE, shape=shape)
-                for (d, shape), role in zip(described, roles, strict=True)
-            ]
+            p, self._ports, y = describe_arithmetic(
+                who, who, self._functions, function, self._inputs, operands, roles, output, output_role,
+                fastest_first=int(activation.bnns_activation.function) in AXIS_WISE,
+            )  # fmt: skip
+            p.activation = activation.bnns_activation
+            made = Arithmetic(p, filter_parameters, who)
             self._output = Port(y, batched=output_role is DescriptorType.SAMPLE)
             return made
 
@@ -140,13 +124,6 @@ class _ArithmeticLayer(Layer):
         self._summary = {"function": function, **operand_ports, "output": self._output}
         if activation.case != "identity":
             self._summary["activation"] = activation
-
-    def _check_kinds(
-        self, who: Caller, roles: list[DescriptorType], output_role: DescriptorType, function: Any
-    ) -> None:
-        require(function, self._functions, f"{who}: function")
-        for name, role in zip((*self._inputs, "output"), (*roles, output_role), strict=True):
-            require(role, DescriptorType, f"{who}: {name}_descriptor_type")
 
     def _choice(self, call: str, chosen: Any) -> int:
         return len(self._inputs)
@@ -358,8 +335,42 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
 # Descriptions at creation.
 
 
+def describe_arithmetic(
+    who: Caller, own: Caller, functions: type[enum.Enum], function: Any, names: Sequence[str], operands: Sequence[Any],
+    roles: Sequence[Any], output: Any, output_role: Any, *, fastest_first: bool = False, images: bool = False,
+) -> tuple[BNNSLayerParametersArithmetic, list[Port], BNNSNDArrayDescriptor]:  # fmt: skip
+    """The struct of an arithmetic layer, and its operands and output; in messages ``own`` names all but these.
+
+    With ``images``, arrays (C, H, W) get the layout that normalizations take.
+    """
+    require(function, functions, own("arithmetic_function"))
+    for name, role in zip((*names, "output"), (*roles, output_role), strict=True):
+        require(role, DescriptorType, own(f"{name}_descriptor_type"))
+    rank, layout = common_form(operands, roles, output, names, who, fastest_first=fastest_first)
+    if images and rank == 3 and not any(isinstance(v, (Shape, BNNSNDArrayDescriptor)) for v in (*operands, output)):
+        layout = int(DataLayout.IMAGE_CHW.value)
+    described = [
+        describe_operand(value, f"{who}: {name}", rank, layout, role)
+        for value, name, role in zip(operands, names, roles, strict=True)
+    ]
+    inputs = [d for d, _ in described]
+    if output is None:
+        y = broadcast_output(inputs, who)
+    else:
+        y, _ = describe_operand(output, f"{who}: output", rank, layout, output_role)
+        y = y.copy()
+        y.data = None
+    block = operand_block(inputs, list(roles), y, output_role)
+    p = BNNSLayerParametersArithmetic(arithmetic_function=function.value, arithmetic_function_fields=block)
+    ports = [
+        Port(d, batched=role is DescriptorType.SAMPLE, shape=shape)
+        for (d, shape), role in zip(described, roles, strict=True)
+    ]
+    return p, ports, y
+
+
 def common_form(
-    operands: list[Any], roles: list[DescriptorType], output: Any, names: tuple[str, ...], who: Caller,
+    operands: Sequence[Any], roles: Sequence[DescriptorType], output: Any, names: Sequence[str], who: Caller,
     *, fastest_first: bool = False,
 ) -> tuple[int, int]:  # fmt: skip
     """Axes and layout that all operands share.

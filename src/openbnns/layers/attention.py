@@ -26,7 +26,7 @@ from ..errors import Problem
 from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
 from ._base import Layer, client_pointer
-from ._ports import as_array, raised, require, skip
+from ._ports import as_array, check_filter_parameters, raised, require, skip
 from .types import LearningPhase
 
 _L = BNNSDataLayout
@@ -183,11 +183,7 @@ class MultiheadAttentionLayer(Layer):
 
     def _check_sizes(self, key_dim: Any, value_dim: Any, filter_parameters: Any) -> None:
         who = self._name()
-        if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
-            raise Problem(
-                f"{who}: filter_parameters must be a BNNSFilterParameters or None, not {type(filter_parameters).__name__}.",
-                kind=TypeError,
-            )
+        check_filter_parameters(filter_parameters, self._creation_caller)
         for name, value in (("embed_dim", self.embed_dim), ("num_heads", self.num_heads), ("seed", self.seed)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
                 raise Problem(f"{who}: {name} must be an integer, not {type(value).__name__}.", kind=TypeError)

@@ -16,7 +16,7 @@ from ..errors import Problem
 from ..filters import clipping
 from ..tensors.descriptors import resolve
 from ._base import KnownFunction, attempt
-from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, skip
+from ._ports import TensorLike, as_array, data_type, descriptor_for, first_major, require_contiguous, require_data, skip
 
 _L2 = int(BNNSNormType.BNNSL2Norm)
 
@@ -191,8 +191,7 @@ def _needed(caller: Caller, name: str, value: Any) -> Any:
 def _described(who: str, value: Any) -> BNNSNDArrayDescriptor:
     """An input as a descriptor; arrays in C order, copied if they are not contiguous."""
     if isinstance(value, BNNSNDArrayDescriptor):
-        if value.data is None:
-            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
+        require_data(value, who)
         return value
     array = as_array(value, who)
     if not 1 <= array.ndim <= 8 or array.size == 0:
@@ -215,11 +214,7 @@ def _like(caller: Caller, name: str, value: Any, x: BNNSNDArrayDescriptor) -> BN
 
 
 def _check_output(who: str, array: Any) -> None:
-    if not array.flags.c_contiguous:
-        raise Problem(
-            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost in a "
-            "copy. Pass a C-contiguous array."
-        )
+    require_contiguous(array, who)
 
 
 def _input_and_output(

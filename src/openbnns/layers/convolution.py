@@ -14,9 +14,9 @@ from ..filters.convolution import Convolution, kernel_axes, resolve_window
 from ..filters.transposed_convolution import TransposedConvolution
 from ._base import Gradients, UnaryLayer, client_pointer, port_of
 from ._methods import DECLARED, method
-from ._ports import Port, TensorLike, describe_parameter, describe_sample, require
+from ._ports import Port, TensorLike, describe_parameter, describe_sample, describe_vector, require
 from ._shape import Shape
-from .types import ActivationFunction, ConvolutionPadding, ConvolutionType, DataLayout
+from .types import ActivationFunction, ConvolutionPadding, ConvolutionType
 
 WINDOW_NAMES = {
     "x_stride": "stride[0]", "y_stride": "stride[1]", "x_padding": "padding.x", "y_padding": "padding.y",
@@ -78,30 +78,13 @@ class ConvolutionLayer(UnaryLayer):
         transposed = type is ConvolutionType.TRANSPOSED
 
         def make(who: Caller) -> Convolution | TransposedConvolution:
-            require(type, ConvolutionType, f"{who}: type", "ConvolutionType.STANDARD")
-            require(padding, ConvolutionPadding, f"{who}: padding", "ConvolutionPadding.symmetric(x=1, y=1)")
-            in_place = client_pointer(filter_parameters)
-            x = describe_sample(input, f"{who}: input", rank=3)
-            w = describe_parameter(weights, f"{who}: weights", *ARRAY_KERNELS, client_pointer=in_place)
-            b = None
-            if bias is not None:
-                b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(out,)", client_pointer=in_place)
-            x_stride, y_stride = pair(stride, f"{who}: stride")
-            x_dilation, y_dilation = pair(dilation_stride, f"{who}: dilation_stride")
-            parameters = BNNSLayerParametersConvolution(
-                i_desc=x, w_desc=w, bias=b, activation=activation.bnns_activation, x_stride=x_stride, y_stride=y_stride,
-                x_dilation_stride=x_dilation, y_dilation_stride=y_dilation,
-                groups=positive(group_count, f"{who}: group_count"), **padding.bnns_fields,
+            p = describe_convolution(
+                who, who, client_pointer(filter_parameters), type=type, input=input, output=output, weights=weights, bias=bias,
+                padding=padding, groups=group_count, stride=stride, dilation_stride=dilation_stride,
             )  # fmt: skip
-            if output is None:
-                y = largest_output(parameters, who, transposed).descriptor()
-            else:
-                y = describe_sample(output, f"{who}: output", rank=3)
-            if not isinstance(weights, BNNSNDArrayDescriptor):
-                check_channels(who, Port(w).shape, Port(x).shape, Port(y).shape, group_count, transposed)
-            parameters.o_desc = y
-            made = (TransposedConvolution if transposed else Convolution)(parameters, filter_parameters, who)
-            self._set_ports(x, y, w, b)
+            p.activation = activation.bnns_activation
+            made = (TransposedConvolution if transposed else Convolution)(p, filter_parameters, who)
+            self._set_ports(p.i_desc, p.o_desc, p.w_desc, None if bias is None else p.bias)
             return made
 
         self._create(make, filter_parameters, activation)
@@ -158,6 +141,32 @@ class ConvolutionLayer(UnaryLayer):
 
 ARRAY_KERNELS = (int(BNNSDataLayout.BNNSDataLayoutConvolutionWeightsOIHW), "(out, in / group_count, kh, kw)")
 """How kernels in an array are described."""
+
+
+def describe_convolution(
+    who: Caller, own: Caller, in_place: bool, *, type: Any, input: Any, output: Any, weights: Any, bias: Any, padding: Any,
+    groups: Any, stride: Any, dilation_stride: Any,
+) -> BNNSLayerParametersConvolution:  # fmt: skip
+    """The struct of a convolution but for its activation; in messages ``own`` names all but the images."""
+    require(type, ConvolutionType, own("type"), "ConvolutionType.STANDARD")
+    require(padding, ConvolutionPadding, own("padding"), "ConvolutionPadding.symmetric(x=1, y=1)")
+    x_stride, y_stride = pair(stride, own("stride"))
+    x_dilation, y_dilation = pair(dilation_stride, own("dilation_stride"))
+    p = BNNSLayerParametersConvolution(
+        i_desc=describe_sample(input, who("i_desc"), rank=3),
+        w_desc=describe_parameter(weights, own("w_desc"), *ARRAY_KERNELS, client_pointer=in_place),
+        bias=describe_vector(bias, own("bias"), "(out,)", client_pointer=in_place), x_stride=x_stride, y_stride=y_stride,
+        x_dilation_stride=x_dilation, y_dilation_stride=y_dilation, groups=positive(groups, own("groups")),
+        **padding.bnns_fields,
+    )  # fmt: skip
+    transposed = type is ConvolutionType.TRANSPOSED
+    if output is None:
+        p.o_desc = largest_output(p, own, transposed).descriptor()
+    else:
+        p.o_desc = describe_sample(output, who("o_desc"), rank=3)
+    if not isinstance(weights, BNNSNDArrayDescriptor):
+        check_channels(own, Port(p.w_desc).shape, Port(p.i_desc).shape, Port(p.o_desc).shape, groups, transposed)
+    return p
 
 
 def pair(value: Any, who: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, B
 from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters.crop_resize import CropResize
 from ._misuse import careful
-from ._ports import TensorLike, as_array, data_type, descriptor_for, require, struct_of
+from ._ports import TensorLike, as_array, data_type, descriptor_for, require, require_contiguous, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
 _NAMES = {
@@ -156,10 +156,7 @@ def _describe(value: Any, who: str, rank: int, *, written: bool = False) -> BNNS
         raise Problem(f"{who} has shape {array.shape}, but an array {_AXES[rank]} is expected, none of them 0.")
     if not array.flags.c_contiguous:
         if written:
-            raise Problem(
-                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost in a "
-                "copy. Pass a C-contiguous array."
-            )
+            require_contiguous(array, who)
         array = np.ascontiguousarray(array)
     return descriptor_for(array.shape, _LAYOUTS[rank], data_type(array, who), array)
 

@@ -9,7 +9,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnecte
 from ..errors import Problem
 from ..filters.fully_connected import FullyConnected
 from ._base import client_pointer
-from ._ports import Port, as_array, describe_parameter, describe_sample, refuse_plain_sizes
+from ._ports import Port, as_array, describe_parameter, describe_sample, describe_vector, refuse_plain_sizes
 from ._shape import Shape
 from ._sparse import sparsify
 from .convolution import ConvolutionLayer
@@ -53,28 +53,28 @@ class FullyConnectedLayer(ConvolutionLayer):
         activation = ActivationFunction.identity() if activation is None else activation
 
         def make(who: Caller) -> FullyConnected:
-            in_place = client_pointer(filter_parameters)
-            w = describe_parameter(
-                weights, f"{who}: weights", DataLayout.MATRIX_ROW_MAJOR, "(out, in)", client_pointer=in_place
-            )
-            b = None
-            if bias is not None:
-                b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(out,)", client_pointer=in_place)
-            described = isinstance(weights, BNNSNDArrayDescriptor)
-            outputs, inputs = (0, 0) if described else Port(w, batched=False).shape
-            x = flat_sample(input, f"{who}: input", inputs)
-            y = flat_sample(output, f"{who}: output", outputs)
-            if not described:
-                check_weights(who, x, y, outputs, inputs)
-            parameters = BNNSLayerParametersFullyConnected(
-                i_desc=x, w_desc=w, o_desc=y, bias=b, activation=activation.bnns_activation
-            )
-            made = FullyConnected(parameters, filter_parameters, who)
-            self._set_ports(x, y, None if made.sparse else w, b)
+            p = describe_fully_connected(who, who, client_pointer(filter_parameters), input, output, weights, bias)
+            p.activation = activation.bnns_activation
+            made = FullyConnected(p, filter_parameters, who)
+            self._set_ports(p.i_desc, p.o_desc, None if made.sparse else p.w_desc, None if bias is None else p.bias)
             return made
 
         self._create(make, filter_parameters, activation)
         self._summarize(activation)
+
+
+def describe_fully_connected(
+    who: Caller, own: Caller, in_place: bool, input: Any, output: Any, weights: Any, bias: Any
+) -> BNNSLayerParametersFullyConnected:
+    """The struct of a fully connected layer but for its activation; in messages ``own`` names all but the samples."""
+    w = describe_parameter(weights, own("w_desc"), DataLayout.MATRIX_ROW_MAJOR, "(out, in)", client_pointer=in_place)
+    b = describe_vector(bias, own("bias"), "(out,)", client_pointer=in_place)
+    described = isinstance(weights, BNNSNDArrayDescriptor)
+    outputs, inputs = (0, 0) if described else Port(w, batched=False).shape
+    x, y = flat_sample(input, who("i_desc"), inputs), flat_sample(output, who("o_desc"), outputs)
+    if not described:
+        check_weights(own, x, y, outputs, inputs)
+    return BNNSLayerParametersFullyConnected(i_desc=x, w_desc=w, o_desc=y, bias=b)
 
 
 def flat_sample(value: Any, who: str, count: int) -> BNNSNDArrayDescriptor:

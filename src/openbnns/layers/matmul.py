@@ -14,7 +14,15 @@ from ..filters._direct import known_calls, recorded
 from ..filters.matmul import BroadcastMatMul, direct_caller, direct_filter, multiply
 from ..tensors.descriptors import resolve
 from ._misuse import careful
-from ._ports import TensorLike, as_array, data_type, descriptor_for, first_major
+from ._ports import (
+    TensorLike,
+    as_array,
+    check_filter_parameters,
+    data_type,
+    descriptor_for,
+    first_major,
+    require_contiguous,
+)
 from ._product import ProductLayer, describe_operand
 from ._shape import Shape
 
@@ -176,7 +184,7 @@ def apply_matrix_multiplication(
         who = _caller("apply_matrix_multiplication")
         try:
             *_, parameters = options
-            _check_parameters(parameters, who)
+            check_filter_parameters(parameters, who)
             described, given = _described(who, input_a, input_b, output, transposes)
             multiply(who, *transposes, alpha, described, parameters)
         except Problem as problem:
@@ -211,7 +219,7 @@ def matrix_multiplication_workspace_size(
     who = _caller("matrix_multiplication_workspace_size")
     transposes = (input_a_transposed, input_b_transposed)
     try:
-        _check_parameters(filter_parameters, who)
+        check_filter_parameters(filter_parameters, who)
         described, _ = _described(who, input_a, input_b, output, transposes)
         direct_filter(who, *transposes, alpha, described, filter_parameters)
     except Problem as problem:
@@ -223,14 +231,6 @@ def matrix_multiplication_workspace_size(
 
 def _caller(function: str) -> Caller:
     return direct_caller(function, _NAMES | {"inputA": "input_a", "inputB": "input_b"}, null="None")
-
-
-def _check_parameters(filter_parameters: Any, who: Caller) -> None:
-    if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
-        raise Problem(
-            f"{who}: filter_parameters must be a BNNSFilterParameters or None, not {type(filter_parameters).__name__}.",
-            kind=TypeError,
-        )
 
 
 def _described(
@@ -255,10 +255,7 @@ def _with_data(value: Any, who: str, *, output: bool = False) -> BNNSNDArrayDesc
     array = as_array(value, who)
     if not array.flags.c_contiguous:
         if output:
-            raise Problem(
-                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would be lost in a "
-                f"copy. Pass a C-contiguous array, e.g. np.empty({array.shape}, np.{array.dtype.name})."
-            )
+            require_contiguous(array, who)
         array = np.ascontiguousarray(array)
     if not 1 <= array.ndim <= 8:
         raise Problem(f"{who} has shape {array.shape}, but a tensor has 1 to 8 axes. Pass such an array.")

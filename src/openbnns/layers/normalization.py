@@ -7,17 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization, BNNSNDArrayDescriptor
 from ..filters.normalization import Normalization
-from ._base import UnaryLayer, client_pointer, port_of
+from ._base import UnaryLayer, client_pointer
 from ._methods import DECLARED, method
-from ._ports import (
-    Port,
-    TensorLike,
-    as_array,
-    describe_parameter,
-    describe_sample,
-    require,
-    struct_of,
-)
+from ._ports import Port, TensorLike, as_array, describe_parameter, describe_sample, describe_vector, require, struct_of
 from .types import ActivationFunction, DataLayout, LearningPhase, NormalizationType
 
 
@@ -95,28 +87,14 @@ class NormalizationLayer(UnaryLayer):
         activation = ActivationFunction.identity() if activation is None else activation
 
         def make(who: Caller) -> Normalization:
-            require(type, NormalizationType, f"{who}: type", "NormalizationType.batch()")
             x = describe_sample(input, f"{who}: input")
             y = _like(x) if output is None else describe_sample(output, f"{who}: output")
-            in_place = client_pointer(filter_parameters)
-            b, g = (
-                _parameter(v, f"{who}: {n}", type, Port(x), in_place) for v, n in ((beta, "beta"), (gamma, "gamma"))
+            p = describe_normalization(
+                who, client_pointer(filter_parameters), x, y, type, beta, gamma, momentum, epsilon, activation
             )
-            mean, variance = (
-                None
-                if v is None
-                else describe_parameter(v, f"{who}: {n}", DataLayout.VECTOR, "(C,)", client_pointer=True)
-                for v, n in ((type.moving_mean, "moving_mean"), (type.moving_variance, "moving_variance"))
-            )
-            parameters = struct_of(
-                BNNSLayerParametersNormalization, who, i_desc=x, o_desc=y, beta_desc=b, gamma_desc=g,
-                moving_mean_desc=mean, moving_variance_desc=variance, momentum=momentum, epsilon=epsilon,
-                activation=activation.bnns_activation, num_groups=type.group_count,
-                normalization_axis=type.normalization_axis,
-            )  # fmt: skip
-            made = Normalization(parameters, filter_parameters, who, type.bnns_filter_type)
+            made = Normalization(p, filter_parameters, who, type.bnns_filter_type)
             self._input, self._output = Port(x), Port(y)
-            self._bias, self._weights = _parameter_port(b, beta), _parameter_port(g, gamma)
+            self._bias, self._weights = parameter_port(p.beta_desc, beta), parameter_port(p.gamma_desc, gamma)
             ports = {"beta": self._bias, "gamma": self._weights}
             self._array_shapes = {name: port.shape for name, port in ports.items() if port is not None}
             return made
@@ -180,6 +158,28 @@ def _like(x: BNNSNDArrayDescriptor) -> BNNSNDArrayDescriptor:
     return BNNSNDArrayDescriptor(layout=x.layout, size=list(x.size), data_type=x.data_type)
 
 
+def describe_normalization(
+    who: Caller, in_place: bool, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, type: Any, beta: Any, gamma: Any,
+    momentum: Any, epsilon: Any, activation: Any,
+) -> BNNSLayerParametersNormalization:  # fmt: skip
+    """The struct of a normalization."""
+    require(type, NormalizationType, who("type"), "NormalizationType.batch()")
+    require(activation, ActivationFunction, who("activation"), "ActivationFunction.tanh()")
+    b, g = (
+        _parameter(value, who(name), type, Port(x), in_place)
+        for value, name in ((beta, "beta_desc"), (gamma, "gamma_desc"))
+    )
+    mean, variance = (
+        describe_vector(value, who(name), "(C,)", client_pointer=True)
+        for value, name in ((type.moving_mean, "moving_mean_desc"), (type.moving_variance, "moving_variance_desc"))
+    )
+    return struct_of(
+        BNNSLayerParametersNormalization, who, i_desc=x, o_desc=y, beta_desc=b, gamma_desc=g, moving_mean_desc=mean,
+        moving_variance_desc=variance, momentum=momentum, epsilon=epsilon, activation=activation.bnns_activation,
+        num_groups=type.group_count, normalization_axis=type.normalization_axis,
+    )  # fmt: skip
+
+
 def _parameter(value: Any, who: str, type: NormalizationType, x: Port, in_place: bool) -> BNNSNDArrayDescriptor | None:
     """beta or gamma; an absent one may be a descriptor without data, as in Swift."""
     if value is None or (isinstance(value, BNNSNDArrayDescriptor) and value.data is None):
@@ -192,8 +192,10 @@ def _parameter(value: Any, who: str, type: NormalizationType, x: Port, in_place:
     return describe_parameter(array, who, DataLayout.IMAGE_CHW, "(C, H, W)", client_pointer=in_place)
 
 
-def _parameter_port(descriptor: BNNSNDArrayDescriptor | None, value: Any) -> Port | None:
+def parameter_port(descriptor: BNNSNDArrayDescriptor, value: Any) -> Port | None:
     """Gradients of an array have its own shape, also where the descriptor has more axes."""
-    if descriptor is None or isinstance(value, BNNSNDArrayDescriptor):
-        return port_of(descriptor)
+    if descriptor.data is None:
+        return None
+    if isinstance(value, BNNSNDArrayDescriptor):
+        return Port(descriptor, batched=False)
     return Port(descriptor, batched=False, shape=as_array(value, "parameter").shape)

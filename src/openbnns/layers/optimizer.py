@@ -18,7 +18,15 @@ from ..errors import BNNSError, InvalidDescriptorError, OptimizerStepError, Prob
 from ..filters import optimizer as rules
 from ..tensors.descriptors import resolve
 from ._misuse import STUMBLES, misuse_in
-from ._ports import DataProblem, TensorLike, as_array, descriptor_for
+from ._ports import (
+    DataProblem,
+    TensorLike,
+    as_array,
+    check_filter_parameters,
+    descriptor_for,
+    require_contiguous,
+    require_data,
+)
 from .types import DataLayout, GradientClipping, RegularizationFunction, SGDMomentumVariant
 
 # How the C structs name what optimizers call otherwise.
@@ -244,12 +252,7 @@ class Optimizer:
             self._fields.time_step = self._values["time_step"]
         rule = rules.read_rule(self._function, self._fields, who, self._epsilon_after_correction)
         t = rules.time_step(self._fields, who)
-        if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
-            raise Problem(
-                f"{who}: filter_parameters must be a BNNSFilterParameters or None, not "
-                f"{type(filter_parameters).__name__}.",
-                kind=TypeError,
-            )
+        check_filter_parameters(filter_parameters, who)
         threads = 0 if filter_parameters is None else min(int(filter_parameters.n_threads), 256)
         lists = [
             _listed(who, "parameters", parameters),
@@ -519,8 +522,7 @@ def _one(
     """The descriptor and C-order shape of one tensor."""
     if isinstance(value, BNNSNDArrayDescriptor):
         shape = resolve(value, who).shape
-        if value.data is None:
-            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
+        require_data(value, who)
         _check_shape(who, shape, wanted, like)
         return value, shape
     array = as_array(value, who)
@@ -531,10 +533,7 @@ def _one(
     _check_shape(who, array.shape, wanted, like)
     if not array.flags.c_contiguous:
         if output:
-            raise Problem(
-                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so the step would be lost in "
-                "a copy. Pass a C-contiguous array."
-            )
+            require_contiguous(array, who, "the step")
         array = np.ascontiguousarray(array)
     return descriptor_for((max(array.size, 1),), DataLayout.VECTOR, data=array if array.size else 1), array.shape
 

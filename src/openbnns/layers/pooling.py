@@ -17,10 +17,18 @@ from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ._base import UnaryLayer, client_pointer, port_of
 from ._methods import DECLARED, method
-from ._ports import DataProblem, Port, TensorLike, as_array, describe_parameter, describe_sample, require
+from ._ports import (
+    Port,
+    TensorLike,
+    as_array,
+    describe_sample,
+    describe_vector,
+    require,
+    require_data,
+)
 from ._shape import Shape
 from .convolution import WINDOW_NAMES, pair
-from .types import ActivationFunction, ConvolutionPadding, DataLayout, PoolingType
+from .types import ActivationFunction, ConvolutionPadding, PoolingType
 
 
 class PoolingGradients(NamedTuple):
@@ -99,9 +107,8 @@ class PoolingLayer(UnaryLayer):
             require(type, PoolingType, f"{who}: type", "PoolingType.max()")
             require(padding, ConvolutionPadding, f"{who}: padding", "ConvolutionPadding.symmetric(x=1, y=1)")
             x = describe_sample(input, f"{who}: input", rank=3)
-            in_place, b = client_pointer(filter_parameters), None
-            if bias is not None:
-                b = describe_parameter(bias, f"{who}: bias", DataLayout.VECTOR, "(channels,)", client_pointer=in_place)
+            in_place = client_pointer(filter_parameters)
+            b = describe_vector(bias, f"{who}: bias", "(channels,)", client_pointer=in_place)
             width, height = pair(kernel_size, f"{who}: kernel_size")
             x_stride, y_stride = pair(stride, f"{who}: stride")
             x_dilation, y_dilation = pair(
@@ -222,8 +229,7 @@ def _take_indices(type: PoolingType, made: Pooling, who: Caller) -> tuple[Any, i
 
 def _described_indices(value: BNNSNDArrayDescriptor, small: View, who: str) -> tuple[Any, int | None]:
     view = descriptors.resolve(value, who)
-    if value.data is None:
-        raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
+    require_data(value, who)
     if view.element.code not in (_UINT32, _UINT64):
         raise Problem(f"{who}.data_type is {view.element.name}, but indices are UInt32 or UInt64.", kind=TypeError)
     if (view.size, view.steps) != (small.size, small.steps):

@@ -15,7 +15,18 @@ from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._direct import known_calls, recorded
 from ..filters.quantization import Quantization
 from ._misuse import careful
-from ._ports import Arguments, Port, TensorLike, as_array, data_type, descriptor_for, first_major, memory
+from ._ports import (
+    Arguments,
+    Port,
+    TensorLike,
+    as_array,
+    check_filter_parameters,
+    data_type,
+    descriptor_for,
+    first_major,
+    memory,
+    require_contiguous,
+)
 from .types import DataLayout, DataType
 
 # How C names arguments and fields, and how these functions name their arguments.
@@ -85,12 +96,7 @@ def _convert(
     who: str, input: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any
 ) -> TensorLike:
     try:
-        if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
-            raise Problem(
-                f"{who}: filter_parameters must be a BNNSFilterParameters or None, not "
-                f"{type(filter_parameters).__name__}.",
-                kind=TypeError,
-            )
+        check_filter_parameters(filter_parameters, Caller(who))
         key = (input, output, axis, scale, bias, batch_size, filter_parameters)
         known = _KNOWN[who].run(*key)
         if known is not None:
@@ -118,11 +124,7 @@ def _convert_array(
     if isinstance(y, np.ndarray):
         if y.shape != x.shape:
             raise Problem(f"{who}: output has shape {y.shape}, but input {x.shape}. Both need the same.")
-        if not y.flags.c_contiguous:
-            raise Problem(
-                f"{who}: output of shape {y.shape} is not C-contiguous (strides {y.strides}), so results would be lost in "
-                f"a copy. Pass a C-contiguous array, e.g. np.empty({y.shape}, np.{y.dtype.name})."
-            )
+        require_contiguous(y, f"{who}: output")
     if x.size == 0:
         return output
     y_desc = y if isinstance(y, BNNSNDArrayDescriptor) else _describe(y, f"{who}: output")

@@ -14,7 +14,17 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, LayerCreationError, Problem
 from ..filters import random_numbers as filters
 from ._base import attempt
-from ._ports import DataProblem, TensorLike, as_array, data_type, descriptor_for, first_major, require
+from ._ports import (
+    TensorLike,
+    as_array,
+    check_filter_parameters,
+    data_type,
+    descriptor_for,
+    first_major,
+    require,
+    require_contiguous,
+    require_data,
+)
 from .types import RandomGeneratorMethod
 
 # How the C functions name their arguments, and how these methods name theirs.
@@ -78,8 +88,7 @@ class RandomGenerator:
     ) -> None:
         def make(caller: Caller) -> filters.RandomGenerator:
             require(method, RandomGeneratorMethod, caller("method"))
-            if filter_parameters is not None and not isinstance(filter_parameters, BNNSFilterParameters):
-                raise Problem(f"{caller('filter_parameters')} must be a BNNSFilterParameters or None.", kind=TypeError)
+            check_filter_parameters(filter_parameters, caller)
             return filters.RandomGenerator(method.value, seed, filter_parameters, caller)
 
         self._generator: filters.RandomGenerator = _attempt("RandomGenerator", make, LayerCreationError)
@@ -170,16 +179,11 @@ class RandomGenerator:
     @staticmethod
     def _fill(caller: Caller, output: Any, fill: Callable[[BNNSNDArrayDescriptor], None]) -> None:
         if isinstance(output, BNNSNDArrayDescriptor):
-            if output.data is None:
-                raise DataProblem(f"{caller('output')}.data is None. Give the descriptor memory, or pass an array.")
+            require_data(output, caller("output"))
             fill(output)
             return
         array = as_array(output, caller("output"))
-        if not array.flags.c_contiguous:
-            raise Problem(
-                f"{caller('output')} of shape {array.shape} is not C-contiguous (strides {array.strides}), so results would "
-                "be lost in a copy. Pass a C-contiguous array."
-            )
+        require_contiguous(array, caller("output"))
         if array.size:
             fill(_described(caller("output"), array))
 

@@ -25,6 +25,8 @@ from ._ports import (
     descriptor_for,
     first_major,
     require,
+    require_contiguous,
+    require_data,
     struct_of,
 )
 from .types import DataType, ReductionFunction
@@ -175,14 +177,13 @@ def _check_function(function: Any, who: Caller) -> None:
 def _whole(value: Any, who: str, layout: int | None = None) -> BNNSNDArrayDescriptor:
     """A whole tensor with data; an array lists its axes in NumPy's order, or lies like a described input."""
     if isinstance(value, BNNSNDArrayDescriptor):
-        if value.data is None:
-            raise DataProblem(f"{who}.data is None. Give the descriptor memory, or pass an array.")
+        require_data(value, who)
         return value
     array = as_array(value, who)
     if not 1 <= array.ndim <= 8 or array.size == 0:
         raise Problem(f"{who} has shape {array.shape}. Pass an array of 1 to 8 axes with at least one element.")
-    if layout is not None and not array.flags.c_contiguous:
-        raise Problem(f"{who} is not C-contiguous, so results would be lost in a copy. Pass a C-contiguous array.")
+    if layout is not None:
+        require_contiguous(array, who)
     try:
         kind = DataType.from_dtype(array.dtype)
     except TypeError as error:
