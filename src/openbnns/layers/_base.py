@@ -203,7 +203,6 @@ class Layer:
 
     # What the declared methods ask of a layer.
 
-    _call_words: ClassVar[Mapping[str, str]] = {}  # what it calls things of C that are no arguments of its methods
     _training_call: ClassVar[str] = ""  # how its forward call of a training step is made
     _array_shapes: Mapping[str, tuple[int, ...]] = {}  # shapes of arrays that are not those of their tensors
 

@@ -235,10 +235,9 @@ class Prepared:
         self.leading = [self.ports[name] for name in method.leading]
 
     def _caller(self, layer: Layer) -> Caller:
-        names = {c_name: name for name, c_name in self.names.items()}
+        names = {**layer._creation_caller.names, **{c_name: name for name, c_name in self.names.items()}}
         if self.method.chooser:
             names["training"] = self.method.chooser
-        names |= layer._call_words
         return Caller(layer._said(self.method.name), names, null="None", training_call=layer._training_call)
 
     def _form_names(self) -> Iterable[str]:

@@ -22,6 +22,7 @@ from ..abi.structs import (
     BNNSMHAProjectionParameters,
     BNNSNDArrayDescriptor,
 )
+from ..calls.form import form
 from ..errors import Problem
 from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
@@ -36,6 +37,16 @@ _KEPT_FILTERS = 32  # lengths for which a filter is kept
 _GIVEN = frozenset({"embed_dim", "num_heads", "key_dim", "value_dim", "dropout", "add_zero_attn", "seed", "parameters"})
 _MASK_LAYOUTS = {2: _L.BNNSDataLayout2DFirstMajor, 3: _L.BNNSDataLayout3DFirstMajor, 4: _L.BNNSDataLayout4DFirstMajor}
 
+
+_INPUTS = ("query", "key", "value")
+_GRADIENTS = {
+    **{f"{p}_{m}": f"{p}_param_delta.{m}" for p in (*_INPUTS, "output") for m in ("weights", "bias")},
+    "key_attention_bias": "key_attn_bias_delta",
+    "value_attention_bias": "value_attn_bias_delta",
+}
+"""Parameters, and what the backward call of C names their gradients."""
+_ORDER = [name for name, _ in BACKWARD[True].tensors]
+_BACKWARD = form("apply_backward_attention", ["batch_size", *_ORDER], True)
 
 # What the calls of C name their arguments, and what this layer does.
 _NAMES = {
@@ -322,11 +333,8 @@ class MultiheadAttentionLayer(Layer):
             return int(_L.BNNSDataLayout3DLastMajor), [self.embed_dim, width, self.num_heads]
         return int(_L.BNNSDataLayout2DLastMajor), [width, self.num_heads]
 
-    def _described(self, name: str, data: Any = None, flags: int = 0) -> BNNSNDArrayDescriptor | None:
-        if name not in self.parameters:
-            return None
-        layout, size = self._form(name)
-        return _descriptor(layout, size, self.parameters[name] if data is None else data, flags)
+    def _described(self, name: str) -> BNNSNDArrayDescriptor | None:
+        return _descriptor(*self._form(name), self.parameters[name]) if name in self.parameters else None
 
     def destroy(self) -> None:
         """Release the filters now; later calls of this layer fail."""
@@ -512,23 +520,47 @@ class MultiheadAttentionLayer(Layer):
         if arriving.shape != last.shape:
             raise Problem(f"{who}: output_gradient has shape {arriving.shape}, but the output had {last.shape}.")
         targets, returned = self._target_arrays(last, query, key, value, who)
-        query_gradient, key_gradient, value_gradient = returned
         arrays = self._parameter_arrays(parameters, who)
-        target_flags = [0 if given is None else flags for given in (query, key, value)]
-        parameter_flags = 0 if parameters is None else flags
-        if last.added is None and self._backward_fast(last, arriving, targets, target_flags, arrays, parameter_flags):
-            return AttentionGradients(
-                query_gradient, key_gradient, value_gradient, None if parameters is skip else arrays
+        given = {
+            "query": last.query, "key": last.key, "key_mask": last.key_mask, "value": last.value,
+            "backprop_cache": last.cache, "output_param_delta.target_desc": self._target(arriving, 0),
+        }  # fmt: skip
+        for name, array, wanted in zip(_INPUTS, targets, (query, key, value), strict=True):
+            if array is not None:
+                given[f"{name}_param_delta.target_desc"] = self._target(array, 0 if wanted is None else flags)
+        for name, array in arrays.items():
+            given[_GRADIENTS[name]] = _Member(*self._form(name), array, 0 if parameters is None else flags)
+        if last.added is not None or last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) != 0:
+            self._perform_backward(caller, last, given)
+        return AttentionGradients._make([*returned, None if parameters is skip else arrays])
+
+    def _target(self, array: NDArray[Any], flags: int) -> _Member:
+        """The gradient of an input or of the output."""
+        return _Member(int(_L.BNNSDataLayout2DFirstMajor), [array.shape[-2], self.embed_dim], array, flags)
+
+    def _perform_backward(self, caller: Caller, last: _Call, given: dict[str, Any]) -> None:
+        """The backward call with every check; ``given`` has its tensors, members of structs by their full names."""
+
+        def described(name: str) -> BNNSNDArrayDescriptor | None:
+            member = given.get(name)
+            return None if member is None else _descriptor(member.layout, member.size, member.data, member.flags)
+
+        tensors: dict[str, Any] = {name: given[name] for name in (*_INPUTS, "key_mask", "backprop_cache")}
+        for projection in (*_INPUTS, "output"):
+            tensors[f"{projection}_param_delta"] = BNNSMHAProjectionParameters(
+                **{m: described(f"{projection}_param_delta.{m}") for m in ("target_desc", "weights", "bias")}
             )
-        self._backward_checked(caller, last, arriving, targets, target_flags, arrays, parameter_flags)
-        return AttentionGradients(query_gradient, key_gradient, value_gradient, None if parameters is skip else arrays)
+        tensors |= {name: described(name) for name in ("key_attn_bias_delta", "value_attn_bias_delta")}
+        tensors |= {"output": None, "add_to_attention": last.added, "backprop_cache_size": last.cache.nbytes}
+        last.filter.perform(
+            "apply_backward_attention", caller, last.batch, {name: (value, 0) for name, value in tensors.items()}
+        )
 
     def _target_arrays(self, last: _Call, query: Any, key: Any, value: Any, who: str) -> tuple[list[Any], list[Any]]:
         """Where the gradients of query, key and value go (``None``: skipped), and what is returned for each."""
         targets: list[Any] = []
         returned: list[Any] = []
         shapes = (last.shape, last.source, last.source)
-        names = ("query", "key", "value")
         for position, given in enumerate((query, key, value)):
             shared = position > 0 and last.shared[position - 1]
             if given is skip:
@@ -538,7 +570,7 @@ class MultiheadAttentionLayer(Layer):
                 targets.append(targets[-1])
                 returned.append(None)
             else:
-                array = self._result(given, shapes[position], f"{who}: generating_{names[position]}_gradient")
+                array = self._result(given, shapes[position], f"{who}: generating_{_INPUTS[position]}_gradient")
                 targets.append(array)
                 returned.append(array if given is None else given)
         return targets, returned
@@ -562,63 +594,6 @@ class MultiheadAttentionLayer(Layer):
                 )
             self._result(array, self.parameters[name].shape, f"{who}: generating_parameter_gradients[{name!r}]")
         return dict(given)
-
-    def _backward_fast(
-        self, last: _Call, dy: NDArray[Any], targets: list[Any], target_flags: list[int], arrays: dict[str, Any],
-        flags: int,
-    ) -> bool:  # fmt: skip
-        """The gradients by the fast call; false if the full checks are needed."""
-        layout = int(_L.BNNSDataLayout2DFirstMajor)
-
-        def target(array: Any, position: int) -> Any:
-            if array is None:
-                return None
-            return _Member(layout, [array.shape[-2], self.embed_dim], array, target_flags[position])
-
-        def parameter(name: str) -> Any:
-            array = arrays.get(name)
-            return None if array is None else _Member(*self._form(name), array, flags)
-
-        return bool(
-            last.filter.native(BACKWARD[True])(
-                last.batch, last.query, 0, target(targets[0], 0), parameter("query_weights"), parameter("query_bias"),
-                last.key, 0, last.key_mask, 0, target(targets[1], 1), parameter("key_weights"), parameter("key_bias"),
-                last.value, 0, target(targets[2], 2), parameter("value_weights"), parameter("value_bias"),
-                parameter("key_attention_bias"), parameter("value_attention_bias"), None, 0,
-                _Member(layout, [dy.shape[-2], self.embed_dim], dy, 0), parameter("output_weights"),
-                parameter("output_bias"), last.cache,
-            ) == 0
-        )  # fmt: skip
-
-    def _backward_checked(
-        self, caller: Caller, last: _Call, dy: NDArray[Any], targets: list[Any], target_flags: list[int],
-        arrays: dict[str, Any], flags: int,
-    ) -> None:  # fmt: skip
-        def target(array: Any, position: int) -> BNNSNDArrayDescriptor | None:
-            if array is None:
-                return None
-            size = (array.shape[-2], self.embed_dim)
-            return _descriptor(_L.BNNSDataLayout2DFirstMajor, size, array, target_flags[position])
-
-        def parameter(name: str) -> BNNSNDArrayDescriptor | None:
-            return self._described(name, arrays[name], flags) if name in arrays else None
-
-        def struct(name: str, described: Any) -> BNNSMHAProjectionParameters:
-            return BNNSMHAProjectionParameters(
-                target_desc=described, weights=parameter(f"{name}_weights"), bias=parameter(f"{name}_bias")
-            )
-
-        arriving = _descriptor(_L.BNNSDataLayout2DFirstMajor, (dy.shape[-2], self.embed_dim), dy)
-        given = {
-            "query": last.query, "query_param_delta": struct("query", target(targets[0], 0)),
-            "key": last.key, "key_param_delta": struct("key", target(targets[1], 1)), "key_mask": last.key_mask,
-            "value": last.value, "value_param_delta": struct("value", target(targets[2], 2)), "output": None,
-            "add_to_attention": last.added, "key_attn_bias_delta": parameter("key_attention_bias"),
-            "value_attn_bias_delta": parameter("value_attention_bias"), "output_param_delta": struct("output", arriving),
-            "backprop_cache_size": last.cache.nbytes, "backprop_cache": last.cache,
-        }  # fmt: skip
-        tensors = {name: (value, 0) for name, value in given.items()}
-        last.filter.perform("apply_backward_attention", caller, last.batch, tensors)
 
 
 def _descriptor(

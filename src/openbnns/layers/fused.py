@@ -143,10 +143,6 @@ class FusedLayer(Layer):
         cls._creation_caller = Caller(cls._name(), CREATION_NAMES | cls._names, null="None", parts=parts)
 
     _training_call = "apply with phase=LearningPhase.TRAINING"
-    _call_words: ClassVar[dict[str, str]] = {
-        "moving_mean_desc": "moving_mean",
-        "moving_variance_desc": "moving_variance",
-    }
     _apply_method: Any
     _backward_method: Any
 

@@ -64,10 +64,6 @@ class NormalizationLayer(UnaryLayer):
     """
 
     _names: ClassVar[dict[str, str]] = {"beta_desc": "beta", "gamma_desc": "gamma"} | names_of_type("type")
-    _call_words: ClassVar[dict[str, str]] = {
-        "moving_mean_desc": "moving_mean of type",
-        "moving_variance_desc": "moving_variance of type",
-    }
     _training_call = "apply with phase=LearningPhase.TRAINING"
     _filter: Normalization
 

@@ -15,7 +15,7 @@ from .._spelling import Members
 from ..abi import enums as c
 from ..tensors.descriptors import ELEMENT_TYPES
 from ._activation_function import ActivationFunction
-from ._payloads import (
+from ._choices import (
     ConvolutionPadding,
     GradientClipping,
     LossFunction,
