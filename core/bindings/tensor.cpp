@@ -10,7 +10,7 @@
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/known_calls.h"
-#include "kernels/direct.h"
+#include "kernels/kernels.h"
 #include "runtime/thread_pool.h"
 
 namespace nb = nanobind;
@@ -46,7 +46,7 @@ void strided_copy(uintptr_t to, uintptr_t from, int bytes, const Ints& size, con
     StridedCopy placed = copy;
     placed.to = place[0];
     placed.from = place[1];
-    tensor_kernels().strided_copy(placed, workers(threads));
+    kernels().strided_copy(placed, workers(threads));
     return true;
   });
 }
@@ -75,7 +75,7 @@ Work selecting(int kind, const Selection& selection, int index_bytes, const Ints
   return [=](char* const* place) {
     Selection s = selection;
     const int64_t count = s.per_element ? s.outer * s.count * s.inner : s.count;
-    const TensorKernels& k = tensor_kernels();
+    const Kernels& k = kernels();
     Ints own;
     if (index_bytes == 8 && axes.size() == 1) {
       s.indices = as<const int64_t>(place[2]);
@@ -96,11 +96,11 @@ Work selecting(int kind, const Selection& selection, int index_bytes, const Ints
   };
 }
 
-// kind: -1 gathers, 0 writes, 1 adds floats, 2 adds 64-bit integers; sizes: outer, length, inner, count; axes: those
-// that the indices count along, or those of index vectors.
-bool select(int kind, int bytes, const Ints& sizes, bool per_element, const Ints& axes, int index_bytes,
-            uintptr_t indices, uintptr_t whole, uintptr_t selected, int threads) {
-  const Selection s{bytes, sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), per_element};
+// kind: -1 gathers, 0 writes, 1 adds floats, 2 adds 64-bit integers; axes: those that the indices count along, or those
+// of index vectors.
+bool select(int kind, int bytes, int64_t outer, int64_t length, int64_t inner, int64_t count, bool per_element,
+            const Ints& axes, int index_bytes, uintptr_t indices, uintptr_t whole, uintptr_t selected, int threads) {
+  const Selection s{bytes, outer, length, inner, count, per_element};
   return perform({at(whole), at(selected), at(indices)}, selecting(kind, s, index_bytes, axes, threads));
 }
 
@@ -183,36 +183,36 @@ bool top_k_plain(int64_t k, nb::handle input, nb::handle best_values, nb::handle
   return perform(std::move(places), [s, wanted, direct](char* const* place) {
     Ints own(direct ? 0 : static_cast<size_t>(s.outer * s.k * s.inner));
     int64_t* best = direct ? as<int64_t>(place[2]) : own.data();
-    const TensorKernels& kernels = tensor_kernels();
-    kernels.top_k(s, place[0], best, max_threads());
-    kernels.gather({4, s.outer, s.length, s.inner, s.k, true, best, place[0], place[1]}, max_threads());
+    const Kernels& native = kernels();
+    native.top_k(s, place[0], best, max_threads());
+    native.gather({4, s.outer, s.length, s.inner, s.k, true, best, place[0], place[1]}, max_threads());
     if (wanted && !direct) std::copy(own.begin(), own.end(), as<int32_t>(place[2]));
     return true;
   });
 }
 
 int64_t first_outside(uintptr_t indices, int64_t count, int64_t limit) {
-  return tensor_kernels().first_outside(reinterpret_cast<const int64_t*>(indices), count, limit);
+  return kernels().first_outside(reinterpret_cast<const int64_t*>(indices), count, limit);
 }
 
-// sizes: outer, length, inner.
-void top_k(bool integers, const Ints& sizes, int64_t k, uintptr_t x, uintptr_t indices, int threads) {
-  const TopKShape s{integers, sizes.at(0), sizes.at(1), sizes.at(2), k};
+void top_k(bool integers, int64_t outer, int64_t length, int64_t inner, int64_t k, uintptr_t x, uintptr_t indices,
+           int threads) {
+  const TopKShape s{integers, outer, length, inner, k};
   perform({at(x), at(indices)}, [s, threads](char* const* place) {
-    tensor_kernels().top_k(s, place[0], as<int64_t>(place[1]), workers(threads));
+    kernels().top_k(s, place[0], as<int64_t>(place[1]), workers(threads));
     return true;
   });
 }
 
-bool in_top_k(bool integers, const Ints& sizes, int64_t k, uintptr_t x, int index_bytes, uintptr_t tested, uintptr_t y,
-              int threads) {
-  const TopKShape s{integers, sizes.at(0), sizes.at(1), sizes.at(2), k};
+bool in_top_k(bool integers, int64_t outer, int64_t length, int64_t inner, int64_t k, uintptr_t x, int index_bytes,
+              uintptr_t tested, uintptr_t y, int threads) {
+  const TopKShape s{integers, outer, length, inner, k};
   return perform({at(x), at(tested), at(y)}, [=](char* const* place) {
     const int64_t count = s.outer * s.inner;
     const Ints indices = index_bytes == 4 ? positions(as<const int32_t>(place[1]), count, {s.length})
                                           : positions(as<const int64_t>(place[1]), count, {s.length});
     if (indices.empty()) return false;
-    tensor_kernels().in_top_k(s, place[0], indices.data(), as<uint8_t>(place[2]), workers(threads));
+    kernels().in_top_k(s, place[0], indices.data(), as<uint8_t>(place[2]), workers(threads));
     return true;
   });
 }
@@ -220,70 +220,53 @@ bool in_top_k(bool integers, const Ints& sizes, int64_t k, uintptr_t x, int inde
 void compare(int type, int operation, bool inverted, uintptr_t a, uintptr_t b, uintptr_t y, int64_t count,
              int threads) {
   perform({at(a), at(b), at(y)}, [=](char* const* place) {
-    tensor_kernels().compare(static_cast<ComparedType>(type), static_cast<Comparison>(operation), inverted, place[0],
-                             place[1], as<uint8_t>(place[2]), count, workers(threads));
+    kernels().compare(static_cast<ComparedType>(type), static_cast<Comparison>(operation), inverted, place[0], place[1],
+                      as<uint8_t>(place[2]), count, workers(threads));
     return true;
   });
 }
 
-// sizes: matrices, rows, columns.
-void band_part(int bytes, const Ints& sizes, int64_t lower, int64_t upper, uintptr_t x, uintptr_t y, int threads) {
-  const BandShape s{bytes, sizes.at(0), sizes.at(1), sizes.at(2), lower, upper};
+void band_part(int bytes, int64_t matrices, int64_t rows, int64_t columns, int64_t lower, int64_t upper, uintptr_t x,
+               uintptr_t y, int threads) {
+  const BandShape s{bytes, matrices, rows, columns, lower, upper};
   perform({at(x), at(y)}, [s, threads](char* const* place) {
-    tensor_kernels().band_part(s, place[0], place[1], workers(threads));
+    kernels().band_part(s, place[0], place[1], workers(threads));
     return true;
   });
 }
 
-// sizes: count, features, neighbors, first, queries.
-void nearest_neighbors(const Ints& sizes, uintptr_t samples, uintptr_t indices, uintptr_t distances, uintptr_t squares,
-                       int threads) {
-  const NeighborSearch s{reinterpret_cast<const float*>(samples),
-                         sizes.at(0),
-                         sizes.at(1),
-                         sizes.at(2),
-                         sizes.at(3),
-                         sizes.at(4),
-                         reinterpret_cast<int32_t*>(indices),
-                         reinterpret_cast<float*>(distances),
-                         reinterpret_cast<double*>(squares)};
+void nearest_neighbors(uintptr_t samples, int64_t count, int64_t features, int64_t neighbors, int64_t first,
+                       int64_t queries, uintptr_t indices, uintptr_t distances, uintptr_t squares, int threads) {
+  const NeighborSearch s{as<const float>(at(samples)),
+                         count,
+                         features,
+                         neighbors,
+                         first,
+                         queries,
+                         as<int32_t>(at(indices)),
+                         as<float>(at(distances)),
+                         as<double>(at(squares))};
   Unlocked unlocked(true);
-  tensor_kernels().nearest_neighbors(s, workers(threads));
-}
-
-std::shared_ptr<Plan> reduction(int function, const Ints& size, const std::vector<bool>& inside, float epsilon,
-                                bool wide_positions, int64_t position_modulus) {
-  ReductionShape s;
-  s.function = function;
-  s.rank = static_cast<int>(size.size());
-  if (s.rank > ReductionShape::kMaxRank) throw std::out_of_range("too many axes");
-  for (int a = 0; a < s.rank; a++) {
-    s.size[a] = size.at(a);
-    s.inside[a] = inside.at(a);
-  }
-  s.epsilon = epsilon;
-  s.wide_positions = wide_positions;
-  s.position_modulus = position_modulus;
-  return tensor_kernels().make_reduction(s);
+  kernels().nearest_neighbors(s, workers(threads));
 }
 
 }  // namespace
 
 void bind_tensor(nb::module_& m) {
   m.def("strided_copy", &strided_copy, "to"_a, "from_"_a, "bytes"_a, "size"_a, "to_step"_a, "from_step"_a, "threads"_a);
-  m.def("select", &select, "kind"_a, "bytes"_a, "sizes"_a, "per_element"_a, "axes"_a, "index_bytes"_a, "indices"_a,
-        "whole"_a, "selected"_a, "threads"_a);
+  m.def("select", &select, "kind"_a, "bytes"_a, "outer"_a, "length"_a, "inner"_a, "count"_a, "per_element"_a, "axes"_a,
+        "index_bytes"_a, "indices"_a, "whole"_a, "selected"_a, "threads"_a);
   m.def("select_plain", &select_plain, "kind"_a, "whole"_a, "part"_a, "indices"_a, "axis"_a);
   m.def("top_k_plain", &top_k_plain, "k"_a, "input"_a, "best_values"_a, "best_indices"_a.none(), "axis"_a);
   m.def("first_outside", &first_outside, "indices"_a, "count"_a, "limit"_a);
-  m.def("top_k", &top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "indices"_a, "threads"_a);
-  m.def("in_top_k", &in_top_k, "integers"_a, "sizes"_a, "k"_a, "x"_a, "index_bytes"_a, "tested"_a, "y"_a, "threads"_a);
+  m.def("top_k", &top_k, "integers"_a, "outer"_a, "length"_a, "inner"_a, "k"_a, "x"_a, "indices"_a, "threads"_a);
+  m.def("in_top_k", &in_top_k, "integers"_a, "outer"_a, "length"_a, "inner"_a, "k"_a, "x"_a, "index_bytes"_a,
+        "tested"_a, "y"_a, "threads"_a);
   m.def("compare", &compare, "type"_a, "operation"_a, "inverted"_a, "a"_a, "b"_a, "y"_a, "count"_a, "threads"_a);
-  m.def("band_part", &band_part, "bytes"_a, "sizes"_a, "lower"_a, "upper"_a, "x"_a, "y"_a, "threads"_a);
-  m.def("nearest_neighbors", &nearest_neighbors, "sizes"_a, "samples"_a, "indices"_a, "distances"_a, "squares"_a,
+  m.def("band_part", &band_part, "bytes"_a, "matrices"_a, "rows"_a, "columns"_a, "lower"_a, "upper"_a, "x"_a, "y"_a,
         "threads"_a);
-  m.def("reduction", &reduction, "function"_a, "size"_a, "inside"_a, "epsilon"_a, "wide_positions"_a,
-        "position_modulus"_a);
+  m.def("nearest_neighbors", &nearest_neighbors, "samples"_a, "count"_a, "features"_a, "neighbors"_a, "first"_a,
+        "queries"_a, "indices"_a, "distances"_a, "squares"_a, "threads"_a);
 }
 
 }  // namespace openbnns

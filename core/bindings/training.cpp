@@ -179,24 +179,6 @@ class OptimizerStep {
   std::vector<int64_t> layouts_;
 };
 
-NormShape norm_shape(const std::vector<int64_t>& size, const std::vector<bool>& inside) {
-  NormShape s;
-  s.rank = static_cast<int>(size.size());
-  for (int a = 0; a < s.rank; a++) {
-    s.size[a] = size.at(static_cast<size_t>(a));
-    s.inside[a] = inside.at(static_cast<size_t>(a));
-  }
-  return s;
-}
-
-std::shared_ptr<Plan> norm(const std::vector<int64_t>& size, const std::vector<bool>& inside) {
-  return kernels().make_norm(norm_shape(size, inside));
-}
-
-std::shared_ptr<Plan> clip_by_norm(const std::vector<int64_t>& size, const std::vector<bool>& inside, double max_norm) {
-  return kernels().make_clip_by_norm(norm_shape(size, inside), max_norm);
-}
-
 // tensors: addresses of x and y, number of elements; checked by the caller.
 void clip_by_global_norm(const std::vector<std::tuple<uintptr_t, uintptr_t, int64_t>>& tensors, double max_norm,
                          double use_norm, int threads) {
@@ -251,8 +233,6 @@ void bind_training(nb::module_& m) {
            "form"_a, "clipping"_a, "numbers"_a, "states"_a, "layouts"_a)
       .def("run", &OptimizerStep::run, "step"_a, "epsilon"_a, "count"_a, "parameters"_a.none(), "gradients"_a.none(),
            "accumulators"_a.none(), "threads"_a, "arrays"_a);
-  m.def("norm", &norm, "size"_a, "inside"_a);
-  m.def("clip_by_norm", &clip_by_norm, "size"_a, "inside"_a, "max_norm"_a);
   m.def("clip_by_global_norm", &clip_by_global_norm, "tensors"_a, "max_norm"_a, "use_norm"_a, "threads"_a);
   m.def("random_floats", &random_floats, "normal"_a, "seed"_a, "draw"_a, "out"_a, "wide"_a, "count"_a, "a"_a, "b"_a,
         "threads"_a);

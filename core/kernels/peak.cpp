@@ -1,5 +1,5 @@
 // Arithmetic ceiling of one thread: multiply-adds on registers only.
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "simd/vec.h"
 
 namespace openbnns {

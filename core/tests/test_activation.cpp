@@ -8,7 +8,7 @@
 
 #include "kernel_test.h"
 #include "kernels/activation/activation.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "simd/random.h"
 

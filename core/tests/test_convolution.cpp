@@ -4,7 +4,7 @@
 
 #include "kernels/activation/activation.h"
 #include "kernels/convolution/kernels.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "tests/testing.h"
 

@@ -1,7 +1,7 @@
 // Matrix product and fully connected layer against naive float64 loops. Compiled once per instruction set.
 #include "gemm/gemm.h"
 #include "kernels/activation/activation.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "tests/testing.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/kernels.h"
+#include "kernels/activation/shape.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "kernels/activation/loops.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"

@@ -1,6 +1,6 @@
 // Which fused activations need whole rows at once.
 #pragma once
-#include "kernels/kernels.h"
+#include "kernels/activation/shape.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {

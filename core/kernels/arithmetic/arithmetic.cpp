@@ -9,7 +9,7 @@
 #include "common/scratch_uses.h"
 #include "kernels/activation/activation.h"
 #include "kernels/arithmetic/blocks.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 #include "simd/stream.h"

@@ -10,7 +10,7 @@
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
 #include "gemm/micro_kernel.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 
@@ -112,8 +112,8 @@ class Attention : public Plan {
       int64_t inner = i <= kWo || i == kPo ? s_.model : 1, heads = i == kPo ? 1 : s_.heads;
       canonical_[i] = {heads, widths[i], inner, {widths[i] * inner, inner, 1}};
       stored_[i] = gradient_[i] = canonical_[i];
-      std::copy_n(s_.stored[i].steps, 3, stored_[i].steps);
-      std::copy_n(s_.gradient[i].steps, 3, gradient_[i].steps);
+      std::copy_n(s_.parameter_steps[i], 3, stored_[i].steps);
+      std::copy_n(s_.gradient_steps[i], 3, gradient_[i].steps);
     }
   }
 

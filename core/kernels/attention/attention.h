@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/attention/shape.h"
 #include "simd/random.h"
 
 namespace openbnns {

@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "common/chunks.h"
+#include "kernels/kernels.h"
 #include "kernels/loss/lanes.h"
-#include "kernels/makers.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -189,8 +189,8 @@ class NormPlan : public Plan {
 
 std::unique_ptr<Plan> make_norm(const NormShape& shape) { return std::make_unique<NormPlan>(shape, false, 0.0); }
 
-std::unique_ptr<Plan> make_clip_by_norm(const NormShape& shape, double max_norm) {
-  return std::make_unique<NormPlan>(shape, true, max_norm);
+std::unique_ptr<Plan> make_clip_by_norm(const ClipByNormShape& shape) {
+  return std::make_unique<NormPlan>(shape, true, shape.max_norm);
 }
 
 }  // namespace OPENBNNS_ISA

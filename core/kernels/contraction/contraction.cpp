@@ -5,7 +5,7 @@
 
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 
@@ -44,7 +44,7 @@ Steps steps_of(const ContractionTensor& tensor) {
 class ContractionPlan : public Plan {
  public:
   explicit ContractionPlan(const ContractionShape& shape)
-      : self_(shape.self), alpha_(shape.alpha), adds_to_output_(shape.adds_to_output) {
+      : self_(shape.with_itself), alpha_(shape.alpha), adds_to_output_(shape.adds_to_output) {
     for (const ContractionTensor& t : shape.left) {
       note_sizes(t);
       left_.push_back(steps_of(t));

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/convolution/shape.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {

@@ -5,19 +5,19 @@
 #include "kernels/activation/activation.h"
 #include "kernels/convolution/depthwise.h"
 #include "kernels/convolution/kernels.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
 // Fastest first; the last takes every shape.
-constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_forward, make_winograd_forward,
+constexpr MakeImageKernel kForwardKernels[] = {make_pointwise_forward, make_few_channels_forward, make_winograd_forward,
                                                make_direct_forward, make_reference_forward};
-constexpr MakeImageKernel kBackwardDataKernels[] = {make_pointwise_backward_data, make_few_backward_data,
+constexpr MakeImageKernel kBackwardDataKernels[] = {make_pointwise_backward_data, make_few_channels_backward_data,
                                                     make_winograd_backward_data, make_direct_backward_data,
                                                     make_reference_backward_data};
-constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_weights, make_winograd_weights, make_direct_weights,
+constexpr MakeWeightsKernel kWeightsKernels[] = {make_few_channels_weights, make_winograd_weights, make_direct_weights,
                                                  make_reference_weights};
 
 template <class Make, size_t kCount>

@@ -3,7 +3,9 @@
 #pragma once
 #include <memory>
 
-#include "kernels/kernels.h"
+#include "kernels/activation/shape.h"
+#include "kernels/convolution/shape.h"
+#include "runtime/plan.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {

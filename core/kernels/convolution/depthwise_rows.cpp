@@ -28,7 +28,7 @@ class DepthwiseRows final : public Plan {
         out_width_(s.out_width),
         ahead_(std::max<int64_t>(1, kLeastAhead / out_plane_)),
         activation_(activation),
-        windows_(s.stride_x == 1 ? make_step_one(s) : make_step_two(s)) {}
+        windows_(s.stride_x == 1 ? make_stride_one(s) : make_stride_two(s)) {}
 
   static bool takes(const ConvolutionShape& s) {
     const bool square = s.kernel_height == 3 && s.kernel_width == 3 && s.stride_y == s.stride_x && s.dilation_y == 1;

@@ -36,8 +36,8 @@ class RowWindows {
 };
 
 // For 3 x 3 windows with step 1 and any distance of columns, and with step 2.
-std::unique_ptr<RowWindows> make_step_one(const ConvolutionShape& s);
-std::unique_ptr<RowWindows> make_step_two(const ConvolutionShape& s);
+std::unique_ptr<RowWindows> make_stride_one(const ConvolutionShape& s);
+std::unique_ptr<RowWindows> make_stride_two(const ConvolutionShape& s);
 
 #if OPENBNNS_READS_ROWS
 // Lanes of a vector that a masked load or store touches: [first, end).

@@ -158,9 +158,9 @@ void Correlation::add_products(int64_t band, const float* source, const float* d
   OPENBNNS_UNROLL for (int t = 0; t < 9; t++) store(sums + t * kWidth, sum[t]);
 }
 
-class StepOne final : public RowWindows {
+class StrideOne final : public RowWindows {
  public:
-  explicit StepOne(const ConvolutionShape& s)
+  explicit StrideOne(const ConvolutionShape& s)
       : windows_(s.in_height, s.in_width, s.out_height, s.out_width, s.pad_up, s.pad_left, s.dilation_x),
         // y(i) = sum_t w(t) x(i + t - pad), hence dx(j) = sum_t w(2 - t) dz(j + t - (2 - pad))
         adjoint_(s.out_height, s.out_width, s.in_height, s.in_width, 2 - s.pad_up, 2 * s.dilation_x - s.pad_left,
@@ -187,7 +187,7 @@ class StepOne final : public RowWindows {
 
 }  // namespace
 
-std::unique_ptr<RowWindows> make_step_one(const ConvolutionShape& s) { return std::make_unique<StepOne>(s); }
+std::unique_ptr<RowWindows> make_stride_one(const ConvolutionShape& s) { return std::make_unique<StrideOne>(s); }
 #endif
 
 }  // namespace OPENBNNS_ISA

@@ -17,9 +17,9 @@ Lanes lanes_inside(int64_t from, int64_t width, int64_t most) {
   return lanes_from(std::clamp<int64_t>(-from, 0, end), end);
 }
 
-class StepTwo final : public RowWindows {
+class StrideTwo final : public RowWindows {
  public:
-  explicit StepTwo(const ConvolutionShape& s)
+  explicit StrideTwo(const ConvolutionShape& s)
       : height_(s.in_height),
         width_(s.in_width),
         rows_(s.out_height),
@@ -213,7 +213,7 @@ class StepTwo final : public RowWindows {
 
 }  // namespace
 
-std::unique_ptr<RowWindows> make_step_two(const ConvolutionShape& s) { return std::make_unique<StepTwo>(s); }
+std::unique_ptr<RowWindows> make_stride_two(const ConvolutionShape& s) { return std::make_unique<StrideTwo>(s); }
 #endif
 
 }  // namespace OPENBNNS_ISA

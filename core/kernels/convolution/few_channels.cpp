@@ -16,7 +16,7 @@ namespace {
 
 // Tiles of at most 128 output pixels: whole rows, or pieces of one row. body(row, rows, column, columns)
 template <class Body>
-void for_pixel_tiles(const FewShape& s, Body body) {
+void for_pixel_tiles(const FewChannelsShape& s, Body body) {
   int width = s.columns.out_size, height = s.rows.out_size;
   int columns = std::min(width, kColumnPixels), rows = std::max(1, kColumnPixels / width);
   for (int row = 0; row < height; row += rows)
@@ -25,9 +25,9 @@ void for_pixel_tiles(const FewShape& s, Body body) {
 }
 
 // y(k, row) = bias(k) + sum over taps of w(k, tap) * (row of the planes, shifted by the tap)
-class FewForward : public ImageKernel {
+class FewChannelsForward : public ImageKernel {
  public:
-  FewForward(const ConvolutionShape& s, bool backward)
+  FewChannelsForward(const ConvolutionShape& s, bool backward)
       : s_(s, backward),
         band_rows_(rows_per_band()),
         planes_(s_.rows, s_.columns, s_.read, band_rows_, 0),
@@ -122,7 +122,7 @@ class FewForward : public ImageKernel {
     }
   }
 
-  const FewShape s_;
+  const FewChannelsShape s_;
   const int band_rows_;
   const Planes planes_;
   const std::vector<int32_t> places_;
@@ -131,9 +131,9 @@ class FewForward : public ImageKernel {
 
 // forward: y(k, i) += w(k, tap) * x(cell of tap at i); hence the patches [tap][i] = sum_k w(k, tap) dy(k, i) are added
 // to the cells they came from.
-class FewBackwardData : public ImageKernel {
+class FewChannelsBackwardData : public ImageKernel {
  public:
-  explicit FewBackwardData(const ConvolutionShape& s)
+  explicit FewChannelsBackwardData(const ConvolutionShape& s)
       : s_(s, false), planes_(s_.rows, s_.columns, s_.read, s_.rows.out_size, 0), places_(s_.places(planes_)) {
     for (int64_t k = 0; k < round_up(s_.outputs, kDepth); k += kDepth) {
       weight_places_.push_back(static_cast<int32_t>(k / kBlock * s_.taps() * kBlock + k % kBlock));
@@ -207,7 +207,7 @@ class FewBackwardData : public ImageKernel {
     }
   }
 
-  const FewShape s_;
+  const FewChannelsShape s_;
   const Planes planes_;
   const std::vector<int32_t> places_;
   std::vector<int32_t> weight_places_, gradient_places_;
@@ -225,20 +225,20 @@ bool planes_fit(const ConvolutionShape& s) {
 
 }  // namespace
 
-std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s) {
+std::unique_ptr<ImageKernel> make_few_channels_forward(const ConvolutionShape& s) {
   bool few = s.in_channels / s.groups <= kFewChannels || s.out_channels / s.groups <= kFewMade;
   if (!few || s.out_width < kBlock || !planes_fit(s)) return nullptr;
-  return std::make_unique<FewForward>(s, false);
+  return std::make_unique<FewChannelsForward>(s, false);
 }
 
-std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s) {
+std::unique_ptr<ImageKernel> make_few_channels_backward_data(const ConvolutionShape& s) {
   int64_t made = s.in_channels / s.groups, read = s.out_channels / s.groups;
   if (!planes_fit(s)) return nullptr;
   bool one_phase = s.stride_y == 1 && s.stride_x == 1 && s.in_width >= kBlock;
   if (one_phase && made >= 4 && (read <= kFewChannels || made <= kFewMade))
-    return std::make_unique<FewForward>(s, true);
+    return std::make_unique<FewChannelsForward>(s, true);
   if (made > kFewPatches) return nullptr;
-  return std::make_unique<FewBackwardData>(s);
+  return std::make_unique<FewChannelsBackwardData>(s);
 }
 
 }  // namespace OPENBNNS_ISA

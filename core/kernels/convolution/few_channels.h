@@ -95,8 +95,8 @@ class Planes {
 
 // Sizes per group, and the taps that meet the image at all. The gradient of the input with stride 1 is again such a
 // sum over an image, with the two kinds of channels exchanged.
-struct FewShape {
-  [[gnu::cold]] FewShape(const ConvolutionShape& s, bool backward)
+struct FewChannelsShape {
+  [[gnu::cold]] FewChannelsShape(const ConvolutionShape& s, bool backward)
       : groups(s.groups),
         read(backward ? s.out_channels / s.groups : s.in_channels / s.groups),
         made(backward ? s.in_channels / s.groups : s.out_channels / s.groups),

@@ -71,9 +71,9 @@ AddTile tile_for(int outputs, int taps, std::integer_sequence<int, kOutputs...>)
   return found;
 }
 
-class FewWeights : public WeightsKernel {
+class FewChannelsWeights : public WeightsKernel {
  public:
-  explicit FewWeights(const ConvolutionShape& s)
+  explicit FewChannelsWeights(const ConvolutionShape& s)
       : s_(s, false),
         width_(static_cast<int>(round_up(s.out_width, kWidth))),
         planes_(s_.rows, s_.columns, s_.read, s_.rows.out_size, kWidth - 1),
@@ -198,7 +198,7 @@ class FewWeights : public WeightsKernel {
     if (call.db) call.db[item] = call.add_db ? call.db[item] + total(s_.taps()) : total(s_.taps());
   }
 
-  const FewShape s_;
+  const FewChannelsShape s_;
   const int width_;  // of a row of dy in whole vectors
   const Planes planes_;
   const std::vector<int32_t> places_;
@@ -217,9 +217,9 @@ bool takes(const ConvolutionShape& s) {
 
 }  // namespace
 
-std::unique_ptr<WeightsKernel> make_few_weights(const ConvolutionShape& s) {
+std::unique_ptr<WeightsKernel> make_few_channels_weights(const ConvolutionShape& s) {
   if (!takes(s)) return nullptr;
-  return std::make_unique<FewWeights>(s);
+  return std::make_unique<FewChannelsWeights>(s);
 }
 
 }  // namespace OPENBNNS_ISA

@@ -4,7 +4,8 @@
 #include <memory>
 
 #include "common/plane_watcher.h"
-#include "kernels/kernels.h"
+#include "kernels/activation/shape.h"
+#include "kernels/convolution/shape.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
@@ -74,10 +75,11 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_pointwise_backward_data(const ConvolutionShape& s);
 // Few channels on one side: vectors along the rows of the image.
-[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_forward(const ConvolutionShape& s);
-[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_backward_data(const ConvolutionShape& s);
-[[gnu::cold]] std::unique_ptr<WeightsKernel> make_few_weights(const ConvolutionShape& s);
-// 3 x 3 and 5 x 5 with step 1 and enough channels: tiles of 2 x 2 outputs with fewer multiplications.
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_channels_forward(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<ImageKernel> make_few_channels_backward_data(const ConvolutionShape& s);
+[[gnu::cold]] std::unique_ptr<WeightsKernel> make_few_channels_weights(const ConvolutionShape& s);
+// 3 x 3 and 5 x 5 with step 1, 4 x 4 to 6 x 6 with step 2, and enough channels: tiles of 2 x 4, 2 x 2 or 3 x 3 outputs
+// with fewer multiplications (winograd.h).
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);

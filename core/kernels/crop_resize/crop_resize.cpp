@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/pieces.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/pieces.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "simd/random.h"
 

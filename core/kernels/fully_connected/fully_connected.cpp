@@ -6,7 +6,7 @@
 #include "gemm/micro_kernel.h"
 #include "kernels/activation/activation.h"
 #include "kernels/activation/rows.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 

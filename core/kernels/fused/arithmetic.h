@@ -1,7 +1,7 @@
 // Arithmetic as the first layer of a fused chain, computed plane by plane inside the sweeps of the normalization.
 #pragma once
 #include "kernels/arithmetic/blocks.h"
-#include "kernels/kernels.h"
+#include "kernels/arithmetic/shape.h"
 #include "kernels/normalization/normalization.h"
 
 namespace openbnns {

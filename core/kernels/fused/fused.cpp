@@ -12,7 +12,7 @@
 #include "common/poolable.h"
 #include "common/scratch_uses.h"
 #include "kernels/fused/arithmetic.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "kernels/normalization/normalization.h"
 #include "runtime/fork.h"
 #include "runtime/scratch.h"
@@ -55,8 +55,8 @@ class ArithmeticTaker final : public PlaneTaker {
 
 class Fused final : public PoolablePlan {
  public:
-  Fused(std::shared_ptr<Plan> first, const FusedShape& shape, const ActivationSpec& activation)
-      : first_(std::move(first)),
+  Fused(const FusedShape& shape, const ActivationSpec& activation)
+      : first_(shape.first),
         shape_(shape),
         slots_(fused_slots(OUT, shape.arithmetic ? static_cast<int>(DOUT) : static_cast<int>(DY))),
         activation_(activation),
@@ -158,9 +158,8 @@ class Fused final : public PoolablePlan {
 
 }  // namespace
 
-std::unique_ptr<Plan> make_fused(std::shared_ptr<Plan> first, const FusedShape& shape,
-                                 const ActivationSpec& activation) {
-  return std::make_unique<Fused>(std::move(first), shape, activation);
+std::unique_ptr<Plan> make_fused(const FusedShape& shape, const ActivationSpec& activation) {
+  return std::make_unique<Fused>(shape, activation);
 }
 
 }  // namespace OPENBNNS_ISA

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/plane_watcher.h"
+#include "kernels/fused/shape.h"
 #include "kernels/normalization/normalization.h"
 
 namespace openbnns {

@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
+#include "kernels/kernels.h"
 #include "kernels/loss/lanes.h"
-#include "kernels/makers.h"
 #include "runtime/dynamic_items.h"
 #include "simd/stream.h"
 
@@ -122,7 +122,7 @@ class LossPlan : public Plan {
   }
 
   double run_yolo(const Call& call, float slope_scale) const {
-    const YoloShape& yolo = shape_.yolo;
+    const YoloShape& yolo = *shape_.yolo;
     const int64_t cell = yolo.anchors * yolo.box_size;
     const float weight = common_weight(call);
     float* dx = call.address[kLossInputGradient];

@@ -5,7 +5,7 @@
 #pragma once
 #include <cstdint>
 
-#include "kernels/kernels.h"
+#include "kernels/loss/shape.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {

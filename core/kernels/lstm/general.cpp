@@ -1,7 +1,7 @@
 // Steps of an LSTM with any activations and with peepholes, gate by gate on whole rows.
 #include "gemm/gemm.h"
+#include "kernels/kernels.h"
 #include "kernels/lstm/lstm.h"
-#include "kernels/makers.h"
 #include "runtime/interruption.h"
 
 namespace openbnns {

@@ -12,7 +12,7 @@
 
 #include "common/scratch_uses.h"
 #include "gemm/gemm.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 #include "simd/random.h"

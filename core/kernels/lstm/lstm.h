@@ -7,7 +7,8 @@
 #include <memory>
 
 #include "gemm/micro_kernel.h"
-#include "kernels/kernels.h"
+#include "kernels/lstm/shape.h"
+#include "runtime/plan.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/direct.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "simd/vec.h"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "common/transpose.h"
-#include "kernels/direct.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "simd/vec.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/direct.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "simd/vec.h"
 

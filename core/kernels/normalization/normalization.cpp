@@ -7,7 +7,7 @@
 #endif
 
 #include "common/kept_memory.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/fork.h"
 #include "simd/stream.h"
 

@@ -16,8 +16,10 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/kernels.h"
+#include "kernels/activation/shape.h"
 #include "kernels/normalization/runs.h"
+#include "kernels/normalization/shape.h"
+#include "runtime/plan.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {

@@ -1,12 +1,11 @@
 // Optimizer steps: one pass over W, gradient and accumulators of all tensors together, preceded by a pass over the
 // gradients where they are clipped by norm. Every element is updated by itself, so threads do not matter.
-#include "kernels/optimizer/optimizer.h"
-
 #include <cmath>
 
 #include "common/chunks.h"
+#include "kernels/kernels.h"
 #include "kernels/loss/lanes.h"
-#include "kernels/makers.h"
+#include "kernels/optimizer/shape.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {

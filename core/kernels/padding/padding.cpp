@@ -7,7 +7,7 @@
 
 #include "common/pieces.h"
 #include "common/rows.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 
 namespace openbnns {

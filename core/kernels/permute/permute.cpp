@@ -9,7 +9,7 @@
 #include "common/pieces.h"
 #include "common/rows.h"
 #include "common/transpose.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "simd/stream.h"
 
 namespace openbnns {

@@ -7,7 +7,7 @@
 #include "common/lazy.h"
 #include "common/scratch_uses.h"
 #include "kernels/activation/activation.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "kernels/pooling/disjoint.h"
 #include "kernels/pooling/lanes.h"
 #include "kernels/pooling/pairs.h"

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "common/pieces.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "simd/vec.h"
 
 namespace openbnns {
@@ -105,7 +105,7 @@ void unscale_run(double* v, const float* scale, const float* bias, int64_t count
 class QuantizationPlan : public Plan {
  public:
   explicit QuantizationPlan(const QuantizationShape& shape)
-      : s_(shape), from_(conversion_of(shape.from)), to_(conversion_of(shape.to)) {}
+      : s_(shape), from_(conversion_of(shape.x_type)), to_(conversion_of(shape.y_type)) {}
 
   // A row has one scale and bias, or, where they vary along the fastest axis, is as long as that axis.
   void forward(const Call& call) override {

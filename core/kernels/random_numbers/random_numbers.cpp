@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "common/scratch_uses.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 #include "simd/vec.h"

@@ -9,7 +9,7 @@
 
 #include "common/pieces.h"
 #include "common/scratch_uses.h"
-#include "kernels/direct.h"
+#include "kernels/kernels.h"
 #include "kernels/reduction/terms.h"
 #include "runtime/scratch.h"
 #include "simd/math.h"

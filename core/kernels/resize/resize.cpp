@@ -12,7 +12,7 @@
 #include "common/pieces.h"
 #include "common/plane_tiles.h"
 #include "common/rows.h"
-#include "kernels/makers.h"
+#include "kernels/kernels.h"
 #include "runtime/scratch.h"
 #include "simd/lanes.h"
 #include "simd/stream.h"
@@ -154,8 +154,8 @@ class ResizePlan : public Plan {
   // Axes from number `first` on, with `unit` elements behind the last one.
   ResizePlan(const ResizeShape& s, size_t first, int64_t unit) : unit_(unit) {
     std::vector<Axis> axes;
-    for (size_t a = first; a < s.in.size(); a++) {
-      Axis axis{s.in[a], s.out[a], !s.t[a].empty(), s.low[a], s.t[a], {}, {}, {}};
+    for (size_t a = first; a < s.in_size.size(); a++) {
+      Axis axis{s.in_size[a], s.out_size[a], !s.t[a].empty(), s.low[a], s.t[a], {}, {}, {}};
       if (!axis.resampled() && axis.in == 1) continue;
       if (!axes.empty() && !axes.back().resampled() && !axis.resampled()) {
         axes.back().in *= axis.in;
@@ -463,17 +463,17 @@ class ResizePlan : public Plan {
 class PlanesSideBySide : public Plan {
  public:
   static bool fits(const ResizeShape& s, size_t leading, int64_t planes) {
-    if (leading == s.in.size() || s.low.back().empty() || planes < kWidth / 2) return false;
+    if (leading == s.in_size.size() || s.low.back().empty() || planes < kWidth / 2) return false;
     int64_t cells = 1;
-    for (size_t a = leading; a < s.in.size(); a++) cells *= std::max(s.in[a], s.out[a]);
-    return cells <= kSmallPlane && std::min(s.in.back(), s.out.back()) <= kWidth;
+    for (size_t a = leading; a < s.in_size.size(); a++) cells *= std::max(s.in_size[a], s.out_size[a]);
+    return cells <= kSmallPlane && std::min(s.in_size.back(), s.out_size.back()) <= kWidth;
   }
 
   PlanesSideBySide(const ResizeShape& s, size_t leading, int64_t planes)
       : planes_(planes), lanes_(std::make_unique<ResizePlan>(s, leading, kWidth)) {
-    for (size_t a = leading; a < s.in.size(); a++) {
-      in_cells_ *= s.in[a];
-      out_cells_ *= s.out[a];
+    for (size_t a = leading; a < s.in_size.size(); a++) {
+      in_cells_ *= s.in_size[a];
+      out_cells_ *= s.out_size[a];
     }
   }
 
@@ -514,7 +514,7 @@ class PlanesSideBySide : public Plan {
 std::unique_ptr<Plan> make_resize(const ResizeShape& shape) {
   size_t leading = 0;
   int64_t planes = 1;
-  for (; leading < shape.in.size() && shape.low[leading].empty(); leading++) planes *= shape.in[leading];
+  for (; leading < shape.in_size.size() && shape.low[leading].empty(); leading++) planes *= shape.in_size[leading];
   if (PlanesSideBySide::fits(shape, leading, planes)) return std::make_unique<PlanesSideBySide>(shape, leading, planes);
   return std::make_unique<ResizePlan>(shape, 0, 1);
 }

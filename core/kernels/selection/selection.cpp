@@ -11,7 +11,7 @@
 
 #include "common/rows.h"
 #include "common/scratch_uses.h"
-#include "kernels/direct.h"
+#include "kernels/kernels.h"
 #include "runtime/dynamic_items.h"
 #include "runtime/scratch.h"
 #include "simd/math.h"

@@ -1,16 +1,22 @@
-"""Rules for activations fused into other filters."""
+"""Rules for activations, alone and fused into other filters, and how they cross into native code."""
 
 from __future__ import annotations
 
 import math
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import compat
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import compat, engines
 from .._words import Caller
 from ..abi.enums import BNNSActivationFunction
 from ..errors import Problem
 from ..reference.activation import FROM_OUTPUT, Activation, Function
+
+if TYPE_CHECKING:
+    from .. import _core
 
 _FUNCTIONS = frozenset(map(int, Function))
 _FLOAT = struct.Struct("f")
@@ -103,3 +109,26 @@ def output_determines_slope(f: Activation) -> bool:
     if f.function == Function.GELU_APPROXIMATION_SIGMOID or f.right_slope or needs_input(f):
         return False
     return not (f.function == Function.THRESHOLD and f.beta > f.alpha)
+
+
+def native_activation(f: Activation, seed: int = 0) -> _core.ActivationSpec:
+    """A function as native code takes it; ``seed`` feeds the Gumbel functions."""
+    return engines._core.ActivationSpec(function=int(f.function), alpha=f.alpha, beta=f.beta, seed=seed)
+
+
+def native_slope(f: Activation) -> _core.ActivationSpec:
+    """The same where the kernel differentiates from the input: slope 1 at 0 is that of LeakyRectifiedLinear with alpha 0."""
+    return native_activation(Activation(Function.LEAKY_RECTIFIED_LINEAR) if f.right_slope else f)
+
+
+def gradient_from_input(f: Activation, z: NDArray[Any], dy: NDArray[Any], threads: int) -> NDArray[Any]:
+    """dz = dy * f'(z), computed from z (N, ...) by the activation kernel along the last axis."""
+    length = z.shape[-1]
+    plan = engines._core.activation(outer=1, length=length, inner=1, channels=0, activation=native_slope(f))
+    z = np.ascontiguousarray(z)
+    dy = np.ascontiguousarray(dy)
+    dz = np.empty_like(dy)
+    x_slot, dx_slot, dy_slot = 0, 4, 5
+    places = [(x_slot, z.ctypes.data, length), (dx_slot, dz.ctypes.data, length), (dy_slot, dy.ctypes.data, length)]
+    engines._core.run(plan, True, z.size // length, places, 0, threads)
+    return dz

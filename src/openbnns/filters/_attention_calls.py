@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .. import engines
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..calls.form import form
 from ..calls.signature import Argument, Need, need
@@ -12,7 +13,20 @@ from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Operand
 from ._attention_gradients import ARGUMENTS, result_name
 from ._attention_shapes import PARAMETERS, field
-from ._native import attention as native
+from ._attention_slots import (
+    CACHE,
+    FIRST_PARAMETER,
+    FIRST_PARAMETER_GRADIENT,
+    KEY,
+    KEY_GRADIENT,
+    KEY_MASK,
+    OUTPUT,
+    OUTPUT_GRADIENT,
+    QUERY,
+    QUERY_GRADIENT,
+    VALUE,
+    VALUE_GRADIENT,
+)
 
 if TYPE_CHECKING:
     from .. import _core
@@ -26,7 +40,12 @@ def make_plan(f: MultiheadAttention) -> _core.Plan:
     """The native plan of a new filter."""
     stored = [_stored_steps(f, name) for name in PARAMETERS]
     gradient = [_gradient_steps(f, name) for name in PARAMETERS]
-    return native.plan(f.sizes, f.options, f.seed, f.token, stored, gradient)
+    s = f.sizes
+    return engines._core.attention(
+        target=s.target, source=s.source, model=s.model, key=s.key, value=s.value, heads=s.heads,
+        attention_bias=s.attention_bias, zero_row=s.zero_row, masked_rows_are_zero=f.options.masked_rows_are_zero,
+        dropout=f.options.dropout, seed=f.seed, token=f.token, parameter_steps=stored, gradient_steps=gradient,
+    )  # fmt: skip
 
 
 def _steps(f: MultiheadAttention, name: str, view: View, order: tuple[int, ...]) -> tuple[int, int, int]:
@@ -69,7 +88,7 @@ def fixed_addresses(f: MultiheadAttention) -> list[tuple[int, int, int]] | None:
         address, nbytes = held.memory
         if held.fixed is None and (held.view.element is not FLOAT32 or address % 4):
             return None
-        fixed.append((native.FIRST_PARAMETER + number, address, nbytes // 4))
+        fixed.append((FIRST_PARAMETER + number, address, nbytes // 4))
     return fixed
 
 
@@ -91,12 +110,12 @@ class _Target(Operand):
 
 def _key_mask(f: MultiheadAttention) -> Argument:
     view = View(LAYOUTS[_VECTOR], ELEMENT_TYPES[_BOOLEAN], (f.sizes.source,), (1,))
-    return Argument("key_mask", native.KEY_MASK, _Mask(view, (0,)), described=True)
+    return Argument("key_mask", KEY_MASK, _Mask(view, (0,)), described=True)
 
 
 def _cache(f: MultiheadAttention, *, writes: bool, needs: tuple[Need, ...] = ()) -> Argument:
     view = View(LAYOUTS[_VECTOR], FLOAT32, (f.cache_floats,), (1,))
-    return Argument("backprop_cache", native.CACHE, Operand(view, (0,)), writes=writes, needs=needs, strided=False)
+    return Argument("backprop_cache", CACHE, Operand(view, (0,)), writes=writes, needs=needs, strided=False)
 
 
 _PROJECTIONS = " ".join(f"{{0}}_param_delta.{member}" for member in ("target_desc", "weights", "bias"))
@@ -121,24 +140,24 @@ BACKWARD = {
 
 def forward_arguments(f: MultiheadAttention) -> tuple[Argument, ...]:
     """What a forward call takes, as far as native code knows it: no added mask and no workspace."""
-    names = {"query": ("q", native.QUERY), "key": ("k", native.KEY), "value": ("v", native.VALUE)}
+    names = {"query": ("q", QUERY), "key": ("k", KEY), "value": ("v", VALUE)}
     return (
         *(Argument(name, slot, f.operands[key], required=True) for name, (key, slot) in names.items()),
         _key_mask(f),
-        Argument("output", native.OUTPUT, f.operands["o"], writes=True, required=True),
+        Argument("output", OUTPUT, f.operands["o"], writes=True, required=True),
         _cache(f, writes=True),
     )
 
 
 def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument, ...]:
     """What a backward call takes, with a cache or without one. Members of structs go by their full names."""
-    targets = {"q": native.QUERY_GRADIENT, "k": native.KEY_GRADIENT, "v": native.VALUE_GRADIENT}
+    targets = {"q": QUERY_GRADIENT, "k": KEY_GRADIENT, "v": VALUE_GRADIENT}
     names = {key: result_name(f"d{key}") for key in targets}
     parameters = {name: result_name(f"d{name}") for name in PARAMETERS}
     every = (*names.values(), *parameters.values())
     same_length = f.sizes.target == f.sizes.source
-    arguments = [_key_mask(f), Argument("output", native.OUTPUT, f.operands["o"])]
-    for key, slot in (("q", native.QUERY), ("k", native.KEY), ("v", native.VALUE)):
+    arguments = [_key_mask(f), Argument("output", OUTPUT, f.operands["o"])]
+    for key, slot in (("q", QUERY), ("k", KEY), ("v", VALUE)):
         wanted = (parameters[f"w{key}"],) if cached else every
         arguments.append(Argument(ARGUMENTS[key], slot, f.operands[key], needs=(need(wanted, ""),)))
         others = {names[o] for o in targets if o != key and (same_length or "q" not in (o, key))}
@@ -154,7 +173,7 @@ def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument
         view = f.operands["o"].view if held is None else held.view  # the plan takes any order of the axes
         arguments.append(
             Argument(
-                argument, native.FIRST_PARAMETER_GRADIENT + number, Operand(view, view.memory_axes), writes=True,
+                argument, FIRST_PARAMETER_GRADIENT + number, Operand(view, view.memory_axes), writes=True,
                 gradient_of=field(name), described=True, batched=False, skips_null_data=True,
                 native=held is not None and view.packed,
             )
@@ -162,7 +181,7 @@ def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument
     out = f.operands["o"]
     arguments.append(
         Argument(
-            "output_param_delta.target_desc", native.OUTPUT_GRADIENT, _Target(out.view, out.order), gradient_of="output",
+            "output_param_delta.target_desc", OUTPUT_GRADIENT, _Target(out.view, out.order), gradient_of="output",
             described=True, needs=(need(every, ""),), strided=False,
         )
     )  # fmt: skip

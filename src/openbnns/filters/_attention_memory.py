@@ -17,7 +17,7 @@ from ..tensors import buffers, descriptors
 from ..tensors.buffers import Buffer
 from ..tensors.operands import check_count
 
-HEADER_FLOATS = 16  # AttentionCacheHeader::kFloats in core/kernels/kernels.h
+HEADER_FLOATS = 16  # AttentionCacheHeader::kFloats in core/kernels/attention/shape.h
 NATIVE, REFERENCE = 1, 2
 NO_DRAW = 2**63 - 1  # noted in a cache: this forward call dropped nothing
 _HEADER = struct.Struct("=QQQQQ")

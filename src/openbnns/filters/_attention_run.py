@@ -12,7 +12,18 @@ from ._attention_gradients import TARGETS
 from ._attention_masks import Masks
 from ._attention_memory import NO_DRAW, Cache
 from ._attention_shapes import PARAMETERS
-from ._native import attention as native
+from ._attention_slots import (
+    ADDED,
+    ADDED_IS_BOOLEAN,
+    CACHE,
+    CANONICAL_PARAMETERS,
+    FIRST_PARAMETER,
+    FIRST_PARAMETER_GRADIENT,
+    KEY_MASK,
+    NO_DROPOUT,
+    QUERY_GRADIENT,
+    WORKSPACE,
+)
 
 if TYPE_CHECKING:
     from .attention import MultiheadAttention
@@ -26,14 +37,14 @@ class NativeCall:
         self.accumulate = 0
         self._places: dict[int, tuple[int, int]] = {}
         self._held: list[Any] = []
-        options = native.CANONICAL_PARAMETERS | (native.NO_DROPOUT if draw == NO_DRAW else 0)
+        options = CANONICAL_PARAMETERS | (NO_DROPOUT if draw == NO_DRAW else 0)
         if masks.boolean:
-            options |= native.ADDED_IS_BOOLEAN
+            options |= ADDED_IS_BOOLEAN
         self._extra = [options, masks.stride(-3), draw]
         if masks.key_mask is not None:
-            self._place(native.KEY_MASK, masks.key_mask, int(masks.key_mask.strides[0]))
+            self._place(KEY_MASK, masks.key_mask, int(masks.key_mask.strides[0]))
         if masks.added is not None:
-            self._place(native.ADDED, masks.added, masks.stride(-4))
+            self._place(ADDED, masks.added, masks.stride(-4))
 
     def _place(self, slot: int, array: NDArray[Any], stride: int) -> None:
         self._held.append(array)
@@ -50,7 +61,7 @@ class NativeCall:
     def parameters(self) -> None:
         for number, name in enumerate(PARAMETERS):
             if name in self.filter.held:
-                self._place(native.FIRST_PARAMETER + number, self.filter.held[name].read(np.float32), 0)
+                self._place(FIRST_PARAMETER + number, self.filter.held[name].read(np.float32), 0)
 
     def cache(self, cache: Cache | None) -> NDArray[np.float32] | None:
         """Use a cache; gives the aligned copy that stands in for one at an odd address."""
@@ -58,16 +69,16 @@ class NativeCall:
             return None
         if cache.buffer.address % 4 == 0:
             self._held.append(cache.buffer)
-            self._places[native.CACHE] = cache.buffer.address, 0
+            self._places[CACHE] = cache.buffer.address, 0
             return None
         copy: NDArray[np.float32] = cache.bytes().copy().view(np.float32)
-        self._place(native.CACHE, copy, 0)
+        self._place(CACHE, copy, 0)
         return copy
 
     def workspace(self, work: Any) -> None:
         if work is not None:
             self._held.append(work)
-            self._places[native.WORKSPACE] = work.address, 0
+            self._places[WORKSPACE] = work.address, 0
 
     def run(self, *, backward: bool) -> None:
         places = [(slot, address, stride) for slot, (address, stride) in self._places.items()]
@@ -79,5 +90,5 @@ class NativeCall:
 def slot_of(gradient: str) -> int:
     """The native slot of ``dq`` or ``dwq``."""
     if gradient in TARGETS:
-        return native.QUERY_GRADIENT + TARGETS.index(gradient)
-    return native.FIRST_PARAMETER_GRADIENT + PARAMETERS.index(gradient[1:])
+        return QUERY_GRADIENT + TARGETS.index(gradient)
+    return FIRST_PARAMETER_GRADIENT + PARAMETERS.index(gradient[1:])

@@ -27,8 +27,7 @@ from ..errors import Problem
 from ..reference.activation import IDENTITY, Activation, Function
 from ..tensors.descriptors import FLOAT32, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, check_count
-from ._activation_rules import check_trainable, function_name, needs_input, output_determines_slope
-from ._native._activation import gradient_from_input
+from ._activation_rules import check_trainable, function_name, gradient_from_input, needs_input, output_determines_slope
 
 if TYPE_CHECKING:
     from .. import _core

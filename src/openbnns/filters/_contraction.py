@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.run import run_staged
@@ -27,7 +28,9 @@ from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import as_float32
 from ._base import ARRIVING, DW, DX, DY, Driving, UnaryFilter, W, X, Y
-from ._native import contraction as native
+
+if TYPE_CHECKING:
+    from .. import _core
 
 
 def _in_memory_order(view: View, indices: Sequence[int]) -> list[int]:
@@ -103,16 +106,20 @@ class Contraction(UnaryFilter):
             views.append(self.input.view)
         elif other is not None:
             views.append(other.view)
-        left = [
-            (_in_memory_order(view, indices), view.shape, k == 0 or self.weights is None)
-            for k, (view, indices) in enumerate(zip(views, self.indices, strict=True))
-        ]
-        y = self.output.view
-        return native.plan(
-            left,
-            (_in_memory_order(y, self.output_indices), y.shape),
-            self.alpha,
-            self_contraction=self.self_contraction,
+        numbers: dict[int, int] = {}
+
+        def side(view: View, indices: Sequence[int], batched: bool) -> _core.ContractionTensor:
+            index = [numbers.setdefault(i, len(numbers)) for i in _in_memory_order(view, indices)]
+            return engines._core.ContractionTensor(index=index, size=view.shape, batched=batched)
+
+        return engines._core.contraction(
+            left=[
+                side(view, indices, k == 0 or self.weights is None)
+                for k, (view, indices) in enumerate(zip(views, self.indices, strict=True))
+            ],
+            output=side(self.output.view, self.output_indices, True),
+            with_itself=self.self_contraction,
+            alpha=self.alpha,
             adds_to_output=self.adds_to_output,
         )
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import engines
 from ._base import DB, DW, DX, DY, X, Y
-from ._native.fused import DBETA, DGAMMA
-
-if TYPE_CHECKING:
-    from .fused import Fused
+from .fused import DBETA, DGAMMA, Fused
 
 _BUFFER = 0  # kind of an argument, as in core/bindings/fast_call.h
 _GRADIENTS = {"weights": DW, "bias": DB, "beta": DBETA, "gamma": DGAMMA}

@@ -28,7 +28,7 @@ GATES = ("input_gate", "forget_gate", "candidate_gate", "output_gate")
 _SIDES = ("data_desc", "hidden_desc", "cell_state_desc")
 _GATE_TENSORS = ("iw_desc[0]", "iw_desc[1]", "hw_desc", "cw_desc", "b_desc")
 
-# In the order of LstmTensor in core/kernels/kernels.h.
+# In the order of LstmTensor in core/kernels/lstm/shape.h.
 NAMES: tuple[str, ...] = (
     *(f"input_descriptor.{side}" for side in _SIDES),
     *(f"output_descriptor.{side}" for side in _SIDES),

@@ -27,10 +27,8 @@ from ..reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
 from ..tensors import staging
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, bind
-from ._activation_rules import check_function, function_name, make_activation
+from ._activation_rules import check_function, function_name, gradient_from_input, make_activation, native_activation
 from ._base import DX, DY, GRADIENTS, UnaryFilter, W, X, Y
-from ._native import activation as native
-from ._native._activation import gradient_from_input
 from ._rules import both, resolve_both
 
 if TYPE_CHECKING:
@@ -159,7 +157,14 @@ class ActivationFilter(UnaryFilter):
     # Native plan: one sample is [outer][length][inner].
 
     def make_plan(self, f: Activation) -> _core.Plan:
-        return native.plan(*self._block(), self._channels(), f, self.seed)
+        outer, length, inner = self._block()
+        return engines._core.activation(
+            outer=outer,
+            length=length,
+            inner=inner,
+            channels=self._channels(),
+            activation=native_activation(f, self.seed),
+        )
 
     def _channels(self) -> int:
         return self.input.shape[0] if self.activation.function == Function.PRELU_PER_CHANNEL else 0
@@ -282,7 +287,7 @@ class ActivationFilter(UnaryFilter):
         if self.input.view.element.bits == 64:
             return self._saturate_exactly(x, low, high)
         if engines.is_native():
-            return native.integer_linear_saturate(x, scale, offset, shift, low, high)
+            return _saturate_natively(x, scale, offset, shift, low, high)
         scale, offset, shift = (v.reshape(-1, 1, 1) if v.size > 1 else v for v in self.integer)
         return reference.integer_linear_saturate(x, scale, offset, shift, low, high)
 
@@ -311,7 +316,7 @@ class ActivationFilter(UnaryFilter):
         columns = 1 if self.activation.function == Function.GUMBEL_MAX else rows.shape[1]
         result = np.empty((len(rows), columns), np.float32)
         seed = (self.seed + next(self.draws)) % (1 << 64)  # every call draws anew
-        plan = native.plan(1, rows.shape[1], 1, 0, self.activation, seed)
+        plan = _plan_of_rows(rows, native_activation(self.activation, seed))
         self.run_plan(plan, False, len(rows), {X: rows, W: self.values.read(np.float32), Y: result})
         y.write(self._unfolded(np.broadcast_to(result, rows.shape), numbers.shape))
 
@@ -363,7 +368,7 @@ class ActivationFilter(UnaryFilter):
         arriving = bound["out_delta"].read(np.float32)
         rows = self._folded(arriving)
         result = np.empty_like(rows)
-        plan = native.plan(1, rows.shape[1], 1, 0, self.activation, self.seed)
+        plan = _plan_of_rows(rows, native_activation(self.activation, self.seed))
         tensors: dict[int, NDArray[Any] | None] = {DY: rows, DX: result, W: self.values.read(np.float32)}
         slot, known = (X, "in") if "in" in bound else (Y, "out")
         tensors[slot] = self._folded(bound[known].read(np.float32))
@@ -385,3 +390,25 @@ class ActivationFilter(UnaryFilter):
             data=data if data.size else None,
             data_type=BNNSDataType.BNNSDataTypeFloat32,
         )
+
+
+def _plan_of_rows(rows: NDArray[Any], f: _core.ActivationSpec) -> _core.Plan:
+    return engines._core.activation(outer=1, length=rows.shape[1], inner=1, channels=0, activation=f)
+
+
+def _saturate_natively(
+    x: NDArray[Any], scale: NDArray[Any], offset: NDArray[Any], shift: NDArray[Any], low: int, high: int
+) -> NDArray[np.int64]:
+    """saturate((scale*x + offset) >> shift), with one triple for all or one per channel of x (N, C, H, W)."""
+    x = np.ascontiguousarray(x)
+    y = np.empty_like(x)
+    low, high = max(low, -(1 << 63)), min(high, (1 << 63) - 1)
+    parts = [(x, y, 0)]
+    if len(scale) > 1:
+        parts = [(x[n, c], y[n, c], c) for n in range(x.shape[0]) for c in range(x.shape[1])]
+    for source, target, c in parts:
+        engines._core.integer_linear_saturate(
+            source.ctypes.data, target.ctypes.data, source.size, scale=int(scale[c]), offset=int(offset[c]),
+            shift=int(shift[c]), low=low, high=high,
+        )  # fmt: skip
+    return y

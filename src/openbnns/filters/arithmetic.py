@@ -35,10 +35,15 @@ from ..reference.activation import AXIS_WISE, IDENTITY, Activation
 from ..reference.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..tensors import descriptors
 from ..tensors.operands import Bound, Operand, check_count
-from ._activation_rules import check_trainable, needs_input, output_determines_slope, resolve_fused
+from ._activation_rules import (
+    check_trainable,
+    gradient_from_input,
+    native_activation,
+    needs_input,
+    output_determines_slope,
+    resolve_fused,
+)
 from ._base import ARRIVING, Driving, Filter
-from ._native import arithmetic as native
-from ._native._activation import gradient_from_input
 from ._rules import chosen
 
 if TYPE_CHECKING:
@@ -186,7 +191,10 @@ class Arithmetic(Filter):
         return output_determines_slope(self.activation)
 
     def _make_plan(self, f: Activation) -> _core.Plan:
-        return native.plan(self.function, self.output.shape, [o.shape for o in self.operands], self.batched, f)
+        return engines._core.arithmetic(
+            function=self.function, operands=self.count, rank=len(self.output.shape), size=self.output.shape,
+            operand_size=[o.shape for o in self.operands], batched=self.batched, activation=native_activation(f),
+        )  # fmt: skip
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         return []

@@ -53,8 +53,8 @@ from ._attention_memory import (
 )
 from ._attention_run import NativeCall, slot_of
 from ._attention_shapes import FIELDS, PARAMETERS, describe_tensors, field, letter_sizes
+from ._attention_slots import OUTPUT, OUTPUT_GRADIENT
 from ._base import Driving, Filter
-from ._native import attention as native
 
 if TYPE_CHECKING:
     from .. import _core
@@ -253,7 +253,7 @@ class MultiheadAttention(Filter):
         unsafe = any(y.overlaps(x) for x in (*inputs.values(), *masks.bounds)) or self._touches_parameters(y)
         result = None if unsafe else y.direct()
         target = np.empty((batch, *y.shape), np.float32) if result is None else result
-        call.tensor(native.OUTPUT, target)
+        call.tensor(OUTPUT, target)
         call.workspace(work)
         staged = call.cache(cache)
         call.run(backward=False)
@@ -417,7 +417,7 @@ class MultiheadAttention(Filter):
         for name, array in self._inputs_of(inputs, cache, np.float32).items():
             call.tensor("qkv".index(name), array)
         call.parameters()
-        call.tensor(native.OUTPUT_GRADIENT, dout.read(np.float32))
+        call.tensor(OUTPUT_GRADIENT, dout.read(np.float32))
         call.cache(cache if cache is not None and cache.engine == NATIVE else None)
         needed = self.workspace_bytes(batch, backward=True, cached=cache is not None and cache.engine == NATIVE)
         if work is not None and work.nbytes >= needed:

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 
 from .. import engines
 from .._words import Caller
-from ..abi.enums import BNNSActivationFunction, BNNSNormType
+from ..abi.enums import BNNSNormType
 from ..errors import Problem
 from ..reference import clipping as reference
+from ..reference.activation import Activation, Function
 from ..tensors.descriptors import View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries, integer, resolve_delta
+from ._activation_rules import native_activation
 from ._base import DX, DY, X, Y
 from ._direct import aligned, aligned_without, require_data, require_descriptor, shape_without
-from ._native import clipping as native
-
-_CLAMP = int(BNNSActivationFunction.BNNSActivationFunctionClamp)
 
 
 def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: Any) -> None:
@@ -38,7 +37,8 @@ def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: An
     if not engines.is_native():
         y.write(reference.clip_by_value(x.read(np.float64), low, high))
         return
-    plan = engines._core.activation(1, x.view.count, 1, 0, (_CLAMP, low, high), 0)
+    clamp = native_activation(Activation(Function.CLAMP, low, high))
+    plan = engines._core.activation(outer=1, length=x.view.count, inner=1, channels=0, activation=clamp)
     _run_elementwise(plan, x, y)
 
 
@@ -50,7 +50,10 @@ def clip_by_norm(caller: Caller, dest: Any, src: Any, max_norm: Any, axis_flags:
     if not engines.is_native():
         y.write(reference.clip_by_norm(x.read(np.float64)[0], limit, _axes(inside, x.view))[np.newaxis])
         return
-    _run_elementwise(native.clip_plan(x.shape, [a in inside for a in x.order], limit), x, y)
+    plan = engines._core.clip_by_norm(
+        rank=len(x.shape), size=x.shape, inside=[a in inside for a in x.order], max_norm=limit
+    )
+    _run_elementwise(plan, x, y)
 
 
 def clip_by_global_norm(caller: Caller, dest: Any, src: Any, count: Any, max_norm: Any, use_norm: Any) -> None:
@@ -99,7 +102,7 @@ def compute_norm(caller: Caller, dest: Any, src: Any, norm_type: Any, axis_flags
     numbers = x.read(np.float32)
     target = None if y.overlaps(x) else y.direct()
     norms = np.empty((1, *y.shape), np.float32) if target is None else target
-    plan = native.norm_plan(x.shape, [a in inside for a in x.order])
+    plan = engines._core.norm(rank=len(x.shape), size=x.shape, inside=[a in inside for a in x.order])
     engines._core.run(plan, False, 1, [(X, numbers.ctypes.data, 0), (Y, norms.ctypes.data, 0)], 0, 0)
     if target is None:
         y.write(norms)
@@ -132,7 +135,7 @@ def compute_norm_backward(
     result = np.empty((1, *dx.shape), np.float32) if target is None else target
     tensors[DX] = result
     accumulate = 1 << DX if target is not None and dx.accumulate else 0
-    plan = native.norm_plan(view.shape, [a in inside for a in order])
+    plan = engines._core.norm(rank=len(order), size=view.shape, inside=[a in inside for a in order])
     engines._core.run(plan, True, 1, [(slot, a.ctypes.data, 0) for slot, a in tensors.items()], accumulate, 0)
     if target is None:
         dx.write(result)

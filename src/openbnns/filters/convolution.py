@@ -27,9 +27,8 @@ from ..reference.activation import Activation
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
-from ._activation_rules import resolve_fused
+from ._activation_rules import native_activation, resolve_fused
 from ._base import UnaryFilter
-from ._native import convolution as native
 from .fully_connected import resolve_bias
 
 if TYPE_CHECKING:
@@ -135,6 +134,7 @@ class KernelFilter(UnaryFilter):
     """What a convolution and its adjoint, the transposed one, have in common."""
 
     window: Window
+    kernel: tuple[int, int]
     groups = 1
     exact: bool  # plain sums only: the accuracy that was set when the filter was created
     _formulas: tuple[Callable[..., NDArray[Any]], Callable[..., dict[str, NDArray[Any]]]]  # forward and backward
@@ -150,6 +150,17 @@ class KernelFilter(UnaryFilter):
         )
         self.exact = engines.accuracy() == engines.EXACT
         self.build_plan()
+
+    def native_plan(self, make: Callable[..., _core.Plan], x: Operand, y: Operand, f: Activation) -> _core.Plan:
+        """A plan with the window of this filter, for a convolution from x to y."""
+        (stride_y, stride_x), (dilation_y, dilation_x) = self.window.stride, self.window.dilation
+        return make(
+            in_channels=x.shape[0], in_height=x.shape[1], in_width=x.shape[2],
+            out_channels=y.shape[0], out_height=y.shape[1], out_width=y.shape[2],
+            kernel_height=self.kernel[0], kernel_width=self.kernel[1], stride_y=stride_y, stride_x=stride_x,
+            dilation_y=dilation_y, dilation_x=dilation_x, pad_up=self.window.padding[0], pad_left=self.window.padding[2],
+            groups=self.groups, exact=self.exact, activation=native_activation(f),
+        )  # fmt: skip
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation
@@ -206,10 +217,7 @@ class Convolution(KernelFilter):
         )
 
     def make_plan(self, f: Activation) -> _core.Plan:
-        return native.plan(
-            self.input.shape, self.output.shape, self.kernel, self.window.stride, self.window.dilation,
-            (self.window.padding[0], self.window.padding[2]), self.groups, f, transposed=False, exact=self.exact,
-        )  # fmt: skip
+        return self.native_plan(engines._core.convolution, self.input, self.output, f)
 
 
 def check_kernel_channels(

@@ -19,11 +19,12 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, B
 from ..errors import Problem
 from ..reference import crop_resize as reference
 from ..reference.crop_resize import Box, Sampling, Settings
+from ..reference.resize import cells_around
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, OwnedMemory, bind, resolve_delta
 from ._activation_rules import as_float32
-from ._native import crop_resize as native
+from ._base import DX, DY, X, Y
 from ._rules import chosen
 
 _LAYOUTS = {
@@ -67,7 +68,7 @@ class CropResize:
         numbers = x.read(np.float32)[0]
         target = None if y.overlaps(x) or y.touches(self._place(roi)) else y.direct()
         result = np.empty((1, *y.shape), np.float32) if target is None else target
-        native.run(self.settings, numbers, boxes, result[0], False, False, self.threads)
+        self._run(numbers, boxes, result[0], backward=False)
         if target is None:
             y.write(result)
 
@@ -87,9 +88,31 @@ class CropResize:
         arriving = dy.read(np.float32)[0]
         target = None if dx.overlaps(dy) or dx.touches(self._place(roi)) else dx.direct()
         result = np.empty((1, *dx.shape), np.float32) if target is None else target
-        native.run(self.settings, result[0], boxes, arriving, True, dx.accumulate and target is not None, self.threads)
+        self._run(result[0], boxes, arriving, backward=True, accumulate=dx.accumulate and target is not None)
         if target is None:
             dx.write(result)
+
+    def _run(
+        self,
+        images: NDArray[Any],
+        boxes: NDArray[Any],
+        crops: NDArray[Any],
+        *,
+        backward: bool,
+        accumulate: bool = False,
+    ) -> None:
+        """images (N, C, H, W) to crops (B, N, C, h, w), or the gradient of the crops to that of the images."""
+        image, size = (images.shape[2], images.shape[3]), (crops.shape[3], crops.shape[4])
+        rows, columns = reference.positions(self.settings, boxes, image, size)
+        (top, down, row_inside), (left, across, column_inside) = _cells(rows, image[0]), _cells(columns, image[1])
+        plan = engines._core.crop_resize(
+            boxes=len(boxes), planes=images.shape[0] * images.shape[1], height=image[0], width=image[1], rows=size[0],
+            columns=size[1], extrapolation=self.settings.extrapolation_value, top=top, down=down, row_inside=row_inside,
+            left=left, across=across, column_inside=column_inside,
+        )  # fmt: skip
+        slots = (DX, DY) if backward else (X, Y)
+        places = [(slots[0], images.ctypes.data, 0), (slots[1], crops.ctypes.data, 0)]
+        engines._core.run(plan, backward, 1, places, (1 << DX) if accumulate else 0, self.threads)
 
     # Arguments.
 
@@ -134,3 +157,10 @@ class CropResize:
                 f"{self.caller(output)} is {describe(y)}, but {self.caller.name(input)} is {describe(x)} and there are "
                 f"{boxes} boxes. Its last three sizes are {expected}."
             )
+
+
+def _cells(position: NDArray[Any], extent: int) -> tuple[bytes, bytes, bytes]:
+    """Of positions along an axis: the cell below each, the weight of the next, and whether it is inside the image."""
+    inside = (position >= 0.0) & (position <= extent - 1.0)
+    low, _, fraction = cells_around(np.where(inside, position, 0.0), extent)
+    return low.astype(np.int64).tobytes(), fraction.astype(np.float32).tobytes(), inside.tobytes()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _strict, compat
+from .. import _strict, compat, engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..calls.signature import Argument, Call
@@ -31,7 +31,6 @@ from ..reference.activation import IDENTITY, Activation
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import as_float32
 from ._base import UnaryFilter, W
-from ._native import dropout as native
 from ._rules import require_same_shape, resolve_both
 
 if TYPE_CHECKING:
@@ -73,7 +72,11 @@ class Dropout(UnaryFilter):
     # Native set-up.
 
     def make_plan(self, f: Activation) -> _core.Plan:
-        return native.plan(self.rate, self.seed, self.input.shape, self.shared)
+        shape = self.input.shape
+        shared = [axis + 1 in self.shared for axis in range(len(shape))]
+        return engines._core.dropout(
+            rate=self.rate, seed=self.seed, size=shape, shared=shared, batch_shared=0 in self.shared
+        )
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:

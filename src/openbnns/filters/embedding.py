@@ -33,7 +33,6 @@ from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind
 from ._activation_rules import as_float32
 from ._base import UnaryFilter, W
-from ._native import embedding as native
 
 if TYPE_CHECKING:
     from .. import _core
@@ -137,10 +136,13 @@ class Embedding(UnaryFilter):
     # The calls.
 
     def _make_plan(self) -> _core.Plan:
-        item = self.weights.view.count // self.entries
-        return native.plan(
-            self.settings, self.positions, self.entries, item, index_bytes=self.input.width, item_major=self.item_major
-        )
+        e = self.settings
+        return engines._core.embedding(
+            positions=self.positions, entries=self.entries, item=self.weights.view.count // self.entries,
+            index_bytes=self.input.width, item_major=self.item_major,
+            padding=-1 if e.padding_index is None else e.padding_index, max_norm=e.max_norm, norm_type=e.norm_type or 2.0,
+            by_frequency=e.scale_by_frequency, renormalizes_in_place=e.renormalize_in_place,
+        )  # fmt: skip
 
     def build_plan(self) -> None:
         if engines._core is not None:

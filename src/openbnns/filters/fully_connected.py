@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from .. import engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected
 from ..calls.signature import Call
@@ -20,9 +21,8 @@ from ..reference.activation import Activation
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, Operand, Parameter
-from ._activation_rules import resolve_fused
+from ._activation_rules import native_activation, resolve_fused
 from ._base import UnaryFilter
-from ._native import fully_connected as native
 from ._rules import resolve_both
 from .sparse import dense_view
 
@@ -87,7 +87,7 @@ class FullyConnected(UnaryFilter):
         super().check(call, caller, batch, bound)
 
     def make_plan(self, f: Activation) -> _core.Plan:
-        return native.plan(self.inputs, self.outputs, f)
+        return engines._core.fully_connected(inputs=self.inputs, outputs=self.outputs, activation=native_activation(f))
 
     def reference_forward(
         self, x: NDArray[Any], w: NDArray[Any] | None, b: NDArray[Any] | None, f: Activation

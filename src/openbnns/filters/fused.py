@@ -35,10 +35,9 @@ from ..reference.activation import Function as ActivationKind
 from ..reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..reference.normalization import Moving, State
 from ..tensors.operands import Bound, Operand, Parameter
-from ._activation_rules import check_trainable, function_name
+from ._activation_rules import check_trainable, function_name, native_slope
 from ._base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
 from ._fused_chain import make_layers
-from ._native.fused import BETA, DBETA, DGAMMA, GAMMA, MOVING_MEAN, MOVING_VARIANCE, plan
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 from .arithmetic import function_name as arithmetic_name
 from .convolution import Convolution
@@ -48,6 +47,9 @@ from .transposed_convolution import TransposedConvolution
 
 if TYPE_CHECKING:
     from .. import _core
+
+# Slots beyond those of the first layer: FusedSlot in core/kernels/fused/shape.h.
+BETA, GAMMA, DBETA, DGAMMA, MOVING_MEAN, MOVING_VARIANCE = range(8, 14)
 
 _SLOTS = {"weights": (W, DW), "bias": (B, DB), "beta": (BETA, DBETA), "gamma": (GAMMA, DGAMMA)}
 assert (A0, OUT, DA0) == (X, Y, DX)
@@ -159,8 +161,13 @@ class Fused(Filter):
         return {slot: p for slot, p in held.items() if p is not None}
 
     def _make_plan(self, n: Normalization) -> _core.Plan:
-        shapes = (n.image, n._spread_shape(n.beta), n._spread_shape(n.gamma))
-        return plan(self.first.plan, self.is_arithmetic, n.settings, *shapes, n.activation, n.slope_from_input)
+        shape = engines._core.NormalizationShape(**n.native_shape())
+        return engines._core.fused(
+            first=self.first.plan,
+            arithmetic=self.is_arithmetic,
+            normalization=shape,
+            activation=native_slope(n.activation),
+        )
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         return addresses_of(self._held())

@@ -45,13 +45,12 @@ from ..tensors.descriptors import FLOAT32, LAYOUTS, ElementType, View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind, check_count, resolve_delta
 from ._activation_rules import as_float32
 from ._base import Driving, Filter
-from ._native import loss as native
 from ._rules import chosen, require_float32
 
 if TYPE_CHECKING:
     from .. import _core
 
-# Slots of a plan: LossSlot in core/kernels/kernels.h.
+# Slots of a plan: LossSlot in core/kernels/loss/shape.h.
 X, LABELS, WEIGHTS, OUT, DX, DOUT, ANCHORS = range(7)
 
 LossStruct = (
@@ -169,7 +168,23 @@ class Loss(Filter):
         self.output = self._check_output(self._resolve(p.o_desc, who("o_desc")), who)
         self.plan: _core.Plan | None = None
         if engines._core is not None:
-            self.plan = native.plan(self.settings, self.width)
+            self.plan = self._make_plan()
+
+    def _make_plan(self) -> _core.Plan:
+        s, p = self.settings, self.settings.yolo
+        yolo = None
+        if p is not None:
+            yolo = engines._core.YoloShape(
+                cells=p.grid_rows * p.grid_columns, anchors=len(p.anchors), box_size=5 + p.classes, scale_xy=p.scale_xy,
+                scale_wh=p.scale_wh, scale_object=p.scale_object, scale_no_object=p.scale_no_object,
+                scale_classification=p.scale_classification, object_minimum_iou=p.object_minimum_iou,
+                no_object_maximum_iou=p.no_object_maximum_iou, rescore=p.rescore, raw_centres=p.raw_centres,
+            )  # fmt: skip
+        return engines._core.loss(
+            function=int(s.function), reduction=int(s.reduction), width=self.width, label_smooth=s.label_smooth,
+            huber_delta=s.huber_delta, log_epsilon=s.log_epsilon, divide_by_classes=s.divide_by_classes,
+            plain_cosine_gradient=s.plain_cosine_gradient, yolo=yolo,
+        )  # fmt: skip
 
     def parameters(self) -> list[Parameter]:
         return [] if self.anchors is None else [self.anchors]

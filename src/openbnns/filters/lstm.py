@@ -24,13 +24,13 @@ from ..abi.enums import BNNSLayerFlags
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 from ..errors import Problem
 from ..reference import lstm as reference
-from ..reference.activation import Activation
+from ..reference.activation import Activation, Function
 from ..reference.random_numbers import Stream, uniform
 from ..tensors import buffers
 from ..tensors.buffers import Buffer
 from ..tensors.descriptors import FLOAT32, MAX_ELEMENTS
 from ..tensors.operands import Bound
-from ._activation_rules import as_float32, resolve_fused
+from ._activation_rules import as_float32, native_activation, native_slope, resolve_fused
 from ._base import Filter
 from ._lstm_tensors import (
     C0,
@@ -59,7 +59,6 @@ from ._lstm_tensors import (
     read_batch_sizes,
     resolve,
 )
-from ._native import lstm as native
 
 if TYPE_CHECKING:
     from .. import _core
@@ -67,7 +66,7 @@ if TYPE_CHECKING:
 SIZE_MAX = 2**64 - 1
 _SEED = 0x4C53544D  # of the masks that dropout draws
 
-_HEADER = struct.Struct("<5Q")  # LstmCacheHeader in core/kernels/kernels.h
+_HEADER = struct.Struct("<5Q")  # LstmCacheHeader in core/kernels/lstm/shape.h
 _MAGIC = 0x31656863614D5453
 _SCALARS = ("input_size", "hidden_size", "batch_size", "num_layers", "seq_len", "dropout", "lstm_flags")
 _ARRIVING = (Y, HN, CN)
@@ -122,14 +121,19 @@ class LSTM(Filter):
         self.signature = self._signature()
         self.plan: _core.LstmPlan | None = None
         if engines._core is not None:
-            self.plan = native.plan(
-                self.sizes.numbers(),
-                self.first_layers,
-                self.activations,
-                self.dropout,
-                self.batch_sizes,
-                self.signature,
-            )
+            self.plan = self._make_plan()
+
+    def _make_plan(self) -> _core.LstmPlan:
+        s, given = self.sizes, self.activations
+        if given is None:
+            gate, cell = Activation(Function.SIGMOID), Activation(Function.TANH)
+            given = (gate, gate, cell, gate, cell)
+        return engines._core.lstm(
+            steps=s.steps, batch=s.batch, inputs=s.inputs, hidden=s.hidden, layers=s.layers, directions=s.directions,
+            first_layers=self.first_layers, default_activations=self.activations is None,
+            activation=[native_activation(f) for f in given], slope=[native_slope(f) for f in given],
+            dropout=self.dropout, batch_sizes=self.batch_sizes or [], signature=self.signature,
+        )  # fmt: skip
 
     def _signature(self) -> int:
         """A number that differs, all but certainly, between descriptions with different caches."""

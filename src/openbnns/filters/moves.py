@@ -138,7 +138,10 @@ def tile_backward(caller: Caller, in_delta: Any, out_delta: Any, filter_params: 
     target = None if dx.overlaps(dy) else dx.direct()
     result = np.empty((1, *dx.shape), np.float32) if target is None else target
     size = [n for large, small in zip(dy.shape, dx.shape, strict=True) for n in (large // small, small)]
-    plan = engines._core.reduction(int(Reduction.SUM), size, [True, False] * len(dx.shape), 0.0, False, 0)
+    plan = engines._core.reduction(
+        function=int(Reduction.SUM), rank=len(size), size=size, inside=[True, False] * len(dx.shape), epsilon=0.0,
+        wide_positions=False, position_modulus=0,
+    )  # fmt: skip
     accumulate = 1 << Y if target is not None and dx.accumulate else 0
     engines._core.run(plan, False, 1, [(X, gradient.ctypes.data, 0), (Y, result.ctypes.data, 0)], accumulate, threads)
     if target is None:
@@ -236,14 +239,17 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
         )
     source = contiguous(stored_as(x, y.view), threads)[0]
     rows, columns = x.shape[-2:]
-    sizes = [math.prod(x.shape[:-2]), rows, columns]
+    matrices = math.prod(x.shape[:-2])
     lower, upper = max(-1, min(lower, rows)), max(-1, min(upper, columns))  # no more than there is
 
     def work(target: NDArray[Any]) -> None:
         if not engines.is_native():
             target[0] = reference.band_part(source, lower, upper)
             return
-        engines._core.band_part(target.itemsize, sizes, lower, upper, source.ctypes.data, target.ctypes.data, threads)
+        engines._core.band_part(
+            target.itemsize, matrices=matrices, rows=rows, columns=columns, lower=lower, upper=upper,
+            x=source.ctypes.data, y=target.ctypes.data, threads=threads,
+        )  # fmt: skip
 
     store(y, work, () if x.same_memory(y) else (x,), packed=True)
 
@@ -251,7 +257,7 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
 # ---------------------------------------------------------------------------------------------------------------------
 # Compare
 
-# Every operator as one of six (numbered as Comparison in core/kernels/direct.h), with operands exchanged or not and the
+# Every operator as one of six (numbered as Comparison in core/kernels/moves/shape.h), with operands exchanged or not and the
 # result inverted or not.
 _EQUAL, _GREATER, _GREATER_EQUAL, _AND, _OR, _XOR = range(6)
 _COMPARISONS: dict[int, tuple[int, bool, bool]] = {

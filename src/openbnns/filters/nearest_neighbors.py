@@ -20,7 +20,6 @@ from ..reference import nearest_neighbors as reference
 from ..tensors import descriptors
 from ..tensors.descriptors import ELEMENT_TYPES, LAYOUTS, ElementType, View
 from ..tensors.operands import Bound, bind, integer
-from ._native import nearest_neighbors as native
 
 _INT32 = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeInt32)]
 _TYPES = (BNNSDataType.BNNSDataTypeFloat32, BNNSDataType.BNNSDataTypeFloat16)
@@ -115,12 +114,28 @@ class NearestNeighbors:
 
     def _find(self, first: int, queries: int) -> tuple[NDArray[Any], NDArray[Any]]:
         if engines.is_native():
-            return native.find(self.samples(), self.neighbors, first, queries, self.threads)
+            return self._find_natively(first, queries)
         points = self.samples().astype(np.float64)
         if queries == self.count:
             return reference.find(points, self.neighbors)
         indices, distances = reference.find(points, self.neighbors, first)
         return indices[None], distances[None]
+
+    def _find_natively(self, first: int, queries: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Indices and distances (queries, neighbors) of the nearest of the samples (count, features)."""
+        samples = self.samples()
+        shape = queries, self.neighbors
+        indices, distances, squares = (
+            np.empty(shape, np.int32),
+            np.empty(shape, np.float32),
+            np.empty(shape, np.float64),
+        )
+        engines._core.nearest_neighbors(
+            samples.ctypes.data, count=samples.shape[0], features=samples.shape[1], neighbors=self.neighbors, first=first,
+            queries=queries, indices=indices.ctypes.data, distances=distances.ctypes.data, squares=squares.ctypes.data,
+            threads=self.threads,
+        )  # fmt: skip
+        return indices, distances
 
 
 def _count(value: Any, who: str) -> int:

@@ -38,15 +38,21 @@ from ..reference.normalization import Kind, Moving
 from ..tensors import buffers, descriptors
 from ..tensors.descriptors import BFLOAT16, FLOAT32, LAYOUTS, ElementType, View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind, resolve_delta
-from ._activation_rules import as_float32, check_trainable, function_name, output_determines_slope, resolve_fused
+from ._activation_rules import (
+    as_float32,
+    check_trainable,
+    function_name,
+    native_slope,
+    output_determines_slope,
+    resolve_fused,
+)
 from ._base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
-from ._native import normalization as native
 from ._rules import both, require_float32
 
 if TYPE_CHECKING:
     from .. import _core
 
-# Slots of a plan beyond those of one-input filters: core/kernels/kernels.h.
+# Slots of a plan beyond those of one-input filters: core/kernels/normalization/shape.h.
 MOVING_MEAN, MOVING_VARIANCE = 8, 9
 _MOVING = {MOVING_MEAN, MOVING_VARIANCE}
 
@@ -281,10 +287,17 @@ class Normalization(Filter):
 
     def _build_plan(self) -> None:
         if engines._core is not None:
-            self.plan = native.plan(
-                self.settings, self.image, self._spread_shape(self.beta), self._spread_shape(self.gamma),
-                self.activation, self.slope_from_input,
-            )  # fmt: skip
+            self.plan = engines._core.normalization(**self.native_shape(), activation=native_slope(self.activation))
+
+    def native_shape(self) -> dict[str, Any]:
+        """The fields of NormalizationShape in core/kernels/normalization/shape.h."""
+        n, (channels, height, width) = self.settings, self.image
+        return {
+            "kind": n.kind, "channels": channels, "height": height, "width": width, "axis": n.axis, "groups": n.groups,
+            "epsilon": n.epsilon, "momentum": n.momentum, "torch_moving": n.torch_moving,
+            "slope_from_input": self.slope_from_input,
+            "beta_size": self._spread_shape(self.beta), "gamma_size": self._spread_shape(self.gamma),
+        }  # fmt: skip
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         return addresses_of(self._slots())

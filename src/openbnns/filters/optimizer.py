@@ -34,7 +34,7 @@ from ..reference.optimizer import Adam, Clipping, ClippingFunction, Preparation,
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries
 from ._direct import require_data, require_descriptor
-from ._native import optimizer as native
+from ._optimizer_step import native_step, step_size
 from ._rules import require_float32
 
 Fields = (
@@ -164,7 +164,7 @@ def _rule(
     else:
         variant = _choice(p, "sgd_momentum_variant", 3, who)
         optimizer = SGDMomentum(p["learning_rate"], p["momentum"], p["nesterov"], variant, preparation)
-    step = native.step(optimizer) if engines._core is not None else None
+    step = native_step(optimizer) if engines._core is not None else None
     return Rule(optimizer, step, step if p["gradient_scale"] != 0.0 else None)
 
 
@@ -233,7 +233,7 @@ def run_fast(
     """Carry out a step whose tensors are in the form that native code takes; False if something has to be looked at."""
     if rule.fast is None or type(count) is not int or not 0 <= count < 1 << 24:
         return False
-    step, epsilon = native.step_size(rule.optimizer, t)
+    step, epsilon = step_size(rule.optimizer, t)
     return bool(rule.fast.run(step, epsilon, count, parameters, gradients, accumulators, threads, arrays) == 0)
 
 
@@ -259,7 +259,7 @@ def run_checked(
     if engines.is_native():
         numbers = [[tensor.read_flat(np.float32) for tensor in group] for group in (w, g, states)]
         results = [[np.array(a) for a in numbers[0]], [np.array(a) for a in numbers[2]]]
-        step, epsilon = native.step_size(optimizer, t)
+        step, epsilon = step_size(optimizer, t)
         if rule.native.run(step, epsilon, count, results[0], numbers[1], results[1], threads, True):
             raise MemoryError
         new_w, new_states = results

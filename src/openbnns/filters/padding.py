@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import engines
 from .._words import Caller
 from ..abi.enums import BNNSPaddingMode
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding
@@ -23,7 +24,6 @@ from ..reference.padding import Mode
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
 from ._moving import MovingFilter, require_same_type
-from ._native import padding as native
 from ._rules import chosen, require_same_layout, resolve_both
 
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ class Padding(MovingFilter):
             )
 
     def make_item_plan(self, item_bytes: int) -> _core.Plan:
-        return native.plan(self.mode, self.input.shape, self.widths, item_bytes, self.value)
+        return engines._core.padding(
+            mode=self.mode, size=self.input.shape, before=[before for before, _ in self.widths],
+            after=[after for _, after in self.widths], item_bytes=item_bytes, value=self.value,
+        )  # fmt: skip
 
     def _fill(self, dtype: np.dtype[Any]) -> Any:
         """The constant as an element of a stored type, or as a real number."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from .. import engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPermute
 from ..calls.signature import Call
@@ -21,7 +22,6 @@ from ..reference import permute as reference
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
 from ._moving import MovingFilter, require_same_type
-from ._native import permute as native
 from ._rules import require_same_layout, resolve_both
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Permute(MovingFilter):
         self.build_plan()
 
     def make_item_plan(self, item_bytes: int) -> _core.Plan:
-        return native.plan(self.input.shape, self.c_order, item_bytes)
+        return engines._core.permute(size=self.input.shape, permutation=self.c_order, item_bytes=item_bytes)
 
     def declare(self, call: str, variant: Hashable) -> Call | None:
         if call != "apply_backward_permute":

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat
+from .. import compat, engines
 from .._words import Caller
 from ..abi.enums import BNNSPoolingFunction
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPooling
@@ -35,9 +35,8 @@ from ..reference import pooling as reference
 from ..reference.activation import IDENTITY, Activation
 from ..reference.pooling import Function
 from ..tensors.operands import Bound, Operand
-from ._activation_rules import output_determines_slope, resolve_fused
+from ._activation_rules import native_activation, output_determines_slope, resolve_fused
 from ._base import Driving, UnaryFilter
-from ._native import pooling as native
 from ._pooling_indices import INDEX_TYPES, INDICES, IndexOperand, resolve_index_type
 from ._pooling_windows import check_effort, check_windows
 from ._rules import chosen
@@ -141,11 +140,14 @@ class Pooling(UnaryFilter):
         if self.unpools:  # the indices say everything
             kernel = stride = dilation = (1, 1)
             padding = (0, 0)
+        channels, in_height, in_width = self.input.shape
         _, rows, columns = self.output.shape
         stride = (stride[0] if rows > 1 else 1, stride[1] if columns > 1 else 1)  # one window takes no step
-        return native.plan(
-            self.function, self.input.shape, self.output.shape, kernel, stride, dilation, padding, self.geometry.padding_wins,
-            index_bytes == 8, f,
+        return engines._core.pooling(
+            function=self.function, channels=channels, in_height=in_height, in_width=in_width, out_height=rows,
+            out_width=columns, kernel_height=kernel[0], kernel_width=kernel[1], stride_y=stride[0], stride_x=stride[1],
+            dilation_y=dilation[0], dilation_x=dilation[1], pad_up=padding[0], pad_left=padding[1],
+            padding_wins=self.geometry.padding_wins, wide_indices=index_bytes == 8, activation=native_activation(f),
         )  # fmt: skip
 
     def identity_plan(self, call: Call) -> _core.Plan:

@@ -9,6 +9,7 @@ Shapes: x and y (N, *shape) in C order; scale and bias (1), or as long as their 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
@@ -26,11 +27,15 @@ from ..reference.quantization import Function
 from ..tensors import descriptors, staging
 from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter
-from ._base import Driving, Filter, X, Y
-from ._native import quantization as native
+from ._base import B, Driving, Filter, W, X, Y
 from ._rules import both, chosen
 
 BATCH = 0  # axis of (N, *shape)
+
+# NumPy types by the numbers of NumberType in core/kernels/quantization/shape.h.
+_NUMBER_TYPES = {
+    np.dtype(name): k for k, name in enumerate(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"))
+}
 
 
 class Quantization(Filter):
@@ -156,12 +161,31 @@ class Quantization(Filter):
         bounds = staging.integer_range(y.view.element) if self.quantizes else None
         target = None if any(y.touches(p.memory) for p in self.parameters()) else y.direct_raw()
         if target is not None and (self.quantizes or y.view.element is FLOAT32):
-            native.run(x, target, scale, bias, self.axis, bounds, self.threads)
+            self._run_native(x, target, scale, bias, bounds)
             return
         stored = y.view.element.numpy or np.dtype(np.int16)
         result = np.empty(x.shape, stored if self.quantizes else np.float32)
-        native.run(x, result, scale, bias, self.axis, bounds, self.threads)
+        self._run_native(x, result, scale, bias, bounds)
         y.write(result)
+
+    def _run_native(
+        self, x: NDArray[Any], y: NDArray[Any], scale: NDArray[Any] | None, bias: NDArray[Any] | None,
+        bounds: tuple[int, int] | None,
+    ) -> None:  # fmt: skip
+        """Quantize x (N, *shape) to integers y within ``bounds``, or dequantize to float32 without them.
+
+        scale and bias hold one value each, or one per index of the axis.
+        """
+        shape, axis = x.shape[1:], self.axis
+        outer, length = (math.prod(shape[: axis - 1]), shape[axis - 1]) if axis else (1, 1)
+        low, high = bounds or (0, 0)
+        plan = engines._core.quantization(
+            dequantizes=bounds is None, x_type=_NUMBER_TYPES[x.dtype], y_type=_NUMBER_TYPES[y.dtype], outer=outer,
+            length=length, inner=math.prod(shape[axis or 0 :]), per_sample=axis == BATCH, low=float(low), high=float(high),
+        )  # fmt: skip
+        places = [(X, x.ctypes.data, x.strides[0] // x.itemsize), (Y, y.ctypes.data, y.strides[0] // y.itemsize)]
+        places += [(slot, a.ctypes.data, 0) for slot, a in ((W, scale), (B, bias)) if a is not None]
+        engines._core.run(plan, False, len(x), places, 0, self.threads)
 
     def _vectors(self, shape: tuple[int, ...], dtype: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
         """Scale and bias; both along the axis, or none, where there is one."""

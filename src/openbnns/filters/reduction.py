@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat
+from .. import compat, engines
 from .._words import Caller
 from ..abi.enums import BNNSReduceFunction
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
@@ -29,7 +29,6 @@ from ..tensors.staging import integer_range
 from ._activation_rules import as_float32
 from ._base import UnaryFilter, X, Y
 from ._direct import is_plain_integer
-from ._native import reduction as native
 from ._rules import both, chosen, resolve_both
 
 if TYPE_CHECKING:
@@ -158,7 +157,10 @@ def _plan(
 ) -> _core.Plan:
     sizes = [n for n, reduced in zip(shape, inside, strict=True) if reduced and n != 1]
     modulus = sizes[-1] if last_axis and sizes else 0
-    return native.plan(function, shape, inside, epsilon, wide_positions=wide_positions, position_modulus=modulus)
+    return engines._core.reduction(
+        function=function, rank=len(shape), size=shape, inside=inside, epsilon=epsilon, wide_positions=wide_positions,
+        position_modulus=modulus,
+    )  # fmt: skip
 
 
 _COUNTS_TO = {"Float32": 1 << 24, "Float16": 1 << 11, "BFloat16": 1 << 8}  # exactly

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import compat
+from .. import compat, engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..calls.run import run_staged
@@ -29,7 +29,6 @@ from ..reference.resize import Method
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand
 from ._base import UnaryFilter, X, Y
-from ._native import resize as native
 from ._rules import both, chosen, require_same_layout, resolve_both
 
 if TYPE_CHECKING:
@@ -84,7 +83,17 @@ class Resize(UnaryFilter):
             self.redeclare()
 
     def make_plan(self, f: Activation) -> _core.Plan:
-        return native.plan(self.method, self.input.shape, self.output.shape, *self.options)
+        return self._plan_of(self.input.shape, self.output.shape)
+
+    def _plan_of(self, in_shape: tuple[int, ...], out_shape: tuple[int, ...]) -> _core.Plan:
+        """A sample from one shape to another, both in C order; the positions are those of the reference engine."""
+        low: list[bytes] = []
+        fraction: list[bytes] = []
+        for n_in, n_out in zip(in_shape, out_shape, strict=True):
+            taps = reference.taps(self.method, n_in, n_out, *self.options) if n_in != n_out else []
+            low.append(taps[0][0].astype(np.int64).tobytes() if taps else b"")
+            fraction.append(taps[1][1].astype(np.float32).tobytes() if len(taps) > 1 else b"")
+        return engines._core.resize(in_size=in_shape, out_size=out_shape, low=low, t=fraction)
 
     # Forward. Nearest copies, so that elements of any type pass as they are.
 
@@ -112,7 +121,7 @@ class Resize(UnaryFilter):
         batch, width = len(stored), stored.itemsize
         plan: _core.Plan | None
         if width == 8:  # two words each
-            plan = native.plan(self.method, (*self.input.shape, 2), (*self.output.shape, 2), *self.options)
+            plan = self._plan_of((*self.input.shape, 2), (*self.output.shape, 2))
             words = np.ascontiguousarray(stored).view(np.uint32)
             shape = (batch, *self.output.shape[:-1], 2 * self.output.shape[-1])
         else:

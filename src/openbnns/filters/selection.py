@@ -43,7 +43,7 @@ from ._direct import (
     threads_of,
 )
 
-_WRITE, _ADD_FLOATS, _ADD_INTEGERS = range(3)  # as Scattering in core/kernels/direct.h
+_WRITE, _ADD_FLOATS, _ADD_INTEGERS = range(3)  # as Scattering in core/kernels/selection/shape.h
 _GATHER = -1  # and the other direction
 
 
@@ -63,10 +63,6 @@ class _Along:
     @property
     def per_element(self) -> bool:
         return self.indices.ndim > 1
-
-    @property
-    def sizes(self) -> list[int]:
-        return [self.outer, self.length, self.inner, self.count]
 
 
 def gather(caller: Caller, axis: Any, input: Any, indices: Any, output: Any, filter_params: Any) -> None:
@@ -305,8 +301,9 @@ def _combine(kind: int, function: int, old: NDArray[Any], source: NDArray[Any], 
 
 def _select(kind: int, whole: NDArray[Any], part: NDArray[Any], along: _Along, threads: int) -> None:
     engines._core.select(
-        kind, whole.itemsize, along.sizes, along.per_element, along.axes, along.stored.itemsize,
-        along.stored.ctypes.data, whole.ctypes.data, part.ctypes.data, threads,
+        kind, whole.itemsize, outer=along.outer, length=along.length, inner=along.inner, count=along.count,
+        per_element=along.per_element, axes=along.axes, index_bytes=along.stored.itemsize,
+        indices=along.stored.ctypes.data, whole=whole.ctypes.data, selected=part.ctypes.data, threads=threads,
     )  # fmt: skip
 
 
@@ -409,9 +406,10 @@ def in_top_k(
             shape = ranked.shape[:place] + ranked.shape[place + 1 :]
             target[...] = reference.in_top_k(ranked, indices.reshape(shape), k, place).reshape(target.shape)
             return
+        outer, length, inner = _around(ranked, place)
         engines._core.in_top_k(
-            ranked.dtype == np.int64, _around(ranked, place), k, ranked.ctypes.data, stored.itemsize,
-            stored.ctypes.data, target.ctypes.data, threads,
+            ranked.dtype == np.int64, outer=outer, length=length, inner=inner, k=k, x=ranked.ctypes.data,
+            index_bytes=stored.itemsize, tested=stored.ctypes.data, y=target.ctypes.data, threads=threads,
         )  # fmt: skip
 
     store(y, work, (x, tested), packed=True)
@@ -480,15 +478,17 @@ def _ranked(x: Bound, threads: int) -> NDArray[Any]:
     return contiguous(~numbers if x.view.scale < 0 else numbers, threads)
 
 
-def _around(array: NDArray[Any], axis: int) -> list[int]:
-    return [math.prod(array.shape[:axis]), array.shape[axis], math.prod(array.shape[axis + 1 :])]
+def _around(array: NDArray[Any], axis: int) -> tuple[int, int, int]:
+    return math.prod(array.shape[:axis]), array.shape[axis], math.prod(array.shape[axis + 1 :])
 
 
 def _best(ranked: NDArray[Any], k: int, axis: int, threads: int) -> NDArray[np.int64]:
     if not engines.is_native():
         return reference.top_k(ranked, k, axis)[1]
     best = np.empty((*ranked.shape[:axis], k, *ranked.shape[axis + 1 :]), np.int64)
+    outer, length, inner = _around(ranked, axis)
     engines._core.top_k(
-        ranked.dtype == np.int64, _around(ranked, axis), k, ranked.ctypes.data, best.ctypes.data, threads
-    )
+        ranked.dtype == np.int64, outer=outer, length=length, inner=inner, k=k, x=ranked.ctypes.data,
+        indices=best.ctypes.data, threads=threads,
+    )  # fmt: skip
     return best

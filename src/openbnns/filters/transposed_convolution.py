@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .. import compat
+from .. import compat, engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..errors import Problem
@@ -27,7 +27,6 @@ from ..reference.activation import Activation
 from ..tensors import descriptors
 from ..tensors.descriptors import View
 from ..tensors.operands import Operand
-from ._native import convolution as native
 from ._rules import require_float32
 from .convolution import (
     KernelFilter,
@@ -93,7 +92,4 @@ class TransposedConvolution(KernelFilter):
 
     def make_plan(self, f: Activation) -> _core.Plan:
         # The native plan is named after the convolution whose adjoint it is: from the large image to the small one.
-        return native.plan(
-            self.output.shape, self.input.shape, self.kernel, self.window.stride, self.window.dilation,
-            (self.window.padding[0], self.window.padding[2]), 1, f, transposed=True, exact=self.exact,
-        )  # fmt: skip
+        return self.native_plan(engines._core.transposed_convolution, self.output, self.input, f)

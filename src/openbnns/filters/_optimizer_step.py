@@ -1,16 +1,16 @@
-"""Native steps of the optimizers; see core/kernels/optimizer/optimizer.h."""
+"""Native steps of the optimizers; see core/kernels/optimizer/shape.h."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-from ...engines import _core as core
-from ...reference.optimizer import Adam, ClippingFunction, Optimizer, Preparation, Regularization, RMSProp, SGDMomentum
-from ...tensors.descriptors import LAYOUTS
+from .. import engines
+from ..reference.optimizer import Adam, ClippingFunction, Optimizer, Preparation, Regularization, RMSProp, SGDMomentum
+from ..tensors.descriptors import LAYOUTS
 
 if TYPE_CHECKING:
-    from ... import _core
+    from .. import _core
 
 # OptimizerKind and MomentumForm.
 _DESCENT, _MOMENTUM, _ADAM, _RMSPROP = range(4)
@@ -19,12 +19,14 @@ _VELOCITY, _LOOK_AHEAD, _DIFFERENCE = range(3)
 _SIMPLE_LAYOUTS = [code for code, layout in LAYOUTS.items() if not (layout.blocked32 or layout.opaque)]
 
 
-def step(optimizer: Optimizer) -> _core.OptimizerStep:
+def native_step(optimizer: Optimizer) -> _core.OptimizerStep:
     """The step of an optimizer; what changes from step to step comes from `step_size`."""
     kind, form, numbers, states = _numbers(optimizer)
     p = optimizer.preparation
     prepared = _prepared(p, penalize=not (isinstance(optimizer, Adam) and optimizer.decoupled_decay))
-    return core.OptimizerStep(kind, form, int(p.clipping.function), [*prepared, *numbers], states, _SIMPLE_LAYOUTS)
+    return engines._core.OptimizerStep(
+        kind, form, int(p.clipping.function), [*prepared, *numbers], states, _SIMPLE_LAYOUTS
+    )
 
 
 def step_size(optimizer: Optimizer, time_step: float) -> tuple[float, float]:
