@@ -8,7 +8,7 @@ SOURCES := $(shell find core src -type f \( -name '*.cpp' -o -name '*.h' -o -nam
              -o -name '*.map' -o -name '*.modulemap' -o -name '*.pc' -o -name '*.cmake' \)) CMakeLists.txt pyproject.toml
 WORKERS ?= 2
 
-.PHONY: install help train test test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz clean
+.PHONY: install help train test test-peers test-core test-c scoreboard bench footprint check format sanitize fuzz stub clean
 
 install: $(VENV)/.installed
 
@@ -23,6 +23,7 @@ help:
 	@echo "make bench      every operation against PyTorch"
 	@echo "make footprint  installed size and time of an import"
 	@echo "make check      linters, types and formatting; make format repairs"
+	@echo "make stub       write src/openbnns/_core.pyi from the compiled module"
 	@echo "make fuzz       a minute of random calls, native engine against reference; FUZZ=\"--seed 1\" repeats one"
 	@echo "make sanitize   random calls and tests on a build with sanitizers"
 	@echo "make clean      remove all that the others made"
@@ -106,6 +107,13 @@ format: $(VENV)/.check-tools
 	$(BIN)/ruff check --fix src tests benchmarks examples tools
 	$(BIN)/ruff format src tests benchmarks examples tools
 	$(BIN)/clang-format -i $$(find core examples tests/c -name '*.cpp' -o -name '*.c' -o -name '*.h')
+
+# What type checkers read of the compiled part. It is checked in, so that they need no build; tests/test_stub.py compares.
+stub: install $(VENV)/.check-tools
+	$(BIN)/python -m pip install --quiet "nanobind>=2.4"
+	$(BIN)/python -m nanobind.stubgen --quiet --module openbnns._core --pattern-file tools/stub.patterns \
+	  --output-file src/openbnns/_core.pyi
+	$(BIN)/ruff format --quiet src/openbnns/_core.pyi
 
 # AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own: random calls of the families that fuzzing
 # knows, and the tests that hand odd memory to kernels. The whole suite would take hours. A small quarantine: one of the tests

@@ -310,10 +310,12 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
 
 void bind_known_calls(nb::module_& m) {
   nb::class_<KnownCalls>(m, "KnownCalls")
-      .def(nb::init<nb::tuple, int64_t, int64_t>(), "types"_a, "output"_a, "second"_a)
-      .def("run", &KnownCalls::run)
+      .def(nb::init<nb::tuple, int64_t, int64_t>(), "types"_a, "output"_a, "second"_a,
+           nb::sig("def __init__(self, types: tuple[object, ...], output: int, second: int) -> None"))
+      .def("run", &KnownCalls::run, nb::sig("def run(self, *arguments: object) -> object"))
       .def("record", &KnownCalls::record)
-      .def("keep", &KnownCalls::keep, "arguments"_a, "result"_a.none(), "owner"_a)
+      .def("keep", &KnownCalls::keep, "arguments"_a, "result"_a.none(), "owner"_a,
+           nb::sig("def keep(self, arguments: tuple[object, ...], result: object | None, owner: list[object]) -> None"))
       .def("discard", &KnownCalls::discard);
   m.def("forget_calls", &forget_calls);
   m.def("spoil_recording", &spoil_recording);

@@ -135,7 +135,8 @@ NB_MODULE(_core, m) {
         "low"_a, "high"_a);
   m.def("run_lstm", &run_lstm, "plan"_a, "backward"_a, "tensors"_a, "gradients"_a, "accumulate"_a, "cache"_a, "seed"_a,
         "draw"_a, "threads"_a);
-  m.def("lstm_key", &lstm_key, "params"_a, "delta"_a.none(), "variant"_a);
+  m.def("lstm_key", &lstm_key, "params"_a, "delta"_a.none(), "variant"_a,
+        nb::sig("def lstm_key(params: object, delta: object | None, variant: int) -> bytes | None"));
   m.def("register_lstm", &register_lstm, "key"_a, "plan"_a, "bytes"_a);
   m.def("forget_lstm", &forget_lstm);
   m.def("fast_lstm", &fast_lstm, "params"_a, "delta"_a.none(), "cache"_a.none(), "capacity"_a, "variant"_a, "seed"_a,

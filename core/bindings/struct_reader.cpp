@@ -153,7 +153,8 @@ PyObject* StructReader::entries(const Field& field, const char* bytes, size_t di
 void bind_struct_reader(nb::module_& m) {
   using namespace nb::literals;
   nb::class_<StructReader>(m, "StructReader")
-      .def(nb::init<nb::type_object, nb::type_object, size_t, nb::list>(), "type"_a, "array"_a, "bytes"_a, "fields"_a)
+      .def(nb::init<nb::type_object, nb::type_object, size_t, nb::list>(), "type"_a, "array"_a, "bytes"_a, "fields"_a,
+           nb::sig("def __init__(self, type: type, array: type, bytes: int, fields: list[object]) -> None"))
       .def("__call__", &StructReader::read, "address"_a.none());
 }
 

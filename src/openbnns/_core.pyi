@@ -1,6 +1,4 @@
-"""The compiled part as type checkers see it: opaque plans and fast calls, and makers that take plain numbers."""
-
-from typing import Any
+from collections.abc import Sequence
 
 class Plan:
     def trained_batch(self) -> int: ...
@@ -10,37 +8,453 @@ class Plan:
 class LstmPlan:
     def cache_bytes(self) -> int: ...
 
-class ArgumentSpec: ...
+class ActivationSpec:
+    def __init__(self, *, function: int, alpha: float, beta: float, seed: int) -> None: ...
 
-class FastCall:
-    def __init__(self, *arguments: Any, **named: Any) -> None: ...
-    def run(self, *arguments: Any) -> int: ...
+class ContractionTensor:
+    def __init__(self, *, index: Sequence[int], size: Sequence[int], batched: bool) -> None: ...
+
+class NormalizationShape:
+    def __init__(
+        self,
+        *,
+        kind: int,
+        channels: int,
+        height: int,
+        width: int,
+        axis: int,
+        groups: int,
+        epsilon: float,
+        momentum: float,
+        torch_moving: bool,
+        slope_from_input: bool,
+        beta_size: Sequence[int],
+        gamma_size: Sequence[int],
+    ) -> None: ...
+
+class YoloShape:
+    def __init__(
+        self,
+        *,
+        cells: int,
+        anchors: int,
+        box_size: int,
+        scale_xy: float,
+        scale_wh: float,
+        scale_object: float,
+        scale_no_object: float,
+        scale_classification: float,
+        object_minimum_iou: float,
+        no_object_maximum_iou: float,
+        rescore: bool,
+        raw_centres: bool,
+    ) -> None: ...
+
+def activation(*, outer: int, length: int, inner: int, channels: int, activation: ActivationSpec) -> Plan: ...
+def arithmetic(
+    *,
+    function: int,
+    operands: int,
+    rank: int,
+    size: Sequence[int],
+    operand_size: Sequence[Sequence[int]],
+    batched: Sequence[bool],
+    activation: ActivationSpec,
+) -> Plan: ...
+def attention(
+    *,
+    target: int,
+    source: int,
+    model: int,
+    key: int,
+    value: int,
+    heads: int,
+    attention_bias: bool,
+    zero_row: bool,
+    masked_rows_are_zero: bool,
+    dropout: float,
+    seed: int,
+    token: int,
+    parameter_steps: Sequence[Sequence[int]],
+    gradient_steps: Sequence[Sequence[int]],
+) -> Plan: ...
+def clip_by_norm(*, rank: int, size: Sequence[int], inside: Sequence[bool], max_norm: float) -> Plan: ...
+def contraction(
+    *,
+    left: Sequence[ContractionTensor],
+    with_itself: bool,
+    output: ContractionTensor,
+    alpha: float,
+    adds_to_output: bool,
+) -> Plan: ...
+def convolution(
+    *,
+    in_channels: int,
+    in_height: int,
+    in_width: int,
+    out_channels: int,
+    out_height: int,
+    out_width: int,
+    kernel_height: int,
+    kernel_width: int,
+    stride_y: int,
+    stride_x: int,
+    dilation_y: int,
+    dilation_x: int,
+    pad_up: int,
+    pad_left: int,
+    groups: int,
+    exact: bool,
+    activation: ActivationSpec,
+) -> Plan: ...
+def crop_resize(
+    *,
+    boxes: int,
+    planes: int,
+    height: int,
+    width: int,
+    rows: int,
+    columns: int,
+    extrapolation: float,
+    top: bytes,
+    down: bytes,
+    row_inside: bytes,
+    left: bytes,
+    across: bytes,
+    column_inside: bytes,
+) -> Plan: ...
+def dropout(*, rate: float, seed: int, size: Sequence[int], shared: Sequence[bool], batch_shared: bool) -> Plan: ...
+def embedding(
+    *,
+    positions: int,
+    entries: int,
+    item: int,
+    index_bytes: int,
+    item_major: bool,
+    padding: int,
+    max_norm: float,
+    norm_type: float,
+    by_frequency: bool,
+    renormalizes_in_place: bool,
+) -> Plan: ...
+def fully_connected(*, inputs: int, outputs: int, activation: ActivationSpec) -> Plan: ...
+def fused(*, first: Plan, arithmetic: bool, normalization: NormalizationShape, activation: ActivationSpec) -> Plan: ...
+def loss(
+    *,
+    function: int,
+    reduction: int,
+    width: int,
+    label_smooth: float,
+    huber_delta: float,
+    log_epsilon: float,
+    divide_by_classes: bool,
+    plain_cosine_gradient: bool,
+    yolo: YoloShape | None,
+) -> Plan: ...
+def lstm(
+    *,
+    steps: int,
+    batch: int,
+    inputs: int,
+    hidden: int,
+    layers: int,
+    directions: int,
+    first_layers: Sequence[int],
+    default_activations: bool,
+    activation: Sequence[ActivationSpec],
+    slope: Sequence[ActivationSpec],
+    dropout: float,
+    batch_sizes: Sequence[int],
+    signature: int,
+) -> LstmPlan: ...
+def norm(*, rank: int, size: Sequence[int], inside: Sequence[bool]) -> Plan: ...
+def normalization(
+    *,
+    kind: int,
+    channels: int,
+    height: int,
+    width: int,
+    axis: int,
+    groups: int,
+    epsilon: float,
+    momentum: float,
+    torch_moving: bool,
+    slope_from_input: bool,
+    beta_size: Sequence[int],
+    gamma_size: Sequence[int],
+    activation: ActivationSpec,
+) -> Plan: ...
+def padding(
+    *, mode: int, size: Sequence[int], before: Sequence[int], after: Sequence[int], item_bytes: int, value: int
+) -> Plan: ...
+def permute(*, size: Sequence[int], permutation: Sequence[int], item_bytes: int) -> Plan: ...
+def pooling(
+    *,
+    function: int,
+    channels: int,
+    in_height: int,
+    in_width: int,
+    out_height: int,
+    out_width: int,
+    kernel_height: int,
+    kernel_width: int,
+    stride_y: int,
+    stride_x: int,
+    dilation_y: int,
+    dilation_x: int,
+    pad_up: int,
+    pad_left: int,
+    padding_wins: bool,
+    wide_indices: bool,
+    activation: ActivationSpec,
+) -> Plan: ...
+def quantization(
+    *,
+    dequantizes: bool,
+    x_type: int,
+    y_type: int,
+    outer: int,
+    length: int,
+    inner: int,
+    per_sample: bool,
+    low: float,
+    high: float,
+) -> Plan: ...
+def reduction(
+    *,
+    function: int,
+    rank: int,
+    size: Sequence[int],
+    inside: Sequence[bool],
+    epsilon: float,
+    wide_positions: bool,
+    position_modulus: int,
+) -> Plan: ...
+def resize(*, in_size: Sequence[int], out_size: Sequence[int], low: Sequence[bytes], t: Sequence[bytes]) -> Plan: ...
+def transposed_convolution(
+    *,
+    in_channels: int,
+    in_height: int,
+    in_width: int,
+    out_channels: int,
+    out_height: int,
+    out_width: int,
+    kernel_height: int,
+    kernel_width: int,
+    stride_y: int,
+    stride_x: int,
+    dilation_y: int,
+    dilation_x: int,
+    pad_up: int,
+    pad_left: int,
+    groups: int,
+    exact: bool,
+    activation: ActivationSpec,
+) -> Plan: ...
+def pooled(plan: Plan) -> Plan | None: ...
+
+class ArgumentSpec:
+    pass
+
+def argument(
+    slot: int,
+    kind: int,
+    strided: bool = False,
+    batched: bool = True,
+    output: bool = False,
+    count: int = 0,
+    needed_with: int = 0,
+    unless: int = 0,
+    may_equal: int = 0,
+    layout: int = 0,
+    size: Sequence[int] = [],
+    stride: Sequence[int] = [],
+    index_bytes: int = 0,
+    index_limit: int = 0,
+    index_none: bool = False,
+    index_signed: bool = False,
+    data_type: int = 65568,
+    optional_data: bool = False,
+    stride_in_descriptor: bool = False,
+) -> ArgumentSpec: ...
+
+raw_calls: object
+
+class Numbered:
+    def number(self) -> int:
+        """A name for C programs; 0 once it has ended."""
+
+    def end(self) -> None:
+        """Wait for calls in progress, and decline all that follow."""
+
+class Variants(Numbered):
+    def __init__(self, places: Sequence[int], choices: Sequence[tuple[Sequence[int], int]]) -> None: ...
+
+class FastCall(Numbered):
+    def __init__(
+        self,
+        plan: Plan,
+        backward: bool,
+        arguments: Sequence[ArgumentSpec],
+        fixed: Sequence[tuple[int, int, int]],
+        threads: int,
+        training: bool = False,
+        batched: bool = True,
+        lists: Sequence[int] = [],
+    ) -> None: ...
+    def run(self, *arguments: object) -> int: ...
+
+def integer_linear_saturate(
+    x: int, y: int, count: int, scale: int, offset: int, shift: int, low: int, high: int
+) -> None: ...
+def run_lstm(
+    plan: LstmPlan,
+    backward: bool,
+    tensors: Sequence[int],
+    gradients: Sequence[int],
+    accumulate: int,
+    cache: int,
+    seed: int,
+    draw: int,
+    threads: int,
+) -> None: ...
+def lstm_key(params: object, delta: object | None, variant: int) -> bytes | None: ...
+def register_lstm(key: bytes, plan: LstmPlan, bytes: Sequence[int]) -> None: ...
+def forget_lstm() -> None: ...
+def fast_lstm(
+    params: object,
+    delta: object | None,
+    cache: object | None,
+    capacity: object,
+    variant: int,
+    seed: int,
+    draw: int,
+    threads: int,
+) -> int: ...
+def run(
+    plan: Plan,
+    backward: bool,
+    batch: int,
+    tensors: list[tuple[int, int, int]],
+    accumulate: int = 0,
+    threads: int = 0,
+    training: bool = False,
+    extra: Sequence[int] = [],
+) -> bool: ...
 
 class OptimizerStep:
-    def __init__(self, *arguments: Any, **named: Any) -> None: ...
-    def run(self, *arguments: Any) -> int: ...
+    def __init__(
+        self,
+        kind: int,
+        form: int,
+        clipping: int,
+        numbers: Sequence[float],
+        states: Sequence[int],
+        layouts: Sequence[int],
+    ) -> None: ...
+    def run(
+        self,
+        step: float,
+        epsilon: float,
+        count: int,
+        parameters: object | None,
+        gradients: object | None,
+        accumulators: object | None,
+        threads: int,
+        arrays: bool,
+    ) -> int: ...
 
-# Makers of plans; core/bindings/module.cpp names their arguments.
-def fully_connected(*arguments: Any, **named: Any) -> Plan: ...
-def convolution(*arguments: Any, **named: Any) -> Plan: ...
-def activation(*arguments: Any, **named: Any) -> Plan: ...
-def arithmetic(*arguments: Any, **named: Any) -> Plan: ...
-def pooling(*arguments: Any, **named: Any) -> Plan: ...
-def loss(*arguments: Any, **named: Any) -> Plan: ...
-def norm(*arguments: Any, **named: Any) -> Plan: ...
-def clip_by_norm(*arguments: Any, **named: Any) -> Plan: ...
-def embedding(*arguments: Any, **named: Any) -> Plan: ...
-def lstm(*arguments: Any, **named: Any) -> LstmPlan: ...
-def quantization(*arguments: Any, **named: Any) -> Plan: ...
-def normalization(*arguments: Any, **named: Any) -> Plan: ...
-def fused(*arguments: Any, **named: Any) -> Plan: ...
-def pooled(plan: Plan) -> Plan | None: ...
-def dropout(*arguments: Any, **named: Any) -> Plan: ...
-def permute(*arguments: Any, **named: Any) -> Plan: ...
-def padding(*arguments: Any, **named: Any) -> Plan: ...
-def resize(*arguments: Any, **named: Any) -> Plan: ...
-def crop_resize(*arguments: Any, **named: Any) -> Plan: ...
-def contraction(*arguments: Any, **named: Any) -> Plan: ...
-def attention(*arguments: Any, **named: Any) -> Plan: ...
-def reduction(*arguments: Any, **named: Any) -> Plan: ...
-def __getattr__(name: str) -> Any: ...
+def clip_by_global_norm(
+    tensors: Sequence[tuple[int, int, int]], max_norm: float, use_norm: float, threads: int
+) -> None: ...
+def random_floats(
+    normal: bool, seed: int, draw: int, out: int, wide: bool, count: int, a: float, b: float, threads: int
+) -> None: ...
+def random_integers(seed: int, draw: int, out: int, count: int, low: int, span: int, threads: int) -> None: ...
+def random_categories(
+    seed: int,
+    draw: int,
+    out: int,
+    wide: bool,
+    probabilities: int,
+    distributions: int,
+    categories: int,
+    draws: int,
+    logarithms: bool,
+    threads: int,
+) -> None: ...
+def strided_copy(
+    to: int, from_: int, bytes: int, size: Sequence[int], to_step: Sequence[int], from_step: Sequence[int], threads: int
+) -> None: ...
+def select(
+    kind: int,
+    bytes: int,
+    outer: int,
+    length: int,
+    inner: int,
+    count: int,
+    per_element: bool,
+    axes: Sequence[int],
+    index_bytes: int,
+    indices: int,
+    whole: int,
+    selected: int,
+    threads: int,
+) -> bool: ...
+def select_plain(kind: int, whole: object, part: object, indices: object, axis: int) -> bool: ...
+def top_k_plain(k: int, input: object, best_values: object, best_indices: object | None, axis: int) -> bool: ...
+def first_outside(indices: int, count: int, limit: int) -> int: ...
+def top_k(integers: bool, outer: int, length: int, inner: int, k: int, x: int, indices: int, threads: int) -> None: ...
+def in_top_k(
+    integers: bool,
+    outer: int,
+    length: int,
+    inner: int,
+    k: int,
+    x: int,
+    index_bytes: int,
+    tested: int,
+    y: int,
+    threads: int,
+) -> bool: ...
+def compare(type: int, operation: int, inverted: bool, a: int, b: int, y: int, count: int, threads: int) -> None: ...
+def band_part(
+    bytes: int, matrices: int, rows: int, columns: int, lower: int, upper: int, x: int, y: int, threads: int
+) -> None: ...
+def nearest_neighbors(
+    samples: int,
+    count: int,
+    features: int,
+    neighbors: int,
+    first: int,
+    queries: int,
+    indices: int,
+    distances: int,
+    squares: int,
+    threads: int,
+) -> None: ...
+
+class KnownCalls:
+    def __init__(self, types: tuple[object, ...], output: int, second: int) -> None: ...
+    def run(self, *arguments: object) -> object: ...
+    def record(self) -> None: ...
+    def keep(self, arguments: tuple[object, ...], result: object | None, owner: list[object]) -> None: ...
+    def discard(self) -> None: ...
+
+def forget_calls() -> None: ...
+def spoil_recording() -> None: ...
+def set_main_thread(identifier: int) -> None: ...
+
+class StructReader:
+    def __init__(self, type: type, array: type, bytes: int, fields: list[object]) -> None: ...
+    def __call__(self, address: object | None) -> object: ...
+
+def latest_call_failed() -> bool: ...
+def set_latest_call_failed(failed: bool) -> None: ...
+def set_fast_calls(enabled: bool, of_filters: bool = True) -> None: ...
+def instruction_set() -> str: ...
+def peak_gflop(iterations: int) -> float: ...
+def max_threads() -> int: ...
+def set_max_threads(count: int) -> None: ...
+def set_scratch_poison(enabled: bool) -> None: ...
+def release_scratch() -> None: ...

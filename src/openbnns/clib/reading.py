@@ -46,7 +46,7 @@ def reader(name: str) -> Callable[[Address], Any]:
     """What reads the struct of this name at an address; NULL gives ``None``."""
     bytes_, fields = STRUCTS[name]
     made: Any = getattr(capi, name)
-    rows = [
+    rows: list[object] = [
         (made.__dict__[field], *_field(name, field, c_type, made._kinds[field], offset, lengths))
         for field, c_type, offset, lengths in fields
     ]

@@ -81,6 +81,7 @@ class NativeCall:
             self._places[WORKSPACE] = work.address, 0
 
     def run(self, *, backward: bool) -> None:
+        assert self.filter.plan is not None
         places = [(slot, address, stride) for slot, (address, stride) in self._places.items()]
         engines._core.run(
             self.filter.plan, backward, self.batch, places, self.accumulate, self.filter.threads, extra=self._extra

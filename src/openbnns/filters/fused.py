@@ -161,6 +161,7 @@ class Fused(Filter):
         return {slot: p for slot, p in held.items() if p is not None}
 
     def _make_plan(self, n: Normalization) -> _core.Plan:
+        assert self.first.plan is not None
         shape = engines._core.NormalizationShape(**n.native_shape())
         return engines._core.fused(
             first=self.first.plan,

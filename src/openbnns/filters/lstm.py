@@ -218,13 +218,14 @@ class LSTM(Filter):
         self, backward: bool, tensors: dict[int, NDArray[Any]], gradients: dict[int, NDArray[Any]], accumulate: int,
         memory: _Cache | None, stream: Stream,
     ) -> None:  # fmt: skip
-        addresses = [
+        given, arriving = (
             [arrays[index].ctypes.data if index in arrays else 0 for index in range(len(NAMES))]
             for arrays in (tensors, gradients)
-        ]
+        )
+        assert self.plan is not None
         engines._core.run_lstm(
-            self.plan, backward, *addresses, accumulate, 0 if memory is None else memory.address, stream.seed, stream.draw,
-            self.threads,
+            self.plan, backward, given, arriving, accumulate, cache=0 if memory is None else memory.address,
+            seed=stream.seed, draw=stream.draw, threads=self.threads,
         )  # fmt: skip
 
     def _forward_reference(
@@ -293,7 +294,7 @@ class LSTM(Filter):
                     return
                 nbytes.append(4 * math.prod(self.shapes[index]))
         key = core.lstm_key(p, delta, self.variant)
-        if key is not None and self.variant == variant():
+        if key is not None and self.plan is not None and self.variant == variant():
             core.register_lstm(key, self.plan, nbytes)
 
     # The cache.
