@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <new>
+#include <thread>
 
 #include "bindings/interruption.h"
 #include "bindings/latest_call.h"
@@ -115,7 +117,15 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
     if (spec.output) outputs_ |= 1u << spec.slot;
     has_batch_ |= spec.batched;
   }
-  number();  // calls from Python, too, keep a filter from ending while they run
+}
+
+void FastCall::end_all() {
+  ended_ = true;
+  while (in_progress_) {
+    nb::gil_scoped_release unlocked;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  end();
 }
 
 // The arguments of one call, bound to slots, with the stretch of memory that each will touch.
@@ -200,7 +210,7 @@ bool FastCall::consistent(const Binding& b) const {
   return b.present & outputs_;
 }
 
-bool FastCall::perform_recorded(const Binding& b) const {
+bool FastCall::perform_recorded(const Binding& b) {
   std::vector<char*> places;
   std::vector<int> slots;
   for (const ArgumentSpec& spec : specs_) {
@@ -208,7 +218,13 @@ bool FastCall::perform_recorded(const Binding& b) const {
     places.push_back(reinterpret_cast<char*>(b.call.address[spec.slot]));
     slots.push_back(spec.slot);
   }
-  return perform(std::move(places), plan_work(plan_, backward_, b.call, std::move(slots), threads_));
+  try {
+    return perform(std::move(places), plan_work(plan_, backward_, b.call, std::move(slots), threads_),
+                   {number(), b.call, b.bytes});
+  } catch (const std::bad_alloc&) {
+    spoil_recording();
+    return false;
+  }
 }
 
 template <class Reader>
@@ -228,32 +244,47 @@ bool FastCall::bind_all(const typename Reader::Source* arguments, size_t given, 
     if (spec.strided && (next >= given || !Reader::integer(arguments[next++], stride))) return false;
     if (here && !bind(spec, arguments[place], stride, reader, binding)) return false;
   }
-  if (next != given || !consistent(binding)) return false;
+  return next == given && consistent(binding) && ready(call);
+}
+
+// What lies in memory, and in the plan, is what a backward call goes back from.
+bool FastCall::ready(Call& call) const {
   if (backward_ && plan_->trained_batch() >= 0 && plan_->trained_batch() != call.batch) return false;
   if (backward_ && !plan_->recognizes(call)) return false;
   call.threads = threads_ > 0 ? threads_ : max_threads();
   return true;
 }
 
-int FastCall::run_flat(PyObject* const* arguments, size_t given) {
-  if (!filter_calls_enabled.load(std::memory_order_relaxed)) return kDeclined;
-  Binding binding;
-  PythonReader reader(Call::kMaxSlots);
-  if (!bind_all(arguments, given, reader, binding)) return kDeclined;
-  const uint64_t own = number();
+int FastCall::run_bound(const Call& bound) const {
+  Call call = bound;
+  return filter_calls_enabled.load(std::memory_order_relaxed) && ready(call) ? run_prepared(call) : kDeclined;
+}
+
+int FastCall::run_prepared(const Call& call) const {
   try {
-    if (is_recording()) {
-      if (!perform_recorded(binding)) return kDeclined;
-    } else {
-      Unlocked unlocked(binding.bytes >= kInterruptibleBytes);
-      const Use use(own);
-      if (!use) return kDeclined;
-      run_plan(*plan_, backward_, binding.call);
-    }
+    run_plan(*plan_, backward_, call);
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     return kDeclined;
   } catch (const ForwardLost&) {
     return kDeclined;
+  }
+  return kDone;
+}
+
+int FastCall::run_flat(PyObject* const* arguments, size_t given) {
+  if (!filter_calls_enabled.load(std::memory_order_relaxed) || ended_) return kDeclined;
+  Binding binding;
+  PythonReader reader(Call::kMaxSlots);
+  if (!bind_all(arguments, given, reader, binding)) return kDeclined;
+  if (is_recording()) {
+    if (!perform_recorded(binding)) return kDeclined;
+  } else {
+    struct InProgress {
+      int& count;
+      ~InProgress() { count--; }
+    } in_progress{++in_progress_};
+    Unlocked unlocked(binding.bytes >= kInterruptibleBytes);
+    if (run_prepared(binding.call) != kDone) return kDeclined;
   }
   latest_call_succeeded();
   return kDone;
@@ -285,14 +316,7 @@ int FastCall::run_raw(const OpenBNNSWord* words, size_t count) {
   }
   Binding binding;
   RawReader reader(Call::kMaxSlots);
-  if (!bind_all(words, count, reader, binding)) return kDeclined;
-  try {
-    run_plan(*plan_, backward_, binding.call);
-  } catch (const std::bad_alloc&) {
-    return kDeclined;
-  } catch (const ForwardLost&) {
-    return kDeclined;
-  }
+  if (!bind_all(words, count, reader, binding) || run_prepared(binding.call) != kDone) return kDeclined;
   latest_call_succeeded();
   return kDone;
 }

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/known_calls.h"
 #include "bindings/numbered.h"
 #include "bindings/reader.h"
+#include "bindings/recording.h"
 #include "runtime/plan.h"
 
 namespace openbnns {
@@ -72,6 +72,10 @@ class FastCall final : public Numbered {
   // Returns kDone, or kDeclined; nothing has been written then.
   int run(nb::args arguments);
   int run_raw(const OpenBNNSWord* words, size_t count) override;
+  // Waits for calls in progress, from Python and from C programs, and declines all that follow.
+  void end_all();
+  // A call whose memory has been placed and checked before; needs no lock.
+  int run_bound(const Call& bound) const;
 
  private:
   struct Binding;
@@ -82,11 +86,15 @@ class FastCall final : public Numbered {
             Binding& binding) const;
   bool place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate, Binding& binding) const;
   bool consistent(const Binding& binding) const;
+  bool ready(Call& call) const;
   bool flatten(PyObject* arguments, nb::object* flat, size_t& count) const;
   bool flatten(const OpenBNNSWord* words, size_t given, OpenBNNSWord* flat, size_t& count) const;
   int run_flat(PyObject* const* arguments, size_t given);
-  bool perform_recorded(const Binding& binding) const;
+  bool perform_recorded(const Binding& binding);
+  int run_prepared(const Call& call) const;
 
+  bool ended_ = false;
+  int in_progress_ = 0;  // calls from Python; changes only under the interpreter's lock
   std::shared_ptr<Plan> plan_;
   bool backward_;
   std::vector<ArgumentSpec> specs_;

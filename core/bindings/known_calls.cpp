@@ -1,77 +1,50 @@
 #include "bindings/known_calls.h"
 
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <utility>
 
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/latest_call.h"
-#include "runtime/per_thread.h"
 
 using namespace nanobind::literals;
 
 namespace openbnns {
 namespace {
 
-constexpr size_t kMostEntries = 128, kMostMemories = 8, kMostPlaces = 32;
-constexpr int64_t kMostNumber = INT64_C(1) << 32;
+constexpr size_t kMostMemories = 8, kMostPlaces = 32, kKeyBytes = 2048;
+constexpr int64_t kMostNumber = INT64_C(1) << 32;  // larger ones are addresses
 
-struct Operation {
-  std::vector<char*> places;
-  Work work;
-};
+// What a word of a C call is: a descriptor, a whole number, a truth value, a float, a pointer that must be NULL to be
+// simple, a pointer without effect.
+enum Word : char { kDescriptor = 'd', kInteger = 'i', kBool = 'b', kReal = 'f', kNull = 'n', kUnused = '-' };
 
-uint64_t generation = 1;
+std::atomic<uint64_t> generation{1};
 
-// What a thread has done since `record`, and the generation of that moment.
-struct Recording {
-  bool on = false, useless = false;
-  uint64_t generation = 0;
-  std::vector<Operation> operations;
-};
-PerThread<Recording> recordings;
-
-struct Names {
-  PyObject *data = of("data"), *table_data = of("table_data");
-  PyObject* number[3] = {of("flags"), of("layout"), of("data_type")};
-  PyObject *list[2] = {of("size"), of("stride")}, *real[2] = {of("data_scale"), of("data_bias")};
-  static PyObject* of(const char* name) { return PyUnicode_InternFromString(name); }
-};
-const Names& names() {
-  static const Names* n = new Names;
-  return *n;
-}
-
-nb::object field(PyObject* object, PyObject* name) {
-  PyObject* value = PyObject_GetAttr(object, name);
-  if (!value) PyErr_Clear();
-  return nb::steal(value);
+// Bytes from the first to the last element of a descriptor with these fields; 0 if that takes more thought.
+int64_t extent(int64_t layout, int64_t data_type, int64_t rank, const int64_t* size, const int64_t* stride) {
+  constexpr int64_t kPack32 = 0x40010, kSparse = 0x21001, kMostElements = INT64_C(1) << 46;
+  const int64_t bits = data_type & 0xff;
+  if (layout == kPack32 || layout == kSparse || bits == 0 || bits % 8 != 0) return 0;
+  int64_t count = 1, last = 0;
+  bool packed = true, strided = true;
+  for (int64_t a = 0; a < rank; a++) {
+    if (size[a] < 1 || size[a] > kMostElements / count || stride[a] < 0 || stride[a] > kMostElements / size[a])
+      return 0;
+    count *= size[a];
+    last += (size[a] - 1) * stride[a];
+    packed &= stride[a] == 0;
+    strided &= stride[a] != 0;
+  }
+  return packed || strided ? (packed ? count : 1 + last) * (bits / 8) : 0;
 }
 
 }  // namespace
-
-bool perform(std::vector<char*> places, Work work) {
-  Recording* recording = recordings.get();
-  if (recording && recording->on) recording->operations.push_back({places, work});
-  bool done;
-  {
-    Unlocked unlocked(true);
-    done = work(places.data());
-  }
-  if (recording && !done) recording->useless = true;
-  return done;
-}
-
-bool is_recording() {
-  const Recording* recording = recordings.get();
-  return recording && recording->on;
-}
-
-void spoil_recording() {
-  if (Recording* recording = recordings.get()) recording->useless = true;
-}
 
 void forget_calls() { generation++; }
 
@@ -88,123 +61,136 @@ struct KnownCalls::Entry {
   std::vector<int64_t> bytes;
   nb::list owner;
   nb::object shape, dtype;  // shape and dtype of a result that the call creates
+
+  int64_t all_bytes() const {
+    int64_t sum = 0;
+    for (int64_t n : bytes) sum += n;
+    return sum;
+  }
+  bool run(const Memory* memory) const {
+    for (const Step& step : steps) {
+      char* places[kMostPlaces];
+      for (size_t i = 0; i < step.places.size(); i++) {
+        const auto [place, offset] = step.places[i];
+        places[i] = place == kFixed ? reinterpret_cast<char*>(offset) : memory[place].begin + offset;
+      }
+      if (!step.work(places)) return false;
+    }
+    return true;
+  }
+};
+
+struct KnownCalls::Node {
+  const std::string key;
+  const std::shared_ptr<const Entry> entry;
+  const Node* const next;
 };
 
 // The description of a call, and its memories in the order of the arguments.
 struct KnownCalls::Reading {
-  std::string key;
-  Py_buffer view[kMostMemories];
+  char key[kKeyBytes];
+  size_t length = 0;
+  bool full = false;  // the description is longer than what is kept
+  Memory memory[kMostMemories];
   size_t count = 0;
+  bool trusts_addresses;
 
-  ~Reading() {
-    for (size_t i = 0; i < count; i++) PyBuffer_Release(&view[i]);
+  explicit Reading(bool trusts_addresses) : trusts_addresses(trusts_addresses) {}
+
+  void add(const void* bytes, size_t size) {
+    if (length + size > kKeyBytes) return void(full = true);
+    std::memcpy(key + length, bytes, size);
+    length += size;
   }
-  char* begin(size_t i) const { return static_cast<char*>(view[i].buf); }
-  void add(const void* bytes, size_t size) { key.append(static_cast<const char*>(bytes), size); }
-  bool add_integer(PyObject* value) {
-    if (!PyLong_Check(value)) return false;
-    const int64_t number = PyLong_AsLongLong(value);
-    if (number == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
-    if (number > kMostNumber) return false;  // an address
+  void add(char letter) { add(&letter, 1); }
+  bool add(int64_t number) {
+    if (number > kMostNumber) return false;
     return add(&number, sizeof(number)), true;
   }
-  bool add_real(PyObject* value) {
-    const double number = PyFloat_AsDouble(value);
-    if (number == -1.0 && PyErr_Occurred()) return PyErr_Clear(), false;
-    return add(&number, sizeof(number)), true;
-  }
+  bool add(double number) { return add(&number, sizeof(number)), true; }
 
   bool add_scalar(PyObject* value) {
-    if (value == Py_None) return key.push_back('n'), true;
-    if (PyFloat_Check(value)) return key.push_back('f'), add_real(value);
-    key.push_back(PyBool_Check(value) ? 'b' : 'i');
-    return add_integer(value);
+    int64_t number;
+    double real;
+    if (value == Py_None) return add('n'), true;
+    if (PyBool_Check(value)) return add('b'), add(int64_t{value == Py_True});
+    if (PyFloat_Check(value)) return add('f'), to_double(value, real) && add(real);
+    return add('i'), to_int64(value, number) && add(number);
   }
   bool add_list(PyObject* list) {
-    key.push_back('t');
-    const bool tuple = PyTuple_Check(list);  // __len__ of a class derived from it may say anything
-    for (Py_ssize_t i = 0, size = tuple ? PyTuple_Size(list) : PyList_Size(list); i < size; i++)
-      if (!add_scalar(tuple ? PyTuple_GetItem(list, i) : PyList_GetItem(list, i))) return false;
-    key.push_back('.');
+    add('t');
+    for (Py_ssize_t i = 0, size = list_size(list); i < size; i++) {
+      const nb::object item = list_item(list, i);
+      if (!item.is_valid() || !add_scalar(item.ptr())) return false;
+    }
+    return add('.'), true;
+  }
+
+  // Memory whose elements have `bytes`; 0: as its buffer says.
+  bool add_memory(const Memory& given, int64_t bytes) {
+    if (count == kMostMemories || given.bytes == 0 || given.bytes == kUnbounded) return false;
+    if (bytes == 0) bytes = given.view->itemsize;
+    if (bytes == 0 || reinterpret_cast<uintptr_t>(given.begin) % static_cast<uintptr_t>(bytes) != 0) return false;
+    memory[count++] = given;
+    const char* format = !given.view ? "address" : given.view->format ? given.view->format : "B";
+    add(format, std::strlen(format) + 1);
+    return add(int64_t{given.view ? given.view->itemsize : 0});
+  }
+
+  bool add_array(PyObject* array, PythonReader& reader, bool writes) {
+    Memory found;
+    if (!reader.memory(array, kAnything, writes, found) || !found.view || !add_memory(found, 0)) return false;
+    add(int64_t{found.view->ndim});
+    add(found.view->shape, sizeof(*found.view->shape) * static_cast<size_t>(found.view->ndim));
     return true;
   }
 
-  // Memory of items as they should lie for elements of `bytes`.
-  bool add_memory(PyObject* object, bool writes, int64_t bytes) {
-    if (count == kMostMemories || !PyObject_CheckBuffer(object)) return false;
-    Py_buffer& v = view[count];
-    if (PyObject_GetBuffer(object, &v, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writes ? PyBUF_WRITABLE : 0)) != 0)
-      return PyErr_Clear(), false;
-    count++;
-    if (bytes == 0) bytes = v.itemsize;
-    if (v.len == 0 || bytes == 0 || reinterpret_cast<uintptr_t>(v.buf) % static_cast<uintptr_t>(bytes) != 0)
-      return false;
-    key.append(v.format ? v.format : "B").push_back('\0');
-    add(&v.itemsize, sizeof(v.itemsize));
-    return true;
-  }
-
-  bool add_array(PyObject* array, bool writes) {
-    if (!add_memory(array, writes, 0)) return false;
-    const Py_buffer& v = view[count - 1];
-    add(&v.ndim, sizeof(v.ndim));
-    add(v.shape, sizeof(*v.shape) * static_cast<size_t>(v.ndim));
-    return true;
-  }
-
-  bool add_descriptor(PyObject* descriptor, bool writes) {
-    const Names& n = names();
-    nb::object data = field(descriptor, n.data), table = field(descriptor, n.table_data);
-    if (!data.is_valid() || !table.is_valid() || !table.is_none()) return false;
-    if (data.is_none()) return key.push_back('n'), true;  // a tensor that is not there
-    for (PyObject* name : n.number) {
-      nb::object value = field(descriptor, name);
-      if (!value.is_valid() || !add_integer(value.ptr())) return false;
+  template <class Reader>
+  bool add_descriptor(const typename Reader::Descriptor& d, Reader& reader, bool writes) {
+    Memory found;
+    const Data data = reader.data(d, kAnything, writes, found);
+    if (data == Data::kOther || d.has_table()) return false;
+    add('d');
+    if (data == Data::kAbsent) return add('n'), true;  // a tensor that is not there
+    int64_t flags, layout, data_type, size[kMaxRank], stride[kMaxRank];
+    double scale, bias;
+    if (!d.flags(flags) || !d.layout(layout) || !d.data_type(data_type)) return false;
+    const int rank = static_cast<int>(std::min<int64_t>(layout >> 16, kMaxRank));  // what lies behind has no meaning
+    if (!d.size(rank, size) || !d.stride(rank, stride) || !d.scale(scale) || !d.bias(bias)) return false;
+    if (!add(flags) || !add(layout) || !add(data_type) || !add(scale) || !add(bias)) return false;
+    for (int a = 0; a < rank; a++)
+      if (!add(size[a]) || !add(stride[a])) return false;
+    if (!found.view) {
+      if (!trusts_addresses) return false;
+      found.bytes = extent(layout, data_type, rank, size, stride);
     }
-    int64_t layout, data_type;
-    std::memcpy(&layout, key.data() + key.size() - 2 * sizeof(layout), sizeof(layout));
-    std::memcpy(&data_type, key.data() + key.size() - sizeof(data_type), sizeof(data_type));
-    const Py_ssize_t rank = std::min<Py_ssize_t>(layout >> 16, 8);  // what lies behind has no meaning
-    for (PyObject* name : n.list) {
-      nb::object list = field(descriptor, name);
-      if (!list.is_valid() || !PyList_Check(list.ptr()) || PyList_Size(list.ptr()) < rank) return false;
-      for (Py_ssize_t i = 0; i < rank; i++)
-        if (!add_integer(PyList_GetItem(list.ptr(), i))) return false;
-    }
-    for (PyObject* name : n.real) {
-      nb::object value = field(descriptor, name);
-      if (!value.is_valid() || !add_real(value.ptr())) return false;
-    }
-    return add_memory(data.ptr(), writes, std::max<int64_t>(1, (data_type & 0xff) / 8));
+    return add_memory(found, std::max<int64_t>(1, (data_type & 0xff) / 8));
   }
 
   // Which memories are one and the same; false if two of them merely overlap.
   bool add_sharing() {
     for (size_t i = 1; i < count; i++)
       for (size_t k = 0; k < i; k++) {
-        const bool same = begin(i) == begin(k) && view[i].len == view[k].len;
-        if (!same && begin(i) < begin(k) + view[k].len && begin(k) < begin(i) + view[i].len) return false;
-        key.push_back(same ? '=' : '|');
+        const Memory &a = memory[i], &b = memory[k];
+        const bool same = a.begin == b.begin && a.bytes == b.bytes;
+        if (!same && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes) return false;
+        add(same ? '=' : '|');
       }
-    return true;
+    return !full;
   }
 };
 
-bool KnownCalls::read(PyObject* const* arguments, size_t count, Reading& reading) const {
-  reading.key.reserve(512);
+bool KnownCalls::read(PyObject* const* arguments, size_t count, PythonReader& reader, Reading& reading) const {
   for (size_t i = 0; i < count; i++) {
     PyObject* argument = arguments[i];
     auto* type = reinterpret_cast<PyObject*>(Py_TYPE(argument));
-    const auto number = static_cast<int64_t>(i);
-    const bool writes = number == output_ || number == second_;
     bool good;
     if (type == PyTuple_GetItem(types_.ptr(), 0)) {
-      reading.key.push_back('d');
-      good = reading.add_descriptor(argument, writes);
+      good = reading.add_descriptor(PythonReader::Descriptor(argument), reader, writes(i));
     } else if (type == PyTuple_GetItem(types_.ptr(), 1)) {
-      reading.key.push_back('a');
-      good = reading.add_array(argument, writes);
-    } else if (PyTuple_Check(argument) || PyList_Check(argument)) {
+      reading.add('a');
+      good = reading.add_array(argument, reader, writes(i));
+    } else if (is_list(argument)) {
       good = reading.add_list(argument);
     } else {
       good = reading.add_scalar(argument);
@@ -214,40 +200,84 @@ bool KnownCalls::read(PyObject* const* arguments, size_t count, Reading& reading
   return reading.add_sharing();
 }
 
+// The same description from the words of a C call.
+bool KnownCalls::read_raw(const OpenBNNSWord* words, size_t count, Reading& reading) const {
+  if (count != words_.size()) return false;
+  RawReader reader(0);
+  size_t argument = 0;
+  for (size_t i = 0; i < count; i++) {
+    bool good = true;
+    switch (words_[i]) {
+      case kDescriptor:
+        good = words[i].pointer && reading.add_descriptor(RawReader::Descriptor(words[i]), reader, writes(argument));
+        break;
+      case kInteger:
+        reading.add('i');
+        good = reading.add(static_cast<int64_t>(words[i].number));
+        break;
+      case kBool:
+        reading.add('b');
+        good = reading.add(int64_t{words[i].number != 0});
+        break;
+      case kReal:
+        reading.add('f');
+        reading.add(words[i].real);
+        break;
+      case kNull:
+        reading.add('n');
+        good = !words[i].pointer;
+        break;
+      default:
+        continue;
+    }
+    if (!good) return false;
+    argument++;
+  }
+  return reading.add_sharing();
+}
+
+const KnownCalls::Node* KnownCalls::find(const Reading& reading) const {
+  const std::string_view key(reading.key, reading.length);
+  const Node* node = buckets_[std::hash<std::string_view>()(key) % kBuckets].load(std::memory_order_acquire);
+  while (node && node->key != key) node = node->next;
+  return node;
+}
+
+// Needs the interpreter's lock.
+void KnownCalls::clear() {
+  end();  // nobody without the lock looks through the lists from here on
+  for (std::atomic<const Node*>& bucket : buckets_) {
+    const Node* node = bucket.exchange(nullptr);
+    while (node) delete std::exchange(node, node->next);
+  }
+  entries_ = 0;
+}
+
 nb::object KnownCalls::run(nb::args arguments) {
-  if (!fast_calls_enabled || entries_.empty()) return nb::none();
-  if (generation_ != generation) return entries_.clear(), nb::none();
+  if (!fast_calls_enabled || entries_ == 0) return nb::none();
+  if (generation_ != generation) return clear(), nb::none();
   PyObject* flat[kMostPlaces];
   const size_t given = arguments.size();
   if (given > kMostPlaces || given <= static_cast<size_t>(output_)) return nb::none();
   for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
-  Reading reading;
-  if (!read(flat, given, reading)) return nb::none();
-  auto found = entries_.find(reading.key);
-  if (found == entries_.end()) return nb::none();
-  const std::shared_ptr<const Entry> entry = found->second;
+  PythonReader reader(kMostMemories + 1);
+  Reading reading(!words_.empty());
+  if (!read(flat, given, reader, reading)) return nb::none();
+  const Node* found = find(reading);
+  if (!found) return nb::none();
+  const std::shared_ptr<const Entry> entry = found->entry;
   nb::object result = nb::borrow(flat[output_]);
   if (entry->shape.is_valid()) {
+    Memory memory;
     result = types_[2](entry->shape, entry->dtype);
-    if (!reading.add_memory(result.ptr(), true, 0)) return nb::none();
+    if (!reader.memory(result.ptr(), kAnything, true, memory) || !reading.add_memory(memory, 0)) return nb::none();
   }
-  int64_t bytes = 0;
-  for (size_t i = 0; i < reading.count; i++) {
-    if (reading.view[i].len < entry->bytes[i]) return nb::none();
-    bytes += entry->bytes[i];
-  }
-  bool done = true;
+  for (size_t i = 0; i < reading.count; i++)
+    if (reading.memory[i].bytes < entry->bytes[i]) return nb::none();
+  bool done;
   try {
-    Unlocked unlocked(bytes >= kInterruptibleBytes);
-    for (size_t s = 0; s < entry->steps.size() && done; s++) {
-      const Entry::Step& step = entry->steps[s];
-      char* places[kMostPlaces];
-      for (size_t i = 0; i < step.places.size(); i++) {
-        const auto [memory, bytes] = step.places[i];
-        places[i] = memory == kFixed ? reinterpret_cast<char*>(bytes) : reading.begin(memory) + bytes;
-      }
-      done = step.work(places);
-    }
+    Unlocked unlocked(entry->all_bytes() >= kInterruptibleBytes);
+    done = entry->run(reading.memory);
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     done = false;
   }
@@ -256,62 +286,81 @@ nb::object KnownCalls::run(nb::args arguments) {
   return result;
 }
 
-void KnownCalls::record() {
-  Recording& recording = recordings.own();
-  recording.useless = recording.on;  // a call within a call: neither is worth remembering
-  recording.on = true;
-  recording.generation = generation;
-  recording.operations.clear();
+int KnownCalls::run_raw(const OpenBNNSWord* words, size_t count) {
+  if (!fast_calls_enabled || generation_ != generation || is_recording()) return kDeclined;
+  Reading reading(true);
+  if (!read_raw(words, count, reading)) return kDeclined;
+  const Node* found = find(reading);  // stays while this call uses the number
+  if (!found || found->entry->shape.is_valid()) return kDeclined;
+  try {
+    if (!found->entry->run(reading.memory)) return kDeclined;
+  } catch (const std::bad_alloc&) {
+    return kDeclined;
+  }
+  latest_call_succeeded();
+  return kDone;
 }
 
-void KnownCalls::discard() { recordings.own() = {}; }
+void KnownCalls::record() { start_recording(generation); }
+
+void KnownCalls::discard() { take_recording(); }
 
 void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
-  const Recording done = std::exchange(recordings.own(), {});
+  const Recording done = take_recording();
   if (!fast_calls_enabled || !done.on || done.useless || done.operations.empty()) return;
   if (done.generation != generation) return;  // what decides about calls has changed meanwhile
-  Reading reading;
+  PythonReader reader(kMostMemories + 1 + nb::len(owner));
+  Reading reading(!words_.empty());
   PyObject* flat[kMostPlaces];
   const size_t given = nb::len(arguments);
   if (given > kMostPlaces || given <= static_cast<size_t>(output_)) return;
   for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
-  if (!read(flat, given, reading)) return;
-  std::string key = reading.key;
+  if (!read(flat, given, reader, reading)) return;
+  std::string key(reading.key, reading.length);
+  const size_t bucket = std::hash<std::string_view>()(key) % kBuckets;
   auto is_array = [&](nb::handle object) { return object.type().is(types_[1]); };
   auto entry = std::make_shared<Entry>();
+  std::vector<Memory> memories(reading.memory, reading.memory + reading.count);
+  Memory other;
   if (flat[output_] == Py_None && !result.is_none()) {
-    if (!is_array(result) || !reading.add_memory(result.ptr(), true, 0)) return;
+    if (!is_array(result) || !reader.memory(result.ptr(), kAnything, true, other)) return;
+    memories.push_back(other);
     entry->shape = result.attr("shape");
     entry->dtype = result.attr("dtype");
   }
-  const size_t memories = reading.count;
-  for (nb::handle kept : owner)  // memory that is the same at every call
-    if (is_array(kept) && !reading.add_memory(kept.ptr(), false, 0)) return;
+  for (const Memory& memory : memories) entry->bytes.push_back(memory.bytes);
+  for (nb::handle kept : owner) {  // memory that is the same at every call
+    if (!is_array(kept)) continue;
+    if (!reader.memory(kept.ptr(), kAnything, false, other)) return;
+    memories.push_back(other);
+  }
   for (const Operation& operation : done.operations) {
     Entry::Step step{operation.work, {}};
     for (char* place : operation.places) {
-      size_t i = 0;
-      while (i < reading.count && !(place >= reading.begin(i) && place < reading.begin(i) + reading.view[i].len)) i++;
-      if (i == reading.count) return;  // memory of the Python path's own
-      if (i < memories)
-        step.places.push_back({i, place - reading.begin(i)});
+      const auto holds = [place](const Memory& m) { return place >= m.begin && place < m.begin + m.bytes; };
+      const auto memory = std::find_if(memories.begin(), memories.end(), holds);
+      if (memory == memories.end()) return;  // memory of the Python path's own
+      const size_t i = static_cast<size_t>(memory - memories.begin());
+      if (i < entry->bytes.size())
+        step.places.push_back({i, place - memory->begin});
       else
         step.places.push_back({kFixed, reinterpret_cast<intptr_t>(place)});
     }
     if (step.places.size() > kMostPlaces) return;
     entry->steps.push_back(std::move(step));
   }
-  for (size_t i = 0; i < memories; i++) entry->bytes.push_back(reading.view[i].len);
   entry->owner = std::move(owner);
-  if (generation_ != generation || entries_.size() >= kMostEntries) entries_.clear();
-  generation_ = generation;
-  entries_[std::move(key)] = std::move(entry);
+  if (generation_ != generation || entries_ >= kMostEntries) clear();
+  generation_ = generation.load();
+  entries_++;
+  buckets_[bucket].store(new Node{std::move(key), std::move(entry), buckets_[bucket].load()},
+                         std::memory_order_release);
 }
 
 void bind_known_calls(nb::module_& m) {
-  nb::class_<KnownCalls>(m, "KnownCalls")
-      .def(nb::init<nb::tuple, int64_t, int64_t>(), "types"_a, "output"_a, "second"_a,
-           nb::sig("def __init__(self, types: tuple[object, ...], output: int, second: int) -> None"))
+  nb::class_<KnownCalls, Numbered>(m, "KnownCalls")
+      .def(nb::init<nb::tuple, int64_t, int64_t, std::string>(), "types"_a, "output"_a, "second"_a, "words"_a = "",
+           nb::sig("def __init__(self, types: tuple[object, ...], output: int, second: int, words: str = '') -> None"))
       .def("run", &KnownCalls::run, nb::sig("def run(self, *arguments: object) -> object"))
       .def("record", &KnownCalls::record)
       .def("keep", &KnownCalls::keep, "arguments"_a, "result"_a.none(), "owner"_a,

@@ -7,40 +7,37 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "bindings/numbered.h"
+#include "bindings/reader.h"
+#include "bindings/recording.h"
 
 namespace openbnns {
 
 namespace nb = nanobind;
 
-// An operation on addresses; false if it declines because of what it reads, and then it has written nothing.
-using Work = std::function<bool(char* const* places)>;
-
-// Runs the work without the interpreter's lock, and keeps it for repetition while a call is being recorded.
-bool perform(std::vector<char*> places, Work work);
-bool is_recording();
-
-// Something else than native code writes to the memory of arguments: the call that is being recorded cannot be
-// repeated.
-void spoil_recording();
-
 // Drops all that is known: something else than the arguments has changed what calls do.
 void forget_calls();
 
 // The calls of one function.
-class KnownCalls {
+class KnownCalls final : public Numbered {
  public:
   // types: of descriptors and of arrays, and what makes an array of a shape and type. Arguments number `output` and
   // `second`, unless that is -1, are written; the first one is what `run` returns.
-  KnownCalls(nb::tuple types, int64_t output, int64_t second) : types_(types), output_(output), second_(second) {}
-  KnownCalls(const KnownCalls&) = delete;
+  // words: for functions that C programs may call by number, what each of their arguments is (see Word in the source).
+  // Only for such a function a descriptor says how much memory an address stands for.
+  KnownCalls(nb::tuple types, int64_t output, int64_t second, std::string words)
+      : types_(types), output_(output), second_(second), words_(std::move(words)) {}
+  ~KnownCalls() override { clear(); }
 
   // Repeats a known call and returns its first output, a new array where that is None; None if the call is not known.
   nb::object run(nb::args arguments);
+  int run_raw(const OpenBNNSWord* words, size_t count) override;
 
   // Between these a call is made for the first time. `result` is its first output; `owner` are arrays, and owners of
   // memory, that its operations read besides the memory of the arguments.
@@ -51,12 +48,25 @@ class KnownCalls {
  private:
   struct Entry;
   struct Reading;
-  bool read(PyObject* const* arguments, size_t count, Reading& reading) const;
+  struct Node;
+  static constexpr size_t kBuckets = 64, kMostEntries = 128;
+
+  bool read(PyObject* const* arguments, size_t count, PythonReader& reader, Reading& reading) const;
+  bool read_raw(const OpenBNNSWord* words, size_t count, Reading& reading) const;
+  const Node* find(const Reading& reading) const;
+  void clear();
+  bool writes(size_t argument) const {
+    return static_cast<int64_t>(argument) == output_ || static_cast<int64_t>(argument) == second_;
+  }
 
   nb::tuple types_;
   int64_t output_, second_;
-  uint64_t generation_ = 0;
-  std::unordered_map<std::string, std::shared_ptr<const Entry>> entries_;
+  const std::string words_;
+  std::atomic<uint64_t> generation_{0};
+  // Lists by hash. C programs look through them without a lock: nodes are added in front, and removed only after the
+  // number that those programs use has ended.
+  std::atomic<const Node*> buckets_[kBuckets] = {};
+  size_t entries_ = 0;
 };
 
 void bind_known_calls(nb::module_& m);

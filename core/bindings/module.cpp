@@ -129,7 +129,8 @@ NB_MODULE(_core, m) {
                     bool, std::vector<int>>(),
            "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a, "training"_a = false, "batched"_a = true,
            "lists"_a = std::vector<int>{})
-      .def("run", &FastCall::run, nb::sig("def run(self, *arguments: object) -> int"));
+      .def("run", &FastCall::run, nb::sig("def run(self, *arguments: object) -> int"))
+      .def("end", &FastCall::end_all);
 
   m.def("integer_linear_saturate", &integer_linear_saturate, "x"_a, "y"_a, "count"_a, "scale"_a, "offset"_a, "shift"_a,
         "low"_a, "high"_a);

@@ -15,18 +15,9 @@ namespace openbnns {
 
 using namespace nb::literals;
 
-// state: the generation of the object, and in its last kUserBits the number of calls that use it.
-struct Numbered::Place {
-  std::atomic<uint64_t> state;
-  Numbered* object;  // null if there is none
-  uint32_t next_free;
-};
-
 namespace {
 
-constexpr int kIndexBits = 24, kUserBits = 24;
-constexpr uint64_t kIndices = (uint64_t{1} << kIndexBits) - 1, kUsers = (uint64_t{1} << kUserBits) - 1;
-constexpr uint64_t kOneGeneration = uint64_t{1} << kUserBits;
+constexpr uint64_t kOneGeneration = uint64_t{1} << Numbered::Place::kUserBits, kUsers = kOneGeneration - 1;
 constexpr uint32_t kChunk = 1 << 10, kChunks = 1 << 10, kNone = UINT32_MAX;
 
 std::atomic<Numbered::Place*> chunks[kChunks];
@@ -73,51 +64,35 @@ constexpr OpenBNNSRawCalls kRawCalls = {OPENBNNS_RAW_VERSION, run};
 
 }  // namespace
 
+Numbered::Place* Numbered::find(uint64_t number) {
+  const uint64_t index = number & kIndices;
+  return index < places.load(std::memory_order_acquire) ? &place_at(index) : nullptr;
+}
+
 uint64_t Numbered::number() {
-  if (number_ || ended_) return number_;
+  if (number_) return number_;
   const uint32_t index = take_place();
   if (index == kNone) return 0;
-  Place& place = place_at(index);
-  place.object = this;
-  const uint64_t generation = place.state.load(std::memory_order_acquire) >> kUserBits;
+  place_ = &place_at(index);
+  place_->object = this;
+  const uint64_t generation = place_->state.load(std::memory_order_acquire) >> Place::kUserBits;
   return number_ = generation << kIndexBits | index;
 }
 
 void Numbered::end() {
-  ended_ = true;
   if (!number_) return;
-  const uint32_t index = number_ & kIndices;
-  Place& place = place_at(index);
-  place.state.fetch_add(kOneGeneration);
-  for (int turn = 0; place.state.load() & kUsers; turn++) {
+  place_->state.fetch_add(kOneGeneration);
+  for (int turn = 0; place_->state.load() & kUsers; turn++) {
     if (turn < 100)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-  place.object = nullptr;
-  place.next_free = first_free;
-  first_free = index;
+  place_->object = nullptr;
+  place_->next_free = first_free;
+  first_free = number_ & kIndices;
   number_ = 0;
 }
-
-Numbered::Use::Use(uint64_t number) {
-  const uint64_t index = number & kIndices;
-  if (index >= places.load(std::memory_order_acquire)) return;
-  Place& place = place_at(index);
-  // Who ends the object first makes a new generation, then looks for users: one of the two sees the other.
-  const uint64_t state = place.state.fetch_add(1);
-  if (state >> kUserBits == number >> kIndexBits && place.object)
-    place_ = &place;
-  else
-    place.state.fetch_sub(1);
-}
-
-Numbered::Use::~Use() {
-  if (place_) place_->state.fetch_sub(1);
-}
-
-Numbered* Numbered::Use::operator->() const { return place_->object; }
 
 int Variants::run_raw(const OpenBNNSWord* words, size_t count) {
   OpenBNNSWord others[kMostWords];
@@ -141,9 +116,7 @@ int Variants::run_raw(const OpenBNNSWord* words, size_t count) {
 
 void bind_raw_calls(nb::module_& m) {
   m.attr("raw_calls") = nb::capsule(&kRawCalls, OPENBNNS_RAW_CALLS);
-  nb::class_<Numbered>(m, "Numbered")
-      .def("number", &Numbered::number, "A name for C programs; 0 once it has ended.")
-      .def("end", &Numbered::end, "Wait for calls in progress, and decline all that follow.");
+  nb::class_<Numbered>(m, "Numbered").def("number", &Numbered::number).def("end", &Numbered::end);
   nb::class_<Variants, Numbered>(m, "Variants")
       .def(nb::init<std::vector<size_t>, Variants::Choices>(), "places"_a, "choices"_a);
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -23,30 +24,54 @@ class Numbered {
   // kDone or kDeclined; see raw.h.
   virtual int run_raw(const OpenBNNSWord* words, size_t count) = 0;
 
-  // Its number, the same until end(); needs the interpreter's lock, as does end().
+  // Its number, a new one after each end(). Both need the interpreter's lock.
   uint64_t number();
 
-  // Waits for the calls that use it, and lets no others begin.
+  // Waits for the calls that use the number, and lets no others begin.
   void end();
 
-  struct Place;
+  // A place in the table; state: the generation of its object, and in the last kUserBits the number of calls that use
+  // it.
+  struct Place {
+    static constexpr int kUserBits = 24;
+    std::atomic<uint64_t> state;
+    Numbered* object;  // null if there is none
+    uint32_t next_free;
+  };
 
   // While it lives and holds, its object does not end.
   class Use {
    public:
-    explicit Use(uint64_t number);
-    ~Use();
+    explicit Use(uint64_t number) : Use(find(number), number) {}
+    ~Use() {
+      if (place_) place_->state.fetch_sub(1, std::memory_order_release);
+    }
     Use(const Use&) = delete;
     explicit operator bool() const { return place_ != nullptr; }
-    Numbered* operator->() const;
+    Numbered* operator->() const { return place_->object; }
+    Numbered& operator*() const { return *place_->object; }
 
    private:
+    friend class Numbered;
+    Use(Place* place, uint64_t number) {
+      if (!place) return;
+      // Who ends the object first makes a new generation, then looks for users: one of the two sees the other.
+      const uint64_t state = place->state.fetch_add(1);
+      if (state >> Place::kUserBits == number >> kIndexBits && place->object)
+        place_ = place;
+      else
+        place->state.fetch_sub(1);
+    }
     Place* place_ = nullptr;
   };
 
  private:
-  uint64_t number_ = 0;
-  bool ended_ = false;
+  static constexpr int kIndexBits = 24;
+  static constexpr uint64_t kIndices = (uint64_t{1} << kIndexBits) - 1;
+  static Place* find(uint64_t number);
+
+  uint64_t number_ = 0;  // generation and index
+  Place* place_ = nullptr;
 };
 
 // A function whose arguments choose among native calls (training or not, the type of indices): runs the chosen one with

@@ -4,10 +4,12 @@
  * valid for ever. Whoever has it runs calls by number. Python gives the numbers, once per filter and function:
  *
  *     openbnns.capi.numbers.of_filter("BNNSFilterApply", filter)     a function that drives a filter
+ *     openbnns.capi.numbers.of_function("BNNSCopy")                  a function without a filter, such as this
  *
  * 0 stands for a call that always has to take the way through Python. A number never comes back: once its filter is
- * destroyed, or what the filter computes has changed, calls by that number are declined, and Python gives another one
- * if there is one.
+ * destroyed, or what it stands for has changed, calls by that number are declined, and Python gives another one if
+ * there is one. So ask again when a call was declined that Python then has carried out. A function without a filter
+ * repeats what Python has done before for descriptors that say the same (all but their data).
  *
  * `words` are the arguments of the C function in their order, without its filter:
  *   - sizes, strides, flags and choices (batch_size, training, number_of_inputs, indices_data_type) as numbers;

@@ -31,7 +31,7 @@ DescriptorFields& descriptor_fields() {
   return *fields;
 }
 
-bool PythonReader::has_items(const Py_buffer& view, Items items) {
+bool PythonReader::has_other_items(const Py_buffer& view, Items items) {
   if (!items.formats) return true;
   const char* f = view.format ? view.format : "B";
   if (*f == '<' || *f == '=' || *f == '@') f++;

@@ -170,6 +170,12 @@ class PythonReader {
     bool data_type(int64_t& value) const { return descriptor_fields().data_type.integer(object_.ptr(), value); }
     bool size(int count, int64_t* v) const { return descriptor_fields().size.integers(object_.ptr(), count, v); }
     bool stride(int count, int64_t* v) const { return descriptor_fields().stride.integers(object_.ptr(), count, v); }
+    bool scale(double& value) const { return descriptor_fields().data_scale.real(object_.ptr(), value); }
+    bool bias(double& value) const { return descriptor_fields().data_bias.real(object_.ptr(), value); }
+    bool has_table() const {
+      const nb::object table = descriptor_fields().table_data.read(object_.ptr());
+      return !table.is_valid() || !table.is_none();
+    }
 
    private:
     friend class PythonReader;
@@ -198,7 +204,11 @@ class PythonReader {
   }
 
  private:
-  static bool has_items(const Py_buffer& view, Items items);
+  static bool has_items(const Py_buffer& view, Items items) {
+    if (items.formats == kFloats.formats && view.format && view.format[0] == 'f' && view.format[1] == '\0') return true;
+    return has_other_items(view, items);
+  }
+  static bool has_other_items(const Py_buffer& view, Items items);
   Held held_;
 };
 
@@ -236,6 +246,9 @@ class RawReader {
     bool data_type(int64_t& value) const { return value = d_->data_type, true; }
     bool size(int count, int64_t* values) const { return copy(d_->size, count, values); }
     bool stride(int count, int64_t* values) const { return copy(d_->stride, count, values); }
+    bool scale(double& value) const { return value = d_->data_scale, true; }
+    bool bias(double& value) const { return value = d_->data_bias, true; }
+    bool has_table() const { return d_->table_data != nullptr; }
 
    private:
     friend class RawReader;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from .. import _strict
 from .._words import Caller
@@ -13,9 +13,6 @@ from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
-
-if TYPE_CHECKING:
-    pass
 
 BNNSFilter = Filter
 
@@ -80,9 +77,19 @@ def check_filter_params(filter_params: Any, who: str) -> None:
 class Known:
     """A function without a filter as a C call, which repeats at once what has been done before."""
 
-    def __init__(self, function: str, *outputs: int) -> None:
-        """``outputs`` are the positions of what the function writes in the keys of its calls."""
-        self.caller, self.calls = Caller(function), known_calls(*outputs)
+    by_name: ClassVar[dict[str, Known]] = {}
+
+    def __init__(self, function: str, *outputs: int, words: str = "") -> None:
+        """``outputs`` are the positions of what the function writes in the keys of its calls.
+
+        ``words`` says what its arguments are, for functions whose calls C programs may repeat; see ``known_calls``.
+        """
+        self.caller, self.calls, self.words = Caller(function), known_calls(*outputs, words=words), words
+        self.by_name[function] = self
+
+    def number(self) -> int:
+        """The number by which C programs repeat known calls; 0 if they may not."""
+        return int(self.calls.number()) if self.words else 0
 
     def attempt(self, key: tuple[Any, ...], work: Callable[..., None], constants: list[Any] | None = None) -> int:
         """Do the work of a call that is not known: 0, or a negative code with the reason kept."""
@@ -98,8 +105,8 @@ class Known:
 class Direct(Known):
     """The same for a function whose arguments are the keys of its calls: ``work`` takes a caller, and them."""
 
-    def __init__(self, function: str, work: Callable[..., None], *outputs: int) -> None:
-        super().__init__(function, *outputs)
+    def __init__(self, function: str, work: Callable[..., None], *outputs: int, words: str = "") -> None:
+        super().__init__(function, *outputs, words=words)
         self.work = work
 
     def __call__(self, *arguments: Any) -> int:

@@ -11,9 +11,9 @@ from ..abi.structs import BNNSNDArrayDescriptor
 from ..filters import clipping
 from ._calls import Direct, attempt_direct
 
-_BY_VALUE = Direct("BNNSClipByValue", clipping.clip_by_value, 0)
-_BY_NORM = Direct("BNNSClipByNorm", clipping.clip_by_norm, 0)
-_NORM = Direct("BNNSComputeNorm", clipping.compute_norm, 0)
+_BY_VALUE = Direct("BNNSClipByValue", clipping.clip_by_value, 0, words="ddff")
+_BY_NORM = Direct("BNNSClipByNorm", clipping.clip_by_norm, 0, words="ddfi")
+_NORM = Direct("BNNSComputeNorm", clipping.compute_norm, 0, words="ddii")
 _NORM_BACKWARD = Direct("BNNSComputeNormBackward", clipping.compute_norm_backward, 1)
 
 

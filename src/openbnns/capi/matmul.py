@@ -108,7 +108,8 @@ def _multiply(
     return known.attempt(key, lambda a, b, scale, *own: multiply(direct_caller(who, {}), a, b, scale, own[:3], own[3]))
 
 
-_MATMUL, _BROADCAST_MATMUL = Known("BNNSMatMul", 5), Known("BNNSDirectApplyBroadcastMatMul", 5)
+_MATMUL = Known("BNNSMatMul", 5, words="bbfddd-n")
+_BROADCAST_MATMUL = Known("BNNSDirectApplyBroadcastMatMul", 5, words="bbfdddn")
 
 
 def _check_numbers(who: str, trans_a: Any, trans_b: Any, alpha: Any) -> None:

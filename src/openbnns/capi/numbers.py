@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import capi
 from ..filters._base import Filter
+from ._calls import Known
 
 
 def of_filter(function: str, filter: Any) -> int:
@@ -21,3 +22,17 @@ def of_filter(function: str, filter: Any) -> int:
     """
     number = getattr(getattr(capi, function), "number", None)
     return int(number(filter)) if number is not None and isinstance(filter, Filter) else 0
+
+
+def of_function(function: str) -> int:
+    """The number of a function without a filter; 0 if its calls always take the way through Python.
+
+    Python makes the first call with given descriptors (sizes, types, strides); the number repeats such calls. It changes
+    when what is known is dropped, so ask again after a call that was declined.
+
+    >>> of_function("BNNSCopy") > 0, of_function("BNNSCreateRandomGenerator")
+    (True, 0)
+    """
+    getattr(capi, function)  # which loads its module
+    known = Known.by_name.get(function)
+    return 0 if known is None else known.number()

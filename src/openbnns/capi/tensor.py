@@ -12,17 +12,17 @@ from ._calls import Direct
 Descriptor = BNNSNDArrayDescriptor | Any
 Parameters = BNNSFilterParameters | None
 
-_COPY = Direct("BNNSCopy", moves.copy, 0)
-_TRANSPOSE = Direct("BNNSTranspose", moves.transpose, 0)
-_COMPARE_TENSOR = Direct("BNNSCompareTensor", moves.compare, 3)
-_TILE = Direct("BNNSTile", moves.tile, 1)
-_TILE_BACKWARD = Direct("BNNSTileBackward", moves.tile_backward, 0)
-_SHUFFLE = Direct("BNNSShuffle", moves.shuffle, 2)
-_BAND_PART = Direct("BNNSBandPart", moves.band_part, 3)
-_GATHER = Direct("BNNSGather", selection.gather, 3)
-_SCATTER = Direct("BNNSScatter", selection.scatter, 4)
-_GATHER_ND = Direct("BNNSGatherND", selection.gather_nd, 2)
-_SCATTER_ND = Direct("BNNSScatterND", selection.scatter_nd, 3)
+_COPY = Direct("BNNSCopy", moves.copy, 0, words="ddn")
+_TRANSPOSE = Direct("BNNSTranspose", moves.transpose, 0, words="ddiin")
+_COMPARE_TENSOR = Direct("BNNSCompareTensor", moves.compare, 3, words="ddid")
+_TILE = Direct("BNNSTile", moves.tile, 1, words="ddn")
+_TILE_BACKWARD = Direct("BNNSTileBackward", moves.tile_backward, 0, words="ddn")
+_SHUFFLE = Direct("BNNSShuffle", moves.shuffle, 2, words="iddn")
+_BAND_PART = Direct("BNNSBandPart", moves.band_part, 3, words="iiddn")
+_GATHER = Direct("BNNSGather", selection.gather, 3, words="idddn")
+_SCATTER = Direct("BNNSScatter", selection.scatter, 4, words="iidddn")
+_GATHER_ND = Direct("BNNSGatherND", selection.gather_nd, 2, words="dddn")
+_SCATTER_ND = Direct("BNNSScatterND", selection.scatter_nd, 3, words="idddn")
 _TOP_K = Direct("BNNSDirectApplyTopK", selection.top_k, 5, 7)
 _IN_TOP_K = Direct("BNNSDirectApplyInTopK", selection.in_top_k, 7)
 

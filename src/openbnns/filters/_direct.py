@@ -43,11 +43,17 @@ class _NothingKnown:
     def keep(self, *arguments: Any) -> None:
         pass
 
+    def number(self) -> int:
+        return 0
+
     discard = record
 
 
-def known_calls(output: int, second: int = -1) -> Any:
+def known_calls(output: int, second: int = -1, *, words: str = "") -> Any:
     """The calls of one function that have been made before; it writes arguments ``output`` and perhaps ``second``.
+
+    ``words`` says what the arguments of the C function are, one letter each (``Word`` in core/bindings/known_calls.cpp),
+    if C programs may repeat its calls by number.
 
     ``run`` repeats a known call and gives its first output, None if it is not known. Then the call is made between
     ``record`` and ``keep`` (or ``discard``, if it fails), and is known afterwards if all it did was to run native code on
@@ -55,7 +61,7 @@ def known_calls(output: int, second: int = -1) -> Any:
     """
     if engines._core is None:
         return _NothingKnown()
-    return engines._core.KnownCalls((BNNSNDArrayDescriptor, np.ndarray, np.empty), output, second)
+    return engines._core.KnownCalls((BNNSNDArrayDescriptor, np.ndarray, np.empty), output, second, words)
 
 
 def recorded(known: Any, key: tuple[Any, ...], work: Callable[..., Any], constants: list[Any] | None = None) -> Any:
