@@ -7,15 +7,63 @@ last reader to that of its writer. ``_memory.plan`` lets buffers share memory ac
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import _strict, engines
 from ._graph import Array, Call, Graph, Operation, Value
 from ._memory import ALIGNMENT, Block, plan
 
 if TYPE_CHECKING:
     from .parameter import Parameter
+
+
+class Steps:
+    """Calls that are made one after the other, again and again on the same memory.
+
+    The first time, native code keeps what each call of a layer did; from then on, native calls that follow each other
+    are one. ``lasting`` are the arrays that such calls may use.
+    """
+
+    def __init__(self, lasting: list[Array]) -> None:
+        self.calls: list[Call] = []
+        self._lasting = lasting
+        self._parts: list[tuple[Any, list[Call]]] = []  # native calls as a replay, others with None
+
+    def run(self) -> None:
+        if not self._parts:
+            self._run_first()
+            return
+        for replay, calls in self._parts:
+            done = 0 if replay is None else replay.run()
+            while done < len(calls):  # the native call has declined, or there is none
+                calls[done]()
+                done += 1
+                if replay is not None:
+                    done = replay.run(done)
+
+    def _run_first(self) -> None:
+        if not engines.is_native() or _strict.active():
+            for call in self.calls:
+                call()
+            return
+        parts: list[tuple[Any, list[Call]]] = []
+        for call in self.calls:
+            replay = parts[-1][0] if parts else None
+            if not isinstance(call, partial):
+                call()
+            elif replay is not None and replay.add(call):
+                parts[-1][1].append(call)
+                continue
+            elif replay is None:
+                replay = engines._core.Replay(self._lasting)
+                if replay.add(call):
+                    parts.append((replay, [call]))
+                    continue
+            parts.append((None, [call]))
+        self._parts = parts
 
 
 class Program:
@@ -37,17 +85,20 @@ class Program:
         if training:
             self._place_gradients()
         self.arena_bytes = self._allocate()
+        self._lasting = [self._memory]  # arrays that live as long as the program
+        for parameter in graph.parameters:
+            self._lasting += [parameter.data, parameter.grad] if parameter.requires_grad else [parameter.data]
         self.inputs = [self._array(value) for value in graph.inputs]
         self.output = self._array(graph.output)
-        self._forward: list[Call] = [
+        self._forward = Steps(self._lasting)
+        self._forward.calls = [
             step.forward([self._array(v) for v in step.inputs], self._array(step.output), training)
             for step in self._steps
         ]
         self._random = [step for step in self._steps if step.random]
-        self._backward: list[Call] = []
-        self._backward_of_parameters: list[
-            Call
-        ] = []  # those that are needed if nobody wants the gradients of the inputs
+        self._backward = Steps(self._lasting)
+        # Those that are needed if nobody wants the gradients of the inputs.
+        self._backward_of_parameters = Steps(self._lasting)
         self.trained: list[Parameter] = []
         self.output_gradient: Array | None = None
         self.input_gradients: list[Array | None] = []
@@ -152,6 +203,7 @@ class Program:
         for key, target in targets:
             if target is not None and key in written:
                 part = np.empty_like(target)
+                self._lasting.append(part)
                 sums.append((key, _addition(target, part)))
                 target = part
             given.append(target)
@@ -159,10 +211,10 @@ class Program:
                 written.add(key)
         count = len(step.inputs)
         call = step.backward(x, y, dy, given[:count], given[count:])
-        self._backward += [call, *(addition for _, addition in sums)]
+        self._backward.calls += [call, *(addition for _, addition in sums)]
         if step.output in needed:
             of_parameters = [addition for key, addition in sums if key in needed or key in step.parameters]
-            self._backward_of_parameters += [call, *of_parameters]
+            self._backward_of_parameters.calls += [call, *of_parameters]
 
     # Running.
 
@@ -178,8 +230,7 @@ class Program:
 
     def forward(self) -> Array:
         """Compute ``output`` from ``inputs``."""
-        for call in self._forward:
-            call()
+        self._forward.run()
         return self.output
 
     def seed(self, seed: int, step: int) -> None:
@@ -190,7 +241,7 @@ class Program:
     def first_not_finite(self, network: Any) -> str:
         """Path and kind of the first layer that gives NaN or infinity for the present inputs; "" if none does."""
         paths = {id(module): path for path, module in network.named_modules()}
-        for step, call in zip(self._steps, self._forward, strict=True):
+        for step, call in zip(self._steps, self._forward.calls, strict=True):
             call()
             if not np.isfinite(self._array(step.output)).all():
                 return ", ".join(f"{paths.get(id(m), '')} ({type(m).__name__})" for m in step.modules)
@@ -198,8 +249,7 @@ class Program:
 
     def backward(self, *, input_gradients: bool = True) -> None:
         """Compute all gradients from ``output_gradient``, or only what those of the parameters take."""
-        for call in self._backward if input_gradients else self._backward_of_parameters:
-            call()
+        (self._backward if input_gradients else self._backward_of_parameters).run()
 
 
 def _addition(target: Array, part: Array) -> Call:

@@ -1,0 +1,36 @@
+// A list of calls whose filters and memory stay the same, run in one crossing from Python to native code.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <utility>
+#include <vector>
+
+#include "bindings/recording.h"
+
+namespace openbnns {
+
+namespace nb = nanobind;
+
+class Replay {
+ public:
+  // memory: arrays that outlive the calls, as they lie now; what calls read and write must lie in them.
+  explicit Replay(nb::list memory);
+
+  // Makes a call of Python's, and keeps what it did. False if that was anything but one native call of a filter on
+  // memory of these arrays: then the call has been made, but is not part of the list.
+  bool add(nb::callable call);
+
+  // Runs the calls from number `first` on. Gives the number of the first one that declines, which has written nothing,
+  // or else the number of calls.
+  size_t run(size_t first) const;
+
+ private:
+  std::vector<BoundCall> calls_;
+  int64_t bytes_ = 0;
+  nb::list memory_;
+  std::vector<std::pair<const char*, const char*>> stretches_;  // begin and end of each array
+};
+
+void bind_replay(nb::module_& m);
+
+}  // namespace openbnns
