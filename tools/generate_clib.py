@@ -77,6 +77,11 @@ def drives_filter(fact: dict[str, Any]) -> bool:
     return returned(fact) == "i" and bool(fact["parameters"]) and code(fact["parameters"][0]["type"]) == "h"
 
 
+def is_alone(fact: dict[str, Any]) -> bool:
+    """Whether a function computes something without a filter or any other object."""
+    return returned(fact) in "iv" and not any(code(p["type"]) in "hgn" for p in fact["parameters"])
+
+
 def functions_source() -> str:
     """Text of functions.cpp."""
     lines = [
@@ -95,12 +100,12 @@ def functions_source() -> str:
         codes = "".join(code(p["type"]) for p in fact["parameters"])
         if returned(fact) == "d":
             codes = "p" + codes  # where the descriptor goes
-        native = driving.index(name) if name in driving else -1
+        native = str(driving.index(name)) if name in driving else "kAlone" if is_alone(fact) else "kInPython"
         lines.append(f'    {{"{name}", "{codes}", \'{returned(fact)}\', {failure(fact)}, {len(codes)}, {native}}},')
     lines += [
         "};",
         "const size_t function_count = sizeof functions / sizeof functions[0];",
-        f"static_assert(kDriving == {len(driving)});",
+        f"static_assert(kDriving == {len(driving)} && sizeof functions / sizeof functions[0] <= kMostFunctions);",
         "",
         "}  // namespace clib",
         "}  // namespace openbnns",

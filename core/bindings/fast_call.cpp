@@ -167,7 +167,7 @@ bool FastCall::place(const ArgumentSpec& spec, const Memory& memory, int64_t str
   const int64_t samples = spec.batched ? binding.call.batch : 1, width = spec.index_bytes ? spec.index_bytes : 4;
   if (stride == 0 || !spec.batched) stride = spec.count;
   if (stride < 0 || (spec.output && samples > 1 && stride < spec.count)) return false;
-  if (samples > 1 && stride > (INT64_C(1) << 56) / samples) return false;
+  if (stride > kMaxElements / samples) return false;  // of an address nobody knows how much lies there
   int64_t needed = ((samples - 1) * stride + spec.count) * width;
   if (counted) {
     stride = number == 1 ? 0 : spec.count;

@@ -1,5 +1,6 @@
 #include "clib/call.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "clib/handles.h"
@@ -105,16 +106,33 @@ Word result_of(const Function& f, Reference& value, size_t number) {
   return result;
 }
 
+std::atomic<uint64_t> natives_alone[kMostFunctions];  // numbers of functions without a filter
+
+// Runs a call natively if its number is known; `learns` if it makes sense to ask for one afterwards.
+bool run_native(size_t number, const Function& f, const Word* words, bool& learns) {
+  if (f.native == kInPython) return learns = false;
+  const bool alone = f.native == kAlone;
+  const uint64_t native =
+      alone ? natives_alone[number].load(std::memory_order_acquire) : native_number(words[0].pointer, f.native);
+  learns = native != kNever;
+  // Where there is a number, the library has started.
+  return native != kUnknown && learns &&
+         library.raw->run(native, alone ? words : words + 1, alone ? f.count : f.count - 1) == 0;
+}
+
 // Asks for the number of the native call that would have done this one, for the next time.
 void learn_number(size_t number, PyObject* filter, const void* handle) {
   Reference where(py.PyLong_FromUnsignedLongLong(number));
   PyObject* arguments[] = {where.get(), filter};
   Reference given(where ? py.PyObject_Vectorcall(library.number, arguments, 2, nullptr) : nullptr);
-  const uint64_t native = given ? py.PyLong_AsUnsignedLongLong(given.get()) : kUnknown;
+  uint64_t native = given ? py.PyLong_AsUnsignedLongLong(given.get()) : kUnknown;
   if (py.PyErr_Occurred()) return py.PyErr_Clear();
+  if (native == kUnknown) native = kNever;
   Slot* slot;
-  if (find_handle(handle, &slot) == Found::kLive && slot->object == filter)
-    slot->natives[functions[number].native].store(native ? native : kNever, std::memory_order_release);
+  if (functions[number].native == kAlone)
+    natives_alone[number].store(native, std::memory_order_release);
+  else if (find_handle(handle, &slot) == Found::kLive && slot->object == filter)
+    slot->natives[functions[number].native].store(native, std::memory_order_release);
 }
 
 }  // namespace
@@ -122,15 +140,8 @@ void learn_number(size_t number, PyObject* filter, const void* handle) {
 Word call(size_t number, const Word* words) {
   const Function& f = functions[number];
   Word result = word(f.failure);
-  bool learns = false;
-  if (f.native >= 0) {  // the filter is there, so the library has started
-    const uint64_t native = native_number(words[0].pointer, f.native);
-    if (native != kUnknown && native != kNever && library.raw->run(native, words + 1, f.count - 1) == 0) {
-      result.number = 0;
-      return result;
-    }
-    learns = native != kNever;
-  }
+  bool learns;
+  if (run_native(number, f, words, learns)) return word(0);
   if (!started()) return result;
   Lock lock;
   if (!lock) return result;
@@ -158,7 +169,8 @@ Word call(size_t number, const Word* words) {
       result = result_of(f, value, number);
     else
       record_exception(number);
-    if (learns && result.number == 0) learn_number(number, arguments[0], words[0].pointer);
+    if (learns && value && result.number == 0)
+      learn_number(number, f.native == kAlone ? py.none : arguments[0], words[0].pointer);
     // Another thread may have ended it meanwhile.
     Slot* now;
     if (value && ending && find_handle(words[0].pointer, &now) == Found::kLive) Reference gone(end_handle(now));

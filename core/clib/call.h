@@ -40,8 +40,10 @@ struct Function {
   char returned;
   int64_t failure;
   size_t count;  // of arguments
-  int native;    // place of its number among those of a filter; -1 for a function that drives none
+  int native;    // place of its number among those of a filter, kAlone for a function without one, or kInPython
 };
+constexpr int kAlone = -1, kInPython = -2;
+constexpr size_t kMostFunctions = 128;
 extern const Function functions[];
 extern const size_t function_count;
 

@@ -86,8 +86,9 @@ def tombstone(kind: str) -> Any:
 
 
 def number(function: int, filter: Any) -> int:
-    """By which number the library runs a function on a filter without Python, 0 if it cannot: core/bindings/raw.h."""
-    return numbers.of_filter(FUNCTIONS[function][0], filter)
+    """By which number the library runs a function, on a filter or alone, without Python: core/bindings/raw.h."""
+    name = FUNCTIONS[function][0]
+    return numbers.of_function(name) if filter is None else numbers.of_filter(name, filter)
 
 
 def set_compat(names: str) -> int:

@@ -23,7 +23,7 @@ _NUMBERS = {
     "float": "f", "bool": "?", "uint8_t": "B", "int32_t": "i", "ssize_t": "q", "size_t": "Q", "uint64_t": "Q",
 }  # fmt: skip
 MOST_ENTRIES = 1 << 20
-"""Entries of a C array that are read; a longer one is a mistake, which the call then reports."""
+"""Entries of the longest C array that is read. Of a longer one nothing is: it is a mistake, which the call reports."""
 
 
 def _text(address: int) -> str:
@@ -141,26 +141,27 @@ def roles_of(function: int, fields: Any, who: str) -> int:
 # Arrays
 
 
-def _words(address: int, count: int) -> tuple[int, ...]:
-    return struct.unpack(f"={count}Q", ctypes.string_at(address, 8 * count))
+def _numbers(address: Address, count: int, code: str) -> list[int] | None:
+    if address is None:
+        return None
+    form = struct.Struct(f"={count if count <= MOST_ENTRIES else 0}{code}")
+    return list(form.unpack(ctypes.string_at(address, form.size)))
 
 
 def pointers(address: Address, count: int) -> list[Address] | None:
     """An array of pointers."""
-    return None if address is None else [word or None for word in _words(address, min(count, MOST_ENTRIES))]
+    found = _numbers(address, count, "Q")
+    return None if found is None else [word or None for word in found]
 
 
 def sizes(address: Address, count: int) -> list[int] | None:
     """An array of ``size_t``."""
-    return None if address is None else list(_words(address, min(count, MOST_ENTRIES)))
+    return _numbers(address, count, "Q")
 
 
 def numbers32(address: Address, count: int) -> list[int] | None:
     """An array of an enum."""
-    if address is None:
-        return None
-    count = min(count, MOST_ENTRIES)
-    return list(struct.unpack(f"={count}I", ctypes.string_at(address, 4 * count)))
+    return _numbers(address, count, "I")
 
 
 def descriptors(address: Address, count: int) -> list[Any] | None:
