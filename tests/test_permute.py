@@ -240,3 +240,14 @@ def test_row_major_counts_columns_first(engine: str) -> None:
     run = c.run()
     run.forward()
     np.testing.assert_array_equal(run.y.elements.reshape(7, 4), run.x.elements.reshape(4, 7).T)
+
+
+def test_gradient_with_gaps_is_still_required(engine: str) -> None:
+    """A described gradient that native code does not take as it lies is needed all the same."""
+    x, y = Tensor(FIRST_MAJOR_2D, (2, 3)), Tensor(FIRST_MAJOR_2D, (3, 2), (0, 5))
+    p = capi.BNNSLayerParametersPermute(i_desc=x.descriptor(), o_desc=y.descriptor(), permutation=[1, 0])
+    f = created(capi.BNNSFilterCreateLayerPermute(p))
+    dx = np.full(6, 7, np.float32)
+    assert capi.BNNSPermuteFilterApplyBackwardBatch(f, 1, x.descriptor(dx), 0, None, 0) == -1
+    assert re.search("out_delta is NULL", ob.last_error() or "")
+    assert (dx == 7).all()

@@ -87,27 +87,27 @@ def _specification(call: Call, a: Argument, strided: bool, slots: Mapping[str, i
     if a.tensor is None:
         return _ignored(strided)
     view = a.tensor.view
-    staged = a.described and not (view.packed and a.tensor.order == view.memory_axes)  # a gradient
-    if staged or not a.native:
-        return engines._core.argument(slot=a.slot, kind=_REFUSED, strided=strided, optional_data=a.skips_null_data)
     needs = [need for need in a.needs if need.results & call.results]
     needed_for = {result for need in needs for result in need.results}
     unless = frozenset.intersection(*(need.unless for need in needs)) if needs else frozenset()
     if a.required:
         needed_for |= call.results - {a.name}
+    common = {
+        "slot": a.slot, "strided": strided, "needed_with": _bits(needed_for, slots), "unless": _bits(unless, slots),
+        "optional_data": a.skips_null_data,
+    }  # fmt: skip
+    staged = a.described and not (view.packed and a.tensor.order == view.memory_axes)  # a gradient
+    if staged or not a.native:
+        return engines._core.argument(kind=_REFUSED, **common)  # but NULL, which it may need, is seen
     return engines._core.argument(
-        slot=a.slot,
         kind=_COUNTED if a.counted else _DESCRIPTOR if a.described else _BUFFER,
-        strided=strided,
         batched=a.batched,
         output=a.writes,
         count=view.count,
-        needed_with=_bits(needed_for, slots),
-        unless=_bits(unless, slots),
         may_equal=_bits((a.may_equal - call.results) | a.adds_up_with, slots),  # two results in one place need a sum
         layout=view.layout.code,
         size=list(view.size),
         stride=list(packed_strides(view.layout, view.size, (0,) * view.layout.rank)),
-        optional_data=a.skips_null_data,
+        **common,
         **a.tensor.native_items(a.writes),
     )
