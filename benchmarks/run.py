@@ -22,6 +22,7 @@ import accuracy
 import activation
 import arithmetic
 import attention
+import c_library
 import convolution
 import embedding
 import fully_connected
@@ -64,6 +65,7 @@ FIGURES = (
     optimizer,
     tensor,
     overhead,
+    c_library,
     memory,
     training,
     tensors,
@@ -72,8 +74,8 @@ FIGURES = (
 
 def main() -> int:
     options = _options()
-    cases = [c for module in CASES for c in module.cases() if options.only in c.name]
-    figures = {n: f for module in FIGURES for n, f in module.figures().items() if options.only in n}
+    cases = [c for module in CASES for c in module.cases() if _is_wanted(c.name, options.only)]
+    figures = {n: f for module in FIGURES for n, f in module.figures().items() if _is_wanted(n, options.only)}
     if options.list:
         print("\n".join([*(c.name for c in cases), *figures]))
         return 0
@@ -95,6 +97,11 @@ def main() -> int:
     if any(r.wrong for r in results):
         return 1
     return 1 if options.check and missed else 0
+
+
+def _is_wanted(name: str, only: str) -> bool:
+    """A word that ends in a slash is the beginning of names: ``c/`` does not mean ``arithmetic/``."""
+    return name.startswith(only) if only.endswith("/") else only in name
 
 
 def _options() -> argparse.Namespace:

@@ -1,7 +1,7 @@
 """Random hostile calls of the C library, until the time is up: they may fail in any clean way, but not crash.
 
-    python tests/fuzz_c.py --seconds 60
-    python tests/fuzz_c.py --seed 7 --case 1234    # one case again, as a failure prints it
+python tests/fuzz_c.py --seconds 60
+python tests/fuzz_c.py --seed 7 --case 1234    # one case again, as a failure prints it
 """
 
 from __future__ import annotations
