@@ -9,6 +9,7 @@
 
 #include "bindings/interruption.h"
 #include "bindings/latest_call.h"
+#include "runtime/fork.h"
 #include "runtime/thread_pool.h"
 
 namespace openbnns {
@@ -119,9 +120,25 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
   }
 }
 
+// Counts a call from Python. Those of threads that a forked child does not have never end there, and do not count.
+class FastCall::InProgress {
+ public:
+  explicit InProgress(FastCall& owner) : owner_(owner) {
+    if (owner.process_ != fork_generation()) {
+      owner.process_ = fork_generation();
+      owner.in_progress_ = 0;
+    }
+    owner.in_progress_++;
+  }
+  ~InProgress() { owner_.in_progress_--; }
+
+ private:
+  FastCall& owner_;
+};
+
 void FastCall::end_all() {
   ended_ = true;
-  while (in_progress_) {
+  while (in_progress_ && process_ == fork_generation()) {
     nb::gil_scoped_release unlocked;
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
@@ -279,10 +296,7 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
   if (is_recording()) {
     if (!perform_recorded(binding)) return kDeclined;
   } else {
-    struct InProgress {
-      int& count;
-      ~InProgress() { count--; }
-    } in_progress{++in_progress_};
+    const InProgress in_progress(*this);
     Unlocked unlocked(binding.bytes >= kInterruptibleBytes);
     if (run_prepared(binding.call) != kDone) return kDeclined;
   }

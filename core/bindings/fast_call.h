@@ -79,6 +79,7 @@ class FastCall final : public Numbered {
 
  private:
   struct Binding;
+  class InProgress;
   template <class Reader>
   bool bind_all(const typename Reader::Source* arguments, size_t given, Reader& reader, Binding& binding) const;
   template <class Reader>
@@ -94,7 +95,8 @@ class FastCall final : public Numbered {
   int run_prepared(const Call& call) const;
 
   bool ended_ = false;
-  int in_progress_ = 0;  // calls from Python; changes only under the interpreter's lock
+  int in_progress_ = 0;  // calls from Python, in the process of this fork_generation(); both change under its lock
+  uint64_t process_ = 0;
   std::shared_ptr<Plan> plan_;
   bool backward_;
   std::vector<ArgumentSpec> specs_;

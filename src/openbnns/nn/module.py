@@ -395,10 +395,10 @@ class Module:
         if any(len(x) != batch for x in arrays):
             counts = ", ".join(str(len(x)) for x in arrays)
             raise ValueError(f"{type(self).__name__}: inputs have {counts} samples. Pass the same number of each.")
+        self._latest = None  # a run that is interrupted has no backward, not even that of the run before
         program = self.program(batch, training=self.training, input_gradients=self.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)
-        self._latest = None  # a run that is interrupted has no backward
         output = program.forward()
         self._latest = program if program.training else None
         return output
