@@ -203,7 +203,7 @@ def function_lines(name: str, facts: dict[str, Any], text: str) -> list[str]:
 
 def section_lines(section: Section, facts: dict[str, dict[str, Any]]) -> list[str]:
     lines = ["", "/* " + "-" * (WIDTH - 6) + " */"]
-    lines += comment(f"{section.title}\n\n{section.text.lstrip()}" if section.text else section.title, "/*")
+    lines += comment("\n\n".join([section.title, section.text.strip("\n")]).strip(), "/*")
     for enum in section.enums:
         lines += enum_lines(enum, facts["constants"].pop(enum))
     for struct in section.structs:

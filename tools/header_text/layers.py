@@ -21,7 +21,7 @@ layout. bias.data may be NULL: no bias. Apply it with BNNSFilterApplyBatch and B
     Section(
         "Sparse weights of fully connected layers",
         """
-They pack weights for the forward pass; the result serves as w_desc.
+These functions pack weights for the forward pass; the result serves as w_desc of a fully connected layer.
 """,
         enums=("BNNSSparsityType", "BNNSTargetSystem"),
         structs=("BNNSSparsityParameters",),
@@ -30,9 +30,9 @@ They pack weights for the forward pass; the result serves as w_desc.
 Pack weights that are given as a list of coordinates. in_dense_shape is the matrix that they would fill, its data is not
 read. in_values [NNZ]; in_indices [NNZ][2] holds (column, row) for a RowMajorMatrix, (row, column) for a ColumnMajorMatrix.
 
-out is filled in. If out->data is NULL, it is allocated with alloc_memory of filter_params (posix_memalign if that is
-NULL), and the caller frees it; otherwise it has the size of the dense matrix. sparse_params, workspace and filter_params
-may be NULL; workspace is not needed. batch_size is a hint, 0 acts as 1.
+out is filled in. If out->data is NULL, it is allocated, and the caller frees it with free(); otherwise it has the size of the
+dense matrix. sparse_params, workspace and filter_params may be NULL; workspace is not needed. batch_size is a hint, 0 acts
+as 1.
 """,
             "BNNSNDArrayFullyConnectedSparsifySparseCSR": """
 Pack weights that are given as compressed rows: in_values and in_column_indices [NNZ], in_row_starts [rows + 1], rising
@@ -102,7 +102,8 @@ The same with indices of type UInt32 or UInt64. NULL means the same for in, in_d
         "Normalization",
         """
     xhat = (x - mean) / sqrt(variance + epsilon),  y = f(gamma xhat + beta)
-    g = gamma dz,  dx = (g - mean(g) - xhat mean(g xhat)) / sqrt(variance + epsilon),  dbeta = sum dz,  dgamma = sum dz xhat
+    g = gamma dz,  dx = (g - mean(g) - xhat mean(g xhat)) / sqrt(variance + epsilon)
+    dbeta = sum dz,  dgamma = sum dz xhat
 
 x and y are ImageCHW, or vectors whose elements are channels. Mean and variance (of the population) are taken over: batch
 and pixels of a channel (batch norm), pixels of a channel (instance), C, H, W or H, W or W of a sample (layer norm,
@@ -276,7 +277,8 @@ There is no switch for inference: leave the layer out there.
     Section(
         "Embedding",
         """
-    y(item, position) = dictionary(item, x(position)),  weights_delta(item, v) = sum of dy over the positions with x = v
+    y(item, position) = dictionary(item, x(position))
+    weights_delta(item, v) = sum of dy(item, position) over the positions with x = v
 """,
         enums=("BNNSEmbeddingFlags",),
         structs=("BNNSLayerParametersEmbedding",),
@@ -293,8 +295,8 @@ if no entry stands for zeros: 0 is an entry.
         """
     C = alpha op(A) op(B) + beta C,  dA = alpha dC op(B)^T,  dB = alpha op(A)^T dC   (op: as it is, or transposed)
 
-of the last two axes in C order; the axes before them are matched from the back, and one that is missing or of size 1 is
-repeated.
+of the last two axes, counted in the order of size[], but rows before columns in a RowMajorMatrix. The axes before them are
+matched from the back, and one that is missing or of size 1 is repeated.
 """,
         structs=("BNNSLayerParametersBroadcastMatMul",),
         functions={
@@ -316,14 +318,15 @@ The older form of BNNSMatMul. It has no status: a failure shows in openbnns_last
     Section(
         "Tensor contraction",
         """
-    out[letters] = alpha * sum over the letters that out does not have of A[letters] B[letters]  (+ out, if beta is 1)
+    out[letters] = alpha * sum over the letters that out does not have of A[letters] B[letters]  (+ beta out)
 """,
         structs=("BNNSLayerParametersTensorContraction",),
         functions={
             "BNNSFilterCreateLayerTensorContraction": """
-Build a filter from an expression such as "a_ij, b_jk -> c_ik", one letter per axis in C order; "*" stands for any further
-axes ("a_*ik, b_*kj -> c_*ij"). It has two inputs. With an operand named w (a weight, the data of its descriptor), with
-one operand, or with one name twice it has one, and the gradient of w is weights_delta.
+Build a filter from an expression such as "a_ij, b_jk -> c_ik", one letter per axis in the order of size[], but rows before
+columns in a RowMajorMatrix; "*" stands for any further axes ("a_*ik, b_*kj -> c_*ij"). It has two inputs. With an operand
+named w (a weight, the data of its descriptor), with one operand, or with one name twice it has one, and the gradient of w is
+weights_delta.
 """,
         },
     ),

@@ -123,8 +123,8 @@ for a vector of indices; indices of the shape of output pick single elements.
 All other places keep their values. With None, of several elements for one place any may win.
 """,
             "BNNSGatherND": """
-Pick elements or slices: the last axis of indices (in C order) holds an index vector, of length L. output has the other
-axes of indices, then the axes of input beyond the first L.
+Pick elements or slices: the last axis of indices holds an index vector, of length L. output has the other axes of indices,
+then the axes of input beyond the first L.
 """,
             "BNNSScatterND": """
 Write (op None) or add (op Sum) elements or slices of input at the places that index vectors name, as for BNNSGatherND; all

@@ -451,7 +451,7 @@ BNNSNDArrayDescriptor BNNSGetPointer(BNNSFilter filter, BNNSPointerSpecifier tar
 /*
  * Fully connected
  *
- * y = f(W x + b), dx = W^T dz, dW = sum dz x^T, db = sum dz (sums over the batch)
+ *     y = f(W x + b),  dx = W^T dz,  dW = sum dz x^T,  db = sum dz   (sums over the batch)
  */
 
 /** Matrix-vector layer description. */
@@ -476,7 +476,7 @@ BNNSFilter BNNSFilterCreateLayerFullyConnected(const BNNSLayerParametersFullyCon
 /*
  * Sparse weights of fully connected layers
  *
- * They pack weights for the forward pass; the result serves as w_desc.
+ * These functions pack weights for the forward pass; the result serves as w_desc of a fully connected layer.
  */
 
 /** Pattern of the zeros in sparse weights. */
@@ -502,9 +502,9 @@ typedef struct BNNSSparsityParameters {
  * not read. in_values [NNZ]; in_indices [NNZ][2] holds (column, row) for a RowMajorMatrix, (row, column) for a
  * ColumnMajorMatrix.
  *
- * out is filled in. If out->data is NULL, it is allocated with alloc_memory of filter_params (posix_memalign if that is
- * NULL), and the caller frees it; otherwise it has the size of the dense matrix. sparse_params, workspace and
- * filter_params may be NULL; workspace is not needed. batch_size is a hint, 0 acts as 1.
+ * out is filled in. If out->data is NULL, it is allocated, and the caller frees it with free(); otherwise it has the
+ * size of the dense matrix. sparse_params, workspace and filter_params may be NULL; workspace is not needed. batch_size
+ * is a hint, 0 acts as 1.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -673,8 +673,9 @@ int BNNSPoolingFilterApplyBackwardBatchEx(BNNSFilter filter, size_t batch_size, 
 /*
  * Normalization
  *
- * xhat = (x - mean) / sqrt(variance + epsilon), y = f(gamma xhat + beta) g = gamma dz, dx = (g - mean(g) - xhat mean(g
- * xhat)) / sqrt(variance + epsilon), dbeta = sum dz, dgamma = sum dz xhat
+ *     xhat = (x - mean) / sqrt(variance + epsilon),  y = f(gamma xhat + beta)
+ *     g = gamma dz,  dx = (g - mean(g) - xhat mean(g xhat)) / sqrt(variance + epsilon)
+ *     dbeta = sum dz,  dgamma = sum dz xhat
  *
  * x and y are ImageCHW, or vectors whose elements are channels. Mean and variance (of the population) are taken over:
  * batch and pixels of a channel (batch norm), pixels of a channel (instance), C, H, W or H, W or W of a sample (layer
@@ -734,7 +735,7 @@ int BNNSNormalizationFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_si
 /*
  * Arithmetic
  *
- * y = f(op(in1, in2, in3))
+ *     y = f(op(in1, in2, in3))
  *
  * Operands share one layout; a size of 1 is repeated along that axis, and its gradient summed. in1_type and so on say
  * whether an operand is one per sample, a constant or a parameter.
@@ -1132,7 +1133,7 @@ BNNSFilter BNNSFilterCreateLayerResize(const BNNSLayerParametersResize *layer_pa
 /*
  * Dropout
  *
- * y = x mask / (1 - rate), dx = dy mask / (1 - rate)
+ *     y = x mask / (1 - rate),  dx = dy mask / (1 - rate)
  */
 
 /** Dropout description. */
@@ -1157,7 +1158,8 @@ BNNSFilter BNNSFilterCreateLayerDropout(const BNNSLayerParametersDropout *layer_
 /*
  * Embedding
  *
- * y(item, position) = dictionary(item, x(position)), weights_delta(item, v) = sum of dy over the positions with x = v
+ *     y(item, position) = dictionary(item, x(position))
+ *     weights_delta(item, v) = sum of dy(item, position) over the positions with x = v
  */
 
 /** Options of an embedding layer. */
@@ -1190,10 +1192,10 @@ BNNSFilter BNNSFilterCreateLayerEmbedding(const BNNSLayerParametersEmbedding *la
 /*
  * Matrix product
  *
- * C = alpha op(A) op(B) + beta C, dA = alpha dC op(B)^T, dB = alpha op(A)^T dC (op: as it is, or transposed)
+ *     C = alpha op(A) op(B) + beta C,  dA = alpha dC op(B)^T,  dB = alpha op(A)^T dC   (op: as it is, or transposed)
  *
- * of the last two axes in C order; the axes before them are matched from the back, and one that is missing or of size 1
- * is repeated.
+ * of the last two axes, counted in the order of size[], but rows before columns in a RowMajorMatrix. The axes before
+ * them are matched from the back, and one that is missing or of size 1 is repeated.
  */
 
 /** Matrix product over the last two logical axes with broadcasting. */
@@ -1246,7 +1248,7 @@ void BNNSDirectApplyBroadcastMatMul(bool transA, bool transB, float alpha, const
 /*
  * Tensor contraction
  *
- * out[letters] = alpha * sum over the letters that out does not have of A[letters] B[letters] (+ out, if beta is 1)
+ *     out[letters] = alpha * sum over the letters that out does not have of A[letters] B[letters]  (+ beta out)
  */
 
 /** Einstein-summation contraction. */
@@ -1260,9 +1262,10 @@ typedef struct BNNSLayerParametersTensorContraction {
 } BNNSLayerParametersTensorContraction;
 
 /**
- * Build a filter from an expression such as "a_ij, b_jk -> c_ik", one letter per axis in C order; "*" stands for any
- * further axes ("a_*ik, b_*kj -> c_*ij"). It has two inputs. With an operand named w (a weight, the data of its
- * descriptor), with one operand, or with one name twice it has one, and the gradient of w is weights_delta.
+ * Build a filter from an expression such as "a_ij, b_jk -> c_ik", one letter per axis in the order of size[], but rows
+ * before columns in a RowMajorMatrix; "*" stands for any further axes ("a_*ik, b_*kj -> c_*ij"). It has two inputs.
+ * With an operand named w (a weight, the data of its descriptor), with one operand, or with one name twice it has one,
+ * and the gradient of w is weights_delta.
  *
  * Returns the filter, or NULL on failure.
  */
@@ -1273,7 +1276,7 @@ BNNSFilter BNNSFilterCreateLayerTensorContraction(const BNNSLayerParametersTenso
 /*
  * Gram matrix
  *
- * G[f][c] = alpha * sum over pixels of x[f][pixel] x[c][pixel]
+ *     G[f][c] = alpha * sum over pixels of x[f][pixel] x[c][pixel]
  */
 
 /** Gram matrix over channels. */
@@ -1906,8 +1909,8 @@ int BNNSScatter(size_t axis, BNNSReduceFunction op, const BNNSNDArrayDescriptor 
                 const BNNSFilterParameters *filter_params);
 
 /**
- * Pick elements or slices: the last axis of indices (in C order) holds an index vector, of length L. output has the
- * other axes of indices, then the axes of input beyond the first L.
+ * Pick elements or slices: the last axis of indices holds an index vector, of length L. output has the other axes of
+ * indices, then the axes of input beyond the first L.
  *
  * Returns 0, or a negative number on failure.
  */
