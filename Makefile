@@ -80,7 +80,7 @@ test-core: $(VENV)/.created
 # The header, the library and the programs of examples/, with GCC, and with Clang, Rust and Swift if they are here; Zig and
 # CMake come from PyPI.
 test-c: install $(VENV)/.test-tools
-	$(BIN)/python -m pip install --quiet ziglang cmake
+	$(BIN)/python -m pip install --quiet "ziglang>=0.17,<0.18" cmake
 	$(BIN)/python -m pytest -q -n $(WORKERS) $(wildcard tests/test_c_*.py tests/test_clib_*.py)
 
 scoreboard: install $(VENV)/.test-tools

@@ -15,7 +15,7 @@ are those of BNNS; the words are ours.
 A filter is one layer: create it from a description, apply it forward and backward to memory that you own, destroy it.
 Creation returns NULL for a description that is invalid or not supported, the other calls a negative number. On failure
 no output has changed, and openbnns_last_error() says what was wrong: the function, the field or argument, what was
-expected, what came, what to do.
+expected, what came, what to do. OPENBNNS_LOG=1 in the environment prints every such message on stderr.
 
 Shapes are written in C order, the last axis fastest: x [N][C][H][W]. The array size[] of a descriptor runs the way its
 layout says, mostly the other way round: {W, H, C} for an image. In formulas x is the input, y the output, f the
