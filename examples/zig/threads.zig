@@ -1,7 +1,9 @@
 //! Four threads that share one filter, and have one each.
 //!
-//!     zig translate-c -lc $(openbnns c-flags --cflags) "$(openbnns c-flags --prefix)/include/openbnns/bnns.h" > bnns.zig
-//!     zig build-exe threads.zig ...            (tests/test_c_programs.py has the whole command)
+//!     prefix="$(openbnns c-flags --prefix)"
+//!     zig translate-c -lc -I"$prefix/include" "$prefix/include/openbnns/bnns.h" > bnns.zig
+//!     zig build-exe -lc --dep bnns -Mroot=threads.zig -Mbnns=bnns.zig -L"$prefix/lib" -lopenbnns -rpath "$prefix/lib" \
+//!         -femit-bin=threads && ./threads
 //!
 //! Threads need no preparation: calls may come from any of them, and each has a message of its own.
 
