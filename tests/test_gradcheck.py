@@ -100,6 +100,21 @@ def test_ternary_arithmetic_with_a_constant() -> None:
     assert {row.name for row in report.rows} == {"input_a", "input_c"}
 
 
+def test_a_bias_that_a_normalization_takes_away() -> None:
+    """Its gradient is zero but for the rounding of terms that cancel; a wrong one of their size would be found."""
+    norm = ob.FusedNormalizationParameters(
+        type=ob.NormalizationType.batch(), beta=numbers(4), gamma=numbers(4, seed=1), momentum=0.9, epsilon=1e-3,
+        activation=AF.tanh(),
+    )  # fmt: skip
+    first = ob.FusedFullyConnectedParameters(weights=numbers(4, 2), bias=numbers(4, seed=2))
+    layer = ob.FusedParametersLayer(
+        input=ob.Shape.vector(2), output=ob.Shape.vector(4), fused_layer_parameters=[first, norm]
+    )
+    for seed in range(40):
+        report = ob.gradcheck(layer, seed=seed, directions=1, verbose=False)
+        assert report.passed, str(report)
+
+
 def test_filters_of_the_c_face_with_strides() -> None:
     def vector(n: int, stride: int) -> BNNSNDArrayDescriptor:
         return BNNSNDArrayDescriptor(

@@ -32,10 +32,6 @@ class Subject:
     Values are float64 arrays by the names of the report, inputs with their batch axis, parameters without.
     """
 
-    floor: float = 0.0
-    """Share of the largest gradient below which one counts as zero: a bias before a normalization has no effect, and
-    what float32 makes of its gradient is rounding."""
-
     names: ClassVar[Mapping[str, str]] = {}
     """What this family calls its tensors in the report, if not as usual."""
 
