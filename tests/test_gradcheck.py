@@ -7,6 +7,7 @@ import pytest
 
 import openbnns as ob
 from openbnns import capi
+from openbnns._words import Caller
 from openbnns.capi import BNNSNDArrayDescriptor
 from openbnns.filters._base import UnaryFilter
 from openbnns.reference import fully_connected
@@ -185,7 +186,7 @@ class Squared(UnaryFilter):
     family = "squared"
 
     def __init__(self, right: bool) -> None:
-        super().__init__(None, "Squared")
+        super().__init__(None, Caller("Squared"))
         self.right, view = right, descriptors.resolve(ob.Shape.vector(5).descriptor(), "Squared")
         self.input = self.output = Operand(view, view.memory_axes)
         self.weights = Parameter(

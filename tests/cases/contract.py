@@ -12,6 +12,7 @@ import numpy as np
 import openbnns as ob
 from openbnns import ActivationFunction as AF
 from openbnns import Shape, capi
+from openbnns._words import Caller
 from openbnns.filters.quantization import Quantization
 from trials import CropTrial, LstmTrial, Row
 
@@ -200,7 +201,7 @@ STATISTICS = [
     *(Row(f"fused-arithmetic-{n}-inference", partial(fused_arithmetic, n), inferring("apply_fused_multi_input", n))
       for n in (1, 2, 3)),
     Row("fused-quantization", fused_quantization),
-    Row("quantization", lambda: Quantization(quantizer(capi.BNNSDataTypeInt8))),
+    Row("quantization", lambda: Quantization(quantizer(capi.BNNSDataTypeInt8), None, Caller("quantization"))),
 ]  # fmt: skip
 
 # Losses: every function, reduced and not.
