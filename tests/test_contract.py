@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import openbnns
-from cases._base import succeed
+from cases._base import Row, succeed
 from cases.contract import ROWS
 from helpers import EPSILON, Array, Storage, assert_bitwise, assert_within
 from openbnns import engines, filters
@@ -29,7 +29,7 @@ from openbnns.calls.signature import Argument
 from openbnns.capi._declared import DRIVERS
 from openbnns.filters._base import Filter
 from openbnns.filters.lstm import LSTM
-from trials import Face, LstmTrial, Row, Trial
+from trials import Face, LstmTrial, Trial
 
 ENGINES = ["native", "reference"]
 if os.environ.get("OPENBNNS_ISA"):  # the formulas do not depend on it

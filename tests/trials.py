@@ -10,22 +10,20 @@ import ctypes
 import inspect
 import re
 import zlib
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 import openbnns
 from cases import lstm
-from cases._base import succeed
+from cases._base import Row, succeed
 from helpers import LAST_MAJOR_2D, LAST_MAJOR_4D, PACK32, Array, Storage, Tensor, layout
 from openbnns import capi
 from openbnns._words import Caller
 from openbnns.calls.form import form
 from openbnns.calls.signature import Argument, Call
 from openbnns.capi._declared import DRIVERS
-from openbnns.filters._base import Driving
 from openbnns.gradients import SUBJECTS
 from openbnns.gradients._base import Subject
 from openbnns.tensors.operands import Parameter
@@ -33,21 +31,6 @@ from openbnns.tensors.operands import Parameter
 CALLER = Caller("trial")
 for _name in capi.__all__:  # each is loaded when first asked for, and only then known to drive a call
     getattr(capi, _name)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A filter to be tried: how to make it, or the layer that has it."""
-
-    id: str
-    make: Callable[[], Any]
-    calls: Driving = None  # other than those that drive such a filter by default
-    couples_samples: bool = False  # results of one sample depend on others
-    draws: bool = False  # every forward call draws other random numbers
-
-    def trial(self, batch: int = 3, gap: int = 0) -> Any:
-        made = self.make()
-        return made if isinstance(made, (LstmTrial, CropTrial)) else Trial(self, made, batch, gap)
 
 
 def tensor_of(operand: Any) -> Tensor:

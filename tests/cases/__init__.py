@@ -1,33 +1,16 @@
-"""Sample problems: one record list per family, and the means to run them through openbnns.capi."""
+"""Sample problems: one record list per family, and the means to run them through openbnns.capi.
 
-from . import (
-    activation,
-    arithmetic,
-    contraction,
-    convolution,
-    fully_connected,
-    fused,
-    legacy,
-    padding,
-    permute,
-    pooling,
-    resize,
-    transposed_convolution,
-)
+A module may have ``CASES``, shapes that reach every kernel of its family, and ``ROWS``, filters for test_contract.py.
+"""
 
-FAMILIES = (
-    fully_connected,
-    convolution,
-    transposed_convolution,
-    activation,
-    arithmetic,
-    pooling,
-    fused,
-    legacy,
-    contraction,
-    permute,
-    padding,
-    resize,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
+from ._base import Case
+
+MODULES = [import_module(f".{found.name}", __name__) for found in iter_modules(__path__) if found.name != "contract"]
+FAMILIES = [module for module in MODULES if any(isinstance(case, Case) for case in getattr(module, "CASES", ()))]
+"""Those whose cases the tests of all families run on."""
+
 ALL = [case for family in FAMILIES for case in family.CASES]
 """Every case of every family."""

@@ -8,7 +8,7 @@ of 1.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ import pytest
 import openbnns
 from helpers import EPSILON, Array, Storage, Tensor, packed
 from openbnns import capi
+from openbnns.filters._base import Driving
 
 Values = Mapping[str, Array]
 
@@ -304,6 +305,24 @@ class UnaryRun:
             )
         )
         return result
+
+
+@dataclass(frozen=True)
+class Row:
+    """A filter for test_contract.py: how to make it, or the layer that has it."""
+
+    id: str
+    make: Callable[[], Any]
+    calls: Driving = None  # other than those that drive such a filter by default
+    couples_samples: bool = False  # results of one sample depend on others
+    draws: bool = False  # every forward call draws other random numbers
+
+    def trial(self, batch: int = 3, gap: int = 0) -> Any:
+        """A filter with memory for a batch; see trials.py."""
+        from trials import Trial
+
+        made = self.make()
+        return made if hasattr(made, "set_threads") else Trial(self, made, batch, gap)
 
 
 @dataclass(frozen=True)

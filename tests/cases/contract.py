@@ -1,4 +1,4 @@
-"""One small filter, or a few, of every family and kind of call: what tests/test_contract.py tries."""
+"""Small filters of every family and kind of call, for test_contract.py; a family may keep its own beside its cases."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from openbnns import ActivationFunction as AF
 from openbnns import Shape, capi
 from openbnns._words import Caller
 from openbnns.filters.quantization import Quantization
-from trials import CropTrial, LstmTrial, Row
+from trials import CropTrial, LstmTrial
 
-from . import lstm
+from . import MODULES, lstm
+from ._base import Row
 
 Array = np.ndarray[Any, Any]
 
@@ -254,9 +255,6 @@ PRODUCTS = [
 ]  # fmt: skip
 
 MOVES = [
-    Row("permute", lambda: ob.PermuteLayer(input=PLAIN, permutation=(2, 0, 1))),
-    Row("permute-backward", lambda: ob.PermuteLayer(input=PLAIN, permutation=(2, 0, 1)),
-        (("apply", None), ("apply_backward_permute", None))),
     *(Row(f"padding-{m.case}", partial(ob.PaddingLayer, input=PLAIN, mode=m, size=[(1, 2), (2, 0), (0, 1)]))
       for m in (ob.PaddingMode.constant_scalar(value=0.5), ob.PaddingMode.reflect(), ob.PaddingMode.symmetric())),
     *(Row(f"resize-{m.name.lower()}", partial(ob.ResizeLayer, interpolation_method=m, input=PLAIN,
@@ -297,3 +295,4 @@ SEQUENCES = [
 ]  # fmt: skip
 
 ROWS = [*WEIGHTED, *ELEMENTWISE, *POOLING, *STATISTICS, *LOSS, *PRODUCTS, *MOVES, *REDUCTIONS, *SEQUENCES]
+ROWS += [row for module in MODULES for row in getattr(module, "ROWS", ())]

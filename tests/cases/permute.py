@@ -19,9 +19,9 @@ from helpers import (
     Tensor,
     vector,
 )
-from openbnns import capi
+from openbnns import PermuteLayer, Shape, capi
 
-from ._base import UnaryCase
+from ._base import Row, UnaryCase
 
 FIRST_MAJOR = {k: capi.BNNSDataLayout[f"BNNSDataLayout{k}DFirstMajor"] for k in range(2, 9)}
 LAST_MAJOR = {k: capi.BNNSDataLayout[f"BNNSDataLayout{k}DLastMajor"] for k in range(2, 9)}
@@ -84,7 +84,7 @@ SIZES = [
 ] + [
     case("nchw-nhwc", Tensor(IMAGE, (28, 28, 32)), (2, 0, 1), batch=3),
     case("nhwc-nchw", Tensor(FIRST_MAJOR[3], (28, 28, 32)), (2, 0, 1), batch=3),
-    case("large", Tensor(FIRST_MAJOR[3], (64, 113, 97)), (1, 2, 0), batch=4),
+    case("large", Tensor(FIRST_MAJOR[3], (64, 113, 97)), (1, 2, 0), batch=2),
     case("rows", Tensor(FIRST_MAJOR[3], (30, 20, 50)), (1, 0, 2), batch=2),
 ]  # fmt: skip
 
@@ -103,3 +103,10 @@ TYPES = [
 ]
 
 CASES = ORDERS + SIZES + MEMORY + TYPES
+
+
+def _layer() -> PermuteLayer:
+    return PermuteLayer(input=Shape.image_chw(5, 3, 4), permutation=(2, 0, 1))
+
+
+ROWS = [Row("permute", _layer), Row("permute-backward", _layer, (("apply", None), ("apply_backward_permute", None)))]
