@@ -214,7 +214,14 @@ def test_a_batch_is_its_samples(row: Row, engine: str) -> None:
 def test_an_empty_batch(row: Row, engine: str) -> None:
     """Results with a batch axis stay as they are; sums over no samples are zero, or what they were if accumulated."""
     trial = row.trial()
+    held = [p.read(np.float64).copy() for p in trial.filter.parameters()]
     trial.forward(batch=0)
+    nothing = {
+        n: s.elements[:0] for n, s in (trial.inputs | trial.outputs).items() if s.batch > 1 and n != "backprop_cache"
+    }
+    succeed(trial.try_forward(batch=0, **nothing))
+    for before, parameter in zip(held, trial.filter.parameters(), strict=True):
+        assert_bitwise(parameter.read(np.float64), before, "a parameter")
     for name, storage in trial.outputs.items():
         if storage.batch > 1 and name != "backprop_cache":
             storage.assert_unchanged(name)
@@ -404,19 +411,20 @@ def unusable(storage: Storage, written: bool) -> list[Any]:
 
 
 @declared
+@pytest.mark.covers("norm.inplace")
 def test_results_on_inputs(row: Row, engine: str) -> None:
-    """A result in the memory of an input has the same bits where the record allows it; elsewhere too, or is refused."""
+    """A result in the very memory of an input has the same bits if the record allows it; if not, or where it begins later,
+    it has them too or is refused."""
     trial = row.trial()
     expected = trial.forward()
     record = trial.forward_call.record.by_name
-    for result, source in shareable(record, trial.outputs, trial.inputs):
-        shared = trial.storage(record[source])
-        shared.memory[:] = trial.inputs[source].memory
-        shared.before = shared.memory.copy()
-        if row.draws:
-            trial.filter.draws = 0
-        status = trial.try_forward(**{source: shared.elements, result: shared.elements})
-        settled(status, shared, expected[result], f"{result} on {source}", source in record[result].may_equal)
+    for result in trial.outputs:
+        for source, shared in overlaps(trial.outputs[result], trial.inputs):
+            if row.draws:
+                trial.filter.draws = 0
+            status = trial.try_forward(**{source: shared.read, result: shared.written})
+            allowed = shared.same and source in record[result].may_equal
+            shared.settled(status, expected[result], f"{result} on {source}", allowed)
     if not trial.gradients:
         return
     if row.draws:
@@ -425,33 +433,40 @@ def test_results_on_inputs(row: Row, engine: str) -> None:
     gradients = trial.backward()
     record = {a.name: a for a in trial.backward_arguments}
     readable = {name: s for name, s in trial.all_tensors().items() if name in record}
-    for result, source in shareable(record, gradients, readable):
-        shared = trial.storage(record[source])
-        shared.memory[:] = readable[source].memory
-        shared.before = shared.memory.copy()
-        both = {name: trial.described(record[name], shared) for name in (result, source)}
-        status = trial.try_backward({}, instead=both)
-        settled(status, shared, gradients[result].raw(), f"{result} on {source}", source in record[result].may_equal)
+    for result in gradients:
+        for source, shared in overlaps(gradients[result], readable):
+            given = {source: shared.read, result: shared.written}
+            for name, memory in given.items():
+                given[name] = tensor_descriptor(trial, record[name], memory) if record[name].described else memory
+            status = trial.try_backward({}, instead=given)
+            allowed = shared.same and source in record[result].may_equal
+            shared.settled(status, gradients[result].raw(), f"{result} on {source}", allowed)
 
 
-def shareable(
-    record: Mapping[str, Argument], results: Mapping[str, Storage], sources: Mapping[str, Storage]
-) -> list[tuple[str, str]]:
-    """Results and inputs of the same form."""
-    return [
-        (result, source)
-        for result, written in results.items()
-        for source, read in sources.items()
-        if (written.tensor, written.batch) == (read.tensor, read.batch)
-    ]
+class Overlap:
+    """One block of memory with an input at its start and a result at some distance."""
+
+    def __init__(self, written: Storage, read: Storage, distance: int) -> None:
+        self.block = np.zeros(max(written.elements.nbytes + distance, read.elements.nbytes), np.uint8)
+        self.read = self.block[: read.elements.nbytes].view(read.elements.dtype)
+        self.written = self.block[distance : distance + written.elements.nbytes].view(written.elements.dtype)
+        self.read[:] = read.elements
+        self.places, self.before = written.places, self.block.copy()
+        self.same = distance == 0 and (written.tensor, written.batch) == (read.tensor, read.batch)
+
+    def settled(self, status: int, expected: Array, what: str, allowed: bool) -> None:
+        if status == 0:
+            assert_bitwise(self.written[self.places], expected, what)
+        else:
+            assert not allowed, f"{what}: {openbnns.last_error()}"
+            assert np.array_equal(self.block, self.before), f"{what}: written to, although {openbnns.last_error()}"
 
 
-def settled(status: int, shared: Storage, expected: Array, what: str, allowed: bool) -> None:
-    if allowed or status == 0:
-        assert status == 0, f"{what}: {openbnns.last_error()}"
-        assert_bitwise(shared.raw(), expected, what)
-    else:
-        refused(status, {what: shared})
+def overlaps(written: Storage, sources: Mapping[str, Storage]) -> Iterator[tuple[str, Overlap]]:
+    for source, read in sources.items():
+        for distance in (0, 16):
+            if distance < read.elements.nbytes:
+                yield source, Overlap(written, read, distance)
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in DECLARED if len(row.trial().gradients) > 1])

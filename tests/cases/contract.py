@@ -18,6 +18,7 @@ from trials import CropTrial, LstmTrial
 
 from . import MODULES, lstm
 from ._base import Row
+from ._base import created as made
 
 Array = np.ndarray[Any, Any]
 
@@ -177,11 +178,11 @@ def fused_quantization() -> Any:
         i_desc=Shape.vector(5).descriptor(), o_desc=Shape.vector(7).descriptor(),
         w_desc=Shape.matrix_row_major(5, 7).descriptor(data=numbers(7, 5)),
     )  # fmt: skip
-    made = capi.BNNSFilterCreateFusedLayer(
-        2, [capi.BNNSFullyConnected, capi.BNNSQuantization], [first, quantizer(capi.BNNSDataTypeInt8)]
+    return made(
+        capi.BNNSFilterCreateFusedLayer(
+            2, [capi.BNNSFullyConnected, capi.BNNSQuantization], [first, quantizer(capi.BNNSDataTypeInt8)]
+        )
     )
-    assert made is not None, ob.last_error()
-    return made
 
 
 def inferring(kind: str, *count: int) -> Any:
@@ -246,7 +247,16 @@ def contraction(operation: str, a: tuple[int, ...], b: tuple[int, ...], y: tuple
     )
 
 
+def weighted_product() -> Any:
+    """x times weights that the filter holds, and to which gradients belong."""
+    x, w, y = (Shape.matrix_row_major(*size) for size in ((7, 3), (5, 7), (5, 3)))
+    return made(capi.BNNSFilterCreateLayerBroadcastMatMul(capi.BNNSLayerParametersBroadcastMatMul(
+        alpha=0.7, iA_desc=x.descriptor(), iB_desc=w.descriptor(data=numbers(7, 5)), o_desc=y.descriptor(), b_is_weights=True,
+    )))  # fmt: skip
+
+
 PRODUCTS = [
+    Row("matmul-weights", weighted_product),
     Row("matmul", lambda: ob.BroadcastMatrixMultiplyLayer(
         input_a=Shape.matrix_row_major(7, 3), input_b=Shape.matrix_row_major(5, 7), output=Shape.matrix_row_major(5, 3),
         alpha=0.7)),
