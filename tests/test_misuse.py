@@ -219,7 +219,7 @@ def test_what_is_no_list_is_refused_unread() -> None:
          "^FusedFullyConnectedNormalizationLayer: fully_connected_weights is of type int"),
         (lambda: ob.FusedFullyConnectedNormalizationLayer(
             fully_connected_weights=ones(2, 2), normalization=3, normalization_epsilon=0.0), TypeError,  # type: ignore[arg-type]
-         "^FusedFullyConnectedNormalizationLayer: normalization must be a NormalizationType, not int"),
+         "^FusedFullyConnectedNormalizationLayer: normalization must be a NormalizationType such as .*, not int"),
         (lambda: ob.FusedFullyConnectedNormalizationLayer(
             fully_connected_weights=ones(2, 2), normalization=ob.NormalizationType.batch(), normalization_epsilon=-1.0),
          ValueError, "^FusedFullyConnectedNormalizationLayer: normalization_epsilon is -1"),
