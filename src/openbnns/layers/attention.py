@@ -333,8 +333,12 @@ class MultiheadAttentionLayer(Layer):
             return int(_L.BNNSDataLayout3DLastMajor), [self.embed_dim, width, self.num_heads]
         return int(_L.BNNSDataLayout2DLastMajor), [width, self.num_heads]
 
+    @functools.cached_property
+    def _forms(self) -> dict[str, tuple[int, list[int]]]:
+        return {name: self._form(name) for name in self.parameters}
+
     def _described(self, name: str) -> BNNSNDArrayDescriptor | None:
-        return _descriptor(*self._form(name), self.parameters[name]) if name in self.parameters else None
+        return _descriptor(*self._forms[name], self.parameters[name]) if name in self.parameters else None
 
     def destroy(self) -> None:
         """Release the filters now; later calls of this layer fail."""
@@ -529,7 +533,7 @@ class MultiheadAttentionLayer(Layer):
             if array is not None:
                 given[f"{name}_param_delta.target_desc"] = self._target(array, 0 if wanted is None else flags)
         for name, array in arrays.items():
-            given[_GRADIENTS[name]] = _Member(*self._form(name), array, 0 if parameters is None else flags)
+            given[_GRADIENTS[name]] = _Member(*self._forms[name], array, 0 if parameters is None else flags)
         if last.added is not None or last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) != 0:
             self._perform_backward(caller, last, given)
         return AttentionGradients._make([*returned, None if parameters is skip else arrays])
