@@ -103,7 +103,7 @@ class Known:
 
 
 class Direct(Known):
-    """The same for a function whose arguments are the keys of its calls: ``work`` takes a caller, and them."""
+    """The same for a function whose arguments are the keys of its calls: ``work`` takes a caller and those arguments."""
 
     def __init__(self, function: str, work: Callable[..., None], *outputs: int, words: str = "") -> None:
         super().__init__(function, *outputs, words=words)

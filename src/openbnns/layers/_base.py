@@ -26,7 +26,7 @@ from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as
 from ..filters._base import Filter
 from ..filters._direct import known_calls, recorded
 from ._methods import DECLARED, method
-from ._misuse import STUMBLES, careful, misuse_in
+from ._misuse import MISUSE_ERRORS, misuse_in, reports_misuse
 from ._ports import Port, TensorLike, check_filter_parameters, raised, require
 from .types import ActivationFunction
 
@@ -97,7 +97,7 @@ def attempt(caller: Caller, work: Callable[[Caller], Any], family: type[BNNSErro
         raise raised(problem, family) from None
     except BNNSError:
         raise
-    except STUMBLES as error:
+    except MISUSE_ERRORS as error:
         raise as_exception(misuse_in(None, error), family) from error
 
 
@@ -178,7 +178,7 @@ class Layer:
         super().__init_subclass__()
         cls._creation_caller = Caller(cls._name(), CREATION_NAMES | cls._names, null="None")
         if "__init__" in cls.__dict__:
-            cls.__init__ = careful(cls._creation_error)(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = reports_misuse(cls._creation_error)(cls.__init__)  # type: ignore[method-assign]
 
     _names: ClassVar[dict[str, str]] = {}  # what the constructor calls the fields of the C struct
     _creation_caller: ClassVar[Caller]
@@ -243,7 +243,7 @@ class Layer:
             raise raised(problem, LayerApplyError) from None
         except BNNSError:
             raise
-        except STUMBLES as error:
+        except MISUSE_ERRORS as error:
             raise raised(misuse_in(None, error), LayerApplyError) from error
 
     weights = bias = beta = gamma = dictionary = _Given()

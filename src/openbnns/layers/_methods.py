@@ -24,7 +24,7 @@ from ..abi.structs import BNNSNDArrayDescriptor
 from ..calls.form import Form, form
 from ..errors import BNNSError, LayerApplyError, Problem
 from ._method_code import compiled
-from ._misuse import STUMBLES, misuse
+from ._misuse import MISUSE_ERRORS, misuse
 from ._ports import Arguments, DataProblem, Port, memory, raised, skip
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Method:
             raise raised(self._meant(problem, layer, values), LayerApplyError) from None
         except BNNSError:
             raise
-        except STUMBLES as error:
+        except MISUSE_ERRORS as error:
             annotations = self.function.__annotations__
             raise raised(misuse(error, layer._said(self.name), annotations, values), LayerApplyError) from error
 

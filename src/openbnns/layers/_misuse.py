@@ -1,7 +1,7 @@
-"""Arguments of an impossible Python type, told by name.
+"""Messages about arguments of a wrong Python type, by name.
 
 Layers and functions do not check the type of every argument before they use it: that would cost time at each call. When
-something deep inside stumbles over one, the arguments of the public call are compared with its annotations, and the
+something deep inside fails on one, the arguments of the public call are compared with its annotations, and the
 first that does not fit is what the message is about.
 """
 
@@ -21,14 +21,14 @@ from .._strict import strict
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem, as_exception
 
-STUMBLES = (TypeError, ValueError, AttributeError, LookupError, OverflowError, MemoryError)
+MISUSE_ERRORS = (TypeError, ValueError, AttributeError, LookupError, OverflowError, MemoryError)
 """What code raises when it meets an object it was not made for."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def careful(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], _Function]:
-    """A decorator: what the function stumbles over becomes an exception of ``family`` that names the argument.
+def reports_misuse(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], _Function]:
+    """A decorator: an argument of a wrong type becomes an exception of ``family`` that names it.
 
     A constructor that refuses its arguments is asked about those that may have been meant.
     """
@@ -43,7 +43,7 @@ def careful(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], 
                 if meant is None:
                     raise
                 raise as_exception(meant, family) from None
-            except STUMBLES as error:
+            except MISUSE_ERRORS as error:
                 inside = error.__traceback__ and error.__traceback__.tb_next
                 if inside is None:  # the call itself does not fit the signature
                     if isinstance(error, TypeError):
@@ -76,7 +76,7 @@ def _meant_by_creation(
         try:
             with strict(False):
                 function(kind.__new__(kind), *arguments[1:], **{**kept, **changed})
-        except (BNNSError, *STUMBLES):
+        except (BNNSError, *MISUSE_ERRORS):
             return False
         return True
 

@@ -10,7 +10,7 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import LayerCreationError, Problem, as_exception
 from ..filters.sparse import sparsify_coordinates, sparsify_rows
-from ._misuse import careful
+from ._misuse import reports_misuse
 from ._ports import as_array, data_type, descriptor_for, first_major, require
 from ._shape import Shape
 from .types import DataLayout, SparseLayout, SparseParameters
@@ -22,7 +22,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-@careful(LayerCreationError)
+@reports_misuse(LayerCreationError)
 def sparsify(
     *,
     input_layout: SparseLayout,

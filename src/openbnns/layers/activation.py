@@ -15,7 +15,7 @@ from ..filters._direct import known_calls, recorded
 from ..filters.activation import ActivationFilter
 from ._base import UnaryLayer
 from ._methods import DECLARED, method
-from ._misuse import careful
+from ._misuse import reports_misuse
 from ._ports import Port, TensorLike, describe_sample, require
 from ._shape import Shape
 from .types import ActivationFunction
@@ -159,7 +159,7 @@ class _DirectActivation(ActivationLayer):
         return cls._name()
 
 
-@careful()
+@reports_misuse()
 def apply_activation(
     activation: ActivationFunction,
     input: TensorLike,

@@ -12,7 +12,7 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters.crop_resize import CropResize
-from ._misuse import careful
+from ._misuse import reports_misuse
 from ._ports import TensorLike, as_array, data_type, descriptor_for, require, require_contiguous, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
@@ -46,7 +46,7 @@ class CropResizeLayer:
     [0.0, 1.0, 1.0, 0.0]
     """
 
-    @careful(LayerCreationError)
+    @reports_misuse(LayerCreationError)
     def __init__(
         self,
         *,
@@ -72,7 +72,7 @@ class CropResizeLayer:
         except Problem as problem:
             raise as_exception(problem, LayerCreationError) from None
 
-    @careful()
+    @reports_misuse()
     def apply(
         self,
         input: TensorLike,
@@ -101,7 +101,7 @@ class CropResizeLayer:
             raise as_exception(problem, LayerApplyError) from None
         return output
 
-    @careful()
+    @reports_misuse()
     def apply_backward(
         self,
         region_of_interest: TensorLike,

@@ -13,7 +13,7 @@ from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._direct import known_calls, recorded
 from ..filters.matmul import BroadcastMatMul, direct_caller, direct_filter, multiply
 from ..tensors.descriptors import resolve
-from ._misuse import careful
+from ._misuse import reports_misuse
 from ._ports import (
     TensorLike,
     as_array,
@@ -150,7 +150,7 @@ def _output(
 # Without a layer.
 
 
-@careful()
+@reports_misuse()
 def apply_matrix_multiplication(
     input_a: TensorLike,
     input_b: TensorLike,
@@ -197,7 +197,7 @@ def apply_matrix_multiplication(
 _KNOWN = known_calls(1)
 
 
-@careful()
+@reports_misuse()
 def matrix_multiplication_workspace_size(
     input_a: Any,
     input_b: Any,

@@ -11,7 +11,7 @@ from ..abi.enums import BNNSDataType
 from ..abi.structs import BNNSFilterParameters
 from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters import nearest_neighbors as filters
-from ._misuse import careful
+from ._misuse import reports_misuse
 from ._ports import as_array, require
 from .types import DataType
 
@@ -49,7 +49,7 @@ class NearestNeighbors:
     Neighbors(indices=array([0, 2], dtype=int32), distances=array([0., 1.], dtype=float32))
     """
 
-    @careful(LayerCreationError)
+    @reports_misuse(LayerCreationError)
     def __init__(
         self,
         capacity: int,
@@ -74,7 +74,7 @@ class NearestNeighbors:
     def __len__(self) -> int:
         return self._store.count
 
-    @careful()
+    @reports_misuse()
     def append(self, samples: Any) -> None:
         """Add points: (dimensions,) or (points, dimensions)."""
         caller = Caller(f"{type(self).__name__}.append", _NAMES, null="None")
@@ -90,7 +90,7 @@ class NearestNeighbors:
         except Problem as problem:
             raise as_exception(problem, LayerApplyError) from None
 
-    @careful()
+    @reports_misuse()
     def apply(self, index: int | None = None, output_indices: Any = None, output_distances: Any = None) -> Neighbors:
         """The neighbours of the point ``index``, or of all points."""
         caller = Caller(f"{type(self).__name__}.apply", _NAMES, null="None")

@@ -17,7 +17,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, OptimizerStepError, Problem, as_exception
 from ..filters import optimizer as rules
 from ..tensors.descriptors import resolve
-from ._misuse import STUMBLES, misuse_in
+from ._misuse import MISUSE_ERRORS, misuse_in
 from ._ports import (
     DataProblem,
     TensorLike,
@@ -242,7 +242,7 @@ class Optimizer:
             raise as_exception(problem, family) from None
         except BNNSError:
             raise
-        except STUMBLES as error:
+        except MISUSE_ERRORS as error:
             raise as_exception(misuse_in(None, error), OptimizerStepError) from error
 
     def _step(self, who: Caller, parameters: Any, gradients: Any, accumulators: Any, filter_parameters: Any) -> None:

@@ -14,7 +14,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization,
 from ..errors import LayerApplyError, Problem, as_exception
 from ..filters._direct import known_calls, recorded
 from ..filters.quantization import Quantization
-from ._misuse import careful
+from ._misuse import reports_misuse
 from ._ports import (
     Arguments,
     Port,
@@ -40,7 +40,7 @@ _NAMES = {
 }
 
 
-@careful()
+@reports_misuse()
 def quantize(
     input: TensorLike,
     output: TensorLike | None = None,
@@ -66,7 +66,7 @@ def quantize(
     return _convert("quantize", input, output, axis, scale, bias, batch_size, filter_parameters)
 
 
-@careful()
+@reports_misuse()
 def dequantize(
     input: TensorLike,
     output: TensorLike | None = None,

@@ -15,7 +15,7 @@ from ..filters.reduction import Reduction
 from ..tensors.descriptors import resolve
 from ._base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer, port_of
 from ._methods import DECLARED, method
-from ._misuse import careful
+from ._misuse import reports_misuse
 from ._ports import (
     DataProblem,
     Port,
@@ -105,7 +105,7 @@ class ReductionLayer(UnaryLayer):
         raise DECLARED
 
 
-@careful()
+@reports_misuse()
 def apply_reduction(
     function: ReductionFunction, input: TensorLike, output: TensorLike | None = None, weights: TensorLike | None = None,
     filter_parameters: BNNSFilterParameters | None = None, *, axes: Sequence[int] | int | None = None,
