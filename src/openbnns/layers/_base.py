@@ -14,7 +14,6 @@ Rules that all layers share:
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
@@ -24,7 +23,6 @@ from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
 from ..filters._base import Filter
-from ..filters._direct import known_calls, recorded
 from ._methods import DECLARED, method
 from ._misuse import MISUSE_ERRORS, misuse_in, reports_misuse
 from ._ports import Port, TensorLike, check_filter_parameters, raised, require
@@ -99,28 +97,6 @@ def attempt(caller: Caller, work: Callable[[Caller], Any], family: type[BNNSErro
         raise
     except MISUSE_ERRORS as error:
         raise as_exception(misuse_in(None, error), family) from error
-
-
-class KnownFunction:
-    """A function without a layer: calls that have been made before are repeated at once.
-
-    The output comes second in their keys, which hold all that decides about a call.
-    """
-
-    def __init__(self, names: dict[str, str]) -> None:
-        self.names, self.calls = names, known_calls(1)
-
-    def __call__(
-        self, name: str, work: Callable[..., Any], key: tuple[Any, ...], names: dict[str, str] | None = None
-    ) -> Any:
-        """``work`` takes a caller, and then what the key holds."""
-        result = self.calls.run(*key)
-        if result is not None:
-            return result
-        return attempt(
-            Caller(name, names or self.names, null="None"),
-            lambda caller: recorded(self.calls, key, functools.partial(work, caller)),
-        )
 
 
 def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:

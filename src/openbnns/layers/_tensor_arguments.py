@@ -25,11 +25,6 @@ NAMES = {
 PLAIN = frozenset(np.dtype(t) for t in ["f2", "f4", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 
 
-def code_of(value: Any, kind: type[Any]) -> Any:
-    """The number of a choice, for the key of a known call."""
-    return value.value if isinstance(value, kind) else value
-
-
 def view_of(descriptor: BNNSNDArrayDescriptor) -> View:
     return resolve(descriptor, "descriptor")
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSNormType
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters import clipping
 from ..tensors.descriptors import resolve
-from ._base import KnownFunction, attempt
+from ._functions import function
 from ._ports import TensorLike, as_array, data_type, descriptor_for, first_major, require_contiguous, require_data, skip
 
 _L2 = int(BNNSNormType.BNNSL2Norm)
@@ -27,10 +26,9 @@ _NAMES = {
     "min_val": "the lower bound of to", "max_val": "the upper bound",
 }  # fmt: skip
 
-_CLIP, _CLIP_BY_NORM, _NORM, _NORM_BACKWARD = (KnownFunction(_NAMES) for _ in range(4))
 
-
-def clip(to: Sequence[float], input: TensorLike, output: TensorLike | None = None) -> TensorLike:
+@function(_NAMES, writes="output")
+def clip(caller: Caller, to: Sequence[float], input: TensorLike, output: TensorLike | None = None) -> TensorLike:
     """Clamp every element to the range ``to`` = (low, high). ``output`` may be ``input``; left out, it is a new array.
 
     >>> import numpy as np
@@ -38,22 +36,23 @@ def clip(to: Sequence[float], input: TensorLike, output: TensorLike | None = Non
     >>> clip((-1, 1), np.array([-2, 0.5, 3], np.float32))
     array([-1. ,  0.5,  1. ], dtype=float32)
     """
-
-    def work(caller: Caller, input: Any, output: Any, to: Any) -> TensorLike:
-        try:
-            low, high = to
-        except (TypeError, ValueError):
-            raise Problem(f"{caller('to')} must be a pair (low, high).", kind=TypeError) from None
-        x, y, result = _input_and_output(caller, input, output)
-        if x is not None:
-            clipping.clip_by_value(caller, y, x, low, high)
-        return result
-
-    return _CLIP("clip", work, (input, output, to))
+    try:
+        low, high = to
+    except (TypeError, ValueError):
+        raise Problem(f"{caller('to')} must be a pair (low, high).", kind=TypeError) from None
+    x, y, result = _input_and_output(caller, input, output)
+    if x is not None:
+        clipping.clip_by_value(caller, y, x, low, high)
+    return result
 
 
+@function(_NAMES, writes="output")
 def clip_by_norm(
-    threshold: float, input: TensorLike, output: TensorLike | None = None, axes: Sequence[int] | None = None
+    caller: Caller,
+    threshold: float,
+    input: TensorLike,
+    output: TensorLike | None = None,
+    axes: Sequence[int] | None = None,
 ) -> TensorLike:
     """Scale a tensor down to an L2 norm of at most ``threshold``: y = x · min(1, threshold / ‖x‖).
 
@@ -65,23 +64,20 @@ def clip_by_norm(
     >>> clip_by_norm(2.5, np.array([3, 4], np.float32))
     array([1.5, 2. ], dtype=float32)
     """
-
-    def work(caller: Caller, input: Any, output: Any, threshold: Any, axes: Any) -> TensorLike:
-        x, y, result = _input_and_output(caller, input, output)
-        if x is not None:
-            flags = _axis_flags(caller, axes, x, isinstance(input, BNNSNDArrayDescriptor))
-            clipping.clip_by_norm(caller, y, x, threshold, flags)
-        return result
-
-    return _CLIP_BY_NORM("clip_by_norm", work, (input, output, threshold, axes))
+    x, y, result = _input_and_output(caller, input, output)
+    if x is not None:
+        flags = _axis_flags(caller, axes, x, isinstance(input, BNNSNDArrayDescriptor))
+        clipping.clip_by_norm(caller, y, x, threshold, flags)
+    return result
 
 
+@function(_NAMES)
 def clip_by_global_norm(
+    caller: Caller,
     threshold: float,
     inputs: Sequence[TensorLike],
     outputs: Sequence[TensorLike] | None = None,
     global_norm: float = 0.0,
-    **misspelled: NoReturn,
 ) -> list[TensorLike]:
     """Scale a list of tensors by one factor, so that their joint L2 norm is at most ``threshold``.
 
@@ -92,29 +88,23 @@ def clip_by_global_norm(
     >>> clip_by_global_norm(6.5, [np.array([3, 4], np.float32), np.array([12], np.float32)])
     [array([1.5, 2. ], dtype=float32), array([6.], dtype=float32)]
     """
-    if misspelled:
-        raise unexpected(clip_by_global_norm, misspelled)
-
-    def work(caller: Caller) -> list[TensorLike]:
-        sources = list(inputs)
-        targets = [None] * len(sources) if outputs is None else list(outputs)
-        if len(targets) != len(sources):
-            raise Problem(f"{caller('outputs')} has {len(targets)} entries, but inputs has {len(sources)}.")
-        triples = [
-            _input_and_output(caller, s, t, f"inputs[{i}]", f"outputs[{i}]")
-            for i, (s, t) in enumerate(zip(sources, targets, strict=True))
-        ]
-        used = [(x, y) for x, y, _ in triples if x is not None]
-        clipping.clip_by_global_norm(
-            caller, [y for _, y in used], [x for x, _ in used], len(used), threshold, global_norm
-        )
-        return [result for _, _, result in triples]
-
-    results: list[TensorLike] = _attempt("clip_by_global_norm", work)
-    return results
+    sources = list(inputs)
+    targets = [None] * len(sources) if outputs is None else list(outputs)
+    if len(targets) != len(sources):
+        raise Problem(f"{caller('outputs')} has {len(targets)} entries, but inputs has {len(sources)}.")
+    triples = [
+        _input_and_output(caller, s, t, f"inputs[{i}]", f"outputs[{i}]")
+        for i, (s, t) in enumerate(zip(sources, targets, strict=True))
+    ]
+    used = [(x, y) for x, y, _ in triples if x is not None]
+    clipping.clip_by_global_norm(caller, [y for _, y in used], [x for x, _ in used], len(used), threshold, global_norm)
+    return [result for _, _, result in triples]
 
 
-def compute_norm(input: TensorLike, output: TensorLike | None = None, axes: Sequence[int] | None = None) -> TensorLike:
+@function(_NAMES, writes="output")
+def compute_norm(
+    caller: Caller, input: TensorLike, output: TensorLike | None = None, axes: Sequence[int] | None = None
+) -> TensorLike:
     """The L2 norm over ``axes``, which the output does not have; over all of them it has the shape (1,).
 
     >>> import numpy as np
@@ -122,24 +112,21 @@ def compute_norm(input: TensorLike, output: TensorLike | None = None, axes: Sequ
     >>> compute_norm(np.array([[3, 4], [12, 5]], np.float32), axes=[1])
     array([ 5., 13.], dtype=float32)
     """
-
-    def work(caller: Caller, input: Any, output: Any, axes: Any) -> TensorLike:
-        x = _described(caller("input"), input)
-        flags = _axis_flags(caller, axes, x, isinstance(input, BNNSNDArrayDescriptor))
-        y = _norm_descriptor(caller, "output", output, x, flags)
-        clipping.compute_norm(caller, y, x, _L2, flags)
-        return y.data if output is None else output
-
-    return _NORM("compute_norm", work, (input, output, axes))
+    x = _described(caller("input"), input)
+    flags = _axis_flags(caller, axes, x, isinstance(input, BNNSNDArrayDescriptor))
+    y = _norm_descriptor(caller, "output", output, x, flags)
+    clipping.compute_norm(caller, y, x, _L2, flags)
+    return y.data if output is None else output
 
 
+@function(_NAMES, writes="generating_input_gradient")
 def compute_norm_backward(
+    caller: Caller,
     input: TensorLike,
     output: TensorLike,
     axes: Sequence[int] | None = None,
     output_gradient: TensorLike | None = None,
     generating_input_gradient: TensorLike | None = None,
-    **misspelled: NoReturn,
 ) -> TensorLike:
     """The gradient of the norm: dx = dy · x / y, 0 where y = 0. ``input`` and ``output`` are those of the forward call.
 
@@ -149,37 +136,24 @@ def compute_norm_backward(
     >>> compute_norm_backward(x, y, output_gradient=np.array([2], np.float32))
     array([1.2, 1.6], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(compute_norm_backward, misspelled)
-
-    def work(
-        caller: Caller, input: Any, generating_input_gradient: Any, output: Any, output_gradient: Any, axes: Any
-    ) -> TensorLike:
-        if generating_input_gradient is skip:
-            return None
-        x = _described(caller("input"), input)
-        flags = _axis_flags(caller, axes, x, isinstance(input, BNNSNDArrayDescriptor))
-        y = _norm_descriptor(caller, "output", _needed(caller, "output", output), x, flags)
-        given = _needed(caller, "output_gradient", output_gradient)
-        dy = _norm_descriptor(caller, "output_gradient", given, x, flags)
-        gradient = generating_input_gradient
-        if gradient is None:
-            gradient = np.empty(resolve(x, "input").shape, np.float32)
-        dx = _like(caller, "generating_input_gradient", gradient, x)
-        for name, own, other in (("input", x, dx), ("output", y, dy)):
-            _require_same_form(caller, name, own, other)
-        clipping.compute_norm_backward(caller, x.data, dx, y.data, dy, _L2, flags)
-        return gradient
-
-    key = (input, generating_input_gradient, output, output_gradient, axes)
-    return _NORM_BACKWARD("compute_norm_backward", work, key)
+    if generating_input_gradient is skip:
+        return None
+    x = _described(caller("input"), input)
+    flags = _axis_flags(caller, axes, x, isinstance(input, BNNSNDArrayDescriptor))
+    y = _norm_descriptor(caller, "output", _needed(caller, "output", output), x, flags)
+    given = _needed(caller, "output_gradient", output_gradient)
+    dy = _norm_descriptor(caller, "output_gradient", given, x, flags)
+    gradient = generating_input_gradient
+    if gradient is None:
+        gradient = np.empty(resolve(x, "input").shape, np.float32)
+    dx = _like(caller, "generating_input_gradient", gradient, x)
+    for name, own, other in (("input", x, dx), ("output", y, dy)):
+        _require_same_form(caller, name, own, other)
+    clipping.compute_norm_backward(caller, x.data, dx, y.data, dy, _L2, flags)
+    return gradient
 
 
 # Arguments.
-
-
-def _attempt(name: str, work: Callable[[Caller], Any]) -> Any:
-    return attempt(Caller(name, _NAMES, null="None"), work)
 
 
 def _needed(caller: Caller, name: str, value: Any) -> Any:

@@ -8,32 +8,30 @@ An output that is left out is a new array; one that is given is written and retu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from .. import engines
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters import moves
-from ._base import KnownFunction
+from ._functions import function
 from ._ports import TensorLike, require
-from ._tensor_arguments import NAMES, PLAIN, axis_of, code_of, described, output_like, shape_of
+from ._tensor_arguments import NAMES, PLAIN, axis_of, described, output_like, shape_of
 from .types import RelationalOperator, ShuffleType
 
 _TRANSPOSE_NAMES = NAMES | {"dest": "output", "axis0": "first_transpose_axis", "axis1": "second_transpose_axis"}
 _BAND_PART_NAMES = NAMES | {"output": "to"}
 
-_COPY, _TRANSPOSE, _BAND_PART, _COMPARE, _TILE, _TILE_BACKWARD, _SHUFFLE = (KnownFunction(NAMES) for _ in range(7))
 
-
+@function(NAMES, writes="to")
 def copy(
+    caller: Caller,
     input: TensorLike,
     to: TensorLike | None = None,
     filter_parameters: BNNSFilterParameters | None = None,
-    **misspelled: NoReturn,
 ) -> TensorLike:
     """y = x for tensors of one logical shape: layouts, strides and element types may differ. They may not overlap.
 
@@ -42,23 +40,19 @@ def copy(
     >>> copy(np.array([[1, 2]], np.float32), np.zeros((1, 2), np.int8))
     array([[1, 2]], dtype=int8)
     """
-    if misspelled:
-        raise unexpected(copy, misspelled)
-
-    def work(caller: Caller, input: Any, to: Any, filter_parameters: Any) -> TensorLike:
-        if filter_parameters is None and to is not None and _copied(input, to):
-            return to
-        x = described(caller("src"), input)
-        y, result = output_like(caller("dest"), to, x, shape_of(x))
-        moves.copy(caller, y, x, filter_parameters)
-        return result
-
-    return _COPY("copy", work, (input, to, filter_parameters))
+    if filter_parameters is None and to is not None and _copied(input, to):
+        return to
+    x = described(caller("src"), input)
+    y, result = output_like(caller("dest"), to, x, shape_of(x))
+    moves.copy(caller, y, x, filter_parameters)
+    return result
 
 
+@function(_TRANSPOSE_NAMES, writes="output")
 def transpose(
+    caller: Caller,
     input: TensorLike, output: TensorLike | None = None, first_transpose_axis: int = 0, second_transpose_axis: int = 1,
-    filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
+    filter_parameters: BNNSFilterParameters | None = None
 ) -> TensorLike:  # fmt: skip
     """y = x with two axes swapped; the gradient of y, transposed the same way, is that of x.
 
@@ -69,39 +63,27 @@ def transpose(
            [1., 4.],
            [2., 5.]], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(transpose, misspelled)
-
-    def work(
-        caller: Caller,
-        input: Any,
-        output: Any,
-        first_transpose_axis: Any,
-        second_transpose_axis: Any,
-        filter_parameters: Any,
-    ) -> TensorLike:
-        if filter_parameters is None and output is not None and type(input) is np.ndarray:
-            axes, rank = (first_transpose_axis, second_transpose_axis), input.ndim
-            within = all(type(a) is int and -rank <= a < rank for a in axes)
-            if within and _copied(input.swapaxes(*axes), output):
-                return output
-        x = described(caller("src"), input)
-        first = axis_of(caller, "axis0", first_transpose_axis, input, x)
-        second = axis_of(caller, "axis1", second_transpose_axis, input, x)
-        shape = list(shape_of(x))
-        if max(first, second) < len(shape):
-            shape[first], shape[second] = shape[second], shape[first]
-        y, result = output_like(caller("dest"), output, x, shape)
-        moves.transpose(caller, y, x, first, second, filter_parameters)
-        return result
-
-    key = (input, output, first_transpose_axis, second_transpose_axis, filter_parameters)
-    return _TRANSPOSE("transpose", work, key, _TRANSPOSE_NAMES)
+    if filter_parameters is None and output is not None and type(input) is np.ndarray:
+        axes, rank = (first_transpose_axis, second_transpose_axis), input.ndim
+        within = all(type(a) is int and -rank <= a < rank for a in axes)
+        if within and _copied(input.swapaxes(*axes), output):
+            return output
+    x = described(caller("src"), input)
+    first = axis_of(caller, "axis0", first_transpose_axis, input, x)
+    second = axis_of(caller, "axis1", second_transpose_axis, input, x)
+    shape = list(shape_of(x))
+    if max(first, second) < len(shape):
+        shape[first], shape[second] = shape[second], shape[first]
+    y, result = output_like(caller("dest"), output, x, shape)
+    moves.transpose(caller, y, x, first, second, filter_parameters)
+    return result
 
 
+@function(_BAND_PART_NAMES, writes="to")
 def copy_band_part(
+    caller: Caller,
     input: TensorLike, to: TensorLike | None = None, lower_band_count: int | None = None,
-    upper_band_count: int | None = None, filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
+    upper_band_count: int | None = None, filter_parameters: BNNSFilterParameters | None = None
 ) -> TensorLike:  # fmt: skip
     """y[..., i, j] = x[..., i, j] if i - j <= lower and j - i <= upper, else 0; ``None`` keeps the whole triangle.
 
@@ -112,24 +94,16 @@ def copy_band_part(
            [0., 1., 1.],
            [0., 0., 1.]], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(copy_band_part, misspelled)
-
-    def work(
-        caller: Caller, input: Any, to: Any, lower_band_count: Any, upper_band_count: Any, filter_parameters: Any
-    ) -> TensorLike:
-        x = described(caller("src"), input)
-        y, result = output_like(caller("dest"), to, x, shape_of(x))
-        lower, upper = (-1 if n is None else n for n in (lower_band_count, upper_band_count))
-        moves.band_part(caller, lower, upper, x, y, filter_parameters)
-        return result
-
-    key = (input, to, lower_band_count, upper_band_count, filter_parameters)
-    return _BAND_PART("copy_band_part", work, key, _BAND_PART_NAMES)
+    x = described(caller("src"), input)
+    y, result = output_like(caller("dest"), to, x, shape_of(x))
+    lower, upper = (-1 if n is None else n for n in (lower_band_count, upper_band_count))
+    moves.band_part(caller, lower, upper, x, y, filter_parameters)
+    return result
 
 
+@function(NAMES, writes="output", decides={"using": (RelationalOperator, "value")})
 def compare(
-    a: TensorLike, b: TensorLike | None, using: RelationalOperator, output: TensorLike | None = None
+    caller: Caller, a: TensorLike, b: TensorLike | None, using: RelationalOperator, output: TensorLike | None = None
 ) -> TensorLike:
     """a op b for every pair of elements, as truth values; ``RelationalOperator.NOT`` takes ``a`` alone.
 
@@ -141,22 +115,20 @@ def compare(
     >>> compare(a, b, using=RelationalOperator.GREATER_EQUAL)
     array([False,  True,  True])
     """
-
-    def work(caller: Caller, a: Any, output: Any, b: Any, _: Any) -> TensorLike:
-        require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
-        left = described(caller("a"), a)
-        like = int(left.layout) if isinstance(a, BNNSNDArrayDescriptor) else None
-        right = None if b is None else described(caller("b"), b, like)
-        y, result = output_like(caller("output"), output, left, shape_of(left), np.bool_)
-        moves.compare(caller, left, right, using.value, y)
-        return result
-
-    return _COMPARE("compare", work, (a, output, b, code_of(using, RelationalOperator)))
+    require(using, RelationalOperator, caller("using"), "RelationalOperator.LESS")
+    left = described(caller("a"), a)
+    like = int(left.layout) if isinstance(a, BNNSNDArrayDescriptor) else None
+    right = None if b is None else described(caller("b"), b, like)
+    y, result = output_like(caller("output"), output, left, shape_of(left), np.bool_)
+    moves.compare(caller, left, right, using.value, y)
+    return result
 
 
+@function(NAMES, writes="output")
 def tile(
+    caller: Caller,
     input: TensorLike, output: TensorLike | None = None, filter_parameters: BNNSFilterParameters | None = None,
-    *, repeats: Sequence[int] | None = None, **misspelled: NoReturn,
+    *, repeats: Sequence[int] | None = None
 ) -> TensorLike:  # fmt: skip
     """y[i, j, ...] = x[i mod x.shape[0], j mod x.shape[1], ...]: copies of x side by side.
 
@@ -169,28 +141,24 @@ def tile(
     array([[1., 2., 1., 2.],
            [1., 2., 1., 2.]], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(tile, misspelled)
-
-    def work(caller: Caller, input: Any, output: Any, repeats: Any, filter_parameters: Any) -> TensorLike:
-        x = described(caller("input"), input)
-        shape: Sequence[int] = shape_of(x)
-        if output is None:
-            if repeats is None or len(repeats) != len(shape) or any(n < 1 for n in repeats):
-                raise Problem(
-                    f"{caller('output')} is left out, so repeats must hold {len(shape)} numbers of copies, not {repeats}."
-                )
-            shape = [n * copies for n, copies in zip(shape, repeats, strict=True)]
-        y, result = output_like(caller("output"), output, x, shape)
-        moves.tile(caller, x, y, filter_parameters)
-        return result
-
-    return _TILE("tile", work, (input, output, repeats, filter_parameters))
+    x = described(caller("input"), input)
+    shape: Sequence[int] = shape_of(x)
+    if output is None:
+        if repeats is None or len(repeats) != len(shape) or any(n < 1 for n in repeats):
+            raise Problem(
+                f"{caller('output')} is left out, so repeats must hold {len(shape)} numbers of copies, not {repeats}."
+            )
+        shape = [n * copies for n, copies in zip(shape, repeats, strict=True)]
+    y, result = output_like(caller("output"), output, x, shape)
+    moves.tile(caller, x, y, filter_parameters)
+    return result
 
 
+@function(NAMES, writes="generating_input_gradient")
 def tile_backward(
+    caller: Caller,
     output_gradient: TensorLike, generating_input_gradient: TensorLike | None = None,
-    filter_parameters: BNNSFilterParameters | None = None, *, input_shape: Sequence[int] | None = None, **misspelled: NoReturn,
+    filter_parameters: BNNSFilterParameters | None = None, *, input_shape: Sequence[int] | None = None
 ) -> TensorLike:  # fmt: skip
     """The gradient of tiling: dx = the sum of dy over all copies. ``input_shape`` is needed when dx is left out.
 
@@ -199,29 +167,22 @@ def tile_backward(
     >>> tile_backward(np.array([[1, 2, 3], [10, 20, 30]], np.float32), input_shape=(1, 3))
     array([[11., 22., 33.]], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(tile_backward, misspelled)
-
-    def work(
-        caller: Caller, output_gradient: Any, generating_input_gradient: Any, input_shape: Any, filter_parameters: Any
-    ) -> TensorLike:
-        dy = described(caller("out_delta"), output_gradient)
-        if generating_input_gradient is None and input_shape is None:
-            raise Problem(
-                f"{caller('in_delta')} is left out, so input_shape must tell the shape of the tensor that was tiled."
-            )
-        shape = shape_of(dy) if input_shape is None else tuple(input_shape)
-        dx, result = output_like(caller("in_delta"), generating_input_gradient, dy, shape)
-        moves.tile_backward(caller, dx, dy, filter_parameters)
-        return result
-
-    key = (output_gradient, generating_input_gradient, input_shape, filter_parameters)
-    return _TILE_BACKWARD("tile_backward", work, key)
+    dy = described(caller("out_delta"), output_gradient)
+    if generating_input_gradient is None and input_shape is None:
+        raise Problem(
+            f"{caller('in_delta')} is left out, so input_shape must tell the shape of the tensor that was tiled."
+        )
+    shape = shape_of(dy) if input_shape is None else tuple(input_shape)
+    dx, result = output_like(caller("in_delta"), generating_input_gradient, dy, shape)
+    moves.tile_backward(caller, dx, dy, filter_parameters)
+    return result
 
 
+@function(NAMES, writes="output", decides={"type": (ShuffleType, "value")})
 def shuffle(
+    caller: Caller,
     type: ShuffleType, input: TensorLike, output: TensorLike | None = None,
-    filter_parameters: BNNSFilterParameters | None = None, *, block_size: int | None = None, **misspelled: NoReturn,
+    filter_parameters: BNNSFilterParameters | None = None, *, block_size: int | None = None
 ) -> TensorLike:  # fmt: skip
     """Move data between channels and blocks of b x b pixels of images (N, C, H, W).
 
@@ -237,19 +198,12 @@ def shuffle(
     array([[[[0., 1.],
              [2., 3.]]]], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(shuffle, misspelled)
-
-    def work(caller: Caller, input: Any, output: Any, _: Any, block_size: Any, filter_parameters: Any) -> TensorLike:
-        require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")
-        x = described(caller("input"), input)
-        shape = shape_of(x) if output is not None else _shuffled_shape(caller, type, shape_of(x), block_size)
-        y, result = output_like(caller("output"), output, x, shape)
-        moves.shuffle(caller, type.value, x, y, filter_parameters)
-        return result
-
-    key = (input, output, code_of(type, ShuffleType), block_size, filter_parameters)
-    return _SHUFFLE("shuffle", work, key)
+    require(type, ShuffleType, caller("type"), "ShuffleType.PIXEL_SHUFFLE_NCHW")
+    x = described(caller("input"), input)
+    shape = shape_of(x) if output is not None else _shuffled_shape(caller, type, shape_of(x), block_size)
+    y, result = output_like(caller("output"), output, x, shape)
+    moves.shuffle(caller, type.value, x, y, filter_parameters)
+    return result
 
 
 def _copied(source: Any, target: Any) -> bool:

@@ -7,19 +7,17 @@ An output that is left out is a new array; one that is given is written and retu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import engines
-from .._spelling import unexpected
 from .._words import Caller
 from ..abi.enums import BNNSReduceFunction
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters import selection
-from ._base import KnownFunction, attempt
+from ._functions import function
 from ._ports import TensorLike, descriptor_for, skip
 from ._tensor_arguments import (
     NAMES,
@@ -33,8 +31,6 @@ from ._tensor_arguments import (
     view_of,
 )  # fmt: skip
 from .types import DataType, ReductionFunction
-
-_GATHER_ND, _SCATTER_ND, _IN_TOP_K = (KnownFunction(NAMES) for _ in range(3))
 
 
 class TopK(NamedTuple):
@@ -51,9 +47,11 @@ class TopK(NamedTuple):
     indices: Any
 
 
+@function(NAMES)
 def gather(
+    caller: Caller,
     input: TensorLike, indices: TensorLike, output: TensorLike | None = None, axis: int = 0,
-    filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
+    filter_parameters: BNNSFilterParameters | None = None
 ) -> TensorLike:  # fmt: skip
     """Entries picked along one axis.
 
@@ -68,34 +66,26 @@ def gather(
     array([[3., 1.],
            [6., 4.]], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(gather, misspelled)
-
     if filter_parameters is None:
         target = _gathered_like(input, indices, axis) if output is None else output
         if _selected(_GATHER, input, target, indices, axis):
             return target
-
-    def work(caller: Caller) -> TensorLike:
-        x, idx = described(caller("input"), input), _indices(caller, indices, input)
-        number = axis_of(caller, "axis", axis, input, x)
-        shape = list(shape_of(x))
-        if number < len(shape):
-            flat = len(shape_of(idx)) == 1
-            shape = (
-                [shape_of(idx)[0] if a == number else n for a, n in enumerate(shape)] if flat else list(shape_of(idx))
-            )
-        y, result = output_like(caller("output"), output, x, shape)
-        selection.gather(caller, number, x, idx, y, filter_parameters)
-        return result
-
-    return _attempt("gather", work)
+    x, idx = described(caller("input"), input), _indices(caller, indices, input)
+    number = axis_of(caller, "axis", axis, input, x)
+    shape = list(shape_of(x))
+    if number < len(shape):
+        flat = len(shape_of(idx)) == 1
+        shape = [shape_of(idx)[0] if a == number else n for a, n in enumerate(shape)] if flat else list(shape_of(idx))
+    y, result = output_like(caller("output"), output, x, shape)
+    selection.gather(caller, number, x, idx, y, filter_parameters)
+    return result
 
 
+@function(NAMES)
 def scatter(
+    caller: Caller,
     input: TensorLike, indices: TensorLike, output: TensorLike, axis: int = 0,
-    reduction_function: ReductionFunction | None = None, filter_parameters: BNNSFilterParameters | None = None,
-    **misspelled: NoReturn,
+    reduction_function: ReductionFunction | None = None, filter_parameters: BNNSFilterParameters | None = None
 ) -> TensorLike:  # fmt: skip
     """Entries written, or with ``ReductionFunction.sum()`` added, at places along one axis; others keep their values.
 
@@ -110,27 +100,22 @@ def scatter(
     >>> scatter(x, places, np.zeros(4, np.float32), reduction_function=ReductionFunction.sum())
     array([3., 0., 3., 0.], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(scatter, misspelled)
-
     if filter_parameters is None:
         kind = _scattering(reduction_function, output)
         if kind is not None and _selected(kind, output, input, indices, axis):
             return output
-
-    def work(caller: Caller) -> TensorLike:
-        x, idx = described(caller("input"), input), _indices(caller, indices, input)
-        y, result = output_like(caller("output"), _given(caller, output), x, shape_of(x))
-        number = axis_of(caller, "axis", axis, output, y)
-        selection.scatter(caller, number, _scatter_operation(caller, reduction_function), x, idx, y, filter_parameters)
-        return result
-
-    return _attempt("scatter", work)
+    x, idx = described(caller("input"), input), _indices(caller, indices, input)
+    y, result = output_like(caller("output"), _given(caller, output), x, shape_of(x))
+    number = axis_of(caller, "axis", axis, output, y)
+    selection.scatter(caller, number, _scatter_operation(caller, reduction_function), x, idx, y, filter_parameters)
+    return result
 
 
+@function(NAMES, writes="output")
 def gather_nd(
+    caller: Caller,
     input: TensorLike, indices: TensorLike, output: TensorLike | None = None,
-    filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
+    filter_parameters: BNNSFilterParameters | None = None
 ) -> TensorLike:  # fmt: skip
     """Elements or slices picked by index vectors: y[i...] = x[indices[i..., 0], ..., indices[i..., L-1]].
 
@@ -142,22 +127,18 @@ def gather_nd(
     >>> gather_nd(x, np.array([[0, 0], [1, 2]]))
     array([0., 5.], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(gather_nd, misspelled)
-
-    def work(caller: Caller, input: Any, output: Any, indices: Any, filter_parameters: Any) -> TensorLike:
-        x, idx = described(caller("input"), input), described(caller("indices"), indices)
-        shape, vectors = shape_of(x), shape_of(idx)
-        y, result = ranked_output(caller("output"), output, x, vectors[:-1] + shape[vectors[-1] :])
-        selection.gather_nd(caller, x, idx, y, filter_parameters)
-        return result
-
-    return _GATHER_ND("gather_nd", work, (input, output, indices, filter_parameters))
+    x, idx = described(caller("input"), input), described(caller("indices"), indices)
+    shape, vectors = shape_of(x), shape_of(idx)
+    y, result = ranked_output(caller("output"), output, x, vectors[:-1] + shape[vectors[-1] :])
+    selection.gather_nd(caller, x, idx, y, filter_parameters)
+    return result
 
 
+@function(NAMES, writes="output", decides={"reduction_function": (ReductionFunction, "bnns_reduce_function")})
 def scatter_nd(
+    caller: Caller,
     input: TensorLike, indices: TensorLike, output: TensorLike, reduction_function: ReductionFunction | None = None,
-    filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
+    filter_parameters: BNNSFilterParameters | None = None
 ) -> TensorLike:  # fmt: skip
     """Elements or slices written or added at index vectors: y[indices[i..., 0], ...] (+)= x[i...].
 
@@ -169,25 +150,19 @@ def scatter_nd(
     array([[0., 7.],
            [8., 0.]], dtype=float32)
     """
-    if misspelled:
-        raise unexpected(scatter_nd, misspelled)
-
-    def work(caller: Caller, input: Any, output: Any, indices: Any, _: Any, filter_parameters: Any) -> TensorLike:
-        x, idx = described(caller("input"), input), described(caller("indices"), indices)
-        given = _given(caller, output)
-        y = described(caller("output"), given, None, output=True)
-        operation = _scatter_operation(caller, reduction_function)
-        selection.scatter_nd(caller, operation, x, idx, y, filter_parameters)
-        return output
-
-    function = getattr(reduction_function, "bnns_reduce_function", reduction_function)
-    key = (input, output, indices, function, filter_parameters)
-    return _SCATTER_ND("scatter_nd", work, key)
+    x, idx = described(caller("input"), input), described(caller("indices"), indices)
+    given = _given(caller, output)
+    y = described(caller("output"), given, None, output=True)
+    operation = _scatter_operation(caller, reduction_function)
+    selection.scatter_nd(caller, operation, x, idx, y, filter_parameters)
+    return output
 
 
+@function(NAMES)
 def apply_top_k(
+    caller: Caller,
     k: int, input: TensorLike, best_values: TensorLike | None = None, best_indices: Any = None, axis: int = -1,
-    batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
+    batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None
 ) -> TopK:  # fmt: skip
     """The k largest values along an axis, in descending order, and their indices (int64 when left out, or ``skip``).
 
@@ -201,35 +176,29 @@ def apply_top_k(
            [7., 5.]], dtype=float32), indices=array([[1, 0],
            [2, 0]]))
     """
-    if misspelled:
-        raise unexpected(apply_top_k, misspelled)
-
     if filter_parameters is None and type(batch_size) is int and batch_size == 1:
         plain = _top_k(k, input, best_values, best_indices, axis)
         if plain is not None:
             return plain
-
-    def work(caller: Caller) -> TopK:
-        x = described(caller("input"), input)
-        check_batch(caller, batch_size, input, best_values, best_indices)
-        number = axis_of(caller, "axis", axis, input, x)
-        shape = [k if a == number else n for a, n in enumerate(shape_of(x))]
-        if best_values is None or best_indices is None:
-            _check_k(caller, k, number, shape_of(x))
-        values, found = output_like(caller("best_values"), best_values, x, shape)
-        places, where = (None, None) if best_indices is skip else output_like(
-            caller("best_indices"), best_indices, x, shape, np.int64
-        )  # fmt: skip
-        selection.top_k(caller, k, number, batch_size, x, 0, values, 0, places, 0, filter_parameters)
-        return TopK(found, where)
-
-    result: TopK = _attempt("apply_top_k", work)
-    return result
+    x = described(caller("input"), input)
+    check_batch(caller, batch_size, input, best_values, best_indices)
+    number = axis_of(caller, "axis", axis, input, x)
+    shape = [k if a == number else n for a, n in enumerate(shape_of(x))]
+    if best_values is None or best_indices is None:
+        _check_k(caller, k, number, shape_of(x))
+    values, found = output_like(caller("best_values"), best_values, x, shape)
+    places, where = (None, None) if best_indices is skip else output_like(
+        caller("best_indices"), best_indices, x, shape, np.int64
+    )  # fmt: skip
+    selection.top_k(caller, k, number, batch_size, x, 0, values, 0, places, 0, filter_parameters)
+    return TopK(found, where)
 
 
+@function(NAMES, writes="output")
 def apply_in_top_k(
+    caller: Caller,
     k: int, input: TensorLike, test_indices: TensorLike, output: TensorLike | None = None, axis: int = -1,
-    batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None, **misspelled: NoReturn,
+    batch_size: int = 1, filter_parameters: BNNSFilterParameters | None = None
 ) -> TensorLike:  # fmt: skip
     """Whether the value at each test index is one of the k largest along the axis; ties at the boundary all count.
 
@@ -240,32 +209,17 @@ def apply_in_top_k(
     >>> apply_in_top_k(1, np.array([[3, 9, 1], [5, 5, 7]], np.float32), np.array([1, 0]))
     array([ True, False])
     """
-    if misspelled:
-        raise unexpected(apply_in_top_k, misspelled)
-
-    def work(
-        caller: Caller,
-        input: Any,
-        output: Any,
-        test_indices: Any,
-        k: Any,
-        axis: Any,
-        batch_size: Any,
-        filter_parameters: Any,
-    ) -> TensorLike:
-        x, tested = described(caller("input"), input), described(caller("test_indices"), test_indices)
-        check_batch(caller, batch_size, input, test_indices, output)
-        number = axis_of(caller, "axis", axis, input, x)
-        if output is None:
-            result: Any = np.empty(view_of(tested).shape, np.bool_)
-            y = descriptor_for(result.shape, int(tested.layout), DataType.BOOLEAN, result)
-        else:
-            result = output
-            y = described(caller("output"), output, None, output=True)
-        selection.in_top_k(caller, k, number, batch_size, x, 0, tested, 0, y, 0, filter_parameters)
-        return result
-
-    return _IN_TOP_K("apply_in_top_k", work, (input, output, test_indices, k, axis, batch_size, filter_parameters))
+    x, tested = described(caller("input"), input), described(caller("test_indices"), test_indices)
+    check_batch(caller, batch_size, input, test_indices, output)
+    number = axis_of(caller, "axis", axis, input, x)
+    if output is None:
+        result: Any = np.empty(view_of(tested).shape, np.bool_)
+        y = descriptor_for(result.shape, int(tested.layout), DataType.BOOLEAN, result)
+    else:
+        result = output
+        y = described(caller("output"), output, None, output=True)
+    selection.in_top_k(caller, k, number, batch_size, x, 0, tested, 0, y, 0, filter_parameters)
+    return result
 
 
 # Plain arrays, which kernels take as they are; anything else, mistakes included, goes the long way.
@@ -319,10 +273,6 @@ def _top_k(k: Any, input: Any, values: Any, indices: Any, axis: Any) -> TopK | N
 
 
 # Arguments.
-
-
-def _attempt(name: str, work: Callable[[Caller], Any], names: dict[str, str] = NAMES) -> Any:
-    return attempt(Caller(name, names, null="None"), work)
 
 
 def _given(caller: Caller, output: Any) -> Any:

@@ -1,0 +1,133 @@
+"""Functions without a layer, made from their signatures.
+
+    @function(NAMES, writes="output")
+    def transpose(caller: Caller, input: TensorLike, output: TensorLike | None = None, ...) -> TensorLike:
+        '''y = x with two axes swapped.'''
+        ...
+
+Users call it without the first argument, which words its messages. A call that has been made before on arguments of the
+same kind is repeated at once (:func:`openbnns.filters._direct.known_calls`); ``writes`` names the argument that tells
+where its result goes. The body runs for any other call; its problems become exceptions.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+
+from .._spelling import unexpected
+from .._words import Caller
+from ..errors import BNNSError, LayerApplyError, Problem
+from ..filters._direct import known_calls, recorded
+from ._misuse import MISUSE_ERRORS, misuse
+from ._ports import raised
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def function(
+    names: Mapping[str, str], *, writes: str = "", decides: Mapping[str, tuple[type[Any], str]] | None = None
+) -> Callable[[Callable[Concatenate[Caller, _Parameters], _Result]], Callable[_Parameters, _Result]]:
+    """Make a function of the Python face from one that takes a caller first.
+
+    ``names`` says what it calls the arguments of the C function. ``decides`` maps arguments that are no tensors and no
+    plain numbers to their type and the attribute that decides what the call does. Without ``writes`` no call is kept.
+    """
+
+    def decorate(body: Callable[Concatenate[Caller, _Parameters], _Result]) -> Callable[_Parameters, _Result]:
+        return _Function(body, names, writes, decides or {}).made
+
+    return decorate
+
+
+class _Function:
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        names: Mapping[str, str],
+        writes: str,
+        decides: Mapping[str, tuple[type[Any], str]],
+    ) -> None:
+        code = body.__code__
+        count = code.co_argcount + code.co_kwonlyargcount
+        self.body, self.decides = body, decides
+        self.arguments = code.co_varnames[1:count]
+        self.positional = code.co_argcount - 1
+        self.caller = Caller(body.__name__, names, null="None")
+        self.calls = known_calls(self.arguments.index(writes)) if writes else None
+        self.made = self._compiled()
+
+    def _compiled(self) -> Callable[..., Any]:
+        body = self.body
+        given = ", ".join(self.arguments)
+        keyword_only = ["*", *self.arguments[self.positional :]] if len(self.arguments) > self.positional else []
+        signature = ", ".join([*self.arguments[: self.positional], *keyword_only, "**misspelled"])
+        key = ", ".join(self._key(name) for name in self.arguments)
+        passed = ", ".join(
+            [*self.arguments[: self.positional], *(f"{n}={n}" for n in self.arguments[self.positional :])]
+        )
+        known = f"""
+    if not misspelled:
+        result = RUN({key})
+        if result is not None:
+            return result
+    return FUNCTION.checked(misspelled, ({key},), ({given},))
+"""
+        unknown = f"""
+    if misspelled:
+        FUNCTION.refuse(misspelled)
+    try:
+        return BODY(CALLER, {passed})
+    except ERRORS as error:
+        FUNCTION.fail(error, ({given},))
+"""
+        scope: dict[str, Any] = {
+            "FUNCTION": self, "RUN": self.calls and self.calls.run, "BODY": body, "CALLER": self.caller,
+            "ERRORS": (Problem, *MISUSE_ERRORS), "__name__": body.__module__, "TYPE": type,
+            **{f"TYPE_{name}": kind for name, (kind, _) in self.decides.items()},
+        }  # fmt: skip
+        text = f"def {body.__name__}({signature}):{known if self.calls is not None else unknown}"
+        exec(compile(text, f"{body.__code__.co_filename}:{body.__qualname__}", "exec"), scope)
+        made: Any = functools.wraps(body)(scope[body.__name__])
+        made.__defaults__, made.__kwdefaults__ = body.__defaults__, body.__kwdefaults__
+        whole = inspect.signature(body)
+        made.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])
+        return made  # type: ignore[no-any-return]
+
+    def _key(self, name: str) -> str:
+        if name not in self.decides:
+            return name
+        return f"{name}.{self.decides[name][1]} if TYPE({name}) is TYPE_{name} else {name}"
+
+    def refuse(self, misspelled: Iterable[str]) -> NoReturn:
+        raise unexpected(self.made, misspelled)
+
+    def checked(self, misspelled: Iterable[str], key: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
+        """Make a call that is not known, or refuse it."""
+        if misspelled:
+            self.refuse(misspelled)
+
+        def work(*own: Any) -> Any:
+            taken = [
+                value if name in self.decides else kept
+                for name, value, kept in zip(self.arguments, values, own, strict=True)
+            ]
+            named = dict(zip(self.arguments[self.positional :], taken[self.positional :], strict=True))
+            return self.body(self.caller, *taken[: self.positional], **named)
+
+        try:
+            return recorded(self.calls, key, work)
+        except (Problem, *MISUSE_ERRORS) as error:
+            self.fail(error, values)
+
+    def fail(self, error: Exception, values: Sequence[Any]) -> NoReturn:
+        """Raise what a user of the function is to see."""
+        if isinstance(error, Problem):
+            raise raised(error, LayerApplyError) from None
+        if isinstance(error, BNNSError):
+            raise error
+        given = dict(zip(self.arguments, values, strict=True))
+        raise raised(misuse(error, self.caller.function, self.body.__annotations__, given), LayerApplyError) from error
