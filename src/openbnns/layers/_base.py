@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 from .._words import Caller
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
-from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem
 from ..filters._base import Filter
 from ._methods import DECLARED, method
 from ._misuse import MISUSE_ERRORS, misuse_in, reports_misuse
@@ -85,18 +85,6 @@ class InputGradients(NamedTuple):
 
     input_a: Any = None
     input_b: Any = None
-
-
-def attempt(caller: Caller, work: Callable[[Caller], Any], family: type[BNNSError] = LayerApplyError) -> Any:
-    """Run the work of a function without a layer; its problems become exceptions of ``family``."""
-    try:
-        return work(caller)
-    except Problem as problem:
-        raise raised(problem, family) from None
-    except BNNSError:
-        raise
-    except MISUSE_ERRORS as error:
-        raise as_exception(misuse_in(None, error), family) from error
 
 
 def client_pointer(filter_parameters: BNNSFilterParameters | None) -> bool:

@@ -11,9 +11,9 @@ import numpy as np
 from .._spelling import spelled, unexpected
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
-from ..errors import LayerApplyError, LayerCreationError, Problem
+from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem
 from ..filters import random_numbers as filters
-from ._base import attempt
+from ._misuse import MISUSE_ERRORS, misuse_in
 from ._ports import (
     TensorLike,
     as_array,
@@ -21,6 +21,7 @@ from ._ports import (
     data_type,
     descriptor_for,
     first_major,
+    raised,
     require,
     require_contiguous,
     require_data,
@@ -204,5 +205,13 @@ def _bounds(caller: Caller, range: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def _attempt(name: str, work: Callable[[Caller], Any], family: type[Any] = LayerApplyError) -> Any:
-    return attempt(Caller(name, _NAMES, null="None"), work, family)
+def _attempt(name: str, work: Callable[[Caller], Any], family: type[BNNSError] = LayerApplyError) -> Any:
+    """Do the work of a call; its problems become exceptions of ``family``."""
+    try:
+        return work(Caller(name, _NAMES, null="None"))
+    except Problem as problem:
+        raise raised(problem, family) from None
+    except BNNSError:
+        raise
+    except MISUSE_ERRORS as error:
+        raise raised(misuse_in(None, error), family) from error
