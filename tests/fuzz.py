@@ -6,7 +6,7 @@
 Every case draws all its choices from (seed, case) alone. A configuration is created on both engines from the same
 memory; status and message must agree, and so must every number written, within rounding. Outputs lie in memory with
 gaps and guards, which must come back unchanged. A hostile case fills structs and arguments with garbage; it may fail
-in any clean way. The case under way is kept in a file, so that a crash can be told, too.
+in any clean way. The case under way is kept in a file, so that a crash can be reproduced, too.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ SHAPES = [
     (40, 40, 35, 5, 2, 2),
     (48, 33, 38, 6, 2, 2),
 ]
-BATCH = 5
+BATCH = 3
 
 
 @pytest.fixture

@@ -243,7 +243,7 @@ def test_gradients_in_another_layout(engine: str) -> None:
     "fn.BNNSApplyMultiheadAttentionBackward",
 )
 def test_observed(engine: str) -> None:
-    """The values seen on hardware."""
+    """Values observed on hardware."""
     seen, seen_backward = OBSERVED["mha_scalar"], OBSERVED["mha_scalar_backward"]
     given, expected = seen["inputs"], seen_backward["expected"]
     case = AttentionCase(1, 1, 1, 1, 1, 1, 1, biases="")

@@ -1,4 +1,4 @@
-"""Multihead attention: cache and workspace, readings of masks and layouts, dropout."""
+"""Multihead attention: cache and workspace, interpretations of masks and layouts, dropout."""
 
 from __future__ import annotations
 

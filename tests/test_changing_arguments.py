@@ -211,8 +211,8 @@ def toggling(*descriptors: Any) -> Iterator[None]:
         thread.join()
 
 
-def test_honest_calls_beside_a_changing_one() -> None:
-    """Whatever happens to a descriptor that two threads share, that of others is read as it is."""
+def test_calls_beside_a_changing_descriptor() -> None:
+    """Calls with a descriptor of their own are right while two threads change a shared one."""
     x, y = Shape.vector(8).descriptor(data=floats(8)), Shape.vector(8).descriptor(data=np.zeros(8, np.float32))
     forget = getattr(engines._core, "forget_calls", lambda: None)
     with toggling(x, y):

@@ -144,7 +144,7 @@ def test_what_no_run_writes_is_passed_over(begun: tuple[Path, np.ndarray], tmp_p
         checkpoints.read(path)
 
 
-def test_damaged_ones_do_not_push_good_ones_out(tmp_path: Path) -> None:
+def test_damaged_files_do_not_displace_good_ones(tmp_path: Path) -> None:
     """Damaged files of later steps would otherwise count as the latest, and every new one would be deleted."""
     fit(tmp_path, 2)
     for step in (900, 901):

@@ -72,7 +72,7 @@ def test_data_that_a_model_cannot_take(tmp_path: Path, points: Path, capsys: pyt
         assert message in capsys.readouterr().err
 
 
-def test_too_little_memory_is_told(
+def test_too_little_memory_is_reported(
     tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*arguments: object) -> object:
@@ -164,7 +164,7 @@ def test_three_parts_and_their_names(
         assert piece in page, piece
 
 
-def test_parts_that_are_missing_are_told(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_parts_are_reported(tmp_path: Path, points: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ["train", "--data", str(points), "--epochs", "1", "--out", str(tmp_path / "run")]
     assert run(*common, "--validation-share", "0", "--test-share", "0") == 0
     printed = capsys.readouterr().out

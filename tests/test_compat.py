@@ -50,7 +50,7 @@ NUMBERS = {
     "sparse_packed_compactly": 27,
 }
 
-# Switches for readings that the register does not list.
+# Switches for interpretations that the register does not list.
 FURTHER = {"attention_masked_rows_are_zero"}
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES)

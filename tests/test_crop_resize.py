@@ -161,7 +161,7 @@ def test_by_definition(sampling: str, box: str, engine: str) -> None:
 
 @pytest.mark.parametrize("sampling", SAMPLING)
 def test_plain_extent(sampling: str, engine: str) -> None:
-    """The other reading takes L for L + 1."""
+    """The other interpretation takes L for L + 1."""
     with compat.using(crop_resize_plain_extent=True):
         Problem(3, sampling, plain=True).check()
 

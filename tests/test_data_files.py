@@ -178,7 +178,7 @@ def test_what_is_said_about_the_data(tmp_path: Path) -> None:
 
 
 def test_only_needed_members_are_read(tmp_path: Path) -> None:
-    """A compressed member that nobody asked for may claim and hold anything."""
+    """A compressed member that is not requested may claim and hold anything."""
     path = tmp_path / "a.npz"
     x, y = np.zeros((20, 3), np.float32), np.arange(20) % 2
     np.savez_compressed(path, x=x, y=y, junk=np.zeros(2**26, np.uint8))

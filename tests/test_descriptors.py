@@ -224,7 +224,7 @@ def test_allocator_pair(engine: str, in_c: bool) -> None:
 @pytest.mark.covers("core.params.alloc")
 @pytest.mark.skipif(sys.platform == "win32", reason="posix_memalign is POSIX's")
 def test_allocators_of_the_c_library() -> None:
-    """Functions whose argument types nobody declared: ctypes passes plain integers as C ints, which are no addresses."""
+    """Without declared argument types ctypes passes plain integers as C ints, which are too short for addresses."""
     code = (
         "import ctypes, numpy as np; from openbnns import capi, Shape\n"
         "libc = ctypes.CDLL(None)\n"

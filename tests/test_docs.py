@@ -58,8 +58,8 @@ def test_examples_in_docstrings_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", public_names())
-def test_every_public_name_shows_itself(name: str) -> None:
-    """A docstring of its own with an example, which imports all that it uses, so that it can be pasted."""
+def test_every_public_name_has_an_example(name: str) -> None:
+    """In its own docstring, with all imports, so that the example can be pasted."""
     place, _, last = name.rpartition(".")
     thing = getattr(importlib.import_module(place), last)
     text = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__

@@ -143,7 +143,7 @@ def test_large_batches_and_threads_give_the_same_bits() -> None:
 
 @pytest.mark.covers("dropout.fwd", "dropout.seed")
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.5, 0.9])
-def test_how_often_and_how_evenly(rate: float) -> None:
+def test_rate_and_independence(rate: float) -> None:
     """The share of zeros is the rate, the mean stays, neighbours and draws are independent."""
     layer = ob.DropoutLayer(input=ob.Shape.vector(1 << 18), rate=rate, seed=99)
     x = np.ones(1 << 18, np.float32)
@@ -233,7 +233,7 @@ def test_engines_take_turns() -> None:
 
 @pytest.mark.covers("dropout.control")
 def test_control_reversed(engine: str) -> None:
-    """The other reading: bit 0 is the batch, then the axes from the slowest."""
+    """The other interpretation: bit 0 is the batch, then the axes from the slowest."""
     with compat.using(dropout_control_reversed=True):
         reversed_bits = Run(image(3, 5, 7), control=0b0010)
     plain = Run(image(3, 5, 7), control=0b0100)

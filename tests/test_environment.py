@@ -55,7 +55,7 @@ def test_variables(variable: str, value: str, expression: str, expected: str) ->
         ("OPENBNNS_ISA", "sse", "OPENBNNS_ISA is 'sse', so the base kernels are used. Set it to 'avx512', 'avx2' or"),
     ],
 )
-def test_useless_values_are_told(variable: str, value: str, message: str) -> None:
+def test_invalid_values_cause_a_warning(variable: str, value: str, message: str) -> None:
     done = run("bn.get_num_threads() > 0", **{variable: value})
     assert done.stdout.strip() == "True"
     assert f"RuntimeWarning: openbnns: {message}" in done.stderr
@@ -74,7 +74,7 @@ def test_an_engine_that_does_not_exist() -> None:
 
 
 def test_a_compat_switch_that_does_not_exist() -> None:
-    """Said when the package is imported, not at the first call."""
+    """Reported when the package is imported, not at the first call."""
     done = run("1", OPENBNNS_COMPAT="macos15,tile_reverse_axes")
     assert done.returncode != 0
     for words in (

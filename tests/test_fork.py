@@ -239,7 +239,7 @@ def test_a_busy_filter_works_in_forked_children(family: str) -> None:
 
 
 def test_what_a_fork_interrupted_is_not_differentiated() -> None:
-    """A child whose parent was in the middle of a training forward has no forward to go back from, and is told so."""
+    """A child forked during a training forward has nothing to differentiate: its backward call is refused."""
     x = numbers(64, 32, 40, 40)
     layer = bn.NormalizationLayer(type=NormalizationType.layer(0), input=Shape.image_chw(40, 40, 32))
     y = layer.apply(x, phase=TRAINING)
@@ -259,7 +259,7 @@ def test_what_a_fork_interrupted_is_not_differentiated() -> None:
         return goes_back() and same([layer.apply(x, phase=TRAINING)], [y]) and goes_back() and not late()
 
     def late() -> bool:
-        """After a forward of its own a child is refused nothing."""
+        """After its own forward a child may do everything."""
         refused.clear()
         goes_back()
         return refused.is_set()

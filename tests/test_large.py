@@ -253,7 +253,7 @@ def test_copies_and_transposes(dtype: Any) -> None:
 
 
 def test_reduction_into_its_input_or_a_wrong_shape() -> None:
-    """What the quick way does not take, the long way refuses or does."""
+    """What the fast path declines, the general path computes or refuses."""
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     total = bn.ReductionFunction.sum()
     with pytest.raises(bn.LayerApplyError, match="output is"):
@@ -264,7 +264,7 @@ def test_reduction_into_its_input_or_a_wrong_shape() -> None:
 
 
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])
-def test_scatter_knows_no_function_but_sum(index_type: type) -> None:
+def test_scatter_adds_and_nothing_else(index_type: type) -> None:
     """Also where plain arrays go straight to the kernel; the log of a sum is not a sum."""
     x, indices = np.float32([[1, 2], [3, 4]]), np.array([1, 0], index_type)
     for name in ("log_sum", "mean", "max", "product", "sum_of_squares"):
@@ -278,7 +278,7 @@ def test_scatter_knows_no_function_but_sum(index_type: type) -> None:
 
 
 def test_bias_gradient_of_many_samples() -> None:
-    """Sums of sums: terms of one sign, which a running sum in float32 would lose digits of."""
+    """Terms of one sign: a running sum in float32 would lose digits."""
     samples = 200_000
     dy = np.random.default_rng(0).random((samples, 20), np.float32) + np.float32(0.5)
     layer = bn.FullyConnectedLayer(weights=np.ones((20, 1), np.float32), bias=np.zeros(20, np.float32))

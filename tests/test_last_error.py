@@ -96,7 +96,7 @@ def test_one_after_the_other() -> None:
 
 
 def test_the_fast_call_clears_it() -> None:
-    """Without a word of Python in between."""
+    """Without any Python code in between."""
     f, x, y = relu(), np.ones(3, np.float32), np.zeros(3, np.float32)
     plant()
     assert f.native(APPLY)(1, x, 0, y, 0) == 0

@@ -192,7 +192,7 @@ def test_a_large_one_on_threads() -> None:
 
 @pytest.mark.parametrize("as_address", [False, True])
 def test_unused_gradients_may_share_memory(engine: str, as_address: bool) -> None:
-    """Peepholes and biases that are not there: their gradients may all point to one dummy, or to nothing at all."""
+    """Gradients of absent peepholes and biases may all point to one dummy, or to empty memory."""
     case = LstmCase("unused", 5, 3, 4, 7, layers=2, bias=(True, False, True, False))
     run = LstmRun(case)
     absent = [i for i in RESULTS if 0 not in case.shape(i) and not case.has(i) and i > CN]

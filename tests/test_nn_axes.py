@@ -21,7 +21,7 @@ def softmax(y: Array, axis: int) -> Array:
 
 @pytest.mark.parametrize("shape", [(3, 4, 4), (4, 4, 4, 4), (2, 5, 3, 4)])
 def test_classes_stand_on_axis_1(shape: tuple[int, ...], engine: str) -> None:
-    """Also where all sizes agree, so that nothing but the rule tells classes from positions."""
+    """Also where all sizes are equal, so that only the rule distinguishes classes from positions."""
     y = numbers(*shape)
     targets = np.random.RandomState(1).randint(0, shape[1], (shape[0], *shape[2:]))
     wanted = np.moveaxis(np.eye(shape[1], dtype=np.float32)[targets], -1, 1)
@@ -58,7 +58,7 @@ def test_scores_that_do_not_fit_targets() -> None:
 
 @pytest.mark.parametrize("dim", [1, -1])
 def test_the_trainer_and_its_accuracy_follow_the_loss(dim: int) -> None:
-    """Each position tells its class by its largest input; all axes have the same size."""
+    """The class of a position is that of its largest input; all axes have the same size."""
     x = np.random.RandomState(0).random_sample((40, 4, 4)).astype(np.float32)
     y = x.argmax(dim)
     if dim == 1:

@@ -221,7 +221,7 @@ def test_freezing_between_steps() -> None:
 
 @pytest.mark.parametrize("make", [nn.Adam, nn.AdamW, nn.RMSprop, nn.SGD])
 def test_every_parameter_counts_its_own_steps(make: Callable[..., nn.Optimizer]) -> None:
-    """One that was frozen at first goes the way of one that an optimizer of its own began with."""
+    """A parameter that was frozen at first is updated like one whose optimizer started later."""
     options = {"momentum": 0.9} if make in (nn.SGD, nn.RMSprop) else {}
     late, early, alone = (nn.Parameter(numbers(5, seed=seed)) for seed in (1, 2, 1))
     both, other = make([early, late], lr=0.1, **options), make([alone], lr=0.1, **options)
@@ -320,7 +320,7 @@ def test_adam_adds_epsilon_to_the_corrected_root(eps: float) -> None:
             np.testing.assert_allclose(plain, -0.1 * gradient / (abs(gradient) + eps / scale), rtol=1e-4)
 
 
-def test_a_new_learning_rate_counts_for_the_momentum_of_rmsprop() -> None:
+def test_a_new_learning_rate_applies_to_the_momentum_of_rmsprop() -> None:
     """W -= lr d with d = momentum d + g / root: what was accumulated holds no learning rate."""
     w = nn.Parameter([0.0])
     optimizer = nn.RMSprop([w], lr=1.0, alpha=0.0, momentum=0.5)

@@ -314,7 +314,7 @@ SHAPES = [(5, 4), (3, 4, 4), (4, 4, 4, 4), (2, 5, 3, 4), (2, 3, 4, 5, 6)]
 @pytest.mark.parametrize("kind", ["numbers", "probabilities"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_cross_entropy(shape: tuple[int, ...], kind: str, smoothing: float) -> None:
-    """Sizes that agree on all axes among them: nothing but the rule tells classes from positions."""
+    """Also with equal sizes on all axes, where only the rule distinguishes classes from positions."""
     y = numbers(*shape)
     targets: Array = np.random.RandomState(1).randint(0, shape[1], (shape[0], *shape[2:]))
     if kind == "probabilities":

@@ -137,7 +137,7 @@ def test_large_mean_small_variance(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_few_values_far_from_the_others(kind: str) -> None:
-    """Statistics do not depend on luck: here the values that a sweep might look at first are all outliers."""
+    """Statistics do not depend on the order of values: here the first ones are all outliers."""
     rng = np.random.default_rng(2)
     x = rng.standard_normal((64, 2, 64, 64)).astype(np.float32)
     x.reshape(64, 2, -1)[..., ::512] += 1e4

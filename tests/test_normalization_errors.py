@@ -172,7 +172,7 @@ def test_only_float_types_train() -> None:
 
 
 def test_gradients_of_absent_parameters(engine: str) -> None:
-    """beta and gamma that are not there still have gradients, those of 0 and 1."""
+    """Absent beta and gamma have the gradients of 0 and 1."""
     case = C("batch")
     values = case.values() | {"beta": np.zeros((1, 3)), "gamma": np.ones((1, 3))}
     want = expected(case, values)
@@ -190,10 +190,10 @@ def test_gradients_of_absent_parameters(engine: str) -> None:
         ("layer", "Vector", (4,)), ("group", "ImageCHW", (1, 1, 2)), ("instance", "ImageCHW", (1, 1, 2)),
     ],
 )  # fmt: skip
-def test_gradients_of_absent_parameters_have_any_form_of_theirs(
+def test_gradients_of_absent_parameters_in_every_shape(
     kind: str, layout: str, size: tuple[int, ...], flags: int, engine: str
 ) -> None:
-    """One value along an axis where there might have been many: the gradient is the sum of theirs."""
+    """Where the shape has one value along an axis, the gradient is the sum along it."""
     draw = np.random.default_rng(3)
     x, dy = (draw.standard_normal((3, 2, 3, 4)).astype(np.float32) for _ in range(2))
     image = capi.BNNSNDArrayDescriptor(layout=capi.BNNSDataLayoutImageCHW, size=(4, 3, 2), data_type=FLOAT32.value)

@@ -460,7 +460,7 @@ def test_repeated_indices_of_unmax(engine: str) -> None:
 
 
 def test_padding_that_takes_part(engine: str) -> None:
-    """compat.max_pool_padding_is_zero: zeros of the padding compete, and where one wins nobody gets the gradient."""
+    """compat.max_pool_padding_is_zero: zeros of the padding compete, and where one wins the gradient is dropped."""
     c = simple(size=(4, 4), kernel=(3, 3), symmetric=(1, 1))
     plane = -1.0 - np.arange(16.0).reshape(4, 4)
     with compat.using(max_pool_padding_is_zero=True):

@@ -165,7 +165,7 @@ def test_integer_distribution_and_ranges() -> None:
     ],
 )  # fmt: skip
 def test_the_upper_bound_is_never_drawn(engine: str, dtype: Any, low: int, high: int) -> None:
-    """Both values below it are, also at the ends of what a type holds."""
+    """Both values below it are, also at the limits of the type."""
     drawn = bn.RandomGenerator(seed=8).fill_uniform_integers(np.empty(256, dtype), (low, high))
     values, counts = np.unique(drawn, return_counts=True)
     assert [int(v) for v in values] == [low, low + 1]

@@ -252,7 +252,7 @@ def test_linear_functions_need_no_input(engine: str, name: str) -> None:
     "shape", [(70_000,), (3, 50_000), (50_000, 3), (999, 31), (300, 400), (5, 3000, 7), (40, 5, 300), (2, 2, 30_000)]
 )
 def test_large(shape: tuple[int, ...]) -> None:
-    """Every way in which work is cut, on native kernels."""
+    """Every way in which the native kernels split work."""
     rng = np.random.default_rng(0)
     rank = len(shape)
     for name in ("Sum", "Max", "ArgMin", "LogSumExp", "L2Norm"):

@@ -54,7 +54,7 @@ CASES = {
     "custom activations": Case(layers=2, directions=2, activations=CUSTOM, peepholes=True),
     "dropout": Case(layers=3, directions=2, dropout=0.4),
     "packed": Case(batch_sizes=(3, 2, 2, 1)),
-    "packed, nobody at the end": Case(layers=2, directions=2, batch_sizes=(3, 1, 1, 0)),
+    "packed, empty last step": Case(layers=2, directions=2, batch_sizes=(3, 1, 1, 0)),
     "everything": Case(
         5, 4, 3, 2, layers=3, directions=2, peepholes=True, dropout=0.3, batch_sizes=(4, 4, 3, 1, 1), activations=CUSTOM
     ),
@@ -270,7 +270,7 @@ def test_lstm_state_gradients_alone() -> None:
     np.testing.assert_allclose(only.dc0, through_output.dc0)
 
 
-@pytest.mark.parametrize("case", ["packed", "packed, nobody at the end", "everything"])
+@pytest.mark.parametrize("case", ["packed", "packed, empty last step", "everything"])
 def test_lstm_never_reads_steps_that_a_sample_does_not_have(case: str) -> None:
     p = problem(CASES[case])
     sizes = p.case.batch_sizes

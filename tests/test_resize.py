@@ -89,7 +89,7 @@ def test_many_small_planes(seed: int, engine: str) -> None:
 
 @pytest.mark.covers("resize.Linear.fwd", "resize.Linear.bwd")
 def test_asymmetric_positions(engine: str) -> None:
-    """The other reading leaves the half-pixel shift out."""
+    """The other interpretation leaves the half-pixel shift out."""
     for size in ((10, 8, 3), (2, 2, 3)):
         with compat.using(resize_asymmetric=True):
             check(case(f"asymmetric-{size[0]}", "Linear", Tensor(IMAGE, (5, 4, 3)), size), asymmetric=True)

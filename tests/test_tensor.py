@@ -172,7 +172,7 @@ def test_tile_reversed_axes(engine: str) -> None:
     [(FIRST_MAJOR_2D, True), (ROW_MAJOR, True), (LAST_MAJOR_2D, False), (COLUMN_MAJOR, False)],
 )
 def test_layouts_that_tile_reversed(engine: str, layout: Any, reversed_too: bool) -> None:
-    """LastMajor is natural in both readings."""
+    """LastMajor is the same in both interpretations."""
     x = np.array([1, 2, 3], np.float32)
     last = layout != FIRST_MAJOR_2D  # size[] begins with the fastest axis
     small, large = (Tensor(layout, s[::-1] if last else s) for s in ((1, 3), (2, 3)))
@@ -244,7 +244,7 @@ def test_band_part(engine: str, seed: int) -> None:
 
 
 def test_bands_wider_than_the_matrix(engine: str) -> None:
-    """Any number is a fair width; one that no C int holds, too."""
+    """Any number is a valid width, also one that a C int cannot hold."""
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     for lower, upper, want in ((2**70, 0, np.tril(x)), (0, 2**70, np.triu(x)), (-(2**70), 2**31, x)):
         np.testing.assert_array_equal(bn.copy_band_part(x, None, lower, upper), want)

@@ -93,7 +93,7 @@ def test_early_stopping_needs_validation() -> None:
         nn.Trainer(network(), early_stopping=2, quiet=True).fit(*problem(), epochs=3)
 
 
-def test_numbers_that_mean_nothing_are_told() -> None:
+def test_data_without_information_is_reported() -> None:
     x, y = problem(20)
     said: list[str] = []
     nn.Trainer(network(), say=said.append).fit(x, 0 * y, epochs=1, validation=(x.copy(), y))
@@ -141,7 +141,7 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("step", [1, 6, 7, 20, 35])
 def test_resumed_is_bitwise_uninterrupted(tmp_path: Path, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the moment at which the run dies without a word."""
+    """Wherever the run was killed."""
     whole = run(tmp_path / "whole", 6)
     count = 0
     take = nn.Optimizer.step
@@ -180,7 +180,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path) -> None:
 def test_a_new_run_in_the_same_folder_keeps_its_own_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a longer run before it neither push them out nor are resumed from."""
+    """Checkpoints of an earlier, longer run neither displace them nor are resumed from."""
     run(tmp_path / "both", 9)
     before = {p.name: p.read_bytes() for p in checkpoints.list_files(tmp_path / "both")}
     count = 0
@@ -226,7 +226,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that is full leaves the old file, and no litter."""
+    """On a full disk the old file stays, and no partial file is left."""
     run(tmp_path, 4)
     checkpoints.list_files(tmp_path)[0].unlink()
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
