@@ -54,8 +54,8 @@ size_t Replay::run(size_t first) const {
 
 void bind_replay(nb::module_& m) {
   nb::class_<Replay>(m, "Replay")
-      .def(nb::init<nb::list>(), "memory"_a)
-      .def("add", &Replay::add, "call"_a)
+      .def(nb::init<nb::list>(), "memory"_a, nb::sig("def __init__(self, memory: list[object]) -> None"))
+      .def("add", &Replay::add, "call"_a, nb::sig("def add(self, call: object) -> bool"))
       .def("run", &Replay::run, "first"_a = 0);
 }
 

@@ -92,7 +92,7 @@ def _specification(call: Call, a: Argument, strided: bool, slots: Mapping[str, i
     unless = frozenset.intersection(*(need.unless for need in needs)) if needs else frozenset()
     if a.required:
         needed_for |= call.results - {a.name}
-    common = {
+    common: dict[str, Any] = {
         "slot": a.slot, "strided": strided, "needed_with": _bits(needed_for, slots), "unless": _bits(unless, slots),
         "optional_data": a.skips_null_data,
     }  # fmt: skip
