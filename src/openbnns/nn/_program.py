@@ -27,7 +27,7 @@ class Steps:
     are one. ``lasting`` are the arrays that such calls may use.
     """
 
-    def __init__(self, lasting: list[Array]) -> None:
+    def __init__(self, lasting: list[object]) -> None:
         self.calls: list[Call] = []
         self._lasting = lasting
         self._parts: list[tuple[Any, list[Call]]] = []  # native calls as a replay, others with None
@@ -85,7 +85,7 @@ class Program:
         if training:
             self._place_gradients()
         self.arena_bytes = self._allocate()
-        self._lasting = [self._memory]  # arrays that live as long as the program
+        self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
         for parameter in graph.parameters:
             self._lasting += [parameter.data, parameter.grad] if parameter.requires_grad else [parameter.data]
         self.inputs = [self._array(value) for value in graph.inputs]
