@@ -17,7 +17,7 @@ using namespace nanobind::literals;
 namespace openbnns {
 namespace {
 
-constexpr size_t kMostMemories = 8, kMostPlaces = 32, kKeyBytes = 2048;
+constexpr size_t kMostEntries = 128, kMostMemories = 8, kMostPlaces = 32, kKeyBytes = 2048;
 constexpr int64_t kMostNumber = INT64_C(1) << 32;  // larger ones are addresses
 
 // What a word of a C call is: a descriptor, a whole number, a truth value, a float, a pointer that must be NULL to be
@@ -80,12 +80,6 @@ struct KnownCalls::Entry {
   }
 };
 
-struct KnownCalls::Node {
-  const std::string key;
-  const std::shared_ptr<const Entry> entry;
-  const Node* const next;
-};
-
 // The description of a call, and its memories in the order of the arguments.
 struct KnownCalls::Reading {
   char key[kKeyBytes];
@@ -97,6 +91,7 @@ struct KnownCalls::Reading {
 
   explicit Reading(bool trusts_addresses) : trusts_addresses(trusts_addresses) {}
 
+  std::string_view description() const { return {key, length}; }
   void add(const void* bytes, size_t size) {
     if (length + size > kKeyBytes) return void(full = true);
     std::memcpy(key + length, bytes, size);
@@ -236,25 +231,14 @@ bool KnownCalls::read_raw(const OpenBNNSWord* words, size_t count, Reading& read
   return reading.add_sharing();
 }
 
-const KnownCalls::Node* KnownCalls::find(const Reading& reading) const {
-  const std::string_view key(reading.key, reading.length);
-  const Node* node = buckets_[std::hash<std::string_view>()(key) % kBuckets].load(std::memory_order_acquire);
-  while (node && node->key != key) node = node->next;
-  return node;
-}
-
 // Needs the interpreter's lock.
 void KnownCalls::clear() {
-  end();  // nobody without the lock looks through the lists from here on
-  for (std::atomic<const Node*>& bucket : buckets_) {
-    const Node* node = bucket.exchange(nullptr);
-    while (node) delete std::exchange(node, node->next);
-  }
-  entries_ = 0;
+  end();
+  entries_.clear();
 }
 
 nb::object KnownCalls::run(nb::args arguments) {
-  if (!fast_calls_enabled || entries_ == 0) return nb::none();
+  if (!fast_calls_enabled || entries_.size() == 0) return nb::none();
   if (generation_ != generation) return clear(), nb::none();
   PyObject* flat[kMostPlaces];
   const size_t given = arguments.size();
@@ -263,9 +247,9 @@ nb::object KnownCalls::run(nb::args arguments) {
   PythonReader reader(kMostMemories + 1);
   Reading reading(!words_.empty());
   if (!read(flat, given, reader, reading)) return nb::none();
-  const Node* found = find(reading);
+  const auto* found = entries_.find(reading.description());
   if (!found) return nb::none();
-  const std::shared_ptr<const Entry> entry = found->entry;
+  const std::shared_ptr<const Entry> entry = *found;
   nb::object result = nb::borrow(flat[output_]);
   if (entry->shape.is_valid()) {
     Memory memory;
@@ -290,10 +274,10 @@ int KnownCalls::run_raw(const OpenBNNSWord* words, size_t count) {
   if (!fast_calls_enabled || generation_ != generation || is_recording()) return kDeclined;
   Reading reading(true);
   if (!read_raw(words, count, reading)) return kDeclined;
-  const Node* found = find(reading);  // stays while this call uses the number
-  if (!found || found->entry->shape.is_valid()) return kDeclined;
+  const auto* found = entries_.find(reading.description());  // stays while this call uses the number
+  if (!found || (*found)->shape.is_valid()) return kDeclined;
   try {
-    if (!found->entry->run(reading.memory)) return kDeclined;
+    if (!(*found)->run(reading.memory)) return kDeclined;
   } catch (const std::bad_alloc&) {
     return kDeclined;
   }
@@ -316,8 +300,7 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
   if (given > kMostPlaces || given <= static_cast<size_t>(output_)) return;
   for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
   if (!read(flat, given, reader, reading)) return;
-  std::string key(reading.key, reading.length);
-  const size_t bucket = std::hash<std::string_view>()(key) % kBuckets;
+  std::string key(reading.description());
   auto is_array = [&](nb::handle object) { return object.type().is(types_[1]); };
   auto entry = std::make_shared<Entry>();
   std::vector<Memory> memories(reading.memory, reading.memory + reading.count);
@@ -350,11 +333,9 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
     entry->steps.push_back(std::move(step));
   }
   entry->owner = std::move(owner);
-  if (generation_ != generation || entries_ >= kMostEntries) clear();
+  if (generation_ != generation || entries_.size() >= kMostEntries) clear();
   generation_ = generation.load();
-  entries_++;
-  buckets_[bucket].store(new Node{std::move(key), std::move(entry), buckets_[bucket].load()},
-                         std::memory_order_release);
+  entries_.add(std::move(key), std::move(entry));
 }
 
 void bind_known_calls(nb::module_& m) {

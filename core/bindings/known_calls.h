@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/key_table.h"
 #include "bindings/numbered.h"
 #include "bindings/reader.h"
 #include "bindings/recording.h"
@@ -48,12 +49,9 @@ class KnownCalls final : public Numbered {
  private:
   struct Entry;
   struct Reading;
-  struct Node;
-  static constexpr size_t kBuckets = 64, kMostEntries = 128;
 
   bool read(PyObject* const* arguments, size_t count, PythonReader& reader, Reading& reading) const;
   bool read_raw(const OpenBNNSWord* words, size_t count, Reading& reading) const;
-  const Node* find(const Reading& reading) const;
   void clear();
   bool writes(size_t argument) const {
     return static_cast<int64_t>(argument) == output_ || static_cast<int64_t>(argument) == second_;
@@ -63,10 +61,7 @@ class KnownCalls final : public Numbered {
   int64_t output_, second_;
   const std::string words_;
   std::atomic<uint64_t> generation_{0};
-  // Lists by hash. C programs look through them without a lock: nodes are added in front, and removed only after the
-  // number that those programs use has ended.
-  std::atomic<const Node*> buckets_[kBuckets] = {};
-  size_t entries_ = 0;
+  KeyTable<std::shared_ptr<const Entry>> entries_;
 };
 
 void bind_known_calls(nb::module_& m);

@@ -1,151 +1,222 @@
 #include "bindings/lstm_call.h"
 
+#include <atomic>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <optional>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
+#include "bindings/key_table.h"
 #include "bindings/latest_call.h"
+#include "bindings/numbered.h"
+#include "bindings/reader.h"
 #include "runtime/thread_pool.h"
 
 namespace openbnns {
 namespace {
 
-constexpr size_t kMostPlans = 256;
+constexpr size_t kMostPlans = 256, kKeyBytes = 16384;
+constexpr int64_t kDefaultActivations = 2;  // BNNSLayerFlagsLSTMDefaultActivations
 
 struct Known {
   std::shared_ptr<LstmPlan> plan;
   std::vector<int64_t> bytes;
 };
-std::unordered_map<std::string, Known>& known() {
-  static auto* plans = new std::unordered_map<std::string, Known>;
+KeyTable<Known>& known() {
+  static auto* plans = new KeyTable<Known>;
   return *plans;
 }
+std::atomic<int> latest_variant{0};  // that of everything known: a switch that changes it makes all be forgotten
 
-// Interned names of fields.
-struct Names {
-  PyObject* scalar[6];
-  PyObject *dropout = of("dropout"), *sequence = of("sequence_descriptor"), *data = of("data");
-  PyObject* side[2] = {of("input_descriptor"), of("output_descriptor")};
-  PyObject* state[3] = {of("data_desc"), of("hidden_desc"), of("cell_state_desc")};
-  PyObject* gate[4] = {of("input_gate"), of("forget_gate"), of("candidate_gate"), of("output_gate")};
-  PyObject *iw = of("iw_desc"), *rest[3] = {of("hw_desc"), of("cw_desc"), of("b_desc")};
-  PyObject *activation = of("activation"), *hidden_activation = of("hidden_activation");
-  PyObject *function = of("function"), *alpha = of("alpha"), *beta = of("beta");
-  PyObject *number[3] = {of("layout"), of("data_type"), of("flags")}, *list[2] = {of("size"), of("stride")};
-  static PyObject* of(const char* name) { return PyUnicode_InternFromString(name); }
-  Names() {
-    const char* scalars[6] = {"input_size", "hidden_size", "batch_size", "num_layers", "seq_len", "lstm_flags"};
-    for (int i = 0; i < 6; i++) scalar[i] = of(scalars[i]);
-  }
-};
-const Names& names() {
-  static const Names* n = new Names;
-  return *n;
+bool is_output(int index, bool backward) {
+  const bool arrives = index >= kLstmY && index <= kLstmCn;
+  return backward ? !arrives : arrives;
 }
 
-constexpr int64_t kDefaultActivations = 2;  // BNNSLayerFlagsLSTMDefaultActivations
+// ---------------------------------------------------------------------------------------------------------------------
+// The struct, from Python and from C. Both give descriptors by their place: side 0 is the input, 1 the output; pieces
+// of a gate are iw_desc[0], iw_desc[1], hw_desc, cw_desc, b_desc; activation 4 is that of the cell state.
 
-// A field, or nothing.
-nb::object field(nb::handle object, PyObject* name) {
-  PyObject* value = object.is_valid() ? PyObject_GetAttr(object.ptr(), name) : nullptr;
-  if (!value) PyErr_Clear();
-  return nb::steal(value);
-}
-
-// Reads a struct: appends what it says to the key, and collects the data of its tensors.
-class Reader {
+class PythonLstm {
  public:
-  std::string key;
-  nb::object data[2 * kLstmTensors];
-  bool accumulates[2 * kLstmTensors] = {};  // flags of a descriptor, as they are in the key
+  using Reader = PythonReader;
+  explicit PythonLstm(nb::handle params) : params_(params) {}
 
-  // first: where the tensors go; arriving tensors of layer_params have no part in a backward call.
-  bool read(nb::handle params, int first, bool skips_outputs) {
-    const Names& n = names();
-    int64_t flags = 0;
-    for (PyObject* name : n.scalar) {
-      nb::object value = field(params, name);
-      if (!value.is_valid() || !add_integer(value, &flags)) return false;
-    }
-    nb::object dropout = field(params, n.dropout), sequence = field(params, n.sequence);
-    if (!dropout.is_valid() || !add_float(dropout) || !sequence.is_valid()) return false;
-    nb::object sizes = field(sequence, n.data);
-    if (!sizes.is_valid() || !sizes.is_none()) return false;
-    for (int side = 0; side < 2; side++) {
-      nb::object described = field(params, n.side[side]);
-      if (!described.is_valid()) return false;
-      for (int k = 0; k < 3; k++)
-        if (!(side == 1 && skips_outputs) && !add_tensor(field(described, n.state[k]), first + 3 * side + k))
-          return false;
-    }
-    const bool custom = !(flags & kDefaultActivations);
-    for (int g = 0; g < 4; g++)
-      if (!read_gate(field(params, n.gate[g]), first + lstm_gate_tensor(g, 0), custom)) return false;
-    return !custom || add_activation(field(params, n.hidden_activation));
+  bool scalar(int i, int64_t& value) const { return fields().scalar[i].integer(params_.ptr(), value); }
+  bool dropout(double& value) const { return fields().dropout.real(params_.ptr(), value); }
+  std::optional<Reader::Descriptor> sequence() const { return described(fields().sequence.read(params_.ptr())); }
+  std::optional<Reader::Descriptor> state(int side, int k) const {
+    return described(field(fields().side[side].read(params_.ptr()), fields().state[k]));
+  }
+  std::optional<Reader::Descriptor> piece(int gate, int k) const {
+    const nb::object found = fields().gate[gate].read(params_.ptr());
+    if (k >= 2) return described(field(found, fields().rest[k - 2]));
+    const nb::object pieces = field(found, fields().iw);
+    if (!pieces.is_valid() || !PyList_Check(pieces.ptr()) || PyList_Size(pieces.ptr()) != 2) return std::nullopt;
+    return described(list_item(pieces.ptr(), k));
+  }
+  bool activation(int i, int64_t& function, double& alpha, double& beta) const {
+    Fields& f = fields();
+    const nb::object found =
+        i == 4 ? f.hidden_activation.read(params_.ptr()) : field(f.gate[i].read(params_.ptr()), f.activation);
+    return found.is_valid() && f.function.integer(found.ptr(), function) && f.alpha.real(found.ptr(), alpha) &&
+           f.beta.real(found.ptr(), beta);
   }
 
  private:
-  void add(const void* bytes, size_t count) { key.append(static_cast<const char*>(bytes), count); }
-  bool add_integer(nb::handle value, int64_t* result = nullptr) {
-    if (!PyLong_Check(value.ptr())) return false;
-    int64_t number = PyLong_AsLongLong(value.ptr());
-    if (number == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
-    if (result) *result = number;
-    return add(&number, sizeof(number)), true;
+  struct Fields {
+    Field scalar[6] = {Field("input_size"), Field("hidden_size"), Field("batch_size"),
+                       Field("num_layers"), Field("seq_len"),     Field("lstm_flags")};
+    Field dropout{"dropout"}, sequence{"sequence_descriptor"};
+    Field side[2] = {Field("input_descriptor"), Field("output_descriptor")};
+    Field state[3] = {Field("data_desc"), Field("hidden_desc"), Field("cell_state_desc")};
+    Field gate[4] = {Field("input_gate"), Field("forget_gate"), Field("candidate_gate"), Field("output_gate")};
+    Field iw{"iw_desc"}, rest[3] = {Field("hw_desc"), Field("cw_desc"), Field("b_desc")};
+    Field activation{"activation"}, hidden_activation{"hidden_activation"};
+    Field function{"function"}, alpha{"alpha"}, beta{"beta"};
+  };
+  static Fields& fields() {
+    static Fields* f = new Fields;
+    return *f;
   }
-  bool add_float(nb::handle value) {
-    double number = PyFloat_AsDouble(value.ptr());
-    if (number == -1.0 && PyErr_Occurred()) return PyErr_Clear(), false;
-    return add(&number, sizeof(number)), true;
+  static nb::object field(const nb::object& object, Field& field) {
+    return object.is_valid() ? field.read(object.ptr()) : nb::object();
   }
-  bool add_activation(nb::object activation) {
-    const Names& n = names();
-    nb::object function = field(activation, n.function), alpha = field(activation, n.alpha);
-    nb::object beta = field(activation, n.beta);
-    return function.is_valid() && alpha.is_valid() && beta.is_valid() && add_integer(function) && add_float(alpha) &&
-           add_float(beta);
+  static std::optional<Reader::Descriptor> described(const nb::object& object) {
+    if (!object.is_valid()) return std::nullopt;
+    return Reader::Descriptor(object.ptr());
   }
-  bool read_gate(nb::object gate, int first, bool custom) {
-    const Names& n = names();
-    nb::object pieces = field(gate, n.iw);
-    if (!pieces.is_valid() || !PyList_Check(pieces.ptr()) || PyList_Size(pieces.ptr()) != 2) return false;
-    for (int k = 0; k < 2; k++)
-      if (!add_tensor(nb::borrow(PyList_GetItem(pieces.ptr(), k)), first + k)) return false;
-    for (int k = 0; k < 3; k++)
-      if (!add_tensor(field(gate, n.rest[k]), first + 2 + k)) return false;
-    return !custom || add_activation(field(gate, n.activation));
-  }
-  bool add_tensor(nb::object descriptor, int index) {
-    const Names& n = names();
-    data[index] = field(descriptor, n.data);
-    if (!data[index].is_valid()) return false;
-    key.push_back(data[index].is_none() ? 'n' : 'd');
-    if (data[index].is_none()) return true;
-    int64_t flags = 0;  // the last of the numbers
-    for (PyObject* name : n.number) {
-      nb::object value = field(descriptor, name);
-      if (!value.is_valid() || !add_integer(value, &flags)) return false;
-    }
-    accumulates[index] = flags == 1;
-    for (PyObject* name : n.list) {
-      nb::object list = field(descriptor, name);
-      if (!list.is_valid() || !PyList_Check(list.ptr())) return false;
-      for (Py_ssize_t i = 0, count = PyList_Size(list.ptr()); i < count; i++)
-        if (!add_integer(PyList_GetItem(list.ptr(), i))) return false;
-    }
-    return true;
-  }
+  nb::handle params_;
 };
 
-bool read_both(Reader& reader, nb::handle params, nb::handle delta, int variant) {
-  reader.key.reserve(4096);
-  reader.key.push_back(static_cast<char>(variant));
-  if (!reader.read(params, 0, !delta.is_none())) return false;
-  return delta.is_none() || reader.read(delta, kLstmTensors, false);
-}
+struct CActivation {  // BNNSActivation
+  uint32_t function;
+  float alpha, beta;
+  int32_t scale, offset, shift;
+  const void* per_channel[3];
+};
+struct CLstm {  // BNNSLayerParametersLSTM
+  uint64_t sizes[5];
+  float dropout;
+  uint32_t flags;
+  CDescriptor sequence, state[2][3];
+  struct Gate {
+    CDescriptor piece[5];
+    CActivation activation;
+  } gate[4];
+  CActivation hidden_activation;
+};
+static_assert(sizeof(CActivation) == 48 && sizeof(CLstm) == 5040);
+
+class RawLstm {
+ public:
+  using Reader = RawReader;
+  explicit RawLstm(const void* params) : p_(static_cast<const CLstm*>(params)) {}
+
+  bool scalar(int i, int64_t& value) const {
+    return value = static_cast<int64_t>(i < 5 ? p_->sizes[i] : p_->flags), true;
+  }
+  bool dropout(double& value) const { return value = p_->dropout, true; }
+  std::optional<Reader::Descriptor> sequence() const { return described(p_->sequence); }
+  std::optional<Reader::Descriptor> state(int side, int k) const { return described(p_->state[side][k]); }
+  std::optional<Reader::Descriptor> piece(int gate, int k) const { return described(p_->gate[gate].piece[k]); }
+  bool activation(int i, int64_t& function, double& alpha, double& beta) const {
+    const CActivation& f = i == 4 ? p_->hidden_activation : p_->gate[i].activation;
+    return function = f.function, alpha = f.alpha, beta = f.beta, true;
+  }
+
+ private:
+  static Reader::Descriptor described(const CDescriptor& d) {
+    OpenBNNSWord word;
+    word.pointer = &d;
+    return Reader::Descriptor(word);
+  }
+  const CLstm* p_;
+};
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+// Reads structs: what they say, but for the addresses, is the key; the memory of their tensors stands apart.
+template <class Source>
+class Reading {
+ public:
+  explicit Reading(int variant) { add(static_cast<char>(variant)); }
+
+  std::string_view key() const { return {key_, length_}; }
+  Data present[2 * kLstmTensors] = {};      // kAbsent
+  Memory memory[2 * kLstmTensors];          // of those that are simple
+  bool accumulates[2 * kLstmTensors] = {};  // flags of a descriptor, as they are in the key
+
+  bool read(const Source& params, const Source* delta) {
+    return read(params, 0, delta != nullptr) && (!delta || read(*delta, kLstmTensors, false));
+  }
+  typename Source::Reader& reader() { return reader_; }
+
+ private:
+  // first: where the tensors go; arriving tensors of layer_params have no part in a backward call.
+  bool read(const Source& params, int first, bool backward) {
+    int64_t flags = 0;  // the last of the scalars
+    for (int i = 0; i < 6; i++)
+      if (!params.scalar(i, flags))
+        return false;
+      else
+        add(flags);
+    double dropout;
+    if (!params.dropout(dropout)) return false;
+    add(dropout);
+    const auto sequence = params.sequence();
+    Memory unused;
+    if (!sequence || reader_.data(*sequence, kAnything, false, unused) != Data::kAbsent) return false;
+    for (int side = 0; side < 2; side++)
+      for (int k = 0; k < 3; k++)
+        if (!(side == 1 && backward) && !add_tensor(params.state(side, k), first + 3 * side + k, backward))
+          return false;
+    const bool custom = !(flags & kDefaultActivations);
+    for (int g = 0; g < 4; g++) {
+      for (int k = 0; k < 5; k++)
+        if (!add_tensor(params.piece(g, k), first + lstm_gate_tensor(g, k), backward)) return false;
+      if (custom && !add_activation(params, g)) return false;
+    }
+    return (!custom || add_activation(params, 4)) && !full_;
+  }
+
+  bool add_activation(const Source& params, int i) {
+    int64_t function;
+    double alpha, beta;
+    if (!params.activation(i, function, alpha, beta)) return false;
+    return add(function), add(alpha), add(beta), true;
+  }
+
+  bool add_tensor(const std::optional<typename Source::Reader::Descriptor>& d, int index, bool backward) {
+    if (!d) return false;
+    const bool writes =
+        index < kLstmTensors ? !backward && is_output(index, false) : is_output(index - kLstmTensors, true);
+    present[index] = reader_.data(*d, kFloats, writes, memory[index]);
+    add(present[index] == Data::kAbsent ? 'n' : 'd');
+    if (present[index] == Data::kAbsent) return true;
+    int64_t layout, data_type, flags, numbers[2 * kMaxRank];
+    if (!d->layout(layout) || !d->data_type(data_type) || !d->flags(flags)) return false;
+    if (!d->size(kMaxRank, numbers) || !d->stride(kMaxRank, numbers + kMaxRank)) return false;
+    accumulates[index] = flags == 1;
+    return add(layout), add(data_type), add(flags), add(numbers), true;
+  }
+
+  template <class T>
+  void add(const T& value) {
+    if (length_ + sizeof(value) > kKeyBytes) return void(full_ = true);
+    std::memcpy(key_ + length_, &value, sizeof(value));
+    length_ += sizeof(value);
+  }
+
+  typename Source::Reader reader_{2 * kLstmTensors + 2};
+  char key_[kKeyBytes];
+  size_t length_ = 0;
+  bool full_ = false;
+};
 
 // The stretches of memory that a call touches.
 struct Stretches {
@@ -153,91 +224,148 @@ struct Stretches {
     const char *begin, *end;
     bool output;
   } stretch[2 * kLstmTensors + 1];
-  int stretches = 0;
-  PythonReader reader{2 * kLstmTensors + 1};
+  int count = 0;
 
-  // The address of at least `bytes` bytes of floats (or of anything, for the cache); null if that is not simple.
-  float* take(PyObject* object, int64_t bytes, bool output, bool any_items) {
-    Memory memory;
-    if (!reader.memory(object, any_items ? kAnything : kFloats, output, memory)) return nullptr;
+  // The address of at least `bytes` bytes; null if that is not simple.
+  float* take(const Memory& memory, int64_t bytes, bool output) {
     if (memory.bytes < bytes || reinterpret_cast<uintptr_t>(memory.begin) % 4 != 0) return nullptr;
-    stretch[stretches++] = {memory.begin, memory.begin + bytes, output};
+    stretch[count++] = {memory.begin, memory.begin + bytes, output};
     return reinterpret_cast<float*>(memory.begin);
   }
 
   bool collides() const {
-    for (int i = 0; i < stretches; i++) {
+    for (int i = 0; i < count; i++) {
       if (!stretch[i].output) continue;
-      for (int j = 0; j < stretches; j++)
+      for (int j = 0; j < count; j++)
         if (i != j && stretch[i].begin < stretch[j].end && stretch[j].begin < stretch[i].end) return true;
     }
     return false;
   }
 };
 
-bool is_output(int index, bool backward) {
-  const bool arrives = index >= kLstmY && index <= kLstmCn;
-  return backward ? !arrives : arrives;
+// Places what was read; the cache is absent where it is null.
+template <class Source>
+bool place(const Reading<Source>& reading, const Known& entry, bool backward, const Memory* cache, int64_t capacity,
+           LstmCall& call) {
+  Stretches stretches;
+  for (int i = 0; i < (backward ? 2 : 1) * kLstmTensors; i++) {
+    const int64_t bytes = entry.bytes[static_cast<size_t>(i)];
+    if (bytes == 0 || reading.present[i] == Data::kAbsent) continue;
+    const int index = i % kLstmTensors;
+    const bool output = i < kLstmTensors ? !backward && is_output(index, false) : is_output(index, true);
+    float* address = reading.present[i] == Data::kSimple ? stretches.take(reading.memory[i], bytes, output) : nullptr;
+    if (!address) return false;
+    (i < kLstmTensors ? call.tensor : call.gradient)[index] = address;
+    if (i >= kLstmTensors && output && reading.accumulates[i]) call.accumulate |= 1u << index;
+  }
+  if (cache) {
+    if (capacity < entry.plan->cache_bytes()) return false;
+    call.cache = stretches.take(*cache, entry.plan->cache_bytes(), !backward);
+    if (!call.cache) return false;
+    LstmCacheHeader header;
+    std::memcpy(&header, call.cache, sizeof(header));
+    if (backward && (header.magic != LstmCacheHeader::kMagic || header.signature != entry.plan->signature()))
+      return false;
+  }
+  return !stretches.collides();
+}
+
+int run_plan(LstmPlan& plan, bool backward, LstmCall& call, int threads) {
+  try {
+    call.threads = threads > 0 ? threads : max_threads();
+    backward ? plan.backward(call) : plan.forward(call);
+  } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
+    return kDeclined;
+  }
+  return kDone;
+}
+
+// The function as C programs call it: layer_params, in backward calls layer_delta_params, filter_params, the cache and
+// its capacity.
+class LstmFunction final : public Numbered {
+ public:
+  explicit LstmFunction(bool backward) : backward_(backward) {}
+
+  int run_raw(const OpenBNNSWord* words, size_t count) override {
+    const size_t structs = backward_ ? 2 : 1;
+    if (!fast_calls_enabled || is_recording() || count != structs + 3) return kDeclined;
+    for (size_t i = 0; i < structs; i++)
+      if (!words[i].pointer) return kDeclined;
+    int threads;
+    if (!read_threads(words[structs], threads)) return kDeclined;
+    const RawLstm params(words[0].pointer), delta(words[structs - 1].pointer);
+    double dropout;
+    if (!params.dropout(dropout) || dropout != 0.0) return kDeclined;  // Python numbers the masks
+    Reading<RawLstm> reading(latest_variant);
+    if (!reading.read(params, backward_ ? &delta : nullptr)) return kDeclined;
+    const Known* entry = known().find(reading.key());  // stays while this call uses the number
+    Memory cache;
+    const bool cached = !RawReader::is_null(words[structs + 1]);
+    if (!entry || (cached && !RawReader::memory(words[structs + 1], kAnything, !backward_, cache))) return kDeclined;
+    LstmCall call;
+    const auto capacity = static_cast<int64_t>(words[structs + 2].number);
+    if (!place(reading, *entry, backward_, cached ? &cache : nullptr, capacity, call)) return kDeclined;
+    call.seed = kMaskSeed;
+    if (run_plan(*entry->plan, backward_, call, threads) != kDone) return kDeclined;
+    latest_call_succeeded();
+    return kDone;
+  }
+
+ private:
+  static constexpr uint64_t kMaskSeed = 0x4C53544D;  // _SEED of filters/lstm.py; nothing is drawn from it here
+  const bool backward_;
+};
+
+LstmFunction& lstm_function(bool backward) {
+  static LstmFunction *forward = new LstmFunction(false), *back = new LstmFunction(true);
+  return backward ? *back : *forward;
 }
 
 }  // namespace
 
 nb::object lstm_key(nb::handle params, nb::handle delta, int variant) {
-  Reader reader;
-  if (!read_both(reader, params, delta, variant)) return nb::none();
-  return nb::bytes(reader.key.data(), reader.key.size());
+  auto reading = std::make_unique<Reading<PythonLstm>>(variant);
+  const PythonLstm forward(params), backward(delta);
+  if (!reading->read(forward, delta.is_none() ? nullptr : &backward)) return nb::none();
+  return nb::bytes(reading->key().data(), reading->key().size());
 }
 
 void register_lstm(nb::bytes key, std::shared_ptr<LstmPlan> plan, const std::vector<int64_t>& bytes) {
-  if (known().size() >= kMostPlans) known().clear();
-  known()[std::string(key.c_str(), key.size())] = {std::move(plan), bytes};
+  if (known().size() >= kMostPlans) forget_lstm();
+  latest_variant = key.c_str()[0];
+  known().add(std::string(key.c_str(), key.size()), {std::move(plan), bytes});
 }
 
-void forget_lstm() { known().clear(); }
+void forget_lstm() {
+  lstm_function(false).end();
+  lstm_function(true).end();
+  known().clear();
+}
+
+uint64_t lstm_number(bool backward) { return lstm_function(backward).number(); }
 
 int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle capacity, int variant, uint64_t seed,
               uint64_t draw, int threads) {
-  if (!fast_calls_enabled || known().empty()) return kDeclined;
-  Reader reader;
-  if (!read_both(reader, params, delta, variant)) return kDeclined;
-  auto found = known().find(reader.key);
-  if (found == known().end()) return kDeclined;
-  const Known entry = found->second;
-  const bool backward = !delta.is_none();
-  Stretches held;
+  if (!fast_calls_enabled || known().size() == 0) return kDeclined;
+  const bool backward = !delta.is_none(), cached = !cache.is_none();
+  Reading<PythonLstm> reading(variant);
+  const PythonLstm forward_params(params), backward_params(delta);
+  if (!reading.read(forward_params, backward ? &backward_params : nullptr)) return kDeclined;
+  const Known* found = known().find(reading.key());
+  if (!found) return kDeclined;
+  const Known entry = *found;
+  Memory memory;
+  int64_t room = 0;
+  if (cached &&
+      (!to_int64(capacity.ptr(), room) || !reading.reader().memory(cache.ptr(), kAnything, !backward, memory)))
+    return kDeclined;
   LstmCall call;
-  for (int i = 0; i < (backward ? 2 : 1) * kLstmTensors; i++) {
-    const int index = i % kLstmTensors;
-    if (entry.bytes[static_cast<size_t>(i)] == 0 || !reader.data[i].is_valid() || reader.data[i].is_none()) continue;
-    const bool output = i < kLstmTensors ? !backward && is_output(index, false) : is_output(index, true);
-    float* address = held.take(reader.data[i].ptr(), entry.bytes[static_cast<size_t>(i)], output, false);
-    if (!address) return kDeclined;
-    (i < kLstmTensors ? call.tensor : call.gradient)[index] = address;
-    if (i >= kLstmTensors && output && reader.accumulates[i]) call.accumulate |= 1u << index;
-  }
-  if (!cache.is_none()) {
-    int64_t room = PyLong_Check(capacity.ptr()) ? PyLong_AsLongLong(capacity.ptr()) : -1;
-    if (room == -1) PyErr_Clear();
-    if (room < entry.plan->cache_bytes()) return kDeclined;
-    call.cache = held.take(cache.ptr(), entry.plan->cache_bytes(), !backward, true);
-    if (!call.cache) return kDeclined;
-    LstmCacheHeader header;
-    std::memcpy(&header, call.cache, sizeof(header));
-    if (backward && (header.magic != LstmCacheHeader::kMagic || header.signature != entry.plan->signature()))
-      return kDeclined;
-  }
-  if (held.collides()) return kDeclined;
+  if (!place(reading, entry, backward, cached ? &memory : nullptr, room, call)) return kDeclined;
   call.seed = seed;
   call.draw = draw;
-  try {
-    call.threads = threads > 0 ? threads : max_threads();
+  {
     Unlocked unlocked(true);
-    if (backward)
-      entry.plan->backward(call);
-    else
-      entry.plan->forward(call);
-  } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
-    return kDeclined;
+    if (run_plan(*entry.plan, backward, call, threads) != kDone) return kDeclined;
   }
   latest_call_succeeded();
   return kDone;

@@ -21,8 +21,12 @@ nb::object lstm_key(nb::handle params, nb::handle delta, int variant);
 void register_lstm(nb::bytes key, std::shared_ptr<LstmPlan> plan, const std::vector<int64_t>& bytes);
 void forget_lstm();
 
-// 0 when done, 1 when declined; nothing has been written then.
+// kDone, or kDeclined; nothing has been written then.
 int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle capacity, int variant, uint64_t seed,
               uint64_t draw, int threads);
+
+// The numbers of BNNSDirectApplyLSTMBatchTrainingCaching and BNNSDirectApplyLSTMBatchBackward for C programs (raw.h).
+// They change when what is known is forgotten.
+uint64_t lstm_number(bool backward);
 
 }  // namespace openbnns

@@ -141,6 +141,7 @@ NB_MODULE(_core, m) {
         nb::sig("def lstm_key(params: object, delta: object | None, variant: int) -> bytes | None"));
   m.def("register_lstm", &register_lstm, "key"_a, "plan"_a, "bytes"_a);
   m.def("forget_lstm", &forget_lstm);
+  m.def("lstm_number", &lstm_number, "backward"_a);
   m.def("fast_lstm", &fast_lstm, "params"_a, "delta"_a.none(), "cache"_a.none(), "capacity"_a, "variant"_a, "seed"_a,
         "draw"_a, "threads"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,

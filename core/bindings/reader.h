@@ -227,6 +227,20 @@ struct CDescriptor {  // BNNSNDArrayDescriptor
 };
 static_assert(sizeof(CDescriptor) == 176);
 
+struct CFilterParameters {  // BNNSFilterParameters
+  uint32_t flags;
+  uint64_t threads;
+  const void *alloc_memory, *free_memory;
+};
+static_assert(sizeof(CFilterParameters) == 32);
+
+// The threads that filter_params ask for, 0 if that is left open; false for parameters with allocators.
+inline bool read_threads(OpenBNNSWord filter_params, int& threads) {
+  const auto* p = static_cast<const CFilterParameters*>(filter_params.pointer);
+  threads = p ? static_cast<int>(p->threads < 256 ? p->threads : 256) : 0;
+  return !p || (!p->alloc_memory && !p->free_memory);
+}
+
 class RawReader {
  public:
   using Source = OpenBNNSWord;

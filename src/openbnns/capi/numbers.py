@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import capi
+from .. import capi, engines
 from ..filters._base import Filter
 from ._calls import Known
+
+_LSTM = {"BNNSDirectApplyLSTMBatchTrainingCaching": False, "BNNSDirectApplyLSTMBatchBackward": True}
 
 
 def of_filter(function: str, filter: Any) -> int:
@@ -33,6 +35,8 @@ def of_function(function: str) -> int:
     >>> of_function("BNNSCopy") > 0, of_function("BNNSCreateRandomGenerator")
     (True, 0)
     """
+    if function in _LSTM:
+        return 0 if engines._core is None else int(engines._core.lstm_number(_LSTM[function]))
     getattr(capi, function)  # which loads its module
     known = Known.by_name.get(function)
     return 0 if known is None else known.number()

@@ -72,6 +72,10 @@ _SCALARS = ("input_size", "hidden_size", "batch_size", "num_layers", "seq_len", 
 _ARRIVING = (Y, HN, CN)
 
 
+if engines._core is not None:
+    compat.on_change.append(engines._core.forget_lstm)
+
+
 class _Draws:
     """Numbers the masks: every training call gets another one. Number 0 is that of calls without a cache."""
 

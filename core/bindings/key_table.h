@@ -1,0 +1,64 @@
+// What is known about calls by their description. Threads without the interpreter's lock may look something up at any
+// time; those that add or clear have the lock.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace openbnns {
+
+template <class Value>
+class KeyTable {
+ public:
+  KeyTable() = default;
+  KeyTable(const KeyTable&) = delete;
+  ~KeyTable() { clear(); }
+
+  // Null if there is none; stays where it is until clear().
+  const Value* find(std::string_view key) const {
+    const Node* node = bucket(key).load(std::memory_order_acquire);
+    while (node && node->key != key) node = node->next;
+    return node ? &node->value : nullptr;
+  }
+
+  // A value that is there already is found no more.
+  void add(std::string key, Value value) {
+    std::atomic<const Node*>& first = bucket(key);
+    first.store(new Node{std::move(key), std::move(value), first.load()}, std::memory_order_release);
+    size_++;
+  }
+
+  // Nobody may be looking through the table: whoever does without the lock uses a number (numbered.h) that has ended.
+  void clear() {
+    for (std::atomic<const Node*>& first : buckets_) {
+      const Node* node = first.exchange(nullptr);
+      while (node) delete std::exchange(node, node->next);
+    }
+    size_ = 0;
+  }
+
+  size_t size() const { return size_; }
+
+ private:
+  struct Node {
+    const std::string key;
+    const Value value;
+    const Node* const next;
+  };
+  static constexpr size_t kBuckets = 64;
+
+  const std::atomic<const Node*>& bucket(std::string_view key) const {
+    return buckets_[std::hash<std::string_view>()(key) % kBuckets];
+  }
+  std::atomic<const Node*>& bucket(std::string_view key) {
+    return buckets_[std::hash<std::string_view>()(key) % kBuckets];
+  }
+
+  std::atomic<const Node*> buckets_[kBuckets] = {};  // lists by hash, to which nodes are added in front
+  size_t size_ = 0;
+};
+
+}  // namespace openbnns
