@@ -16,6 +16,7 @@
 #include "bindings/latest_call.h"
 #include "bindings/lstm_call.h"
 #include "bindings/numbered.h"
+#include "bindings/optimizer_call.h"
 #include "bindings/replay.h"
 #include "bindings/shapes.h"
 #include "bindings/struct_reader.h"
@@ -148,6 +149,7 @@ NB_MODULE(_core, m) {
         "training"_a = false, "extra"_a = Ints{});
 
   bind_training(m);
+  bind_optimizer(m);
   bind_tensor(m);
   bind_known_calls(m);
   bind_replay(m);

@@ -1,4 +1,4 @@
-// What the module offers for training besides filters: optimizer steps, clipping and norms, random fills.
+// What the module offers for training besides filters and optimizers: clipping and norms, random fills.
 #pragma once
 #include <nanobind/nanobind.h>
 

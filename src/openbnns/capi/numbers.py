@@ -38,5 +38,7 @@ def of_function(function: str) -> int:
     if function in _LSTM:
         return 0 if engines._core is None else int(engines._core.lstm_number(_LSTM[function]))
     getattr(capi, function)  # which loads its module
+    if function == "BNNSOptimizerStep":
+        return 0 if engines._core is None else int(engines._core.optimizer_number())
     known = Known.by_name.get(function)
     return 0 if known is None else known.number()

@@ -16,7 +16,7 @@ from ._calls import check_filter_params
 
 _STRUCTS = tuple(set(rules.STRUCTS.values()))
 
-_CALLER = Caller("BNNSOptimizerStep")
+_CALLER = Caller(rules.C_FACE)
 
 
 def BNNSOptimizerStep(

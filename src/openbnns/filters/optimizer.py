@@ -78,6 +78,9 @@ _NAMES: dict[Any, tuple[str, ...]] = {
 }
 _VALUES = {struct: attrgetter(*names) for struct, names in _NAMES.items()}
 
+C_FACE = "BNNSOptimizerStep"
+"""The function whose rules C programs repeat without the interpreter."""
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -165,7 +168,36 @@ def _rule(
         variant = _choice(p, "sgd_momentum_variant", 3, who)
         optimizer = SGDMomentum(p["learning_rate"], p["momentum"], p["nesterov"], variant, preparation)
     step = native_step(optimizer) if engines._core is not None else None
-    return Rule(optimizer, step, step if p["gradient_scale"] != 0.0 else None)
+    fast = step if p["gradient_scale"] != 0.0 else None
+    if who.function == C_FACE and fast is not None:
+        engines._core.register_optimizer(function, [float(v) for v in values], fast, *_step_numbers(optimizer))
+    return Rule(optimizer, step, fast)
+
+
+def _step_numbers(o: reference.Optimizer) -> tuple[bool, bool, float, float, float, float]:
+    """What native code computes the size of a step from, as ``step_size`` does."""
+    if isinstance(o, Adam):
+        return True, o.corrected_epsilon, o.learning_rate, o.beta1, o.beta2, o.epsilon
+    return False, False, 0.0, 0.0, 0.0, o.epsilon if isinstance(o, RMSProp) else 0.0
+
+
+def _letter(name: str, value: Any) -> str:
+    return "t" if name == "time_step" else "b" if isinstance(value, bool) else "f" if isinstance(value, float) else "u"
+
+
+def _forget() -> None:
+    """Rules depend on switches of compat."""
+    engines._core.forget_optimizers()
+    _rule.cache_clear()
+
+
+if engines._core is not None:
+    compat.on_change.append(_forget)
+    for code, fields_type in STRUCTS.items():
+        blank = fields_type()
+        engines._core.describe_optimizer(
+            int(code), "".join(_letter(name, getattr(blank, name)) for name in fields_type._kinds)
+        )
 
 
 # Fields with the range they must be in: at least, less than (or at most), and how to say it.

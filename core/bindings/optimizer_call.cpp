@@ -1,0 +1,346 @@
+#include "bindings/optimizer_call.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/fast_call.h"
+#include "bindings/key_table.h"
+#include "bindings/latest_call.h"
+#include "bindings/numbered.h"
+#include "bindings/reader.h"
+#include "bindings/recording.h"
+#include "kernels/kernels.h"
+#include "runtime/thread_pool.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace openbnns {
+namespace {
+
+// The form of a tensor: an array's shape, or a descriptor's layout and size.
+struct Form {
+  int64_t layout = 0;  // 0 for an array
+  int rank = 0;
+  int64_t size[kMaxRank];
+
+  bool operator==(const Form& other) const {
+    return layout == other.layout && rank == other.rank && std::equal(size, size + rank, other.size);
+  }
+};
+
+// A stretch of memory, first byte and one past the last, and whether the step writes it.
+struct Stretch {
+  const char *begin, *end;
+  bool written;
+};
+
+// One optimizer with its settings: runs steps whose tensors are packed float32 in memory that can be checked in
+// constant time. Anything else is declined without a word, and the Python path, which knows every message, takes over.
+class OptimizerStep {
+ public:
+  // numbers: before, after, low, high, l1, l2, max_norm, use_norm, norm_scale, learning_rate, momentum,
+  // gradient_weight, velocity_step, gradient_step, keep1, add1, keep2, add2, decay; states: the place in
+  // OptimizerTensor::state of each accumulator, in the order of roles; layouts: those without holes or tricks.
+  OptimizerStep(int kind, int form, int clipping, const std::vector<double>& numbers, std::vector<int> states,
+                std::vector<int64_t> layouts)
+      : states_(std::move(states)), layouts_(std::move(layouts)) {
+    OptimizerRule& r = rule_;
+    r.kind = static_cast<OptimizerKind>(kind);
+    r.form = static_cast<MomentumForm>(form);
+    r.clipping = clipping;
+    float* floats[] = {&r.before, &r.after, &r.low, &r.high, &r.l1, &r.l2};
+    float* others[] = {&r.learning_rate, &r.momentum, &r.gradient_weight, &r.velocity_step, &r.gradient_step,
+                       &r.keep1,         &r.add1,     &r.keep2,           &r.add2,          &r.decay};
+    size_t next = 0;
+    for (float* place : floats) *place = static_cast<float>(numbers.at(next++));
+    for (double* place : {&r.max_norm, &r.use_norm, &r.norm_scale}) *place = numbers.at(next++);
+    for (float* place : others) *place = static_cast<float>(numbers.at(next++));
+    std::sort(layouts_.begin(), layouts_.end());
+  }
+
+  // parameters, gradients: lists of at least `count` tensors; accumulators: as many for each role, or None. Tensors are
+  // descriptors, or arrays if those are allowed.
+  int run(double step, double epsilon, int64_t count, nb::handle parameters, nb::handle gradients,
+          nb::handle accumulators, int threads, bool arrays) const {
+    if (!fast_calls_enabled || count < 0 || count > kMostTensors) return kDeclined;
+    const auto items = [](nb::handle list) { return [list](int64_t i) { return list_item(list.ptr(), i); }; };
+    const auto long_enough = [](nb::handle list, int64_t size) {
+      return is_list(list.ptr()) && list_size(list.ptr()) >= size;
+    };
+    if (!long_enough(parameters, count) || !long_enough(gradients, count)) return kDeclined;
+    if (!states_.empty() && !long_enough(accumulators, roles() * count)) return kDeclined;
+    try {
+      PythonReader reader(static_cast<size_t>((2 + roles()) * count));
+      std::vector<OptimizerTensor> tensors(static_cast<size_t>(count));
+      if (!bind_all(reader, tensors, arrays, items(parameters), items(gradients), items(accumulators)))
+        return kDeclined;
+      nb::gil_scoped_release unlocked;
+      return carry_out(step, epsilon, tensors, threads);
+    } catch (const std::bad_alloc&) {
+      return kDeclined;
+    }
+  }
+
+  // The same with arrays of pointers to C descriptors, without the interpreter.
+  int run_raw(double step, double epsilon, int64_t count, OpenBNNSWord parameters, OpenBNNSWord gradients,
+              OpenBNNSWord accumulators, int threads) const {
+    if (count < 0 || count > kMostTensors) return kDeclined;
+    if (count > 0 && (!parameters.pointer || !gradients.pointer)) return kDeclined;
+    if (count > 0 && !states_.empty() && !accumulators.pointer) return kDeclined;
+    const auto items = [](OpenBNNSWord array) {
+      return [array](int64_t i) { return static_cast<const OpenBNNSWord*>(array.pointer)[i]; };
+    };
+    try {
+      RawReader reader(0);
+      std::vector<OptimizerTensor> tensors(static_cast<size_t>(count));
+      if (!bind_all(reader, tensors, false, items(parameters), items(gradients), items(accumulators))) return kDeclined;
+      return carry_out(step, epsilon, tensors, threads);
+    } catch (const std::bad_alloc&) {
+      return kDeclined;
+    }
+  }
+
+ private:
+  static constexpr int64_t kMostTensors = INT64_C(1) << 24;
+
+  int64_t roles() const { return static_cast<int64_t>(states_.size()); }
+
+  template <class Reader, class Items>
+  bool bind_all(Reader& reader, std::vector<OptimizerTensor>& tensors, bool arrays, Items parameters, Items gradients,
+                Items accumulators) const {
+    const auto count = static_cast<int64_t>(tensors.size());
+    std::vector<Stretch> stretches;
+    stretches.reserve(static_cast<size_t>((2 + roles()) * count));
+    for (int64_t i = 0; i < count; i++) {
+      OptimizerTensor& t = tensors[static_cast<size_t>(i)];
+      Form form, other;
+      float* gradient;
+      int64_t elements;
+      if (!bind(parameters(i), arrays, true, reader, stretches, form, t.w, t.count)) return false;
+      if (!bind(gradients(i), arrays, false, reader, stretches, other, gradient, elements) || !(form == other))
+        return false;
+      t.gradient = gradient;
+      for (int64_t role = 0; role < roles(); role++) {
+        float*& state = t.state[states_[static_cast<size_t>(role)]];
+        if (!bind(accumulators(role * count + i), arrays, true, reader, stretches, other, state, elements) ||
+            !(form == other))
+          return false;
+      }
+    }
+    return !overlaps(stretches);
+  }
+
+  int carry_out(double step, double epsilon, const std::vector<OptimizerTensor>& tensors, int threads) const {
+    OptimizerRule rule = rule_;
+    rule.step = static_cast<float>(step);
+    rule.epsilon = static_cast<float>(epsilon);
+    kernels().optimizer_step(rule, tensors.data(), static_cast<int64_t>(tensors.size()),
+                             threads > 0 ? threads : max_threads());
+    latest_call_succeeded();
+    return kDone;
+  }
+
+  // Gets the memory of a tensor: an array's own, or that of a descriptor.
+  bool bind(const nb::object& tensor, bool arrays, bool written, PythonReader& reader, std::vector<Stretch>& stretches,
+            Form& form, float*& address, int64_t& count) const {
+    if (!tensor.is_valid()) return false;
+    if (!arrays || !PyObject_CheckBuffer(tensor.ptr()))
+      return bind_descriptor(PythonReader::Descriptor(tensor.ptr()), written, reader, stretches, form, address, count);
+    Memory memory;
+    if (!reader.memory(tensor.ptr(), kFloats, written, memory)) return false;
+    if (memory.view->ndim > kMaxRank || memory.view->itemsize != 4) return false;
+    form.rank = memory.view->ndim;
+    std::copy(memory.view->shape, memory.view->shape + form.rank, form.size);
+    return place(memory, memory.bytes / 4, written, stretches, address, count);
+  }
+  bool bind(OpenBNNSWord tensor, bool, bool written, RawReader& reader, std::vector<Stretch>& stretches, Form& form,
+            float*& address, int64_t& count) const {
+    return tensor.pointer &&
+           bind_descriptor(RawReader::Descriptor(tensor), written, reader, stretches, form, address, count);
+  }
+
+  // A packed Float32 descriptor.
+  template <class Reader>
+  bool bind_descriptor(const typename Reader::Descriptor& d, bool written, Reader& reader,
+                       std::vector<Stretch>& stretches, Form& form, float*& address, int64_t& count) const {
+    int64_t type, stride[kMaxRank];
+    if (!d.layout(form.layout) || !d.data_type(type) || type != kFloat32) return false;
+    if (!std::binary_search(layouts_.begin(), layouts_.end(), form.layout)) return false;
+    form.rank = static_cast<int>(form.layout >> 16);
+    if (!d.size(form.rank, form.size) || !d.stride(form.rank, stride)) return false;
+    if (!std::all_of(stride, stride + form.rank, [](int64_t s) { return s == 0; })) return false;
+    Memory memory;
+    if (reader.data(d, kFloats, written, memory) != Data::kSimple) return false;
+    const int64_t room = std::min(memory.bytes / 4, INT64_C(1) << 46);
+    int64_t elements = 1;
+    for (int a = 0; a < form.rank; a++) {
+      if (form.size[a] < 1 || form.size[a] > room / elements) return false;
+      elements *= form.size[a];
+    }
+    return place(memory, elements, written, stretches, address, count);
+  }
+
+  static bool place(const Memory& memory, int64_t elements, bool written, std::vector<Stretch>& stretches,
+                    float*& address, int64_t& count) {
+    if (reinterpret_cast<uintptr_t>(memory.begin) % 4 != 0) return false;
+    address = reinterpret_cast<float*>(memory.begin);
+    count = elements;
+    if (count > 0) stretches.push_back({memory.begin, memory.begin + count * 4, written});
+    return true;
+  }
+
+  // Whether memory that is written is used for anything else.
+  static bool overlaps(std::vector<Stretch>& stretches) {
+    std::sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+    const char *end = nullptr, *written_end = nullptr;
+    for (const Stretch& s : stretches) {
+      if (s.begin < (s.written ? end : written_end)) return true;
+      end = std::max(end, s.end);
+      if (s.written) written_end = std::max(written_end, s.end);
+    }
+    return false;
+  }
+
+  OptimizerRule rule_;
+  std::vector<int> states_;
+  std::vector<int64_t> layouts_;
+};
+
+// BNNSOptimizerStep as C programs call it: function, OptimizerAlgFields, number_of_parameters, parameters, gradients,
+// accumulators, filter_params. Python reads and checks a struct once; its values are the key to the step.
+class OptimizerFunction final : public Numbered {
+ public:
+  // Of Adam, what the size of a step follows from; for others `epsilon` alone counts.
+  struct Size {
+    bool adam, corrected_epsilon;
+    double learning_rate, beta1, beta2, epsilon;
+  };
+
+  // letters: the fields of the struct that belongs to a function, f float, b bool, u a 32-bit number, t the time step.
+  void describe(int function, const std::string& letters) {
+    if (0 <= function && function < kFunctions && !letters_[function])
+      letters_[function] = new std::string(letters);  // for ever: threads without the lock read it
+  }
+
+  void add(int function, const std::vector<double>& values, const OptimizerStep& step, const Size& size) {
+    if (known_.size() >= kMostSteps) forget();
+    Key key(function);
+    for (double value : values) key.add(value);
+    if (!key.full) known_.add(std::string(key.text()), {step, size});
+  }
+
+  void forget() {
+    end();
+    known_.clear();
+  }
+
+  int run_raw(const OpenBNNSWord* words, size_t count) override {
+    if (!fast_calls_enabled || is_recording() || count != 7 || !words[1].pointer) return kDeclined;
+    int threads;
+    double time_step = 1.0;
+    Key key(static_cast<int64_t>(words[0].number));
+    if (!read_threads(words[6], threads) || !read(words, key, time_step)) return kDeclined;
+    const Known* known = known_.find(key.text());  // stays while this call uses the number
+    if (!known || !(time_step >= 1.0) || !std::isfinite(time_step)) return kDeclined;
+    const Size& s = known->size;
+    double step = 0.0, epsilon = s.epsilon;
+    if (s.adam) {  // as step_size does it in Python
+      const double first = 1.0 - std::pow(s.beta1, time_step), second = std::sqrt(1.0 - std::pow(s.beta2, time_step));
+      step = s.learning_rate * second / first;
+      if (s.corrected_epsilon) epsilon *= second;
+    }
+    return known->step.run_raw(step, epsilon, static_cast<int64_t>(words[2].number), words[3], words[4], words[5],
+                               threads);
+  }
+
+ private:
+  static constexpr int kFunctions = 16;
+  static constexpr size_t kMostSteps = 256;
+  struct Known {
+    OptimizerStep step;
+    Size size;
+  };
+  struct Key {
+    static constexpr size_t kMost = 32;
+    double values[kMost];
+    size_t count = 0;
+    bool full = false;
+    explicit Key(int64_t function) { add(static_cast<double>(function)); }
+    void add(double value) {
+      if (count == kMost) return void(full = true);
+      values[count++] = value + 0.0;  // one zero
+    }
+    std::string_view text() const { return {reinterpret_cast<const char*>(values), count * sizeof(double)}; }
+  };
+
+  template <class T>
+  static T take(const char*& place) {
+    place += (alignof(T) - reinterpret_cast<uintptr_t>(place) % alignof(T)) % alignof(T);
+    T value;
+    std::memcpy(&value, place, sizeof(T));
+    place += sizeof(T);
+    return value;
+  }
+
+  // The fields of the struct, each aligned for its type.
+  bool read(const OpenBNNSWord* words, Key& key, double& time_step) const {
+    const std::string* letters = words[0].number < kFunctions ? letters_[words[0].number].load() : nullptr;
+    const char* place = static_cast<const char*>(words[1].pointer);
+    if (!letters || reinterpret_cast<uintptr_t>(place) % alignof(float) != 0) return false;
+    for (char letter : *letters) {
+      if (letter == 'f')
+        key.add(take<float>(place));
+      else if (letter == 'b')
+        key.add(take<uint8_t>(place) != 0);
+      else if (letter == 'u')
+        key.add(take<uint32_t>(place));
+      else
+        time_step = take<float>(place);
+    }
+    return !key.full;
+  }
+
+  std::atomic<const std::string*> letters_[kFunctions] = {};
+  KeyTable<Known> known_;
+};
+
+OptimizerFunction& optimizer_function() {
+  static auto* function = new OptimizerFunction;
+  return *function;
+}
+
+}  // namespace
+
+void bind_optimizer(nb::module_& m) {
+  nb::class_<OptimizerStep>(m, "OptimizerStep")
+      .def(nb::init<int, int, int, const std::vector<double>&, std::vector<int>, std::vector<int64_t>>(), "kind"_a,
+           "form"_a, "clipping"_a, "numbers"_a, "states"_a, "layouts"_a)
+      .def("run", &OptimizerStep::run, "step"_a, "epsilon"_a, "count"_a, "parameters"_a.none(), "gradients"_a.none(),
+           "accumulators"_a.none(), "threads"_a, "arrays"_a);
+  m.def(
+      "describe_optimizer",
+      [](int function, const std::string& letters) { optimizer_function().describe(function, letters); }, "function"_a,
+      "letters"_a);
+  m.def(
+      "register_optimizer",
+      [](int function, const std::vector<double>& values, const OptimizerStep& step, bool adam, bool corrected_epsilon,
+         double learning_rate, double beta1, double beta2, double epsilon) {
+        optimizer_function().add(function, values, step,
+                                 {adam, corrected_epsilon, learning_rate, beta1, beta2, epsilon});
+      },
+      "function"_a, "values"_a, "step"_a, "adam"_a, "corrected_epsilon"_a, "learning_rate"_a, "beta1"_a, "beta2"_a,
+      "epsilon"_a);
+  m.def("forget_optimizers", [] { optimizer_function().forget(); });
+  m.def("optimizer_number", [] { return optimizer_function().number(); });
+}
+
+}  // namespace openbnns
