@@ -12,7 +12,7 @@ from fuzzing.core import calls
 from openbnns import capi
 
 CASES = 40
-face = CFace()
+face = CFace(turns=3)
 
 
 @pytest.fixture(autouse=True)
