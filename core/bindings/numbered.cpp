@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <new>
 #include <thread>
 
@@ -114,11 +115,48 @@ int Variants::run_raw(const OpenBNNSWord* words, size_t count) {
   return kDeclined;
 }
 
+int Selected::run_raw(const OpenBNNSWord* words, size_t count) {
+  if (count != count_) return kDeclined;
+  for (size_t place : absent_)
+    if (words[place].pointer) return kDeclined;
+  const bool cached = words[cache_.word].pointer;
+  uint64_t bytes = words[cache_.size_word].number;
+  if (cache_.size_is_pointed_to) {  // one without the other asks for something else
+    const void* size = words[cache_.size_word].pointer;
+    if (cached != (size != nullptr)) return kDeclined;
+    if (size) std::memcpy(&bytes, size, sizeof bytes);
+  }
+  if (cached && bytes / cache_.bytes_per_sample < words[0].number) return kDeclined;
+  const Choice& choice = cached ? with_ : without_;
+  OpenBNNSWord others[kMostWords];
+  if (choice.picks.size() > kMostWords) return kDeclined;
+  for (size_t i = 0; i < choice.picks.size(); i++) {
+    const auto& [place, offset] = choice.picks[i];
+    others[i] = words[place];
+    if (offset && others[i].pointer) others[i].pointer = static_cast<const char*>(others[i].pointer) + offset;
+  }
+  return run(choice.number, others, choice.picks.size());
+}
+
 void bind_raw_calls(nb::module_& m) {
   m.attr("raw_calls") = nb::capsule(&kRawCalls, OPENBNNS_RAW_CALLS);
   nb::class_<Numbered>(m, "Numbered").def("number", &Numbered::number).def("end", &Numbered::end);
   nb::class_<Variants, Numbered>(m, "Variants")
       .def(nb::init<std::vector<size_t>, Variants::Choices>(), "places"_a, "choices"_a);
+  using Picks = std::vector<Selected::Pick>;
+  nb::class_<Selected, Numbered>(m, "Selected")
+      .def(
+          "__init__",
+          [](Selected* self, size_t count, std::vector<size_t> absent, size_t cache, size_t size, bool pointed,
+             uint64_t bytes, std::pair<Picks, uint64_t> without, std::pair<Picks, uint64_t> with) {
+            for (const Picks& picks : {without.first, with.first})
+              for (const auto& pick : picks)
+                if (pick.first >= count) throw nb::index_error("Selected: there is no such word");
+            new (self) Selected(count, std::move(absent), {cache, size, pointed, bytes},
+                                {std::move(without.first), without.second}, {std::move(with.first), with.second});
+          },
+          "count"_a, "absent"_a, "cache"_a, "size"_a, "size_is_pointed_to"_a, "bytes_per_sample"_a, "without"_a,
+          "with_"_a);
 }
 
 }  // namespace openbnns

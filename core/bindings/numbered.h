@@ -32,7 +32,7 @@ class Numbered {
 
   // A place in the table; state: the generation of its object, and in the last kUserBits the number of calls that use
   // it.
-  struct Place {
+  struct alignas(64) Place {  // one per cache line: threads with filters of their own do not slow each other down
     static constexpr int kUserBits = 24;
     std::atomic<uint64_t> state;
     Numbered* object;  // null if there is none
@@ -88,6 +88,41 @@ class Variants final : public Numbered {
  private:
   const std::vector<size_t> places_;
   const Choices choices_;
+};
+
+// A function that takes more than its native call: some arguments must be NULL, members of structs are passed one by
+// one, and a cache must be as large as it is said to be.
+class Selected final : public Numbered {
+ public:
+  using Pick = std::pair<size_t, size_t>;  // a word, and the offset of a member in what it points to
+
+  // With a cache and without one: what is passed on, and to which call.
+  struct Choice {
+    std::vector<Pick> picks;
+    uint64_t number;
+  };
+
+  // The cache and its size are words; the size is pointed to, or passed itself. The first word is the batch.
+  struct Cache {
+    size_t word, size_word;
+    bool size_is_pointed_to;
+    uint64_t bytes_per_sample;
+  };
+
+  Selected(size_t count, std::vector<size_t> absent, Cache cache, Choice without, Choice with)
+      : count_(count),
+        absent_(std::move(absent)),
+        cache_(cache),
+        without_(std::move(without)),
+        with_(std::move(with)) {}
+  ~Selected() override { end(); }
+  int run_raw(const OpenBNNSWord* words, size_t count) override;
+
+ private:
+  const size_t count_;
+  const std::vector<size_t> absent_;
+  const Cache cache_;
+  const Choice without_, with_;
 };
 
 void bind_raw_calls(nanobind::module_& m);

@@ -48,6 +48,11 @@ def variants(places: Sequence[int], numbers: Mapping[Hashable, int]) -> Any:
     return engines._core.Variants(list(places), choices).number
 
 
+def selected(without: tuple[Any, int], with_: tuple[Any, int], **others: Any) -> Any:
+    """The native call of a function that passes on some of its words; see core/bindings/numbered.h."""
+    return engines._core.Selected(without=without, with_=with_, **others).number if without[1] or with_[1] else declined
+
+
 def fast_call(filter: Owner, call: Call, form: Form) -> Any:
     """What runs ``call`` natively with arguments as ``form`` orders them; it gives 0, or 1 when it declines."""
     core, plan, fixed = engines._core, call.plan, filter.fixed_addresses()

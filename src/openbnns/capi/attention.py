@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from typing import Any
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention, BNNSMHAProjectionParameters
+from ..calls.form import Form
 from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
 from ._calls import BNNSFilter, create
@@ -163,3 +165,35 @@ def _backward_fast(filter: MultiheadAttention, given: dict[str, Any]) -> int:
             value = getattr(value, member)
         arguments += [value, given[stride]] if stride else [value]
     return int(filter.native(form)(*arguments))
+
+
+def _number(function: Any, forms: dict[bool, Form], size_is_pointed_to: bool, filter: BNNSFilter) -> int:
+    """The number by which C programs run a function on a filter; see core/bindings/raw.h."""
+    if not isinstance(filter, MultiheadAttention):
+        return 0
+    code = function.__code__
+    names = list(code.co_varnames[1 : code.co_argcount])
+    words = {name: (place, 0) for place, name in enumerate(names)}
+    for owner in ("query_param_delta", "key_param_delta", "value_param_delta", "output_param_delta"):
+        if owner in words:
+            for offset, member in ((0, "target_desc"), (176, "weights"), (352, "bias")):  # as C lays the struct out
+                words[f"{owner}.{member}"] = (words[owner][0], offset)
+    choices = {
+        cached: [words[name] for pair in (("batch_size", ""), *form.tensors) for name in pair if name]
+        for cached, form in forms.items()
+    }
+    place = {name: names.index(name) for name in ("backprop_cache", "backprop_cache_size")}
+    return filter.selected(
+        forms, choices, count=len(names),
+        absent=[names.index(name) for name in ("add_to_attention", "workspace_size", "workspace")],
+        cache=place["backprop_cache"], size=place["backprop_cache_size"], size_is_pointed_to=size_is_pointed_to,
+        bytes_per_sample=4 * filter.cache_floats,
+    )  # fmt: skip
+
+
+BNNSApplyMultiheadAttention.number = partial(  # type: ignore[attr-defined]
+    _number, BNNSApplyMultiheadAttention, {False: APPLY, True: APPLY}, True
+)
+BNNSApplyMultiheadAttentionBackward.number = partial(  # type: ignore[attr-defined]
+    _number, BNNSApplyMultiheadAttentionBackward, BACKWARD, False
+)

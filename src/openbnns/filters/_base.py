@@ -19,7 +19,7 @@ from .._words import Caller
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
 from ..calls.binding import Given, bind
-from ..calls.fast import declined, end_calls, fast_call, number_of, variants
+from ..calls.fast import declined, end_calls, fast_call, number_of, selected, variants
 from ..calls.form import Form
 from ..calls.run import TrainingLost, run_plan, run_staged
 from ..calls.signature import Argument, Call, Need, need
@@ -188,6 +188,16 @@ class Filter:
         if key not in self._choosing:
             numbers = {choice: number_of(self.native(form)) for choice, form in forms.items()}
             self._choosing[key] = variants(places, numbers)
+        return number_of(self._choosing[key])
+
+    def selected(
+        self, forms: Mapping[bool, Form], picks: Mapping[bool, Sequence[tuple[int, int]]], **others: Any
+    ) -> int:
+        """The same for a function that takes more than its native calls, without a cache and with one."""
+        key = tuple(forms.values())
+        if key not in self._choosing:
+            choices = {cached: (list(picks[cached]), number_of(self.native(form))) for cached, form in forms.items()}
+            self._choosing[key] = selected(choices[False], choices[True], **others)
         return number_of(self._choosing[key])
 
     def perform(self, name: str, caller: Caller, batch: Any, given: Given, choice: Any = None) -> None:
