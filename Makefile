@@ -133,10 +133,12 @@ sanitize-run: $(VENV)/.created $(VENV)/.test-tools
 	  --config-settings=cmake.define.OPENBNNS_SANITIZE=ON --config-settings=install.strip=false \
 	  --config-settings=build-dir=build/sanitize .
 	$(SANITIZED) $(BIN)/python tests/fuzz.py --seconds 300
+	$(SANITIZED) $(BIN)/python tests/fuzz_c.py --calls 100000 --seconds 3600
 	$(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_TESTS)
 
 fuzz: install $(VENV)/.test-tools
 	$(BIN)/python tests/fuzz.py $(FUZZ)
+	$(BIN)/python tests/fuzz_c.py
 
 clean:
 	rm -rf build dist $(VENV) .venv-sanitize .scoreboard.json out
