@@ -334,7 +334,7 @@ def test_bad_calls(engine: str) -> None:
     p = capi.BNNSLayerParametersQuantization(function=QUANTIZE, i_desc=x.descriptor(), o_desc=y.descriptor())
     for arguments, pattern in [
         ((-1, 0, 0), "batch_size is -1"), ((2, 0, 0), "i_desc.data holds"), ((2**64, 0, 0), "batch_size is"),
-        ((1, -1, 0), "in_stride is -1"), ((1, 0, 2**63), "out_stride is"),
+        ((1, -1, 0), "input_stride is -1"), ((1, 0, 2**63), "output_stride is"),
     ]:  # fmt: skip
         refused(capi.BNNSDirectApplyQuantizer(p, None, *arguments), re.escape(pattern))
     with pytest.raises(TypeError):

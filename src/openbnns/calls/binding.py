@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Problem
 from ..tensors.descriptors import describe
-from ..tensors.operands import Bound, Operand, Parameter, check_training_types, entries
+from ..tensors.operands import Bound, Operand, Parameter, check_stride, check_training_types, entries, keep_apart
 
 if TYPE_CHECKING:
     from .._words import Caller
@@ -75,10 +75,14 @@ def _bind_one(argument: Argument, caller: Caller, batch: int, data: Any, stride:
         return None
     if isinstance(tensor, Parameter):
         return tensor.bind_delta(who, data, argument.elements)
-    samples, step = (batch, stride) if argument.batched else (1, 0)
+    samples, step = (batch, check_stride(stride, caller(argument.stride))) if argument.batched else (1, 0)
     if argument.described:
-        return tensor.bind_delta(who, data, samples, step, output=argument.writes, elements=argument.elements)
-    return tensor.bind(who, data, samples, step, output=argument.writes)
+        bound = tensor.bind_delta(who, data, samples, step, output=argument.writes, elements=argument.elements)
+    else:
+        bound = tensor.bind(who, data, samples, step, output=argument.writes)
+    if argument.writes:
+        keep_apart(bound, caller(argument.stride))
+    return bound
 
 
 def _require_needed(call: Call, caller: Caller, bound: Mapping[str, Bound]) -> None:

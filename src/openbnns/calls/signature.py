@@ -84,6 +84,15 @@ class Argument:
     default: Any = None  # memory that NULL stands for
     note: str = ""  # what to add to a message about it
 
+    @property
+    def stride(self) -> str:
+        """The name of its batch stride: ``in_stride``, or ``in_stride[0]`` of an entry of a list."""
+        name, bracket, index = self.name.partition("[")
+        return f"{_STRIDES.get(name, name)}_stride{bracket}{index}"
+
+
+_STRIDES = {"indices": "idx"}
+
 
 @dataclass(frozen=True)
 class ListOf:

@@ -54,10 +54,13 @@ def _quantize(
     p: BNNSLayerParametersQuantization, filter_params: BNNSFilterParameters | None, who: str, batch_size: int,
     input_stride: int, output_stride: int,
 ) -> None:  # fmt: skip
-    caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
+    caller = Caller(who, _NAMES)
     made = Quantization(p, filter_params, caller, direct=True)
     tensors = {"in": (p.i_desc.data, input_stride), "out": (p.o_desc.data, output_stride)}
     made.perform("apply", caller, batch_size, tensors)
 
 
+_NAMES = {
+    "in": "i_desc.data", "out": "o_desc.data", "in_stride": "input_stride", "out_stride": "output_stride",
+}  # fmt: skip
 _QUANTIZE = Known("BNNSDirectApplyQuantizer", 0)

@@ -13,7 +13,7 @@ from ..abi.enums import BNNSDataLayout
 from ..errors import Problem
 from ..tensors import staging
 from ..tensors.descriptors import View
-from ..tensors.operands import Bound, bind, check_count
+from ..tensors.operands import Bound, bind, check_stride
 from ._attention_shapes import canonical_order, check_shape, resolve
 
 _L = BNNSDataLayout
@@ -55,7 +55,7 @@ class Masks:
 
 def bind_masks(caller: Caller, letters: dict[str, int], batch: int, key_mask: Any, stride: Any, added: Any) -> Masks:
     """Check both; ``letters`` are the sizes of the filter."""
-    stride = check_count(stride, caller("key_mask_stride"))
+    stride = check_stride(stride, caller("key_mask_stride"))
     named: dict[str, Bound] = {}
     mask = None
     if key_mask is not None:

@@ -26,7 +26,7 @@ from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
 from ..reference.activation import IDENTITY, Activation, Function
 from ..tensors.descriptors import FLOAT32, View
-from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, check_count
+from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, check_batch
 from ._activation_rules import check_trainable, function_name, gradient_from_input, needs_input, output_determines_slope
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Filter:
         call = self.declared(name, variant)
         if call is None:
             raise self.refusal(name, caller)
-        count = check_count(batch, caller("batch_size"))
+        count = check_batch(batch, caller)
         bound = bind(call, caller, count, given)
         self.check(call, caller, count, bound)
         if not call.results & bound.keys():

@@ -19,7 +19,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..tensors import staging
 from ..tensors.descriptors import View, describe, resolve
-from ..tensors.operands import Bound, OwnedMemory, bind, integer
+from ..tensors.operands import Bound, OwnedMemory, bind, check_stride, integer, keep_apart
 
 SHAPE_CODE = -1003
 """Status of selections whose shapes do not fit."""
@@ -123,10 +123,14 @@ def tensor(
     require_descriptor(caller, name, descriptor)
     view = resolve(descriptor, caller(name))
     require_data(caller, name, descriptor, view)
-    return bind(
-        view, view.memory_axes, view.shape, f"{caller(name)}.data", descriptor.data, batch, stride, output=output,
+    step = check_stride(stride, caller(f"{name}_batch_stride"))
+    bound = bind(
+        view, view.memory_axes, view.shape, f"{caller(name)}.data", descriptor.data, batch, step, output=output,
         flags=int(descriptor.flags) if output else 0,
     )  # fmt: skip
+    if output:
+        keep_apart(bound, caller(f"{name}_batch_stride"))
+    return bound
 
 
 def plain_array(descriptor: Any, batch: int = 0, stride: int = 0) -> tuple[View, NDArray[Any]] | None:

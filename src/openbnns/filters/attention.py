@@ -35,7 +35,15 @@ from ..errors import Problem
 from ..reference import attention as reference
 from ..reference.random_numbers import Stream, uniform
 from ..tensors.descriptors import View
-from ..tensors.operands import Bound, Operand, Parameter, check_count, check_training_types
+from ..tensors.operands import (
+    Bound,
+    Operand,
+    Parameter,
+    check_batch,
+    check_stride,
+    check_training_types,
+    keep_apart,
+)
 from ._activation_rules import as_float32
 from ._attention_calls import backward_arguments, fixed_addresses, forward_arguments, make_plan
 from ._attention_gradients import ARGUMENTS, TARGETS, bind_output_gradient, bind_results, leaders_of, result_name
@@ -145,7 +153,7 @@ class MultiheadAttention(Filter):
         self.require_alive(caller)
         if name not in ("apply_attention", "apply_backward_attention"):
             raise self.refusal(name, caller)
-        count = check_count(batch, caller("batch_size"))
+        count = check_batch(batch, caller)
         if name == "apply_attention":
             self._apply(caller, count, given, drops=choice is not False)
         else:
@@ -202,6 +210,13 @@ class MultiheadAttention(Filter):
 
     # Forward.
 
+    def _bind(
+        self, caller: Caller, key: str, name: str, batch: int, given: Given, *, output: bool | None = None
+    ) -> Bound:
+        data, stride = given[name]
+        step = check_stride(stride, caller(f"{name}_stride"))
+        return self.operands[key].bind(caller(name), data, batch, step, output=key == "o" if output is None else output)
+
     def _apply(self, caller: Caller, batch: int, given: Given, *, drops: bool) -> None:
         """Run forward, or answer a question for sizes. With ``drops`` off, dropout is left out."""
         backprop_cache, workspace = _value(given, "backprop_cache"), _value(given, "workspace")
@@ -216,8 +231,9 @@ class MultiheadAttention(Filter):
                 cached = asks_cache or backprop_cache is not None
                 work_size.value = self.workspace_bytes(batch, backward=False, cached=cached)
             return
-        q, k, v = (self.operands[n[0]].bind(caller(n), given[n][0], batch, given[n][1]) for n in ARGUMENTS.values())
-        y = self.operands["o"].bind(caller("output"), given["output"][0], batch, given["output"][1], output=True)
+        q, k, v = (self._bind(caller, key, name, batch, given) for key, name in ARGUMENTS.items())
+        y = self._bind(caller, "o", "output", batch, given)
+        keep_apart(y, caller("output_stride"))
         masks = self._bind_masks(caller, batch, given)
         cache = None
         if backprop_cache is not None:
@@ -300,10 +316,10 @@ class MultiheadAttention(Filter):
         results = bind_results(self, caller, batch, structs, biases)
         inputs: dict[str, Bound] = {}
         for key, name in {**ARGUMENTS, "o": "output"}.items():
-            data, stride = given[name]
-            check_count(stride, caller(f"{name}_stride"))
-            if data is not None:
-                inputs[key] = self.operands[key].bind(caller(name), data, batch, stride)
+            if given[name][0] is not None:
+                inputs[key] = self._bind(caller, key, name, batch, given, output=False)
+            else:
+                check_stride(given[name][1], caller(f"{name}_stride"))
         inputs.pop("o", None)  # checked, but of no use
         masks = self._bind_masks(caller, batch, given)
         cache = None

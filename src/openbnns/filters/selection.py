@@ -19,7 +19,7 @@ from ..errors import Problem
 from ..reference import tensor as reference
 from ..reference.reduction import Function as Reduction
 from ..tensors.descriptors import View, describe
-from ..tensors.operands import Bound, check_count, integer
+from ..tensors.operands import Bound, check_batch, check_count, integer
 from ..tensors.staging import integer_range
 from ._direct import (
     INDEX_CODE,
@@ -323,7 +323,7 @@ def top_k(
         tensors += [] if best_indices is None else [(best_indices, best_indices_stride)]
         if _found_best(count, axis, batch_size, tensors):
             return
-    batch = check_count(batch_size, caller("batch_size"))
+    batch = check_batch(batch_size, caller)
     x = tensor(caller, "input", input, batch=batch, stride=input_stride)
     number, k = _axis_and_k(caller, axis, count, x.view)
     shape = tuple(k if a == number else n for a, n in enumerate(x.view.numbered_shape))
@@ -375,7 +375,7 @@ def in_top_k(
 ) -> None:  # fmt: skip
     """Whether fewer than K values along the axis are larger than the one at the test index."""
     threads = threads_of(caller, filter_params)
-    batch = check_count(batch_size, caller("batch_size"))
+    batch = check_batch(batch_size, caller)
     x = tensor(caller, "input", input, batch=batch, stride=input_stride)
     number, k = _axis_and_k(caller, axis, count, x.view)
     tested = tensor(caller, "test_indices", test_indices, batch=batch, stride=test_indices_stride)

@@ -27,12 +27,22 @@ def integer(value: Any, who: str) -> int:
     return int(value)
 
 
-def check_count(value: Any, who: str) -> int:
+def check_count(value: Any, who: str, cure: str = "Pass a number that fits the tensors.") -> int:
     """A size_t argument as an int; a wrong Python type raises ``TypeError``, a negative number is a problem."""
     number = integer(value, who)
     if not 0 <= number <= descriptors.MAX_ELEMENTS:
-        raise Problem(f"{who} is {number}, but it must be 0 to {descriptors.MAX_ELEMENTS}. {_count_meant(who)}")
+        raise Problem(f"{who} is {number}, but it must be 0 to {descriptors.MAX_ELEMENTS}. {cure}")
     return number
+
+
+def check_batch(value: Any, caller: Caller) -> int:
+    """The number of samples of a call."""
+    return check_count(value, caller("batch_size"), "Pass the number of samples.")
+
+
+def check_stride(value: Any, who: str) -> int:
+    """A batch stride; 0 stands for packed samples."""
+    return check_count(value, who, "Pass the elements from one sample to the next, or 0 for packed samples.")
 
 
 def entries(values: Any, who: str, what: str) -> Any:
@@ -42,14 +52,6 @@ def entries(values: Any, who: str, what: str) -> Any:
     if isinstance(values, np.ndarray) and values.ndim == 0:
         raise TypeError(f"{who} must be a list of {what}, not an array without axes.")
     return values
-
-
-def _count_meant(who: str) -> str:
-    """What to pass for a count instead, by the name of its argument."""
-    name = who.rpartition(": ")[2]
-    if "stride" in name:
-        return "Pass the elements from one sample to the next, or 0 for packed samples."
-    return "Pass the number of samples." if name == "batch_size" else "Pass a number that fits the tensors."
 
 
 @dataclass(frozen=True)
@@ -261,12 +263,13 @@ def bind(
     output: bool = False,
     flags: int = 0,
 ) -> Bound:
-    """Resolve memory and check type, room and, for outputs, that it can be written without samples colliding."""
+    """Resolve memory and check type, room and, for outputs, that it can be written.
+
+    ``stride`` has been checked (:func:`check_stride`); that of an output may still be too small (:func:`keep_apart`).
+    """
     if data is None:
         raise Problem(f"{who} is NULL, but this call needs it. Pass the memory of {describe(view)}.")
     buffer = buffers.resolve(data, view.element, who)
-    if type(stride) is not int or not 0 <= stride <= descriptors.MAX_ELEMENTS:  # checked, and worded, at length
-        stride = check_count(stride, _stride_name(who))
     stride = stride or view.extent
     bound = Bound(view, buffer, batch, stride, order, shape, accumulate=output and flags == 1)
     if buffer.nbytes is not None and buffer.nbytes < bound.nbytes:
@@ -274,12 +277,6 @@ def bind(
         buffers.require_bytes(buffer, bound.nbytes, who, detail)
     if output:
         buffers.require_writable(buffer, who)
-        if batch > 1 and stride < view.span:
-            raise Problem(
-                f"{_stride_name(who)} is {stride}, but one sample spans {view.span} elements: "
-                "samples would overwrite each other. "
-                f"Use a stride of at least {view.span}, or 0 for packed samples."
-            )
         if view.overlapping:
             raise Problem(
                 f"{who}: strides {view.steps} make elements of size {view.size} share memory, so it cannot be written. "
@@ -288,14 +285,13 @@ def bind(
     return bound
 
 
-def _stride_name(who: str) -> str:
-    """The batch stride of an argument: ``in_stride`` for ``in``, ``in_delta_stride[0]`` for ``in_delta[0].data``."""
-    name, bracket, index = who.removesuffix(".data").partition("[")
-    if "TopK: " in name:
-        return f"{name}_batch_stride"
-    for field, argument in (("i_desc", "in"), ("o_desc", "out"), ("indices", "idx")):
-        name = name.removesuffix(field) + argument if name.endswith(field) else name
-    return f"{name}_stride{bracket}{index}"
+def keep_apart(bound: Bound, who: str) -> None:
+    """Refuse a batch stride ``who`` that lets the samples of an output overwrite each other."""
+    if bound.batch > 1 and bound.stride < bound.view.span:
+        raise Problem(
+            f"{who} is {bound.stride}, but one sample spans {bound.view.span} elements: samples would overwrite each other. "
+            f"Use a stride of at least {bound.view.span}, or 0 for packed samples."
+        )
 
 
 class Parameter:
