@@ -338,12 +338,13 @@ class LSTM(Filter):
         if magic != _MAGIC:
             raise Problem(
                 f"{who} does not hold a training cache. Pass the buffer that the forward call "
-                "(BNNSDirectApplyLSTMBatchTrainingCaching) has filled, or NULL to repeat the forward pass."
+                f"({caller.name('BNNSDirectApplyLSTMBatchTrainingCaching')}) has filled, or {caller.null} to repeat the "
+                "forward pass."
             )
         if signature != self.signature:
             raise Problem(
                 f"{who} holds the cache of another LSTM: sizes, activations, dropout or batch sizes differ from those of "
-                "layer_params. Pass the cache of the forward call with the same layer_params, or NULL."
+                f"this call. Pass the cache of the forward call that belongs to it, or {caller.null}."
             )
         return Stream(seed, draw)
 

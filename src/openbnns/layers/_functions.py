@@ -1,4 +1,4 @@
-"""Functions without a layer, made from their signatures.
+"""Functions without a layer, and methods that no record declares, made from their signatures.
 
     @function(NAMES, writes="output")
     def transpose(caller: Caller, input: TensorLike, output: TensorLike | None = None, ...) -> TensorLike:
@@ -7,7 +7,11 @@
 
 Users call it without the first argument, which words its messages. A call that has been made before on arguments of the
 same kind is repeated at once (:func:`openbnns.filters._direct.known_calls`); ``writes`` names the argument that tells
-where its result goes. The body runs for any other call; its problems become exceptions.
+where its result goes. The body runs for any other call; its problems become exceptions. The body of a method takes the
+caller after ``self``::
+
+    @call(NAMES)
+    def append(self, caller: Caller, samples: Any) -> None:
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from ._ports import raised
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_Self = TypeVar("_Self")
 
 
 def function(
@@ -43,72 +48,92 @@ def function(
     return decorate
 
 
+def call(
+    names: Mapping[str, str],
+) -> Callable[
+    [Callable[Concatenate[_Self, Caller, _Parameters], _Result]], Callable[Concatenate[_Self, _Parameters], _Result]
+]:
+    """Make a method from one that takes a caller after ``self``."""
+
+    def decorate(
+        body: Callable[Concatenate[_Self, Caller, _Parameters], _Result],
+    ) -> Callable[Concatenate[_Self, _Parameters], _Result]:
+        return _Function(body, names, "", {}, of_class=True).made
+
+    return decorate
+
+
 class _Function:
     def __init__(
-        self,
-        body: Callable[..., Any],
-        names: Mapping[str, str],
-        writes: str,
-        decides: Mapping[str, tuple[type[Any], str]],
-    ) -> None:
-        code = body.__code__
+        self, body: Callable[..., Any], names: Mapping[str, str], writes: str,
+        decides: Mapping[str, tuple[type[Any], str]], *, of_class: bool = False,
+    ) -> None:  # fmt: skip
+        code, self.first = body.__code__, 2 if of_class else 1  # where the user's arguments begin
         count = code.co_argcount + code.co_kwonlyargcount
-        self.body, self.decides = body, decides
-        self.arguments = code.co_varnames[1:count]
-        self.positional = code.co_argcount - 1
+        self.body, self.names, self.decides = body, names, decides
+        self.arguments = code.co_varnames[self.first : count]
+        self.positional = code.co_argcount - self.first
         self.caller = Caller(body.__name__, names, null="None")
+        self.callers: dict[type[Any], Caller] = {}  # of a method, by class
         self.calls = known_calls(self.arguments.index(writes)) if writes else None
         self.made = self._compiled()
 
     def _compiled(self) -> Callable[..., Any]:
-        body = self.body
-        given = ", ".join(self.arguments)
-        keyword_only = ["*", *self.arguments[self.positional :]] if len(self.arguments) > self.positional else []
-        signature = ", ".join([*self.arguments[: self.positional], *keyword_only, "**misspelled"])
-        key = ", ".join(self._key(name) for name in self.arguments)
-        passed = ", ".join(
-            [*self.arguments[: self.positional], *(f"{n}={n}" for n in self.arguments[self.positional :])]
-        )
+        body, keyword_only = self.body, self.arguments[self.positional :]
+        given = "".join(f"{name}, " for name in self.arguments)
+        owner = ["self"] if self.first == 2 else []
+        parameters = [*owner, *self.arguments[: self.positional], *(["*", *keyword_only] if keyword_only else [])]
+        passed = [*owner, "caller", *self.arguments[: self.positional], *(f"{name}={name}" for name in keyword_only)]
+        key = "".join(f"{self._key(name)}, " for name in self.arguments)
         known = f"""
     if not misspelled:
         result = RUN({key})
         if result is not None:
             return result
-    return FUNCTION.checked(misspelled, ({key},), ({given},))
+    return FUNCTION.checked(misspelled, ({key}), ({given}))
 """
-        unknown = f"""
+        plain = f"""
+    caller = {"CALLERS.get(TYPE(self)) or FUNCTION.caller_of(TYPE(self))" if owner else "CALLER"}
     if misspelled:
-        FUNCTION.refuse(misspelled)
+        FUNCTION.refuse(caller, misspelled)
     try:
-        return BODY(CALLER, {passed})
+        return BODY({", ".join(passed)})
     except ERRORS as error:
-        FUNCTION.fail(error, ({given},))
+        FUNCTION.fail(caller, error, ({given}))
 """
         scope: dict[str, Any] = {
             "FUNCTION": self, "RUN": self.calls and self.calls.run, "BODY": body, "CALLER": self.caller,
-            "ERRORS": (Problem, *MISUSE_ERRORS), "__name__": body.__module__, "TYPE": type,
+            "CALLERS": self.callers, "ERRORS": (Problem, *MISUSE_ERRORS), "__name__": body.__module__, "TYPE": type,
             **{f"TYPE_{name}": kind for name, (kind, _) in self.decides.items()},
         }  # fmt: skip
-        text = f"def {body.__name__}({signature}):{known if self.calls is not None else unknown}"
+        text = f"def {body.__name__}({', '.join([*parameters, '**misspelled'])}):{known if self.calls is not None else plain}"
         exec(compile(text, f"{body.__code__.co_filename}:{body.__qualname__}", "exec"), scope)
         made: Any = functools.wraps(body)(scope[body.__name__])
         made.__defaults__, made.__kwdefaults__ = body.__defaults__, body.__kwdefaults__
         whole = inspect.signature(body)
-        made.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])
+        shown = [p for i, p in enumerate(whole.parameters.values()) if i != self.first - 1]
+        made.__signature__ = whole.replace(parameters=shown)
         return made  # type: ignore[no-any-return]
+
+    def caller_of(self, kind: type[Any]) -> Caller:
+        """Who speaks in the messages of a method of a class."""
+        name = self.body.__name__
+        who = kind._said(name) if hasattr(kind, "_said") else f"{kind.__name__}.{name}"
+        self.callers[kind] = caller = Caller(who, self.names, null="None")
+        return caller
 
     def _key(self, name: str) -> str:
         if name not in self.decides:
             return name
         return f"{name}.{self.decides[name][1]} if TYPE({name}) is TYPE_{name} else {name}"
 
-    def refuse(self, misspelled: Iterable[str]) -> NoReturn:
-        raise unexpected(self.made, misspelled)
+    def refuse(self, caller: Caller, misspelled: Iterable[str]) -> NoReturn:
+        raise unexpected(self.made, misspelled, caller.function)
 
     def checked(self, misspelled: Iterable[str], key: tuple[Any, ...], values: tuple[Any, ...]) -> Any:
         """Make a call that is not known, or refuse it."""
         if misspelled:
-            self.refuse(misspelled)
+            self.refuse(self.caller, misspelled)
 
         def work(*own: Any) -> Any:
             taken = [
@@ -121,13 +146,13 @@ class _Function:
         try:
             return recorded(self.calls, key, work)
         except (Problem, *MISUSE_ERRORS) as error:
-            self.fail(error, values)
+            self.fail(self.caller, error, values)
 
-    def fail(self, error: Exception, values: Sequence[Any]) -> NoReturn:
+    def fail(self, caller: Caller, error: Exception, values: Sequence[Any]) -> NoReturn:
         """Raise what a user of the function is to see."""
         if isinstance(error, Problem):
             raise raised(error, LayerApplyError) from None
         if isinstance(error, BNNSError):
             raise error
         given = dict(zip(self.arguments, values, strict=True))
-        raise raised(misuse(error, self.caller.function, self.body.__annotations__, given), LayerApplyError) from error
+        raise raised(misuse(error, caller.function, self.body.__annotations__, given), LayerApplyError) from error

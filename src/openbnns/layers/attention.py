@@ -8,12 +8,12 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._spelling import spelled, unexpected
+from .._spelling import spelled
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType, BNNSFlags
 from ..abi.structs import (
@@ -27,6 +27,7 @@ from ..errors import Problem
 from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
 from ._base import Layer, client_pointer
+from ._functions import call
 from ._ports import as_array, check_filter_parameters, raised, require, skip
 from .types import LearningPhase
 
@@ -138,22 +139,6 @@ class MultiheadAttentionLayer(Layer):
     >>> gradients.query.shape, gradients.parameters["output_weights"].shape
     ((3, 5, 8), (8, 8))
     """
-
-    @functools.cached_property
-    def _callers(self) -> tuple[Caller, Caller]:
-        """Who speaks forward and backward."""
-        return tuple(Caller(self._said(name), _NAMES, null="None") for name in ("apply", "apply_backward"))  # type: ignore[return-value]
-
-    _names: ClassVar[dict[str, str]] = {
-        **{f"{part}.target_desc": part for part in ("query", "key", "value", "output")},
-        **{
-            f"{part}.{kind}": f"parameters['{part}_{kind}']"
-            for part in ("query", "key", "value", "output")
-            for kind in ("weights", "bias")
-        },
-        "key_attn_bias": "parameters['key_attention_bias']",
-        "value_attn_bias": "parameters['value_attention_bias']",
-    }
 
     def __init__(
         self,
@@ -351,10 +336,16 @@ class MultiheadAttentionLayer(Layer):
         described = ", ".join(f"{name}={value!r}" for name, value in self._summary.items() if value is not None)
         return f"{type(self).__name__}({described}){'' if self._alive else ' (destroyed)'}"
 
+    def _require_alive(self, caller: Caller) -> None:
+        if not self._alive:
+            raise Problem(f"{caller.function}: the layer has been destroyed. Create a new one, or destroy it later.")
+
     # Forward.
 
+    @call(_NAMES)
     def apply(
         self,
+        caller: Caller,
         query: Any,
         key: Any = None,
         value: Any = None,
@@ -363,7 +354,6 @@ class MultiheadAttentionLayer(Layer):
         key_padding_mask: Any = None,
         attn_mask: Any = None,
         phase: LearningPhase = LearningPhase.TRAINING,
-        **misspelled: NoReturn,
     ) -> Any:
         """Attention of ``query`` over ``key`` and ``value``.
 
@@ -372,18 +362,6 @@ class MultiheadAttentionLayer(Layer):
         (N * num_heads, T, S) is added to the scores if it is float32; if it is bool, true forbids. With
         ``phase=LearningPhase.INFERENCE`` there is no dropout, and nothing is kept for ``apply_backward``.
         """
-        if misspelled:
-            raise unexpected(self.apply, misspelled)
-        return self._attempt(self._apply, query, key, value, output, key_padding_mask, attn_mask, phase)
-
-    def _require_alive(self, caller: Caller) -> None:
-        if not self._alive:
-            raise Problem(f"{caller.function}: the layer has been destroyed. Create a new one, or destroy it later.")
-
-    def _apply(
-        self, query: Any, key: Any, value: Any, output: Any, key_padding_mask: Any, attn_mask: Any, phase: Any
-    ) -> Any:
-        caller = self._callers[0]
         who = caller.function
         self._require_alive(caller)
         require(phase, LearningPhase, f"{who}: phase")
@@ -484,8 +462,10 @@ class MultiheadAttentionLayer(Layer):
 
     # Backward.
 
+    @call(_NAMES)
     def apply_backward(
         self,
+        caller: Caller,
         output_gradient: Any,
         generating_query_gradient: Any = None,
         generating_key_gradient: Any = None,
@@ -493,7 +473,6 @@ class MultiheadAttentionLayer(Layer):
         generating_parameter_gradients: Any = None,
         *,
         accumulate: bool = False,
-        **misspelled: NoReturn,
     ) -> AttentionGradients:
         """The gradients at the last ``apply`` in the training phase.
 
@@ -501,18 +480,7 @@ class MultiheadAttentionLayer(Layer):
         ``generating_parameter_gradients`` is a dictionary of arrays to write, by the names of :attr:`parameters`; those
         it lacks are not computed. Left out, all are made. ``skip`` leaves a gradient, or all parameters, out.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
-        return self._attempt(
-            self._backward, output_gradient, generating_query_gradient, generating_key_gradient,
-            generating_value_gradient, generating_parameter_gradients, accumulate,
-        )  # fmt: skip
-
-    def _backward(
-        self, dy: Any, query: Any, key: Any, value: Any, parameters: Any, accumulate: bool
-    ) -> AttentionGradients:
-        caller, flags = self._callers[1], 1 if accumulate else 0
-        who = caller.function
+        who, flags = caller.function, 1 if accumulate else 0
         self._require_alive(caller)
         last = self._last
         if last is None:
@@ -520,18 +488,20 @@ class MultiheadAttentionLayer(Layer):
                 f"{who}: there is no forward call to go back from. Call apply in the training phase first; it keeps what "
                 "the gradients need."
             )
-        arriving = self._input(dy, f"{who}: output_gradient", last.query)
+        arriving = self._input(output_gradient, f"{who}: output_gradient", last.query)
         if arriving.shape != last.shape:
             raise Problem(f"{who}: output_gradient has shape {arriving.shape}, but the output had {last.shape}.")
-        targets, returned = self._target_arrays(last, query, key, value, who)
+        wanted = (generating_query_gradient, generating_key_gradient, generating_value_gradient)
+        parameters = generating_parameter_gradients
+        targets, returned = self._target_arrays(last, wanted, who)
         arrays = self._parameter_arrays(parameters, who)
         given = {
             "query": last.query, "key": last.key, "key_mask": last.key_mask, "value": last.value,
             "backprop_cache": last.cache, "output_param_delta.target_desc": self._target(arriving, 0),
         }  # fmt: skip
-        for name, array, wanted in zip(_INPUTS, targets, (query, key, value), strict=True):
+        for name, array, asked in zip(_INPUTS, targets, wanted, strict=True):
             if array is not None:
-                given[f"{name}_param_delta.target_desc"] = self._target(array, 0 if wanted is None else flags)
+                given[f"{name}_param_delta.target_desc"] = self._target(array, 0 if asked is None else flags)
         for name, array in arrays.items():
             given[_GRADIENTS[name]] = _Member(*self._forms[name], array, 0 if parameters is None else flags)
         if last.added is not None or last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) != 0:
@@ -560,12 +530,12 @@ class MultiheadAttentionLayer(Layer):
             "apply_backward_attention", caller, last.batch, {name: (value, 0) for name, value in tensors.items()}
         )
 
-    def _target_arrays(self, last: _Call, query: Any, key: Any, value: Any, who: str) -> tuple[list[Any], list[Any]]:
+    def _target_arrays(self, last: _Call, wanted: tuple[Any, ...], who: str) -> tuple[list[Any], list[Any]]:
         """Where the gradients of query, key and value go (``None``: skipped), and what is returned for each."""
         targets: list[Any] = []
         returned: list[Any] = []
         shapes = (last.shape, last.source, last.source)
-        for position, given in enumerate((query, key, value)):
+        for position, given in enumerate(wanted):
             shared = position > 0 and last.shared[position - 1]
             if given is skip:
                 targets.append(None)

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
-from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import LayerCreationError, Problem, as_exception
 from ..filters.crop_resize import CropResize
+from ._functions import call
 from ._misuse import reports_misuse
 from ._ports import TensorLike, as_array, data_type, descriptor_for, require, require_contiguous, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
@@ -72,9 +73,10 @@ class CropResizeLayer:
         except Problem as problem:
             raise as_exception(problem, LayerCreationError) from None
 
-    @reports_misuse()
+    @call(_NAMES)
     def apply(
         self,
+        caller: Caller,
         input: TensorLike,
         region_of_interest: TensorLike,
         output: TensorLike | None = None,
@@ -83,27 +85,22 @@ class CropResizeLayer:
         filter_parameters: BNNSFilterParameters | None = None,
     ) -> TensorLike:
         """Cut out the boxes. Give ``output``, or its ``output_size`` (height, width) to have it made."""
-        who = f"{type(self).__name__}.apply"
-        try:
-            x, boxes = (
-                _describe(input, f"{who}: input", 4),
-                _describe(region_of_interest, f"{who}: region_of_interest", 2),
-            )
-            if output is None:
-                shapes = [
-                    _shape(d, f"{who}: {n}", r) for d, n, r in ((x, "input", 4), (boxes, "region_of_interest", 2))
-                ]
-                height, width = _pair(output_size, f"{who}: output_size", "output")
-                output = np.empty((shapes[1][0], *shapes[0][:2], height, width), np.float32)
-            y = _describe(output, f"{who}: output", 5, written=True)
-            CropResize(self._parameters, filter_parameters, Caller(who, _NAMES, null="None")).apply(x, boxes, y)
-        except Problem as problem:
-            raise as_exception(problem, LayerApplyError) from None
+        x, boxes = (
+            _describe(input, caller("input"), 4),
+            _describe(region_of_interest, caller("region_of_interest"), 2),
+        )
+        if output is None:
+            shapes = [_shape(d, caller(n), r) for d, n, r in ((x, "input", 4), (boxes, "region_of_interest", 2))]
+            height, width = _pair(output_size, caller("output_size"), "output")
+            output = np.empty((shapes[1][0], *shapes[0][:2], height, width), np.float32)
+        y = _describe(output, caller("output"), 5, written=True)
+        CropResize(self._parameters, filter_parameters, caller).apply(x, boxes, y)
         return output
 
-    @reports_misuse()
+    @call(_NAMES)
     def apply_backward(
         self,
+        caller: Caller,
         region_of_interest: TensorLike,
         output_gradient: TensorLike,
         generating_input_gradient: TensorLike | None = None,
@@ -116,25 +113,19 @@ class CropResizeLayer:
 
         With ``accumulate`` it is added to what the given array holds; a descriptor's own flags say so for its memory.
         """
-        who = f"{type(self).__name__}.apply_backward"
-        try:
-            boxes = _describe(region_of_interest, f"{who}: region_of_interest", 2)
-            dy = _describe(output_gradient, f"{who}: output_gradient", 5)
-            dx = generating_input_gradient
-            made = dx is None
-            if made:
-                shape = _shape(dy, f"{who}: output_gradient", 5)
-                dx = np.empty(
-                    (*shape[1:3], *_pair(input_size, f"{who}: input_size", "generating_input_gradient")), np.float32
-                )
-            d = _describe(dx, f"{who}: generating_input_gradient", 4, written=True)
-            if d is not dx:
-                d.flags = int(bool(accumulate) and not made)
-            CropResize(self._parameters, filter_parameters, Caller(who, _NAMES, null="None")).apply_backward(
-                d, boxes, dy
+        boxes = _describe(region_of_interest, caller("region_of_interest"), 2)
+        dy = _describe(output_gradient, caller("output_gradient"), 5)
+        dx = generating_input_gradient
+        made = dx is None
+        if made:
+            shape = _shape(dy, caller("output_gradient"), 5)
+            dx = np.empty(
+                (*shape[1:3], *_pair(input_size, caller("input_size"), "generating_input_gradient")), np.float32
             )
-        except Problem as problem:
-            raise as_exception(problem, LayerApplyError) from None
+        d = _describe(dx, caller("generating_input_gradient"), 4, written=True)
+        if d is not dx:
+            d.flags = int(bool(accumulate) and not made)
+        CropResize(self._parameters, filter_parameters, caller).apply_backward(d, boxes, dy)
         return dx
 
     def __repr__(self) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._spelling import spelled, unexpected
+from .._spelling import spelled
 from .._words import Caller
 from ..abi.enums import BNNSDataLayout, BNNSDataType, BNNSLayerFlags
 from ..abi.structs import (
@@ -23,6 +23,7 @@ from ..filters._lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tens
 from ..filters.lstm import LSTM, draws, run_fast, variant
 from ..reference.random_numbers import Stream
 from ._base import Layer, client_pointer
+from ._functions import call
 from ._ports import as_array, require, skip
 from .types import ActivationFunction, LearningPhase
 
@@ -77,6 +78,13 @@ class LSTMGradients(NamedTuple):
     hidden_weights: Any = None
     peephole_weights: Any = None
     bias: Any = None
+
+
+# What the calls of C name their arguments, and what this layer does.
+_NAMES = {
+    "training_cache_ptr": "cache", "training_cache_capacity": "cache", "layer_delta_params.": "", "layer_params.": "",
+    "BNNSDirectApplyLSTMBatchTrainingCaching": "apply with phase=LearningPhase.TRAINING",
+}  # fmt: skip
 
 
 class LSTMLayer(Layer):
@@ -318,8 +326,10 @@ class LSTMLayer(Layer):
 
     # Forward.
 
+    @call(_NAMES)
     def apply(
         self,
+        caller: Caller,
         input: Any,
         initial_hidden: Any = None,
         initial_cell: Any = None,
@@ -331,7 +341,6 @@ class LSTMLayer(Layer):
         phase: LearningPhase = LearningPhase.INFERENCE,
         cache: Any = None,
         seed: int | None = None,
-        **misspelled: NoReturn,
     ) -> LSTMResult:
         """Run forward on ``input`` (T, N, I) from the initial states (L, R, N, H), zeros if left out.
 
@@ -339,29 +348,6 @@ class LSTMLayer(Layer):
         ``cache`` (:meth:`cache_bytes` of uint8) or a new array. ``seed`` fixes what is dropped. ``batch_sizes`` lists for
         every step how many samples take part, the first ones.
         """
-        if misspelled:
-            raise unexpected(self.apply, misspelled)
-        return self._attempt(
-            self._apply, input, initial_hidden, initial_cell, output, final_hidden, final_cell, batch_sizes, phase, cache,
-            seed,
-        )  # fmt: skip
-
-    def _apply(
-        self,
-        input: Any,
-        h0: Any,
-        c0: Any,
-        y: Any,
-        hn: Any,
-        cn: Any,
-        batch_sizes: Any,
-        phase: Any,
-        cache: Any,
-        seed: Any,
-    ) -> LSTMResult:
-        caller = Caller(
-            f"{type(self).__name__}.apply", {"training_cache_ptr": "cache", "training_cache_capacity": "cache"}
-        )
         who = caller.function
         self._filter.require_alive(caller)
         require(phase, LearningPhase, f"{who}: phase")
@@ -369,14 +355,19 @@ class LSTMLayer(Layer):
         steps, batch = x.shape[:2]
         states = (self.num_layers, self.directions, batch, self.hidden_size)
         outputs = (steps, batch, self.directions, self.hidden_size)
+        given = (
+            ("output", output, outputs),
+            ("final_hidden", final_hidden, states),
+            ("final_cell", final_cell, states),
+        )
         y, hn, cn = (
             np.empty(shape, np.float32) if value is None else self._check(name, value, shape, who, output=True)
-            for name, value, shape in (("output", y, outputs), ("final_hidden", hn, states), ("final_cell", cn, states))
+            for name, value, shape in given
         )
         tensors = {
             "input_descriptor.data_desc": x,
-            "input_descriptor.hidden_desc": self._check("initial_hidden", h0, states, who),
-            "input_descriptor.cell_state_desc": self._check("initial_cell", c0, states, who),
+            "input_descriptor.hidden_desc": self._check("initial_hidden", initial_hidden, states, who),
+            "input_descriptor.cell_state_desc": self._check("initial_cell", initial_cell, states, who),
             "output_descriptor.data_desc": y,
             "output_descriptor.hidden_desc": hn,
             "output_descriptor.cell_state_desc": cn,
@@ -420,8 +411,10 @@ class LSTMLayer(Layer):
 
     # Backward.
 
+    @call(_NAMES)
     def apply_backward(
         self,
+        caller: Caller,
         input: Any,
         initial_hidden: Any = None,
         initial_cell: Any = None,
@@ -440,7 +433,6 @@ class LSTMLayer(Layer):
         generating_hidden_weights_gradient: Any = None,
         generating_peephole_weights_gradient: Any = None,
         generating_bias_gradient: Any = None,
-        **misspelled: NoReturn,
     ) -> LSTMGradients:
         """Run backward from the gradients of outputs and final states, any of which may be left out.
 
@@ -448,8 +440,6 @@ class LSTMLayer(Layer):
         Without a cache the forward pass is repeated, as one without dropout. A gradient argument is an array to write
         to, ``None`` for a new one, or ``skip``.
         """
-        if misspelled:
-            raise unexpected(self.apply_backward, misspelled)
         given = {
             "input": generating_input_gradient,
             "initial_hidden": generating_initial_hidden_gradient,
@@ -464,19 +454,6 @@ class LSTMLayer(Layer):
             "output_gradient": output_gradient, "final_hidden_gradient": final_hidden_gradient,
             "final_cell_gradient": final_cell_gradient,
         }  # fmt: skip
-        return self._attempt(
-            self._apply_backward, input, initial_hidden, initial_cell, arriving, cache, batch_sizes, accumulate, given
-        )
-
-    def _apply_backward(
-        self, input: Any, h0: Any, c0: Any, arriving: dict[str, Any], cache: Any, batch_sizes: Any, accumulate: bool,
-        given: dict[str, Any],
-    ) -> LSTMGradients:  # fmt: skip
-        names = {
-            "training_cache_ptr": "cache", "training_cache_capacity": "cache",
-            "layer_delta_params.": "", "layer_params.": "",
-        }  # fmt: skip
-        caller = Caller(f"{type(self).__name__}.apply_backward", names)
         who = caller.function
         self._filter.require_alive(caller)
         x = self._sequence(input, who)
@@ -484,8 +461,8 @@ class LSTMLayer(Layer):
         states = (self.num_layers, self.directions, batch, self.hidden_size)
         tensors = {
             "input_descriptor.data_desc": x,
-            "input_descriptor.hidden_desc": self._check("initial_hidden", h0, states, who),
-            "input_descriptor.cell_state_desc": self._check("initial_cell", c0, states, who),
+            "input_descriptor.hidden_desc": self._check("initial_hidden", initial_hidden, states, who),
+            "input_descriptor.cell_state_desc": self._check("initial_cell", initial_cell, states, who),
         }
         outputs = (steps, batch, self.directions, self.hidden_size)
         if all(value is None for value in arriving.values()):

@@ -9,8 +9,9 @@ import numpy as np
 from .._words import Caller
 from ..abi.enums import BNNSDataType
 from ..abi.structs import BNNSFilterParameters
-from ..errors import LayerApplyError, LayerCreationError, Problem, as_exception
+from ..errors import LayerCreationError, Problem, as_exception
 from ..filters import nearest_neighbors as filters
+from ._functions import call
 from ._misuse import reports_misuse
 from ._ports import as_array, require
 from .types import DataType
@@ -74,40 +75,34 @@ class NearestNeighbors:
     def __len__(self) -> int:
         return self._store.count
 
-    @reports_misuse()
-    def append(self, samples: Any) -> None:
+    @call(_NAMES)
+    def append(self, caller: Caller, samples: Any) -> None:
         """Add points: (dimensions,) or (points, dimensions)."""
-        caller = Caller(f"{type(self).__name__}.append", _NAMES, null="None")
-        try:
-            array = as_array(samples, caller("data_ptr"))
-            wide = array[None] if array.ndim == 1 else array
-            if wide.ndim != 2 or wide.shape[1] != self._store.features:
-                raise Problem(
-                    f"{caller('data_ptr')} has shape {array.shape}, but points of {self._store.features} numbers are stored. "
-                    f"Pass (points, {self._store.features})."
-                )
-            self._store.load(caller, len(wide), np.ascontiguousarray(wide))
-        except Problem as problem:
-            raise as_exception(problem, LayerApplyError) from None
+        array = as_array(samples, caller("data_ptr"))
+        wide = array[None] if array.ndim == 1 else array
+        if wide.ndim != 2 or wide.shape[1] != self._store.features:
+            raise Problem(
+                f"{caller('data_ptr')} has shape {array.shape}, but points of {self._store.features} numbers are stored. "
+                f"Pass (points, {self._store.features})."
+            )
+        self._store.load(caller, len(wide), np.ascontiguousarray(wide))
 
-    @reports_misuse()
-    def apply(self, index: int | None = None, output_indices: Any = None, output_distances: Any = None) -> Neighbors:
+    @call(_NAMES)
+    def apply(
+        self, caller: Caller, index: int | None = None, output_indices: Any = None, output_distances: Any = None
+    ) -> Neighbors:
         """The neighbours of the point ``index``, or of all points."""
-        caller = Caller(f"{type(self).__name__}.apply", _NAMES, null="None")
         store = self._store
-        try:
-            if index is not None and index < 0:
-                raise Problem(f"{caller('sample_number')} is {index}. Pass 0 to {store.count - 1}, or None for all.")
-            for name, given in (("output_indices", output_indices), ("output_distances", output_distances)):
-                if given is not None and not isinstance(given, np.ndarray):
-                    raise Problem(
-                        f"{caller.function}: {name} must be an array, or None for a new one, not {type(given).__name__}.",
-                        kind=TypeError,
-                    )
-            shape = (store.neighbors,) if index is not None else (store.count, store.neighbors)
-            indices = np.empty(shape, np.int32) if output_indices is None else output_indices
-            distances = np.empty(shape, store.element.numpy) if output_distances is None else output_distances
-            store.info(caller, -1 if index is None else index, indices, distances)
-        except Problem as problem:
-            raise as_exception(problem, LayerApplyError) from None
+        if index is not None and index < 0:
+            raise Problem(f"{caller('sample_number')} is {index}. Pass 0 to {store.count - 1}, or None for all.")
+        for name, given in (("output_indices", output_indices), ("output_distances", output_distances)):
+            if given is not None and not isinstance(given, np.ndarray):
+                raise Problem(
+                    f"{caller.function}: {name} must be an array, or None for a new one, not {type(given).__name__}.",
+                    kind=TypeError,
+                )
+        shape = (store.neighbors,) if index is not None else (store.count, store.neighbors)
+        indices = np.empty(shape, np.int32) if output_indices is None else output_indices
+        distances = np.empty(shape, store.element.numpy) if output_distances is None else output_distances
+        store.info(caller, -1 if index is None else index, indices, distances)
         return Neighbors(indices, distances)

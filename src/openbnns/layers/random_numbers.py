@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from .._spelling import spelled, unexpected
+from .._spelling import spelled
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem
 from ..filters import random_numbers as filters
+from ._functions import call
 from ._misuse import MISUSE_ERRORS, misuse_in
 from ._ports import (
     TensorLike,
@@ -118,63 +119,45 @@ class RandomGenerator:
         """Later calls fail."""
         self._generator.destroy()
 
-    def fill_uniform(self, output: TensorLike, range: Sequence[float] = (0.0, 1.0)) -> TensorLike:
+    @call(_NAMES)
+    def fill_uniform(self, caller: Caller, output: TensorLike, range: Sequence[float] = (0.0, 1.0)) -> TensorLike:
         """Fill a float array or descriptor with numbers uniform on ``range`` = (low, high), and return it.
 
         Bounds must be exact in the element type, and are capped to its finite range.
         """
-
-        def work(caller: Caller) -> None:
-            low, high = _bounds(caller, range)
-            self._fill(caller, output, lambda desc: self._generator.uniform_float(caller, desc, low, high))
-
-        _attempt("RandomGenerator.fill_uniform", work)
+        low, high = _bounds(caller, range)
+        self._fill(caller, output, lambda desc: self._generator.uniform_float(caller, desc, low, high))
         return output
 
-    def fill_uniform_integers(self, output: TensorLike, range: Sequence[int]) -> TensorLike:
+    @call(_NAMES)
+    def fill_uniform_integers(self, caller: Caller, output: TensorLike, range: Sequence[int]) -> TensorLike:
         """Fill an integer array or descriptor with numbers uniform on ``range`` = (low, high), ``high`` excluded."""
-
-        def work(caller: Caller) -> None:
-            low, high = _bounds(caller, range)
-            self._fill(caller, output, lambda desc: self._generator.uniform_integer(caller, desc, low, high))
-
-        _attempt("RandomGenerator.fill_uniform_integers", work)
+        low, high = _bounds(caller, range)
+        self._fill(caller, output, lambda desc: self._generator.uniform_integer(caller, desc, low, high))
         return output
 
+    @call(_NAMES)
     def fill_normal(
-        self, output: TensorLike, mean: float = 0.0, standard_deviation: float = 1.0, **misspelled: NoReturn
+        self, caller: Caller, output: TensorLike, mean: float = 0.0, standard_deviation: float = 1.0
     ) -> TensorLike:
         """Fill a float array or descriptor with normally distributed numbers, and return it."""
-        if misspelled:
-            raise unexpected(self.fill_normal, misspelled)
-
-        def work(caller: Caller) -> None:
-            self._fill(
-                caller, output, lambda desc: self._generator.normal_float(caller, desc, mean, standard_deviation)
-            )
-
-        _attempt("RandomGenerator.fill_normal", work)
+        self._fill(caller, output, lambda desc: self._generator.normal_float(caller, desc, mean, standard_deviation))
         return output
 
+    @call(_NAMES)
     def fill_categorical(
-        self, output: TensorLike, probabilities: TensorLike, log_probabilities: bool = False, **misspelled: NoReturn
+        self, caller: Caller, output: TensorLike, probabilities: TensorLike, log_probabilities: bool = False
     ) -> TensorLike:
         """Fill a float array or descriptor with category numbers 0 .. K−1, and return it.
 
         ``probabilities`` (..., K) has the leading axes of ``output``; further axes of ``output`` are more draws from the
         same distribution. They need not add up to 1, and may be given by their logarithms.
         """
-        if misspelled:
-            raise unexpected(self.fill_categorical, misspelled)
-
-        def work(caller: Caller) -> None:
-            p = probabilities
-            if not isinstance(p, BNNSNDArrayDescriptor):
-                array = np.ascontiguousarray(as_array(p, caller("probabilities")))
-                p = _described(caller("probabilities"), array)
-            self._fill(caller, output, lambda desc: self._generator.categorical(caller, desc, p, log_probabilities))
-
-        _attempt("RandomGenerator.fill_categorical", work)
+        p = probabilities
+        if not isinstance(p, BNNSNDArrayDescriptor):
+            array = np.ascontiguousarray(as_array(p, caller("probabilities")))
+            p = _described(caller("probabilities"), array)
+        self._fill(caller, output, lambda desc: self._generator.categorical(caller, desc, p, log_probabilities))
         return output
 
     @staticmethod
