@@ -378,22 +378,6 @@ def test_results_may_lie_on_top_of_inputs(engine: str) -> None:
         assert_within(run.read(name, storage), gradients[name], 1e-4, name)
 
 
-def test_empty_batch(engine: str) -> None:
-    case = AttentionCase(batch=1)
-    run = AttentionRun(case, case.values())
-    cache = run.new_cache()
-    succeed(forward(run, batch_size=0, backprop_cache=cache, backprop_cache_size=ctypes.c_size_t(cache.nbytes)))
-    storages = run.results(case.gradients)
-    succeed(
-        backward(run, batch_size=0, backprop_cache=cache, backprop_cache_size=cache.nbytes, **run.structs(storages))
-    )
-    for name, storage in storages.items():
-        if name in TARGETS:
-            storage.assert_unchanged(name)
-        else:
-            assert np.all(storage.read() == 0.0), name
-
-
 def test_other_calls_name_the_right_one() -> None:
     case = AttentionCase()
     run = AttentionRun(case, case.values())

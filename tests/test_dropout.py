@@ -202,24 +202,6 @@ def test_other_types_forward(kind: Any, engine: str) -> None:
     )
 
 
-def test_in_place(engine: str) -> None:
-    x = np.random.default_rng(1).standard_normal((3, 50)).astype(np.float32)
-    apart, together = (created(make(vector(50))) for _ in range(2))
-    y, both = np.empty_like(x), x.copy()
-    succeed(capi.BNNSFilterApplyBatch(apart, 3, x, 0, y, 0))
-    succeed(capi.BNNSFilterApplyBatch(together, 3, both, 0, both, 0))
-    assert_bitwise(both, y, "y")
-    dx, d = np.empty_like(x), x.copy()
-    for made, memory in ((apart, dx), (together, d)):
-        source = x if made is apart else d
-        succeed(
-            capi.BNNSFilterApplyBackwardBatch(
-                made, 3, None, 0, vector(50).descriptor(memory), 0, None, 0, vector(50).descriptor(source), 0
-            )
-        )
-    assert_bitwise(d, dx, "dx")
-
-
 def test_engines_take_turns() -> None:
     """Forward on one engine, backward on the other: one mask, one count of draws."""
     run = Run(image(3, 5, 7), control=0b0001)

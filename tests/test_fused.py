@@ -228,18 +228,6 @@ def test_parameters_of_the_moment(engine: str) -> None:
         assert_bitwise(after, expected, f"client_pointer={client}")
 
 
-def test_an_empty_batch(engine: str) -> None:
-    for chain in (CONV, ADD, FC):
-        run = chain.run()
-        run.forward(batch=0)
-        run.y.assert_unchanged("y")
-        for name, storage in run.backward(batch=0).items():
-            if name[1] in "xa":
-                storage.assert_unchanged(name)
-            else:
-                assert not storage.read().any(), name
-
-
 def test_the_same_filter_with_other_batches(engine: str) -> None:
     """What is kept grows and shrinks with the batch."""
     values = replace(CONV, batch=7).values()

@@ -181,25 +181,6 @@ def test_scratch_may_hold_anything() -> None:
         _core.set_scratch_poison(False)
 
 
-def test_overlapping_memory_is_staged() -> None:
-    """A result that lies in an operand's memory is computed apart and then written."""
-    a, b = (np.random.default_rng(k).standard_normal((4, 5, 5)).astype(np.float32) for k in (1, 2))
-    f = created(product(Pair(first(5, 5), first(5, 5), first(5, 5), product), 0))
-    expected = a @ b
-    memory = a.copy()
-    succeed(capi.BNNSFilterApplyTwoInputBatch(f, 4, memory, 0, b, 0, memory, 0))
-    np.testing.assert_allclose(memory, expected, rtol=1e-5, atol=1e-5)
-    gradient = a.copy()  # the gradient of B replaces A
-    dy = np.random.default_rng(3).standard_normal((4, 5, 5)).astype(np.float32)
-    d = first(5, 5)
-    succeed(
-        capi.BNNSFilterApplyBackwardTwoInputBatch(
-            f, 4, gradient, 0, None, 0, b, 0, d.descriptor(gradient), 0, None, 0, d.descriptor(dy), 0
-        )
-    )
-    np.testing.assert_allclose(gradient, a.transpose(0, 2, 1) @ dy, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.covers("fn.BNNSFilterApplyTwoInput", "matmul.fwd")
 def test_apply_two_input() -> None:
     pair = Pair(first(3, 4), first(4, 2), first(3, 2), product)
@@ -223,19 +204,6 @@ def test_in_place_weights_are_read_at_each_call() -> None:
     for made, value in ((kept, 3.0), (shared, 6.0)):
         succeed(capi.BNNSFilterApply(made, x, y))
         assert (y == value).all()
-
-
-def test_an_empty_batch_clears_the_weights_gradient() -> None:
-    w, dw = np.ones((3, 2), np.float32), np.full((3, 2), 7.0, np.float32)
-    p = capi.BNNSLayerParametersBroadcastMatMul(
-        alpha=1.0, iA_desc=first(2, 3).descriptor(), iB_desc=first(3, 2).descriptor(w), o_desc=first(2, 2).descriptor(),
-        b_is_weights=True,
-    )  # fmt: skip
-    f = created(capi.BNNSFilterCreateLayerBroadcastMatMul(p))
-    empty = np.empty(0, np.float32)
-    d = first(2, 2).descriptor(empty)
-    succeed(capi.BNNSFilterApplyBackwardBatch(f, 0, empty, 0, None, 0, None, 0, d, 0, first(3, 2).descriptor(dw)))
-    assert (dw == 0).all()
 
 
 @pytest.mark.covers(

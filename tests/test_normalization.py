@@ -12,7 +12,7 @@ import pytest
 
 import openbnns as ob
 from bad_calls import refused
-from cases._base import Act, succeed
+from cases._base import Act
 from cases.normalization import CASES, INFERENCE, KINDS, NormalizationCase, NormalizationRun, bounds, expected
 from helpers import BFLOAT16, FLOAT32, Storage, assert_within
 from openbnns import LearningPhase, NormalizationType, capi, compat
@@ -281,22 +281,6 @@ def test_input_may_be_overwritten_after_forward(engine: str) -> None:
         np.testing.assert_array_equal(storage.raw(), before[name])
 
 
-def test_empty_batch(engine: str) -> None:
-    run = NormalizationRun(C("batch", moving="mv"))
-    before = run.moving()
-    nothing = np.empty(0, np.float32)
-    assert capi.BNNSNormalizationFilterApplyBatch(run.filter, 0, nothing, 0, nothing, 0, True) == 0
-    np.testing.assert_array_equal(run.moving(), before)
-    into = run.new_gradients(("dbeta", "dgamma"))
-    dy = run.dy.tensor.descriptor(nothing)
-    succeed(
-        capi.BNNSNormalizationFilterApplyBackwardBatch(
-            run.filter, 0, None, 0, None, 0, dy, 0, into["dbeta"].descriptor(), into["dgamma"].descriptor()
-        )
-    )
-    assert all(np.all(s.read() == 0) for s in into.values())
-
-
 def test_two_threads_on_one_filter_do_not_crash() -> None:
     """A mistake, but a safe one: batches of different sizes train one filter at once."""
     layer = ob.NormalizationLayer(type=NormalizationType.batch(), input=ob.Shape.image_chw(8, 8, 16))
@@ -335,16 +319,6 @@ def test_in_place(kind: str, strided: bool, training: bool, engine: str) -> None
         apart.dy = dx
         apart.backward(("dx",), into={"dx": dx})
         np.testing.assert_array_equal(dx.raw(), gradients["dx"].raw())
-
-
-def test_overlapping_output() -> None:
-    """An output that lies across the input is staged."""
-    memory = np.random.default_rng(0).standard_normal(64).astype(np.float32)
-    x = memory[:48].copy()
-    layer = ob.NormalizationLayer(type=NormalizationType.batch(), input=ob.Shape.vector(6))
-    want = layer.apply(x.reshape(8, 6), phase=INFERRING).copy()
-    layer.apply(memory[:48].reshape(8, 6), memory[5:53].reshape(8, 6), phase=INFERRING)
-    np.testing.assert_array_equal(memory[5:53].reshape(8, 6), want)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from bad_calls import refused
 from cases import permute as cases
 from cases._base import created, parameters, succeed
 from cases.permute import FIRST_MAJOR, case
-from helpers import FIRST_MAJOR_2D, FLOAT16, IMAGE, ROW_MAJOR, Storage, Tensor, assert_bitwise, vector
+from helpers import FIRST_MAJOR_2D, FLOAT16, IMAGE, ROW_MAJOR, Storage, Tensor, vector
 from openbnns import capi
 
 
@@ -72,22 +72,6 @@ def test_elements_narrower_than_a_byte(engine: str) -> None:
     p = capi.BNNSLayerParametersPermute(i_desc=d[0], o_desc=d[1], permutation=(1, 0))
     succeed(capi.BNNSFilterApply(created(capi.BNNSFilterCreateLayerPermute(p)), pack(numbers), y))
     np.testing.assert_array_equal(y, pack(numbers.T))
-
-
-def test_overlapping_memory(engine: str) -> None:
-    """The numbers of separate memory."""
-    x = np.arange(60, dtype=np.float32)
-    made = created(case("overlap", Tensor(FIRST_MAJOR_2D, (6, 10)), (1, 0), batch=1).create(None, None, 0))
-    expected = x.reshape(6, 10).T.ravel().copy()
-    for shift in (0, 7):
-        memory = np.zeros(67, np.float32)
-        memory[:60] = x
-        succeed(capi.BNNSFilterApply(made, memory[:60], memory[shift : shift + 60]))
-        assert_bitwise(memory[shift : shift + 60].copy(), expected, f"shift {shift}")
-    d = np.arange(60, dtype=np.float32)
-    descriptors = [Tensor(FIRST_MAJOR_2D, size).descriptor(d) for size in ((6, 10), (10, 6))]
-    succeed(capi.BNNSPermuteFilterApplyBackwardBatch(made, 1, descriptors[0], 0, descriptors[1], 0))
-    assert_bitwise(d, x.reshape(10, 6).T.ravel().copy(), "backward in place")
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -375,58 +375,6 @@ def test_indices_in_any_buffer(kind: str, engine: str) -> None:
     refused(call(run.filter, 2, run.x.elements, 0, run.y.elements, 0, *first, wrong, 0), r"indices holds float64 items")
 
 
-@pytest.mark.covers("pool.Max.bwd", "pool.AverageCountIncludePadding.bwd")
-@pytest.mark.parametrize("function", ["Max", "AverageCountIncludePadding", "L2Norm"])
-def test_shared_memory(function: str, engine: str) -> None:
-    """out over in, and in_delta over out_delta, in, out or the indices, give the numbers of separate memory."""
-    index = "size_t" if function == "Max" else ""
-    c = simple(function, index, channels=3, batch=2, activation=Act("Tanh"))
-    values = c.values()
-    run = c.run(values)
-    y = run.forward()
-    dx = run.backward()["dx"].raw()
-    places = run.indices.elements.copy() if run.indices is not None else None
-    block = np.zeros(400, np.float32)
-    big = block[: 2 * c.x.count]
-    big[:] = run.x.elements
-    succeed(capi.BNNSPoolingFilterApplyBatch(run.filter, 2, big, 0, block, 0, places, 0))
-    assert_bitwise(block[: y.size], run.y.elements, "out over in")
-    for name in ("dy", "x", "y", "indices"):
-        block[:] = 0
-        source = {"dy": run.dy.elements, "x": run.x.elements, "y": run.y.elements, "indices": places}[name]
-        if source is None:
-            continue
-        view = block.view(source.dtype)[: source.size]
-        view[:] = source
-        given = {"dy": run.dy.elements, "x": run.x.elements, "y": run.y.elements, "indices": places, name: view}
-        succeed(
-            capi.BNNSPoolingFilterApplyBackwardBatch(
-                run.filter,
-                2,
-                given["x"],
-                0,
-                c.x.descriptor(block),
-                0,
-                given["y"],
-                0,
-                c.y.descriptor(given["dy"]),
-                0,
-                None,
-                given["indices"],
-                0,
-            )
-        )
-        assert_bitwise(block[: dx.size], dx.transpose(0, 3, 2, 1).reshape(-1), f"in_delta over {name}")
-
-
-def test_out_delta_is_left_alone(engine: str) -> None:
-    c = simple(activation=Act("Sigmoid"), batch=3, channels=2, bias=True)
-    run = c.run()
-    run.forward()
-    run.backward()
-    run.dy.assert_unchanged("out_delta")
-
-
 def test_legacy_average_is_the_average_with_padding() -> None:
     assert capi.BNNSPoolingFunctionAverage == capi.BNNSPoolingFunctionAverageCountIncludePadding
 

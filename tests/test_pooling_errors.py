@@ -248,15 +248,6 @@ def test_bad_backward(changes: dict[str, Any], message: str, typed: bool, engine
     assert np.all(dx == 7) and np.all(db == 7) and np.all(SEVENS == 7)
 
 
-def test_norm_needs_the_input(engine: str) -> None:
-    c = simple("L2Norm", "", channels=2, size=(4, 6))
-    made, arguments = created(c.create(None, None, 0)), _backward_arguments(c)
-    refused(
-        capi.BNNSPoolingFilterApplyBackwardBatch(made, **arguments | {"in_": None}),
-        r"in is NULL, but the input gradient of L2Norm pooling needs the forward input",
-    )
-
-
 def test_training_is_float32(engine: str) -> None:
     c = simple(channels=2, size=(4, 6), in_options={"data_type": FLOAT16})
     arguments = _backward_arguments(c) | {"in_": None, "in_delta": BASE.x.descriptor(np.zeros(96, np.float32))}
