@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from autograd import leaf
 from cases import activation, arithmetic, convolution, fully_connected, transposed_convolution
 from cases._base import Act, native, parameters, succeed
 from helpers import IOHRWR, Array, Storage, assert_within, image, vector
@@ -67,10 +68,6 @@ def as_float32(act: Act) -> Act:
 def c_order(values: Array) -> Array:
     """``(batch, *size)`` with ``size[0]`` fastest, as PyTorch wants it; its own inverse."""
     return np.ascontiguousarray(values.transpose(0, *range(values.ndim - 1, 0, -1)))
-
-
-def leaf(values: Array) -> Any:
-    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
 
 
 def compare(case: Any, y: Any, leaves: dict[str, Any], back: dict[str, Callable[[Array], Array]]) -> None:

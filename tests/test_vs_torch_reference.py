@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograd import close, differentiate
 from openbnns.reference import activation, arithmetic, convolution, loss, pooling
 from openbnns.reference.activation import IDENTITY, Activation
 from openbnns.reference.activation import Function as A
@@ -18,19 +19,6 @@ torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
 pytestmark = pytest.mark.peers
-
-
-def differentiate(function: Callable[..., Any], dy_seed: int, *arrays: Any) -> tuple[Any, Any, list[Any]]:
-    """(y, dy, gradients of the arrays) of a PyTorch function for a random dy, as NumPy arrays."""
-    leaves = [torch.tensor(array, dtype=torch.float64, requires_grad=True) for array in arrays]
-    y = function(*leaves)
-    dy = np.random.default_rng(dy_seed).standard_normal(tuple(y.shape))
-    y.backward(torch.tensor(dy))
-    return y.detach().numpy(), dy, [leaf.grad.numpy() for leaf in leaves]
-
-
-def close(actual: Any, expected: Any, rtol: float = 1e-11) -> None:
-    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-12)
 
 
 ACTIVATIONS = {

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograd import close, leaf
 from openbnns.reference import attention, contraction, embedding, gram, lstm, matmul
 from openbnns.reference.attention import GRADIENTS, Options, Parameters
 from openbnns.reference.embedding import Embedding
@@ -20,16 +21,6 @@ pytestmark = pytest.mark.peers
 
 def generator(*seed: int) -> np.random.Generator:
     return np.random.default_rng([2025, *seed])
-
-
-def leaf(array: Any) -> Any:
-    return torch.tensor(array, dtype=torch.float64, requires_grad=True)
-
-
-def close(actual: Any, expected: Any, rtol: float = 1e-10) -> None:
-    np.testing.assert_allclose(
-        actual, expected.detach().numpy() if torch.is_tensor(expected) else expected, rtol, 1e-11
-    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograd import close, differentiate
 from openbnns.reference import convolution, dropout, fused, normalization, quantization
 from openbnns.reference.activation import IDENTITY, Activation
 from openbnns.reference.activation import Function as A
@@ -31,19 +32,6 @@ activations = pytest.mark.parametrize(("f", "theirs"), ACTIVATIONS.values(), ids
 
 def normal(seed: int, *shape: int) -> Any:
     return np.random.default_rng(seed).standard_normal(shape)
-
-
-def differentiate(function: Callable[..., Any], dy_seed: int, *arrays: Any) -> tuple[Any, Any, list[Any]]:
-    """(y, dy, gradients of the arrays) of a PyTorch function for a random dy, as NumPy arrays."""
-    leaves = [torch.tensor(array, dtype=torch.float64, requires_grad=True) for array in arrays]
-    y = function(*leaves)
-    dy = normal(dy_seed, *y.shape)
-    y.backward(torch.tensor(dy))
-    return y.detach().numpy(), dy, [leaf.grad.numpy() for leaf in leaves]
-
-
-def close(actual: Any, expected: Any) -> None:
-    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-11)
 
 
 def layer_norm(axis: int) -> Callable[[Any, Any, Any], Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from autograd import close, differentiate
 from openbnns.reference import (
     clipping,
     crop_resize,
@@ -36,26 +37,13 @@ def generator(*seed: int) -> np.random.Generator:
     return np.random.default_rng([2027, *seed])
 
 
-def differentiate(function: Callable[..., Any], *arrays: Any) -> tuple[Any, Any, list[Any]]:
-    """(y, dy, gradients of the arrays) of a PyTorch function for a random dy, as NumPy arrays."""
-    leaves = [torch.tensor(array, dtype=torch.float64, requires_grad=True) for array in arrays]
-    y = function(*leaves)
-    dy = generator(1).standard_normal(tuple(y.shape))
-    y.backward(torch.tensor(dy))
-    return y.detach().numpy(), dy, [leaf.grad.numpy() for leaf in leaves]
-
-
-def close(actual: Any, expected: Any, rtol: float = 1e-11) -> None:
-    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=1e-12)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Filters
 
 
 def test_permute() -> None:
     x, order = generator(2).standard_normal((2, 3, 4, 5)), (0, 3, 1, 2)
-    y, dy, (dx,) = differentiate(lambda x: x.permute(order), x)
+    y, dy, (dx,) = differentiate(lambda x: x.permute(order), 1, x)
     close(permute.forward(x, order), y)
     close(permute.backward(dy, order), dx)
 
@@ -64,7 +52,7 @@ def test_permute() -> None:
 def test_padding(mode: Mode) -> None:
     x, widths = generator(3).standard_normal((2, 3, 5, 4)), ((0, 0), (0, 0), (4, 1), (2, 3))
     name = {Mode.CONSTANT: "constant", Mode.REFLECT: "reflect"}[mode]
-    y, dy, (dx,) = differentiate(lambda x: F.pad(x, (2, 3, 4, 1), mode=name), x)
+    y, dy, (dx,) = differentiate(lambda x: F.pad(x, (2, 3, 4, 1), mode=name), 1, x)
     close(padding.forward(mode, x, widths), y)
     close(padding.backward(mode, dy, widths), dx)
 
@@ -73,7 +61,9 @@ def test_padding(mode: Mode) -> None:
 @pytest.mark.parametrize("align_corners", [False, True])
 def test_linear_resize(size: tuple[int, int], align_corners: bool) -> None:
     x = generator(4).standard_normal((2, 3, 5, 4))
-    y, dy, (dx,) = differentiate(lambda x: F.interpolate(x, size=size, mode="bilinear", align_corners=align_corners), x)
+    y, dy, (dx,) = differentiate(
+        lambda x: F.interpolate(x, size=size, mode="bilinear", align_corners=align_corners), 1, x
+    )
     close(resize.forward(Method.LINEAR, x, (2, 3, *size), align_corners), y)
     close(resize.backward(Method.LINEAR, dy, x.shape, align_corners), dx)
 
@@ -81,7 +71,7 @@ def test_linear_resize(size: tuple[int, int], align_corners: bool) -> None:
 @pytest.mark.parametrize("size", [(12, 8), (18, 12), (3, 2), (2, 1), (6, 8)])
 def test_nearest_resize(size: tuple[int, int]) -> None:
     x = generator(5).standard_normal((2, 3, 6, 4))
-    y, dy, (dx,) = differentiate(lambda x: F.interpolate(x, size=size, mode="nearest"), x)
+    y, dy, (dx,) = differentiate(lambda x: F.interpolate(x, size=size, mode="nearest"), 1, x)
     close(resize.forward(Method.NEAREST, x, (2, 3, *size)), y)
     close(resize.backward(Method.NEAREST, dy, x.shape), dx)
 
@@ -105,14 +95,14 @@ REDUCTIONS = {
 @pytest.mark.parametrize("function", list(REDUCTIONS))
 def test_reduction(function: R) -> None:
     x = generator(6).uniform(0.2, 2.0, (2, 3, 4, 5))
-    y, dy, (dx,) = differentiate(REDUCTIONS[function], x)
+    y, dy, (dx,) = differentiate(REDUCTIONS[function], 1, x)
     close(reduction.forward(function, x, AXES, epsilon=0.1), y)
     close(reduction.backward(function, x, dy, AXES, {"dx"}, epsilon=0.1)["dx"], dx)
 
 
 def test_product_with_zeros() -> None:
     x = np.array([[1.5, 0.0, 2.0], [0.0, 0.0, 3.0], [2.0, 3.0, 4.0]])
-    y, dy, (dx,) = differentiate(lambda x: torch.prod(x, 1, keepdim=True), x)
+    y, dy, (dx,) = differentiate(lambda x: torch.prod(x, 1, keepdim=True), 1, x)
     close(reduction.forward(R.PRODUCT, x, (1,)), y)
     close(reduction.backward(R.PRODUCT, x, dy, (1,), {"dx"})["dx"], dx)
 
@@ -137,7 +127,7 @@ def test_weighted_reduction(function: R) -> None:
         return torch.log(total) if function in (R.LOG_SUM, R.LOG_SUM_EXP) else total
 
     x, w = generator(8).uniform(0.2, 2.0, (2, 3, 4, 5)), generator(9).uniform(0.5, 1.5, (1, 3, 4, 5))
-    y, dy, (dx, dw) = differentiate(formula, x, w)
+    y, dy, (dx, dw) = differentiate(formula, 1, x, w)
     close(reduction.forward(function, x, AXES, w), y)
     gradients = reduction.backward(function, x, dy, AXES, {"dx", "dw"}, w)
     close(gradients["dx"], dx)
@@ -153,7 +143,7 @@ def test_crop_resize_samples_like_a_grid(sampling: Sampling) -> None:
     columns = crop_resize._positions(settings, boxes[:, 1], boxes[:, 3], size[1])[0]
     vertical, horizontal = np.meshgrid(2 * rows / 5 - 1, 2 * columns / 6 - 1, indexing="ij")
     grid = torch.tensor(np.stack([horizontal, vertical], axis=-1)).expand(2, -1, -1, -1)
-    y, dy, (dx,) = differentiate(lambda x: F.grid_sample(x, grid, align_corners=True), x)
+    y, dy, (dx,) = differentiate(lambda x: F.grid_sample(x, grid, align_corners=True), 1, x)
     close(crop_resize.forward(settings, x, boxes, size)[0], y, 1e-10)
     close(crop_resize.backward(settings, dy[np.newaxis], boxes, x.shape), dx, 1e-10)
 
@@ -164,7 +154,7 @@ def test_crop_resize_samples_like_a_grid(sampling: Sampling) -> None:
 
 def test_tile_and_bands() -> None:
     x = generator(11).standard_normal((2, 3, 4))
-    y, dy, (dx,) = differentiate(lambda x: torch.tile(x, (2, 1, 3)), x)
+    y, dy, (dx,) = differentiate(lambda x: torch.tile(x, (2, 1, 3)), 1, x)
     close(tensor.tile(x, (4, 3, 12)), y)
     close(tensor.tile_backward(dy, x.shape), dx)
     for lower, upper in itertools.product([0, 1, 2], repeat=2):
@@ -201,7 +191,7 @@ def test_shuffle() -> None:
 
 def test_norms_and_clipping() -> None:
     x = generator(15).standard_normal((3, 4, 5))
-    y, dy, (dx,) = differentiate(lambda x: torch.linalg.vector_norm(x, dim=(0, 2)), x)
+    y, dy, (dx,) = differentiate(lambda x: torch.linalg.vector_norm(x, dim=(0, 2)), 1, x)
     close(clipping.norm(x, (0, 2)), y)
     close(clipping.norm_backward(x, y, dy, (0, 2)), dx)
     leaves = [torch.zeros(shape, dtype=torch.float64, requires_grad=True) for shape in [(3, 4), (7,)]]
