@@ -1,12 +1,9 @@
-"""Networks: what they compute, their gradients, their memory, their weights and their messages."""
+"""Networks: what they compute, their gradients, their memory and their messages."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import json
 import pickle
-import struct
 from collections.abc import Callable
 
 import numpy as np
@@ -17,12 +14,8 @@ from hypothesis import strategies as st
 import openbnns
 from networks import numbers
 from openbnns import nn
-from openbnns.nn import initialisers, losses, weights
+from openbnns.nn import initialisers, losses
 from openbnns.nn._memory import Block, plan
-
-
-def random(seed: int = 0) -> np.random.RandomState:
-    return np.random.RandomState(seed)
 
 
 # Memory.
@@ -325,103 +318,12 @@ def test_bad_use() -> None:
             make()
 
 
-# Weights.
-
-
-def test_weights_go_through_a_file(tmp_path) -> None:
-    make = lambda: nn.Sequential(nn.Conv2d(4, 3), nn.Flatten(), nn.Linear(3))  # noqa: E731
-    one, other = make().build((1, 5, 5), seed=1), make().build((1, 5, 5), seed=2)
-    one.save(tmp_path / "w.safetensors")
-    assert other.load(tmp_path / "w.safetensors") == []
-    x = numbers(2, 1, 5, 5)
-    np.testing.assert_array_equal(one(x), other(x))
-
-
-def test_every_mismatch_is_listed_and_nothing_changes() -> None:
-    net = nn.Sequential(nn.Linear(3), nn.Linear(2)).build((4,), seed=1)
-    before = {name: array.copy() for name, array in net.state_dict().items()}
-    given_ = {"0.weight": np.zeros((3, 5)), "0.bias": np.ones(3), "1.weight": np.zeros((2, 3)), "2.bias": np.zeros(2)}
-    with pytest.raises(nn.Mismatch) as caught:
-        net.load_state_dict(given_)
-    text = str(caught.value)
-    assert "0.weight: shape (3, 5) given, (3, 4) needed" in text
-    assert "1.bias: missing" in text and "2.bias: not in the network" in text and "3 mismatch(es)" in text
-    for name, array in net.state_dict().items():
-        np.testing.assert_array_equal(array, before[name])
-    del given_["0.weight"]
-    assert len(net.load_state_dict(given_, strict=False)) == 3
-    np.testing.assert_array_equal(net.state_dict()["0.bias"], np.ones(3))
-
-
-@given(
-    st.dictionaries(
-        st.text(st.characters(min_codepoint=97, max_codepoint=122), min_size=1, max_size=6),
-        st.tuples(st.sampled_from(["f4", "f8", "i8", "u1", "f2", "?"]), st.lists(st.integers(0, 4), max_size=3)),
-        max_size=4,
-    )
-)
-def test_safetensors_round_trip(spec: dict[str, tuple[str, list[int]]]) -> None:
-    arrays = {name: (random(len(name)).uniform(0, 9, shape)).astype(kind) for name, (kind, shape) in spec.items()}
-    read, metadata = weights.decode(weights.encode(arrays, {"a": "b"}))
-    assert metadata == {"a": "b"} and list(read) == list(arrays)
-    for name, array in arrays.items():
-        assert read[name].dtype == array.dtype
-        np.testing.assert_array_equal(read[name], array)
-
-
-def test_safetensors_layout() -> None:
-    """Byte for byte, as other readers expect it."""
-    data = weights.encode({"w": np.array([[1, 2]], np.float32)})
-    (length,) = struct.unpack("<Q", data[:8])
-    assert length % 8 == 0
-    assert json.loads(data[8 : 8 + length]) == {"w": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}}
-    assert data[8 + length :] == np.array([1, 2], "<f4").tobytes()
-
-
-def test_bfloat16_is_read_as_float32() -> None:
-    header = json.dumps({"w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}).encode()
-    data = struct.pack("<Q", len(header)) + header + np.array([0x3F80, 0xC000], "<u2").tobytes()
-    np.testing.assert_array_equal(weights.decode(data)[0]["w"], np.array([1, -2], np.float32))
-
-
-def test_damaged_files_never_crash() -> None:
-    good = weights.encode({"w": numbers(3, 4), "b": numbers(4)})
-    for cut in range(0, len(good), 7):
-        with pytest.raises(weights.DamagedFile):
-            weights.decode(good[:cut])
-    source = random(3)
-    for _ in range(300):
-        bad = bytearray(good)
-        for _ in range(3):
-            bad[source.randint(len(bad))] = source.randint(256)
-        with contextlib.suppress(weights.DamagedFile):
-            weights.decode(bytes(bad))
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]},
-        {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]},
-        {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 8]},
-        {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]},
-        {"dtype": "X9", "shape": [1], "data_offsets": [0, 4]},
-        {"shape": [1]},
-        "nonsense",
-    ],
-)
-def test_headers_that_lie(entry: object) -> None:
-    header = json.dumps({"w": entry}).encode()
-    with pytest.raises(weights.DamagedFile, match="w: "):
-        weights.decode(struct.pack("<Q", len(header)) + header + bytes(4))
-
-
 # Initial values and summary.
 
 
 def test_initialisers() -> None:
     shape = (64, 32, 3, 3)
-    source = random(0)
+    source = np.random.RandomState(0)
     assert np.abs(initialisers.kaiming_uniform(shape, source)).max() == pytest.approx(np.sqrt(6 / 288), rel=0.01)
     assert initialisers.kaiming_normal(shape, source).std() == pytest.approx(np.sqrt(2 / 288), rel=0.02)
     assert np.abs(initialisers.xavier_uniform(shape, source)).max() == pytest.approx(np.sqrt(6 / (288 + 576)), rel=0.01)
@@ -543,130 +445,3 @@ def test_layers_and_filters_are_not_copied() -> None:
             duplicate(layer)
         with pytest.raises(TypeError, match="a filter cannot be copied or pickled"):
             duplicate(layer.bnns_filter)
-
-
-# Values, parameters and parts that are assigned to after the network was built.
-
-
-def test_assigned_values_reach_network_and_optimizer() -> None:
-    x, ones = numbers(4, 3), np.ones((2, 3))
-    net = nn.Sequential(nn.Linear(3, 2, bias=False), nn.BatchNorm1d(2))
-    before = net(x)
-    layer = net[0]
-    assert isinstance(layer, nn.Linear) and layer.weight is not None
-    optimizer = nn.SGD(net.parameters(), lr=0.5)
-    memory = layer.weight.data
-    layer.weight.data = ones
-    assert layer.weight.data is memory
-    np.testing.assert_array_equal(net.state_dict()["0.weight"], ones)
-    assert not np.allclose(net(x), before)
-    net[1].running_mean = np.float32([5, 6])  # type: ignore[assignment]
-    net[1].running_var = np.float32([4, 4])  # type: ignore[assignment]
-    expected = (x.sum(1, keepdims=True) - [5, 6]) / np.sqrt(4 + 1e-5)
-    np.testing.assert_allclose(net.eval()(x), expected, rtol=1e-5, atol=1e-6)
-    layer.weight.grad = 2 * ones
-    optimizer.step()
-    np.testing.assert_array_equal(layer.weight.data, ones - 1)
-    layer.weight.grad = None
-    assert not layer.weight.grad.any()
-    layer.weight.grad = ones
-    optimizer.zero_grad()
-    assert not layer.weight.grad.any()
-    with pytest.raises(ValueError, match=r"Parameter\.data: shape \(3, 2\) given, \(2, 3\) needed"):
-        layer.weight.data = ones.T
-    with pytest.raises(TypeError, match=r"Linear\.weight is a Parameter\. .* assign to weight\.data"):
-        layer.weight = ones  # type: ignore[assignment]
-    with pytest.raises(TypeError, match=r"requires_grad must be True or False, not 'no'"):
-        layer.weight.requires_grad = "no"  # type: ignore[assignment]
-    with pytest.raises(AttributeError):
-        layer.weight.gradient = ones  # type: ignore[attr-defined]
-    assert layer.weight.requires_grad and layer.weight.numel() == 6 and np.asarray(layer.weight).shape == (2, 3)
-
-
-def test_parts_put_in_place_of_others_take_part() -> None:
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.body, self.head = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Linear(4, 2)
-
-        def forward(self, *inputs: nn.Value) -> nn.Value:
-            value: nn.Value = self.head(self.body(*inputs))
-            return value
-
-    x, net, other = numbers(5, 3), Net(), nn.Sequential(nn.Linear(3, 2)).build((3,), seed=1)
-    untouched = other(x)
-    net(x)
-    body = net.body(x)
-    net.head = nn.Linear(4, 6)
-    assert net(x).shape == (5, 6) and net.head.weight is not None and net.head.bias is not None
-    np.testing.assert_allclose(net(x), body @ net.head.weight.data.T + net.head.bias.data, rtol=1e-5, atol=1e-6)
-    net.head.weight = nn.Parameter(np.ones((6, 4)))
-    net.head.bias = None
-    np.testing.assert_allclose(net(x), np.tile(body.sum(1, keepdims=True), 6), rtol=1e-5, atol=1e-6)
-    net.backward(np.ones((5, 6)))
-    np.testing.assert_allclose(net.head.weight.grad, np.tile(body.sum(0), (6, 1)), rtol=1e-5, atol=1e-5)
-    assert list(net.state_dict()) == ["body.0.weight", "body.0.bias", "head.weight"]
-    np.testing.assert_array_equal(other(x), untouched)
-
-
-def test_sequential_of_named_parts() -> None:
-    net = nn.Sequential({"one": nn.Linear(3, 4), "act": nn.ReLU(), "two": nn.Linear(4, 2)})
-    assert net(numbers(5, 3)).shape == (5, 2) and len(net) == 3
-    assert list(net.state_dict()) == ["one.weight", "one.bias", "two.weight", "two.bias"]
-    for name in ("a.b", "", "train", 3):
-        with pytest.raises(ValueError, match="cannot be called"):
-            nn.Sequential({name: nn.ReLU()})  # type: ignore[dict-item]
-    with pytest.raises(TypeError, match="part 0 is 5, which is no module"):
-        nn.Sequential({"one": 5})  # type: ignore[dict-item]
-
-
-def test_optimizers_as_in_pytorch() -> None:
-    parameters = list(nn.Linear(3, 2).build((3,)).parameters())
-    make: Callable[..., nn.Optimizer]
-    for make, further in ((nn.SGD, {"momentum": 0.9}), (nn.Adam, {"betas": (0.8, 0.9)}), (nn.RMSprop, {"alpha": 0.5})):
-        optimizer = make(parameters, 0.25, **further)
-        assert optimizer.learning_rate == 0.25 and optimizer.parameters == parameters
-        assert make(parameters, 0.25, *further.values()).state_dict().keys() == optimizer.state_dict().keys()
-        with pytest.raises(TypeError, match=r"the learning rate is given twice, as 0\.25 and as lr"):
-            make(parameters, 0.25, lr=0.1)
-    assert len(nn.SGD(parameters, 0.25, 0.9).accumulators) == 2
-    assert len(nn.SGD(0.25, 0.9).state_dict()) == 1
-
-
-def test_saving_into_no_folder(tmp_path: object) -> None:
-    with pytest.raises(FileNotFoundError, match=r"m\.safetensors: there is no folder .*nowhere\. Make it first"):
-        nn.Linear(3, 2).build((3,)).save(f"{tmp_path}/nowhere/m.safetensors")
-
-
-def test_options_changed_after_building_count() -> None:
-    x = numbers(400, 3)
-    net = nn.Sequential(nn.BatchNorm1d(3), nn.LeakyReLU(0.1), nn.Dropout(0.5))
-    net(x)
-    net[0].momentum, net[0].eps, net[1].negative_slope, net[2].p = 1.0, 3.0, 0.5, 0.0  # type: ignore[assignment]
-    y = (x - x.mean(0)) / np.sqrt(x.var(0) + 3)
-    np.testing.assert_allclose(net(x), np.where(y < 0, 0.5 * y, y), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(net[0].running_mean, x.mean(0), rtol=1e-4, atol=1e-6)  # type: ignore[arg-type]
-
-
-def test_what_an_optimizer_does_not_know_is_refused() -> None:
-    optimizer = nn.SGD(0.5)
-    optimizer.lr = 0.25
-    assert optimizer.learning_rate == optimizer.lr == 0.25
-    with pytest.raises(AttributeError, match=r"SGD: 'weight_decay' cannot be set\. learning_rate, or lr, may change"):
-        optimizer.weight_decay = 0.1  # type: ignore[attr-defined]
-
-
-def test_building_one_network_leaves_the_plans_of_others() -> None:
-    x = numbers(4, 1, 6, 6)
-    net = nn.Sequential(nn.Conv2d(2, 3, padding="same"), nn.ReLU())
-    net(x)
-    plans = list(net._programs.values())
-    for _ in range(2):
-        nn.Sequential(nn.Conv2d(2, 3, padding="same"), nn.ReLU(), nn.Flatten(), nn.Linear(2))(x)
-        net(x)
-    assert list(net._programs.values()) == plans
-
-
-def test_optimizers_show_their_settings() -> None:
-    assert repr(nn.SGD(0.1, momentum=0.9)).startswith("SGD(learning_rate=0.1, momentum=0.9,")
-    assert repr(nn.Adam()).startswith("Adam(learning_rate=0.001, beta1=0.9,")
