@@ -17,7 +17,6 @@ from openbnns import nn
 from openbnns.nn import initialisers, losses
 from openbnns.nn._memory import Block, plan
 
-
 # Memory.
 
 
