@@ -19,7 +19,7 @@ constexpr int kDone = 0, kDeclined = 1;
 constexpr int64_t kUnbounded = INT64_MAX;
 constexpr int kMaxRank = 8;
 constexpr int64_t kMaxElements = INT64_C(1) << 46;  // no machine has more: tensors/descriptors.py
-constexpr int64_t kFloat32 = 0x10020;  // BNNSDataTypeFloat32
+constexpr int64_t kFloat32 = 0x10020;               // BNNSDataTypeFloat32
 
 // Memory of an argument. Of an address nobody knows how much lies there.
 struct Memory {

@@ -287,6 +287,19 @@ class Numbered:
 class Variants(Numbered):
     def __init__(self, places: Sequence[int], choices: Sequence[tuple[Sequence[int], int]]) -> None: ...
 
+class Selected(Numbered):
+    def __init__(
+        self,
+        count: int,
+        absent: Sequence[int],
+        cache: int,
+        size: int,
+        size_is_pointed_to: bool,
+        bytes_per_sample: int,
+        without: tuple[Sequence[tuple[int, int]], int],
+        with_: tuple[Sequence[tuple[int, int]], int],
+    ) -> None: ...
+
 class FastCall(Numbered):
     def __init__(
         self,
@@ -319,6 +332,7 @@ def run_lstm(
 def lstm_key(params: object, delta: object | None, variant: int) -> bytes | None: ...
 def register_lstm(key: bytes, plan: LstmPlan, bytes: Sequence[int]) -> None: ...
 def forget_lstm() -> None: ...
+def lstm_number(backward: bool) -> int: ...
 def fast_lstm(
     params: object,
     delta: object | None,
@@ -339,6 +353,25 @@ def run(
     training: bool = False,
     extra: Sequence[int] = [],
 ) -> bool: ...
+def clip_by_global_norm(
+    tensors: Sequence[tuple[int, int, int]], max_norm: float, use_norm: float, threads: int
+) -> None: ...
+def random_floats(
+    normal: bool, seed: int, draw: int, out: int, wide: bool, count: int, a: float, b: float, threads: int
+) -> None: ...
+def random_integers(seed: int, draw: int, out: int, count: int, low: int, span: int, threads: int) -> None: ...
+def random_categories(
+    seed: int,
+    draw: int,
+    out: int,
+    wide: bool,
+    probabilities: int,
+    distributions: int,
+    categories: int,
+    draws: int,
+    logarithms: bool,
+    threads: int,
+) -> None: ...
 
 class OptimizerStep:
     def __init__(
@@ -362,25 +395,20 @@ class OptimizerStep:
         arrays: bool,
     ) -> int: ...
 
-def clip_by_global_norm(
-    tensors: Sequence[tuple[int, int, int]], max_norm: float, use_norm: float, threads: int
+def describe_optimizer(function: int, letters: str) -> None: ...
+def register_optimizer(
+    function: int,
+    values: Sequence[float],
+    step: OptimizerStep,
+    adam: bool,
+    corrected_epsilon: bool,
+    learning_rate: float,
+    beta1: float,
+    beta2: float,
+    epsilon: float,
 ) -> None: ...
-def random_floats(
-    normal: bool, seed: int, draw: int, out: int, wide: bool, count: int, a: float, b: float, threads: int
-) -> None: ...
-def random_integers(seed: int, draw: int, out: int, count: int, low: int, span: int, threads: int) -> None: ...
-def random_categories(
-    seed: int,
-    draw: int,
-    out: int,
-    wide: bool,
-    probabilities: int,
-    distributions: int,
-    categories: int,
-    draws: int,
-    logarithms: bool,
-    threads: int,
-) -> None: ...
+def forget_optimizers() -> None: ...
+def optimizer_number() -> int: ...
 def strided_copy(
     to: int, from_: int, bytes: int, size: Sequence[int], to_step: Sequence[int], from_step: Sequence[int], threads: int
 ) -> None: ...

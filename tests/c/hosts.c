@@ -1,5 +1,5 @@
-// What hosts do to a library: threads of their own, forks, signals, an exit while calls are in progress, handles that are
-// none, allocators. usage: hosts CASE
+// What hosts do to a library: threads of their own, forks, signals, an exit while calls are in progress, handles that
+// are none, allocators. usage: hosts CASE
 #include <openbnns/bnns.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,29 +14,29 @@ enum { kSize = 8 };
 static float weights[kSize * kSize], bias[kSize], input[kSize] = {1, 2, 3, 4, 5, 6, 7, 8};
 static volatile bool stop;
 
-#define REQUIRE(condition)                                                                                 \
-  do {                                                                                                     \
-    if (!(condition)) {                                                                                    \
-      const char *text = openbnns_last_error();                                                            \
-      fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, text ? text : "no error");               \
-      exit(1);                                                                                             \
-    }                                                                                                      \
+#define REQUIRE(condition)                                                                   \
+  do {                                                                                       \
+    if (!(condition)) {                                                                      \
+      const char* text = openbnns_last_error();                                              \
+      fprintf(stderr, "line %d: %s (%s)\n", __LINE__, #condition, text ? text : "no error"); \
+      exit(1);                                                                               \
+    }                                                                                        \
   } while (0)
 
-static BNNSNDArrayDescriptor vector(size_t n, void *data) {
+static BNNSNDArrayDescriptor vector(size_t n, void* data) {
   BNNSNDArrayDescriptor d = {0};
   d.layout = BNNSDataLayoutVector, d.size[0] = n, d.data = data, d.data_type = BNNSDataTypeFloat32;
   return d;
 }
 
-static BNNSNDArrayDescriptor matrix(size_t columns, size_t rows, void *data) {
+static BNNSNDArrayDescriptor matrix(size_t columns, size_t rows, void* data) {
   BNNSNDArrayDescriptor d = vector(columns, data);
   d.layout = BNNSDataLayoutRowMajorMatrix, d.size[1] = rows;
   return d;
 }
 
 // A fully connected layer whose weights have this many columns; only kSize is right.
-static BNNSFilter make(size_t columns, const BNNSFilterParameters *options) {
+static BNNSFilter make(size_t columns, const BNNSFilterParameters* options) {
   BNNSLayerParametersFullyConnected p = {0};
   p.i_desc = p.o_desc = vector(kSize, NULL);
   p.w_desc = matrix(columns, kSize, weights);
@@ -44,7 +44,7 @@ static BNNSFilter make(size_t columns, const BNNSFilterParameters *options) {
   return BNNSFilterCreateLayerFullyConnected(&p, options);
 }
 
-static bool right(const float *output) {  // weights and bias count up
+static bool right(const float* output) {  // weights and bias count up
   for (int i = 0; i < kSize; i++) {
     float sum = bias[i];
     for (int j = 0; j < kSize; j++) sum += weights[i * kSize + j] * input[j];
@@ -55,13 +55,13 @@ static bool right(const float *output) {  // weights and bias count up
 
 static long resident(void) {
   long pages = 0, kept = 0;
-  FILE *file = fopen("/proc/self/statm", "r");
+  FILE* file = fopen("/proc/self/statm", "r");
   if (!file || fscanf(file, "%ld %ld", &pages, &kept) != 2) kept = 0;
   if (file) fclose(file);
   return kept;
 }
 
-static void *work(void *number) {
+static void* work(void* number) {
   const size_t me = (size_t)number;
   char own[32];
   snprintf(own, sizeof own, "size (%zu, 8)", kSize + me);
@@ -79,18 +79,18 @@ static void *work(void *number) {
   return NULL;
 }
 
-static void *create_until_stopped(void *unused) {
+static void* create_until_stopped(void* unused) {
   while (!stop) BNNSFilterDestroy(make(kSize, NULL));
   return unused;
 }
 
-static void *apply_until_stopped(void *filter) {
+static void* apply_until_stopped(void* filter) {
   float output[kSize];
   while (!stop) BNNSFilterApply(filter, input, output);
   return NULL;
 }
 
-static void *apply_once(void *filter) {
+static void* apply_once(void* filter) {
   float output[kSize] = {0};
   REQUIRE(BNNSFilterApply(filter, input, NULL) == -1 && openbnns_last_error());
   REQUIRE(BNNSFilterApply(filter, input, output) == 0 && right(output));
@@ -99,7 +99,7 @@ static void *apply_once(void *filter) {
 
 static void threads(void) {  // the first call of all comes from a thread, too
   pthread_t t[8];
-  for (size_t i = 0; i < 8; i++) pthread_create(&t[i], NULL, work, (void *)(i + 1));
+  for (size_t i = 0; i < 8; i++) pthread_create(&t[i], NULL, work, (void*)(i + 1));
   for (size_t i = 0; i < 8; i++) pthread_join(t[i], NULL);
 }
 
@@ -197,8 +197,8 @@ static void handles(void) {
   REQUIRE(BNNSFilterApply(again, input, output) == 0 && right(output));
   REQUIRE(BNNSFilterApply(NULL, input, output) == -1 && strstr(openbnns_last_error(), "filter is NULL"));
   const uintptr_t near = (uintptr_t)again;
-  const uintptr_t foreign[] = {(uintptr_t)trash, 1, 4096, near + 1, near + (1 << 20), near + (2u << 24), near ^ 1ull << 60,
-                               UINTPTR_MAX};
+  const uintptr_t foreign[] = {(uintptr_t)trash,  1,          4096, near + 1, near + (1 << 20), near + (2u << 24),
+                               near ^ 1ull << 60, UINTPTR_MAX};
   for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
     REQUIRE(BNNSFilterApply((BNNSFilter)foreign[i], input, output) == -1);
     REQUIRE(strstr(openbnns_last_error(), "which is no filter of this library") ||
@@ -237,12 +237,12 @@ static void destruction(void) {  // while others apply what is being destroyed
 }
 
 static int allocations, releases;
-static int allocate(void **place, size_t alignment, size_t size) {
+static int allocate(void** place, size_t alignment, size_t size) {
   allocations++;
   return posix_memalign(place, alignment, size);
 }
-static int refuse(void **place, size_t alignment, size_t size) { return (void)place, (void)alignment, (void)size, 12; }
-static void release(void *place) {
+static int refuse(void** place, size_t alignment, size_t size) { return (void)place, (void)alignment, (void)size, 12; }
+static void release(void* place) {
   releases++;
   free(place);
 }
@@ -299,13 +299,16 @@ static void nothing(void) {
 }
 
 static const struct {
-  const char *name;
+  const char* name;
   void (*run)(void);
-} cases[] = {{"threads", threads}, {"many_threads", many_threads}, {"forks", forks}, {"leave", leave},
-             {"signals", signals}, {"memory", memory}, {"handles", handles}, {"destruction", destruction},
-             {"allocators", allocators}, {"packing", packing}, {"names", names}, {"nothing", nothing}};
+} cases[] = {{"threads", threads},       {"many_threads", many_threads},
+             {"forks", forks},           {"leave", leave},
+             {"signals", signals},       {"memory", memory},
+             {"handles", handles},       {"destruction", destruction},
+             {"allocators", allocators}, {"packing", packing},
+             {"names", names},           {"nothing", nothing}};
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   for (int i = 0; i < kSize * kSize; i++) weights[i] = (float)i;
   for (int i = 0; i < kSize; i++) bias[i] = (float)(i + 1);
   for (size_t i = 0; count > 1 && i < sizeof cases / sizeof *cases; i++)
