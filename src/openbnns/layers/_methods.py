@@ -349,9 +349,10 @@ class _CheckedCall:
             self._give(t, taken[t.name])
         for c_name, attribute in method.passes.items():
             self.given[c_name] = (getattr(layer, attribute), 0)
-        lists = dict.fromkeys(prepared.record.lists, None)
-        self.given |= {name: ([self.given.pop(item.name, (None, 0))[0] for item in prepared.record.items(name)], None)
-                       for name in lists if name not in self.given}  # fmt: skip
+        for name in prepared.record.lists:
+            if name not in self.given:  # its entries are arguments of their own
+                items = prepared.record.items(name)
+                self.given[name] = ([self.given.pop(item.name, (None, 0))[0] for item in items], None)
         if self._wants_something() and not self._runs_natively(prepared.forms[chosen]):
             choice = layer._choice(prepared.call, chosen)
             layer._filter.perform(prepared.call, self.caller, self.arguments.batch, self.given, choice)
