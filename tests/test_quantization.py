@@ -413,7 +413,7 @@ def test_native_is_native() -> None:
     called = []
     kernel = engines._core.quantization
     try:
-        engines._core.quantization = lambda *a: called.append(a) or kernel(*a)
+        engines._core.quantization = lambda **fields: called.append(fields) or kernel(**fields)
         ob.quantize(np.ones(4, np.float32))
     finally:
         engines._core.quantization = kernel
