@@ -280,8 +280,7 @@ def test_check_knows_every_filter_with_gradients() -> None:
     def below(kind: type[_base.Filter]) -> set[type[_base.Filter]]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
-    random = np.random.default_rng(0)
-    layers = [cases.FAMILIES[family](random) for family in cases.FAMILIES for _ in range(3)]
+    layers = [make(cases.Random(seed, family)) for family, make in cases.FAMILIES.items() for seed in range(3)]
     checked = {layer.bnns_filter.family for layer in layers}
     ours = {kind for kind in below(_base.Filter) if kind.__module__.startswith("openbnns.")}
     assert checked == {kind.family for kind in ours} - {_base.Filter.family, Quantization.family}
