@@ -7,6 +7,9 @@ result and writing one is noticed.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -183,6 +186,14 @@ def vector(count: int, **options: Any) -> Tensor:
 
 def image(channels: int, height: int, width: int, **options: Any) -> Tensor:
     return Tensor(IMAGE, (width, height, channels), **options)
+
+
+def python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A fresh interpreter that knows no variable of ours but these."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENBNNS_")}
+    return subprocess.run(
+        [sys.executable, *arguments], env=kept | variables, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def layout(name: str) -> BNNSDataLayout:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import subprocess
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,7 +14,7 @@ import numpy as np
 import pytest
 
 import openbnns as ob
-from helpers import ones
+from helpers import ones, python
 from openbnns import Shape, capi, cli, nn
 from openbnns.calls.form import form
 
@@ -304,18 +301,11 @@ for _ in range(3):
 def test_the_environment_variable(value: str, said: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    done = run(str(program), OPENBNNS_STRICT=value)
+    done = python(str(program), OPENBNNS_STRICT=value)
     assert done.returncode == 0, done.stderr
     assert said in done.stderr
     assert done.stderr.count("StrictWarning") == (1 if said else 0)
     assert ("program.py:8:" in done.stderr) == bool(said)
-
-
-def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENBNNS_")}
-    return subprocess.run(
-        [sys.executable, *arguments], env=kept | variables, capture_output=True, text=True, timeout=300, check=False
-    )
 
 
 # The project's own programs.
