@@ -3,12 +3,35 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace openbnns {
+
+// A description of at most kMost bytes.
+template <size_t kMost>
+class Key {
+ public:
+  void add(const void* bytes, size_t size) {
+    if (length_ + size > kMost) return void(full_ = true);
+    std::memcpy(bytes_ + length_, bytes, size);
+    length_ += size;
+  }
+  template <class T>
+  void add(const T& value) {
+    add(&value, sizeof(value));
+  }
+  bool full() const { return full_; }  // the description is longer, and no key
+  std::string_view text() const { return {bytes_, length_}; }
+
+ private:
+  char bytes_[kMost];
+  size_t length_ = 0;
+  bool full_ = false;
+};
 
 template <class Value>
 class KeyTable {

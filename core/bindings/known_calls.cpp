@@ -82,27 +82,19 @@ struct KnownCalls::Entry {
 
 // The description of a call, and its memories in the order of the arguments.
 struct KnownCalls::Reading {
-  char key[kKeyBytes];
-  size_t length = 0;
-  bool full = false;  // the description is longer than what is kept
+  Key<kKeyBytes> key;
   Memory memory[kMostMemories];
   size_t count = 0;
   bool trusts_addresses;
 
   explicit Reading(bool trusts_addresses) : trusts_addresses(trusts_addresses) {}
 
-  std::string_view description() const { return {key, length}; }
-  void add(const void* bytes, size_t size) {
-    if (length + size > kKeyBytes) return void(full = true);
-    std::memcpy(key + length, bytes, size);
-    length += size;
-  }
-  void add(char letter) { add(&letter, 1); }
+  void add(char letter) { key.add(letter); }
   bool add(int64_t number) {
     if (number > kMostNumber) return false;
-    return add(&number, sizeof(number)), true;
+    return key.add(number), true;
   }
-  bool add(double number) { return add(&number, sizeof(number)), true; }
+  bool add(double number) { return key.add(number), true; }
 
   bool add_scalar(PyObject* value) {
     int64_t number;
@@ -128,7 +120,7 @@ struct KnownCalls::Reading {
     if (bytes == 0 || reinterpret_cast<uintptr_t>(given.begin) % static_cast<uintptr_t>(bytes) != 0) return false;
     memory[count++] = given;
     const char* format = !given.view ? "address" : given.view->format ? given.view->format : "B";
-    add(format, std::strlen(format) + 1);
+    key.add(format, std::strlen(format) + 1);
     return add(int64_t{given.view ? given.view->itemsize : 0});
   }
 
@@ -136,7 +128,7 @@ struct KnownCalls::Reading {
     Memory found;
     if (!reader.memory(array, kAnything, writes, found) || !found.view || !add_memory(found, 0)) return false;
     add(int64_t{found.view->ndim});
-    add(found.view->shape, sizeof(*found.view->shape) * static_cast<size_t>(found.view->ndim));
+    key.add(found.view->shape, sizeof(*found.view->shape) * static_cast<size_t>(found.view->ndim));
     return true;
   }
 
@@ -171,7 +163,7 @@ struct KnownCalls::Reading {
         if (!same && a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes) return false;
         add(same ? '=' : '|');
       }
-    return !full;
+    return !key.full();
   }
 };
 
@@ -247,7 +239,7 @@ nb::object KnownCalls::run(nb::args arguments) {
   PythonReader reader(kMostMemories + 1);
   Reading reading(!words_.empty());
   if (!read(flat, given, reader, reading)) return nb::none();
-  const auto* found = entries_.find(reading.description());
+  const auto* found = entries_.find(reading.key.text());
   if (!found) return nb::none();
   const std::shared_ptr<const Entry> entry = *found;
   nb::object result = nb::borrow(flat[output_]);
@@ -274,7 +266,7 @@ int KnownCalls::run_raw(const OpenBNNSWord* words, size_t count) {
   if (!fast_calls_enabled || generation_ != generation || is_recording()) return kDeclined;
   Reading reading(true);
   if (!read_raw(words, count, reading)) return kDeclined;
-  const auto* found = entries_.find(reading.description());  // stays while this call uses the number
+  const auto* found = entries_.find(reading.key.text());  // stays while this call uses the number
   if (!found || (*found)->shape.is_valid()) return kDeclined;
   try {
     if (!(*found)->run(reading.memory)) return kDeclined;
@@ -300,7 +292,7 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
   if (given > kMostPlaces || given <= static_cast<size_t>(output_)) return;
   for (size_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
   if (!read(flat, given, reader, reading)) return;
-  std::string key(reading.description());
+  std::string key(reading.key.text());
   auto is_array = [&](nb::handle object) { return object.type().is(types_[1]); };
   auto entry = std::make_shared<Entry>();
   std::vector<Memory> memories(reading.memory, reading.memory + reading.count);

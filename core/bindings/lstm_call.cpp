@@ -144,9 +144,9 @@ class RawLstm {
 template <class Source>
 class Reading {
  public:
-  explicit Reading(int variant) { add(static_cast<char>(variant)); }
+  explicit Reading(int variant) { key_.add(static_cast<char>(variant)); }
 
-  std::string_view key() const { return {key_, length_}; }
+  std::string_view key() const { return key_.text(); }
   Data present[2 * kLstmTensors] = {};      // kAbsent
   Memory memory[2 * kLstmTensors];          // of those that are simple
   bool accumulates[2 * kLstmTensors] = {};  // flags of a descriptor, as they are in the key
@@ -164,10 +164,10 @@ class Reading {
       if (!params.scalar(i, flags))
         return false;
       else
-        add(flags);
+        key_.add(flags);
     double dropout;
     if (!params.dropout(dropout)) return false;
-    add(dropout);
+    key_.add(dropout);
     const auto sequence = params.sequence();
     Memory unused;
     if (!sequence || reader_.data(*sequence, kAnything, false, unused) != Data::kAbsent) return false;
@@ -181,14 +181,14 @@ class Reading {
         if (!add_tensor(params.piece(g, k), first + lstm_gate_tensor(g, k), backward)) return false;
       if (custom && !add_activation(params, g)) return false;
     }
-    return (!custom || add_activation(params, 4)) && !full_;
+    return (!custom || add_activation(params, 4)) && !key_.full();
   }
 
   bool add_activation(const Source& params, int i) {
     int64_t function;
     double alpha, beta;
     if (!params.activation(i, function, alpha, beta)) return false;
-    return add(function), add(alpha), add(beta), true;
+    return key_.add(function), key_.add(alpha), key_.add(beta), true;
   }
 
   bool add_tensor(const std::optional<typename Source::Reader::Descriptor>& d, int index, bool backward) {
@@ -196,78 +196,50 @@ class Reading {
     const bool writes =
         index < kLstmTensors ? !backward && is_output(index, false) : is_output(index - kLstmTensors, true);
     present[index] = reader_.data(*d, kFloats, writes, memory[index]);
-    add(present[index] == Data::kAbsent ? 'n' : 'd');
+    key_.add(present[index] == Data::kAbsent ? 'n' : 'd');
     if (present[index] == Data::kAbsent) return true;
     int64_t layout, data_type, flags, numbers[2 * kMaxRank];
     if (!d->layout(layout) || !d->data_type(data_type) || !d->flags(flags)) return false;
     if (!d->size(kMaxRank, numbers) || !d->stride(kMaxRank, numbers + kMaxRank)) return false;
     accumulates[index] = flags == 1;
-    return add(layout), add(data_type), add(flags), add(numbers), true;
-  }
-
-  template <class T>
-  void add(const T& value) {
-    if (length_ + sizeof(value) > kKeyBytes) return void(full_ = true);
-    std::memcpy(key_ + length_, &value, sizeof(value));
-    length_ += sizeof(value);
+    return key_.add(layout), key_.add(data_type), key_.add(flags), key_.add(numbers), true;
   }
 
   typename Source::Reader reader_{2 * kLstmTensors + 2};
-  char key_[kKeyBytes];
-  size_t length_ = 0;
-  bool full_ = false;
-};
-
-// The stretches of memory that a call touches.
-struct Stretches {
-  struct Stretch {
-    const char *begin, *end;
-    bool output;
-  } stretch[2 * kLstmTensors + 1];
-  int count = 0;
-
-  // The address of at least `bytes` bytes; null if that is not simple.
-  float* take(const Memory& memory, int64_t bytes, bool output) {
-    if (memory.bytes < bytes || reinterpret_cast<uintptr_t>(memory.begin) % 4 != 0) return nullptr;
-    stretch[count++] = {memory.begin, memory.begin + bytes, output};
-    return reinterpret_cast<float*>(memory.begin);
-  }
-
-  bool collides() const {
-    for (int i = 0; i < count; i++) {
-      if (!stretch[i].output) continue;
-      for (int j = 0; j < count; j++)
-        if (i != j && stretch[i].begin < stretch[j].end && stretch[j].begin < stretch[i].end) return true;
-    }
-    return false;
-  }
+  Key<kKeyBytes> key_;
 };
 
 // Places what was read; the cache is absent where it is null.
 template <class Source>
 bool place(const Reading<Source>& reading, const Known& entry, bool backward, const Memory* cache, int64_t capacity,
            LstmCall& call) {
-  Stretches stretches;
+  Stretch stretches[2 * kLstmTensors + 1];
+  int count = 0;
+  const auto take = [&](const Memory& memory, int64_t bytes, bool written) -> float* {
+    if (memory.bytes < bytes || reinterpret_cast<uintptr_t>(memory.begin) % 4 != 0) return nullptr;
+    stretches[count++] = {memory.begin, memory.begin + bytes, written};
+    return reinterpret_cast<float*>(memory.begin);
+  };
   for (int i = 0; i < (backward ? 2 : 1) * kLstmTensors; i++) {
     const int64_t bytes = entry.bytes[static_cast<size_t>(i)];
     if (bytes == 0 || reading.present[i] == Data::kAbsent) continue;
     const int index = i % kLstmTensors;
     const bool output = i < kLstmTensors ? !backward && is_output(index, false) : is_output(index, true);
-    float* address = reading.present[i] == Data::kSimple ? stretches.take(reading.memory[i], bytes, output) : nullptr;
+    float* address = reading.present[i] == Data::kSimple ? take(reading.memory[i], bytes, output) : nullptr;
     if (!address) return false;
     (i < kLstmTensors ? call.tensor : call.gradient)[index] = address;
     if (i >= kLstmTensors && output && reading.accumulates[i]) call.accumulate |= 1u << index;
   }
   if (cache) {
     if (capacity < entry.plan->cache_bytes()) return false;
-    call.cache = stretches.take(*cache, entry.plan->cache_bytes(), !backward);
+    call.cache = take(*cache, entry.plan->cache_bytes(), !backward);
     if (!call.cache) return false;
     LstmCacheHeader header;
     std::memcpy(&header, call.cache, sizeof(header));
     if (backward && (header.magic != LstmCacheHeader::kMagic || header.signature != entry.plan->signature()))
       return false;
   }
-  return !stretches.collides();
+  return !overlap(stretches, stretches + count);
 }
 
 int run_plan(LstmPlan& plan, bool backward, LstmCall& call, int threads) {

@@ -37,12 +37,6 @@ struct Form {
   }
 };
 
-// A stretch of memory, first byte and one past the last, and whether the step writes it.
-struct Stretch {
-  const char *begin, *end;
-  bool written;
-};
-
 // One optimizer with its settings: runs steps whose tensors are packed float32 in memory that can be checked in
 // constant time. Anything else is declined without a word, and the Python path, which knows every message, takes over.
 class OptimizerStep {
@@ -136,7 +130,7 @@ class OptimizerStep {
           return false;
       }
     }
-    return !overlaps(stretches);
+    return !overlap(stretches.data(), stretches.data() + stretches.size());
   }
 
   int carry_out(double step, double epsilon, const std::vector<OptimizerTensor>& tensors, int threads) const {
@@ -198,18 +192,6 @@ class OptimizerStep {
     return true;
   }
 
-  // Whether memory that is written is used for anything else.
-  static bool overlaps(std::vector<Stretch>& stretches) {
-    std::sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
-    const char *end = nullptr, *written_end = nullptr;
-    for (const Stretch& s : stretches) {
-      if (s.begin < (s.written ? end : written_end)) return true;
-      end = std::max(end, s.end);
-      if (s.written) written_end = std::max(written_end, s.end);
-    }
-    return false;
-  }
-
   OptimizerRule rule_;
   std::vector<int> states_;
   std::vector<int64_t> layouts_;
@@ -233,9 +215,10 @@ class OptimizerFunction final : public Numbered {
 
   void add(int function, const std::vector<double>& values, const OptimizerStep& step, const Size& size) {
     if (known_.size() >= kMostSteps) forget();
-    Key key(function);
-    for (double value : values) key.add(value);
-    if (!key.full) known_.add(std::string(key.text()), {step, size});
+    Key key;
+    add_number(key, function);
+    for (double value : values) add_number(key, value);
+    if (!key.full()) known_.add(std::string(key.text()), {step, size});
   }
 
   void forget() {
@@ -247,7 +230,7 @@ class OptimizerFunction final : public Numbered {
     if (!fast_calls_enabled || is_recording() || count != 7 || !words[1].pointer) return kDeclined;
     int threads;
     double time_step = 1.0;
-    Key key(static_cast<int64_t>(words[0].number));
+    Key key;
     if (!read_threads(words[6], threads) || !read(words, key, time_step)) return kDeclined;
     const Known* known = known_.find(key.text());  // stays while this call uses the number
     if (!known || !(time_step >= 1.0) || !std::isfinite(time_step)) return kDeclined;
@@ -269,18 +252,8 @@ class OptimizerFunction final : public Numbered {
     OptimizerStep step;
     Size size;
   };
-  struct Key {
-    static constexpr size_t kMost = 32;
-    double values[kMost];
-    size_t count = 0;
-    bool full = false;
-    explicit Key(int64_t function) { add(static_cast<double>(function)); }
-    void add(double value) {
-      if (count == kMost) return void(full = true);
-      values[count++] = value + 0.0;  // one zero
-    }
-    std::string_view text() const { return {reinterpret_cast<const char*>(values), count * sizeof(double)}; }
-  };
+  using Key = openbnns::Key<256>;
+  static void add_number(Key& key, double value) { key.add(value + 0.0); }  // one zero
 
   template <class T>
   static T take(const char*& place) {
@@ -296,17 +269,18 @@ class OptimizerFunction final : public Numbered {
     const std::string* letters = words[0].number < kFunctions ? letters_[words[0].number].load() : nullptr;
     const char* place = static_cast<const char*>(words[1].pointer);
     if (!letters || reinterpret_cast<uintptr_t>(place) % alignof(float) != 0) return false;
+    add_number(key, static_cast<double>(words[0].number));
     for (char letter : *letters) {
       if (letter == 'f')
-        key.add(take<float>(place));
+        add_number(key, take<float>(place));
       else if (letter == 'b')
-        key.add(take<uint8_t>(place) != 0);
+        add_number(key, take<uint8_t>(place) != 0);
       else if (letter == 'u')
-        key.add(take<uint32_t>(place));
+        add_number(key, take<uint32_t>(place));
       else
         time_step = take<float>(place);
     }
-    return !key.full;
+    return !key.full();
   }
 
   std::atomic<const std::string*> letters_[kFunctions] = {};

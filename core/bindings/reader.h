@@ -6,6 +6,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -27,6 +28,24 @@ struct Memory {
   int64_t bytes = kUnbounded;
   const Py_buffer* view = nullptr;  // null for an address
 };
+
+// A stretch of memory that a call touches, first byte and one past the last.
+struct Stretch {
+  const char *begin, *end;
+  bool written;
+};
+
+// Whether memory that is written is used for anything else; sorts the stretches.
+inline bool overlap(Stretch* first, Stretch* last) {
+  std::sort(first, last, [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
+  const char *end = nullptr, *written_end = nullptr;
+  for (const Stretch* s = first; s != last; s++) {
+    if (s->begin < (s->written ? end : written_end)) return true;
+    end = std::max(end, s->end);
+    if (s->written) written_end = std::max(written_end, s->end);
+  }
+  return false;
+}
 
 // What the elements of memory may be, but for plain bytes, which may be anything: format characters of Python, and
 // bytes of each.
