@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openbnns.reference.activation import Activation, Array, Function
+from openbnns.parameters.activation import Activation, Function
+from openbnns.reference.activation import Array
 
 
 def generator(*seed: int) -> np.random.Generator:

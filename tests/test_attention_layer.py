@@ -14,6 +14,7 @@ import pytest
 import openbnns as ob
 from helpers import Array, assert_within, numbers
 from openbnns import capi
+from openbnns.parameters.attention import Options
 from openbnns.reference import attention as reference
 
 
@@ -38,7 +39,7 @@ def parameters_of(layer: ob.MultiheadAttentionLayer) -> reference.Parameters:
 def expected(
     layer: ob.MultiheadAttentionLayer, q: Array, k: Array, v: Array, dy: Array, mask: Any = None, added: Any = None
 ) -> tuple[Array, dict[str, Array]]:
-    parameters, options = parameters_of(layer), reference.Options(zero_row=layer.add_zero_attn)
+    parameters, options = parameters_of(layer), Options(zero_row=layer.add_zero_attn)
     inputs = [x.astype(np.float64) for x in (q, k, v)]
     y, cache = reference.forward(*inputs, parameters, options, mask, added)
     wanted = {"dq", "dk", "dv", "dwq", "dwo"}

@@ -28,6 +28,7 @@ from helpers import (
     vector,
 )
 from openbnns import capi, compat
+from openbnns.parameters.random_numbers import Stream
 from openbnns.reference import random_numbers
 
 TENSORS = [
@@ -56,7 +57,7 @@ def decisions(tensor: Tensor, batch: int, rate: float, seed: int, control: int, 
     memory = tensor.stepped[::-1]  # slowest to fastest
     shared = [d for d in range(min(rank, 3)) if control >> d & 1]
     counts = [1 if control >> 3 & 1 else batch, *(1 if d in shared else tensor.size[d] for d in memory)]
-    words = random_numbers.words(random_numbers.Stream(seed, draw), int(np.prod(counts)))
+    words = random_numbers.words(Stream(seed, draw), int(np.prod(counts)))
     kept = (words.astype(np.float64) >= float(np.float32(rate)) * 2.0**32).reshape(counts)
     ordered = kept.transpose(0, *(1 + memory.index(d) for d in range(rank)))
     return np.broadcast_to(ordered, (batch, *tensor.size))

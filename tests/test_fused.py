@@ -107,9 +107,9 @@ def test_random_chain(k: int) -> None:
 @pytest.mark.parametrize("k", range(0, 160, 4))
 def test_reference_gradients_by_finite_differences(k: int) -> None:
     """<v, f(t + hu) - f(t - hu)> / 2h against <backward(v), u> for every tensor t, in float64."""
+    from openbnns.parameters.activation import FROM_OUTPUT
     from openbnns.reference import fused as formulas
     from openbnns.reference import normalization
-    from openbnns.reference.activation import FROM_OUTPUT
 
     chain = random_case(k)
     run = chain.run()

@@ -10,8 +10,8 @@ from openbnns import capi
 from openbnns._words import Caller
 from openbnns.capi import BNNSNDArrayDescriptor
 from openbnns.filters._base import UnaryFilter
+from openbnns.parameters.activation import IDENTITY
 from openbnns.reference import fully_connected
-from openbnns.reference.activation import IDENTITY
 from openbnns.tensors import descriptors
 from openbnns.tensors.operands import Operand, Parameter
 

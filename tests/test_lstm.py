@@ -34,7 +34,8 @@ from cases.lstm import (
 from helpers import Array, assert_bitwise, assert_within
 from openbnns import capi, engines
 from openbnns.filters import lstm as filters
-from openbnns.reference.random_numbers import Stream, uniform
+from openbnns.parameters.random_numbers import Stream
+from openbnns.reference.random_numbers import uniform
 
 ENGINES = ["native", "reference"]
 

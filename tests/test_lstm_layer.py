@@ -13,7 +13,8 @@ import openbnns as ob
 from cases.lstm import C0, CN, H0, HN, OUTPUTS, SHAPES, W0, W1, LstmCase, P, U, X, Y, gate_tensor, tolerance
 from helpers import Array, assert_bitwise, assert_within
 from openbnns import capi
-from openbnns.reference.random_numbers import Stream, uniform
+from openbnns.parameters.random_numbers import Stream
+from openbnns.reference.random_numbers import uniform
 from test_lstm import compare_outputs
 
 

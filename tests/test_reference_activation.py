@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_gradient, away_from, generator
+from openbnns.parameters.activation import FROM_OUTPUT, IDENTITY, Activation
+from openbnns.parameters.activation import Function as A
 from openbnns.reference import activation
-from openbnns.reference.activation import IDENTITY, Activation
-from openbnns.reference.activation import Function as A
 
 Array = activation.Array
 TANH = Activation(A.TANH)
@@ -130,7 +130,7 @@ def test_axis_wise_gradient(f: Activation, axes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(("f", "kinks"), ELEMENTWISE, ids=activation_name)
 def test_activation_gradient_from_output(f: Activation, kinks: tuple[float, ...]) -> None:
-    available = activation.FROM_OUTPUT | {A.SCALED_TANH, A.RELU6}
+    available = FROM_OUTPUT | {A.SCALED_TANH, A.RELU6}
     x = away_from(generator(3).uniform(-5, 7, (3, 5, 7)), *kinks)
     if f.function == A.GELU_APPROXIMATION_SIGMOID:  # determined by y only right of its minimum
         x = np.maximum(x, -0.74)
@@ -220,7 +220,7 @@ def test_activation_at_kinks(f: Activation, x: float, y: float, slope: float) ->
     point = np.array([[x]])
     assert activation.forward(f, point).item() == y
     assert activation.backward(f, np.array([[2.0]]), x=point).item() == 2.0 * slope
-    if f.function in activation.FROM_OUTPUT:
+    if f.function in FROM_OUTPUT:
         assert activation.backward(f, np.array([[2.0]]), y=np.array([[y]])).item() == 2.0 * slope
 
 
@@ -237,7 +237,7 @@ def test_activation_special_values(f: Activation, kinks: tuple[float, ...]) -> N
         constant = f.function in {A.IDENTITY, A.LINEAR, A.LINEAR_WITH_BIAS}
         slope = activation.backward(f, np.ones(x.shape), x=x)
         np.testing.assert_array_equal(np.isnan(slope), np.isnan(x) & (not constant))
-        if f.function in activation.FROM_OUTPUT:
+        if f.function in FROM_OUTPUT:
             np.testing.assert_array_equal(np.isnan(activation.backward(f, np.ones(x.shape), y=y)), np.isnan(slope))
         assert np.all(np.isnan(activation.backward(f, np.full(x.shape, np.nan), x=x)))
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_gradient, away_from, generator
+from openbnns.parameters.activation import IDENTITY, Activation
+from openbnns.parameters.activation import Function as A
+from openbnns.parameters.arithmetic import NEEDS_OPERANDS, Needs
+from openbnns.parameters.arithmetic import Function as Op
 from openbnns.reference import activation, arithmetic
-from openbnns.reference.activation import IDENTITY, Activation
-from openbnns.reference.activation import Function as A
-from openbnns.reference.arithmetic import Function as Op
 
 Array = activation.Array
 TANH = Activation(A.TANH)
@@ -148,14 +149,14 @@ def test_arithmetic_without_operands(op: Op) -> None:
     dy, shapes, wanted = generator(33).standard_normal(y.shape), [x.shape for x in operands], (True,) * len(operands)
     nothing = [None] * len(operands)
     expected = arithmetic.backward(op, operands, y, dy, IDENTITY, wanted)
-    needs = arithmetic.NEEDS_OPERANDS[op]
-    if needs is not arithmetic.Needs.OPERANDS:
-        output = y if needs is arithmetic.Needs.OUTPUT else None
+    needs = NEEDS_OPERANDS[op]
+    if needs is not Needs.OPERANDS:
+        output = y if needs is Needs.OUTPUT else None
         for got, want in zip(
             arithmetic.backward(op, nothing, output, dy, IDENTITY, wanted, shapes), expected, strict=True
         ):
             np.testing.assert_array_equal(got, want)
-    if needs is not arithmetic.Needs.NOTHING:
+    if needs is not Needs.NOTHING:
         with pytest.raises(ValueError, match="needs the o"):
             arithmetic.backward(op, nothing, np.tanh(y), dy, TANH, wanted, shapes)
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, generator
+from openbnns.parameters.attention import Options, Sizes
 from openbnns.reference import attention
 from openbnns.reference.activation import Array
-from openbnns.reference.attention import GRADIENTS, Cache, Options, Parameters, Sizes
+from openbnns.reference.attention import GRADIENTS, Cache, Parameters
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_gradient, generator
+from openbnns.parameters.activation import IDENTITY, Activation
+from openbnns.parameters.activation import Function as A
+from openbnns.parameters.convolution import Geometry
 from openbnns.reference import activation, convolution, fully_connected
-from openbnns.reference.activation import IDENTITY, Activation
-from openbnns.reference.activation import Function as A
 
 Array = activation.Array
 TANH = Activation(A.TANH)
@@ -54,23 +55,23 @@ def test_fully_connected_values_and_wanted() -> None:
 
 # (input (I, H, W), weights (O, I/groups, KH, KW), geometry)
 CONVOLUTIONS = {
-    "plain": ((3, 5, 7), (4, 3, 3, 2), convolution.Geometry((1, 1), (1, 1), (0, 0, 0, 0), 1, (3, 6))),
-    "one by one": ((2, 3, 5), (3, 2, 1, 1), convolution.Geometry((1, 1), (1, 1), (0, 0, 0, 0), 1, (3, 5))),
-    "stride": ((1, 7, 9), (2, 1, 3, 3), convolution.Geometry((2, 3), (1, 1), (1, 1, 0, 0), 1, (4, 3))),
-    "dilation": ((2, 9, 8), (3, 2, 3, 2), convolution.Geometry((1, 2), (3, 2), (0, 0, 1, 1), 1, (3, 4))),
-    "asymmetric padding": ((2, 4, 5), (3, 2, 3, 3), convolution.Geometry((1, 1), (1, 1), (2, 0, 0, 1), 1, (4, 4))),
-    "padding beyond kernel": ((2, 3, 2), (3, 2, 2, 1), convolution.Geometry((1, 2), (1, 1), (3, 4, 5, 2), 1, (9, 5))),
-    "nothing but padding": ((1, 2, 2), (1, 1, 2, 2), convolution.Geometry((1, 1), (1, 1), (4, 0, 0, 0), 1, (2, 1))),
-    "remainder": ((2, 8, 9), (3, 2, 3, 3), convolution.Geometry((3, 2), (1, 1), (0, 0, 0, 0), 1, (2, 4))),
-    "smaller output": ((2, 8, 9), (3, 2, 3, 3), convolution.Geometry((1, 1), (1, 1), (1, 1, 1, 1), 1, (3, 2))),
-    "groups": ((4, 5, 5), (6, 2, 3, 3), convolution.Geometry((2, 1), (1, 2), (1, 0, 1, 2), 2, (2, 4))),
-    "depthwise": ((3, 5, 4), (6, 1, 2, 3), convolution.Geometry((1, 1), (1, 1), (0, 1, 1, 1), 3, (5, 4))),
+    "plain": ((3, 5, 7), (4, 3, 3, 2), Geometry((1, 1), (1, 1), (0, 0, 0, 0), 1, (3, 6))),
+    "one by one": ((2, 3, 5), (3, 2, 1, 1), Geometry((1, 1), (1, 1), (0, 0, 0, 0), 1, (3, 5))),
+    "stride": ((1, 7, 9), (2, 1, 3, 3), Geometry((2, 3), (1, 1), (1, 1, 0, 0), 1, (4, 3))),
+    "dilation": ((2, 9, 8), (3, 2, 3, 2), Geometry((1, 2), (3, 2), (0, 0, 1, 1), 1, (3, 4))),
+    "asymmetric padding": ((2, 4, 5), (3, 2, 3, 3), Geometry((1, 1), (1, 1), (2, 0, 0, 1), 1, (4, 4))),
+    "padding beyond kernel": ((2, 3, 2), (3, 2, 2, 1), Geometry((1, 2), (1, 1), (3, 4, 5, 2), 1, (9, 5))),
+    "nothing but padding": ((1, 2, 2), (1, 1, 2, 2), Geometry((1, 1), (1, 1), (4, 0, 0, 0), 1, (2, 1))),
+    "remainder": ((2, 8, 9), (3, 2, 3, 3), Geometry((3, 2), (1, 1), (0, 0, 0, 0), 1, (2, 4))),
+    "smaller output": ((2, 8, 9), (3, 2, 3, 3), Geometry((1, 1), (1, 1), (1, 1, 1, 1), 1, (3, 2))),
+    "groups": ((4, 5, 5), (6, 2, 3, 3), Geometry((2, 1), (1, 2), (1, 0, 1, 2), 2, (2, 4))),
+    "depthwise": ((3, 5, 4), (6, 1, 2, 3), Geometry((1, 1), (1, 1), (0, 1, 1, 1), 3, (5, 4))),
 }
 SCATTERED = {name: case for name, case in CONVOLUTIONS.items() if case[2].groups == 1}
 convolution_cases = pytest.mark.parametrize(("image", "kernel", "g"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
 
 
-def meetings(g: convolution.Geometry, windows: tuple[int, int], kernel: tuple[int, ...], size: tuple[int, int]) -> Any:
+def meetings(g: Geometry, windows: tuple[int, int], kernel: tuple[int, ...], size: tuple[int, int]) -> Any:
     """(window y, x, tap y, x, cell Y, X) wherever a tap of a window meets a cell of an image of this size."""
     for y, x, ky, kx in itertools.product(*map(range, (*windows, *kernel[2:]))):
         row = g.stride[0] * y + g.dilation[0] * ky - g.padding[0]
@@ -80,9 +81,7 @@ def meetings(g: convolution.Geometry, windows: tuple[int, int], kernel: tuple[in
 
 
 @convolution_cases
-def test_convolution_by_definition(
-    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: convolution.Geometry
-) -> None:
+def test_convolution_by_definition(image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: Geometry) -> None:
     rng = generator(20)
     x, w, b = rng.standard_normal((2, *image)), rng.standard_normal(kernel), rng.standard_normal(kernel[0])
     expected = np.zeros((2, kernel[0], *g.out_size)) + b[:, np.newaxis, np.newaxis]
@@ -97,7 +96,7 @@ def test_convolution_by_definition(
 @convolution_cases
 @pytest.mark.parametrize("f", [IDENTITY, TANH], ids=activation_name)
 def test_convolution_gradients(
-    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: convolution.Geometry, f: Activation
+    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: Geometry, f: Activation
 ) -> None:
     rng = generator(21)
     x, w, b = rng.standard_normal((3, *image)), 0.3 * rng.standard_normal(kernel), rng.standard_normal(kernel[0])
@@ -111,10 +110,10 @@ def test_convolution_gradients(
     assert_gradient(lambda b: convolution.forward(x, w, b, f, g), gradient("db"), b)
 
 
-def transposed_case(case: tuple[Any, Any, convolution.Geometry]) -> tuple[Any, Any, convolution.Geometry]:
+def transposed_case(case: tuple[Any, Any, Geometry]) -> tuple[Any, Any, Geometry]:
     """The convolution with its images exchanged: input (O, *windows), weights in the form v, output (I, H, W)."""
     image, kernel, g = case
-    exchanged = convolution.Geometry(g.stride, g.dilation, g.padding, 1, image[1:])
+    exchanged = Geometry(g.stride, g.dilation, g.padding, 1, image[1:])
     return (kernel[0], *g.out_size), kernel, exchanged
 
 
@@ -125,7 +124,7 @@ transposed_cases = pytest.mark.parametrize(
 
 @transposed_cases
 def test_transposed_convolution_by_definition(
-    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: convolution.Geometry
+    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: Geometry
 ) -> None:
     rng = generator(22)
     x, v, b = rng.standard_normal((2, *image)), rng.standard_normal(kernel), rng.standard_normal(kernel[1])
@@ -139,7 +138,7 @@ def test_transposed_convolution_by_definition(
 @transposed_cases
 @pytest.mark.parametrize("f", [IDENTITY, Activation(A.SOFTMAX)], ids=activation_name)
 def test_transposed_convolution_gradients(
-    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: convolution.Geometry, f: Activation
+    image: tuple[int, int, int], kernel: tuple[int, int, int, int], g: Geometry, f: Activation
 ) -> None:
     rng = generator(23)
     x, v, b = rng.standard_normal((3, *image)), rng.standard_normal(kernel), rng.standard_normal(kernel[1])
@@ -167,7 +166,7 @@ def test_convolution_wanted_and_missing_input() -> None:
     assert set(convolution.backward(None, None, dy, w, IDENTITY, g, {"dx", "db"}, image[1:])) == {"dx", "db"}
     with pytest.raises(ValueError, match="dw needs the input"):
         convolution.backward(None, None, dy, w, IDENTITY, g, {"dw"}, image[1:])
-    grouped = convolution.Geometry((1, 1), (1, 1), (0, 0, 0, 0), 2, (3, 6))
+    grouped = Geometry((1, 1), (1, 1), (0, 0, 0, 0), 2, (3, 6))
     with pytest.raises(ValueError, match="no groups"):
         convolution.transposed_forward(dy, w, None, IDENTITY, grouped)
 

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_close, assert_gradient, generator, normal
-from openbnns.reference import convolution, fused, normalization
-from openbnns.reference.activation import IDENTITY, Activation, Array
-from openbnns.reference.activation import Function as A
-from openbnns.reference.arithmetic import Function as Op
-from openbnns.reference.normalization import Kind, Moving, Normalization
+from openbnns.parameters.activation import IDENTITY, Activation
+from openbnns.parameters.activation import Function as A
+from openbnns.parameters.arithmetic import Function as Op
+from openbnns.parameters.convolution import Geometry
+from openbnns.parameters.normalization import Kind, Normalization
+from openbnns.reference import fused, normalization
+from openbnns.reference.activation import Array
+from openbnns.reference.normalization import Moving
 from openbnns.reference.quantization import Quantizer
 from test_reference_normalization import NORMALIZATIONS, parameters
 
@@ -23,8 +26,8 @@ TANH = Activation(A.TANH)
 SILU = Activation(A.SILU)
 EPSILON = 1e-3
 
-CONVOLUTION = convolution.Geometry((2, 1), (1, 2), (1, 0, 2, 1), 2, (3, 5))  # kernel (2, 3) on (5, 6)
-TRANSPOSED = convolution.Geometry((2, 1), (1, 1), (0, 1, 1, 0), 1, (5, 4))  # kernel (2, 3) on (3, 3)
+CONVOLUTION = Geometry((2, 1), (1, 2), (1, 0, 2, 1), 2, (3, 5))  # kernel (2, 3) on (5, 6)
+TRANSPOSED = Geometry((2, 1), (1, 1), (0, 1, 1, 0), 1, (5, 4))  # kernel (2, 3) on (3, 3)
 
 # (first layer, shape of its input)
 WEIGHTED: dict[str, tuple[fused.Weighted, tuple[int, ...]]] = {

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, away_from, generator
+from openbnns.parameters.loss import Function as L
+from openbnns.parameters.loss import Loss, Reduction, Yolo
 from openbnns.reference import activation, loss
-from openbnns.reference.loss import Function as L
-from openbnns.reference.loss import Loss, Reduction
 
 Array = activation.Array
 
@@ -224,7 +224,7 @@ def yolo_problem(**changes: Any) -> tuple[Loss, Array, Array]:
         "no_object_maximum_iou": 0.15,
         **changes,
     }
-    settings = Loss(L.YOLO, Reduction.SUM, huber_delta=0.6, yolo=loss.Yolo(2, 3, anchors, 4, **parameters))
+    settings = Loss(L.YOLO, Reduction.SUM, huber_delta=0.6, yolo=Yolo(2, 3, anchors, 4, **parameters))
     x = rng.standard_normal((2, 2, 3, 3, 9))
     labels = np.zeros((2, 2, 3, 9))
     labels[..., :2], labels[..., 2:4] = rng.uniform(0, 1, (2, 2, 3, 2)), rng.uniform(0.5, 2, (2, 2, 3, 2))

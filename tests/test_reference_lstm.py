@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, generator
+from openbnns.parameters.activation import Activation
+from openbnns.parameters.activation import Function as A
+from openbnns.parameters.lstm import DEFAULT_ACTIVATIONS, GATES, Activations
 from openbnns.reference import activation, lstm
-from openbnns.reference.activation import Activation, Array
-from openbnns.reference.activation import Function as A
-from openbnns.reference.lstm import GATES, Activations, Cell, Dropout, Gate, Gradients
+from openbnns.reference.activation import Array
+from openbnns.reference.lstm import Cell, Dropout, Gate, Gradients
 
 ALL = frozenset({"dx", "dh0", "dc0", "dw", "du", "dp", "db"})
 
@@ -37,7 +39,7 @@ class Case:
     peepholes: bool = False
     bias: bool = True
     states: bool = True
-    activations: Activations = lstm.DEFAULT_ACTIVATIONS
+    activations: Activations = DEFAULT_ACTIVATIONS
     dropout: float = 0.0
     batch_sizes: tuple[int, ...] | None = None
 

@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_close, assert_gradient, generator, normal
+from openbnns.parameters.activation import IDENTITY, Activation
+from openbnns.parameters.activation import Function as A
+from openbnns.parameters.normalization import Kind, Normalization
 from openbnns.reference import normalization
-from openbnns.reference.activation import IDENTITY, Activation, Array
-from openbnns.reference.activation import Function as A
-from openbnns.reference.normalization import Kind, Moving, Normalization
+from openbnns.reference.activation import Array
+from openbnns.reference.normalization import Moving
 
 RELU = Activation(A.RECTIFIED_LINEAR)
 TANH = Activation(A.TANH)

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from openbnns.reference import clipping, optimizer
-from openbnns.reference.optimizer import (
+from openbnns.parameters.optimizer import (
     Adam,
     Clipping,
     ClippingFunction,
+    Optimizer,
     Preparation,
     Regularization,
     RMSProp,
     SGDMomentum,
 )
+from openbnns.reference import clipping, optimizer
 
 Array = npt.NDArray[np.float64]
 STEPS = 10
@@ -159,7 +160,7 @@ ADAM_FORMS = [
 RMS_FORMS = [
     RMSProp(0.05, 0.9, 1e-2, centered, momentum) for centered, momentum in itertools.product([False, True], [0.0, 0.7])
 ]
-ALL_FORMS: list[optimizer.Optimizer] = [*SGD_FORMS, *ADAM_FORMS, *RMS_FORMS]
+ALL_FORMS: list[Optimizer] = [*SGD_FORMS, *ADAM_FORMS, *RMS_FORMS]
 ONE_OF_EACH = [SGD_FORMS[-1], ADAM_FORMS[0], ADAM_FORMS[-1], RMS_FORMS[-1]]
 
 

@@ -7,22 +7,23 @@ import numpy as np
 import pytest
 
 from differences import activation_name, assert_gradient, generator
+from openbnns.parameters.activation import IDENTITY, Activation
+from openbnns.parameters.activation import Function as A
+from openbnns.parameters.pooling import NO_CELL, Geometry
+from openbnns.parameters.pooling import Function as P
 from openbnns.reference import activation, pooling
-from openbnns.reference.activation import IDENTITY, Activation
-from openbnns.reference.activation import Function as A
-from openbnns.reference.pooling import Function as P
 
 Array = activation.Array
 TANH = Activation(A.TANH)
 
 # (input (C, H, W), geometry)
 POOLINGS = {
-    "two by two": ((3, 4, 6), pooling.Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 3))),
-    "overlapping": ((2, 5, 7), pooling.Geometry((3, 2), (1, 2), (1, 1), (1, 1, 0, 0), (5, 3))),
-    "dilated": ((2, 7, 6), pooling.Geometry((2, 3), (2, 1), (3, 2), (1, 0, 1, 1), (3, 4))),
-    "past the border": ((1, 5, 5), pooling.Geometry((3, 3), (2, 2), (1, 1), (0, 0, 1, 0), (3, 3))),
-    "empty windows": ((2, 3, 3), pooling.Geometry((2, 2), (1, 1), (1, 1), (3, 2, 0, 0), (6, 3))),
-    "leaves a remainder": ((2, 7, 8), pooling.Geometry((2, 2), (3, 3), (1, 1), (0, 0, 0, 0), (2, 2))),
+    "two by two": ((3, 4, 6), Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 3))),
+    "overlapping": ((2, 5, 7), Geometry((3, 2), (1, 2), (1, 1), (1, 1, 0, 0), (5, 3))),
+    "dilated": ((2, 7, 6), Geometry((2, 3), (2, 1), (3, 2), (1, 0, 1, 1), (3, 4))),
+    "past the border": ((1, 5, 5), Geometry((3, 3), (2, 2), (1, 1), (0, 0, 1, 0), (3, 3))),
+    "empty windows": ((2, 3, 3), Geometry((2, 2), (1, 1), (1, 1), (3, 2, 0, 0), (6, 3))),
+    "leaves a remainder": ((2, 7, 8), Geometry((2, 2), (3, 3), (1, 1), (0, 0, 0, 0), (2, 2))),
 }
 KINDS = [P.MAX, P.AVERAGE_COUNT_INCLUDE_PADDING, P.AVERAGE_COUNT_EXCLUDE_PADDING, P.L2_NORM]
 pooling_cases = pytest.mark.parametrize(("image", "g"), POOLINGS.values(), ids=POOLINGS)
@@ -37,7 +38,7 @@ def distinct(shape: tuple[int, ...], seed: int) -> Array:
 
 @pooling_cases
 @pooling_kinds
-def test_pooling_by_definition(kind: P, image: tuple[int, int, int], g: pooling.Geometry) -> None:
+def test_pooling_by_definition(kind: P, image: tuple[int, int, int], g: Geometry) -> None:
     x, bias = distinct((2, *image), 0), generator(41).standard_normal(image[0])
     y, indices = pooling.forward(kind, x, bias, IDENTITY, g)
     assert (indices is not None) == (kind == P.MAX)
@@ -57,7 +58,7 @@ def test_pooling_by_definition(kind: P, image: tuple[int, int, int], g: pooling.
         }[kind]
         np.testing.assert_allclose(y[:, :, oy, ox], expected + bias, rtol=1e-12, atol=1e-12)
         if indices is not None and not cells:
-            assert np.all(indices[:, :, oy, ox] == pooling.NO_CELL)
+            assert np.all(indices[:, :, oy, ox] == NO_CELL)
         elif indices is not None:
             flat = np.array([row * image[2] + column for row, column in cells])
             np.testing.assert_array_equal(indices[:, :, oy, ox], flat[values.argmax(axis=0)])
@@ -66,7 +67,7 @@ def test_pooling_by_definition(kind: P, image: tuple[int, int, int], g: pooling.
 @pooling_cases
 @pooling_kinds
 @pytest.mark.parametrize("f", [IDENTITY, TANH], ids=activation_name)
-def test_pooling_gradients(kind: P, image: tuple[int, int, int], g: pooling.Geometry, f: Activation) -> None:
+def test_pooling_gradients(kind: P, image: tuple[int, int, int], g: Geometry, f: Activation) -> None:
     x, bias = distinct((2, *image), 1), generator(42).standard_normal(image[0])
     y, indices = pooling.forward(kind, x, bias, f, g)
 
@@ -81,12 +82,12 @@ def test_pooling_gradients(kind: P, image: tuple[int, int, int], g: pooling.Geom
 
 def test_max_pooling_observed_values() -> None:
     x = np.stack([np.arange(1.0, 17.0), -np.arange(1.0, 17.0)]).reshape(2, 1, 4, 4)
-    g = pooling.Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 2))
+    g = Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 2))
     y, indices = pooling.forward(P.MAX, x, None, IDENTITY, g)
     np.testing.assert_array_equal(y.ravel(), [6, 8, 14, 16, -1, -3, -9, -11])
     assert indices is not None
     np.testing.assert_array_equal(indices.ravel(), [5, 7, 13, 15, 0, 2, 8, 10])
-    padded = pooling.Geometry((2, 2), (2, 2), (1, 1), (1, 1, 1, 1), (2, 2))
+    padded = Geometry((2, 2), (2, 2), (1, 1), (1, 1, 1, 1), (2, 2))
     average, _ = pooling.forward(
         P.AVERAGE_COUNT_INCLUDE_PADDING, np.arange(1.0, 5.0).reshape(1, 1, 2, 2), None, IDENTITY, padded
     )
@@ -94,7 +95,7 @@ def test_max_pooling_observed_values() -> None:
 
 
 def test_max_pooling_ties_nan_and_minus_infinity() -> None:
-    g = pooling.Geometry((2, 2), (1, 1), (1, 1), (1, 0, 1, 0), (2, 2))
+    g = Geometry((2, 2), (1, 1), (1, 1), (1, 0, 1, 0), (2, 2))
     tied = pooling.forward(P.MAX, np.full((1, 1, 2, 2), 3.0), None, IDENTITY, g)[1]
     np.testing.assert_array_equal(tied, [[[[0, 0], [0, 0]]]])
     y, indices = pooling.forward(P.MAX, np.array([[[[1.0, np.nan], [9.0, np.nan]]]]), None, IDENTITY, g)
@@ -108,14 +109,14 @@ def test_max_pooling_ties_nan_and_minus_infinity() -> None:
 def test_max_pooling_padding_wins() -> None:
     """One row -1, 2, -3 with a padded cell on the left: ignored, or a zero that competes."""
     x = np.array([[[[-1.0, 2.0, -3.0]]]])
-    ignored = pooling.Geometry((1, 2), (1, 2), (1, 1), (0, 0, 1, 0), (1, 2))
-    competing = pooling.Geometry((1, 2), (1, 2), (1, 1), (0, 0, 1, 0), (1, 2), padding_wins=True)
+    ignored = Geometry((1, 2), (1, 2), (1, 1), (0, 0, 1, 0), (1, 2))
+    competing = Geometry((1, 2), (1, 2), (1, 1), (0, 0, 1, 0), (1, 2), padding_wins=True)
     y, indices = pooling.forward(P.MAX, x, None, IDENTITY, ignored)
     np.testing.assert_array_equal(y, [[[[-1, 2]]]])
     np.testing.assert_array_equal(indices, [[[[0, 1]]]])
     y, indices = pooling.forward(P.MAX, x, None, IDENTITY, competing)
     np.testing.assert_array_equal(y, [[[[0, 2]]]])
-    np.testing.assert_array_equal(indices, [[[[pooling.NO_CELL, 1]]]])
+    np.testing.assert_array_equal(indices, [[[[NO_CELL, 1]]]])
     dy = np.array([[[[5.0, 7.0]]]])
     for given in (indices, None):
         dx = pooling.backward(P.MAX, x, given, None, dy, IDENTITY, competing, (1, 1, 1, 3), {"dx"})["dx"]
@@ -123,7 +124,7 @@ def test_max_pooling_padding_wins() -> None:
 
 
 def test_l2_norm_of_zeros_has_no_gradient() -> None:
-    g = pooling.Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (1, 1))
+    g = Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (1, 1))
     x = np.zeros((1, 1, 2, 2))
     dx = pooling.backward(P.L2_NORM, x, None, None, np.ones((1, 1, 1, 1)), IDENTITY, g, x.shape, {"dx"})["dx"]
     np.testing.assert_array_equal(dx, x)
@@ -134,7 +135,7 @@ def test_un_max(f: Activation) -> None:
     rng = generator(43)
     indices = np.stack([rng.choice(20, 6, replace=False) for _ in range(6)]).reshape(2, 3, 2, 3)
     x, bias = rng.standard_normal((2, 3, 2, 3)), rng.standard_normal(3)
-    g = pooling.Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (4, 5))
+    g = Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (4, 5))
     y, returned = pooling.forward(P.UN_MAX, x, bias, f, g, indices)
     np.testing.assert_array_equal(returned, indices)
     expected = np.zeros((2, 3, 20))
@@ -151,7 +152,7 @@ def test_un_max(f: Activation) -> None:
 
 
 def test_pooling_errors() -> None:
-    g = pooling.Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 2))
+    g = Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 2))
     dy, shape = np.ones((1, 1, 2, 2)), (1, 1, 4, 4)
     for kind, message in [(P.MAX, "input x or the indices"), (P.L2_NORM, "input x"), (P.UN_MAX, "needs indices")]:
         with pytest.raises(ValueError, match=message):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from differences import assert_gradient, generator
+from openbnns.parameters.contraction import Operand, output_shape, parse
+from openbnns.parameters.embedding import Embedding
+from openbnns.parameters.matmul import Product
 from openbnns.reference import contraction, embedding, gram, matmul
 from openbnns.reference.activation import Array
-from openbnns.reference.contraction import parse
-from openbnns.reference.embedding import Embedding
-from openbnns.reference.matmul import Product
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Matrix product
@@ -149,7 +149,7 @@ def plain_contraction(text: str, arrays: list[Array], out: Array) -> Array:
     expression = parse(text)
     arrays = [arrays[0], arrays[0]] if expression.is_self_contraction else arrays
 
-    def names(operand: contraction.Operand, ndim: int) -> list[str]:
+    def names(operand: Operand, ndim: int) -> list[str]:
         letters, stars = list(operand.letters), [str(k) for k in reversed(range(ndim - 1 - len(operand.letters)))]
         return ["batch", *stars, *letters] if operand.star_first else ["batch", *letters, *stars]
 
@@ -175,7 +175,7 @@ def test_contraction_by_definition(text: str, shapes: list[tuple[int, ...]], out
     expression, rng = parse(text), generator(5)
     arrays = [rng.standard_normal(shape) for shape in shapes]
     out = contraction.forward(expression, arrays, -0.5, out_shape=out_shape)
-    assert out.shape == (out_shape or contraction.output_shape(expression, shapes))
+    assert out.shape == (out_shape or output_shape(expression, shapes))
     np.testing.assert_allclose(out, -0.5 * plain_contraction(text, arrays, out), rtol=1e-12, atol=1e-13)
     previous = rng.standard_normal(out.shape)
     np.testing.assert_array_equal(contraction.forward(expression, arrays, -0.5, previous), previous + out)

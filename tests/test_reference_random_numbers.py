@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from openbnns.parameters.random_numbers import STATE_SIZE, Keystream, Stream
 from openbnns.reference import random_numbers
-from openbnns.reference.random_numbers import Keystream, Stream
 
 STREAM = Stream(0x299F31D0A4093822, 0x0370734413198A2E)
 KEYS = Keystream(0x299F31D0A4093822, 0x0370734413198A2E)
@@ -84,7 +84,7 @@ def test_words_of_a_generator() -> None:
 def test_generators_differ_and_can_be_saved() -> None:
     assert Keystream(2**64 - 1, 2**64 - 1).after(3) == Keystream(2**64 - 1, 2)
     state = KEYS.after(1).to_bytes()
-    assert len(state) == random_numbers.STATE_SIZE
+    assert len(state) == STATE_SIZE
     assert state.hex() == "6165732d63747231" + "223809a4d0319f29" + "2f8a191344737003"
     assert Keystream.from_bytes(state + b"more") == KEYS.after(1)
     assert not np.array_equal(

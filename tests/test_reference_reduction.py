@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from differences import assert_gradient, generator
+from openbnns.parameters.reduction import Function as R
 from openbnns.reference import reduction
-from openbnns.reference.reduction import Function as R
 
 Array = npt.NDArray[np.float64]
 

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pytest
 
 from differences import assert_adjoint, generator
+from openbnns.parameters.crop_resize import Box, Sampling, Settings
+from openbnns.parameters.padding import Mode
+from openbnns.parameters.resize import Method
 from openbnns.reference import crop_resize, padding, permute, resize
-from openbnns.reference.crop_resize import Box, Sampling, Settings
-from openbnns.reference.padding import Mode
-from openbnns.reference.resize import Method
 
 Array = npt.NDArray[np.float64]
 

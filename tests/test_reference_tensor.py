@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from differences import assert_adjoint, generator
+from openbnns.parameters.reduction import Function as R
+from openbnns.parameters.tensor import Operator, Shuffle
 from openbnns.reference import nearest_neighbors, tensor
-from openbnns.reference.reduction import Function as R
-from openbnns.reference.tensor import Operator, Shuffle
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Transpose, tile, band part, compare

@@ -17,6 +17,7 @@ ORDER = [
     {"errors", "_words", "_strict", "compat"},
     {"abi"},
     {"tensors"},
+    {"parameters"},
     {"reference"},
     {"calls"},
     {"filters"},

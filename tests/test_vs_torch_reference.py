@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from autograd import close, differentiate
+from openbnns.parameters.activation import FROM_OUTPUT, IDENTITY, Activation
+from openbnns.parameters.activation import Function as A
+from openbnns.parameters.arithmetic import Function as Op
+from openbnns.parameters.convolution import Geometry
+from openbnns.parameters.loss import Function as L
+from openbnns.parameters.loss import Loss, Reduction
+from openbnns.parameters.pooling import Function as P
+from openbnns.parameters.pooling import Geometry as PoolingGeometry
 from openbnns.reference import activation, arithmetic, convolution, loss, pooling
-from openbnns.reference.activation import IDENTITY, Activation
-from openbnns.reference.activation import Function as A
-from openbnns.reference.arithmetic import Function as Op
-from openbnns.reference.loss import Function as L
-from openbnns.reference.loss import Loss, Reduction
-from openbnns.reference.pooling import Function as P
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -60,7 +62,7 @@ def test_activation(f: Activation, theirs: Callable[[Any], Any]) -> None:
     close(activation.forward(f, x), y)
     # PyTorch rounds the slope 1/6 of its hard sigmoid to float32.
     close(activation.backward(f, dy, x=x), dx, rtol=1e-7 if f.function == A.HARD_SIGMOID else 1e-11)
-    if f.function in activation.FROM_OUTPUT:
+    if f.function in FROM_OUTPUT:
         np.testing.assert_allclose(activation.backward(f, dy, y=y), dx, rtol=1e-6, atol=1e-9)
 
 
@@ -90,7 +92,7 @@ def test_convolution(stride: Any, padding: Any, dilation: Any, groups: int) -> N
         lambda x, w, b: F.conv2d(x, w, b, stride, padding, dilation, groups), 6, x, w, b
     )
     up, left = padding
-    g = convolution.Geometry(stride, dilation, (up, up, left, left), groups, y.shape[2:])
+    g = Geometry(stride, dilation, (up, up, left, left), groups, y.shape[2:])
     close(convolution.forward(x, w, b, IDENTITY, g), y)
     ours = convolution.backward(x, y, dy, w, IDENTITY, g, {"dx", "dw", "db"}, (9, 11))
     close(ours["dx"], dx)
@@ -114,7 +116,7 @@ def test_transposed_convolution(stride: Any, padding: Any, output_padding: Any, 
         lambda x, v, b: F.conv_transpose2d(x, v, b, stride, padding, output_padding, 1, dilation), 8, x, v, b
     )
     up, left = padding
-    g = convolution.Geometry(stride, dilation, (up, up, left, left), 1, y.shape[2:])
+    g = Geometry(stride, dilation, (up, up, left, left), 1, y.shape[2:])
     close(convolution.transposed_forward(x, v, b, IDENTITY, g), y)
     ours = convolution.transposed_backward(x, y, dy, v, IDENTITY, g, {"dx", "dw", "db"}, (5, 6))
     close(ours["dx"], dx)
@@ -199,7 +201,7 @@ def test_max_pooling(dilation: int, out_size: tuple[int, int]) -> None:
         return y
 
     y, dy, (dx,) = differentiate(theirs, 14, x)
-    g = pooling.Geometry((3, 3), (2, 2), (dilation, dilation), (1, 1, 1, 1), out_size)
+    g = PoolingGeometry((3, 3), (2, 2), (dilation, dilation), (1, 1, 1, 1), out_size)
     ours, found = pooling.forward(P.MAX, x, None, IDENTITY, g)
     np.testing.assert_array_equal(ours, y)
     np.testing.assert_array_equal(found, indices)
@@ -210,7 +212,7 @@ def test_un_max_pooling() -> None:
     rng = np.random.default_rng(19)
     x, indices = rng.standard_normal((1, 2, 1, 3)), np.array([[[[5, 0, 7]], [[11, 3, 2]]]])
     y, dy, (dx,) = differentiate(lambda x: F.max_unpool2d(x, torch.tensor(indices), 2), 20, x)
-    g = pooling.Geometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 6))
+    g = PoolingGeometry((2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (2, 6))
     close(pooling.forward(P.UN_MAX, x, None, IDENTITY, g, indices)[0], y)
     close(pooling.backward(P.UN_MAX, None, indices, None, dy, IDENTITY, g, x.shape, {"dx"})["dx"], dx)
 
@@ -220,7 +222,7 @@ def test_average_pooling(include: bool) -> None:
     x = np.random.default_rng(15).standard_normal((3, 4, 9, 11))
     y, dy, (dx,) = differentiate(lambda x: F.avg_pool2d(x, 3, 2, 1, False, include), 16, x)
     kind = P.AVERAGE_COUNT_INCLUDE_PADDING if include else P.AVERAGE_COUNT_EXCLUDE_PADDING
-    g = pooling.Geometry((3, 3), (2, 2), (1, 1), (1, 1, 1, 1), (5, 6))
+    g = PoolingGeometry((3, 3), (2, 2), (1, 1), (1, 1, 1, 1), (5, 6))
     close(pooling.forward(kind, x, None, IDENTITY, g)[0], y)
     close(pooling.backward(kind, None, None, None, dy, IDENTITY, g, x.shape, {"dx"})["dx"], dx)
 

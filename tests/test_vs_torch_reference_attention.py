@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from autograd import close, leaf
+from openbnns.parameters.attention import Options
+from openbnns.parameters.contraction import parse
+from openbnns.parameters.embedding import Embedding
+from openbnns.parameters.lstm import GATES
+from openbnns.parameters.matmul import Product
 from openbnns.reference import attention, contraction, embedding, gram, lstm, matmul
-from openbnns.reference.attention import GRADIENTS, Options, Parameters
-from openbnns.reference.embedding import Embedding
-from openbnns.reference.lstm import GATES, Cell, Dropout, Gate
-from openbnns.reference.matmul import Product
+from openbnns.reference.attention import GRADIENTS, Parameters
+from openbnns.reference.lstm import Cell, Dropout, Gate
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -293,7 +296,7 @@ def test_lstm_with_peepholes_and_dropout_by_autograd() -> None:
     ],
 )
 def test_contraction_is_einsum(text: str, equation: str, shapes: list[tuple[int, ...]]) -> None:
-    rng, expression = generator(5), contraction.parse(text)
+    rng, expression = generator(5), parse(text)
     arrays = [rng.standard_normal(shape) for shape in shapes]
     leaves = [leaf(array) for array in arrays]
     expected = 0.5 * torch.einsum(equation, *leaves)

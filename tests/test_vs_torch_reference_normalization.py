@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from autograd import close, differentiate
-from openbnns.reference import convolution, dropout, fused, normalization, quantization
-from openbnns.reference.activation import IDENTITY, Activation
-from openbnns.reference.activation import Function as A
-from openbnns.reference.arithmetic import Function as Op
-from openbnns.reference.normalization import Kind, Moving, Normalization
+from openbnns.parameters.activation import IDENTITY, Activation
+from openbnns.parameters.activation import Function as A
+from openbnns.parameters.arithmetic import Function as Op
+from openbnns.parameters.convolution import Geometry
+from openbnns.parameters.normalization import Kind, Normalization
+from openbnns.reference import dropout, fused, normalization, quantization
+from openbnns.reference.normalization import Moving
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -129,8 +131,8 @@ def test_moving_statistics(kind: Kind) -> None:
     close(normalization.inference_forward(n, x, beta, gamma, IDENTITY, moving), layer(torch.tensor(x)).detach().numpy())
 
 
-CONVOLUTION = convolution.Geometry((2, 1), (1, 2), (1, 1, 2, 2), 2, (3, 6))
-TRANSPOSED = convolution.Geometry((2, 1), (1, 1), (1, 1, 0, 0), 1, (8, 8))
+CONVOLUTION = Geometry((2, 1), (1, 2), (1, 1, 2, 2), 2, (3, 6))
+TRANSPOSED = Geometry((2, 1), (1, 1), (1, 1, 0, 0), 1, (8, 8))
 
 # The first layer, and PyTorch's function of (x, w, b).
 WEIGHTED: dict[str, tuple[fused.Weighted, Callable[[Any, Any, Any], Any], tuple[int, ...]]] = {

@@ -9,6 +9,12 @@ import numpy as np
 import pytest
 
 from autograd import close, differentiate
+from openbnns.parameters.crop_resize import Box, Sampling, Settings
+from openbnns.parameters.optimizer import Adam, Preparation, Regularization, RMSProp, SGDMomentum
+from openbnns.parameters.padding import Mode
+from openbnns.parameters.reduction import Function as R
+from openbnns.parameters.resize import Method
+from openbnns.parameters.tensor import Shuffle
 from openbnns.reference import (
     clipping,
     crop_resize,
@@ -20,12 +26,6 @@ from openbnns.reference import (
     resize,
     tensor,
 )
-from openbnns.reference.crop_resize import Box, Sampling, Settings
-from openbnns.reference.optimizer import Adam, Preparation, Regularization, RMSProp, SGDMomentum
-from openbnns.reference.padding import Mode
-from openbnns.reference.reduction import Function as R
-from openbnns.reference.resize import Method
-from openbnns.reference.tensor import Shuffle
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

@@ -27,8 +27,10 @@ from helpers import (
     Tensor,
 )  # fmt: skip
 from openbnns import capi
+from openbnns.parameters.attention import Options
+from openbnns.parameters.random_numbers import Stream
 from openbnns.reference import attention as reference
-from openbnns.reference.random_numbers import Stream, uniform
+from openbnns.reference.random_numbers import uniform
 
 from ._base import created, succeed
 
@@ -95,8 +97,8 @@ class AttentionCase:
         return [*TARGETS, *(f"d{name}" for name in self.names)]
 
     @property
-    def options(self) -> reference.Options:
-        return reference.Options(self.zero_row, float(np.float32(self.dropout)))
+    def options(self) -> Options:
+        return Options(self.zero_row, float(np.float32(self.dropout)))
 
     def tensor(self, name: str) -> Tensor:
         axes = AXES[name.removeprefix("d")]

@@ -14,6 +14,7 @@ import numpy as np
 import openbnns
 from helpers import EPSILON, Array, Storage, Tensor, image, packed, vector
 from openbnns import capi
+from openbnns.parameters.normalization import Normalization
 from openbnns.reference import normalization as reference
 
 from . import arithmetic, convolution, fully_connected, transposed_convolution
@@ -44,8 +45,8 @@ class Norm:
         return capi.BNNSFilterType[f"BNNS{self.kind}Norm"]
 
     @property
-    def settings(self) -> reference.Normalization:
-        return reference.Normalization(
+    def settings(self) -> Normalization:
+        return Normalization(
             int(self.filter_type),
             float(np.float32(self.epsilon)),
             float(np.float32(self.momentum)),

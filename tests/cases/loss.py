@@ -11,6 +11,7 @@ import numpy as np
 from helpers import EPSILON, IMAGE, VECTOR, Array, Storage, Tensor, vector
 from openbnns import capi
 from openbnns.capi import BNNSLossFunction, BNNSLossReductionFunction
+from openbnns.parameters.loss import Loss
 from openbnns.reference import loss as reference
 
 from ._base import created, succeed
@@ -88,9 +89,9 @@ class LossCase:
         return (f"loss.{self.function}.bwd", "fn.BNNSLossFilterApplyBackwardBatch", *self.rows)
 
     @property
-    def settings(self) -> reference.Loss:
+    def settings(self) -> Loss:
         """The same loss for the float64 functions."""
-        return reference.Loss(
+        return Loss(
             FUNCTIONS[self.function], REDUCTIONS[self.reduction],
             label_smooth=float(np.float32(self.smooth)), huber_delta=float(np.float32(self.delta)),
         )  # fmt: skip
@@ -168,7 +169,7 @@ class LossCase:
         largest = size * labels * (size if self.function == "MeanSquareError" else 1.0)
         if self.function == "Log":
             largest *= 20.0
-        plain = reference.Loss(self.settings.function, 0)
+        plain = Loss(self.settings.function, 0)
         losses = np.abs(reference.forward(plain, x, t)).max()
         unreduced = np.empty((self.batch, 1 if self.per_sample else self.width))
         factor = abs(reference._reduction_factor(self.settings, unreduced, self.given_weights(values)))

@@ -15,6 +15,9 @@ import numpy as np
 from helpers import FLOAT16, FLOAT32, Array, Storage, Tensor
 from openbnns import capi
 from openbnns.capi import BNNSDataLayout
+from openbnns.parameters.activation import Activation
+from openbnns.parameters.lstm import DEFAULT_ACTIVATIONS, Activations
+from openbnns.parameters.lstm import GATES as LSTM_GATES
 from openbnns.reference import lstm as reference
 
 from ._base import Act, succeed
@@ -128,16 +131,14 @@ class LstmCase:
         ]
 
     @property
-    def oracle_activations(self) -> reference.Activations:
+    def oracle_activations(self) -> Activations:
         if self.activations is None:
-            return reference.DEFAULT_ACTIVATIONS
+            return DEFAULT_ACTIVATIONS
         found = []
         for act in self.activations:
             made = act.struct
-            found.append(
-                reference.Activation(int(made.function), float(np.float32(act.alpha)), float(np.float32(act.beta)))
-            )
-        return reference.Activations(*found)
+            found.append(Activation(int(made.function), float(np.float32(act.alpha)), float(np.float32(act.beta))))
+        return Activations(*found)
 
     def expected(self, values: dict[int, Array], keep: Array | None = None) -> reference.Result:
         dropout = None if keep is None else reference.Dropout(float(np.float32(self.dropout)), keep)
@@ -155,7 +156,7 @@ class LstmCase:
         d = reference.backward(self.stack(values), cache, wanted, dy, dh, dc, self.oracle_activations)
         assert d.dx is not None and d.dh0 is not None and d.dc0 is not None
         found = {X: d.dx, H0: d.dh0, C0: d.dc0}
-        for g, name in enumerate(reference.GATES):
+        for g, name in enumerate(LSTM_GATES):
             for tensor, key in ((W0, "dw"), (W1, "dw"), (U, "du"), (P, "dp"), (B, "db")):
                 layers = range(self.first_layers) if tensor == W0 else range(self.layers)
                 if tensor == W1:

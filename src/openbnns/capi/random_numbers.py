@@ -9,7 +9,7 @@ from ..abi.enums import BNNSRandomGeneratorMethod
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem, record, succeeded
 from ..filters.random_numbers import RandomGenerator
-from ..reference.random_numbers import STATE_SIZE
+from ..parameters.random_numbers import STATE_SIZE
 from ._calls import attempt_direct, check_filter_params
 
 BNNSRandomGenerator = RandomGenerator

@@ -13,7 +13,7 @@ from .. import compat, engines
 from .._words import Caller
 from ..abi.enums import BNNSActivationFunction
 from ..errors import Problem
-from ..reference.activation import FROM_OUTPUT, Activation, Function
+from ..parameters.activation import FROM_OUTPUT, Activation, Function
 
 if TYPE_CHECKING:
     from .. import _core

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..abi.enums import BNNSDataType
 from ..errors import Problem
-from ..reference.attention import Sizes
+from ..parameters.attention import Sizes
 from ..tensors import buffers, descriptors
 from ..tensors.buffers import Buffer
 from ..tensors.operands import check_count

@@ -10,7 +10,7 @@ from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSLayerParametersMultiheadAttention, BNNSNDArrayDescriptor
 from ..errors import Problem
-from ..reference.attention import Sizes
+from ..parameters.attention import Sizes
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 

@@ -24,7 +24,7 @@ from ..calls.form import Form
 from ..calls.run import TrainingLost, run_plan, run_staged
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
-from ..reference.activation import IDENTITY, Activation, Function
+from ..parameters.activation import IDENTITY, Activation, Function
 from ..tensors.descriptors import FLOAT32, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, check_batch
 from ._activation_rules import check_trainable, function_name, gradient_from_input, needs_input, output_determines_slope

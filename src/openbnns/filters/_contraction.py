@@ -22,7 +22,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
-from ..reference.activation import IDENTITY, Activation
+from ..parameters.activation import IDENTITY, Activation
 from ..tensors import descriptors
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand, Parameter

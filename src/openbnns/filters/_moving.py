@@ -11,7 +11,7 @@ from .. import engines
 from .._words import Caller
 from ..calls.signature import Call
 from ..errors import Problem
-from ..reference.activation import IDENTITY, Activation
+from ..parameters.activation import IDENTITY, Activation
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound
 from ._base import UnaryFilter, X, Y

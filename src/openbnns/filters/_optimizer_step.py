@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from .. import engines
-from ..reference.optimizer import Adam, ClippingFunction, Optimizer, Preparation, Regularization, RMSProp, SGDMomentum
+from ..parameters.optimizer import Adam, ClippingFunction, Optimizer, Preparation, Regularization, RMSProp, SGDMomentum
 from ..tensors.descriptors import LAYOUTS
 
 if TYPE_CHECKING:

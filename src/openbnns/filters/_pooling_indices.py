@@ -17,7 +17,7 @@ from .. import compat
 from .._words import Caller
 from ..abi.enums import BNNSDataType
 from ..errors import Problem
-from ..reference.pooling import NO_CELL
+from ..parameters.pooling import NO_CELL
 from ..tensors.descriptors import ELEMENT_TYPES, ElementType
 from ..tensors.operands import Bound, Operand, bind
 

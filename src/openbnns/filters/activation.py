@@ -22,8 +22,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, B
 from ..calls.run import run_staged
 from ..calls.signature import Call, Need, need
 from ..errors import Problem
+from ..parameters.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
 from ..reference import activation as reference
-from ..reference.activation import AXIS_WISE, FROM_OUTPUT, Activation, Function
 from ..tensors import staging
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, bind

@@ -30,9 +30,9 @@ from ..abi.structs import (
 from ..calls.run import run_plan, run_staged, write_results
 from ..calls.signature import Argument, Call, ListOf, Need, need
 from ..errors import Problem
+from ..parameters.activation import AXIS_WISE, IDENTITY, Activation
+from ..parameters.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..reference import arithmetic as reference
-from ..reference.activation import AXIS_WISE, IDENTITY, Activation
-from ..reference.arithmetic import NEEDS_OPERANDS, Function, Needs
 from ..tensors import descriptors
 from ..tensors.operands import Bound, Operand, check_count
 from ._activation_rules import (

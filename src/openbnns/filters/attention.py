@@ -32,8 +32,10 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAtte
 from ..calls.binding import Given
 from ..calls.signature import Call
 from ..errors import Problem
+from ..parameters.attention import Options
+from ..parameters.random_numbers import Stream
 from ..reference import attention as reference
-from ..reference.random_numbers import Stream, uniform
+from ..reference.random_numbers import uniform
 from ..tensors.descriptors import View
 from ..tensors.operands import (
     Bound,
@@ -89,7 +91,7 @@ class MultiheadAttention(Filter):
         tensors, self.sizes = describe_tensors(p, who)
         self.operands = {name: Operand(tensors[name].view, tensors[name].order) for name in ("q", "k", "v", "o")}
         rate = as_float32(p.dropout)
-        self.options = reference.Options(
+        self.options = Options(
             zero_row=self.sizes.zero_row,
             dropout=rate if 0.0 < rate < 1.0 else 0.0,
             masked_rows_are_zero=compat.switches.attention_masked_rows_are_zero,
@@ -192,9 +194,9 @@ class MultiheadAttention(Filter):
         numbers = uniform(Stream(self.seed, draw), self.sizes.probability_elements(batch))
         return np.asarray(numbers >= self.options.dropout).reshape(shape)
 
-    def _options(self, draw: int) -> reference.Options:
+    def _options(self, draw: int) -> Options:
         if draw == NO_DRAW:
-            return reference.Options(self.options.zero_row, 0.0, self.options.masked_rows_are_zero)
+            return Options(self.options.zero_row, 0.0, self.options.masked_rows_are_zero)
         return self.options
 
     def parameters64(self) -> reference.Parameters:

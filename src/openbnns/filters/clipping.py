@@ -17,8 +17,8 @@ from .. import engines
 from .._words import Caller
 from ..abi.enums import BNNSNormType
 from ..errors import Problem
+from ..parameters.activation import Activation, Function
 from ..reference import clipping as reference
-from ..reference.activation import Activation, Function
 from ..tensors.descriptors import View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries, integer, resolve_delta
 from ._activation_rules import native_activation

@@ -1,7 +1,7 @@
 """Tensor contractions: out = alpha times the sum, over the indices absent from the output, of the product of the operands.
 
 An expression such as ``"a_*ik, b_*kj -> c_*ij"`` names the axes, in logical order; its grammar is that of
-:mod:`openbnns.reference.contraction`. With beta 1 the sum is added to what the output holds.
+:mod:`openbnns.parameters.contraction`. With beta 1 the sum is added to what the output holds.
 
     d(operand) = alpha * the contraction of dy with the other operand, in the operand's indices
 
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction
 from ..errors import Problem
+from ..parameters.contraction import Expression, axis_numbers
+from ..parameters.contraction import parse as parse_contraction
 from ..reference import contraction as reference
 from ._contraction import Contraction
 
@@ -41,7 +43,7 @@ class TensorContraction(Contraction):
         y = self.resolve(p.o_desc, who("o_desc"))
         shapes = [(1, *view.named_shape) for view in views]
         try:
-            left, output = reference.axis_numbers(e, shapes, (1, *y.named_shape))
+            left, output = axis_numbers(e, shapes, (1, *y.named_shape))
         except ValueError as error:
             raise Problem(f"{who}: {error}") from None
         self.self_contraction = e.is_self_contraction
@@ -72,13 +74,13 @@ class TensorContraction(Contraction):
         return self._in_order(gradients)
 
 
-def parse(operation: Any, who: Caller) -> reference.Expression:
+def parse(operation: Any, who: Caller) -> Expression:
     """The expression in a C string: ``str``, ``bytes``, a buffer, or an address."""
     if operation is None:
         raise Problem(f"{who('operation')} is {who.null}. Pass an expression such as 'a_ik, b_kj -> c_ij'.")
     text = _text(operation, who)
     try:
-        expression = reference.parse(text)
+        expression = parse_contraction(text)
     except ValueError as error:
         raise Problem(f"{who}: {error}") from None
     if expression.weights is not None and len(expression.tensors) == 1:

@@ -22,8 +22,9 @@ from .. import compat, engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..errors import Problem
+from ..parameters.activation import Activation
+from ..parameters.convolution import Geometry
 from ..reference import convolution as reference
-from ..reference.activation import Activation
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
@@ -145,7 +146,7 @@ class KernelFilter(UnaryFilter):
         self.bias = resolve_bias(self, p.bias, channels, who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
-        self.geometry = reference.Geometry(
+        self.geometry = Geometry(
             self.window.stride, self.window.dilation, self.window.padding, self.groups, (image[0], image[1])
         )
         self.exact = engines.accuracy() == engines.EXACT

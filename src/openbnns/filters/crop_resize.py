@@ -17,8 +17,8 @@ from .. import compat, engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersCropResize, BNNSNDArrayDescriptor
 from ..errors import Problem
+from ..parameters.crop_resize import Box, Sampling, Settings
 from ..reference import crop_resize as reference
-from ..reference.crop_resize import Box, Sampling, Settings
 from ..reference.resize import cells_around
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe

@@ -25,9 +25,10 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..calls.signature import Argument, Call
 from ..errors import Problem
+from ..parameters.activation import IDENTITY, Activation
+from ..parameters.random_numbers import Stream
 from ..reference import dropout as reference
 from ..reference import random_numbers
-from ..reference.activation import IDENTITY, Activation
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import as_float32
 from ._base import UnaryFilter, W
@@ -101,7 +102,7 @@ class Dropout(UnaryFilter):
     def mask(self, batch: int, draw: int) -> NDArray[np.bool_]:
         """The decisions of forward call number ``draw``, in a shape that broadcasts against (batch, *shape)."""
         shape = reference.mask_shape((batch, *self.input.shape), self.shared)
-        words = random_numbers.words(random_numbers.Stream(self.seed, draw), math.prod(shape))
+        words = random_numbers.words(Stream(self.seed, draw), math.prod(shape))
         return reference.mask_from_uniform(words.astype(np.float64).reshape(shape) * 2.0**-32, self.rate)
 
     def reference_forward(

@@ -26,8 +26,9 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call
 from ..errors import Problem
+from ..parameters.activation import IDENTITY
+from ..parameters.embedding import Embedding as EmbeddingSettings
 from ..reference import embedding as reference
-from ..reference.activation import IDENTITY
 from ..tensors import buffers, descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind
@@ -241,7 +242,7 @@ def _check_sizes(x: View, y: View, w: View, who: Caller) -> None:
             )
 
 
-def _settings(p: BNNSLayerParametersEmbedding, entries: int, who: Caller) -> reference.Embedding:
+def _settings(p: BNNSLayerParametersEmbedding, entries: int, who: Caller) -> EmbeddingSettings:
     """The numbers of the struct, checked."""
     flags = int(p.flags)
     if flags & ~int(BNNSEmbeddingFlags.BNNSEmbeddingFlagScaleGradientByFrequency):
@@ -253,7 +254,7 @@ def _settings(p: BNNSLayerParametersEmbedding, entries: int, who: Caller) -> ref
         raise Problem(
             f"{who('norm_type')} is {norm_type:g}. It is the p of the norm: use p > 0, infinity, or 0 for p = 2."
         )
-    return reference.Embedding(
+    return EmbeddingSettings(
         padding_index=p.padding_idx if p.padding_idx < entries else None,
         max_norm=0.0 if math.isinf(max_norm) else max_norm,
         norm_type=norm_type if norm_type > 0.0 else 2.0,

@@ -16,8 +16,8 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected
 from ..calls.signature import Call
 from ..errors import Problem
+from ..parameters.activation import Activation
 from ..reference import fully_connected as reference
-from ..reference.activation import Activation
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, Operand, Parameter

@@ -29,10 +29,10 @@ from ..abi.structs import BNNSFilterParameters
 from ..calls.run import run_staged, write_results
 from ..calls.signature import Argument, Call, ListOf, Need, need
 from ..errors import Problem
+from ..parameters.activation import Function as ActivationKind
+from ..parameters.arithmetic import NEEDS_OPERANDS, Needs
 from ..reference import fused as reference
 from ..reference import normalization
-from ..reference.activation import Function as ActivationKind
-from ..reference.arithmetic import NEEDS_OPERANDS, Needs
 from ..reference.normalization import Moving, State
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import check_trainable, function_name, native_slope

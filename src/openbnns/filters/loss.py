@@ -38,8 +38,9 @@ from ..abi.structs import (
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call
 from ..errors import Problem
+from ..parameters.loss import PER_SAMPLE, Function, Reduction, Yolo
+from ..parameters.loss import Loss as LossSettings
 from ..reference import loss as reference
-from ..reference.loss import PER_SAMPLE, Function, Reduction
 from ..tensors import descriptors
 from ..tensors.descriptors import FLOAT32, LAYOUTS, ElementType, View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind, check_count, resolve_delta
@@ -217,9 +218,9 @@ class Loss(Filter):
         require_float32(view, who, "losses work on")
         return view
 
-    def _settings(self, p: Any, who: Caller) -> reference.Loss:
+    def _settings(self, p: Any, who: Caller) -> LossSettings:
         """The numbers of the struct, checked, and the readings in force."""
-        settings = reference.Loss(
+        settings = LossSettings(
             self.function,
             self.reduction,
             log_epsilon=LOG_EPSILON,
@@ -271,7 +272,7 @@ class Loss(Filter):
                     f"{who(name)} is {value:g}. Use a finite number{', 0 for 1' if name == 'huber_delta' else ''}."
                 )
         delta = numbers.pop("huber_delta") or 1.0
-        yolo = reference.Yolo(
+        yolo = Yolo(
             rows, columns, self._anchors(p, anchors, who), p.anchor_box_size - 5, rescore=bool(p.rescore),
             raw_centres=compat.switches.yolo_raw_coordinates, **numbers,
         )  # fmt: skip
@@ -381,7 +382,7 @@ class Loss(Filter):
         if dx is not None and gradient is not None:
             dx.write(gradient)
 
-    def _settings64(self) -> reference.Loss:
+    def _settings64(self) -> LossSettings:
         """The settings with the anchors as they are now."""
         yolo = self.settings.yolo
         if yolo is None or self.anchors is None:

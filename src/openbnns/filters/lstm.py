@@ -23,9 +23,12 @@ from .._words import Caller
 from ..abi.enums import BNNSLayerFlags
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 from ..errors import Problem
+from ..parameters.activation import Activation, Function
+from ..parameters.lstm import DEFAULT_ACTIVATIONS, Activations
+from ..parameters.lstm import GATES as LSTM_GATES
+from ..parameters.random_numbers import Stream
 from ..reference import lstm as reference
-from ..reference.activation import Activation, Function
-from ..reference.random_numbers import Stream, uniform
+from ..reference.random_numbers import uniform
 from ..tensors import buffers
 from ..tensors.buffers import Buffer
 from ..tensors.descriptors import FLOAT32, MAX_ELEMENTS
@@ -251,8 +254,8 @@ class LSTM(Filter):
         )  # fmt: skip
 
     @property
-    def _reference_activations(self) -> reference.Activations:
-        return reference.DEFAULT_ACTIVATIONS if self.activations is None else reference.Activations(*self.activations)
+    def _reference_activations(self) -> Activations:
+        return DEFAULT_ACTIVATIONS if self.activations is None else Activations(*self.activations)
 
     def _reference_dropout(self, stream: Stream) -> reference.Dropout | None:
         t, n, _, h, layers, r = self.sizes.numbers()
@@ -444,7 +447,7 @@ class LSTM(Filter):
         )  # fmt: skip
         assert d.dx is not None and d.dh0 is not None and d.dc0 is not None
         found = {X: d.dx, H0: d.dh0, C0: d.dc0}
-        for gate, name in enumerate(reference.GATES):
+        for gate, name in enumerate(LSTM_GATES):
             for tensor in range(5):
                 found[gate_tensor(gate, tensor)] = np.zeros(self.shapes[gate_tensor(gate, tensor)])
             for layer in range(self.sizes.layers):
@@ -512,7 +515,7 @@ def _activations(p: BNNSLayerParametersLSTM, who: Caller) -> tuple[Activation, .
         return None
     gates = tuple(resolve_fused(getattr(p, name).activation, who, f"{name}.activation") for name in GATES)
     found = (*gates, resolve_fused(p.hidden_activation, who, "hidden_activation"))
-    usual = reference.DEFAULT_ACTIVATIONS
+    usual = DEFAULT_ACTIVATIONS
     default = (usual.input, usual.forget, usual.candidate, usual.output, usual.hidden)
     same = all(f.function == d.function for f, d in zip(found, default, strict=True))
     return None if same else found

@@ -23,6 +23,7 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 from ..calls.form import form
 from ..errors import Problem
+from ..parameters.matmul import Product
 from ..reference import matmul as reference
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ._contraction import Contraction
@@ -47,7 +48,7 @@ class BroadcastMatMul(Contraction):
         b = a if p.quadratic else self.resolve(p.iB_desc, who("iB_desc"))
         y = self.resolve(p.o_desc, who("o_desc"))
         _refuse_mixed_halves([a, b, y], who)
-        self.product = reference.Product(bool(p.transA), bool(p.transB), self.alpha, bool(p.quadratic))
+        self.product = Product(bool(p.transA), bool(p.transB), self.alpha, bool(p.quadratic))
         a_indices, b_indices, y_indices = product_indices(a, b, y, self.product, who)
         self.output = self.operand(y)
         if p.a_is_weights:  # the input comes first in `indices`
@@ -98,9 +99,7 @@ class BroadcastMatMul(Contraction):
         return [db, da] if self.a_is_weights else [da, db][: len(tensors)]
 
 
-def product_indices(
-    a: View, b: View, y: View, p: reference.Product, who: Caller
-) -> tuple[list[int], list[int], list[int]]:
+def product_indices(a: View, b: View, y: View, p: Product, who: Caller) -> tuple[list[int], list[int], list[int]]:
     """The number of every named axis of A, B and C, once their sizes are known to fit."""
     shapes = {}
     for name, view in (("iA_desc", a), ("iB_desc", b), ("o_desc", y)):
@@ -165,7 +164,7 @@ def _read(shape: tuple[int, ...], transpose: bool) -> str:
     return f"the transpose of {matrix}" if transpose else matrix
 
 
-def _transposes(p: reference.Product) -> str:
+def _transposes(p: Product) -> str:
     named = [name for name, transpose in (("A", p.transpose_a), ("B", p.transpose_b)) if transpose]
     return f" with {' and '.join(named)} transposed" if named else ""
 
@@ -187,7 +186,7 @@ def _refuse_mixed_halves(views: Sequence[View], who: Caller) -> None:
 
 @lru_cache(maxsize=64)
 def _direct_filter(
-    a: View, b: View, y: View, indices: tuple[tuple[int, ...], ...], p: reference.Product, threads: int
+    a: View, b: View, y: View, indices: tuple[tuple[int, ...], ...], p: Product, threads: int
 ) -> BroadcastMatMul:
     """The filter behind a direct product of tensors that fit; kept, because direct calls repeat."""
     made = BroadcastMatMul.__new__(BroadcastMatMul)
@@ -229,7 +228,7 @@ def direct_filter(
         views.append(view)
     _refuse_mixed_halves(views, caller)
     threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
-    product = reference.Product(bool(trans_a), bool(trans_b), float(alpha))
+    product = Product(bool(trans_a), bool(trans_b), float(alpha))
     try:
         indices = product_indices(views[0], views[1], views[2], product, caller)
     except Problem as problem:

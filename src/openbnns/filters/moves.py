@@ -18,9 +18,9 @@ from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
+from ..parameters.reduction import Function as Reduction
+from ..parameters.tensor import Operator, Shuffle
 from ..reference import tensor as reference
-from ..reference.reduction import Function as Reduction
-from ..reference.tensor import Operator, Shuffle
 from ..tensors.descriptors import describe
 from ..tensors.operands import Bound, integer, resolve_delta
 from ._base import X, Y

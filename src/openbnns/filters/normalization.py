@@ -32,9 +32,11 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 from ..calls.run import run_staged
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
+from ..parameters.activation import ELEMENTWISE, Function
+from ..parameters.normalization import Kind
+from ..parameters.normalization import Normalization as NormalizationSettings
 from ..reference import normalization as reference
-from ..reference.activation import ELEMENTWISE, Function
-from ..reference.normalization import Kind, Moving
+from ..reference.normalization import Moving
 from ..tensors import buffers, descriptors
 from ..tensors.descriptors import BFLOAT16, FLOAT32, LAYOUTS, ElementType, View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind, resolve_delta
@@ -150,7 +152,7 @@ class Normalization(Filter):
     def has_moving(self) -> bool:
         return self.kind in (Kind.BATCH, Kind.INSTANCE)
 
-    def _resolve_settings(self, p: BNNSLayerParametersNormalization, who: Caller) -> reference.Normalization:
+    def _resolve_settings(self, p: BNNSLayerParametersNormalization, who: Caller) -> NormalizationSettings:
         epsilon, momentum = as_float32(p.epsilon), as_float32(p.momentum)
         if not (epsilon >= 0.0 and math.isfinite(epsilon)):
             raise Problem(
@@ -175,7 +177,7 @@ class Normalization(Filter):
                     f"{who('num_groups')} is {groups}, but the {self.channels} channels have to form groups of equal size. "
                     f"Use a divisor of {self.channels}."
                 )
-        return reference.Normalization(
+        return NormalizationSettings(
             self.kind, epsilon, momentum, axis, groups, torch_moving=compat.switches.moving_statistics_torch
         )
 

@@ -29,8 +29,9 @@ from ..abi.structs import (
     BNNSOptimizerSGDMomentumWithClippingFields,
 )
 from ..errors import Problem
+from ..parameters.optimizer import Adam, Clipping, ClippingFunction, Optimizer, Preparation, RMSProp, SGDMomentum
+from ..parameters.optimizer import Optimizer as OptimizerSettings
 from ..reference import optimizer as reference
-from ..reference.optimizer import Adam, Clipping, ClippingFunction, Preparation, RMSProp, SGDMomentum
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries
 from ._direct import require_data, require_descriptor
@@ -86,7 +87,7 @@ C_FACE = "BNNSOptimizerStep"
 class Rule:
     """A checked rule, and the native step that carries it out."""
 
-    optimizer: reference.Optimizer
+    optimizer: Optimizer
     native: Any
     fast: Any  # the same if it may be run without further ado: not if strict mode has something to say about it
 
@@ -156,7 +157,7 @@ def _rule(
         regularization_scale=p["regularization_scale"],
         scale_before_clip=scale_first,
     )
-    optimizer: reference.Optimizer
+    optimizer: Optimizer
     if "beta1" in p:
         optimizer = Adam(
             p["learning_rate"], p["beta1"], p["beta2"], p["epsilon"], 1.0, function in _AMSGRAD, decoupled,
@@ -174,7 +175,7 @@ def _rule(
     return Rule(optimizer, step, fast)
 
 
-def _step_numbers(o: reference.Optimizer) -> tuple[bool, bool, float, float, float, float]:
+def _step_numbers(o: OptimizerSettings) -> tuple[bool, bool, float, float, float, float]:
     """What native code computes the size of a step from, as ``step_size`` does."""
     if isinstance(o, Adam):
         return True, o.corrected_epsilon, o.learning_rate, o.beta1, o.beta2, o.epsilon

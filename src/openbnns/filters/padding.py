@@ -19,8 +19,8 @@ from .._words import Caller
 from ..abi.enums import BNNSPaddingMode
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding
 from ..errors import Problem
+from ..parameters.padding import Mode
 from ..reference import padding as reference
-from ..reference.padding import Mode
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
 from ._moving import MovingFilter, require_same_type

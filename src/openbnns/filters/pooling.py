@@ -31,9 +31,9 @@ from ..abi.enums import BNNSPoolingFunction
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPooling
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
+from ..parameters.activation import IDENTITY, Activation
+from ..parameters.pooling import Function, Geometry
 from ..reference import pooling as reference
-from ..reference.activation import IDENTITY, Activation
-from ..reference.pooling import Function
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import native_activation, output_determines_slope, resolve_fused
 from ._base import Driving, UnaryFilter
@@ -76,7 +76,7 @@ class Pooling(UnaryFilter):
         self.bias = resolve_bias(self, p.bias, y.size[2], who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
-        self.geometry = reference.Geometry(
+        self.geometry = Geometry(
             self.kernel, self.window.stride, self.window.dilation, self.window.padding, (y.size[1], y.size[0]),
             compat.switches.max_pool_padding_is_zero,
         )  # fmt: skip

@@ -22,8 +22,8 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 from ..calls.signature import Argument, Call
 from ..errors import Problem
+from ..parameters.quantization import Function
 from ..reference import quantization as reference
-from ..reference.quantization import Function
 from ..tensors import descriptors, staging
 from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter

@@ -22,8 +22,8 @@ from .._words import Caller
 from ..abi.enums import BNNSDataType, BNNSRandomGeneratorMethod
 from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem
+from ..parameters.random_numbers import STATE_SIZE, Keystream
 from ..reference import random_numbers as reference
-from ..reference.random_numbers import STATE_SIZE, Keystream
 from ..tensors import buffers, staging
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, ElementType, View, describe, resolve
 from ..tensors.operands import Bound, bind, integer

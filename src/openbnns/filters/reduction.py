@@ -19,9 +19,10 @@ from ..abi.enums import BNNSReduceFunction
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
+from ..parameters.activation import IDENTITY, Activation
+from ..parameters.reduction import Function
 from ..reference import reduction as reference
-from ..reference.activation import IDENTITY, Activation
-from ..reference.reduction import DIFFERENTIABLE, WEIGHTED, Function
+from ..reference.reduction import DIFFERENTIABLE, WEIGHTED
 from ..tensors import descriptors
 from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter

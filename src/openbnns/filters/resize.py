@@ -23,9 +23,9 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..calls.run import run_staged
 from ..calls.signature import Call
 from ..errors import Problem
+from ..parameters.activation import IDENTITY, Activation
+from ..parameters.resize import Method
 from ..reference import resize as reference
-from ..reference.activation import IDENTITY, Activation
-from ..reference.resize import Method
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand
 from ._base import UnaryFilter, X, Y

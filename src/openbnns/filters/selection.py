@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from .. import engines
 from .._words import Caller
 from ..errors import Problem
+from ..parameters.reduction import Function as Reduction
 from ..reference import tensor as reference
-from ..reference.reduction import Function as Reduction
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, check_batch, check_count, integer
 from ..tensors.staging import integer_range

@@ -22,8 +22,8 @@ from .. import compat, engines
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution
 from ..errors import Problem
+from ..parameters.activation import Activation
 from ..reference import convolution as reference
-from ..reference.activation import Activation
 from ..tensors import descriptors
 from ..tensors.descriptors import View
 from ..tensors.operands import Operand

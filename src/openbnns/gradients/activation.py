@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import Problem
 from ..filters._base import Filter
 from ..filters.activation import ActivationFilter
-from ..reference.activation import Function
+from ..parameters.activation import Function
 from ._base import Array, Subject
 
 

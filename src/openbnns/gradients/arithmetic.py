@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..filters.arithmetic import Arithmetic
-from ..reference.arithmetic import Function
+from ..parameters.arithmetic import Function
 from ._base import Array, Subject
 
 # Magnitudes of the operands of functions that are not smooth everywhere, and whether they may be negative.

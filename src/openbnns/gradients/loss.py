@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import Problem
 from ..filters._base import Filter
 from ..filters.loss import Loss
-from ..reference.loss import Function
+from ..parameters.loss import Function
 from ._base import Array, Subject
 
 

@@ -32,7 +32,7 @@ from ..abi.structs import (
 )
 from ..errors import Problem
 from ..filters.arithmetic import Arithmetic
-from ..reference.activation import AXIS_WISE
+from ..parameters.activation import AXIS_WISE
 from ._base import InputGradient, InputGradients, Layer
 from ._methods import DECLARED, method
 from ._ports import (

@@ -8,7 +8,7 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.contraction import TensorContraction, parse
-from ..reference.contraction import Expression, output_shape
+from ..parameters.contraction import Expression, output_shape
 from ..tensors.descriptors import resolve
 from ._ports import descriptor_for, first_major
 from ._product import ProductLayer, describe_operand

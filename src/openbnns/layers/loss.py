@@ -11,7 +11,7 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.loss import Loss
-from ..reference.loss import PER_SAMPLE
+from ..parameters.loss import PER_SAMPLE
 from ..tensors import descriptors
 from ..tensors.descriptors import FLOAT32
 from ._base import InputGradient, Layer

@@ -26,6 +26,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ..parameters.attention import Options
 from .activation import Array
 
 Mask = npt.NDArray[np.bool_]
@@ -59,18 +60,6 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class Options:
-    """zero_row appends a key and value of 0; dropout acts if 0 < dropout < 1.
-
-    masked_rows_are_zero gives probability 0 to all keys of a row in which every key is masked, instead of NaN.
-    """
-
-    zero_row: bool = False
-    dropout: float = 0.0
-    masked_rows_are_zero: bool = False
-
-
-@dataclass(frozen=True)
 class Cache:
     """What the backward reads: S, Qh, Kt, Vt, P, concat_h(Oh) and keep / (1 - dropout), which is None without dropout."""
 
@@ -87,41 +76,6 @@ class Cache:
         """How many numbers it holds."""
         arrays = [self.queries, self.keys, self.values, self.probabilities, self.concatenated]
         return sum(array.size for array in arrays) + (0 if self.dropout_factor is None else self.dropout_factor.size)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The sizes of one sample, and how much memory follows from them; elements, not bytes."""
-
-    target: int
-    source: int
-    model: int
-    key: int
-    value: int
-    heads: int
-    attention_bias: bool = False
-    zero_row: bool = False
-
-    @property
-    def source_rows(self) -> int:
-        """S' = S + 1 with attention bias rows + 1 with a zero row."""
-        return self.source + self.attention_bias + self.zero_row
-
-    def projection_elements(self, batch: int) -> int:
-        """Qh, Kt, Vt and the concatenated heads: N H (T K + S' K + S' V + T V)."""
-        return batch * self.heads * (self.target + self.source_rows) * (self.key + self.value)
-
-    def probability_elements(self, batch: int) -> int:
-        """P, or any array of its shape: N H T S'."""
-        return batch * self.heads * self.target * self.source_rows
-
-    def cache_elements(self, batch: int, *, dropout: bool = False) -> int:
-        """`Cache`: projections and P, and the dropout factor as a second P."""
-        return self.projection_elements(batch) + (1 + dropout) * self.probability_elements(batch)
-
-    def linear_cache_elements(self, batch: int) -> int:
-        """A cache that grows with T and S only: projections, and one log(sum(exp(R))) per row to find P again."""
-        return self.projection_elements(batch) + batch * self.heads * self.target
 
 
 # ---------------------------------------------------------------------------------------------------------------------

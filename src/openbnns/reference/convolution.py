@@ -13,29 +13,13 @@ outside the image is zero.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 
 import numpy as np
 
+from ..parameters.activation import Activation
+from ..parameters.convolution import Geometry, Size
 from . import activation
-from .activation import Activation, Array
-
-Size = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """How windows lie on an image. Pairs are (vertical, horizontal), padding is (up, down, left, right).
-
-    out_size is the size of the layer's output image: one window per pixel of it in a convolution, the scattered-into
-    image in a transposed one. It may be smaller than the input allows (a remainder is left over).
-    """
-
-    stride: Size
-    dilation: Size
-    padding: tuple[int, int, int, int]
-    groups: int
-    out_size: Size
+from .activation import Array
 
 
 def forward(x: Array, w: Array, b: Array | None, f: Activation, g: Geometry) -> Array:

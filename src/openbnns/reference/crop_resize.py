@@ -20,47 +20,15 @@ position outside 0 .. H-1 or 0 .. W-1 reads extrapolation_value, and no gradient
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..parameters.crop_resize import Box, Sampling, Settings
 from .activation import Array
 from .resize import cells_around
 from .tensor import Booleans, Indices
-
-
-class Sampling(IntEnum):
-    """The numbers of BNNSLinearSamplingMode."""
-
-    DEFAULT = 0
-    ALIGN_CORNERS = 1
-    UNALIGN_CORNERS = 2
-    STRICT_ALIGN_CORNERS = 3
-    OFFSET_CORNERS = 4
-
-
-class Box(IntEnum):
-    """The numbers of BNNSBoxCoordinateMode."""
-
-    CORNERS_HEIGHT_FIRST = 0
-    CORNERS_WIDTH_FIRST = 1
-    CENTER_SIZE_HEIGHT_FIRST = 2
-    CENTER_SIZE_WIDTH_FIRST = 3
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How boxes are read and where they are sampled."""
-
-    sampling: int
-    box: int
-    normalized: bool = False
-    spatial_scale: float = 1.0
-    extrapolation_value: float = 0.0
-    plain_extent: bool = False
 
 
 @np.errstate(all="ignore")

@@ -6,8 +6,9 @@ from collections.abc import Set
 
 import numpy as np
 
+from ..parameters.activation import Activation
 from . import activation
-from .activation import Activation, Array
+from .activation import Array
 
 
 def forward(x: Array, w: Array, b: Array | None, f: Activation) -> Array:

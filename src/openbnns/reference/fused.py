@@ -16,9 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import activation, arithmetic, convolution, fully_connected, normalization, quantization
-from .activation import IDENTITY, Activation, Array
-from .normalization import UNTRACKED, Moving, Normalization, State
+from ..parameters.activation import IDENTITY, Activation, Function
+from ..parameters.convolution import Geometry, Size
+from ..parameters.normalization import Normalization
+from . import arithmetic, convolution, fully_connected, normalization, quantization
+from .activation import Array
+from .normalization import UNTRACKED, Moving, State
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Convolution:
 
     weights: Array
     bias: Array | None
-    geometry: convolution.Geometry
+    geometry: Geometry
     transposed: bool = False
     f: Activation = IDENTITY
 
@@ -195,7 +198,7 @@ def _first_backward(
     return [gradients.get("dx")], {"weights": gradients.get("dw"), "bias": gradients.get("db")}
 
 
-def _image_size(x: Array | None, shapes: Sequence[tuple[int, ...]] | None) -> convolution.Size:
+def _image_size(x: Array | None, shapes: Sequence[tuple[int, ...]] | None) -> Size:
     if x is not None:
         return x.shape[2], x.shape[3]
     if shapes is None:
@@ -204,7 +207,7 @@ def _image_size(x: Array | None, shapes: Sequence[tuple[int, ...]] | None) -> co
 
 
 def _refuse_activation(first: FirstLayer) -> None:
-    if first.f.function != activation.Function.IDENTITY:
+    if first.f.function != Function.IDENTITY:
         raise ValueError(
             "fused: in training only the last layer has an activation; the first layer has function "
             f"{first.f.function} instead of Identity."

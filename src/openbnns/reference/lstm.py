@@ -22,18 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ..parameters.lstm import DEFAULT_ACTIVATIONS, GATES, Activations
 from . import activation
-from .activation import Activation, Array
+from .activation import Array
 
 Mask = npt.NDArray[np.bool_]
-
-GATES: Final = ("input", "forget", "candidate", "output")
-"""The gates i, f, g, o by the names that they have in `Cell` and in gradients."""
 
 
 @dataclass(frozen=True)
@@ -63,29 +60,6 @@ class Cell:
 
 Stack = Sequence[Sequence[Cell]]
 """stack[layer][direction]."""
-
-_SIGMOID = Activation(activation.Function.SIGMOID)
-_TANH = Activation(activation.Function.TANH)
-
-
-@dataclass(frozen=True)
-class Activations:
-    """fi, ff, fg, fo of the gates and fh of the cell state; axis-wise functions run along the hidden axis."""
-
-    input: Activation = _SIGMOID
-    forget: Activation = _SIGMOID
-    candidate: Activation = _TANH
-    output: Activation = _SIGMOID
-    hidden: Activation = _TANH
-
-    def gate(self, name: str) -> Activation:
-        """That of one of GATES."""
-        function: Activation = getattr(self, name)
-        return function
-
-
-DEFAULT_ACTIVATIONS: Final = Activations()
-"""Sigmoid for the gates, tanh for the candidate and the cell state."""
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,12 @@ same thing here. The axes between batch and matrix are matched from the back; a 
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 
 import numpy as np
 
+from ..parameters.matmul import Product
 from .activation import Array
 from .arithmetic import sum_to_shape
-
-
-@dataclass(frozen=True)
-class Product:
-    """Which operands are transposed, the factor alpha, and whether A takes the place of B as well (quadratic)."""
-
-    transpose_a: bool = False
-    transpose_b: bool = False
-    alpha: float = 1.0
-    quadratic: bool = False
 
 
 @np.errstate(all="ignore")

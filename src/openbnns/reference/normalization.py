@@ -23,39 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
 import numpy as np
 
+from ..parameters.activation import ELEMENTWISE, Activation
+from ..parameters.normalization import Kind, Normalization
 from . import activation
-from .activation import Activation, Array
+from .activation import Array
 from .arithmetic import sum_to_shape
-
-
-class Kind(IntEnum):
-    """The numbers of the normalizations in BNNSFilterType."""
-
-    BATCH = 2
-    INSTANCE = 3
-    LAYER = 4
-    GROUP = 5
-
-
-@dataclass(frozen=True)
-class Normalization:
-    """One kind of normalization with its parameters; axis belongs to layer, groups to group normalization.
-
-    torch_moving reads the moving update as PyTorch has it (off by default): momentum weighs the current statistics,
-    and the current variance is the unbiased one, divided by the count minus one (by 1 if that is 0).
-    """
-
-    kind: int
-    epsilon: float
-    momentum: float = 0.0
-    axis: int = 0
-    groups: int = 1
-    torch_moving: bool = False
 
 
 @dataclass(frozen=True)
@@ -264,5 +240,5 @@ def _check(n: Normalization, x: Array, f: Activation) -> None:
         raise ValueError(f"normalization: axis is 0 (C, H, W), 1 (H, W) or 2 (W); got {n.axis}.")
     if n.kind == Kind.GROUP and (n.groups < 1 or x.shape[1] % n.groups):
         raise ValueError(f"normalization: {x.shape[1]} channels do not divide into {n.groups} groups.")
-    if f.function not in activation.ELEMENTWISE:
+    if f.function not in ELEMENTWISE:
         raise ValueError(f"normalization: the activation must be elementwise; function {f.function} is not.")

@@ -11,24 +11,16 @@ its copies; of a constant border nothing flows back. Axes are padded one after t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 
 import numpy as np
 
+from ..parameters.padding import Mode
+from ..parameters.reduction import Function as Reduction
 from . import tensor
 from .activation import Array
-from .reduction import Function as Reduction
 
 Widths = Sequence[tuple[int, int]]
 """(before, after) for every NumPy axis, (0, 0) for the batch."""
-
-
-class Mode(IntEnum):
-    """The numbers of BNNSPaddingMode."""
-
-    CONSTANT = 0
-    REFLECT = 1
-    SYMMETRIC = 2
 
 
 def forward(mode: int, x: Array, widths: Widths, value: float = 0.0) -> Array:

@@ -7,7 +7,6 @@ x (N, ...), 0 being the batch; None is scale 1 or bias 0. Rounding is not differ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,6 @@ import numpy.typing as npt
 from .activation import Array
 
 Integers = npt.NDArray[np.integer[Any]]
-
-
-class Function(IntEnum):
-    """The numbers of BNNSQuantizerFunction."""
-
-    QUANTIZE = 0
-    DEQUANTIZE = 1
 
 
 @dataclass(frozen=True)

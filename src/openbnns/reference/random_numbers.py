@@ -18,58 +18,20 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ..parameters.random_numbers import Keystream, Stream
 from .activation import Array
 
 Words = npt.NDArray[np.uint64]
 """32-bit words, one in each element: products of two of them fit."""
 
-STATE_SIZE: Final = 24
-"""Bytes of a saved generator."""
 
-_STATE: Final = struct.Struct("<8sQQ")
-_STATE_MARK: Final = b"aes-ctr1"
 _LOW_32: Final = np.uint64(0xFFFFFFFF)
 _32: Final = np.uint64(32)
-
-
-@dataclass(frozen=True)
-class Stream:
-    """Draw number `draw` of Philox under a 64-bit seed."""
-
-    seed: int
-    draw: int = 0
-
-
-@dataclass(frozen=True)
-class Keystream:
-    """The stream of a generator: AES-128 in counter mode under a 64-bit seed, after `position` words."""
-
-    seed: int
-    position: int = 0
-
-    def after(self, count: int) -> Keystream:
-        """What remains when `count` words have been used."""
-        return Keystream(self.seed, (self.position + count) % 2**64)
-
-    def to_bytes(self) -> bytes:
-        """STATE_SIZE bytes that restore this stream on any machine."""
-        return _STATE.pack(_STATE_MARK, self.seed % 2**64, self.position)
-
-    @staticmethod
-    def from_bytes(state: bytes) -> Keystream:
-        """The stream saved in the first STATE_SIZE bytes."""
-        if len(state) < STATE_SIZE:
-            raise ValueError(f"random_numbers: a state has {STATE_SIZE} bytes; got {len(state)}.")
-        mark, seed, position = _STATE.unpack(state[:STATE_SIZE])
-        if mark != _STATE_MARK:
-            raise ValueError("random_numbers: these bytes are not the saved state of a generator.")
-        return Keystream(seed, position)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -15,21 +15,13 @@ Products follow IEEE arithmetic: an infinite cell of weight 0 gives NaN.
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import numpy as np
 
+from ..parameters.reduction import Function as Reduction
+from ..parameters.resize import Method
 from . import tensor
 from .activation import Array
-from .reduction import Function as Reduction
 from .tensor import Indices
-
-
-class Method(IntEnum):
-    """The numbers of BNNSInterpolationMethod."""
-
-    NEAREST = 0
-    LINEAR = 1
 
 
 @np.errstate(all="ignore")

@@ -6,13 +6,13 @@ An index that points outside its axis is an error, negative ones too; nothing is
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from .reduction import Function as Reduction
+from ..parameters.reduction import Function as Reduction
+from ..parameters.tensor import Operator, Shuffle
 
 Tensor = npt.NDArray[Any]
 """An array whose type does not matter: it is kept."""
@@ -64,23 +64,6 @@ def band_part(x: Tensor, lower: int, upper: int) -> Tensor:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Compare
-
-
-class Operator(IntEnum):
-    """The numbers of BNNSRelationalOperator."""
-
-    EQUAL = 0
-    LESS = 1
-    LESS_EQUAL = 2
-    GREATER = 3
-    GREATER_EQUAL = 4
-    NOT_EQUAL = 5
-    LOGICAL_AND = 6
-    LOGICAL_OR = 7
-    LOGICAL_NOT = 8
-    LOGICAL_NAND = 9
-    LOGICAL_NOR = 10
-    LOGICAL_XOR = 11
 
 
 _OPERATORS: Final[dict[int, Callable[[Tensor, Tensor], Booleans]]] = {
@@ -241,15 +224,6 @@ def _check_same_beside_axis(name: str, a: tuple[int, ...], b: tuple[int, ...], a
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Shuffle
-
-
-class Shuffle(IntEnum):
-    """The numbers of BNNSShuffleType."""
-
-    PIXEL_SHUFFLE = 0
-    PIXEL_UNSHUFFLE = 1
-    DEPTH_TO_SPACE = 2
-    SPACE_TO_DEPTH = 3
 
 
 def shuffle(kind: int, x: Tensor, block: int) -> Tensor:
