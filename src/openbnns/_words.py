@@ -35,7 +35,7 @@ class Caller:
 
     def name(self, argument: str) -> str:
         """What this face calls an argument; an element of a list, or a field, goes by the name of what it belongs to."""
-        end = len(argument)
+        end = len(argument) if self.names else 0  # C calls everything by its own name
         while end > 0:
             found = self.names.get(argument[:end])
             if found is not None:
