@@ -31,12 +31,12 @@ import loss
 import lstm
 import matmul
 import memory
+import moves
 import normalization
 import openbnns
 import optimizer
 import overhead
 import pooling
-import tensor
 import tensors
 import training
 from cases import Case
@@ -63,7 +63,7 @@ FIGURES = (
     accuracy,
     fused,
     optimizer,
-    tensor,
+    moves,
     overhead,
     c_library,
     memory,

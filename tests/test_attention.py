@@ -413,6 +413,6 @@ def test_gradcheck_of_a_filter_with_other_layouts() -> None:
 
 
 def test_parameters_in_the_order_of_the_slots() -> None:
-    from openbnns.filters._attention_shapes import PARAMETERS as OURS
+    from openbnns.filters.attention_shapes import PARAMETERS as OURS
 
     assert OURS == PARAMETERS

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 import openbnns as bn
 from cases import lstm
 from openbnns import Shape, capi, compat, engines
-from openbnns.capi import _calls, tensor
+from openbnns.capi import _calls
+from openbnns.capi import moves as c_moves
 from openbnns.filters import moves, pooling, reduction
 from openbnns.filters.lstm import LSTM
 from openbnns.tensors import descriptors
@@ -91,7 +92,7 @@ def nothing_known() -> Iterator[None]:
 
 def test_a_known_call_is_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = Shape.vector(8).descriptor(data=floats(8)), Shape.vector(8).descriptor(data=np.zeros(8, np.float32))
-    monkeypatch.setattr(tensor._COPY, "work", shrunk(moves.copy, x, y))
+    monkeypatch.setattr(c_moves._COPY, "work", shrunk(moves.copy, x, y))
     assert capi.BNNSCopy(y, x) == 0
     monkeypatch.undo()
     for _ in range(3):
@@ -245,6 +246,6 @@ def test_calls_recorded_before_a_switch_are_not_kept(monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patched:
         patched.setattr(_calls, "recorded", meanwhile)
         assert capi.BNNSCopy(y, x) == 0
-    assert tensor._COPY.calls.run(y, x, None) is None
+    assert c_moves._COPY.calls.run(y, x, None) is None
     assert capi.BNNSCopy(y, x) == 0
-    assert tensor._COPY.calls.run(y, x, None) is not None
+    assert c_moves._COPY.calls.run(y, x, None) is not None

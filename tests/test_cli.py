@@ -270,20 +270,20 @@ def test_check_passes_and_fails(capsys: pytest.CaptureFixture[str], monkeypatch:
 
 def test_check_knows_every_filter_with_gradients() -> None:
     from openbnns import filters
-    from openbnns.filters import _base
+    from openbnns.filters import base
     from openbnns.filters.quantization import Quantization
     from openbnns.gradients import cases
 
     for module in pkgutil.iter_modules(filters.__path__):
         importlib.import_module(f"{filters.__name__}.{module.name}")
 
-    def below(kind: type[_base.Filter]) -> set[type[_base.Filter]]:
+    def below(kind: type[base.Filter]) -> set[type[base.Filter]]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
     layers = [make(cases.Random(seed, family)) for family, make in cases.FAMILIES.items() for seed in range(3)]
     checked = {layer.bnns_filter.family for layer in layers}
-    ours = {kind for kind in below(_base.Filter) if kind.__module__.startswith("openbnns.")}
-    assert checked == {kind.family for kind in ours} - {_base.Filter.family, Quantization.family}
+    ours = {kind for kind in below(base.Filter) if kind.__module__.startswith("openbnns.")}
+    assert checked == {kind.family for kind in ours} - {base.Filter.family, Quantization.family}
 
 
 def test_accuracy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

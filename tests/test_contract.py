@@ -27,7 +27,7 @@ from helpers import EPSILON, Array, Storage, assert_bitwise, assert_within
 from openbnns import engines, filters
 from openbnns.calls.signature import Argument
 from openbnns.capi._declared import DRIVERS
-from openbnns.filters._base import Filter
+from openbnns.filters.base import Filter
 from openbnns.filters.lstm import LSTM
 from trials import Face, LstmTrial, Trial
 

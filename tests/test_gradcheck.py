@@ -9,7 +9,7 @@ import openbnns as ob
 from openbnns import capi
 from openbnns._words import Caller
 from openbnns.capi import BNNSNDArrayDescriptor
-from openbnns.filters._base import UnaryFilter
+from openbnns.filters.base import UnaryFilter
 from openbnns.parameters.activation import IDENTITY
 from openbnns.reference import fully_connected
 from openbnns.tensors import descriptors

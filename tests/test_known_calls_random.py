@@ -14,18 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from helpers import VECTOR, Tensor
-from openbnns import capi, engines
-from openbnns._words import Caller
-from openbnns.capi._calls import Direct, Known
-from openbnns.errors import Problem
-from openbnns.filters import moves
-from openbnns.filters._direct import tensor
-from test_clipping import test_clip_by_norm, test_clip_by_value, test_compute_norm, test_compute_norm_backward
-from test_quantization import test_every_axis_of_every_layout, test_in_place_and_overlapping_memory
-from test_quantization import test_random_configurations as test_quantizations
-from test_reduction import test_direct as test_reductions
 from test_tensor import (
     test_band_part,
     test_compare,
@@ -42,6 +30,18 @@ from test_tensor_selections import (
     test_scatter,
     test_top_k,
 )
+
+from helpers import VECTOR, Tensor
+from openbnns import capi, engines
+from openbnns._words import Caller
+from openbnns.capi._calls import Direct, Known
+from openbnns.errors import Problem
+from openbnns.filters import moves
+from openbnns.filters.direct import tensor
+from test_clipping import test_clip_by_norm, test_clip_by_value, test_compute_norm, test_compute_norm_backward
+from test_quantization import test_every_axis_of_every_layout, test_in_place_and_overlapping_memory
+from test_quantization import test_random_configurations as test_quantizations
+from test_reduction import test_direct as test_reductions
 
 repeated = 0
 

@@ -8,7 +8,7 @@ import pytest
 import openbnns as ob
 from openbnns import skip
 from openbnns.calls.signature import Argument, Call
-from openbnns.filters._base import Filter
+from openbnns.filters.base import Filter
 from openbnns.layers import BinaryLayer
 from openbnns.tensors.descriptors import resolve
 from openbnns.tensors.operands import Bound, Operand

@@ -11,7 +11,7 @@ import pytest
 
 import openbnns as bn
 from bad_calls import refused
-from cases.tensor import FIRST_MAJOR, any_layout, strided
+from cases.moves import FIRST_MAJOR, any_layout, strided
 from helpers import BOOLEAN, FLOAT16, FLOAT32, INT8, INT32, INT64, Storage, Tensor, vector
 from openbnns import capi, compat
 

@@ -33,6 +33,11 @@ EXCEPT = {"abi/memory.py"}
 FLOOR = {room: floor for floor, rooms in enumerate(ORDER) for room in rooms}
 
 
+def absolute(parts: tuple[str, ...], node: ast.ImportFrom) -> list[str]:
+    """Where a module below openbnns imports from."""
+    return [*parts[: len(parts) - node.level], *(node.module.split(".") if node.module else [])]
+
+
 def imports(path: Path) -> Iterator[tuple[str, str]]:
     """The rooms that a module imports from when it is loaded or type-checked, each with the line that does."""
     parts = path.relative_to(ROOT).with_suffix("").parts
@@ -42,8 +47,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.ImportFrom) or id(node) in inside or node.level == 0:
             continue
-        above = parts[: len(parts) - node.level]
-        target = [*above, *(node.module or "").split(".")] if node.module else [*above]
+        target = absolute(parts, node)
         for name in [target[0]] if target else [alias.name for alias in node.names]:
             yield name, f"{'/'.join(parts)}.py line {node.lineno}: {name}"
 
@@ -62,4 +66,22 @@ def test_imports_go_down() -> None:
         for target, line in imports(path):
             if room in FLOOR and target in FLOOR and target != room and FLOOR[target] >= FLOOR[room]:
                 wrong.append(line)
+    assert not wrong
+
+
+def private(path: Path) -> Iterator[str]:
+    """Imports, wherever they stand, of what has a leading underscore in a package that the module is not in."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom) or node.level == 0:
+            continue
+        for alias in node.names:
+            target = [*absolute(parts, node), alias.name]
+            for depth, name in enumerate(target):
+                if name.startswith("_") and not name.startswith("__") and tuple(target[:depth]) != parts[:depth]:
+                    yield f"{'/'.join(parts)}.py line {node.lineno}: {'.'.join(target)}"
+
+
+def test_an_underscore_means_private_to_the_package() -> None:
+    wrong = [line for path in sorted(ROOT.rglob("*.py*")) if path.suffix in (".py", ".pyi") for line in private(path)]
     assert not wrong

@@ -313,7 +313,7 @@ class Face:
     @staticmethod
     def known(row: Row) -> bool:
         """Whether the class of a row takes the tensors of the C call one by one. Attention keeps them itself."""
-        return row.calls is None and isinstance(row.make(), openbnns.layers._base.Layer) and "attention" not in row.id
+        return row.calls is None and isinstance(row.make(), openbnns.layers.base.Layer) and "attention" not in row.id
 
     def name(self, a: Argument) -> str:
         """What the methods call a tensor."""

@@ -63,7 +63,7 @@ def _share(text: str) -> float:
 
 
 def _bytes(text: str) -> int:
-    from .nn._files import byte_count
+    from .nn.files import byte_count
 
     try:
         return byte_count(text, "it")
@@ -295,7 +295,7 @@ def _with_channels(data: Any) -> Any:
 
 def _network(model: str, classes: int) -> Any:
     from .nn import models
-    from .nn._choose import nearest
+    from .nn.choose import nearest
 
     if model in models.NAMED:
         return models.NAMED[model](classes)
@@ -308,7 +308,7 @@ def _network(model: str, classes: int) -> Any:
 
 def _optimizer(options: argparse.Namespace) -> Any:
     from .nn import optimizers
-    from .nn._choose import nearest
+    from .nn.choose import nearest
 
     if options.optimizer not in optimizers.NAMED:
         known = optimizers.NAMED
@@ -383,7 +383,7 @@ def _write_report(
 
 def _check(options: argparse.Namespace) -> int:
     from .gradients.cases import FAMILIES, run
-    from .nn._choose import nearest
+    from .nn.choose import nearest
 
     for family in options.families:
         if family not in FAMILIES:

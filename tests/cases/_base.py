@@ -19,7 +19,7 @@ import pytest
 import openbnns
 from helpers import EPSILON, Array, Storage, Tensor, packed
 from openbnns import capi
-from openbnns.filters._base import Driving
+from openbnns.filters.base import Driving
 
 Values = Mapping[str, Array]
 

@@ -13,8 +13,8 @@ from .enums import BNNSDataLayout
 from .values import Struct
 
 if TYPE_CHECKING:
-    from ..layers._shape import Shape
     from ..layers.random_numbers import RandomGenerator
+    from ..layers.shape import Shape
     from ..tensors.descriptors import View
 
 Self = TypeVar("Self", bound="DescriptorMemory")
@@ -156,7 +156,7 @@ class DescriptorMemory(Struct):
         >>> Shape.image_chw(5, 4, 3).descriptor().shape
         Shape.image_chw(5, 4, 3)
         """
-        from ..layers._shape import Shape
+        from ..layers.shape import Shape
 
         view = _view(self, f"{type(self).__name__}.shape: descriptor")
         return Shape(view.size, BNNSDataLayout(view.layout.code), list(self.stride)[: len(view.size)])
@@ -176,7 +176,7 @@ class DescriptorMemory(Struct):
 
 
 def _of_shape(shape: Any, data_type: Any = None, data: Any = None, **others: Any) -> dict[str, Any]:
-    from ..layers._shape import Shape
+    from ..layers.shape import Shape
     from ..layers.types import DataType
 
     if not isinstance(shape, Shape):
@@ -224,7 +224,7 @@ def _samples(who: str, batch_size: Any) -> int:
 def _allocate(
     cls: type[Self], who: str, scalar_type: Any, shape: Any, batch_size: Any, fill: Callable[[NDArray[Any]], Any]
 ) -> Self:
-    from ..layers._shape import Shape
+    from ..layers.shape import Shape
     from ..layers.types import DataType
 
     if not isinstance(shape, Shape):

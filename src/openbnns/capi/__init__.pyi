@@ -142,20 +142,22 @@ from .sparse import (
     BNNSNDArrayFullyConnectedSparsifySparseCOO as BNNSNDArrayFullyConnectedSparsifySparseCOO,
     BNNSNDArrayFullyConnectedSparsifySparseCSR as BNNSNDArrayFullyConnectedSparsifySparseCSR,
 )
-from .tensor import (
+from .moves import (
     BNNSBandPart as BNNSBandPart,
     BNNSCompareTensor as BNNSCompareTensor,
     BNNSCopy as BNNSCopy,
+    BNNSShuffle as BNNSShuffle,
+    BNNSTile as BNNSTile,
+    BNNSTileBackward as BNNSTileBackward,
+    BNNSTranspose as BNNSTranspose,
+)
+from .selection import (
     BNNSDirectApplyInTopK as BNNSDirectApplyInTopK,
     BNNSDirectApplyTopK as BNNSDirectApplyTopK,
     BNNSGather as BNNSGather,
     BNNSGatherND as BNNSGatherND,
     BNNSScatter as BNNSScatter,
     BNNSScatterND as BNNSScatterND,
-    BNNSShuffle as BNNSShuffle,
-    BNNSTile as BNNSTile,
-    BNNSTileBackward as BNNSTileBackward,
-    BNNSTranspose as BNNSTranspose,
 )
 from .utility import (
     BNNSDataLayoutGetRank as BNNSDataLayoutGetRank,

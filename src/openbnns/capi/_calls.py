@@ -11,8 +11,8 @@ from .._words import Caller
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem, out_of_memory, record, succeeded
-from ..filters._base import Filter
-from ..filters._direct import known_calls, recorded
+from ..filters.base import Filter
+from ..filters.direct import known_calls, recorded
 
 BNNSFilter = Filter
 

@@ -20,7 +20,7 @@ from .._words import Caller
 from ..calls.fast import declined
 from ..calls.form import form
 from ..errors import Problem, out_of_memory, record, succeeded
-from ..filters._base import Filter
+from ..filters.base import Filter
 
 if TYPE_CHECKING:
     from .. import diagnosis

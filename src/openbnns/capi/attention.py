@@ -9,8 +9,8 @@ from typing import Any
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention, BNNSMHAProjectionParameters
 from ..calls.form import Form
-from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
+from ..filters.attention_calls import APPLY, BACKWARD
 from ._calls import BNNSFilter, create
 from ._declared import perform
 

@@ -23,8 +23,8 @@ from ..abi.structs import (
     BNNSVectorDescriptor,
 )
 from ..errors import Problem, out_of_memory, record, succeeded
-from ..filters._base import Filter
 from ..filters.activation import ActivationFilter
+from ..filters.base import Filter
 from ..filters.convolution import Convolution
 from ..filters.fully_connected import FullyConnected
 from ..filters.pooling import Pooling

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import capi, engines
-from ..filters._base import Filter
+from ..filters.base import Filter
 from ._calls import Known
 
 _LSTM = {"BNNSDirectApplyLSTMBatchTrainingCaching": False, "BNNSDirectApplyLSTMBatchBackward": True}

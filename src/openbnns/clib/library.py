@@ -12,7 +12,7 @@ from .. import __version__, engines
 from .._words import Caller
 from ..capi import numbers
 from ..errors import Problem, last_error, out_of_memory, record, succeeded
-from ..filters._base import Filter
+from ..filters.base import Filter
 from .functions import Functions
 from .layouts import FUNCTIONS
 

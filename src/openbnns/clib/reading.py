@@ -113,7 +113,7 @@ def read_arithmetic(address: Address) -> Any:
 
 def read_layer(kind: int, address: Address) -> Any:
     """A layer of a fused filter."""
-    from ..filters._fused_chain import struct_of
+    from ..filters.fused_chain import struct_of
 
     struct_class = struct_of(kind)
     if struct_class is capi.BNNSLayerParametersArithmetic:

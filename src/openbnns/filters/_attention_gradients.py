@@ -9,7 +9,7 @@ from ..abi.structs import BNNSMHAProjectionParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..tensors.descriptors import describe
 from ..tensors.operands import Bound, bind, resolve_delta
-from ._attention_shapes import AXES, canonical_order, check_shape, field, resolve
+from .attention_shapes import AXES, canonical_order, check_shape, field, resolve
 
 if TYPE_CHECKING:
     from .attention import MultiheadAttention

@@ -14,7 +14,7 @@ from ..errors import Problem
 from ..tensors import staging
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, bind, check_stride
-from ._attention_shapes import canonical_order, check_shape, resolve
+from .attention_shapes import canonical_order, check_shape, resolve
 
 _L = BNNSDataLayout
 _ADDED_LAYOUTS: dict[int, tuple[str, tuple[BNNSDataLayout, ...]]] = {

@@ -11,7 +11,6 @@ from .. import engines
 from ._attention_gradients import TARGETS
 from ._attention_masks import Masks
 from ._attention_memory import NO_DRAW, Cache
-from ._attention_shapes import PARAMETERS
 from ._attention_slots import (
     ADDED,
     ADDED_IS_BOOLEAN,
@@ -24,6 +23,7 @@ from ._attention_slots import (
     QUERY_GRADIENT,
     WORKSPACE,
 )
+from .attention_shapes import PARAMETERS
 
 if TYPE_CHECKING:
     from .attention import MultiheadAttention

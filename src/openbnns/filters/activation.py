@@ -28,8 +28,8 @@ from ..tensors import staging
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, bind
 from ._activation_rules import check_function, function_name, gradient_from_input, make_activation, native_activation
-from ._base import DX, DY, GRADIENTS, UnaryFilter, W, X, Y
 from ._rules import both, resolve_both
+from .base import DX, DY, GRADIENTS, UnaryFilter, W, X, Y
 
 if TYPE_CHECKING:
     from .. import _core

@@ -43,8 +43,8 @@ from ._activation_rules import (
     output_determines_slope,
     resolve_fused,
 )
-from ._base import ARRIVING, Driving, Filter
 from ._rules import chosen
+from .base import ARRIVING, Driving, Filter
 
 if TYPE_CHECKING:
     from .. import _core

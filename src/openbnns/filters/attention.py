@@ -47,7 +47,6 @@ from ..tensors.operands import (
     keep_apart,
 )
 from ._activation_rules import as_float32
-from ._attention_calls import backward_arguments, fixed_addresses, forward_arguments, make_plan
 from ._attention_gradients import ARGUMENTS, TARGETS, bind_output_gradient, bind_results, leaders_of, result_name
 from ._attention_masks import Masks, bind_masks
 from ._attention_memory import (
@@ -62,9 +61,10 @@ from ._attention_memory import (
     stated_size,
 )
 from ._attention_run import NativeCall, slot_of
-from ._attention_shapes import FIELDS, PARAMETERS, describe_tensors, field, letter_sizes
 from ._attention_slots import OUTPUT, OUTPUT_GRADIENT
-from ._base import Driving, Filter
+from .attention_calls import backward_arguments, fixed_addresses, forward_arguments, make_plan
+from .attention_shapes import FIELDS, PARAMETERS, describe_tensors, field, letter_sizes
+from .base import Driving, Filter
 
 if TYPE_CHECKING:
     from .. import _core

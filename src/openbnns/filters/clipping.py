@@ -22,8 +22,8 @@ from ..reference import clipping as reference
 from ..tensors.descriptors import View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries, integer, resolve_delta
 from ._activation_rules import native_activation
-from ._base import DX, DY, X, Y
-from ._direct import aligned, aligned_without, require_data, require_descriptor, shape_without
+from .base import DX, DY, X, Y
+from .direct import aligned, aligned_without, require_data, require_descriptor, shape_without
 
 
 def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: Any) -> None:

@@ -13,18 +13,227 @@ contracted with itself.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from .. import engines
 from .._words import Caller
-from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContraction, BNNSNDArrayDescriptor
+from ..calls.run import run_staged
+from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
+from ..parameters.activation import IDENTITY, Activation
 from ..parameters.contraction import Expression, axis_numbers
 from ..parameters.contraction import parse as parse_contraction
 from ..reference import contraction as reference
-from ._contraction import Contraction
+from ..tensors import descriptors
+from ..tensors.descriptors import View
+from ..tensors.operands import Bound, Operand, Parameter
+from ._activation_rules import as_float32
+from .base import ARRIVING, DW, DX, DY, Driving, UnaryFilter, W, X, Y
+
+if TYPE_CHECKING:
+    from .. import _core
+
+
+def _in_memory_order(view: View, indices: Sequence[int]) -> list[int]:
+    """Indices of the named axes, put into the order of memory."""
+    by_axis = dict(zip(view.named_axes, indices, strict=True))
+    return [by_axis[axis] for axis in view.memory_axes]
+
+
+def _to_named(view: View, array: NDArray[Any]) -> NDArray[Any]:
+    """(N, axes in memory order) to (N, named axes), a view."""
+    place = {axis: 1 + k for k, axis in enumerate(view.memory_axes)}
+    return np.transpose(array, (0, *(place[axis] for axis in view.named_axes)))
+
+
+def _from_named(view: View, array: NDArray[Any]) -> NDArray[Any]:
+    place = {axis: 1 + k for k, axis in enumerate(view.named_axes)}
+    return np.transpose(array, (0, *(place[axis] for axis in view.memory_axes)))
+
+
+def check_beta(beta: float, who: Caller) -> bool:
+    """Whether results are added to what the output holds."""
+    if beta not in (0.0, 1.0):
+        raise Problem(f"{who('beta')} is {beta:g}. Use 0 to overwrite the output, or 1 to add to it.")
+    return bool(beta)
+
+
+class Contraction(UnaryFilter):
+    """What matrix products, tensor contractions and Gram matrices share: y = alpha * sum of products, plus the previous y.
+
+    The tensors on the left are one input; one input used twice (a self contraction); one input and weights; or two inputs.
+    Only the last kind is driven by the two-input calls. A native plan knows no more than this, so all families share it.
+
+    A tensor's *named* axes are those of its layout in the order in which indices, rows and columns name them. Operands are
+    kept in the order of memory, which is what the native plan takes, and turned to named order for the reference engine.
+
+    A family resolves its tensors, then calls :meth:`set_up`.
+    """
+
+    activation = IDENTITY
+    fused_function = 0
+    second: Operand | None = None  # the other input, of a filter with two
+    self_contraction = False
+    needs_input = False  # the gradient of the input depends on the input
+    alpha: float
+    adds_to_output: bool
+
+    def __init__(self, filter_params: BNNSFilterParameters | None, who: Caller, alpha: float, beta: float) -> None:
+        super().__init__(filter_params, who)
+        self.alpha = as_float32(alpha)
+        self.adds_to_output = check_beta(beta, who)
+
+    # Creation.
+
+    def resolve(self, descriptor: BNNSNDArrayDescriptor, who: str) -> View:
+        return descriptors.resolve(descriptor, who)
+
+    def operand(self, view: View) -> Operand:
+        return Operand(view, view.memory_axes)
+
+    def parameter(self, view: View, descriptor: BNNSNDArrayDescriptor, who: Caller, field: str) -> Parameter:
+        """An operand that is weights: its values lie in its descriptor."""
+        if descriptor.data is None:
+            raise Problem(
+                f"{who(field)}.data is {who.null}, but this operand is weights, which need values at creation. Give the "
+                "descriptor memory."
+            )
+        return self.hold(view, view.memory_axes, who(f"{field}.data"), descriptor.data)
+
+    def set_up(self, indices: Sequence[Sequence[int]], output_indices: Sequence[int]) -> None:
+        """Build the native plan. ``indices``: one number per named axis, of the input and of what it meets."""
+        self.indices, self.output_indices = indices, output_indices
+        self.needs_input = self.self_contraction
+        if self.second is not None:
+            self.apply_call = "BNNSFilterApplyTwoInput or BNNSFilterApplyTwoInputBatch"
+            self.backward_call = "BNNSFilterApplyBackwardTwoInputBatch"
+        self.build_plan()
+
+    def make_plan(self, f: Activation) -> Any:
+        views = [self.input.view]
+        other = self.second or self.weights
+        if self.self_contraction:
+            views.append(self.input.view)
+        elif other is not None:
+            views.append(other.view)
+        numbers: dict[int, int] = {}
+
+        def side(view: View, indices: Sequence[int], batched: bool) -> _core.ContractionTensor:
+            index = [numbers.setdefault(i, len(numbers)) for i in _in_memory_order(view, indices)]
+            return engines._core.ContractionTensor(index=index, size=view.shape, batched=batched)
+
+        return engines._core.contraction(
+            left=[
+                side(view, indices, k == 0 or self.weights is None)
+                for k, (view, indices) in enumerate(zip(views, self.indices, strict=True))
+            ],
+            output=side(self.output.view, self.output_indices, True),
+            with_itself=self.self_contraction,
+            alpha=self.alpha,
+            adds_to_output=self.adds_to_output,
+        )
+
+    def driving_calls(self) -> Driving:
+        if self.second is None:
+            return super().driving_calls()
+        return ("apply_two_input", None), ("apply_backward_two_input", None)
+
+    def declare(self, call: str, variant: Hashable) -> Call | None:
+        if self.second is None:
+            return super().declare(call, variant)
+        if call == "apply_two_input":
+            return Call(self._two_inputs(self.second), plan=self.plan)
+        if call == "apply_backward_two_input":
+            trained = {"inA": self.input, "output": self.output, "inB": self.second}
+            return Call(self._two_inputs_backward(self.second), backward=True, plan=self.plan, trained=trained)
+        return None
+
+    def forward_arguments(self) -> tuple[Argument, ...]:
+        x, y = super().forward_arguments()
+        return x, replace(y, updates=self.adds_to_output)
+
+    def input_needs(self) -> tuple[Need, ...]:
+        if not self.needs_input:
+            return super().input_needs()
+        because = "the gradient of a tensor that meets itself depends on it"
+        return (*super().input_needs(), need({"in_delta"}, because, optional=False))
+
+    def _two_inputs(self, second: Operand) -> tuple[Argument, ...]:
+        return (
+            Argument("inA", X, self.input, required=True),
+            Argument("inB", W, second, required=True),
+            Argument("out", Y, self.output, writes=True, required=True, updates=self.adds_to_output),
+        )
+
+    def _two_inputs_backward(self, second: Operand) -> tuple[Argument, ...]:
+        """There are no weights, so ``weights_delta`` and ``bias_delta`` have no effect."""
+        because = "the gradient of the other input depends on it"
+        return (
+            Argument("out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=ARRIVING),
+            Argument("inA", X, self.input, needs=(need({"inB_delta"}, because),)),
+            Argument("inB", W, second, needs=(need({"inA_delta"}, because),)),
+            Argument("out", Y, self.output),
+            Argument("inA_delta", DX, self.input, writes=True, gradient_of="inA", described=True),
+            Argument("inB_delta", DW, second, writes=True, gradient_of="inB", described=True),
+        )
+
+    # What a family provides. Arrays are (N, named axes); parameters have a batch axis of 1.
+
+    def forward64(self, tensors: list[NDArray[Any]], previous: NDArray[Any] | None) -> NDArray[Any]:
+        raise NotImplementedError
+
+    def backward64(
+        self, tensors: list[NDArray[Any]], dy: NDArray[Any], wanted: list[bool]
+    ) -> Sequence[NDArray[Any] | None]:
+        """One gradient per tensor; a tensor that no wanted gradient depends on may be zeros."""
+        raise NotImplementedError
+
+    def reference_values(self, tensors: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The result in float64, without what the output held; tensors and result are (N, axes in memory order)."""
+        other = self.second or self.weights
+        views = [self.input.view, *([] if other is None else [other.view])]
+        turned = [_to_named(view, tensor) for view, tensor in zip(views, tensors, strict=True)]
+        return _from_named(self.output.view, self.forward64(turned, None))
+
+    # Runs.
+
+    def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        run_staged(self, call, call.plan, batch, bound, self.held_tensors(np.float32))
+
+    def _left(self, bound: dict[str, Bound]) -> dict[int, NDArray[Any]]:
+        """The tensors on the left in float64, as far as they are known, by slot: (N, named axes)."""
+        known = {}
+        for slot, name in ((X, "in"), (X, "inA"), (W, "inB")):
+            if name in bound:
+                known[slot] = _to_named(bound[name].view, bound[name].read(np.float64))
+        if self.weights is not None:
+            known[W] = _to_named(self.weights.view, self.weights.read(np.float64)[None])
+        return known
+
+    def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
+        known = self._left(bound)
+        if not call.backward:
+            y = bound["out"]
+            previous = _to_named(y.view, y.read(np.float64)) if self.adds_to_output else None
+            y.write(_from_named(y.view, self.forward64([known[slot] for slot in sorted(known)], previous)))
+            return
+        other = self.second or self.weights
+        shapes = {X: self.input.view.named_shape} | ({} if other is None else {W: other.view.named_shape})
+        tensors = [known[slot] if slot in known else np.zeros((batch, *shape)) for slot, shape in shapes.items()]
+        results = [bound.get("in_delta", bound.get("inA_delta")), bound.get("weights_delta", bound.get("inB_delta"))]
+        wanted = [result is not None for result in results][: len(tensors)]
+        dy = _to_named(self.output.view, bound["out_delta"].read(np.float64))
+        gradients = self.backward64(tensors, dy, wanted)
+        for result, gradient in zip(results, gradients, strict=False):
+            if result is not None:
+                assert gradient is not None
+                result.write(_from_named(result.view, gradient))
 
 
 class TensorContraction(Contraction):

@@ -29,7 +29,7 @@ from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
 from ._activation_rules import native_activation, resolve_fused
-from ._base import UnaryFilter
+from .base import UnaryFilter
 from .fully_connected import resolve_bias
 
 if TYPE_CHECKING:

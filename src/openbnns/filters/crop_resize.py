@@ -24,8 +24,8 @@ from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, OwnedMemory, bind, resolve_delta
 from ._activation_rules import as_float32
-from ._base import DX, DY, X, Y
 from ._rules import chosen
+from .base import DX, DY, X, Y
 
 _LAYOUTS = {
     4: ("4DLastMajor", "4DFirstMajor"),

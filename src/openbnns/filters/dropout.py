@@ -31,8 +31,8 @@ from ..reference import dropout as reference
 from ..reference import random_numbers
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import as_float32
-from ._base import UnaryFilter, W
 from ._rules import require_same_shape, resolve_both
+from .base import UnaryFilter, W
 
 if TYPE_CHECKING:
     from .. import _core

@@ -33,7 +33,7 @@ from ..tensors import buffers, descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind
 from ._activation_rules import as_float32
-from ._base import UnaryFilter, W
+from .base import UnaryFilter, W
 
 if TYPE_CHECKING:
     from .. import _core

@@ -22,8 +22,8 @@ from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import native_activation, resolve_fused
-from ._base import UnaryFilter
 from ._rules import resolve_both
+from .base import UnaryFilter
 from .sparse import dense_view
 
 if TYPE_CHECKING:

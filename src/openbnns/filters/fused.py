@@ -36,12 +36,12 @@ from ..reference import normalization
 from ..reference.normalization import Moving, State
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import check_trainable, function_name, native_slope
-from ._base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
-from ._fused_chain import make_layers
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 from .arithmetic import function_name as arithmetic_name
+from .base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
 from .convolution import Convolution
 from .fully_connected import FullyConnected
+from .fused_chain import make_layers
 from .normalization import Normalization
 from .transposed_convolution import TransposedConvolution
 

@@ -19,7 +19,7 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..errors import Problem
 from ..reference import gram as reference
 from ..tensors.descriptors import describe
-from ._contraction import Contraction
+from .contraction import Contraction
 
 # Indices as the native plan numbers them.
 _I, _J, _F, _C, _LEADING = range(5)

@@ -45,8 +45,8 @@ from ..tensors import descriptors
 from ..tensors.descriptors import FLOAT32, LAYOUTS, ElementType, View, describe
 from ..tensors.operands import Bound, Operand, Parameter, bind, check_count, resolve_delta
 from ._activation_rules import as_float32
-from ._base import Driving, Filter
 from ._rules import chosen, require_float32
+from .base import Driving, Filter
 
 if TYPE_CHECKING:
     from .. import _core

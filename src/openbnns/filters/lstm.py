@@ -34,8 +34,8 @@ from ..tensors.buffers import Buffer
 from ..tensors.descriptors import FLOAT32, MAX_ELEMENTS
 from ..tensors.operands import Bound
 from ._activation_rules import as_float32, native_activation, native_slope, resolve_fused
-from ._base import Filter
-from ._lstm_tensors import (
+from .base import Filter
+from .lstm_tensors import (
     C0,
     CN,
     FIRST_GATE,

@@ -26,7 +26,7 @@ from ..errors import Problem
 from ..parameters.matmul import Product
 from ..reference import matmul as reference
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
-from ._contraction import Contraction
+from .contraction import Contraction
 
 # Indices of a product, as the native plan numbers them: rows, columns, the summed one, and the leading axes from the back.
 _ROW, _COLUMN, _SUM, _LEADING = 0, 1, 2, 3

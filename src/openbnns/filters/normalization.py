@@ -48,8 +48,8 @@ from ._activation_rules import (
     output_determines_slope,
     resolve_fused,
 )
-from ._base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
 from ._rules import both, require_float32
+from .base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
 
 if TYPE_CHECKING:
     from .. import _core

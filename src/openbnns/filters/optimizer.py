@@ -30,13 +30,12 @@ from ..abi.structs import (
 )
 from ..errors import Problem
 from ..parameters.optimizer import Adam, Clipping, ClippingFunction, Optimizer, Preparation, RMSProp, SGDMomentum
-from ..parameters.optimizer import Optimizer as OptimizerSettings
 from ..reference import optimizer as reference
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries
-from ._direct import require_data, require_descriptor
 from ._optimizer_step import native_step, step_size
 from ._rules import require_float32
+from .direct import require_data, require_descriptor
 
 Fields = (
     BNNSOptimizerSGDMomentumFields
@@ -175,7 +174,7 @@ def _rule(
     return Rule(optimizer, step, fast)
 
 
-def _step_numbers(o: OptimizerSettings) -> tuple[bool, bool, float, float, float, float]:
+def _step_numbers(o: Optimizer) -> tuple[bool, bool, float, float, float, float]:
     """What native code computes the size of a step from, as ``step_size`` does."""
     if isinstance(o, Adam):
         return True, o.corrected_epsilon, o.learning_rate, o.beta1, o.beta2, o.epsilon

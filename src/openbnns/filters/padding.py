@@ -23,8 +23,8 @@ from ..parameters.padding import Mode
 from ..reference import padding as reference
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
-from ._moving import MovingFilter, require_same_type
 from ._rules import chosen, require_same_layout, resolve_both
+from .moves import MovingFilter, require_same_type
 
 if TYPE_CHECKING:
     from .. import _core

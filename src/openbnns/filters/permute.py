@@ -21,8 +21,8 @@ from ..errors import Problem
 from ..reference import permute as reference
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Operand
-from ._moving import MovingFilter, require_same_type
 from ._rules import require_same_layout, resolve_both
+from .moves import MovingFilter, require_same_type
 
 if TYPE_CHECKING:
     from .. import _core

@@ -36,10 +36,10 @@ from ..parameters.pooling import Function, Geometry
 from ..reference import pooling as reference
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import native_activation, output_determines_slope, resolve_fused
-from ._base import Driving, UnaryFilter
 from ._pooling_indices import INDEX_TYPES, INDICES, IndexOperand, resolve_index_type
 from ._pooling_windows import check_effort, check_windows
 from ._rules import chosen
+from .base import Driving, UnaryFilter
 from .convolution import check_window, resolve_image, resolve_window
 from .fully_connected import resolve_bias
 

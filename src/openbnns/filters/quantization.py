@@ -27,8 +27,8 @@ from ..reference import quantization as reference
 from ..tensors import descriptors, staging
 from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter
-from ._base import B, Driving, Filter, W, X, Y
 from ._rules import both, chosen
+from .base import B, Driving, Filter, W, X, Y
 
 BATCH = 0  # axis of (N, *shape)
 

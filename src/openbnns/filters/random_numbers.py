@@ -27,8 +27,8 @@ from ..reference import random_numbers as reference
 from ..tensors import buffers, staging
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, ElementType, View, describe, resolve
 from ..tensors.operands import Bound, bind, integer
-from ._direct import require_data, require_descriptor
 from .clipping import number
+from .direct import require_data, require_descriptor
 
 _BYTE = ELEMENT_TYPES[int(BNNSDataType.BNNSDataTypeUInt8)]
 

@@ -28,9 +28,9 @@ from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter
 from ..tensors.staging import integer_range
 from ._activation_rules import as_float32
-from ._base import UnaryFilter, X, Y
-from ._direct import is_plain_integer
 from ._rules import both, chosen, resolve_both
+from .base import UnaryFilter, X, Y
+from .direct import is_plain_integer
 
 if TYPE_CHECKING:
     from .. import _core

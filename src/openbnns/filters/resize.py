@@ -28,8 +28,8 @@ from ..parameters.resize import Method
 from ..reference import resize as reference
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand
-from ._base import UnaryFilter, X, Y
 from ._rules import both, chosen, require_same_layout, resolve_both
+from .base import UnaryFilter, X, Y
 
 if TYPE_CHECKING:
     from .. import _core

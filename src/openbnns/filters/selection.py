@@ -17,11 +17,11 @@ from .. import engines
 from .._words import Caller
 from ..errors import Problem
 from ..parameters.reduction import Function as Reduction
-from ..reference import tensor as reference
+from ..reference import selection as reference
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, check_batch, check_count, integer
 from ..tensors.staging import integer_range
-from ._direct import (
+from .direct import (
     INDEX_CODE,
     SHAPE_CODE,
     aligned,

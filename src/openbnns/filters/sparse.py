@@ -24,7 +24,7 @@ from ..tensors import descriptors
 from ..tensors.descriptors import LAYOUTS, View
 from ..tensors.operands import Bound, bind, integer
 from ..tensors.staging import encode
-from ._direct import require_data, require_descriptor
+from .direct import require_data, require_descriptor
 
 _NEEDED = "This call needs it: pass a BNNSNDArrayDescriptor."
 _VECTOR = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..filters._base import Filter
 from ..filters.activation import ActivationFilter
 from ..filters.arithmetic import Arithmetic
 from ..filters.attention import MultiheadAttention
+from ..filters.base import Filter
 from ..filters.embedding import Embedding
 from ..filters.fused import Fused
 from ..filters.loss import Loss
 from ..filters.pooling import Pooling
-from ..layers._base import Layer
+from ..layers.base import Layer
 from ..layers.lstm import LSTMLayer
 from ._base import Subject
 from .activation import ActivationSubject

@@ -14,7 +14,7 @@ from .._words import Caller
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..calls.signature import Argument, Call
 from ..errors import Problem
-from ..filters._base import Filter
+from ..filters.base import Filter
 from ..tensors.buffers import Buffer
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand, Parameter

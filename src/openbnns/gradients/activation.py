@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import Problem
-from ..filters._base import Filter
 from ..filters.activation import ActivationFilter
+from ..filters.base import Filter
 from ..parameters.activation import Function
 from ._base import Array, Subject
 

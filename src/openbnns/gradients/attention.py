@@ -9,8 +9,8 @@ import numpy as np
 
 from ..abi.structs import BNNSMHAProjectionParameters
 from ..calls.signature import Call
-from ..filters._attention_shapes import field
 from ..filters.attention import MultiheadAttention
+from ..filters.attention_shapes import field
 from ..tensors.operands import Parameter
 from ._base import CALLER, Array, Subject
 

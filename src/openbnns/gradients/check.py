@@ -19,8 +19,8 @@ from .. import engines
 from .._spelling import spelled
 from .._words import Caller
 from ..errors import LayerApplyError, Problem, as_exception
-from ..filters._base import Filter
-from ..layers._base import Layer
+from ..filters.base import Filter
+from ..layers.base import Layer
 from . import subject_of
 from ._base import Array, Subject, float32_numbers
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import Problem
-from ..filters._base import Filter
+from ..filters.base import Filter
 from ..filters.embedding import Embedding
 from ._base import Array, Subject
 

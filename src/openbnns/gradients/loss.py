@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
-from ..filters._base import Filter
+from ..filters.base import Filter
 from ..filters.loss import Loss
 from ..parameters.loss import Function
 from ._base import Array, Subject

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import Problem
-from ..filters._base import Filter
+from ..filters.base import Filter
 from ..filters.pooling import Pooling
 from ._base import Subject
 

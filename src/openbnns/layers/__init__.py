@@ -1,6 +1,6 @@
 """The Python face: layers after the classes of the Swift overlay, on NumPy arrays or descriptors.
 
-See :mod:`openbnns.layers._base` for the rules that all layers share.
+See :mod:`openbnns.layers.base` for the rules that all layers share.
 """
 
 from .._lazy import attach as _attach
@@ -8,7 +8,7 @@ from .._lazy import attach as _attach
 __getattr__, __dir__ = _attach(
     __name__,
     {
-        "_base": ["Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"],
+        "base": ["Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"],
         "_binary": ["BinaryLayer"],
         "_fused_parameters": [
             "FusableLayerParameters",

@@ -1,4 +1,4 @@
-from ._base import (
+from .base import (
     Gradients as Gradients,
     InputGradient as InputGradient,
     InputGradients as InputGradients,

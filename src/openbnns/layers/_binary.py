@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._base import InputGradients, Layer
 from ._methods import DECLARED, method
 from ._ports import Port, TensorLike
+from .base import InputGradients, Layer
 
 
 class BinaryLayer(Layer):

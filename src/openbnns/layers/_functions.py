@@ -6,7 +6,7 @@
         ...
 
 Users call it without the first argument, which words its messages. A call that has been made before on arguments of the
-same kind is repeated at once (:func:`openbnns.filters._direct.known_calls`); ``writes`` names the argument that tells
+same kind is repeated at once (:func:`openbnns.filters.direct.known_calls`); ``writes`` names the argument that tells
 where its result goes. The body runs for any other call; its problems become exceptions. The body of a method takes the
 caller after ``self``::
 
@@ -24,7 +24,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from .._spelling import unexpected
 from .._words import Caller
 from ..errors import BNNSError, LayerApplyError, Problem
-from ..filters._direct import known_calls, recorded
+from ..filters.direct import known_calls, recorded
 from ._misuse import MISUSE_ERRORS, misuse
 from ._ports import raised
 

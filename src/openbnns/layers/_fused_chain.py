@@ -17,7 +17,6 @@ from ..abi.structs import (
     BNNSNDArrayDescriptor,
 )
 from ..errors import Problem
-from ._base import client_pointer, port_of
 from ._fused_parameters import (
     FusableLayerParameters,
     FusedBinaryArithmeticParameters,
@@ -31,6 +30,7 @@ from ._fused_parameters import (
 )
 from ._ports import Port, describe_vector
 from .arithmetic import describe_arithmetic
+from .base import client_pointer, port_of
 from .convolution import describe_convolution
 from .fully_connected import describe_fully_connected
 from .normalization import describe_normalization, parameter_port

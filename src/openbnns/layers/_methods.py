@@ -29,7 +29,7 @@ from ._ports import Arguments, DataProblem, Port, memory, raised, skip
 
 if TYPE_CHECKING:
     from ..calls.signature import Argument, Call
-    from ._base import Layer
+    from .base import Layer
 
 DECLARED = NotImplementedError("a declared method is replaced by the code that makes its call")
 """What the written body of a declared method raises. It never runs."""

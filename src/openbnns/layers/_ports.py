@@ -21,7 +21,7 @@ from ..abi.values import Struct
 from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
 from ..tensors import buffers, descriptors
 from ..tensors.descriptors import LAYOUTS, View, describe
-from ._shape import Shape
+from .shape import Shape
 from .types import DataLayout, DataType
 
 TensorLike: TypeAlias = Any

@@ -12,8 +12,7 @@ from typing import Any
 
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
-from ..filters._contraction import Contraction
-from ._base import InputGradients, client_pointer
+from ..filters.contraction import Contraction
 from ._binary import BinaryLayer
 from ._methods import DECLARED, method
 from ._ports import (
@@ -26,7 +25,8 @@ from ._ports import (
     descriptor_for,
     first_major,
 )
-from ._shape import Shape
+from .base import InputGradients, client_pointer
+from .shape import Shape
 
 _NAMES = ("input_a", "input_b")
 

@@ -12,7 +12,7 @@ from ..errors import LayerCreationError, Problem, as_exception
 from ..filters.sparse import sparsify_coordinates, sparsify_rows
 from ._misuse import reports_misuse
 from ._ports import as_array, data_type, descriptor_for, first_major, require
-from ._shape import Shape
+from .shape import Shape
 from .types import DataLayout, SparseLayout, SparseParameters
 
 _NAMES = {

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem
-from ..filters._direct import known_calls, recorded
 from ..filters.activation import ActivationFilter
-from ._base import UnaryLayer
+from ..filters.direct import known_calls, recorded
 from ._methods import DECLARED, method
 from ._misuse import reports_misuse
 from ._ports import Port, TensorLike, describe_sample, require
-from ._shape import Shape
+from .base import UnaryLayer
+from .shape import Shape
 from .types import ActivationFunction
 
 

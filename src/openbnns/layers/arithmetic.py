@@ -33,7 +33,6 @@ from ..abi.structs import (
 from ..errors import Problem
 from ..filters.arithmetic import Arithmetic
 from ..parameters.activation import AXIS_WISE
-from ._base import InputGradient, InputGradients, Layer
 from ._methods import DECLARED, method
 from ._ports import (
     Port,
@@ -46,7 +45,8 @@ from ._ports import (
     require,
     sample_rank,
 )
-from ._shape import Shape
+from .base import InputGradient, InputGradients, Layer
+from .shape import Shape
 from .types import (
     ActivationFunction,
     ArithmeticBinaryFunction,

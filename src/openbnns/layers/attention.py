@@ -24,11 +24,11 @@ from ..abi.structs import (
 )
 from ..calls.form import form
 from ..errors import Problem
-from ..filters._attention_calls import APPLY, BACKWARD
 from ..filters.attention import MultiheadAttention
-from ._base import Layer, client_pointer
+from ..filters.attention_calls import APPLY, BACKWARD
 from ._functions import call
 from ._ports import as_array, check_filter_parameters, raised, require, skip
+from .base import Layer, client_pointer
 from .types import LearningPhase
 
 _L = BNNSDataLayout

@@ -12,10 +12,10 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, 
 from ..errors import Problem
 from ..filters.convolution import Convolution, kernel_axes, resolve_window
 from ..filters.transposed_convolution import TransposedConvolution
-from ._base import Gradients, UnaryLayer, client_pointer, port_of
 from ._methods import DECLARED, method
 from ._ports import Port, TensorLike, describe_parameter, describe_sample, describe_vector, require
-from ._shape import Shape
+from .base import Gradients, UnaryLayer, client_pointer, port_of
+from .shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, ConvolutionType
 
 WINDOW_NAMES = {

@@ -7,8 +7,8 @@ from typing import Any
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..filters.dropout import Dropout
-from ._base import UnaryLayer
 from ._ports import Port, describe_sample, struct_of
+from .base import UnaryLayer
 
 
 class DropoutLayer(UnaryLayer):

@@ -10,10 +10,10 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding, BN
 from ..errors import Problem
 from ..filters.embedding import Embedding
 from ..tensors.descriptors import View
-from ._base import Gradients, UnaryLayer, client_pointer
 from ._methods import DECLARED, method
 from ._ports import Port, TensorLike, as_array, data_type, describe_parameter, describe_sample, descriptor_for, require
-from ._shape import Shape
+from .base import Gradients, UnaryLayer, client_pointer
+from .shape import Shape
 from .types import DataType, Norm
 
 _NO_PADDING = 2**64 - 1

@@ -8,11 +8,11 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnected, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.fully_connected import FullyConnected
-from ._base import client_pointer
 from ._ports import Port, as_array, describe_parameter, describe_sample, describe_vector, refuse_plain_sizes
-from ._shape import Shape
 from ._sparse import sparsify
+from .base import client_pointer
 from .convolution import ConvolutionLayer
+from .shape import Shape
 from .types import ActivationFunction, DataLayout
 
 

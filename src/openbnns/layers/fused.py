@@ -25,7 +25,6 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, Problem, as_exception
 from ..filters.fused import Fused
-from ._base import CREATION_NAMES, Layer
 from ._fused_chain import Chain, describe_chain
 from ._fused_parameters import (
     FusableLayerParameters,
@@ -36,6 +35,7 @@ from ._fused_parameters import (
 from ._methods import DECLARED, method
 from ._ports import TensorLike, skip
 from .arithmetic import OPERAND_NAMES
+from .base import CREATION_NAMES, Layer
 from .convolution import WINDOW_NAMES, ConvolutionLayer
 from .normalization import NormalizationLayer, names_of_type
 from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType

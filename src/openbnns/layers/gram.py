@@ -7,9 +7,9 @@ from typing import Any
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..filters.gram import Gram
-from ._base import UnaryLayer
 from ._ports import Port, describe_sample
-from ._shape import Shape
+from .base import UnaryLayer
+from .shape import Shape
 
 
 class GramLayer(UnaryLayer):

@@ -14,10 +14,10 @@ from ..filters.loss import Loss
 from ..parameters.loss import PER_SAMPLE
 from ..tensors import descriptors
 from ..tensors.descriptors import FLOAT32
-from ._base import InputGradient, Layer
 from ._methods import DECLARED, method
 from ._ports import Port, TensorLike, as_array, describe_sample, require
-from ._shape import Shape
+from .base import InputGradient, Layer
+from .shape import Shape
 from .types import LossFunction, LossReduction
 
 

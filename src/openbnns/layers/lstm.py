@@ -19,12 +19,12 @@ from ..abi.structs import (
     BNNSNDArrayDescriptor,
 )
 from ..errors import Problem
-from ..filters._lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tensor
 from ..filters.lstm import LSTM, draws, run_fast, variant
+from ..filters.lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tensor
 from ..parameters.random_numbers import Stream
-from ._base import Layer, client_pointer
 from ._functions import call
 from ._ports import as_array, require, skip
+from .base import Layer, client_pointer
 from .types import ActivationFunction, LearningPhase
 
 _WEIGHTS = {

@@ -10,7 +10,7 @@ import numpy as np
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, Problem, as_exception
-from ..filters._direct import known_calls, recorded
+from ..filters.direct import known_calls, recorded
 from ..filters.matmul import BroadcastMatMul, direct_caller, direct_filter, multiply
 from ..tensors.descriptors import resolve
 from ._misuse import reports_misuse
@@ -24,7 +24,7 @@ from ._ports import (
     require_contiguous,
 )
 from ._product import ProductLayer, describe_operand
-from ._shape import Shape
+from .shape import Shape
 
 _NAMES = {
     "transA": "input_a_transposed",

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, NamedTuple
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization, BNNSNDArrayDescriptor
 from ..filters.normalization import Normalization
-from ._base import UnaryLayer, client_pointer
 from ._methods import DECLARED, method
 from ._ports import Port, TensorLike, as_array, describe_parameter, describe_sample, describe_vector, require, struct_of
+from .base import UnaryLayer, client_pointer
 from .types import ActivationFunction, DataLayout, LearningPhase, NormalizationType
 
 

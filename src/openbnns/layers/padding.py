@@ -9,8 +9,8 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.padding import Padding
-from ._base import UnaryLayer
 from ._ports import Port, describe_c_order, require, struct_of
+from .base import UnaryLayer
 from .types import PaddingMode
 
 

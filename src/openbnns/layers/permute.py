@@ -9,9 +9,9 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPermute, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..filters.permute import Permute
-from ._base import UnaryLayer
 from ._ports import Port, describe_c_order, struct_of
-from ._shape import Shape
+from .base import UnaryLayer
+from .shape import Shape
 
 
 class PermuteLayer(UnaryLayer):

@@ -15,7 +15,6 @@ from ..filters.convolution import resolve_window
 from ..filters.pooling import Pooling
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
-from ._base import UnaryLayer, client_pointer, port_of
 from ._methods import DECLARED, method
 from ._ports import (
     Port,
@@ -26,8 +25,9 @@ from ._ports import (
     require,
     require_data,
 )
-from ._shape import Shape
+from .base import UnaryLayer, client_pointer, port_of
 from .convolution import WINDOW_NAMES, pair
+from .shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, PoolingType
 
 

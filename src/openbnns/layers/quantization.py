@@ -12,7 +12,7 @@ from .._words import Caller
 from ..abi.enums import BNNSQuantizerFunction
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, Problem, as_exception
-from ..filters._direct import known_calls, recorded
+from ..filters.direct import known_calls, recorded
 from ..filters.quantization import Quantization
 from ._misuse import reports_misuse
 from ._ports import (

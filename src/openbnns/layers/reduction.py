@@ -10,10 +10,9 @@ import numpy as np
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, BNNSNDArrayDescriptor
 from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
-from ..filters._direct import known_calls, recorded
+from ..filters.direct import known_calls, recorded
 from ..filters.reduction import Reduction
 from ..tensors.descriptors import resolve
-from ._base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer, port_of
 from ._methods import DECLARED, method
 from ._misuse import reports_misuse
 from ._ports import (
@@ -29,6 +28,7 @@ from ._ports import (
     require_data,
     struct_of,
 )
+from .base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer, port_of
 from .types import DataType, ReductionFunction
 
 

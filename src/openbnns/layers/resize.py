@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..filters.resize import Resize
-from ._base import UnaryLayer
 from ._ports import Port, describe_sample, require, struct_of
+from .base import UnaryLayer
 from .types import InterpolationMethod
 
 

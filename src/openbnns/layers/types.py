@@ -27,7 +27,7 @@ from ._choices import (
     SparseParameters,
     YoloParameters,
 )
-from ._shape import DataLayout, Shape
+from .shape import DataLayout, Shape
 
 __all__ = [
     "ActivationFunction",

@@ -68,7 +68,7 @@ _ELSEWHERE = {
 
 def __getattr__(name: str) -> object:
     """What PyTorch has by a name that is not here."""
-    from ._choose import nearest
+    from .choose import nearest
 
     hint = f" Use {_ELSEWHERE[name]}." if name in _ELSEWHERE else nearest(name, __all__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ._files import DataError
 from ._graph import Array
+from .files import DataError
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?", re.ASCII)
 _NOT_FINITE = {"nan", "inf", "infinity"}

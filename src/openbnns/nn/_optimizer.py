@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import GradientClipping
-from ._choose import nearest
 from ._graph import Array
+from .choose import nearest
 from .parameter import Parameter, trainable
 
 

@@ -16,9 +16,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._files import Budget, DataError, open_expanded, open_regular, shown
 from ._graph import Array
 from ._labels import TextLabels
+from .files import Budget, DataError, open_expanded, open_regular, shown
 
 _LONGEST_LINE = 2**24
 _PIECE = 2**24

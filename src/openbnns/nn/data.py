@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ._choose import seed_number
-from ._files import DataError, byte_count
 from ._graph import Array
 from ._labels import is_one_hot, number_classes
 from ._readers import read_csv, read_idx, read_npz
+from .choose import seed_number
+from .files import DataError, byte_count
 
 
 @dataclass

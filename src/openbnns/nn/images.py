@@ -10,8 +10,8 @@ import numpy as np
 from .. import ConvolutionPadding, PoolingType
 from . import initialisers, operations
 from ._checks import Pair, check_rank, check_size, optional, pair, positive
-from ._choose import by_position
 from ._graph import Array, Value
+from .choose import by_position
 from .initialisers import Initialiser
 from .module import Module
 from .parameter import Parameter

@@ -12,8 +12,8 @@ import numpy as np
 
 from . import initialisers, operations
 from ._checks import check_size, optional, positive
-from ._choose import by_position
 from ._graph import Array, Value
+from .choose import by_position
 from .initialisers import Initialiser
 from .module import Module
 from .parameter import Parameter

@@ -8,9 +8,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from ._choose import nearest
-from ._files import open_regular, shown
+from .choose import nearest
 from .containers import Add, Residual, Sequential
+from .files import open_regular, shown
 from .module import Module
 
 

@@ -24,9 +24,9 @@ import numpy as np
 
 from .. import engines
 from .._spelling import spelled
-from ._choose import seed_number
 from ._graph import FLOAT32, Array, Graph, Value
 from ._program import Program
+from .choose import seed_number
 from .parameter import Mismatch, Parameter, as_float_array
 
 _SomeModule = TypeVar("_SomeModule", bound="Module")

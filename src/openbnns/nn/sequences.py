@@ -11,9 +11,9 @@ import numpy as np
 
 from . import initialisers, operations
 from ._checks import check_rank, check_size, optional, positive
-from ._choose import by_position
 from ._graph import Array, Value
 from .activation import GELU, ReLU
+from .choose import by_position
 from .layers import Dropout, Linear
 from .module import Module
 from .normalization import LayerNorm

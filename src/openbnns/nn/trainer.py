@@ -20,13 +20,13 @@ import numpy as np
 from .. import GradientClipping, engines
 from .._spelling import spelled
 from . import checkpoints, losses, optimizers, schedules
-from ._choose import choose, seed_number, whole_number
 from ._folder_lock import locked
 from ._graph import Array
 from ._program import Program
 from ._resume import differences, examine, refuse_or_say, settings
 from ._signals import StopRequest, deferred_signals
 from .checkpoints import Checkpoint, CheckpointError
+from .choose import choose, seed_number, whole_number
 from .data import check
 from .losses import BoundLoss, Loss
 from .module import Module

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._files import open_regular
 from ._graph import Array
+from .files import open_regular
 
 _TYPES: dict[str, str] = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1",

@@ -27,8 +27,9 @@ import numpy.typing as npt
 
 from ..parameters.crop_resize import Box, Sampling, Settings
 from .activation import Array
+from .moves import Booleans
 from .resize import cells_around
-from .tensor import Booleans, Indices
+from .selection import Indices
 
 
 @np.errstate(all="ignore")

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..parameters.padding import Mode
 from ..parameters.reduction import Function as Reduction
-from . import tensor
+from . import selection
 from .activation import Array
 
 Widths = Sequence[tuple[int, int]]
@@ -30,7 +30,7 @@ def forward(mode: int, x: Array, widths: Widths, value: float = 0.0) -> Array:
         return np.pad(x, widths, constant_values=value)
     y = x
     for axis, (before, after) in enumerate(widths):
-        y = tensor.gather(y, _mirror(mode, x.shape[axis], before, after), axis)
+        y = selection.gather(y, _mirror(mode, x.shape[axis], before, after), axis)
     return y
 
 
@@ -43,11 +43,11 @@ def backward(mode: int, dy: Array, widths: Widths) -> Array:
     dx = dy
     for axis, (before, after) in enumerate(widths):
         narrow = np.zeros((*dx.shape[:axis], shape[axis], *dx.shape[axis + 1 :]))
-        dx = tensor.scatter(Reduction.SUM, dx, _mirror(mode, shape[axis], before, after), narrow, axis)
+        dx = selection.scatter(Reduction.SUM, dx, _mirror(mode, shape[axis], before, after), narrow, axis)
     return dx
 
 
-def _mirror(mode: int, size: int, before: int, after: int) -> tensor.Indices:
+def _mirror(mode: int, size: int, before: int, after: int) -> selection.Indices:
     """Which input element every output element of an axis is a copy of."""
     position = np.arange(-before, size + after)
     if mode == Mode.REFLECT:

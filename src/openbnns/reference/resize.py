@@ -19,9 +19,9 @@ import numpy as np
 
 from ..parameters.reduction import Function as Reduction
 from ..parameters.resize import Method
-from . import tensor
+from . import selection
 from .activation import Array
-from .tensor import Indices
+from .selection import Indices
 
 
 @np.errstate(all="ignore")
@@ -37,7 +37,9 @@ def forward(
     for axis, size in enumerate(out_shape):
         if x.shape[axis] != size:
             mixed = taps(method, x.shape[axis], size, align_corners, asymmetric)
-            y = np.add.reduce([_along(weight, axis, x.ndim) * tensor.gather(y, cell, axis) for cell, weight in mixed])
+            y = np.add.reduce(
+                [_along(weight, axis, x.ndim) * selection.gather(y, cell, axis) for cell, weight in mixed]
+            )
     return y
 
 
@@ -52,7 +54,7 @@ def backward(
         if dy.shape[axis] != size:
             spread = np.zeros((*dx.shape[:axis], size, *dx.shape[axis + 1 :]))
             for cell, weight in taps(method, size, dy.shape[axis], align_corners, asymmetric):
-                spread = tensor.scatter(Reduction.SUM, _along(weight, axis, dy.ndim) * dx, cell, spread, axis)
+                spread = selection.scatter(Reduction.SUM, _along(weight, axis, dy.ndim) * dx, cell, spread, axis)
             dx = spread
     return dx
 

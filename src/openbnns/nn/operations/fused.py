@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import FusedParametersLayer, Shape
 from ...errors import LayerApplyError
-from ...filters._fused_pooling import PooledCalls, pooled_calls
+from ...filters.fused_pooling import PooledCalls, pooled_calls
 from ...layers import FusedNormalizationParameters, skip
 from .._graph import Array, Call, Operation
 from ._base import IN_PLACE, ActivatedOperation, wanted

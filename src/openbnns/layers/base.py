@@ -22,7 +22,7 @@ from .._words import Caller
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem
-from ..filters._base import Filter
+from ..filters.base import Filter
 from ._methods import DECLARED, method
 from ._misuse import MISUSE_ERRORS, misuse_in, reports_misuse
 from ._ports import Port, TensorLike, check_filter_parameters, raised, require

@@ -10,7 +10,7 @@ import pytest
 
 import openbnns as bn
 from bad_calls import refused
-from cases.tensor import FIRST_MAJOR, LAST_MAJOR, best
+from cases.moves import FIRST_MAJOR, LAST_MAJOR, best
 from helpers import (
     BOOLEAN,
     COLUMN_MAJOR,

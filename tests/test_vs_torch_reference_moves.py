@@ -10,21 +10,22 @@ import pytest
 
 from autograd import close, differentiate
 from openbnns.parameters.crop_resize import Box, Sampling, Settings
+from openbnns.parameters.moves import Shuffle
 from openbnns.parameters.optimizer import Adam, Preparation, Regularization, RMSProp, SGDMomentum
 from openbnns.parameters.padding import Mode
 from openbnns.parameters.reduction import Function as R
 from openbnns.parameters.resize import Method
-from openbnns.parameters.tensor import Shuffle
 from openbnns.reference import (
     clipping,
     crop_resize,
+    moves,
     nearest_neighbors,
     optimizer,
     padding,
     permute,
     reduction,
     resize,
-    tensor,
+    selection,
 )
 
 torch = pytest.importorskip("torch")
@@ -155,17 +156,17 @@ def test_crop_resize_samples_like_a_grid(sampling: Sampling) -> None:
 def test_tile_and_bands() -> None:
     x = generator(11).standard_normal((2, 3, 4))
     y, dy, (dx,) = differentiate(lambda x: torch.tile(x, (2, 1, 3)), 1, x)
-    close(tensor.tile(x, (4, 3, 12)), y)
-    close(tensor.tile_backward(dy, x.shape), dx)
+    close(moves.tile(x, (4, 3, 12)), y)
+    close(moves.tile_backward(dy, x.shape), dx)
     for lower, upper in itertools.product([0, 1, 2], repeat=2):
-        close(tensor.band_part(x, lower, upper), torch.tril(torch.triu(torch.tensor(x), -lower), upper).numpy())
+        close(moves.band_part(x, lower, upper), torch.tril(torch.triu(torch.tensor(x), -lower), upper).numpy())
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_top_k(axis: int) -> None:
     x = generator(12).standard_normal((4, 5, 6))
     values, indices = torch.topk(torch.tensor(x), 3, dim=axis)
-    best, at = tensor.top_k(x, 3, axis)
+    best, at = selection.top_k(x, 3, axis)
     close(best, values.numpy())
     np.testing.assert_array_equal(at, indices.numpy())
 
@@ -175,18 +176,20 @@ def test_gather_and_scatter(axis: int) -> None:
     rng = generator(13)
     x, old, indices = rng.standard_normal((4, 4, 4)), rng.standard_normal((4, 4, 4)), rng.integers(0, 4, (4, 4, 4))
     t, places = torch.tensor(x), torch.tensor(indices)
-    close(tensor.gather(x, indices, axis), torch.gather(t, axis, places).numpy())
-    close(tensor.scatter(R.SUM, x, indices, old, axis), torch.tensor(old).scatter_add(axis, places, t).numpy())
+    close(selection.gather(x, indices, axis), torch.gather(t, axis, places).numpy())
+    close(selection.scatter(R.SUM, x, indices, old, axis), torch.tensor(old).scatter_add(axis, places, t).numpy())
     line = indices[0, 0]
-    close(tensor.gather(x, line, axis), torch.index_select(t, axis, torch.tensor(line)).numpy())
-    close(tensor.scatter(R.SUM, x, line, old, axis), torch.tensor(old).index_add(axis, torch.tensor(line), t).numpy())
+    close(selection.gather(x, line, axis), torch.index_select(t, axis, torch.tensor(line)).numpy())
+    close(
+        selection.scatter(R.SUM, x, line, old, axis), torch.tensor(old).index_add(axis, torch.tensor(line), t).numpy()
+    )
 
 
 def test_shuffle() -> None:
     x = generator(14).standard_normal((2, 18, 4, 5))
     y = F.pixel_shuffle(torch.tensor(x), 3)
-    close(tensor.shuffle(Shuffle.PIXEL_SHUFFLE, x, 3), y.numpy())
-    close(tensor.shuffle(Shuffle.PIXEL_UNSHUFFLE, y.numpy(), 3), F.pixel_unshuffle(y, 3).numpy())
+    close(moves.shuffle(Shuffle.PIXEL_SHUFFLE, x, 3), y.numpy())
+    close(moves.shuffle(Shuffle.PIXEL_UNSHUFFLE, y.numpy(), 3), F.pixel_unshuffle(y, 3).numpy())
 
 
 def test_norms_and_clipping() -> None:

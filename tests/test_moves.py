@@ -11,7 +11,7 @@ import pytest
 
 import openbnns as bn
 from cases._base import succeed
-from cases.tensor import (
+from cases.moves import (
     FIRST_MAJOR,
     LAST_MAJOR,
     TYPES,

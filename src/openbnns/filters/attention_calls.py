@@ -12,7 +12,6 @@ from ..calls.signature import Argument, Need, need
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Operand
 from ._attention_gradients import ARGUMENTS, result_name
-from ._attention_shapes import PARAMETERS, field
 from ._attention_slots import (
     CACHE,
     FIRST_PARAMETER,
@@ -27,6 +26,7 @@ from ._attention_slots import (
     VALUE,
     VALUE_GRADIENT,
 )
+from .attention_shapes import PARAMETERS, field
 
 if TYPE_CHECKING:
     from .. import _core

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import engines
-from ._base import DB, DW, DX, DY, X, Y
+from .base import DB, DW, DX, DY, X, Y
 from .fused import DBETA, DGAMMA, Fused
 
 _BUFFER = 0  # kind of an argument, as in core/bindings/fast_call.h

@@ -10,7 +10,7 @@ import pytest
 
 import openbnns as bn
 from cases._base import succeed
-from cases.tensor import any_layout, best, check, numbered, random_storage, random_tensor, strided, tensor_of
+from cases.moves import any_layout, best, check, numbered, random_storage, random_tensor, strided, tensor_of
 from helpers import (
     BOOLEAN,
     FLOAT32,
