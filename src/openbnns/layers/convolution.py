@@ -93,8 +93,8 @@ class ConvolutionLayer(UnaryLayer):
             "type": (type, ConvolutionType.STANDARD),
             "padding": (padding, ConvolutionPadding.zero()),
             "group_count": (group_count, 1),
-            "stride": (pair(stride, "stride"), (1, 1)),
-            "dilation_stride": (pair(dilation_stride, "dilation_stride"), (1, 1)),
+            "stride": (x_and_y(stride, "stride"), (1, 1)),
+            "dilation_stride": (x_and_y(dilation_stride, "dilation_stride"), (1, 1)),
         }
         self._summary |= {name: value for name, (value, default) in chosen.items() if value != default}
 
@@ -150,8 +150,8 @@ def describe_convolution(
     """The struct of a convolution but for its activation; in messages ``own`` names all but the images."""
     require(type, ConvolutionType, own("type"), "ConvolutionType.STANDARD")
     require(padding, ConvolutionPadding, own("padding"), "ConvolutionPadding.symmetric(x=1, y=1)")
-    x_stride, y_stride = pair(stride, own("stride"))
-    x_dilation, y_dilation = pair(dilation_stride, own("dilation_stride"))
+    x_stride, y_stride = x_and_y(stride, own("stride"))
+    x_dilation, y_dilation = x_and_y(dilation_stride, own("dilation_stride"))
     p = BNNSLayerParametersConvolution(
         i_desc=describe_sample(input, who("i_desc"), rank=3),
         w_desc=describe_parameter(weights, own("w_desc"), *ARRAY_KERNELS, client_pointer=in_place),
@@ -169,7 +169,7 @@ def describe_convolution(
     return p
 
 
-def pair(value: Any, who: str) -> tuple[int, int]:
+def x_and_y(value: Any, who: str) -> tuple[int, int]:
     numbers = value if hasattr(value, "__len__") else (value, value)
     if len(numbers) != 2:
         raise Problem(f"{who} is {value!r}. Pass (x, y), horizontal first.")

@@ -26,7 +26,7 @@ from ._ports import (
     require_data,
 )
 from .base import UnaryLayer, client_pointer, port_of
-from .convolution import WINDOW_NAMES, pair
+from .convolution import WINDOW_NAMES, x_and_y
 from .shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, PoolingType
 
@@ -109,9 +109,9 @@ class PoolingLayer(UnaryLayer):
             x = describe_sample(input, f"{who}: input", rank=3)
             in_place = client_pointer(filter_parameters)
             b = describe_vector(bias, f"{who}: bias", "(channels,)", client_pointer=in_place)
-            width, height = pair(kernel_size, f"{who}: kernel_size")
-            x_stride, y_stride = pair(stride, f"{who}: stride")
-            x_dilation, y_dilation = pair(
+            width, height = x_and_y(kernel_size, f"{who}: kernel_size")
+            x_stride, y_stride = x_and_y(stride, f"{who}: stride")
+            x_dilation, y_dilation = x_and_y(
                 (type.x_dilation_stride, type.y_dilation_stride), f"{who}: dilation stride of type"
             )
             parameters = BNNSLayerParametersPooling(

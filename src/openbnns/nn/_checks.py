@@ -10,7 +10,7 @@ from ._graph import Value
 Pair = int | Sequence[int]
 
 
-def pair(value: Pair, who: str) -> tuple[int, int]:
+def rows_and_columns(value: Pair, who: str) -> tuple[int, int]:
     """(vertical, horizontal)."""
     numbers = (value, value) if isinstance(value, int) else tuple(value)
     if len(numbers) != 2 or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import ConvolutionPadding, PoolingType
 from . import initialisers, operations
-from ._checks import Pair, check_rank, check_size, optional, pair, positive
+from ._checks import Pair, check_rank, check_size, optional, positive, rows_and_columns
 from ._graph import Array, Value
 from .choose import by_position
 from .initialisers import Initialiser
@@ -51,9 +51,11 @@ class _Convolution(Module):
         )  # fmt: skip
         self.in_channels = optional(found["in_channels"], f"{who}: in_channels")
         self.out_channels = positive(found["out_channels"], f"{who}: out_channels")
-        self.kernel_size = pair(found["kernel_size"], f"{who}: kernel_size")
-        self.stride, self.dilation = (pair(chosen[name], f"{who}: {name}") for name in ("stride", "dilation"))
-        self.output_padding = pair(chosen.get("output_padding", 0), f"{who}: output_padding")
+        self.kernel_size = rows_and_columns(found["kernel_size"], f"{who}: kernel_size")
+        self.stride, self.dilation = (
+            rows_and_columns(chosen[name], f"{who}: {name}") for name in ("stride", "dilation")
+        )
+        self.output_padding = rows_and_columns(chosen.get("output_padding", 0), f"{who}: output_padding")
         self.groups = positive(chosen["groups"], f"{who}: groups")
         self.padding = self._resolve_padding(chosen["padding"], who)
         self.use_bias, self.weight_init, self.bias_init = bool(chosen["bias"]), weight_init, bias_init
@@ -70,7 +72,7 @@ class _Convolution(Module):
                 f"{who}: padding {padding!r} with kernel {self.kernel_size} and stride {self.stride} is not possible. Pass "
                 "numbers; 'same' needs odd kernels and stride 1."
             )
-        return pair(padding, f"{who}: padding")
+        return rows_and_columns(padding, f"{who}: padding")
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         choice = self.weight_init if name == "weight" else self.bias_init
@@ -171,9 +173,9 @@ class _Pooling(Module):
     def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> None:
         super().__init__()
         who = type(self).__name__
-        self.kernel_size = pair(kernel_size, f"{who}: kernel_size")
-        self.stride = self.kernel_size if stride is None else pair(stride, f"{who}: stride")
-        self.padding = pair(padding, f"{who}: padding")
+        self.kernel_size = rows_and_columns(kernel_size, f"{who}: kernel_size")
+        self.stride = self.kernel_size if stride is None else rows_and_columns(stride, f"{who}: stride")
+        self.padding = rows_and_columns(padding, f"{who}: padding")
         if any(2 * p > k for p, k in zip(self.padding, self.kernel_size, strict=True)):
             raise ValueError(
                 f"{who}: padding {self.padding} is more than half of the window {self.kernel_size}. Use less."
