@@ -398,6 +398,8 @@ class _CheckedCall:
             return None
         if value is None and argument is not None and argument.default is not None:
             return None
+        if value is None and argument is not None and argument.purpose and not argument.described:
+            raise Problem(f"{self.caller.function}: {t.name} is None, but {argument.purpose}")
         return self.arguments.take(t.name, port, value, output=t.role is Role.OUTPUT)
 
     def _take_gradient(self, name: str, what: str, port: Port | None, value: Any) -> Any:
