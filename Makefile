@@ -122,7 +122,7 @@ sanitize:
 	$(MAKE) VENV=.venv-sanitize WORKERS=$(WORKERS) sanitize-run
 
 SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
-  ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+  ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 SANITIZED_TESTS := $(foreach name,buffers contract errors misuse threads attention fused known_calls lstm loss nn_pooled normalization pooling,\
   $(wildcard tests/test_$(name)*.py))
 

@@ -150,6 +150,8 @@ def as_c_floats(value: Any) -> Any:
 class Raw:
     """Arguments of one call in C's form; keeps alive what they point to."""
 
+    room = 0  # bytes that a struct has at least
+
     def __init__(self) -> None:
         self.kept: list[Any] = []
 
@@ -175,7 +177,7 @@ class Raw:
     def struct(self, value: Any) -> int:
         """A struct as bytes."""
         size, _ = STRUCTS[type(value).__name__]
-        memory = (ctypes.c_uint64 * ((size + 7) // 8))()
+        memory = (ctypes.c_uint64 * ((max(size, self.room) + 7) // 8))()
         self.kept.append(memory)
         self.fill(ctypes.addressof(memory), value)
         return ctypes.addressof(memory)

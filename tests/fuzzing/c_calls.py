@@ -40,9 +40,9 @@ class Stretches:
         self.base = _libc.mmap(None, STRETCH * STRETCHES, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
         self.used = 0
 
-    def place(self, contents: bytes) -> int:
+    def place(self, contents: bytes, shift: int = 0) -> int:
         """The address of a buffer with these contents; stretches are used again when there are too many."""
-        address = self.base + self.used % STRETCHES * STRETCH + STRETCH // 2 + 4 * (self.used % 7)
+        address = self.base + self.used % STRETCHES * STRETCH + STRETCH // 2 + shift
         self.used += 1
         ctypes.memmove(address, contents, len(contents))
         return int(address)
@@ -65,6 +65,8 @@ class Word:
 class InStretches(Raw):
     """Writes arguments in C's form, all memory in stretches."""
 
+    room = 8192  # a wrong function may say that a struct is a larger one, which nobody could notice
+
     def __init__(self, face: HostileC) -> None:
         super().__init__()
         self.face = face
@@ -72,7 +74,9 @@ class InStretches(Raw):
 
     def address(self, value: Any) -> int:
         if isinstance(value, np.ndarray) and value.flags.c_contiguous:
-            place = stretches[0].place(value.tobytes())
+            place = stretches[0].place(
+                value.tobytes(), 4 * (stretches[0].used % 7)
+            )  # aligned for float, as data may be
             self.placed.append((place, value))
             return place
         return super().address(value)
