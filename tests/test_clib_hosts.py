@@ -155,3 +155,10 @@ def test_exports() -> None:
     needed = subprocess.run(["readelf", "-d", flags.require_library()], capture_output=True, text=True, check=True)
     assert not [line for line in needed.stdout.splitlines() if "NEEDED" in line and ("python" in line or "++" in line)]
     assert "NODELETE" in needed.stdout
+
+
+def test_tables_are_up_to_date() -> None:
+    """What tools/generate_clib.py writes is what is there."""
+    tool = Path(__file__).resolve().parents[1] / "tools" / "generate_clib.py"
+    checked = subprocess.run([sys.executable, tool, "--check"], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
