@@ -14,22 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from test_tensor import (
-    test_band_part,
-    test_compare,
-    test_copy,
-    test_results_on_top_of_inputs,
-    test_shuffle,
-    test_tile,
-    test_transpose,
-)
-from test_tensor_selections import (
-    test_gather,
-    test_gather_and_scatter_nd,
-    test_integer_sums_are_exact,
-    test_scatter,
-    test_top_k,
-)
 
 from helpers import VECTOR, Tensor
 from openbnns import capi, engines
@@ -39,9 +23,25 @@ from openbnns.errors import Problem
 from openbnns.filters import moves
 from openbnns.filters.direct import tensor
 from test_clipping import test_clip_by_norm, test_clip_by_value, test_compute_norm, test_compute_norm_backward
+from test_moves import (
+    test_band_part,
+    test_compare,
+    test_copy,
+    test_results_on_top_of_inputs,
+    test_shuffle,
+    test_tile,
+    test_transpose,
+)
 from test_quantization import test_every_axis_of_every_layout, test_in_place_and_overlapping_memory
 from test_quantization import test_random_configurations as test_quantizations
 from test_reduction import test_direct as test_reductions
+from test_selection import (
+    test_gather,
+    test_gather_and_scatter_nd,
+    test_integer_sums_are_exact,
+    test_scatter,
+    test_top_k,
+)
 
 repeated = 0
 
