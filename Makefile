@@ -23,7 +23,7 @@ help:
 	@echo "make bench      every operation against PyTorch"
 	@echo "make footprint  installed size and time of an import"
 	@echo "make check      linters, types and formatting; make format repairs"
-	@echo "make stub       write src/openbnns/_core.pyi from the compiled module"
+	@echo "make stub       write the stubs of the compiled module and of both faces"
 	@echo "make fuzz       a minute of random calls, native engine against reference; FUZZ=\"--seed 1\" repeats one"
 	@echo "make sanitize   random calls and tests on a build with sanitizers"
 	@echo "make clean      remove all that the others made"
@@ -114,6 +114,7 @@ stub: install $(VENV)/.check-tools
 	$(BIN)/python -m nanobind.stubgen --quiet --module openbnns._core --pattern-file tools/stub.patterns \
 	  --output-file src/openbnns/_core.pyi
 	$(BIN)/ruff format --quiet src/openbnns/_core.pyi
+	$(BIN)/python tools/generate_stubs.py
 
 # AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own: random calls of the families that fuzzing
 # knows, and the tests that hand odd memory to kernels. The whole suite would take hours. A small quarantine: one of the tests

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +71,8 @@ def test_the_stub_is_that_of_the_module() -> None:
     assert sorted(stub) == sorted(module), "run `make stub`"
     for name, signature in module.items():
         assert stub[name] == signature, f"{name}: run `make stub`"
+
+
+def test_the_stubs_of_both_faces_are_what_their_tool_writes() -> None:
+    tool = Path(__file__).resolve().parents[1] / "tools" / "generate_stubs.py"
+    subprocess.run([sys.executable, str(tool), "--check"], check=True)

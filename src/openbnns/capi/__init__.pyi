@@ -1,3 +1,4 @@
+# Written by tools/generate_stubs.py from __init__.py; edit that, not this file.
 from ..abi.enums import *
 from ..abi.structs import *
 from ._calls import (
@@ -86,6 +87,15 @@ from .matmul import (
     BNNSMatMul as BNNSMatMul,
     BNNSMatMulWorkspaceSize as BNNSMatMulWorkspaceSize,
 )
+from .moves import (
+    BNNSBandPart as BNNSBandPart,
+    BNNSCompareTensor as BNNSCompareTensor,
+    BNNSCopy as BNNSCopy,
+    BNNSShuffle as BNNSShuffle,
+    BNNSTile as BNNSTile,
+    BNNSTileBackward as BNNSTileBackward,
+    BNNSTranspose as BNNSTranspose,
+)
 from .nearest_neighbors import (
     BNNSCreateNearestNeighbors as BNNSCreateNearestNeighbors,
     BNNSDestroyNearestNeighbors as BNNSDestroyNearestNeighbors,
@@ -138,19 +148,6 @@ from .reduction import (
 from .resize import (
     BNNSFilterCreateLayerResize as BNNSFilterCreateLayerResize,
 )
-from .sparse import (
-    BNNSNDArrayFullyConnectedSparsifySparseCOO as BNNSNDArrayFullyConnectedSparsifySparseCOO,
-    BNNSNDArrayFullyConnectedSparsifySparseCSR as BNNSNDArrayFullyConnectedSparsifySparseCSR,
-)
-from .moves import (
-    BNNSBandPart as BNNSBandPart,
-    BNNSCompareTensor as BNNSCompareTensor,
-    BNNSCopy as BNNSCopy,
-    BNNSShuffle as BNNSShuffle,
-    BNNSTile as BNNSTile,
-    BNNSTileBackward as BNNSTileBackward,
-    BNNSTranspose as BNNSTranspose,
-)
 from .selection import (
     BNNSDirectApplyInTopK as BNNSDirectApplyInTopK,
     BNNSDirectApplyTopK as BNNSDirectApplyTopK,
@@ -158,6 +155,10 @@ from .selection import (
     BNNSGatherND as BNNSGatherND,
     BNNSScatter as BNNSScatter,
     BNNSScatterND as BNNSScatterND,
+)
+from .sparse import (
+    BNNSNDArrayFullyConnectedSparsifySparseCOO as BNNSNDArrayFullyConnectedSparsifySparseCOO,
+    BNNSNDArrayFullyConnectedSparsifySparseCSR as BNNSNDArrayFullyConnectedSparsifySparseCSR,
 )
 from .utility import (
     BNNSDataLayoutGetRank as BNNSDataLayoutGetRank,

@@ -1,3 +1,4 @@
+# Written by tools/generate_stubs.py from __init__.py; edit that, not this file.
 from .base import (
     Gradients as Gradients,
     InputGradient as InputGradient,
