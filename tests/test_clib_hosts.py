@@ -114,8 +114,8 @@ def environment(folder: Path, *packages: str) -> Path:
 
 
 def test_environment_without_numpy(program: Path, tmp_path: Path) -> None:
-    environment(tmp_path / "bare")
-    line = refusal(program, OPENBNNS_PYTHON=str(tmp_path / "bare" / "bin" / "python"))
+    library = environment(tmp_path / "bare", "openbnns") / "openbnns" / "lib" / "libopenbnns.so"
+    line = refusal(program, OPENBNNS_PYTHON=None, LD_PRELOAD=str(library))
     assert "OpenBNNS cannot be imported" in line and "No module named 'numpy'" in line
 
 
