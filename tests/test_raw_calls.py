@@ -451,9 +451,9 @@ def test_an_index_outside_is_declined_and_nothing_is_written(rng: np.random.Gene
 def test_numbers_of_known_calls_in_threads_while_calls_are_dropped(rng: np.random.Generator) -> None:
     """Calls are dropped when there are many, and when a switch is set: threads see a refusal, or a right result."""
     engines._core.forget_calls()
-    x = floats(rng, 5, 7)
+    x, y = floats(rng, 5, 7), floats(rng, 5, 7)
     stop, wrong, done = threading.Event(), [], []
-    capi.BNNSCopy(described(floats(rng, 5, 7), True), described(x, True))
+    capi.BNNSCopy(described(y, True), described(x, True))
     current = [numbers.of_function("BNNSCopy")]
 
     def work() -> None:
@@ -473,7 +473,8 @@ def test_numbers_of_known_calls_in_threads_while_calls_are_dropped(rng: np.rando
         thread.start()
     for size in range(1, 300):
         for n in (5, size):
-            capi.BNNSCopy(described(np.zeros((n, 7), np.float32), True), described(np.zeros((n, 7), np.float32), True))
+            source, target = np.zeros((n, 7), np.float32), np.zeros((n, 7), np.float32)  # addresses keep nothing alive
+            capi.BNNSCopy(described(target, True), described(source, True))
         current[0] = numbers.of_function("BNNSCopy")
         if size % 50 == 0:
             engines._core.forget_calls()
