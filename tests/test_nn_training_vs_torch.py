@@ -126,6 +126,7 @@ def pair() -> tuple[nn.Sequential, Any]:
         nn.Conv2d(4, 3, padding=1), nn.BatchNorm2d(), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(5, 3), nn.Tanh(), nn.Flatten(),
         nn.Linear(6), nn.LayerNorm(), nn.Linear(3),
     ).build((2, 12, 12), seed=0)  # fmt: skip
+    torch.manual_seed(4)
     theirs = T.Sequential(
         T.Conv2d(2, 4, 3, padding=1), T.BatchNorm2d(4), T.ReLU(), T.MaxPool2d(2), T.Conv2d(4, 5, 3), T.Tanh(), T.Flatten(),
         T.Linear(80, 6), T.LayerNorm(6), T.Linear(6, 3),
@@ -182,7 +183,9 @@ def test_fine_tuning(plan: str, clip: float | None, optimizer: str) -> None:
         if name.endswith("running_var"):  # ours is the biased variance
             assert not np.array_equal(found[name], start[name].numpy())
             continue
-        np.testing.assert_allclose(found[name], array.numpy(), rtol=1e-4, atol=2e-5, err_msg=name)
+        # The gradient of the bias before a batch normalization is rounding alone, of which AdamW makes steps.
+        atol = 1e-4 if name == "0.bias" else 2e-5
+        np.testing.assert_allclose(found[name], array.numpy(), rtol=1e-4, atol=atol, err_msg=name)
         if int(name.split(".")[0]) not in trained and "running" not in name:
             np.testing.assert_array_equal(found[name], start[name].numpy(), err_msg=name)
 
