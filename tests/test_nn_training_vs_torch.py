@@ -183,9 +183,7 @@ def test_fine_tuning(plan: str, clip: float | None, optimizer: str) -> None:
         if name.endswith("running_var"):  # ours is the biased variance
             assert not np.array_equal(found[name], start[name].numpy())
             continue
-        # The gradient of the bias before a batch normalization is rounding alone, of which AdamW makes steps.
-        atol = 1e-4 if name == "0.bias" else 2e-5
-        np.testing.assert_allclose(found[name], array.numpy(), rtol=1e-4, atol=atol, err_msg=name)
+        np.testing.assert_allclose(found[name], array.numpy(), rtol=1e-4, atol=2e-5, err_msg=name)
         if int(name.split(".")[0]) not in trained and "running" not in name:
             np.testing.assert_array_equal(found[name], start[name].numpy(), err_msg=name)
 
