@@ -26,7 +26,7 @@ class Owner(Protocol):
         """What it holds of the caller's weights, and reads in every call."""
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
-        """Slot, address and step of each for native code; ``None`` if native code cannot use them as they lie."""
+        """Slot, address and size of each; ``None`` where one must be staged at each call."""
 
 
 @dataclass(frozen=True)

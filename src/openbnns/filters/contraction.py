@@ -194,13 +194,6 @@ class Contraction(UnaryFilter):
         """One gradient per tensor; a tensor that no wanted gradient depends on may be zeros."""
         raise NotImplementedError
 
-    def reference_values(self, tensors: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """The result in float64, without what the output held; tensors and result are (N, axes in memory order)."""
-        other = self.second or self.weights
-        views = [self.input.view, *([] if other is None else [other.view])]
-        turned = [_to_named(view, tensor) for view, tensor in zip(views, tensors, strict=True)]
-        return _from_named(self.output.view, self.forward64(turned, None))
-
     # Runs.
 
     def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
