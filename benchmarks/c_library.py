@@ -15,7 +15,6 @@ import numpy as np
 
 import openbnns
 from harness import Figure, Settings
-from openbnns.clib import flags
 
 # What is measured, its name in the program, unit, scale, target.
 _FIGURES = {
@@ -29,7 +28,7 @@ _FIGURES = {
 
 def figures() -> dict[str, Callable[[Settings], Figure]]:
     """Measurements by name."""
-    if not flags.prefix().joinpath("lib", "libopenbnns.so").exists():
+    if not Path(openbnns.__file__).parent.joinpath("lib", "libopenbnns.so").exists():
         return {}
     found: dict[str, Callable[[Settings], Figure]] = {name: partial(number, name=name) for name in _FIGURES}
     found["c/first call beyond importing NumPy"] = first_call
@@ -39,6 +38,8 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
 
 @cache
 def _program() -> str:
+    from openbnns.clib import flags
+
     folder = tempfile.mkdtemp(prefix="openbnns-c-")
     source, program = Path(__file__).with_suffix(".c"), f"{folder}/c_library"
     command = ["cc", "-O2", *flags.compile_flags(), str(source), "-o", program, *flags.link_flags(), "-pthread"]
