@@ -201,7 +201,7 @@ def test_embedding() -> None:
     assert net.backward(numbers(2, 2)) is None
     used = np.abs(net[0].weight.grad).sum(axis=1) > 0
     assert np.flatnonzero(used).tolist() == [1, 2, 9]
-    with pytest.raises(ValueError, match="must be the first layer"):
+    with pytest.raises(ValueError, match="looks up integers"):
         nn.Sequential(nn.Linear(3), nn.Embedding(4, 2)).build((2,))
     with pytest.raises(openbnns.BNNSError, match="10"):
         net(np.array([[1, 2, 10]]))

@@ -8,7 +8,7 @@
 """
 
 from . import checkpoints, data, initialisers, losses, models, schedules, weights
-from ._graph import Value
+from ._value import Value
 from .activation import (
     ELU,
     GELU,

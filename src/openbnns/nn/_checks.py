@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._graph import Value
+from ._value import Value
 
 Pair = int | Sequence[int]
 
@@ -37,6 +37,6 @@ def check_size(who: str, what: str, expected: int | None, got: int) -> None:
 
 
 def check_rank(who: str, x: Value, rank: int, axes: str) -> None:
-    if len(x.shape) != rank:
+    if len(x.sample) != rank:
         hint = " Put nn.Flatten() before it." if rank == 1 else " Put nn.Reshape(...) before it."
-        raise ValueError(f"{who}: needs samples {axes}, but gets {x.shape}.{hint}")
+        raise ValueError(f"{who}: needs samples {axes}, but gets {x.sample}.{hint}")

@@ -6,98 +6,24 @@ run. A program (``_program.py``) then gives every value memory for one batch siz
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from ._value import FLOAT32, INT64, Array, Value
+from .parameter import Parameter
 
 if TYPE_CHECKING:
     from .module import Module
-    from .parameter import Parameter
 
-Array = NDArray[Any]
 Call = Callable[[], object]
-FLOAT32: np.dtype[Any] = np.dtype(np.float32)
-
-
-class Value:
-    """A tensor of a network while it is put together: the shape of one sample, without the batch axis.
-
-    Modules take values and give values; ``a + b`` adds two of the same shape.
-
-    >>> from openbnns import nn
-    >>> class Show(nn.Module):
-    ...     def forward(self, x):
-    ...         print(type(x).__name__, x.shape)
-    ...         return x + x
-    >>> net = Show().build((3, 8, 8))
-    Value (3, 8, 8)
-    """
-
-    def __init__(
-        self, graph: Graph, shape: Sequence[int], dtype: np.dtype[Any] = FLOAT32, source: Value | None = None
-    ) -> None:
-        self.graph = graph
-        self.shape = tuple(int(n) for n in shape)
-        self.dtype = dtype
-        self.source = source  # the value whose memory this one shows in another shape
-
-    @property
-    def storage(self) -> Value:
-        """The value that owns the memory."""
-        return self if self.source is None else self.source.storage
-
-    @property
-    def count(self) -> int:
-        """Elements of one sample."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    def reshape(self, *shape: int) -> Value:
-        """The same elements in another shape; one size may be -1. The batch axis stays as it is."""
-        sizes = list(shape)
-        if sizes.count(-1) == 1:
-            known = int(np.prod([n for n in sizes if n != -1], dtype=np.int64))
-            if known and self.count % known == 0:
-                sizes[sizes.index(-1)] = self.count // known
-        if min(sizes, default=1) < 0 or int(np.prod(sizes, dtype=np.int64)) != self.count:
-            raise ValueError(
-                f"reshape: a sample of shape {self.shape} has {self.count} elements, which do not fill {tuple(shape)}. "
-                "Sizes must multiply to that number, and at most one may be -1."
-            )
-        return Value(self.graph, sizes, self.dtype, source=self)
-
-    def __add__(self, other: Value) -> Value:
-        from .operations import Add
-
-        if not isinstance(other, Value):
-            return NotImplemented
-        return self.graph.append(Add(self.graph, self, other))
-
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
-            "forward() joins modules once, before there are numbers, so NumPy and operators other than + do not act on a Value. "
-            "Use modules (nn.Tanh(), nn.Linear(10), ...), x + y and x.reshape(...)."
-        )
-
-    __array_ufunc__ = __array_function__ = __array__ = _refuse
-    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __pow__ = __neg__ = _refuse
-    __getitem__ = __bool__ = __float__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(
-            f"A Value has no {name!r}, because forward() joins modules once, before there are numbers. Use a module for it "
-            f"(nn.ReLU(), nn.Flatten(), ...)."
-        )
-
-    def __repr__(self) -> str:
-        return f"Value(shape={self.shape})"
 
 
 class Operation:
-    """One step of a network: ``output`` from ``inputs`` and parameters, and the gradients of both.
+    """One step of a network: ``outputs`` from ``inputs`` and parameters, and the gradients of both.
 
     ``keeps_inputs`` and ``keeps_output`` say what the backward pass reads of the forward one; all else may be
     overwritten as soon as the forward pass is through with it.
@@ -107,11 +33,18 @@ class Operation:
     keeps_output = False
     random = False  # draws random numbers in training
 
-    def __init__(self, inputs: Sequence[Value], output: Value, parameters: Sequence[Parameter] = ()) -> None:
+    def __init__(
+        self, inputs: Sequence[Value], outputs: Value | Sequence[Value], parameters: Sequence[Parameter] = ()
+    ) -> None:
         self.inputs = list(inputs)
-        self.output = output
+        self.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
         self.parameters = list(parameters)
         self.modules: list[Module] = []  # whose work this is; several once fused
+
+    @property
+    def output(self) -> Value:
+        """The first output, which for most operations is the only one."""
+        return self.outputs[0]
 
     def prepare(self) -> None:
         """Make what does not depend on the batch size, once all fusing is done."""
@@ -134,6 +67,17 @@ class Operation:
         """
         raise NotImplementedError
 
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+        """:meth:`forward` with all outputs, for operations that have several."""
+        return self.forward(x, y[0], training)
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Call:
+        """:meth:`backward` with all outputs; the gradient of one that nothing depends on is None, but never all."""
+        assert dy[0] is not None
+        return self.backward(x, y[0], dy[0], dx, dp)
+
 
 class Graph:
     """Operations in the order in which they run."""
@@ -141,31 +85,70 @@ class Graph:
     def __init__(self, generator: np.random.RandomState, parts: Iterable[Module] = ()) -> None:
         self.generator = generator  # for the parameters that modules make while the graph is recorded
         self.parts = set(parts)  # the modules of the network, whose parameters are trained and saved
-        self.parameters: list[Parameter] = []  # those of the operations, each once
+        self.parameters: list[Parameter] = []  # those that the operations use, each once
         self.inputs: list[Value] = []
         self.operations: list[Operation] = []
-        self.output: Value | None = None
+        self.outputs: list[Value] = []
         self.modules: list[Module] = []  # those being called, outermost first
+        self._leaves: dict[int, tuple[object, Value]] = {}  # parameters and constants as values, by identity
 
-    def input(self, shape: Sequence[int], dtype: np.dtype[Any] = FLOAT32) -> Value:
-        value = Value(self, shape, dtype)
+    @property
+    def output(self) -> Value:
+        """The first output, which for most networks is the only one."""
+        return self.outputs[0]
+
+    def input(self, sample: Sequence[int], dtype: np.dtype[Any] = FLOAT32) -> Value:
+        value = Value(self, sample, dtype)
         self.inputs.append(value)
         return value
 
+    def is_fresh_input(self, value: Value) -> bool:
+        """Whether it is an input that no operation reads yet."""
+        return value in self.inputs and not any(v.storage is value for op in self.operations for v in op.inputs)
+
+    def parameter(self, parameter: Parameter) -> Value:
+        """A parameter as a value without a batch axis."""
+        if id(parameter) not in self._leaves:
+            if not any(parameter is own for part in self.parts for own in part._parameters.values()):
+                from ._strays import describe_parameter
+
+                raise TypeError(describe_parameter(parameter, self.modules))
+            value = Value(self, parameter.shape, rows=0, leaf=parameter)
+            self._leaves[id(parameter)] = parameter, value
+        return self._leaves[id(parameter)][1]
+
+    def constant(self, array: Any) -> Value:
+        """An array as a value without a batch axis; float32 arrays, such as buffers, are read where they lie."""
+        given = np.asarray(array)
+        if id(given) not in self._leaves:
+            numbers = given if given.dtype in (FLOAT32, INT64) else _plain(given)
+            self._leaves[id(given)] = given, Value(self, numbers.shape, numbers.dtype, rows=0, leaf=numbers)
+        return self._leaves[id(given)][1]
+
+    def value(self, given: Any) -> Any:
+        """What a module is called with as a value, if it is a tensor."""
+        if isinstance(given, np.ndarray):
+            return self.constant(given)
+        return self.parameter(given) if isinstance(given, Parameter) else given
+
     def append(self, operation: Operation) -> Value:
-        """Record an operation; gives its output."""
+        """Record an operation; gives its first output."""
         operation.modules = self.modules[-1:]
         self.operations.append(operation)
-        return operation.output
+        return operation.outputs[0]
 
-    def finish(self, output: Value) -> None:
+    def finish(self, outputs: Sequence[Value]) -> None:
         """Close the graph: fuse what can be fused, and make the layers."""
-        self.output = output
+        self.outputs = list(outputs)
         self._drop_unused()
         self._fuse()
         for operation in self.operations:
             operation.prepare()
-        self.parameters = list(dict.fromkeys(p for operation in self.operations for p in operation.parameters))
+        used = [p for operation in self.operations for p in operation.parameters]
+        read = [v.storage.leaf for operation in self.operations for v in operation.inputs]
+        read += [v.storage.leaf for v in self.outputs]
+        used += [leaf for leaf in read if isinstance(leaf, Parameter)]
+        self.parameters = list(dict.fromkeys(used))
 
     def require_parts(self, module: Module) -> None:
         """Refuse to record a module with parameters that the network does not know of."""
@@ -176,11 +159,10 @@ class Graph:
             raise TypeError(describe(strays[0], module, self.modules))
 
     def _drop_unused(self) -> None:
-        assert self.output is not None
-        used = {self.output.storage}
+        used = {value.storage for value in self.outputs}
         kept = []
         for operation in reversed(self.operations):
-            if operation.output in used:
+            if any(output in used for output in operation.outputs):
                 kept.append(operation)
                 used.update(value.storage for value in operation.inputs)
         self.operations = kept[::-1]
@@ -190,19 +172,48 @@ class Graph:
         done: list[Operation] = []
         producers: dict[Value, Operation] = {}
         readers: dict[Value, int] = {}
-        assert self.output is not None
-        readers[self.output.storage] = 1
+        for value in self.outputs:
+            readers[value.storage] = readers.get(value.storage, 0) + 1
         for operation in self.operations:
             for value in operation.inputs:
                 readers[value.storage] = readers.get(value.storage, 0) + 1
         for operation in self.operations:
-            first = operation.inputs[0]
-            producer = producers.get(first) if len(operation.inputs) == 1 else None
-            if producer is not None and readers[first] == 1 and producer.fuse(operation):
-                producer.output = operation.output
+            producer = producers.get(operation.inputs[0]) if len(operation.inputs) == 1 else None
+            if (
+                producer is not None
+                and len(producer.outputs) == len(operation.outputs) == 1
+                and readers[producer.output] == 1
+                and producer.fuse(operation)
+            ):
+                producer.outputs = operation.outputs
                 producer.modules += operation.modules
                 producers[operation.output] = producer
                 continue
-            producers[operation.output] = operation
+            producers |= dict.fromkeys(operation.outputs, operation)
             done.append(operation)
         self.operations = done
+
+
+def _plain(array: Array) -> Array:
+    """Numbers as networks compute with them: float32, or int64 for whole numbers."""
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"forward: an array of {array.dtype} stands in an expression. Use an array of numbers.")
+    return np.array(array, FLOAT32 if array.dtype.kind == "f" else INT64, order="C")
+
+
+_recording: ContextVar[Graph | None] = ContextVar("recording", default=None)
+
+
+@contextmanager
+def recording(graph: Graph) -> Iterator[None]:
+    """While this lasts, expressions of parameters alone belong to the graph."""
+    token = _recording.set(graph)
+    try:
+        yield
+    finally:
+        _recording.reset(token)
+
+
+def current_graph() -> Graph | None:
+    """The graph that is being recorded, if any."""
+    return _recording.get()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._graph import Array
+from ._value import Array
 from .files import DataError
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?", re.ASCII)

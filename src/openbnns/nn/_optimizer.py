@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import GradientClipping
-from ._graph import Array
+from ._value import Array
 from .choose import nearest
 from .parameter import Parameter, trainable
 

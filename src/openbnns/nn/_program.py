@@ -7,17 +7,17 @@ last reader to that of its writer. ``_memory.plan`` lets buffers share memory ac
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import _strict, engines
-from ._graph import Array, Call, Graph, Operation, Value
+from ._graph import Call, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
-
-if TYPE_CHECKING:
-    from .parameter import Parameter
+from ._value import FLOAT32, Array, Value
+from .parameter import Parameter
 
 
 class Steps:
@@ -67,14 +67,13 @@ class Steps:
 
 
 class Program:
-    """Runs a graph on ``batch`` samples. Inputs are read from ``inputs``, the result stands in ``output``.
+    """Runs a graph on ``batch`` samples. Inputs are read from ``inputs``, the results stand in ``outputs``.
 
-    ``training`` adds the backward pass: it reads ``output_gradient``, and writes the gradients of the parameters that
+    ``training`` adds the backward pass: it reads ``output_gradients``, and writes the gradients of the parameters that
     require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs.
     """
 
     def __init__(self, graph: Graph, batch: int, *, training: bool, input_gradients: bool = False) -> None:
-        assert graph.output is not None
         self.graph, self.batch, self.training = graph, batch, training
         self._steps = graph.operations
         self._last = 2 * len(self._steps)
@@ -89,51 +88,63 @@ class Program:
         for parameter in graph.parameters:
             self._lasting += [parameter.data, parameter.grad] if parameter.requires_grad else [parameter.data]
         self.inputs = [self._array(value) for value in graph.inputs]
-        self.output = self._array(graph.output)
+        self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = Steps(self._lasting)
         self._forward.calls = [
-            step.forward([self._array(v) for v in step.inputs], self._array(step.output), training)
-            for step in self._steps
+            step.forward_all(self._arrays(step.inputs), self._arrays(step.outputs), training) for step in self._steps
         ]
         self._random = [step for step in self._steps if step.random]
         self._backward = Steps(self._lasting)
         # Those that are needed if nobody wants the gradients of the inputs.
         self._backward_of_parameters = Steps(self._lasting)
         self.trained: list[Parameter] = []
-        self.output_gradient: Array | None = None
+        self.output_gradients: list[Array | None] = []
         self.input_gradients: list[Array | None] = []
         if training:
             self._bind_backward()
+
+    @property
+    def output(self) -> Array:
+        """The first result, which for most networks is the only one."""
+        return self.outputs[0]
+
+    @property
+    def output_gradient(self) -> Array | None:
+        """Where the gradient of ``output`` is read from; None if nothing that is trained has a part in it."""
+        return self.output_gradients[0] if self.output_gradients else None
 
     # Lives.
 
     def _values_with_gradient(self, input_gradients: bool) -> set[Value]:
         """Storages of the values that parameters, or the inputs if wanted, have a part in."""
-        wanted = {v for v in self.graph.inputs if v.dtype == np.float32} if input_gradients else set()
+        wanted = {v for v in self.graph.inputs if v.dtype == FLOAT32} if input_gradients else set()
         for step in self._steps:
+            wanted |= {v.storage for v in step.inputs if _is_trained(v.storage.leaf)}
             if any(p.requires_grad for p in step.parameters) or any(v.storage in wanted for v in step.inputs):
-                wanted.add(step.output)
+                wanted.update(v for v in step.outputs if v.dtype == FLOAT32)
         return wanted
 
     def _place_values(self) -> None:
         ends: dict[Value, int] = dict.fromkeys(self.graph.inputs, 0)
         starts: dict[Value, int] = dict.fromkeys(self.graph.inputs, 0)
         for i, step in enumerate(self._steps):
-            starts[step.output] = ends[step.output] = i
             again = self._last - i if self._goes_back(step) else i
+            for value in step.outputs:
+                starts[value] = i
+                ends[value] = again if step.keeps_output else i
             for value in step.inputs:
-                ends[value.storage] = max(ends[value.storage], again if step.keeps_inputs else i)
-            if step.keeps_output:
-                ends[step.output] = again
-        assert self.graph.output is not None
-        ends[self.graph.output.storage] = self._last  # the caller reads it
+                if value.storage.leaf is None:
+                    ends[value.storage] = max(ends[value.storage], again if step.keeps_inputs else i)
+        for value in self.graph.outputs:
+            if value.storage.leaf is None:
+                ends[value.storage] = self._last  # the caller reads it
         for value in self.graph.inputs:
             ends[value] = self._last  # the caller may run the same input again
         for value, start in starts.items():
             self._blocks[value] = Block(self._bytes(value), start, ends[value])
 
     def _goes_back(self, step: Operation) -> bool:
-        return step.output in self._wanted
+        return any(value in self._wanted for value in step.outputs)
 
     def _place_gradients(self) -> None:
         """The gradient of a value is first written by its last reader, and last read by its writer."""
@@ -142,15 +153,16 @@ class Program:
             for value in step.inputs:
                 if value.storage in self._wanted and self._goes_back(step):
                     first[value.storage] = self._last - i
-        assert self.graph.output is not None
-        if self.graph.output.storage in self._wanted:
-            first[self.graph.output.storage] = len(self._steps)
-        written = {step.output: self._last - i for i, step in enumerate(self._steps)}
+        for value in self.graph.outputs:
+            if value.storage in self._wanted:
+                first[value.storage] = len(self._steps)
+        written = {value: self._last - i for i, step in enumerate(self._steps) for value in step.outputs}
         for value, start in first.items():
-            self._gradient_blocks[value] = Block(self._bytes(value), start, written.get(value, self._last))
+            if value.leaf is None:  # the gradient of a parameter has a place of its own
+                self._gradient_blocks[value] = Block(self._bytes(value), start, written.get(value, self._last))
 
     def _bytes(self, value: Value) -> int:
-        return self.batch * value.count * value.dtype.itemsize
+        return math.prod(value.concrete(self.batch)) * value.dtype.itemsize
 
     def _allocate(self) -> int:
         blocks = [*self._blocks.values(), *self._gradient_blocks.values()]
@@ -162,21 +174,31 @@ class Program:
 
     def _view(self, block: Block, value: Value) -> Array:
         piece = self._memory[block.offset : block.offset + block.size]
-        return piece.view(value.dtype).reshape(self.batch, *value.shape)
+        return piece.view(value.dtype).reshape(value.concrete(self.batch))
 
     def _array(self, value: Value) -> Array:
-        return self._view(self._blocks[value.storage], value)
+        leaf = value.storage.leaf
+        if leaf is None:
+            return self._view(self._blocks[value.storage], value)
+        array: Array = leaf.data if isinstance(leaf, Parameter) else leaf
+        return array.reshape(value.sample)
+
+    def _arrays(self, values: list[Value]) -> list[Array]:
+        return [self._array(value) for value in values]
 
     def _gradient(self, value: Value) -> Array | None:
+        leaf = value.storage.leaf
+        if _is_trained(leaf):
+            gradient: Array = leaf.grad
+            return gradient.reshape(value.sample)
         block = self._gradient_blocks.get(value.storage)
         return None if block is None else self._view(block, value)
 
     # Backward.
 
     def _bind_backward(self) -> None:
-        assert self.graph.output is not None
-        self.output_gradient = self._gradient(self.graph.output)
-        written: set[Any] = {self.graph.output.storage}
+        self.output_gradients = [self._gradient(value) for value in self.graph.outputs]
+        written: set[Any] = {_owner(value) for value in self.graph.outputs}
         needed = self._values_with_gradient(input_gradients=False)
         for step in reversed(self._steps):
             if self._goes_back(step):
@@ -192,11 +214,10 @@ class Program:
 
         ``needed`` are the storages whose gradients those of the parameters follow from.
         """
-        x, y = [self._array(v) for v in step.inputs], self._array(step.output)
-        dy = self._gradient(step.output)
-        if dy is None or step.output not in written:  # the result does not depend on it
+        dy = [self._gradient(v) if v in written else None for v in step.outputs]
+        if not any(gradient is not None for gradient in dy):  # the result does not depend on it
             return
-        targets: list[tuple[Any, Array | None]] = [(v.storage, self._gradient(v)) for v in step.inputs]
+        targets: list[tuple[Any, Array | None]] = [(_owner(v), self._gradient(v)) for v in step.inputs]
         targets += [(p, p.grad if p.requires_grad else None) for p in step.parameters]
         given: list[Array | None] = []
         sums: list[tuple[Any, Call]] = []
@@ -210,10 +231,11 @@ class Program:
             if target is not None:
                 written.add(key)
         count = len(step.inputs)
-        call = step.backward(x, y, dy, given[:count], given[count:])
+        x, y = self._arrays(step.inputs), self._arrays(step.outputs)
+        call = step.backward_all(x, y, dy, given[:count], given[count:])
         self._backward.calls += [call, *(addition for _, addition in sums)]
-        if step.output in needed:
-            of_parameters = [addition for key, addition in sums if key in needed or key in step.parameters]
+        if any(value in needed for value in step.outputs):
+            of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
             self._backward_of_parameters.calls += [call, *of_parameters]
 
     # Running.
@@ -229,9 +251,9 @@ class Program:
         np.copyto(target, samples, casting="unsafe")
 
     def forward(self) -> Array:
-        """Compute ``output`` from ``inputs``."""
+        """Compute the outputs from ``inputs``; gives the first."""
         self._forward.run()
-        return self.output
+        return self.outputs[0]
 
     def seed(self, seed: int, step: int) -> None:
         """Make the random choices of the next forward pass a function of these two numbers alone."""
@@ -243,13 +265,24 @@ class Program:
         paths = {id(module): path for path, module in network.named_modules()}
         for step, call in zip(self._steps, self._forward.calls, strict=True):
             call()
-            if not np.isfinite(self._array(step.output)).all():
+            if not all(np.isfinite(array).all() for array in self._arrays(step.outputs)):
                 return ", ".join(f"{paths.get(id(m), '')} ({type(m).__name__})" for m in step.modules)
         return ""
 
     def backward(self, *, input_gradients: bool = True) -> None:
-        """Compute all gradients from ``output_gradient``, or only what those of the parameters take."""
+        """Compute all gradients from ``output_gradients``, or only what those of the parameters take."""
         (self._backward if input_gradients else self._backward_of_parameters).run()
+
+
+def _owner(value: Value) -> Any:
+    """Whose gradient that of a value is: the parameter's that it stands for, or that of the value with the memory."""
+    leaf = value.storage.leaf
+    return leaf if isinstance(leaf, Parameter) else value.storage
+
+
+def _is_trained(leaf: Any) -> bool:
+    """Whether a value stands for a parameter that requires a gradient."""
+    return isinstance(leaf, Parameter) and leaf.requires_grad
 
 
 def _addition(target: Array, part: Array) -> Call:

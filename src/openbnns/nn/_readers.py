@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._graph import Array
 from ._labels import TextLabels
+from ._value import Array
 from .files import Budget, DataError, open_expanded, open_regular, shown
 
 _LONGEST_LINE = 2**24

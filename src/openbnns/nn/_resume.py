@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ActivationFunction, compat
-from ._graph import Array
+from ._value import Array
 from .checkpoints import EARLIER, Checkpoint, CheckpointError, step_of
 from .weights import DamagedFile
 
@@ -121,7 +121,7 @@ def _layers(network: Module) -> list[str]:
     """What runs, one text per step, with every plain number of the layers that do it."""
     assert network._graph is not None
     return [
-        f"{' + '.join(map(_layer, operation.modules)) or type(operation).__name__} gives {operation.output.shape}"
+        f"{' + '.join(map(_layer, operation.modules)) or type(operation).__name__} gives {operation.output.sample}"
         for operation in network._graph.operations
     ]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .module import Module
+    from .parameter import Parameter
 
 _DEPTH = 3  # how far lists in lists are looked through
 
@@ -36,6 +37,15 @@ def describe(stray: Module, called: Module, callers: Sequence[Module]) -> str:
     return (
         f"{who}.forward runs a {what} that was made inside forward, or that is kept outside the network, {harm} Make it in "
         f"__init__ and keep it as an attribute: self.{what.lower()} = nn.{what}(...)."
+    )
+
+
+def describe_parameter(parameter: Parameter, callers: Sequence[Module]) -> str:
+    """Where a parameter should be that an expression uses and no module holds."""
+    who = type(callers[-1]).__name__ if callers else "The network"
+    return (
+        f"{who}.forward uses {parameter!r}, which no module of the network holds, so it would be neither trained nor saved. Make "
+        "it in __init__ and keep it as an attribute: self.scale = nn.Parameter(...)."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import ActivationFunction
 from . import operations
-from ._graph import Value
+from ._value import Value
 from .module import Module
 
 
@@ -263,10 +263,10 @@ class _AlongLastAxis(_Activation):
         self.dim = dim
 
     def forward(self, *inputs: Value) -> Value:
-        if self.dim not in (-1, len(inputs[0].shape)):
+        if self.dim not in (-1, len(inputs[0].sample)):
             name = type(self).__name__
             raise ValueError(
-                f"{name}: dim is {self.dim}, but {name} runs along the last axis of samples {inputs[0].shape}. Leave it out."
+                f"{name}: dim is {self.dim}, but {name} runs along the last axis of samples {inputs[0].sample}. Leave it out."
             )
         return super().forward(*inputs)
 

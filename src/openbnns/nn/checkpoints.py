@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ._graph import Array
+from ._value import Array
 from .weights import DamagedFile, encode, write_atomically
 from .weights import read as read_weights
 

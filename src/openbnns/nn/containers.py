@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, overload
 
-from ._graph import Value
+from ._value import Value
 from .module import Module, check_module
 
 if TYPE_CHECKING:
@@ -280,9 +280,9 @@ class Residual(Module):
         (x,) = inputs
         y: Value = self.body(x)
         straight: Value = x if self.shortcut is None else self.shortcut(x)
-        if straight.shape != y.shape:
+        if straight.sample != y.sample:
             raise ValueError(
-                f"Residual: the body turns {x.shape} into {y.shape}, so its input cannot be added to its output. Give a "
-                f"shortcut module that yields {y.shape}."
+                f"Residual: the body turns {x.sample} into {y.sample}, so its input cannot be added to its output. Give a "
+                f"shortcut module that yields {y.sample}."
             )
         return straight + y

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ._graph import Array
 from ._labels import is_one_hot, number_classes
 from ._readers import read_csv, read_idx, read_npz
+from ._value import Array
 from .choose import seed_number
 from .files import DataError, byte_count
 

@@ -10,7 +10,7 @@ import numpy as np
 from .. import ConvolutionPadding, PoolingType
 from . import initialisers, operations
 from ._checks import Pair, check_rank, check_size, optional, positive, rows_and_columns
-from ._graph import Array, Value
+from ._value import Array, Value
 from .choose import by_position
 from .initialisers import Initialiser
 from .module import Module
@@ -90,7 +90,7 @@ class _Convolution(Module):
         (x,) = inputs
         who = type(self).__name__
         check_rank(who, x, 3, "(channels, height, width)")
-        channels, *image = x.shape
+        channels, *image = x.sample
         check_size(who, "channels", self.in_channels, channels)
         if channels % self.groups or self.out_channels % self.groups:
             raise ValueError(
@@ -190,11 +190,11 @@ class _Pooling(Module):
         check_rank(who, x, 3, "(channels, height, width)")
         sizes = [
             (n + 2 * p - k) // s + 1
-            for n, k, s, p in zip(x.shape[1:], self.kernel_size, self.stride, self.padding, strict=True)
+            for n, k, s, p in zip(x.sample[1:], self.kernel_size, self.stride, self.padding, strict=True)
         ]
         if min(sizes) < 1:
             raise ValueError(
-                f"{who}: an image of {x.shape[1]} x {x.shape[2]} is smaller than the window {self.kernel_size}. Use larger "
+                f"{who}: an image of {x.sample[1]} x {x.sample[2]} is smaller than the window {self.kernel_size}. Use larger "
                 "images or smaller windows."
             )
         options = {
@@ -202,7 +202,7 @@ class _Pooling(Module):
             "stride": self.stride[::-1],
             "padding": ConvolutionPadding.symmetric(x=self.padding[1], y=self.padding[0]),
         }
-        return x.graph.append(operations.Pooling(x.graph, x, self._type(), (x.shape[0], *sizes), options))
+        return x.graph.append(operations.Pooling(x.graph, x, self._type(), (x.sample[0], *sizes), options))
 
     def extra_repr(self) -> str:
         parts = [f"kernel_size={self.kernel_size}"]
@@ -257,5 +257,5 @@ class GlobalAvgPool2d(Module):
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
         check_rank("GlobalAvgPool2d", x, 3, "(channels, height, width)")
-        pooled: Value = AvgPool2d(x.shape[1:])(x)
-        return pooled.reshape(x.shape[0])
+        pooled: Value = AvgPool2d(x.sample[1:])(x)
+        return pooled.reshape(x.sample[0])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .._spelling import spelled
-from ._graph import Array
+from ._value import Array
 
 Initialiser = Callable[[tuple[int, ...], np.random.RandomState], Array]
 

@@ -6,13 +6,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from . import initialisers, operations
 from ._checks import check_size, optional, positive
-from ._graph import Array, Value
+from ._value import Array, Value
 from .choose import by_position
 from .initialisers import Initialiser
 from .module import Module
@@ -57,10 +55,10 @@ class Linear(Module):
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        if not x.shape:
+        if not x.sample:
             raise ValueError("Linear: needs samples with at least one axis. Pass x[:, None].")
-        check_size("Linear", "inputs", self.in_features, x.shape[-1])
-        self.in_features = x.shape[-1]
+        check_size("Linear", "inputs", self.in_features, x.sample[-1])
+        self.in_features = x.sample[-1]
         weight = self._fit("weight", (self.out_features, self.in_features), x.graph.generator)
         bias = self._fit_optional("bias", (self.out_features,), x.graph.generator)
         return x.graph.append(operations.Linear(x.graph, x, weight, bias))
@@ -127,13 +125,9 @@ class Embedding(Module):
             values[self.padding_idx] = 0
         return values
 
-    def input_dtypes(self, count: int) -> list[np.dtype[Any]]:
-        return [np.dtype(np.int64)] * count
-
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        if x.dtype.kind != "i":
-            raise ValueError("Embedding: looks up integers, so it must be the first layer of a network, on its input.")
+        x = x.as_indices("Embedding")
         weight = self._fit("weight", (self.num_embeddings, self.embedding_dim), x.graph.generator)
         return x.graph.append(operations.Embedding(x.graph, x, weight, self.padding_idx))
 
@@ -160,7 +154,7 @@ class Flatten(Module):
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        return x.reshape(x.count)
+        return x.reshape(x.shape[0], -1)
 
 
 class Reshape(Module):
@@ -178,7 +172,7 @@ class Reshape(Module):
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        return x.reshape(*self.shape)
+        return x.reshape(x.shape[0], *self.shape)
 
     def extra_repr(self) -> str:
         return ", ".join(map(str, self.shape))

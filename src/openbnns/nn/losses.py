@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import LossFunction, LossLayer, LossReduction, Shape
 from .._spelling import spelled
-from ._graph import Array
+from ._value import Array
 
 _MOST_ROWS = 256
 

@@ -53,11 +53,11 @@ class _Rows(Module):
 
     def forward(self, *inputs: Any) -> Any:
         (x,) = inputs
-        if len(x.shape) == 3 and x.shape[0] == 1:
-            return x.reshape(*x.shape[1:])
-        if len(x.shape) != 2:
+        if len(x.sample) == 3 and x.sample[0] == 1:
+            return x.reshape(*x.sample[1:])
+        if len(x.sample) != 2:
             raise ValueError(
-                f"transformer: needs samples (length, features) or images of one channel, but gets {x.shape}."
+                f"transformer: needs samples (length, features) or images of one channel, but gets {x.sample}."
             )
         return x
 

@@ -17,15 +17,18 @@ once per batch size.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from inspect import signature
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .. import engines
 from .._spelling import spelled
-from ._graph import FLOAT32, Array, Graph, Value
+from ._graph import Graph, current_graph, recording
 from ._program import Program
+from ._structure import Structure, flatten
+from ._value import Array, Value
 from .choose import seed_number
 from .parameter import Mismatch, Parameter, as_float_array
 
@@ -69,6 +72,7 @@ class Module:
         self._buffers: dict[str, Array] = {}
         self._graph: Graph | None = None
         self._programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
+        self._structure: Structure | None = None  # in which forward gives its values
         self._latest: Program | None = None
         self._recorded: tuple[int, str] = (0, "")
         self._accuracy: str | None = None  # of its filters; None: what the process has chosen
@@ -139,7 +143,7 @@ class Module:
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
-        shapes = None if self._graph is None else [value.shape for value in self._graph.inputs]
+        shapes = None if self._graph is None else [value.sample for value in self._graph.inputs]
         return {**self.__dict__, "_graph": shapes, "_programs": OrderedDict(), "_latest": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -155,8 +159,8 @@ class Module:
 
     # Description.
 
-    def forward(self, *inputs: Value) -> Value:
-        """Join the parts: values in, a value out. Recorded once, not run at every call."""
+    def forward(self, *inputs: Any) -> Any:
+        """Join the parts: values in, a value out, or several. Recorded once, not run at every call."""
         raise NotImplementedError(f"{type(self).__name__} has no forward(). Define it: values in, a value out.")
 
     def extra_repr(self) -> str:
@@ -323,8 +327,8 @@ class Module:
             self._graph, self._latest = None, None
             self._programs.clear()
         if self._graph is not None:
-            if [v.shape for v in self._graph.inputs] != shapes:
-                built = ", ".join(str(v.shape) for v in self._graph.inputs)
+            if [v.sample for v in self._graph.inputs] != shapes:
+                built = ", ".join(str(v.sample) for v in self._graph.inputs)
                 raise ValueError(
                     f"{type(self).__name__}.build: the network is built for samples of {built}, not "
                     f"{', '.join(map(str, shapes))}. Make a new network for other sizes."
@@ -332,20 +336,22 @@ class Module:
             return self
         number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
         graph = Graph(np.random.RandomState(number), self.modules())
-        dtypes = self.input_dtypes(len(shapes))
-        values = [graph.input(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+        values = [graph.input(shape) for shape in shapes]
         replacements = _replacements
-        output = self(*values)
+        with recording(graph):
+            output = self(*values)
         _replacements = replacements  # sizes that layers note while they are recorded concern no other network
-        if not isinstance(output, Value):
+        outputs, structure = flatten(output)
+        wrong = next((type(value).__name__ for value in outputs if not isinstance(value, Value)), None)
+        if wrong or not outputs:
             raise TypeError(
-                f"{type(self).__name__}.forward gave a {type(output).__name__}, but it must give the value that its "
-                "last module returned."
+                f"{type(self).__name__}.forward gave a {wrong or type(output).__name__}, but it must give the value that its "
+                "last module returned, or a tuple, list or dictionary of values."
             )
-        recording = self._recording()
-        with engines.using_accuracy(recording[1]):
-            graph.finish(output)
-        self._graph, self._recorded = graph, recording
+        recorded = self._recording()
+        with engines.using_accuracy(recorded[1]):
+            graph.finish(outputs)
+        self._graph, self._recorded, self._structure = graph, recorded, structure
         for module in graph.parts:
             module._in_use = True
         return self
@@ -353,11 +359,6 @@ class Module:
     def _recording(self) -> tuple[int, str]:
         """What a graph depends on besides the shapes: when it changes, the network is recorded again."""
         return _replacements, self._accuracy or engines.accuracy()
-
-    def input_dtypes(self, count: int) -> list[np.dtype[Any]]:
-        """The types of the inputs: float32, or integers where the first module looks them up in a table."""
-        first = next(self.children(), None)
-        return [FLOAT32] * count if first is None else first.input_dtypes(count)
 
     def _require_built(self, what: str) -> None:
         if any(module._lazy() for module in self.modules()):
@@ -375,21 +376,34 @@ class Module:
 
     # Running.
 
-    def __call__(self, *inputs: Any) -> Any:
-        """Record on values; run on arrays with a batch axis in front. The result of a run is a new array."""
-        if inputs and isinstance(inputs[0], Value):
-            graph = inputs[0].graph
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Record on values; run on arrays with a batch axis in front. The result of a run is a new array.
+
+        If ``forward`` gives a tuple, list or dictionary, so does the call. Inputs may be passed by the names of
+        ``forward``'s arguments.
+        """
+        graph = current_graph()
+        if graph is not None:
             graph.require_parts(self)
             graph.modules.append(self)
             try:
-                return self.forward(*inputs)
+                return self.forward(*map(graph.value, inputs), **{name: graph.value(x) for name, x in named.items()})
             finally:
                 graph.modules.pop()
-        return self.run(*inputs).copy()
+        return self._shown(array.copy() for array in self._run(inputs, named))
 
-    def run(self, *inputs: Any) -> Array:
+    def run(self, *inputs: Any, **named: Any) -> Any:
         """Like a call, but the result lies in memory that the next call on this batch size overwrites."""
-        arrays = [self._input_array(x, i) for i, x in enumerate(inputs)]
+        return self._shown(self._run(inputs, named))
+
+    def _shown(self, outputs: Iterable[Any]) -> Any:
+        """The outputs in the structure in which ``forward`` gives them."""
+        assert self._structure is not None
+        return self._structure.fill(outputs)
+
+    def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Array]:
+        given = self._in_order(inputs, named) if named else inputs
+        arrays = [self._input_array(x, i) for i, x in enumerate(given)]
         self.build(*(x.shape[1:] for x in arrays))
         batch = len(arrays[0])
         if any(len(x) != batch for x in arrays):
@@ -399,9 +413,19 @@ class Module:
         program = self.program(batch, training=self.training, input_gradients=self.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)
-        output = program.forward()
+        program.forward()
         self._latest = program if program.training else None
-        return output
+        return program.outputs
+
+    def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        """Inputs by position, where some are given by the names that ``forward`` has for them."""
+        try:
+            bound = signature(self.forward).bind(*inputs, **named)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}. Inputs are named as the arguments of forward.") from None
+        if bound.kwargs:
+            raise TypeError(f"{type(self).__name__}: forward takes {next(iter(bound.kwargs))} by keyword only.")
+        return list(bound.args)
 
     def _input_array(self, x: Any, index: int) -> Array:
         array = np.asarray(x)
@@ -411,7 +435,7 @@ class Module:
                 "with at least one sample, batch axis first."
             )
         if self._graph is not None and index < len(self._graph.inputs):
-            wanted = self._graph.inputs[index].shape
+            wanted = self._graph.inputs[index].sample
             if array.shape[1:] != wanted:
                 raise ValueError(
                     f"{type(self).__name__}: input {index} has shape {array.shape}, but the network is built for "
@@ -423,7 +447,7 @@ class Module:
         """The network with memory for this batch size; the last few are kept."""
         assert self._graph is not None
         if self._recorded != self._recording():
-            self.build(*(value.shape for value in self._graph.inputs))
+            self.build(*(value.sample for value in self._graph.inputs))
         trained = tuple(p.requires_grad for p in self._graph.parameters) if training else ()
         key = (batch, training, input_gradients, trained)
         program = self._programs.pop(key, None)
@@ -448,14 +472,7 @@ class Module:
                 f"{type(self).__name__}.backward: there is no forward pass in training mode to go back through, or it was gone "
                 "back through already, which uses up what it kept. Call train(), run the network on a batch, then backward."
             )
-        gradient = np.asarray(output_gradient)
-        if gradient.shape != program.output.shape:
-            raise ValueError(
-                f"{type(self).__name__}.backward: output_gradient has shape {gradient.shape}, but the output of the latest "
-                f"call has shape {program.output.shape}."
-            )
-        if program.output_gradient is not None:
-            np.copyto(program.output_gradient, gradient, casting="unsafe")
+        self._take_gradients(program, output_gradient)
         before = [p.grad.copy() for p in program.trained] if accumulate else []
         self._latest = None
         program.backward(input_gradients=input_gradient)
@@ -465,6 +482,32 @@ class Module:
             return None
         gradients = tuple(None if g is None else g.copy() for g in program.input_gradients)
         return gradients[0] if len(gradients) == 1 else gradients
+
+    def _take_gradients(self, program: Program, output_gradient: Any) -> None:
+        """Copy the gradients of the outputs to where the backward pass reads them; None stands for zeros."""
+        assert self._structure is not None
+        given, structure = flatten(output_gradient)
+        if len(program.outputs) != 1 and structure != self._structure:
+            raise ValueError(
+                f"{type(self).__name__}.backward: output_gradient must be {self._structure.describe()}, as forward gives it, "
+                "with None for outputs whose gradient is zero."
+            )
+        gradients = [None if gradient is None else np.asarray(gradient) for gradient in given]
+        for gradient, output in zip(gradients, program.outputs, strict=True):
+            if gradient is not None and gradient.shape != output.shape:
+                raise ValueError(
+                    f"{type(self).__name__}.backward: output_gradient has shape {gradient.shape}, but the output of the latest "
+                    f"call has shape {output.shape}."
+                )
+        begun: set[Value] = set()  # several outputs may be the same elements in several shapes
+        for value, target, gradient in zip(program.graph.outputs, program.output_gradients, gradients, strict=True):
+            if target is None:
+                continue
+            if value.storage in begun:
+                target += 0 if gradient is None else gradient
+            else:
+                np.copyto(target, 0 if gradient is None else gradient, casting="unsafe")
+            begun.add(value.storage)
 
     # Looking.
 

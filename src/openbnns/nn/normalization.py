@@ -14,7 +14,7 @@ import numpy as np
 from .. import NormalizationType
 from . import operations
 from ._checks import check_rank, check_size, positive
-from ._graph import Array, Value
+from ._value import Array, Value
 from .module import Module
 from .parameter import Parameter
 
@@ -84,12 +84,12 @@ class _ChannelNorm(_Normalization):
         (x,) = inputs
         who = type(self).__name__
         check_rank(who, x, self.rank, self.axes)
-        check_size(who, "channels", self.num_features, x.shape[0])
-        self.num_features = x.shape[0]
+        check_size(who, "channels", self.num_features, x.sample[0])
+        self.num_features = x.sample[0]
         if self._lacks_statistics():
-            self.register_buffer("running_mean", np.zeros(x.shape[0], np.float32))
-            self.register_buffer("running_var", np.ones(x.shape[0], np.float32))
-        return self._record(x, self._kind(), x.shape[:1], x.shape)
+            self.register_buffer("running_mean", np.zeros(x.sample[0], np.float32))
+            self.register_buffer("running_var", np.ones(x.sample[0], np.float32))
+        return self._record(x, self._kind(), x.sample[:1], x.sample)
 
     def extra_repr(self) -> str:
         return f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
@@ -170,15 +170,15 @@ class GroupNorm(_Normalization):
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        if len(x.shape) not in (1, 3):
-            raise ValueError(f"GroupNorm: needs samples (channels, height, width) or (channels,), but gets {x.shape}.")
-        check_size("GroupNorm", "channels", self.num_channels, x.shape[0])
-        if x.shape[0] % self.num_groups:
+        if len(x.sample) not in (1, 3):
+            raise ValueError(f"GroupNorm: needs samples (channels, height, width) or (channels,), but gets {x.sample}.")
+        check_size("GroupNorm", "channels", self.num_channels, x.sample[0])
+        if x.sample[0] % self.num_groups:
             raise ValueError(
-                f"GroupNorm: {self.num_groups} groups do not divide {x.shape[0]} channels. Choose num_groups that does."
+                f"GroupNorm: {self.num_groups} groups do not divide {x.sample[0]} channels. Choose num_groups that does."
             )
-        sample = x.shape if len(x.shape) == 3 else (x.shape[0], 1, 1)
-        return self._record(x, NormalizationType.group(group_count=self.num_groups), x.shape[:1], sample)
+        sample = x.sample if len(x.sample) == 3 else (x.sample[0], 1, 1)
+        return self._record(x, NormalizationType.group(group_count=self.num_groups), x.sample[:1], sample)
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, eps={self.eps:g}"
@@ -209,9 +209,9 @@ class LayerNorm(_Normalization):
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        shape = x.shape[-1:] if self.normalized_shape is None else self.normalized_shape
-        if x.shape[len(x.shape) - len(shape) :] != shape or not shape:
-            raise ValueError(f"LayerNorm: made for samples that end in {shape}, but gets {x.shape}.")
+        shape = x.sample[-1:] if self.normalized_shape is None else self.normalized_shape
+        if x.sample[len(x.sample) - len(shape) :] != shape or not shape:
+            raise ValueError(f"LayerNorm: made for samples that end in {shape}, but gets {x.sample}.")
         self.normalized_shape = shape
         count = int(np.prod(shape, dtype=np.int64))
         return self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))

@@ -21,8 +21,8 @@ from .. import (
     SGDMomentumVariant,
 )
 from .._spelling import spelled
-from ._graph import Array
 from ._optimizer import Bundle, Optimizer, ParameterGroup
+from ._value import Array
 from .parameter import Parameter
 
 __all__ = ["SGD", "Adam", "AdamW", "Optimizer", "ParameterGroup", "RMSprop"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._spelling import spelled
-from ._graph import Array
+from ._value import Array
 
 
 class Parameter:

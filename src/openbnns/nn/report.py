@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ._graph import Array
+from ._value import Array
 from .weights import write_atomically
 
 _BLUE, _ORANGE, _GREY = "#2563eb", "#ea580c", "#64748b"

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import initialisers, operations
 from ._checks import check_rank, check_size, optional, positive
-from ._graph import Array, Value
+from ._value import Array, Value
 from .activation import GELU, ReLU
 from .choose import by_position
 from .layers import Dropout, Linear
@@ -90,8 +90,8 @@ class LSTM(Module):
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
         check_rank("LSTM", x, 2, "(length, features)")
-        check_size("LSTM", "features", self.input_size, x.shape[1])
-        self.input_size = x.shape[1]
+        check_size("LSTM", "features", self.input_size, x.sample[1])
+        self.input_size = x.sample[1]
         directions = [x]
         for layer in range(self.num_layers):
             if layer and self.dropout:
@@ -102,7 +102,7 @@ class LSTM(Module):
             x = _side_by_side(directions)
         if not self.last_only:
             return x
-        ends = [x.shape[0] - 1, 0]
+        ends = [x.sample[0] - 1, 0]
         return _side_by_side(
             [
                 value.graph.append(operations.Slice(value.graph, value, end))
@@ -112,7 +112,7 @@ class LSTM(Module):
 
     def _direction(self, x: Value, layer: int, ending: str) -> Value:
         h = self.hidden_size
-        shapes = ((4 * h, x.shape[1]), (4 * h, h), (4 * h,), (4 * h,))
+        shapes = ((4 * h, x.sample[1]), (4 * h, h), (4 * h,), (4 * h,))
         weights = [
             self._fit(name, shape, x.graph.generator)
             for name, shape in zip(self._names(layer, ending), shapes, strict=False)
@@ -182,7 +182,7 @@ class MultiheadAttention(Module):
             raise ValueError("MultiheadAttention: takes one input, or query, key and value.")
         for x in inputs:
             check_rank("MultiheadAttention", x, 2, "(length, features)")
-            check_size("MultiheadAttention", "features", self.embed_dim, x.shape[1])
+            check_size("MultiheadAttention", "features", self.embed_dim, x.sample[1])
         graph, d = inputs[0].graph, self.embed_dim
         generator = graph.generator
         pieces = [

@@ -16,7 +16,7 @@ def summary(network: Module) -> str:
             names = " + ".join(type(m).__name__ for m in modules) or type(operation).__name__
             where = ", ".join(paths.get(id(m), "") for m in modules)
             count = sum(p.size for p in operation.parameters)
-            rows.append((where, names, str(operation.output.shape), f"{count:,}" if count else "-"))
+            rows.append((where, names, str(operation.output.sample), f"{count:,}" if count else "-"))
     total = sum(p.size for p in network.parameters())
     return _table(("layer", "computes", "output of a sample", "parameters"), rows) + (
         f"\n{total:,} parameters, {4 * total / 1e6:.2f} MB"

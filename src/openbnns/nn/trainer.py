@@ -21,10 +21,10 @@ from .. import GradientClipping, engines
 from .._spelling import spelled
 from . import checkpoints, losses, optimizers, schedules
 from ._folder_lock import locked
-from ._graph import Array
 from ._program import Program
 from ._resume import differences, examine, refuse_or_say, settings
 from ._signals import StopRequest, deferred_signals
+from ._value import Array
 from .checkpoints import Checkpoint, CheckpointError
 from .choose import choose, seed_number, whole_number
 from .data import check
@@ -264,8 +264,8 @@ class Trainer:
     def _check_targets(self, x: Array, y: Array) -> None:
         """Refuse targets that do not fit what the network gives for these samples."""
         self.network.build(x.shape[1:], seed=self.seed)
-        assert self.network._graph is not None and self.network._graph.output is not None
-        self.loss.check((len(y), *self.network._graph.output.shape), y)
+        assert self.network._graph is not None
+        self.loss.check((len(y), *self.network._graph.output.sample), y)
 
     def _parts(self, batch: int, training: bool) -> tuple[Program, BoundLoss]:
         program = self.network.program(batch, training=training)

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._graph import Array
+from ._value import Array
 from .files import open_regular
 
 _TYPES: dict[str, str] = {

@@ -8,7 +8,8 @@ from typing import Any
 from ... import ActivationFunction
 from ...capi import BNNSFilterParameters, BNNSFlagsUseClientPtr
 from ...layers import skip
-from .._graph import Array, Operation
+from .._graph import Operation
+from .._value import Array
 
 IN_PLACE = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
 """Layers read the parameters where training changes them."""
@@ -56,7 +57,7 @@ class ActivatedOperation(Operation):
             isinstance(following, Activation)
             and self.activation is IDENTITY
             and can_fuse(following.function)
-            and following.inputs[0].shape == self.output.shape
+            and following.inputs[0].sample == self.output.sample
         ):
             self.activation = following.function
             self.keeps_output = True

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ... import ActivationFunction, ActivationLayer, Shape
-from .._graph import Array, Call, Graph, Operation, Value
+from .._graph import Call, Graph, Operation
+from .._value import Array, Value
 from ._base import can_fuse, rows
 
 _ALONG_AXIS = ("softmax", "log_softmax")
@@ -17,10 +18,10 @@ class Activation(Operation):
     def __init__(self, graph: Graph, x: Value, function: ActivationFunction) -> None:
         self.function = function
         along_axis = function.case in _ALONG_AXIS
-        self.width = x.shape[-1] if along_axis else x.count
+        self.width = x.sample[-1] if along_axis else x.count
         self.keeps_output = along_axis or can_fuse(function)
         self.keeps_inputs = not self.keeps_output
-        super().__init__([x], Value(graph, x.shape))
+        super().__init__([x], x.like(x.sample))
 
     def prepare(self) -> None:
         self.layer = ActivationLayer(function=self.function, input=Shape.vector(self.width))

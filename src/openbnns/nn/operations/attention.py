@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from ... import LearningPhase, MultiheadAttentionLayer
-from .._graph import Array, Call, Graph, Operation, Value
+from .._graph import Call, Graph, Operation
+from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, draw_number, wanted
 
@@ -27,7 +28,7 @@ class Attention(Operation):
         query = inputs[0]
         unique = [v for i, v in enumerate(inputs) if v not in inputs[:i]]
         self.places = [unique.index(v) for v in inputs]
-        super().__init__(unique, Value(graph, query.shape), [parameter for parameter, _ in pieces])
+        super().__init__(unique, query.like(query.sample), [parameter for parameter, _ in pieces])
 
     layer: Any
 
@@ -36,7 +37,7 @@ class Attention(Operation):
         for parameter, names in self.pieces:
             given |= _parts(parameter.data, names)
         self.layer = MultiheadAttentionLayer(
-            self.output.shape[-1],
+            self.output.sample[-1],
             self.heads,
             dropout=self.dropout,
             bias="query_bias" in given,
@@ -44,7 +45,7 @@ class Attention(Operation):
             parameters=given,
             filter_parameters=IN_PLACE,
         )
-        self.mask = _causal_mask(self.output.shape[0]) if self.causal else None
+        self.mask = _causal_mask(self.output.sample[0]) if self.causal else None
 
     def reseed(self, seed: int, step: int, index: int) -> None:
         self.layer.draws = draw_number(seed, step, index)

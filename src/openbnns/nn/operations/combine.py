@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._graph import Array, Call, Graph, Operation, Value
+from .._graph import Call, Graph, Operation
+from .._value import Array, Value
 
 
 class Add(Operation):
@@ -15,9 +16,11 @@ class Add(Operation):
     keeps_inputs = False
 
     def __init__(self, graph: Graph, a: Value, b: Value) -> None:
-        if a.shape != b.shape:
-            raise ValueError(f"Add: values of shape {a.shape} and {b.shape} cannot be added. Bring them to one shape.")
-        super().__init__([a, b], Value(graph, a.shape))
+        if a.sample != b.sample:
+            raise ValueError(
+                f"Add: values of shape {a.sample} and {b.sample} cannot be added. Bring them to one shape."
+            )
+        super().__init__([a, b], a.like(a.sample))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         a, b = x
@@ -39,18 +42,18 @@ class Concatenate(Operation):
     keeps_inputs = False
 
     def __init__(self, graph: Graph, parts: Sequence[Value], axis: int) -> None:
-        rank = len(parts[0].shape)
+        rank = len(parts[0].sample)
         if not -rank <= axis < rank:
-            raise ValueError(f"Concatenate: axis {axis} is not one of the {rank} axes of a sample {parts[0].shape}.")
+            raise ValueError(f"Concatenate: axis {axis} is not one of the {rank} axes of a sample {parts[0].sample}.")
         axis %= rank
-        others = {(*p.shape[:axis], *p.shape[axis + 1 :]) if len(p.shape) == rank else p.shape for p in parts}
+        others = {(*p.sample[:axis], *p.sample[axis + 1 :]) if len(p.sample) == rank else p.sample for p in parts}
         if len(others) != 1:
-            shapes = ", ".join(str(p.shape) for p in parts)
+            shapes = ", ".join(str(p.sample) for p in parts)
             raise ValueError(f"Concatenate: samples of {shapes} differ in more than axis {axis}.")
-        shape = list(parts[0].shape)
-        shape[axis] = sum(p.shape[axis] for p in parts)
+        shape = list(parts[0].sample)
+        shape[axis] = sum(p.sample[axis] for p in parts)
         self.axis = axis + 1
-        super().__init__(parts, Value(graph, shape))
+        super().__init__(parts, parts[0].like(shape))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return lambda: np.concatenate(x, self.axis, out=y)
@@ -73,7 +76,7 @@ class Slice(Operation):
 
     def __init__(self, graph: Graph, x: Value, index: int) -> None:
         self.index = index
-        super().__init__([x], Value(graph, x.shape[1:]))
+        super().__init__([x], x.like(x.sample[1:]))
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return lambda: np.copyto(y, x[0][:, self.index])

@@ -6,7 +6,8 @@ from typing import Any
 
 from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, Shape
 from ...abi.enums import BNNSDataLayout
-from .._graph import Graph, Value
+from .._graph import Graph
+from .._value import Value
 from ..parameter import Parameter
 from ._base import IN_PLACE
 from .fused import NormalizedOperation
@@ -22,11 +23,11 @@ class Convolution(NormalizedOperation):
         self.weight, self.bias, self.options = weight, bias, options
         self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
         parameters = [weight] if bias is None else [weight, bias]
-        super().__init__([x], Value(graph, output_shape), parameters)
+        super().__init__([x], x.like(output_shape), parameters)
 
     def prepare(self) -> None:
-        result = self.output.shape if self.pooling is None else self.pooling.unpooled_shape
-        input, output = (Shape.image_chw(*shape[::-1]) for shape in (self.inputs[0].shape, result))
+        result = self.output.sample if self.pooling is None else self.pooling.unpooled_shape
+        input, output = (Shape.image_chw(*shape[::-1]) for shape in (self.inputs[0].sample, result))
         if self.normalization is not None:
             self.prepare_fused(input, output)
             return

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import DropoutLayer, Shape
-from .._graph import Array, Call, Graph, Operation, Value
+from .._graph import Call, Graph, Operation
+from .._value import Array, Value
 from ._base import draw_number, rows
 
 
@@ -21,7 +22,7 @@ class Dropout(Operation):
     def __init__(self, graph: Graph, x: Value, rate: float) -> None:
         self.rate = rate
         self._start = int(graph.generator.randint(2**31))
-        super().__init__([x], Value(graph, x.shape))
+        super().__init__([x], x.like(x.sample))
 
     layer: Any
 

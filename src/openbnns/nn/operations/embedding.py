@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from ... import EmbeddingLayer, Shape
-from .._graph import Array, Call, Graph, Operation, Value
+from .._graph import Call, Graph, Operation
+from .._value import FLOAT32, Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
-
-INT64: np.dtype[np.int64] = np.dtype(np.int64)
 
 
 class Embedding(Operation):
     def __init__(self, graph: Graph, x: Value, weight: Parameter, padding_index: int | None) -> None:
         self.weight, self.padding_index = weight, padding_index
-        super().__init__([x], Value(graph, (*x.shape, weight.shape[1])), [weight])
+        super().__init__([x], x.like((*x.sample, weight.shape[1]), FLOAT32), [weight])
 
     def prepare(self) -> None:
         self.layer = EmbeddingLayer(

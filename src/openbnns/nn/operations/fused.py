@@ -11,7 +11,8 @@ from ... import FusedParametersLayer, Shape
 from ...errors import LayerApplyError
 from ...filters.fused_pooling import PooledCalls, pooled_calls
 from ...layers import FusedNormalizationParameters, skip
-from .._graph import Array, Call, Operation
+from .._graph import Call, Operation
+from .._value import Array
 from ._base import IN_PLACE, ActivatedOperation, wanted
 from .normalization import Normalization, phase
 from .pooling import Pooling
@@ -34,7 +35,7 @@ class NormalizedOperation(ActivatedOperation):
             and self.normalization is None
             and self.activation.case == "identity"
             and following.takes_whole_samples
-            and following.inputs[0].shape == self.output.shape
+            and following.inputs[0].sample == self.output.sample
         ):
             self.normalization = following
             self.parameters = [p for p in (self.weight, self.bias, following.beta, following.gamma) if p is not None]
@@ -49,12 +50,12 @@ class NormalizedOperation(ActivatedOperation):
         """The maximum of 2 x 2 pixels side by side, after a batch normalization of images with ReLU or nothing."""
         n = self.normalization
         assert n is not None
-        _, height, width = pooling.inputs[0].shape
+        _, height, width = pooling.inputs[0].sample
         return (
             self.pooling is None
             and n.type.case == "batch"
             and self.activation.case in ("identity", "rectified_linear")
-            and pooling.inputs[0].shape == self.output.shape
+            and pooling.inputs[0].sample == self.output.sample
             and min(height, width) >= 2
             and height * width >= _SMALL_PLANE
             and pooling.is_pairs
@@ -135,7 +136,7 @@ class PooledChain:
 
     @property
     def unpooled_shape(self) -> tuple[int, ...]:
-        return self.pooling.inputs[0].shape
+        return self.pooling.inputs[0].sample
 
     def prepare(self, layer: Any) -> None:
         self.pooling.prepare()

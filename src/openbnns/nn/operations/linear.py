@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ... import FullyConnectedLayer, FusedFullyConnectedParameters, Shape
-from .._graph import Array, Call, Graph, Value
+from .._graph import Call, Graph
+from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE
 from .fused import NormalizedOperation
@@ -13,7 +14,7 @@ class Linear(NormalizedOperation):
     def __init__(self, graph: Graph, x: Value, weight: Parameter, bias: Parameter | None) -> None:
         self.weight, self.bias = weight, bias
         parameters = [weight] if bias is None else [weight, bias]
-        super().__init__([x], Value(graph, (*x.shape[:-1], weight.shape[0])), parameters)
+        super().__init__([x], x.like((*x.sample[:-1], weight.shape[0])), parameters)
 
     def prepare(self) -> None:
         bias = None if self.bias is None else self.bias.data

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ... import LearningPhase, LSTMLayer
-from .._graph import Array, Call, Graph, Operation, Value
+from .._graph import Call, Graph, Operation
+from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
 
@@ -31,10 +32,10 @@ class Lstm(Operation):
         self.weights, self.biases = weights, biases
         self._order = slice(None, None, -1 if reverse else 1)
         self.hidden = weights[1].shape[1]
-        super().__init__([x], Value(graph, (x.shape[0], self.hidden)), [*weights, *biases])
+        super().__init__([x], x.like((x.sample[0], self.hidden)), [*weights, *biases])
 
     def prepare(self) -> None:
-        h, inputs = self.hidden, self.inputs[0].shape[1]
+        h, inputs = self.hidden, self.inputs[0].sample[1]
         self._bias = np.zeros((4, 1, 1, h), np.float32) if self.biases else None
         self.layer = LSTMLayer(
             input_weights=self.weights[0].data.reshape(4, 1, h, inputs),
@@ -46,7 +47,7 @@ class Lstm(Operation):
 
     def _memory(self, batch: int) -> tuple[Array, Array]:
         if batch not in self._kept:
-            steps, inputs = self.inputs[0].shape
+            steps, inputs = self.inputs[0].sample
             cache = np.empty(self.layer.cache_bytes(steps, batch), np.uint8)
             self._kept = {batch: (np.empty((steps, batch, inputs), np.float32), cache)}
         return self._kept[batch]
@@ -57,7 +58,7 @@ class Lstm(Operation):
         return view
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        batch, (steps, _) = len(y), self.inputs[0].shape
+        batch, (steps, _) = len(y), self.inputs[0].sample
         outputs = np.empty((steps, batch, 1, self.hidden), np.float32)
         biases = [b.data.reshape(4, 1, 1, self.hidden) for b in self.biases]
 
@@ -75,7 +76,7 @@ class Lstm(Operation):
         return call
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        batch, (steps, inputs) = len(y), self.inputs[0].shape
+        batch, (steps, inputs) = len(y), self.inputs[0].sample
         h = self.hidden
         arriving = np.empty((steps, batch, 1, h), np.float32)
         leaving = None if dx[0] is None else np.empty((steps, batch, inputs), np.float32)

@@ -6,7 +6,8 @@ import math
 from functools import partial
 
 from ... import LearningPhase, NormalizationLayer, NormalizationType, Shape
-from .._graph import Array, Call, Graph, Value
+from .._graph import Call, Graph
+from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, ActivatedOperation, wanted
 
@@ -40,12 +41,12 @@ class Normalization(ActivatedOperation):
     ) -> None:  # fmt: skip
         self.type, self.sample, self.gamma, self.beta = type, sample, gamma, beta
         self.momentum, self.epsilon = momentum, epsilon
-        super().__init__([x], Value(graph, x.shape), [p for p in (beta, gamma) if p is not None])
+        super().__init__([x], x.like(x.sample), [p for p in (beta, gamma) if p is not None])
 
     @property
     def takes_whole_samples(self) -> bool:
         """Whether a sample of the network is a sample of the layer."""
-        return self.sample == self.output.shape
+        return self.sample == self.output.sample
 
     def prepare(self) -> None:
         shape = Shape.vector(*self.sample) if len(self.sample) == 1 else Shape.image_chw(*self.sample[::-1])
@@ -72,7 +73,7 @@ class Normalization(ActivatedOperation):
             where = ("group" if kind == "group" else "channel") + (" in training" if training else "")
             raise ValueError(
                 f"{type(self.modules[0]).__name__}: there is one value per {where}, as the input is of shape "
-                f"{(batch, *self.output.shape)}. Its variance is 0, so the result would be the bias whatever the input is. "
+                f"{(batch, *self.output.sample)}. Its variance is 0, so the result would be the bias whatever the input is. "
                 f"{_CURES[kind]}"
             )
 

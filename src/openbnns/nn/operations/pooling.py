@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from ... import PoolingLayer, PoolingType, Shape
-from .._graph import Array, Call, Graph, Operation, Value
+from .._graph import Call, Graph, Operation
+from .._value import Array, Value
 from ._base import wanted
 
 
@@ -18,7 +19,7 @@ class Pooling(Operation):
     ) -> None:
         self.type, self.options = type, options
         self.keeps_inputs = type.case != "average"
-        super().__init__([x], Value(graph, output_shape))
+        super().__init__([x], x.like(output_shape))
 
     @property
     def is_pairs(self) -> bool:
@@ -27,8 +28,8 @@ class Pooling(Operation):
         return self.type.case == "max" and sizes == ((2, 2), (2, 2), (0, 0, 0, 0))
 
     def prepare(self) -> None:
-        channels, height, width = self.inputs[0].shape
-        _, out_height, out_width = self.output.shape
+        channels, height, width = self.inputs[0].sample
+        _, out_height, out_width = self.output.sample
         self.layer = PoolingLayer(
             type=self.type,
             input=Shape.image_chw(width, height, channels),
