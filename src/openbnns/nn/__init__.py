@@ -7,7 +7,7 @@
 (32, 10)
 """
 
-from . import checkpoints, data, initialisers, losses, models, schedules, weights
+from . import checkpoints, data, functional, initialisers, losses, models, schedules, weights
 from ._value import Value
 from .activation import (
     ELU,
@@ -48,7 +48,7 @@ __all__ = [
     "LSTM", "MultiheadAttention", "TransformerEncoderLayer",
     "Loss", "CrossEntropyLoss", "MSELoss", "L1Loss", "HuberLoss", "BCEWithLogitsLoss",
     "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer", "Diverged", "Interrupted",
-    "checkpoints", "data", "initialisers", "losses", "models", "schedules", "weights",
+    "checkpoints", "data", "functional", "initialisers", "losses", "models", "schedules", "weights",
 ]  # fmt: skip
 
 _ELSEWHERE = {
@@ -61,7 +61,6 @@ _ELSEWHERE = {
     "NLLLoss": "CrossEntropyLoss",
     "BCELoss": "BCEWithLogitsLoss",
     "SmoothL1Loss": "HuberLoss",
-    "functional": "modules, such as ReLU(), in forward()",
     "optim": "nn.SGD, nn.Adam, nn.AdamW or nn.RMSprop",
 }
 

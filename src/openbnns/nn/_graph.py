@@ -32,6 +32,7 @@ class Operation:
     keeps_inputs = True
     keeps_output = False
     random = False  # draws random numbers in training
+    stops_gradient = False  # its inputs get no gradient from it
 
     def __init__(
         self, inputs: Sequence[Value], outputs: Value | Sequence[Value], parameters: Sequence[Parameter] = ()
@@ -134,6 +135,8 @@ class Graph:
     def append(self, operation: Operation) -> Value:
         """Record an operation; gives its first output."""
         operation.modules = self.modules[-1:]
+        for value in operation.outputs:
+            value.producer = operation
         self.operations.append(operation)
         return operation.outputs[0]
 

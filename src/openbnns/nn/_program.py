@@ -119,6 +119,8 @@ class Program:
         """Storages of the values that parameters, or the inputs if wanted, have a part in."""
         wanted = {v for v in self.graph.inputs if v.dtype == FLOAT32} if input_gradients else set()
         for step in self._steps:
+            if step.stops_gradient:
+                continue
             wanted |= {v.storage for v in step.inputs if _is_trained(v.storage.leaf)}
             if any(p.requires_grad for p in step.parameters) or any(v.storage in wanted for v in step.inputs):
                 wanted.update(v for v in step.outputs if v.dtype == FLOAT32)

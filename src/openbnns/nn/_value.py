@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from ._expression import Expression, numpy_function
+
 if TYPE_CHECKING:
-    from ._graph import Graph
+    from ._graph import Graph, Operation
 
 Array = NDArray[Any]
 FLOAT32: np.dtype[Any] = np.dtype(np.float32)
@@ -61,16 +63,17 @@ class BatchSize:
         return "N" if self.rows == 1 else f"N*{self.rows}"
 
 
-class Value:
+class Value(Expression):
     """A tensor of a network while it is put together. Its first axis is the batch, whose size ``shape`` shows as N.
 
-    Modules take values and give values.
+    Modules take values and give values. Operators and methods are those of PyTorch's tensors, NumPy's functions of elements
+    act on values too, and :mod:`openbnns.nn.functional` holds everything else.
 
     >>> from openbnns import nn
     >>> class Show(nn.Module):
     ...     def forward(self, x):
     ...         print(type(x).__name__, x.shape)
-    ...         return x + x
+    ...         return x.mean(dim=(2, 3)) * 2
     >>> net = Show().build((3, 8, 8))
     Value (N, 3, 8, 8)
     """
@@ -91,6 +94,7 @@ class Value:
         self.rows = rows  # how long the first axis is per sample of the batch; 0: there is no batch axis
         self.source = source  # the value whose memory this one shows in another shape
         self.leaf = leaf  # the parameter or the constant array that it stands for
+        self.producer: Operation | None = None  # what computes it
 
     def like(self, sample: Sequence[int], dtype: np.dtype[Any] | None = None) -> Value:
         """A new value with the same batch axis."""
@@ -158,33 +162,43 @@ class Value:
             return self.graph.constant(self.leaf.reshape(sample))
         return Value(self.graph, sample, rows=rows, source=self)
 
-    def __add__(self, other: Value) -> Value:
-        from .operations import Add
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or one size of it."""
+        return self.shape if dim is None else self.shape[dim]
 
-        if not isinstance(other, Value):
-            return NotImplemented
-        return self.graph.append(Add(self.graph, self, other))
+    def dim(self) -> int:
+        return self.ndim
 
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError(
-            "forward() joins modules once, before there are numbers, so NumPy and operators other than + do not act on a Value. "
-            "Use modules (nn.Tanh(), nn.Linear(10), ...), x + y and x.reshape(...)."
-        )
+    def __len__(self) -> int:
+        first = self.shape[0] if self.shape else 0
+        return first.__index__()
 
-    __array_ufunc__ = __array_function__ = __array__ = _refuse
-    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __pow__ = __neg__ = _refuse
-    __getitem__ = __bool__ = __float__ = __lt__ = __gt__ = __le__ = __ge__ = _refuse
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **named: Any) -> Any:
+        return numpy_function(ufunc, method)(*given, **named)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        self._refuse()
+
+    def __array_function__(self, function: Any, *_: Any) -> Any:
+        hint = function.__name__ if hasattr(_functional(), function.__name__) else "..."
+        raise TypeError(f"forward: np.{function.__name__} does not act on a value. Use nn.functional.{hint}(...).")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise AttributeError(
-            f"A Value has no {name!r}, because forward() joins modules once, before there are numbers. Use a module for it "
-            f"(nn.ReLU(), nn.Flatten(), ...)."
-        )
+        if name in ("item", "tolist", "numpy", "cpu", "data", "grad", "backward"):
+            self._refuse()
+        hint = f" Write nn.functional.{name}(x, ...)." if hasattr(_functional(), name) else ""
+        raise AttributeError(f"A Value has no {name!r}.{hint or ' See dir(x) and nn.functional for what there is.'}")
 
     def __repr__(self) -> str:
         return f"Value(shape={self.shape})"
+
+
+def _functional() -> Any:
+    from . import functional
+
+    return functional
 
 
 def _filled(sizes: list[Any], count: int) -> list[int] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import initialisers, operations
+from . import functional, initialisers, operations
 from ._checks import check_size, optional, positive
 from ._value import Array, Value
 from .choose import by_position
@@ -211,7 +211,13 @@ class Concatenate(Module):
 
     def forward(self, *inputs: Value) -> Value:
         parts = [branch(*inputs) for branch in self.children()] or list(inputs)
-        return inputs[0].graph.append(operations.Concatenate(inputs[0].graph, parts, self.axis))
+        rank = len(parts[0].sample)
+        if not -rank <= self.axis < rank:
+            raise ValueError(
+                f"Concatenate: axis {self.axis} is not one of the {rank} axes of a sample {parts[0].sample}."
+            )
+        joined: Value = functional.cat(parts, self.axis % rank + 1)
+        return joined
 
     def extra_repr(self) -> str:
         return f"axis={self.axis}"

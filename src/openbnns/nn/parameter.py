@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._spelling import spelled
+from ._expression import Expression, numpy_function
 from ._value import Array
 
 
-class Parameter:
+class Parameter(Expression):
     """An array that training changes. ``data`` is changed in place, ``grad`` is what the last backward pass left.
 
     ``requires_grad = False`` freezes it: no gradient is computed for it and no optimizer changes it, until it is set to
@@ -111,6 +112,24 @@ class Parameter:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.data, dtype, copy=True) if copy else np.asarray(self.data, dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **named: Any) -> Any:
+        """In ``forward`` a value; elsewhere what NumPy makes of the numbers."""
+        from ._graph import current_graph
+
+        if current_graph() is not None:
+            return numpy_function(ufunc, method)(*given, **named)
+        arrays = [p.data if isinstance(p, Parameter) else p for p in given]
+        return getattr(ufunc, method)(*arrays, **named)
+
+    def reshape(self, *shape: Any) -> Any:
+        """A value of other shape, in ``forward``."""
+        from . import functional
+
+        return functional.reshape(self, *shape)
+
+    def dim(self) -> int:
+        return self.data.ndim
 
     def numel(self) -> int:
         """The number of values, as PyTorch calls it; the same as ``size``."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import initialisers, operations
+from . import functional, initialisers, operations
 from ._checks import check_rank, check_size, optional, positive
 from ._value import Array, Value
 from .activation import GELU, ReLU
@@ -103,12 +103,7 @@ class LSTM(Module):
         if not self.last_only:
             return x
         ends = [x.sample[0] - 1, 0]
-        return _side_by_side(
-            [
-                value.graph.append(operations.Slice(value.graph, value, end))
-                for value, end in zip(directions, ends, strict=False)
-            ]
-        )
+        return _side_by_side([value[:, end] for value, end in zip(directions, ends, strict=False)])
 
     def _direction(self, x: Value, layer: int, ending: str) -> Value:
         h = self.hidden_size
@@ -127,8 +122,8 @@ class LSTM(Module):
 
 
 def _side_by_side(values: list[Value]) -> Value:
-    graph = values[0].graph
-    return values[0] if len(values) == 1 else graph.append(operations.Concatenate(graph, values, -1))
+    joined: Value = functional.cat(values, -1)
+    return joined
 
 
 class MultiheadAttention(Module):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import zlib
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from ... import ActivationFunction
 from ...capi import BNNSFilterParameters, BNNSFlagsUseClientPtr
 from ...layers import skip
-from .._graph import Operation
+from .._graph import Call, Operation
 from .._value import Array
 
 IN_PLACE = BNNSFilterParameters(flags=BNNSFlagsUseClientPtr)
@@ -38,6 +41,11 @@ def draw_number(seed: int, step: int, index: int) -> int:
 def wanted(gradient: Array | None) -> Any:
     """A gradient argument of a layer: the array to write, or ``skip``."""
     return skip if gradient is None else gradient
+
+
+def copying(target: Array, source: Array) -> Call:
+    """What copies one array into the other, again and again."""
+    return partial(np.copyto, target, source)
 
 
 def rows(array: Array | None, width: int) -> Any:

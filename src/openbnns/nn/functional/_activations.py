@@ -1,0 +1,247 @@
+"""Activations, with PyTorch's names, arguments and defaults; ``inplace`` is taken and makes no difference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ... import ActivationFunction
+from .. import operations
+from .._value import Value
+from ._arithmetic import mul, sub
+from ._base import Tensor, axis_of, function, keep_batch, numbers
+
+_F = ActivationFunction
+
+
+def _activated(f: ActivationFunction, input: Tensor, who: str, axis: int = -1) -> Value:
+    x = numbers(input, who)
+    return x.graph.append(operations.Activation(x.graph, x, f, axis))
+
+
+@function
+def relu(input: Tensor, inplace: bool = False) -> Any:
+    """max(x, 0)."""
+    return _activated(_F.rectified_linear(), input, "relu")
+
+
+@function
+def relu6(input: Tensor, inplace: bool = False) -> Any:
+    """min(max(x, 0), 6)."""
+    return _activated(_F.clamp(bounds=(0.0, 6.0)), input, "relu6")
+
+
+@function
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """x for x > 0, else negative_slope x."""
+    return _activated(_F.leaky_rectified_linear(alpha=float(negative_slope)), input, "leaky_relu")
+
+
+@function
+def prelu(input: Tensor, weight: Tensor) -> Any:
+    """x for x > 0, else weight x; one weight, or one per channel, which is axis 1."""
+    x, slope = numbers(input, "prelu"), numbers(weight, "prelu")
+    if slope.count > 1:
+        if len(x.sample) < 1 or slope.sample != (x.sample[0],):
+            raise ValueError(f"prelu: weight has shape {slope.shape}, but {x.shape} has {x.sample[:1]} channels.")
+        slope = slope.reshape(slope.count, *[1] * (len(x.sample) - 1))
+    return sub(relu(x), mul(slope, relu(mul(x, -1.0))))
+
+
+@function
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x for x > 0, else alpha (exp(x) - 1)."""
+    return _activated(_F.elu(alpha=float(alpha)), input, "elu")
+
+
+@function
+def selu(input: Tensor, inplace: bool = False) -> Any:
+    """Scaled ELU."""
+    return _activated(_F.selu(), input, "selu")
+
+
+@function
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """x for x > 0, else alpha (exp(x / alpha) - 1)."""
+    return _activated(_F.celu(alpha=float(alpha)), input, "celu")
+
+
+@function
+def gelu(input: Tensor, approximate: str = "none") -> Any:
+    """x times the normal distribution function of x; ``approximate="tanh"`` for the formula with tanh."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"gelu: approximate is {approximate!r}. Use 'none' or 'tanh'.")
+    return _activated(_F.gelu() if approximate == "none" else _F.gelu_approximation(), input, "gelu")
+
+
+@function
+def silu(input: Tensor, inplace: bool = False) -> Any:
+    """x sigmoid(x)."""
+    return _activated(_F.silu(), input, "silu")
+
+
+@function
+def mish(input: Tensor, inplace: bool = False) -> Any:
+    """x tanh(softplus(x))."""
+    return mul(input, tanh(softplus(input)))
+
+
+@function
+def sigmoid(input: Tensor) -> Any:
+    """1 / (1 + exp(-x))."""
+    return _activated(_F.sigmoid(), input, "sigmoid")
+
+
+@function
+def logsigmoid(input: Tensor) -> Any:
+    """log(sigmoid(x))."""
+    return _activated(_F.log_sigmoid(), input, "logsigmoid")
+
+
+@function
+def tanh(input: Tensor) -> Any:
+    """The hyperbolic tangent."""
+    return _activated(_F.tanh(), input, "tanh")
+
+
+@function
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+    """x between two bounds."""
+    return _activated(_F.clamp(bounds=(float(min_val), float(max_val))), input, "hardtanh")
+
+
+@function
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Any:
+    """min(max(x / 6 + 1 / 2, 0), 1)."""
+    return _activated(_F.hard_sigmoid(alpha=1.0 / 6.0, beta=0.5), input, "hardsigmoid")
+
+
+@function
+def hardswish(input: Tensor, inplace: bool = False) -> Any:
+    """x hardsigmoid(x)."""
+    return _activated(_F.hard_swish(), input, "hardswish")
+
+
+@function
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Any:
+    """x beyond ``lambd`` on either side, else 0."""
+    return _activated(_F.hard_shrink(alpha=float(lambd)), input, "hardshrink")
+
+
+@function
+def softshrink(input: Tensor, lambd: float = 0.5) -> Any:
+    """x moved towards 0 by ``lambd``, and 0 where it would pass it."""
+    return _activated(_F.soft_shrink(alpha=float(lambd)), input, "softshrink")
+
+
+@function
+def tanhshrink(input: Tensor) -> Any:
+    """x - tanh(x)."""
+    return _activated(_F.tanh_shrink(), input, "tanhshrink")
+
+
+@function
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Any:
+    """x above ``threshold``, else ``value``."""
+    return _activated(_F.threshold(alpha=float(threshold), beta=float(value)), input, "threshold")
+
+
+@function
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """log(1 + exp(beta x)) / beta; computed without overflow, so that ``threshold`` makes no difference."""
+    return _activated(_F.softplus(alpha=1.0 / float(beta), beta=float(beta)), input, "softplus")
+
+
+@function
+def softsign(input: Tensor) -> Any:
+    """x / (1 + |x|)."""
+    return _activated(_F.softsign(), input, "softsign")
+
+
+@function
+def glu(input: Tensor, dim: int = -1) -> Any:
+    """The first half along ``dim`` times the sigmoid of the second."""
+    from ._shapes import chunk
+
+    x = numbers(input, "glu")
+    if x.shape[axis_of(x, dim, "glu")] % 2:
+        raise ValueError(f"glu: axis {dim} of {x.shape} cannot be halved.")
+    a, b = chunk(x, 2, dim)
+    return mul(a, sigmoid(b))
+
+
+def _along(f: ActivationFunction, input: Tensor, dim: int | None, who: str) -> Value:
+    x = numbers(input, who)
+    axis = axis_of(x, -1 if dim is None else dim, who)
+    keep_batch(x, axis, who)
+    return _activated(f, x, who, axis - bool(x.rows))
+
+
+@function
+def softmax(input: Tensor, dim: int | None = None) -> Any:
+    """exp(x) / Σ exp(x) along ``dim``, the last axis if left out.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.softmax(np.float32([[[7, 0], [7, 0]]]), dim=1).tolist()
+    [[[0.5, 0.5], [0.5, 0.5]]]
+    """
+    return _along(_F.softmax(), input, dim, "softmax")
+
+
+@function
+def log_softmax(input: Tensor, dim: int | None = None) -> Any:
+    """x - log Σ exp(x) along ``dim``, the last axis if left out."""
+    return _along(_F.log_softmax(), input, dim, "log_softmax")
+
+
+@function
+def softmin(input: Tensor, dim: int | None = None) -> Any:
+    """Softmax of -x."""
+    return softmax(mul(input, -1.0), dim)
+
+
+@function
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Any:
+    """softmax(query keyᵀ scale + mask) value over the last two axes, (..., T, D) with (..., S, D).
+
+    ``attn_mask`` is added to the scores; one of booleans says which of them take part. ``is_causal`` lets every position
+    see those before it and itself. ``scale`` is 1 / sqrt(D) if left out.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.ones((2, 4, 5, 8), np.float32)
+    >>> nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
+    (2, 4, 5, 8)
+    """
+    import numpy as np
+
+    from ._arithmetic import add
+    from ._layers import dropout
+    from ._products import matmul, product
+    from ._shapes import transpose
+
+    who = "scaled_dot_product_attention"
+    q, k = numbers(query, who), numbers(key, who)
+    if min(len(q.sample), len(k.sample)) < 2:
+        raise ValueError(f"{who}: query {q.shape} and key {k.shape} must end in (positions, features).")
+    factor = 1.0 / math.sqrt(q.sample[-1]) if scale is None else float(scale)
+    scores: Any = product(q, transpose(k, -1, -2), factor)
+    if is_causal:
+        if attn_mask is not None:
+            raise ValueError(f"{who}: is_causal is a mask of its own. Leave attn_mask out, or put both into it.")
+        attn_mask = np.tril(np.ones((q.sample[-2], k.sample[-2]), np.bool_))
+    if attn_mask is not None:
+        if isinstance(attn_mask, np.ndarray) and attn_mask.dtype == np.bool_:
+            attn_mask = np.where(attn_mask, np.float32(0), np.float32(-np.inf))
+        scores = add(scores, attn_mask)
+    weights = softmax(scores, -1)
+    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)

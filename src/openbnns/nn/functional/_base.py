@@ -1,0 +1,97 @@
+"""How functions act on values, and on arrays outside of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from .._graph import current_graph
+from .._value import FLOAT32, BatchSize, Value
+from ..parameter import Parameter
+
+Tensor = Any
+"""What functions take: a Value, a Parameter, an array or a number."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
+    """A function of values that also runs on arrays, at once, where no network is being recorded."""
+
+    @wraps(body)
+    def call(*given: _P.args, **named: _P.kwargs) -> _T:
+        if current_graph() is None:
+            from ._eager import run
+
+            result: _T = run(body, given, named)
+            return result
+        return body(*given, **named)
+
+    return call
+
+
+def value(given: Tensor, who: str) -> Value:
+    """A value for what a function was given."""
+    if isinstance(given, Value):
+        return given
+    graph = current_graph()
+    assert graph is not None
+    if isinstance(given, Parameter):
+        return graph.parameter(given)
+    if isinstance(given, (bool, int, float, np.number, np.bool_)):
+        return graph.constant(np.array(given, np.float32))
+    if isinstance(given, np.ndarray):
+        return graph.constant(given)
+    raise TypeError(
+        f"{who}: a {type(given).__name__} is no tensor. Pass a value, an nn.Parameter, an array or a number."
+    )
+
+
+def numbers(given: Tensor, who: str) -> Value:
+    """A value to compute with: whole numbers of constants become float32, those of inputs are refused."""
+    found = value(given, who)
+    if found.dtype == FLOAT32:
+        return found
+    if isinstance(found.leaf, np.ndarray):
+        return found.graph.constant(found.leaf.astype(np.float32))
+    raise ValueError(
+        f"{who}: {found!r} holds integers that are looked up elsewhere, so it cannot be computed with. Pass it to the network a "
+        "second time, as another input."
+    )
+
+
+def axis_of(x: Value, dim: Any, who: str, *, extra: int = 0) -> int:
+    """The axis that ``dim`` means, counted from 0, the batch included; ``extra`` for one that is to be made."""
+    rank = x.ndim + extra
+    if isinstance(dim, bool) or not hasattr(dim, "__index__") or not -rank <= int(dim) < rank:
+        raise ValueError(f"{who}: dim is {dim!r}, but {x.shape} has the axes 0 to {rank - 1}.")
+    return int(dim) % rank
+
+
+def axes_of(x: Value, dim: Any, who: str) -> tuple[int, ...]:
+    """Several axes, each once; None stands for all."""
+    if dim is None:
+        return tuple(range(x.ndim))
+    found = [axis_of(x, d, who) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    if len(set(found)) != len(found):
+        raise ValueError(f"{who}: dim {dim} names an axis twice.")
+    return tuple(sorted(found))
+
+
+def keep_batch(x: Value, axis: int, who: str) -> None:
+    """Refuse what would mix the samples of a batch."""
+    if x.rows and axis == 0:
+        raise ValueError(f"{who}: dim 0 of {x.shape} is the batch, which stays the first axis, whole. Use another dim.")
+
+
+def whole_shape(sizes: Sequence[Any], who: str) -> tuple[int, list[int]]:
+    """(rows, sample) of a shape that may begin with the size of the batch."""
+    given = list(sizes)
+    rows = given.pop(0).rows if given and isinstance(given[0], BatchSize) else 0
+    if any(isinstance(n, BatchSize) for n in given):
+        raise ValueError(f"{who}: the batch stays the first axis, but {tuple(sizes)} has it elsewhere.")
+    return rows, given

@@ -1,0 +1,47 @@
+"""Functions of values run on arrays, without a network around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .._structure import flatten
+from .._value import Value
+from ..module import Module
+from ..parameter import Parameter
+
+
+class _Call(Module):
+    """One call of a function, whose arrays are the inputs of a network."""
+
+    def __init__(self, body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._body = body
+        self._flat, self._form = flatten([list(given), dict(named)])
+        self.arrays = [_array(x) for x in self._flat if _is_array(x)]
+
+    def forward(self, *inputs: Value) -> Any:
+        values = iter(inputs)
+        given, named = self._form.fill(next(values) if _is_array(x) else x for x in self._flat)
+        return self._body(*given, **named)
+
+
+def run(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The result of a function on arrays."""
+    call = _Call(body, given, named)
+    if not call.arrays:
+        raise TypeError(
+            f"{body.__name__}: there is no array among its arguments, and no network is being recorded. Pass arrays, or call it "
+            "in forward() of a module."
+        )
+    return call.eval()(*call.arrays)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (np.ndarray, Parameter))
+
+
+def _array(x: Any) -> Any:
+    return x.data if isinstance(x, Parameter) else x

@@ -1,0 +1,56 @@
+"""Layers without state: lookups, dropout and normalizations whose parameters are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from ..parameter import Parameter
+from ._base import Tensor, function, numbers, value
+
+
+@function
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """In training every element is 0 with probability p, else x / (1 - p); at inference y = x.
+
+    Whether the network trains is known by the network itself; ``training=False`` switches dropout off for good.
+    """
+    if not 0 <= p < 1:
+        raise ValueError(f"dropout: p is {p}. It is the probability to drop: at least 0 and less than 1.")
+    x = numbers(input, "dropout")
+    return x.graph.append(operations.Dropout(x.graph, x, float(p))) if p and training else x
+
+
+@function
+def detach(input: Tensor) -> Any:
+    """The same numbers, through which no gradient goes back."""
+    x = numbers(input, "detach")
+    return x.graph.append(operations.Detach(x))
+
+
+@function
+def embedding(input: Tensor, weight: Parameter, padding_idx: int | None = None) -> Any:
+    """Rows of a parameter by whole numbers; row ``padding_idx`` gets no gradient."""
+    x = value(input, "embedding").as_indices("embedding")
+    if not isinstance(weight, Parameter):
+        raise TypeError(f"embedding: weight is a {type(weight).__name__}. Pass the nn.Parameter that holds the rows.")
+    x.graph.parameter(weight)
+    return x.graph.append(operations.Embedding(x.graph, x, weight, padding_idx))
+
+
+@function
+def one_hot(input: Tensor, num_classes: int) -> Any:
+    """Rows of zeros with a 1 at the place that each whole number names: (...) -> (..., num_classes).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.one_hot(np.array([2, 0]), 3).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    x = value(input, "one_hot").as_indices("one_hot")
+    if isinstance(num_classes, bool) or not isinstance(num_classes, (int, np.integer)) or num_classes < 1:
+        raise ValueError(f"one_hot: num_classes is {num_classes!r}. Pass how many there are, at least 1.")
+    rows = Parameter(np.eye(int(num_classes), dtype=np.float32), requires_grad=False)
+    return x.graph.append(operations.Embedding(x.graph, x, rows, None))

@@ -1,0 +1,84 @@
+"""Elementwise arithmetic of one, two or three values, with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import (
+    ArithmeticBinaryFunction,
+    ArithmeticTernaryFunction,
+    ArithmeticUnaryFunction,
+    BinaryArithmeticLayer,
+    TernaryArithmeticLayer,
+    UnaryArithmeticLayer,
+)
+from .._graph import Call
+from .._value import FLOAT32, Array, Value
+from ._base import wanted
+from ._shaped import ShapedOperation, Sizes, merged_axes, shape
+
+_LAYERS: Any = {1: UnaryArithmeticLayer, 2: BinaryArithmeticLayer, 3: TernaryArithmeticLayer}
+_NAMES = {1: ("input",), 2: ("input_a", "input_b"), 3: ("input_a", "input_b", "input_c")}
+_LINEAR = {ArithmeticBinaryFunction.ADD, ArithmeticBinaryFunction.SUBTRACT}
+
+Function = ArithmeticUnaryFunction | ArithmeticBinaryFunction | ArithmeticTernaryFunction
+
+
+class Arithmetic(ShapedOperation):
+    """y = f(a), f(a, b) or f(a, b, c); the gradient of an operand that is repeated is summed over its copies."""
+
+    def __init__(self, function: Function, operands: Sequence[Value]) -> None:
+        self.function = function
+        self.keeps_inputs = function not in _LINEAR
+        super().__init__(operands, broadcast(operands, function.name.lower()))
+
+    def make(self, x: list[Sizes], y: Sizes) -> Any:
+        *operands, result = merged_axes(x, y)
+        described = {name: shape(sizes) for name, sizes in zip(_NAMES[len(x)], operands, strict=True)}
+        return _LAYERS[len(x)](function=self.function, output=shape(result), **described)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        *operands, result = self._merged(x, y)
+        return partial(self.layer(x, y).apply, *operands, result)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        layer = self.layer(x, y)
+        *operands, gradient = self._merged(x, dy)
+        targets = [
+            wanted(None if g is None else g.reshape(operand.shape)) for g, operand in zip(dx, operands, strict=True)
+        ]
+        read = operands if self.keeps_inputs else [None] * len(operands)
+        return partial(layer.apply_backward, *read, None, gradient, *targets)
+
+    def _merged(self, x: list[Array], y: Array) -> list[Array]:
+        """The arrays with their axes merged, on the same memory."""
+        shapes = merged_axes([a.shape for a in x], y.shape)
+        return [array.reshape(sizes) for array, sizes in zip([*x, y], shapes, strict=True)]
+
+
+def broadcast(operands: Sequence[Value], who: str) -> Value:
+    """The result of operands that are repeated along axes of size 1 and along those that they lack in front."""
+    batched = [v for v in operands if v.rows]
+    rank = max(v.ndim for v in operands)
+    if any(v.ndim != rank for v in batched):
+        shapes = ", ".join(str(v.shape) for v in operands)
+        raise ValueError(f"{who}: {shapes} do not fit together: the batch of all that have one must be the same axis.")
+    rows = {v.rows for v in batched}
+    if len(rows) > 1:
+        raise ValueError(f"{who}: the first axes {' and '.join(str(v.shape[0]) for v in batched)} differ in length.")
+    plain = [v.sample if v.rows else v.sample[1:] if batched and v.ndim == rank else v.sample for v in operands]
+    leading = [v.sample[0] for v in operands if batched and not v.rows and v.ndim == rank]
+    try:
+        sample = np.broadcast_shapes(*plain)
+        if any(n != 1 for n in leading):
+            raise ValueError
+    except ValueError:
+        shapes = ", ".join(str(v.shape) for v in operands)
+        raise ValueError(
+            f"{who}: {shapes} do not fit together. Axes are matched from the last one, where sizes are equal or 1."
+        ) from None
+    return Value(operands[0].graph, sample, FLOAT32, rows=rows.pop() if rows else 0)

@@ -1,0 +1,182 @@
+"""Elements in other places: axes exchanged, parts taken, values joined and repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ... import PermuteLayer, ReductionFunction, ReductionLayer
+from .._graph import Call, Operation
+from .._value import Array, Value
+from ._base import copying
+from ._shaped import ShapedOperation, Sizes, merged_axes, shape
+
+
+class Permute(ShapedOperation):
+    """Axis k of the result is axis ``order[k]`` of the input; both count the batch, which stays in front."""
+
+    keeps_inputs = False
+
+    def __init__(self, x: Value, order: tuple[int, ...]) -> None:
+        self.order = order
+        first = int(bool(x.rows))
+        super().__init__([x], x.like([x.sample[axis - first] for axis in order[first:]]))
+
+    @property
+    def swaps_last_two(self) -> bool:
+        """Whether it transposes matrices and nothing else."""
+        rank = len(self.order)
+        return self.order == (*range(rank - 2), rank - 1, rank - 2)
+
+    def make(self, x: list[Sizes], y: Sizes) -> Any:
+        return PermuteLayer(input=shape(x[0]), output=shape(y), permutation=self.order)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return partial(self.layer(x, y).apply, x[0], y)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        return partial(self.layer(x, y).apply_backward, None, None, dy, dx[0])
+
+
+class Slice(Operation):
+    """A part of the elements by ``index``, basic slices of NumPy; its gradient is dy there and zero elsewhere."""
+
+    keeps_inputs = False
+
+    def __init__(self, x: Value, index: tuple[Any, ...], sample: Sequence[int]) -> None:
+        self.index = index
+        super().__init__([x], x.like(sample))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return copying(y, x[0][self.index].reshape(y.shape) if 0 in y.shape else x[0][self.index])
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        target = dx[0]
+        assert target is not None
+        part = target[self.index]
+
+        def call() -> None:
+            target.fill(0)
+            np.copyto(part, dy)
+
+        return call
+
+
+class Pick(Operation):
+    """Entries along an axis by whole numbers that are known when the network is recorded; gradients of repeats add up."""
+
+    keeps_inputs = False
+
+    def __init__(self, x: Value, axis: int, numbers: Array, sample: Sequence[int]) -> None:
+        self.axis, self.numbers = axis, numbers
+        super().__init__([x], x.like(sample))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return partial(np.take, x[0], self.numbers, self.axis, y)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        target = dx[0]
+        assert target is not None
+        place: Any = (slice(None),) * self.axis + (self.numbers,)
+
+        def call() -> None:
+            target.fill(0)
+            np.add.at(target, place, dy)
+
+        return call
+
+
+class Split(Operation):
+    """Parts along an axis, one after the other; the gradient of the whole holds those of the parts side by side."""
+
+    keeps_inputs = False
+
+    def __init__(self, x: Value, axis: int, sizes: Sequence[int]) -> None:
+        self.axis, self.sizes = axis, tuple(sizes)
+        place = axis - bool(x.rows)
+        parts = [x.like([*x.sample[:place], size, *x.sample[place + 1 :]]) for size in sizes]
+        super().__init__([x], parts)
+
+    def _parts(self, whole: Array) -> list[Array]:
+        return np.split(whole, np.cumsum(self.sizes)[:-1], self.axis)
+
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+        return _copies(list(zip(y, self._parts(x[0]), strict=True)))
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Call:
+        assert dx[0] is not None
+        return _copies(list(zip(self._parts(dx[0]), dy, strict=True)))
+
+
+class Concatenate(Operation):
+    """Values side by side along an axis; each gradient is its part of dy."""
+
+    keeps_inputs = False
+
+    def __init__(self, parts: Sequence[Value], axis: int) -> None:
+        self.axis = axis
+        first, place = parts[0], axis - bool(parts[0].rows)
+        total = sum(p.sample[place] for p in parts)
+        super().__init__(parts, first.like([*first.sample[:place], total, *first.sample[place + 1 :]]))
+
+    def _parts(self, x: list[Array], whole: Array) -> list[Array]:
+        return np.split(whole, np.cumsum([part.shape[self.axis] for part in x])[:-1], self.axis)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return _copies(list(zip(self._parts(x, y), x, strict=True)))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        return _copies([(g, part) for g, part in zip(dx, self._parts(x, dy), strict=True) if g is not None])
+
+
+class Expand(ShapedOperation):
+    """A value repeated along axes of size 1, and along axes in front; its gradient is the sum over the copies."""
+
+    keeps_inputs = False
+
+    def __init__(self, x: Value, output: Value) -> None:
+        super().__init__([x], output)
+
+    def make(self, x: list[Sizes], y: Sizes) -> Any:
+        small, large = merged_axes(x, y)
+        return ReductionLayer(function=ReductionFunction.sum(), input=shape(large), output=shape(small))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return copying(y, np.broadcast_to(x[0], y.shape))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        assert dx[0] is not None
+        if x[0].size == y.size:
+            return copying(dx[0], dy.reshape(dx[0].shape))
+        small, large = merged_axes([x[0].shape], y.shape)
+        return partial(self.layer(x, y).apply, dy.reshape(large), dx[0].reshape(small))
+
+
+class Detach(Operation):
+    """The same numbers, through which no gradient goes back."""
+
+    keeps_inputs = False
+    stops_gradient = True
+
+    def __init__(self, x: Value) -> None:
+        super().__init__([x], x.like(x.sample))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return copying(y, x[0])
+
+
+def _copies(pairs: list[tuple[Array, Array | None]]) -> Call:
+    """Copies into each first array from each second; None stands for zeros."""
+    if len(pairs) == 1 and pairs[0][1] is not None:
+        return copying(pairs[0][0], pairs[0][1])
+
+    def call() -> None:
+        for target, source in pairs:
+            np.copyto(target, 0 if source is None else source)
+
+    return call

@@ -1,0 +1,54 @@
+"""Sums, means, norms and extremes along axes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ... import DataType, ReductionFunction, ReductionLayer
+from .._graph import Call
+from .._value import FLOAT32, INT64, Array, Value
+from ._shaped import ShapedOperation, Sizes, merged_axes, shape
+
+
+class Reduction(ShapedOperation):
+    """The values along some axes made one; the axes are gone from the result, or have size 1 with ``keep``.
+
+    ``axes`` count from the batch, if there is one. A result over the batch has no batch axis.
+    """
+
+    def __init__(self, x: Value, function: ReductionFunction, axes: tuple[int, ...], keep: bool) -> None:
+        self.function, self.axes = function, axes
+        self.keeps_inputs = function.case not in ("sum", "mean")
+        whole = bool(x.rows)
+        kept = [
+            n if axis not in axes else 1
+            for axis, n in enumerate(x.sample, start=int(whole))
+            if keep or axis not in axes
+        ]
+        rows = 0 if 0 in axes else x.rows
+        if whole and not rows and keep:
+            kept.insert(0, 1)
+        dtype = INT64 if function.case in ("arg_max", "arg_min") else FLOAT32
+        super().__init__([x], Value(x.graph, kept, dtype, rows=rows))
+
+    def _sizes(self, x: Sizes) -> list[Sizes]:
+        """The shapes of result and input with their axes merged."""
+        return merged_axes([tuple(1 if axis in self.axes else n for axis, n in enumerate(x))], x)
+
+    def make(self, x: list[Sizes], y: Sizes) -> Any:
+        small, large = self._sizes(x[0])
+        output: Any = shape(small)
+        if self.output.dtype == INT64:
+            output = output.descriptor(data_type=DataType.INT64)
+        return ReductionLayer(function=self.function, input=shape(large), output=output)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        small, large = self._sizes(x[0].shape)
+        return partial(self.layer(x, y).apply, x[0].reshape(large), y.reshape(small))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        assert dx[0] is not None
+        small, large = self._sizes(x[0].shape)
+        read = x[0].reshape(large) if self.keeps_inputs else None
+        return partial(self.layer(x, y).apply_backward, read, None, dy.reshape(small), dx[0].reshape(large))
