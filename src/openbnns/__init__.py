@@ -35,7 +35,6 @@ __getattr__, __dir__ = _attach(
         "abi.structs": ["BNNSNDArrayDescriptor"],
     },
     modules=["capi", "compat", "datasets", "layers", "nn"],
-    tables=["layers.types"],
     elsewhere=["capi", "nn"],
     hints={"BNNS": "Swift's BNNS.Shape is openbnns.Shape: import openbnns as BNNS"},
 )

@@ -12,7 +12,6 @@ from .errors import (
 )
 from .gradients.check import GradientReport as GradientReport, gradcheck as gradcheck
 from .layers import *
-from .layers.types import *
 from .runtime import (
     current_engine as current_engine,
     engine as engine,

@@ -14,6 +14,8 @@ from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters.base import Filter
 from ..filters.direct import known_calls, recorded
 
+__all__ = ["BNNSFilter"]
+
 BNNSFilter = Filter
 
 _F = TypeVar("_F", bound=Filter)

@@ -14,6 +14,8 @@ from ..errors import FAILURE, Problem, record, succeeded
 from ..filters.activation import ActivationFilter
 from ._calls import BNNSFilter, Known, check_filter_params, create, is_given
 
+__all__ = ["BNNSDirectApplyActivationBatch", "BNNSFilterCreateLayerActivation", "BNNSGetPointer"]
+
 
 def BNNSFilterCreateLayerActivation(
     layer_params: BNNSLayerParametersActivation | Any, filter_params: BNNSFilterParameters | None = None

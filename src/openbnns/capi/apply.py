@@ -7,6 +7,16 @@ from typing import Any
 from ._calls import BNNSFilter
 from ._declared import DECLARED, drives
 
+__all__ = [
+    "BNNSFilterApply",
+    "BNNSFilterApplyBackwardBatch",
+    "BNNSFilterApplyBackwardTwoInputBatch",
+    "BNNSFilterApplyBatch",
+    "BNNSFilterApplyTwoInput",
+    "BNNSFilterApplyTwoInputBatch",
+    "BNNSFilterDestroy",
+]
+
 
 @drives("apply")
 def BNNSFilterApply(filter: BNNSFilter | None, in_: Any, out: Any) -> int:

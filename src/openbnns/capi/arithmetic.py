@@ -9,6 +9,12 @@ from ..filters.arithmetic import Arithmetic
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
 
+__all__ = [
+    "BNNSArithmeticFilterApplyBackwardBatch",
+    "BNNSArithmeticFilterApplyBatch",
+    "BNNSFilterCreateLayerArithmetic",
+]
+
 
 def BNNSFilterCreateLayerArithmetic(
     layer_params: BNNSLayerParametersArithmetic | Any, filter_params: BNNSFilterParameters | None = None

@@ -14,6 +14,12 @@ from ..filters.attention_calls import APPLY, BACKWARD
 from ._calls import BNNSFilter, create
 from ._declared import perform
 
+__all__ = [
+    "BNNSApplyMultiheadAttention",
+    "BNNSApplyMultiheadAttentionBackward",
+    "BNNSFilterCreateLayerMultiheadAttention",
+]
+
 
 def BNNSFilterCreateLayerMultiheadAttention(
     layer_params: BNNSLayerParametersMultiheadAttention | Any, filter_params: BNNSFilterParameters | None = None

@@ -11,6 +11,8 @@ from ..abi.structs import BNNSNDArrayDescriptor
 from ..filters import clipping
 from ._calls import Direct, attempt_direct
 
+__all__ = ["BNNSClipByGlobalNorm", "BNNSClipByNorm", "BNNSClipByValue", "BNNSComputeNorm", "BNNSComputeNormBackward"]
+
 _BY_VALUE = Direct("BNNSClipByValue", clipping.clip_by_value, 0, words="ddff")
 _BY_NORM = Direct("BNNSClipByNorm", clipping.clip_by_norm, 0, words="ddfi")
 _NORM = Direct("BNNSComputeNorm", clipping.compute_norm, 0, words="ddii")

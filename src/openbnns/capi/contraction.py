@@ -8,6 +8,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersTensorContrac
 from ..filters.contraction import TensorContraction
 from ._calls import BNNSFilter, create
 
+__all__ = ["BNNSFilterCreateLayerTensorContraction"]
+
 
 def BNNSFilterCreateLayerTensorContraction(
     layer_params: BNNSLayerParametersTensorContraction | Any, filter_params: BNNSFilterParameters | None = None

@@ -9,6 +9,8 @@ from ..filters.convolution import Convolution
 from ..filters.transposed_convolution import TransposedConvolution
 from ._calls import BNNSFilter, create
 
+__all__ = ["BNNSFilterCreateLayerConvolution", "BNNSFilterCreateLayerTransposedConvolution"]
+
 
 def BNNSFilterCreateLayerConvolution(
     layer_params: BNNSLayerParametersConvolution | Any, filter_params: BNNSFilterParameters | None = None

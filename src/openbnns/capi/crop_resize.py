@@ -10,6 +10,8 @@ from ..errors import FAILURE, Problem, out_of_memory, record, succeeded
 from ..filters.crop_resize import CropResize
 from ._calls import check_filter_params, is_given
 
+__all__ = ["BNNSCropResize", "BNNSCropResizeBackward"]
+
 
 def BNNSCropResize(
     layer_params: BNNSLayerParametersCropResize | Any, input: Any, roi: Any, output: Any,

@@ -8,6 +8,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..filters.dropout import Dropout
 from ._calls import BNNSFilter, create
 
+__all__ = ["BNNSFilterCreateLayerDropout"]
+
 
 def BNNSFilterCreateLayerDropout(
     layer_params: BNNSLayerParametersDropout | Any, filter_params: BNNSFilterParameters | None = None

@@ -8,6 +8,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
 from ..filters.embedding import Embedding
 from ._calls import BNNSFilter, create
 
+__all__ = ["BNNSFilterCreateLayerEmbedding"]
+
 
 def BNNSFilterCreateLayerEmbedding(
     layer_params: BNNSLayerParametersEmbedding | Any, filter_params: BNNSFilterParameters | None = None

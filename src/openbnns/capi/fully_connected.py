@@ -8,6 +8,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersFullyConnecte
 from ..filters.fully_connected import FullyConnected
 from ._calls import BNNSFilter, create
 
+__all__ = ["BNNSFilterCreateLayerFullyConnected"]
+
 
 def BNNSFilterCreateLayerFullyConnected(
     layer_params: BNNSLayerParametersFullyConnected | Any, filter_params: BNNSFilterParameters | None = None

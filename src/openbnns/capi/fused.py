@@ -14,6 +14,14 @@ from ..tensors.operands import check_count, entries
 from ._calls import BNNSFilter, check_filter_params
 from ._declared import DECLARED, drives
 
+__all__ = [
+    "BNNSFilterCreateFusedLayer",
+    "BNNSFusedFilterApplyBackwardBatch",
+    "BNNSFusedFilterApplyBackwardMultiInputBatch",
+    "BNNSFusedFilterApplyBatch",
+    "BNNSFusedFilterApplyMultiInputBatch",
+]
+
 _VARIANTS = [(count, training) for count in (1, 2, 3) for training in (False, True)]
 
 

@@ -8,6 +8,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersGram
 from ..filters.gram import Gram
 from ._calls import BNNSFilter, create
 
+__all__ = ["BNNSFilterCreateLayerGram"]
+
 
 def BNNSFilterCreateLayerGram(
     layer_params: BNNSLayerParametersGram | Any, filter_params: BNNSFilterParameters | None = None

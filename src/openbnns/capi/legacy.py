@@ -30,6 +30,13 @@ from ..filters.fully_connected import FullyConnected
 from ..filters.pooling import Pooling
 from ._calls import BNNSFilter, check_filter_params, is_given
 
+__all__ = [
+    "BNNSFilterCreateConvolutionLayer",
+    "BNNSFilterCreateFullyConnectedLayer",
+    "BNNSFilterCreatePoolingLayer",
+    "BNNSFilterCreateVectorActivationLayer",
+]
+
 _NAMES = {"i_desc": "in_desc", "o_desc": "out_desc", "w_desc": "layer_params.weights", "bias": "layer_params.bias"}
 """What these functions call the fields of today's structs."""
 

@@ -10,6 +10,8 @@ from ..filters.loss import STRUCTS, Loss, LossStruct
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
 
+__all__ = ["BNNSFilterCreateLayerLoss", "BNNSLossFilterApplyBackwardBatch", "BNNSLossFilterApplyBatch"]
+
 
 def BNNSFilterCreateLayerLoss(
     layer_params: LossStruct | Any, filter_params: BNNSFilterParameters | None = None

@@ -10,6 +10,12 @@ from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters.lstm import LSTM, SIZE_MAX, run_fast
 from ._calls import check_filter_params
 
+__all__ = [
+    "BNNSComputeLSTMTrainingCacheCapacity",
+    "BNNSDirectApplyLSTMBatchBackward",
+    "BNNSDirectApplyLSTMBatchTrainingCaching",
+]
+
 
 def BNNSComputeLSTMTrainingCacheCapacity(layer_params: BNNSLayerParametersLSTM | Any) -> int:
     """The least size in bytes of a training cache for this description; 2**64 - 1 if the description is wrong.

@@ -9,6 +9,13 @@ from ..errors import Problem, record, succeeded
 from ..filters.matmul import BroadcastMatMul, direct_caller, direct_filter, multiply
 from ._calls import BNNSFilter, Known, check_filter_params, create
 
+__all__ = [
+    "BNNSDirectApplyBroadcastMatMul",
+    "BNNSFilterCreateLayerBroadcastMatMul",
+    "BNNSMatMul",
+    "BNNSMatMulWorkspaceSize",
+]
+
 
 def BNNSFilterCreateLayerBroadcastMatMul(
     layer_params: BNNSLayerParametersBroadcastMatMul | Any, filter_params: BNNSFilterParameters | None = None

@@ -9,6 +9,16 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..filters import moves
 from ._calls import Direct
 
+__all__ = [
+    "BNNSBandPart",
+    "BNNSCompareTensor",
+    "BNNSCopy",
+    "BNNSShuffle",
+    "BNNSTile",
+    "BNNSTileBackward",
+    "BNNSTranspose",
+]
+
 Descriptor = BNNSNDArrayDescriptor | Any
 Parameters = BNNSFilterParameters | None
 

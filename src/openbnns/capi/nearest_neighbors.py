@@ -11,6 +11,14 @@ from ..errors import Problem, record, succeeded
 from ..filters.nearest_neighbors import NearestNeighbors
 from ._calls import attempt_direct, check_filter_params
 
+__all__ = [
+    "BNNSCreateNearestNeighbors",
+    "BNNSDestroyNearestNeighbors",
+    "BNNSNearestNeighbors",
+    "BNNSNearestNeighborsGetInfo",
+    "BNNSNearestNeighborsLoad",
+]
+
 BNNSNearestNeighbors = NearestNeighbors
 
 

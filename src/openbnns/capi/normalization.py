@@ -10,6 +10,12 @@ from ..filters.normalization import Normalization
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
 
+__all__ = [
+    "BNNSFilterCreateLayerNormalization",
+    "BNNSNormalizationFilterApplyBackwardBatch",
+    "BNNSNormalizationFilterApplyBatch",
+]
+
 
 def BNNSFilterCreateLayerNormalization(
     normType: BNNSFilterType | int,

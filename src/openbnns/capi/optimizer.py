@@ -14,6 +14,8 @@ from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters import optimizer as rules
 from ._calls import check_filter_params
 
+__all__ = ["BNNSOptimizerStep"]
+
 _STRUCTS = tuple(set(rules.STRUCTS.values()))
 
 _CALLER = Caller(rules.C_FACE)

@@ -8,6 +8,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPadding
 from ..filters.padding import Padding
 from ._calls import BNNSFilter, create
 
+__all__ = ["BNNSFilterCreateLayerPadding"]
+
 
 def BNNSFilterCreateLayerPadding(
     layer_params: BNNSLayerParametersPadding | Any, filter_params: BNNSFilterParameters | None = None

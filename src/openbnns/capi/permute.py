@@ -9,6 +9,8 @@ from ..filters.permute import Permute
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
 
+__all__ = ["BNNSFilterCreateLayerPermute", "BNNSPermuteFilterApplyBackwardBatch"]
+
 
 def BNNSFilterCreateLayerPermute(
     layer_params: BNNSLayerParametersPermute | Any, filter_params: BNNSFilterParameters | None = None

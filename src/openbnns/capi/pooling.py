@@ -10,6 +10,14 @@ from ..filters.pooling import Pooling
 from ._calls import BNNSFilter, create
 from ._declared import DECLARED, drives
 
+__all__ = [
+    "BNNSFilterCreateLayerPooling",
+    "BNNSPoolingFilterApplyBackwardBatch",
+    "BNNSPoolingFilterApplyBackwardBatchEx",
+    "BNNSPoolingFilterApplyBatch",
+    "BNNSPoolingFilterApplyBatchEx",
+]
+
 _INDEX_TYPES = (BNNSDataType.BNNSDataTypeUInt32, BNNSDataType.BNNSDataTypeUInt64)
 
 

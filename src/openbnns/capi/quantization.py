@@ -10,6 +10,8 @@ from ..errors import FAILURE
 from ..filters.quantization import Quantization
 from ._calls import Known, check_filter_params, is_given
 
+__all__ = ["BNNSDirectApplyQuantizer"]
+
 
 def BNNSDirectApplyQuantizer(
     layer_params: BNNSLayerParametersQuantization | Any,

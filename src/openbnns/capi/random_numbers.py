@@ -12,6 +12,20 @@ from ..filters.random_numbers import RandomGenerator
 from ..parameters.random_numbers import STATE_SIZE
 from ._calls import attempt_direct, check_filter_params
 
+__all__ = [
+    "BNNSCreateRandomGenerator",
+    "BNNSCreateRandomGeneratorWithSeed",
+    "BNNSDestroyRandomGenerator",
+    "BNNSRandomFillCategoricalFloat",
+    "BNNSRandomFillNormalFloat",
+    "BNNSRandomFillUniformFloat",
+    "BNNSRandomFillUniformInt",
+    "BNNSRandomGenerator",
+    "BNNSRandomGeneratorGetState",
+    "BNNSRandomGeneratorSetState",
+    "BNNSRandomGeneratorStateSize",
+]
+
 BNNSRandomGenerator = RandomGenerator
 
 

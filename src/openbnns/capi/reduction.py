@@ -10,6 +10,8 @@ from ..errors import FAILURE
 from ..filters.reduction import Reduction
 from ._calls import BNNSFilter, Known, check_filter_params, create, is_given
 
+__all__ = ["BNNSDirectApplyReduction", "BNNSFilterCreateLayerReduction"]
+
 
 def BNNSFilterCreateLayerReduction(
     layer_params: BNNSLayerParametersReduction | Any, filter_params: BNNSFilterParameters | None = None

@@ -8,6 +8,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..filters.resize import Resize
 from ._calls import BNNSFilter, create
 
+__all__ = ["BNNSFilterCreateLayerResize"]
+
 
 def BNNSFilterCreateLayerResize(
     layer_params: BNNSLayerParametersResize | Any, filter_params: BNNSFilterParameters | None = None

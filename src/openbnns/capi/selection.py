@@ -9,6 +9,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..filters import selection
 from ._calls import Direct
 
+__all__ = ["BNNSDirectApplyInTopK", "BNNSDirectApplyTopK", "BNNSGather", "BNNSGatherND", "BNNSScatter", "BNNSScatterND"]
+
 Descriptor = BNNSNDArrayDescriptor | Any
 Parameters = BNNSFilterParameters | None
 

@@ -9,6 +9,8 @@ from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor, BNNSSpars
 from ..filters import sparse
 from ._calls import attempt_direct, check_filter_params
 
+__all__ = ["BNNSNDArrayFullyConnectedSparsifySparseCOO", "BNNSNDArrayFullyConnectedSparsifySparseCSR"]
+
 
 def BNNSNDArrayFullyConnectedSparsifySparseCOO(
     in_dense_shape: BNNSNDArrayDescriptor | Any, in_indices: BNNSNDArrayDescriptor | Any,

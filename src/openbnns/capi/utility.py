@@ -13,6 +13,8 @@ from ..errors import Problem, record, succeeded
 from ..filters.sparse import packed_bytes
 from ..tensors import descriptors
 
+__all__ = ["BNNSDataLayoutGetRank", "BNNSNDArrayGetDataSize", "BNNSTensorGetAllocationSize"]
+
 SIZE_MAX = (1 << 64) - 1
 """What a ``size_t`` function returns on failure."""
 

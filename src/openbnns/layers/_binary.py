@@ -8,6 +8,8 @@ from ._methods import DECLARED, method
 from ._ports import Port, TensorLike
 from .base import InputGradients, Layer
 
+__all__ = ["BinaryLayer"]
+
 
 class BinaryLayer(Layer):
     """Base of the layers with two inputs that are driven by the two-input calls.

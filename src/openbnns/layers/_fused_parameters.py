@@ -21,6 +21,18 @@ from .types import (
     NormalizationType,
 )
 
+__all__ = [
+    "FusableLayerParameters",
+    "FusedBinaryArithmeticParameters",
+    "FusedConvolutionParameters",
+    "FusedDequantizationParameters",
+    "FusedFullyConnectedParameters",
+    "FusedNormalizationParameters",
+    "FusedQuantizationParameters",
+    "FusedTernaryArithmeticParameters",
+    "FusedUnaryArithmeticParameters",
+]
+
 
 class FusableLayerParameters(metaclass=CasesMeta):
     """Base of everything that ``fused_layer_parameters`` may hold.

@@ -24,6 +24,8 @@ from ..tensors.descriptors import LAYOUTS, View, describe
 from .shape import Shape
 from .types import DataLayout, DataType
 
+__all__ = ["skip"]
+
 TensorLike: TypeAlias = Any
 """A NumPy array (or anything with a buffer, ``__array_interface__`` or DLPack on the CPU) or a descriptor with data."""
 

@@ -20,6 +20,8 @@ from .base import UnaryLayer
 from .shape import Shape
 from .types import ActivationFunction
 
+__all__ = ["ActivationGradients", "ActivationLayer", "apply_activation"]
+
 
 class ActivationGradients(NamedTuple):
     """What the backward pass of an activation gives; ``alpha`` is ``None`` unless the function trains it.

@@ -56,6 +56,8 @@ from .types import (
     DescriptorType,
 )
 
+__all__ = ["BinaryArithmeticLayer", "InputGradients3", "TernaryArithmeticLayer", "UnaryArithmeticLayer"]
+
 
 class InputGradients3(NamedTuple):
     """What the backward pass of a layer with three inputs gives.

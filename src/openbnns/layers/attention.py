@@ -31,6 +31,8 @@ from ._ports import as_array, check_filter_parameters, raised, require, skip
 from .base import Layer, client_pointer
 from .types import LearningPhase
 
+__all__ = ["AttentionGradients", "MultiheadAttentionLayer"]
+
 _L = BNNSDataLayout
 _FLOAT32 = int(BNNSDataType.BNNSDataTypeFloat32)
 _BOOLEAN = int(BNNSDataType.BNNSDataTypeBoolean)

@@ -28,6 +28,8 @@ from ._misuse import MISUSE_ERRORS, misuse_in, reports_misuse
 from ._ports import Port, TensorLike, check_filter_parameters, raised, require
 from .types import ActivationFunction
 
+__all__ = ["Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"]
+
 _Result = TypeVar("_Result")
 _SomeLayer = TypeVar("_SomeLayer", bound="Layer")
 

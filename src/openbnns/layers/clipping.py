@@ -17,6 +17,8 @@ from ..tensors.descriptors import resolve
 from ._functions import function
 from ._ports import TensorLike, as_array, data_type, descriptor_for, first_major, require_contiguous, require_data, skip
 
+__all__ = ["clip", "clip_by_global_norm", "clip_by_norm", "compute_norm", "compute_norm_backward"]
+
 _L2 = int(BNNSNormType.BNNSL2Norm)
 
 # How the C functions name their arguments, and how these name theirs.

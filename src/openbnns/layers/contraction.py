@@ -13,6 +13,8 @@ from ..tensors.descriptors import resolve
 from ._ports import descriptor_for, first_major
 from ._product import ProductLayer, describe_operand
 
+__all__ = ["TensorContractionLayer"]
+
 
 class TensorContractionLayer(ProductLayer):
     """out = alpha Σ of the product of the operands, over the indices that the output lacks.

@@ -18,6 +18,8 @@ from .base import Gradients, UnaryLayer, client_pointer, port_of
 from .shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, ConvolutionType
 
+__all__ = ["ConvolutionLayer"]
+
 WINDOW_NAMES = {
     "x_stride": "stride[0]", "y_stride": "stride[1]", "x_padding": "padding.x", "y_padding": "padding.y",
     "pad[0]": "padding.left", "pad[1]": "padding.right", "pad[2]": "padding.up", "pad[3]": "padding.down",

@@ -17,6 +17,8 @@ from ._misuse import reports_misuse
 from ._ports import TensorLike, as_array, data_type, descriptor_for, require, require_contiguous, struct_of
 from .types import BoxCoordinateMode, DataLayout, LinearSamplingMode
 
+__all__ = ["CropResizeLayer"]
+
 _NAMES = {
     "roi": "region_of_interest",
     "in_delta": "generating_input_gradient",

@@ -10,6 +10,8 @@ from ..filters.dropout import Dropout
 from ._ports import Port, describe_sample, struct_of
 from .base import UnaryLayer
 
+__all__ = ["DropoutLayer"]
+
 
 class DropoutLayer(UnaryLayer):
     """y = x · mask / (1 - rate), the mask being 1 with probability 1 - rate; backward gives dx = dy · mask / (1 - rate).

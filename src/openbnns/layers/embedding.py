@@ -16,6 +16,8 @@ from .base import Gradients, UnaryLayer, client_pointer
 from .shape import Shape
 from .types import DataType, Norm
 
+__all__ = ["EmbeddingLayer"]
+
 _NO_PADDING = 2**64 - 1
 
 

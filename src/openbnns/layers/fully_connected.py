@@ -15,6 +15,8 @@ from .convolution import ConvolutionLayer
 from .shape import Shape
 from .types import ActivationFunction, DataLayout
 
+__all__ = ["FullyConnectedLayer"]
+
 
 class FullyConnectedLayer(ConvolutionLayer):
     """y = f(W x + b); backward gives dx = Wᵀ dz, dW = Σₙ dzₙ xₙᵀ and db = Σₙ dzₙ with dz = dy · f'(y).

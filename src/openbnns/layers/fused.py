@@ -40,6 +40,16 @@ from .convolution import WINDOW_NAMES, ConvolutionLayer
 from .normalization import NormalizationLayer, names_of_type
 from .types import ActivationFunction, ConvolutionPadding, LearningPhase, NormalizationType
 
+__all__ = [
+    "FusedConvolutionNormalizationLayer",
+    "FusedFullyConnectedNormalizationLayer",
+    "FusedGradients",
+    "FusedGradients2",
+    "FusedGradients3",
+    "FusedLayer",
+    "FusedParametersLayer",
+]
+
 
 class FusedGradients(NamedTuple):
     """What the backward pass of a fused layer with one input gives.

@@ -11,6 +11,8 @@ from ._ports import Port, describe_sample
 from .base import UnaryLayer
 from .shape import Shape
 
+__all__ = ["GramLayer"]
+
 
 class GramLayer(UnaryLayer):
     """G[f, c] = alpha Σ over the pixels of x[f] x[c]; backward gives dx = alpha (dG + dGᵀ) x over the channels.

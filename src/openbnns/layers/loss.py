@@ -20,6 +20,8 @@ from .base import InputGradient, Layer
 from .shape import Shape
 from .types import LossFunction, LossReduction
 
+__all__ = ["LossLayer", "LossResult"]
+
 
 class LossResult(NamedTuple):
     """What a loss layer gives: the loss, and its gradient with respect to the input (``None`` if skipped).

@@ -27,6 +27,8 @@ from ._ports import as_array, require, skip
 from .base import Layer, client_pointer
 from .types import ActivationFunction, LearningPhase
 
+__all__ = ["LSTMGradients", "LSTMLayer", "LSTMResult"]
+
 _WEIGHTS = {
     "input_weights": W0,
     "deep_input_weights": W1,

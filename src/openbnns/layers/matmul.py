@@ -26,6 +26,8 @@ from ._ports import (
 from ._product import ProductLayer, describe_operand
 from .shape import Shape
 
+__all__ = ["BroadcastMatrixMultiplyLayer", "apply_matrix_multiplication", "matrix_multiplication_workspace_size"]
+
 _NAMES = {
     "transA": "input_a_transposed",
     "transB": "input_b_transposed",

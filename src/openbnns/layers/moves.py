@@ -22,6 +22,8 @@ from ._ports import TensorLike, require
 from ._tensor_arguments import NAMES, PLAIN, axis_of, described, output_like, shape_of
 from .types import RelationalOperator, ShuffleType
 
+__all__ = ["compare", "copy", "copy_band_part", "shuffle", "tile", "tile_backward", "transpose"]
+
 _TRANSPOSE_NAMES = NAMES | {"dest": "output", "axis0": "first_transpose_axis", "axis1": "second_transpose_axis"}
 _BAND_PART_NAMES = NAMES | {"output": "to"}
 

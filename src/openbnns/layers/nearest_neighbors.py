@@ -16,6 +16,8 @@ from ._misuse import reports_misuse
 from ._ports import as_array, require
 from .types import DataType
 
+__all__ = ["NearestNeighbors", "Neighbors"]
+
 # How the C functions name their arguments, and how these methods name theirs.
 _NAMES = {
     "max_n_samples": "capacity", "n_features": "dimension_count", "n_neighbors": "neighbor_count", "data_ptr": "samples",

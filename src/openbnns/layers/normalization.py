@@ -12,6 +12,8 @@ from ._ports import Port, TensorLike, as_array, describe_parameter, describe_sam
 from .base import UnaryLayer, client_pointer
 from .types import ActivationFunction, DataLayout, LearningPhase, NormalizationType
 
+__all__ = ["NormalizationGradients", "NormalizationLayer"]
+
 
 class NormalizationGradients(NamedTuple):
     """What the backward pass of a normalization gives; ``None`` where a gradient was skipped or does not exist.

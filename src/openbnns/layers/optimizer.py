@@ -29,6 +29,8 @@ from ._ports import (
 )
 from .types import DataLayout, GradientClipping, RegularizationFunction, SGDMomentumVariant
 
+__all__ = ["AdamOptimizer", "AdamWOptimizer", "Optimizer", "RMSPropOptimizer", "SGDMomentumOptimizer"]
+
 # How the C structs name what optimizers call otherwise.
 # What C calls hyperparameters of these classes, and what these classes call fields that are none.
 _C_NAMES = {

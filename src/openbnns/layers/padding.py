@@ -13,6 +13,8 @@ from ._ports import Port, describe_c_order, require, struct_of
 from .base import UnaryLayer
 from .types import PaddingMode
 
+__all__ = ["PaddingLayer"]
+
 
 class PaddingLayer(UnaryLayer):
     """The input with elements added around it; backward adds the gradients of all copies of an element.

@@ -13,6 +13,8 @@ from ._ports import Port, describe_c_order, struct_of
 from .base import UnaryLayer
 from .shape import Shape
 
+__all__ = ["PermuteLayer"]
+
 
 class PermuteLayer(UnaryLayer):
     """Axis k of the output is axis ``permutation[k]`` of the input; backward puts the axes of the gradient back.

@@ -30,6 +30,8 @@ from .convolution import WINDOW_NAMES, x_and_y
 from .shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, PoolingType
 
+__all__ = ["PoolingGradients", "PoolingLayer"]
+
 
 class PoolingGradients(NamedTuple):
     """What the backward pass of a pooling layer gives; ``None`` where a gradient was skipped or does not exist.

@@ -29,6 +29,8 @@ from ._ports import (
 )
 from .types import DataLayout, DataType
 
+__all__ = ["dequantize", "quantize"]
+
 # How C names arguments and fields, and how these functions name their arguments.
 _NAMES = {
     "in": "input",

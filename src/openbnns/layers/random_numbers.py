@@ -29,6 +29,8 @@ from ._ports import (
 )
 from .types import RandomGeneratorMethod
 
+__all__ = ["RandomGenerator", "RandomGeneratorState"]
+
 # How the C functions name their arguments, and how these methods name theirs.
 _NAMES = {
     "desc": "output", "stddev": "standard_deviation", "a": "the lower bound", "b": "the upper bound",

@@ -31,6 +31,8 @@ from ._ports import (
 from .base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer, port_of
 from .types import DataType, ReductionFunction
 
+__all__ = ["ReductionLayer", "apply_reduction"]
+
 
 class ReductionLayer(UnaryLayer):
     """y = the values along some axes made one: sums, means, norms, extremes, positions, products, logical and / or.

@@ -11,6 +11,8 @@ from ._ports import Port, describe_sample, require, struct_of
 from .base import UnaryLayer
 from .types import InterpolationMethod
 
+__all__ = ["ResizeLayer"]
+
 
 class ResizeLayer(UnaryLayer):
     """The input sampled anew along every axis whose size differs from the output's; backward is the exact adjoint.

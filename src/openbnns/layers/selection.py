@@ -32,6 +32,8 @@ from ._tensor_arguments import (
 )  # fmt: skip
 from .types import DataType, ReductionFunction
 
+__all__ = ["TopK", "apply_in_top_k", "apply_top_k", "gather", "gather_nd", "scatter", "scatter_nd"]
+
 
 class TopK(NamedTuple):
     """The largest values and where they are; ``indices`` is ``None`` when they were skipped.
