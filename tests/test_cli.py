@@ -272,7 +272,8 @@ def test_check_knows_every_filter_with_gradients() -> None:
     from openbnns import filters
     from openbnns.filters import base
     from openbnns.filters.quantization import Quantization
-    from openbnns.gradients import cases
+    from openbnns.gradients import FAMILIES, family_module
+    from openbnns.gradients._random import Random
 
     for module in pkgutil.iter_modules(filters.__path__):
         importlib.import_module(f"{filters.__name__}.{module.name}")
@@ -280,7 +281,7 @@ def test_check_knows_every_filter_with_gradients() -> None:
     def below(kind: type[base.Filter]) -> set[type[base.Filter]]:
         return {kind}.union(*(below(child) for child in kind.__subclasses__()))
 
-    layers = [make(cases.Random(seed, family)) for family, make in cases.FAMILIES.items() for seed in range(3)]
+    layers = [family_module(family).random_layer(Random(seed, family)) for family in FAMILIES for seed in range(3)]
     checked = {layer.bnns_filter.family for layer in layers}
     ours = {kind for kind in below(base.Filter) if kind.__module__.startswith("openbnns.")}
     assert checked == {kind.family for kind in ours} - {base.Filter.family, Quantization.family}

@@ -24,8 +24,7 @@ from openbnns._words import Caller
 from openbnns.calls.form import form
 from openbnns.calls.signature import Argument, Call
 from openbnns.capi._declared import DRIVERS
-from openbnns.gradients import SUBJECTS
-from openbnns.gradients._base import Subject
+from openbnns.gradients import subject_of
 from openbnns.tensors.operands import Parameter
 
 CALLER = Caller("trial")
@@ -108,7 +107,7 @@ class Trial:
         forward, backward = row.calls or default
         self.forward_call = Calling(self.filter, *forward)
         self.backward_call = None if backward is None else Calling(self.filter, *backward)
-        self.subject = None if default[1] is None else SUBJECTS.get(type(self.filter), Subject)(self.filter)
+        self.subject = None if default[1] is None else subject_of(self.filter)
         self.random = np.random.default_rng(zlib.crc32(row.id.encode()))
         self.inputs: dict[str, Storage] = {}
         self.outputs: dict[str, Storage] = {}

@@ -382,7 +382,8 @@ def _write_report(
 
 
 def _check(options: argparse.Namespace) -> int:
-    from .gradients.cases import FAMILIES, run
+    from .gradients import FAMILIES
+    from .gradients.cases import run
     from .nn.choose import nearest
 
     for family in options.families:
@@ -390,7 +391,7 @@ def _check(options: argparse.Namespace) -> int:
             raise ValueError(
                 f"there is no family {family!r}.{nearest(family, FAMILIES)} Families: {', '.join(FAMILIES)}."
             )
-    chosen = options.families or list(FAMILIES)
+    chosen = options.families or FAMILIES
     width = max(len(name) for name in chosen)
     failures = 0
     if not options.quiet:

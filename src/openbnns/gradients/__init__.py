@@ -1,42 +1,32 @@
-"""Gradient checks: :func:`gradcheck` (check.py), the layers of ``openbnns check`` (cases.py), and what families add."""
+"""Gradient checks: :func:`gradcheck` (check.py), ``openbnns check`` (cases.py), and a module for each family.
+
+A family's module has ``random_layer``, and ``SUBJECT`` where the declared calls do not tell a gradient check everything.
+"""
 
 from __future__ import annotations
 
-from ..filters.activation import ActivationFilter
-from ..filters.arithmetic import Arithmetic
-from ..filters.attention import MultiheadAttention
-from ..filters.base import Filter
-from ..filters.embedding import Embedding
-from ..filters.fused import Fused
-from ..filters.loss import Loss
-from ..filters.pooling import Pooling
-from ..layers.base import Layer
-from ..layers.lstm import LSTMLayer
-from ._base import Subject
-from .activation import ActivationSubject
-from .arithmetic import ArithmeticSubject
-from .attention import AttentionSubject
-from .embedding import EmbeddingSubject
-from .fused import FusedSubject
-from .loss import LossSubject
-from .lstm import LstmSubject
-from .pooling import PoolingSubject
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
 
-SUBJECTS: dict[type[Filter], type[Subject]] = {
-    ActivationFilter: ActivationSubject,
-    Arithmetic: ArithmeticSubject,
-    Embedding: EmbeddingSubject,
-    Fused: FusedSubject,
-    Loss: LossSubject,
-    MultiheadAttention: AttentionSubject,
-    Pooling: PoolingSubject,
-}
-"""Families about which their records do not say all."""
+from ..filters.base import Filter
+from ..layers.base import Layer
+from ._base import Subject
+
+FAMILIES = [
+    entry.name for entry in iter_modules(__path__) if entry.name[0] != "_" and entry.name not in ("cases", "check")
+]
+"""The families with gradients, by the names of their modules here and in ``filters``."""
+
+
+def family_module(family: str) -> Any:
+    return import_module(f".{family}", __name__)
 
 
 def subject_of(layer_or_filter: Layer | Filter) -> Subject:
     """What to check of a layer or filter."""
-    if isinstance(layer_or_filter, LSTMLayer):
-        return LstmSubject(layer_or_filter)
     filter = layer_or_filter.bnns_filter if isinstance(layer_or_filter, Layer) else layer_or_filter
-    return SUBJECTS.get(type(filter), Subject)(filter)
+    family = type(filter).__module__.rpartition(".")[2]
+    kind: Any = getattr(family_module(family), "SUBJECT", Subject) if family in FAMILIES else Subject
+    subject: Subject = kind(layer_or_filter if kind.of_layer else filter)
+    return subject

@@ -35,6 +35,9 @@ class Subject:
     names: ClassVar[Mapping[str, str]] = {}
     """What this family calls its tensors in the report, if not as usual."""
 
+    of_layer: ClassVar[bool] = False
+    """Whether it is made from a layer, because the filter declares no calls."""
+
     def __init__(self, filter: Filter) -> None:
         self.filter = filter
         forward, backward = filter.driving_calls() or (None, None)

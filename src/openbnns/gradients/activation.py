@@ -9,8 +9,12 @@ import numpy as np
 from ..errors import Problem
 from ..filters.activation import ActivationFilter
 from ..filters.base import Filter
+from ..layers.activation import ActivationLayer
+from ..layers.base import Layer
+from ..layers.types import ActivationFunction, Shape
 from ..parameters.activation import Function
 from ._base import Array, Subject
+from ._random import Random
 
 
 class ActivationSubject(Subject):
@@ -31,3 +35,15 @@ class ActivationSubject(Subject):
     def forward(self, values: dict[str, Array]) -> Array:
         rest = {name: held.read(np.float64)[held.view.count :] for name, held in self.held.items()}
         return super().forward(values | {name: np.append(values[name], beta) for name, beta in rest.items()})
+
+
+SUBJECT = ActivationSubject
+
+
+def random_layer(random: Random) -> Layer:
+    f = ActivationFunction
+    function = random.one_of(
+        f.gelu(), f.silu(), f.softmax(), f.log_softmax(), f.hard_swish(), f.erf(), f.abs(), f.selu(), f.softsign(),
+        f.tanh_shrink(), f.scaled_tanh(alpha=1.3, beta=0.6),
+    )  # fmt: skip
+    return ActivationLayer(function=function, input=Shape.vector(random.size(2, 33)))

@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..filters.arithmetic import Arithmetic
+from ..layers.arithmetic import BinaryArithmeticLayer
+from ..layers.base import Layer
+from ..layers.types import ArithmeticBinaryFunction, DescriptorType, Shape
 from ..parameters.arithmetic import Function
 from ._base import Array, Subject
+from ._random import Random
 
 # Magnitudes of the operands of functions that are not smooth everywhere, and whether they may be negative.
 _DOMAINS: dict[int, tuple[float, float, bool]] = {
@@ -37,3 +41,14 @@ class ArithmeticSubject(Subject):
 
     def numbers(self, tensor: str, shape: tuple[int, ...], random: np.random.Generator) -> Array:
         return operand(self.filter.function, shape, random)
+
+
+SUBJECT = ArithmeticSubject
+
+
+def random_layer(random: Random) -> Layer:
+    f, shape, sample = ArithmeticBinaryFunction, Shape.vector(random.size(1, 33)), DescriptorType.SAMPLE
+    return BinaryArithmeticLayer(
+        input_a=shape, input_a_descriptor_type=sample, input_b=shape, input_b_descriptor_type=sample, output=shape,
+        output_descriptor_type=sample, function=random.one_of(f.ADD, f.SUBTRACT, f.MULTIPLY, f.MAX),
+    )  # fmt: skip

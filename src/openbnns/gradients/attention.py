@@ -11,8 +11,11 @@ from ..abi.structs import BNNSMHAProjectionParameters
 from ..calls.signature import Call
 from ..filters.attention import MultiheadAttention
 from ..filters.attention_shapes import field
+from ..layers.attention import MultiheadAttentionLayer
+from ..layers.base import Layer
 from ..tensors.operands import Parameter
 from ._base import CALLER, Array, Subject
+from ._random import Random
 
 
 class AttentionSubject(Subject):
@@ -48,3 +51,14 @@ class AttentionSubject(Subject):
         if record.backward:
             given["backprop_cache_size"] = self.filter.cache_bytes(batch), 0
         self.filter.perform(call, CALLER, batch, given)
+
+
+SUBJECT = AttentionSubject
+
+
+def random_layer(random: Random) -> Layer:
+    heads = random.size(1, 3)
+    return MultiheadAttentionLayer(
+        heads * random.size(1, 4), heads, bias=random.coin(), add_bias_kv=random.coin(), add_zero_attn=random.coin(),
+        dropout=0.2, seed=random.size(1, 1000),
+    )  # fmt: skip

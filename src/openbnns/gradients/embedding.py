@@ -9,7 +9,11 @@ import numpy as np
 from ..errors import Problem
 from ..filters.base import Filter
 from ..filters.embedding import Embedding
+from ..layers.base import Layer
+from ..layers.embedding import EmbeddingLayer
+from ..layers.types import Shape
 from ._base import Array, Subject
+from ._random import Random
 
 
 class EmbeddingSubject(Subject):
@@ -29,3 +33,12 @@ class EmbeddingSubject(Subject):
     def forward(self, values: dict[str, Array]) -> Array:
         """Entries as they are read, since the scale of a maximum norm is not differentiated."""
         return self.filter.look_up(values["indices"].astype(np.int64), values["dictionary"], limited=False)
+
+
+SUBJECT = EmbeddingSubject
+
+
+def random_layer(random: Random) -> Layer:
+    return EmbeddingLayer(
+        input=Shape.vector(random.size(1, 7)), dictionary=random.numbers(random.size(2, 9), random.size())
+    )

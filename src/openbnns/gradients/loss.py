@@ -7,8 +7,12 @@ import numpy as np
 from ..errors import Problem
 from ..filters.base import Filter
 from ..filters.loss import Loss
+from ..layers.base import Layer
+from ..layers.loss import LossLayer
+from ..layers.types import LossFunction, LossReduction, Shape
 from ..parameters.loss import Function
 from ._base import Array, Subject
+from ._random import Random
 
 
 class LossSubject(Subject):
@@ -50,3 +54,16 @@ class LossSubject(Subject):
     def forward(self, values: dict[str, Array]) -> Array:
         tangent = not self.filter.settings.plain_cosine_gradient
         return super().forward(values | self.moved({"input": values["input"]}) if tangent else values)
+
+
+SUBJECT = LossSubject
+
+
+def random_layer(random: Random) -> Layer:
+    f = LossFunction
+    function = random.one_of(
+        f.softmax_cross_entropy(label_smoothing=0.1), f.sigmoid_cross_entropy(), f.mean_square_error(),
+        f.huber(huber_delta=0.7), f.mean_absolute_error(), f.hinge(), f.log(),
+    )  # fmt: skip
+    shape = Shape.vector(random.size(2, 17))
+    return LossLayer(input=shape, loss_function=function, loss_reduction=LossReduction.REDUCTION_MEAN)

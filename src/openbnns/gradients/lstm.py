@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import Problem
+from ..layers.base import Layer
 from ..layers.lstm import LSTMLayer
 from ..layers.types import LearningPhase
 from ._base import BATCH, Array, Subject, float32_numbers
+from ._random import Random
 
 
 class LstmSubject(Subject):
@@ -18,6 +20,8 @@ class LstmSubject(Subject):
 
     Dropout has a mask of its own for every check, the same in both passes.
     """
+
+    of_layer = True
 
     def __init__(self, layer: LSTMLayer) -> None:
         self.layer = layer
@@ -54,3 +58,15 @@ class LstmSubject(Subject):
             final_cell_gradient=dc.reshape(h.shape), cache=cache,
         )  # fmt: skip
         return {name: np.asarray(g, np.float64) for name, g in gradients._asdict().items() if g is not None}
+
+
+SUBJECT = LstmSubject
+
+
+def random_layer(random: Random) -> Layer:
+    (hidden, inputs), directions = random.sizes(1, 5), random.size(1, 2)
+    return LSTMLayer(
+        input_weights=random.numbers(4, directions, hidden, inputs),
+        hidden_weights=random.numbers(4, 1, directions, hidden, hidden),
+        bias=random.numbers(4, 1, directions, hidden),
+    )
