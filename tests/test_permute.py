@@ -1,4 +1,4 @@
-"""Permute beyond its case table: by definition for every type, its own backward call, the layer and bad input."""
+"""Permute: the reference engine; by definition for every type, its own backward call, the layer and bad input."""
 
 from __future__ import annotations
 
@@ -14,8 +14,37 @@ from bad_calls import refused
 from cases import permute as cases
 from cases._base import created, parameters, succeed
 from cases.permute import FIRST_MAJOR, case
+from differences import assert_adjoint, generator
 from helpers import FIRST_MAJOR_2D, FLOAT16, IMAGE, ROW_MAJOR, Storage, Tensor, vector
 from openbnns import capi
+from openbnns.reference import permute as reference
+
+
+@pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))))
+def test_reference(permutation: tuple[int, ...]) -> None:
+    x = generator(3).standard_normal((2, 3, 5))
+    y = reference.forward(x, permutation)
+    assert y.shape == tuple(x.shape[axis] for axis in permutation)
+    for index in np.ndindex(y.shape):
+        source = [0, 0, 0]
+        for k, axis in enumerate(permutation):
+            source[axis] = index[k]
+        assert y[index] == x[tuple(source)]
+    np.testing.assert_array_equal(reference.backward(y, permutation), x)
+    assert_adjoint(lambda x: reference.forward(x, permutation), lambda v: reference.backward(v, permutation), x.shape)
+
+
+def test_reference_measured_and_empty() -> None:
+    np.testing.assert_array_equal(
+        reference.forward(np.arange(1.0, 7).reshape(2, 3), (1, 0)).ravel(), [1, 4, 2, 5, 3, 6]
+    )
+    np.testing.assert_array_equal(
+        reference.backward(np.arange(1.0, 7).reshape(3, 2), (1, 0)).ravel(), [1, 3, 5, 2, 4, 6]
+    )
+    assert reference.forward(np.zeros((0, 3, 2)), (0, 2, 1)).shape == (0, 2, 3)
+    for wrong in [(0, 0, 1), (0, 1), (0, 1, 3)]:
+        with pytest.raises(ValueError, match="is not a permutation of the 3 axes"):
+            reference.forward(np.zeros((2, 3, 4)), wrong)
 
 
 @pytest.mark.covers("permute.fwd", "permute.bwd", "fn.BNNSPermuteFilterApplyBackwardBatch")

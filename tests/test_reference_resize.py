@@ -1,6 +1,5 @@
-"""Permute, padding, resize and crop-resize of the reference engine against their definitions."""
+"""Padding, resize and crop-resize of the reference engine against their definitions."""
 
-import itertools
 import math
 import warnings
 
@@ -12,36 +11,9 @@ from differences import assert_adjoint, generator
 from openbnns.parameters.crop_resize import Box, Sampling, Settings
 from openbnns.parameters.padding import Mode
 from openbnns.parameters.resize import Method
-from openbnns.reference import crop_resize, padding, permute, resize
+from openbnns.reference import crop_resize, padding, resize
 
 Array = npt.NDArray[np.float64]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Permute
-
-
-@pytest.mark.parametrize("permutation", list(itertools.permutations(range(3))))
-def test_permute(permutation: tuple[int, ...]) -> None:
-    x = generator(3).standard_normal((2, 3, 5))
-    y = permute.forward(x, permutation)
-    assert y.shape == tuple(x.shape[axis] for axis in permutation)
-    for index in np.ndindex(y.shape):
-        source = [0, 0, 0]
-        for k, axis in enumerate(permutation):
-            source[axis] = index[k]
-        assert y[index] == x[tuple(source)]
-    np.testing.assert_array_equal(permute.backward(y, permutation), x)
-    assert_adjoint(lambda x: permute.forward(x, permutation), lambda v: permute.backward(v, permutation), x.shape)
-
-
-def test_permute_measured_and_empty() -> None:
-    np.testing.assert_array_equal(permute.forward(np.arange(1.0, 7).reshape(2, 3), (1, 0)).ravel(), [1, 4, 2, 5, 3, 6])
-    np.testing.assert_array_equal(permute.backward(np.arange(1.0, 7).reshape(3, 2), (1, 0)).ravel(), [1, 3, 5, 2, 4, 6])
-    assert permute.forward(np.zeros((0, 3, 2)), (0, 2, 1)).shape == (0, 2, 3)
-    for wrong in [(0, 0, 1), (0, 1), (0, 1, 3)]:
-        with pytest.raises(ValueError, match="is not a permutation of the 3 axes"):
-            permute.forward(np.zeros((2, 3, 4)), wrong)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import openbnns
 
 ROOT = Path(openbnns.__file__).parent
+REPOSITORY = Path(__file__).resolve().parents[1]
 
 # From the ground up; rooms on one line do not know each other.
 ORDER = [
@@ -85,3 +87,44 @@ def private(path: Path) -> Iterator[str]:
 def test_an_underscore_means_private_to_the_package() -> None:
     wrong = [line for path in sorted(ROOT.rglob("*.py*")) if path.suffix in (".py", ".pyi") for line in private(path)]
     assert not wrong
+
+
+# Modules and pages of these folders that are no family's, or part of one.
+OTHERS = {
+    "capi": {"apply", "legacy", "numbers", "utility"},
+    "layers": {"base", "shape", "types"},
+    "gradients": {"cases", "check"},
+    "parameters": set(),
+    "reference": set(),
+}
+
+
+def test_a_family_has_one_name_in_every_folder() -> None:
+    families = {path.stem for path in (ROOT / "filters").glob("*.py")} - {"base", "direct"}
+    for folder, others in OTHERS.items():
+        names = {path.stem for path in (ROOT / folder).glob("*.py") if not path.name.startswith("_")}
+        assert names - families == others, folder
+    assert {path.name for path in (REPOSITORY / "core" / "kernels").iterdir() if path.is_dir()} <= families
+    assert {path.stem for path in (REPOSITORY / "docs" / "filters").glob("*.md")} <= families
+
+
+def test_a_family_takes_ten_files_and_three_edits() -> None:
+    """Permute, which CONTRIBUTING.md walks through: its files, and no other module that would have to know it."""
+    guide = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    walk = guide[guide.index("## Adding a family") : guide.index("## Rules")]
+    files = [*(path.relative_to(ROOT) for path in ROOT.glob("*/permute.py"))]
+    for pattern in (
+        "core/kernels/permute/*",
+        "tests/cases/permute.py",
+        "tests/test_permute*",
+        "docs/filters/permute.md",
+    ):
+        files += [path.relative_to(REPOSITORY) for path in REPOSITORY.glob(pattern)]
+    assert len(files) == 10
+    assert [path for path in files if f"| `{path.as_posix()}` |" not in walk] == []
+    edited = re.findall(r"^\d\. `(.*?)`", walk, re.MULTILINE)
+    assert len(edited) == 3
+    assert [name for name in edited if "permute" not in (REPOSITORY / name).read_text(encoding="utf-8")] == []
+    code = [path for path in ROOT.rglob("*.py") if path.stem not in ("permute", "_names")]  # the latter are generated
+    naming = re.compile(r'"permute"|import .*\bpermute\b|\bpermute import')
+    assert [path for path in code if naming.search(path.read_text(encoding="utf-8"))] == []
