@@ -89,6 +89,38 @@ def test_an_underscore_means_private_to_the_package() -> None:
     assert not wrong
 
 
+# The compiled module; what structs and their arrays know besides their fields; names of Python's own.
+NOT_PRIVATE = {"_core", "_kinds", "_element", "_asdict", "_getframe"}
+
+
+def defined(node: ast.AST) -> list[str]:
+    """The names that a piece of code gives to functions, classes, attributes and variables."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return [node.attr]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def test_private_attributes_are_used_where_they_are_defined() -> None:
+    """No package uses an attribute with a leading underscore that only other packages define."""
+    rooms: dict[str, list[tuple[Path, ast.AST]]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        room = path.relative_to(ROOT).parts[0]
+        rooms.setdefault(room, []).extend(
+            (path, node) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+    wrong = []
+    for nodes in rooms.values():
+        known = {name for _, node in nodes for name in defined(node)} | NOT_PRIVATE
+        for path, node in nodes:
+            name = node.attr if isinstance(node, ast.Attribute) else ""
+            if name.startswith("_") and not name.startswith("__") and name not in known:
+                wrong.append(f"{path.relative_to(ROOT)}: {ast.unparse(node)}")
+    assert not wrong
+
+
 # Modules and pages of these folders that are no family's, or part of one.
 OTHERS = {
     "capi": {"apply", "legacy", "numbers", "utility"},

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-_reason = ""  # why there is no compiled core
+reason = ""  # why there is no compiled core
 if TYPE_CHECKING:
     from . import _core as _core
 else:
@@ -18,7 +18,7 @@ else:
     try:
         _core = importlib.import_module("openbnns._core")
     except ImportError as error:  # an installation without the compiled part, or one built for another system
-        _reason = str(error)
+        reason = str(error)
     else:
         _core.set_main_thread(threading.main_thread().ident)  # whose calls Ctrl-C ends
 
@@ -110,7 +110,7 @@ def _initial() -> str:
     if _core is not None:
         return NATIVE
     _warn(
-        f"the compiled core cannot be loaded ({_reason}), so the slow reference engine is used. Reinstall openbnns, or "
+        f"the compiled core cannot be loaded ({reason}), so the slow reference engine is used. Reinstall openbnns, or "
         "set OPENBNNS_ENGINE=reference to choose it knowingly."
     )
     return REFERENCE

@@ -132,6 +132,11 @@ def as_exception(problem: Problem, family: type[BNNSError]) -> BNNSError:
     return error
 
 
+def problem_of(error: BNNSError) -> Problem | None:
+    """What ``as_exception`` made an exception from."""
+    return error._problem
+
+
 _thread = threading.local()
 _Result = TypeVar("_Result")
 

@@ -17,7 +17,7 @@ from .functions import Functions
 from .layouts import FUNCTIONS
 
 if engines._core is None:
-    raise ImportError(f"the compiled core cannot be loaded ({engines._reason}). Reinstall openbnns.")
+    raise ImportError(f"the compiled core cannot be loaded ({engines.reason}). Reinstall openbnns.")
 
 __all__ = ["fail", "functions", "last_error", "number", "refuse", "set_compat", "start", "tombstone", "version"]
 

@@ -101,7 +101,8 @@ def _raw(bound: Bound, contiguous_axes: int) -> NDArray[np.uint8]:
     """Stored bytes of a Boolean tensor, batch first; a copy unless the last axes are contiguous."""
     if bound.batch == 0:
         return np.empty((0, *bound.shape), np.uint8)
-    raw = staging._strided(bound.view, bound.buffer, bound.batch, bound.stride, bound.order, writable=False)
+    raw = staging.strided(bound.view, bound.buffer, bound.batch, bound.stride, bound.order)
+    assert raw is not None  # Boolean elements are bytes
     inner, expected = raw.strides[raw.ndim - contiguous_axes :], 1
     for size, stride in zip(reversed(raw.shape[raw.ndim - contiguous_axes :]), reversed(inner), strict=True):
         if size > 1 and stride != expected:

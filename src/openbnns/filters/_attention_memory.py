@@ -63,7 +63,7 @@ def block(data: Any, nbytes: int | None, needed: int, who: str, size_name: str, 
 
 def _as_bytes(data: Any, who: str) -> NDArray[np.uint8]:
     """Memory of any element type as bytes."""
-    array = buffers._as_array(data, who)
+    array = buffers.as_array(data, who)
     if array.dtype.hasobject:
         raise Problem(
             f"{who} holds {array.dtype} items, which are no plain memory. Pass an array of uint8.", kind=TypeError

@@ -571,7 +571,7 @@ def _bytes_of(cache: Any, who: str) -> Buffer:
     """Memory of any item type."""
     if isinstance(cache, (int, np.integer)) and not isinstance(cache, bool):
         return buffers.resolve(cache, FLOAT32, who)
-    array = buffers._as_array(cache, who)
+    array = buffers.as_array(cache, who)
     if not array.flags.c_contiguous:
         raise Problem(f"{who} is not C-contiguous. Pass a flat buffer, e.g. np.empty(capacity, np.uint8).")
     return Buffer(int(array.ctypes.data), array.nbytes, bool(array.flags.writeable), array)

@@ -43,7 +43,7 @@ class LstmSubject(Subject):
         return {"input": float32_numbers(x), **states}
 
     def parameters(self) -> dict[str, Array]:
-        return {name: array.astype(np.float64) for name, array in self.layer._weights.items()}
+        return {name: array.astype(np.float64) for name, array in self.layer.held_weights.items()}
 
     def forward(self, values: dict[str, Array]) -> Array:
         return self.layer.reference_outputs(values, self._seed)

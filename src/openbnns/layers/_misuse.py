@@ -19,7 +19,7 @@ import numpy as np
 from .._spelling import misfit
 from .._strict import strict
 from ..abi.structs import BNNSNDArrayDescriptor
-from ..errors import BNNSError, LayerApplyError, Problem, as_exception
+from ..errors import BNNSError, LayerApplyError, Problem, as_exception, problem_of
 
 MISUSE_ERRORS = (TypeError, ValueError, AttributeError, LookupError, OverflowError, MemoryError)
 """What code raises when it meets an object it was not made for."""
@@ -67,7 +67,7 @@ def _meant_by_creation(
     from .. import diagnosis
 
     kind: Any = type(arguments[0])
-    problem = error._problem
+    problem = problem_of(error)
     if problem is None:
         return None
     kept = {name: value for name, value in named.items() if name != "filter_parameters"}  # calls no allocator

@@ -337,7 +337,7 @@ def as_array(value: Any, who: str) -> NDArray[Any]:
     if isinstance(value, Shape):
         raise DataProblem(f"{who} is a Shape, which has no data. Pass an array or a descriptor with data.")
     try:
-        return buffers._as_array(value, who)
+        return buffers.as_array(value, who)
     except TypeError:
         raise Problem(
             f"{who} is of type {type(value).__name__}, which has no memory to use. Pass a NumPy array, e.g. "

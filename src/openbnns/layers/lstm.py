@@ -138,7 +138,7 @@ class LSTMLayer(Layer):
         self._filter_parameters = filter_parameters
         self._activations = activations
         self._dropout = dropout
-        self._weights: dict[str, NDArray[np.float32]] = {}
+        self.held_weights: dict[str, NDArray[np.float32]] = {}  # what calls use: copies, or the arrays given
         self._kept: dict[tuple[Any, ...], list[_Description]] = {}
         given = {
             "input_weights": input_weights, "deep_input_weights": deep_input_weights, "hidden_weights": hidden_weights,
@@ -222,7 +222,7 @@ class LSTMLayer(Layer):
                 raise Problem(f"{who}: {name} has shape {array.shape}, but with these sizes it is {shapes[name]}.")
             if in_place and not array.flags.c_contiguous:
                 raise Problem(f"{who}: {name} is not C-contiguous, so it cannot be used in place. Pass one that is.")
-            self._weights[name] = array if in_place else np.array(array, np.float32, order="C")
+            self.held_weights[name] = array if in_place else np.array(array, np.float32, order="C")
 
     # Structs for a call.
 
@@ -251,7 +251,7 @@ class LSTMLayer(Layer):
         return p
 
     def _gate(self, g: int, flags: int) -> BNNSLSTMGateDescriptor:
-        part = {name: _describe(array[g], flags) for name, array in self._weights.items()}
+        part = {name: _describe(array[g], flags) for name, array in self.held_weights.items()}
         first = part["input_weights"]  # of layer 0 only
         first.layout = BNNSDataLayout.BNNSDataLayout4DFirstMajor
         first.size = (1, self.directions, self.hidden_size, self.input_size)
@@ -476,7 +476,7 @@ class LSTMLayer(Layer):
             for side, (name, value) in zip(_SIDES, arriving.items(), strict=True)
         }
         shapes = {"input": x.shape, "initial_hidden": states, "initial_cell": states} | {
-            name: array.shape for name, array in self._weights.items()
+            name: array.shape for name, array in self.held_weights.items()
         }
         results = {name: self._result(name, value, shapes, accumulate, who) for name, value in given.items()}
         sides = zip(_SIDES, ("input", "initial_hidden", "initial_cell"), strict=True)

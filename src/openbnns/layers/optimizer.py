@@ -180,6 +180,11 @@ class Optimizer:
             )
 
     @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """The present hyperparameters, by the names of the constructor."""
+        return dict(self._values)
+
+    @property
     def accumulator_count_multiplier(self) -> int:
         """Accumulators that each parameter needs."""
         raise NotImplementedError
@@ -327,6 +332,11 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
         self._start(locals())
 
     @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """The present hyperparameters, by the names of the constructor."""
+        return dict(self._values)
+
+    @property
     def accumulator_count_multiplier(self) -> int:
         """1, or 0 without momentum."""
         return 0 if self.momentum == 0.0 else 1
@@ -340,6 +350,11 @@ class _Moments(Optimizer):
     time_step = _Hyperparameter(_number)
     epsilon = _Hyperparameter(_number)
     uses_ams_grad = _Hyperparameter(_truth)
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """The present hyperparameters, by the names of the constructor."""
+        return dict(self._values)
 
     @property
     def accumulator_count_multiplier(self) -> int:
@@ -459,6 +474,11 @@ class RMSPropOptimizer(_RegularizedOptimizer):
         regularization_function: RegularizationFunction = RegularizationFunction.NONE,
     ) -> None:
         self._start(locals())
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """The present hyperparameters, by the names of the constructor."""
+        return dict(self._values)
 
     @property
     def accumulator_count_multiplier(self) -> int:

@@ -97,7 +97,7 @@ def _impossible(obj: Any, who: str) -> TypeError:
     )
 
 
-def _as_array(obj: Any, who: str) -> NDArray[Any]:
+def as_array(obj: Any, who: str) -> NDArray[Any]:
     """A NumPy view of any object that exposes memory, never a copy."""
     if isinstance(obj, (bool, np.bool_)):  # NumPy's has a buffer, of a byte that is nobody's
         raise _impossible(obj, who)
@@ -171,7 +171,7 @@ def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
                 f"{who} is the address {address:#x}, which cannot be valid. Pass the address of memory, or None."
             )
         return Buffer(address, None, True, None)
-    array = _as_array(obj, who)
+    array = as_array(obj, who)
     if not array.dtype.isnative:
         raise Problem(
             f"{who} holds {array.dtype.str} items, whose bytes are in the order of another machine. "

@@ -140,7 +140,7 @@ class PooledChain:
 
     def prepare(self, layer: Any) -> None:
         self.pooling.prepare()
-        self.calls = pooled_calls(layer._filter)
+        self.calls = pooled_calls(layer.bnns_filter)
 
     def forward(self, x: Array, y: Array, training: bool) -> Call:
         batch, chosen = len(y), phase(training)
