@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._methods import DECLARED, method
-from ._ports import Port, TensorLike
+from ._ports import TensorLike
 from .base import InputGradients, Layer
 
 __all__ = ["BinaryLayer"]
@@ -26,10 +26,6 @@ class BinaryLayer(Layer):
     >>> gradients.input_a.tolist(), gradients.input_b.tolist()
     ([[30.0, 40.0]], [[10.0, 20.0]])
     """
-
-    _input_a: Port
-    _input_b: Port
-    _output: Port
 
     @method("apply_two_input")
     def apply(

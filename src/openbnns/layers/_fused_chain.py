@@ -11,8 +11,6 @@ from ..abi.enums import BNNSFilterType
 from ..abi.structs import (
     BNNSFilterParameters,
     BNNSLayerParametersArithmetic,
-    BNNSLayerParametersConvolution,
-    BNNSLayerParametersFullyConnected,
     BNNSLayerParametersQuantization,
     BNNSNDArrayDescriptor,
 )
@@ -30,17 +28,16 @@ from ._fused_parameters import (
 )
 from ._ports import Port, describe_vector
 from .arithmetic import describe_arithmetic
-from .base import client_pointer, port_of
+from .base import client_pointer
 from .convolution import describe_convolution
 from .fully_connected import describe_fully_connected
-from .normalization import describe_normalization, parameter_port
+from .normalization import describe_normalization, shapes_of_arrays
 from .types import (
     ArithmeticBinaryFunction,
     ArithmeticTernaryFunction,
     ArithmeticUnaryFunction,
     ConvolutionType,
     DataType,
-    DescriptorType,
 )
 
 _Descriptor = BNNSNDArrayDescriptor
@@ -55,14 +52,11 @@ _SUPPORTED = (
 
 @dataclass
 class Chain:
-    """Everything a fused layer needs: the filter's arguments, and the ports of its tensors."""
+    """The filter's arguments, and the shapes of arrays that are not those of its tensors."""
 
     kinds: list[int]
     layers: list[Any]
-    inputs: list[Port]
-    output: Port
-    slots: dict[str, Port | None]
-    constant: list[bool]
+    shapes: dict[str, tuple[int, ...]]
 
 
 @dataclass
@@ -71,10 +65,8 @@ class _First:
 
     kind: int
     layer: Any
-    inputs: list[Port]
     output: _Descriptor
-    slots: dict[str, Port | None]
-    constant: list[bool]
+    shapes: dict[str, tuple[int, ...]]
 
 
 def describe_chain(
@@ -92,7 +84,7 @@ def describe_chain(
         made = _convolution(first, inputs[0], output, in_place, who, head)
     elif isinstance(first, FusedFullyConnectedParameters):
         layer = describe_fully_connected(who, head, in_place, inputs[0], output, first.weights, first.bias)
-        made = _weighted(BNNSFilterType.BNNSFullyConnected, layer)
+        made = _First(int(BNNSFilterType.BNNSFullyConnected), layer, layer.o_desc, {})
     else:
         made = _arithmetic(first, inputs, names, output, who, head)
     y = made.output.copy()
@@ -108,10 +100,11 @@ def describe_chain(
     else:
         made.layer.o_desc = boundary
     if isinstance(last, FusedNormalizationParameters):
-        kind, described, slots = _normalization(last, boundary, y, in_place, tail)
+        kind, described = _normalization(last, boundary, y, in_place, tail)
+        made.shapes |= shapes_of_arrays(beta=last.beta, gamma=last.gamma)
     else:
-        kind, described, slots = _quantization(last, boundary, y, in_place, tail)
-    return Chain([made.kind, kind], [made.layer, described], made.inputs, Port(y), made.slots | slots, made.constant)
+        kind, described = _quantization(last, boundary, y, in_place, tail)
+    return Chain([made.kind, kind], [made.layer, described], made.shapes)
 
 
 def _check_chain(inputs: list[Any], layers: Any, who: Caller) -> tuple[Any, Any]:
@@ -153,26 +146,17 @@ def _convolution(
         groups=p.group_size, stride=p.stride, dilation_stride=p.dilation_stride,
     )  # fmt: skip
     transposed = p.type is ConvolutionType.TRANSPOSED
-    return _weighted(BNNSFilterType.BNNSTransposedConvolution if transposed else BNNSFilterType.BNNSConvolution, layer)
-
-
-def _weighted(
-    kind: BNNSFilterType, layer: BNNSLayerParametersConvolution | BNNSLayerParametersFullyConnected
-) -> _First:
-    bias = None if layer.bias.data is None else layer.bias
-    slots = {"weights": port_of(layer.w_desc), "bias": port_of(bias)}
-    return _First(int(kind), layer, [Port(layer.i_desc)], layer.o_desc, slots, [False])
+    kind = BNNSFilterType.BNNSTransposedConvolution if transposed else BNNSFilterType.BNNSConvolution
+    return _First(int(kind), layer, layer.o_desc, {})
 
 
 def _arithmetic(p: Any, inputs: list[Any], names: Sequence[str], output: Any, who: Caller, own: Caller) -> _First:
     roles = [getattr(p, f"{name}_descriptor_type") for name in names]
-    layer, ports, y = describe_arithmetic(
+    layer, shapes, y = describe_arithmetic(
         who, own, _FUNCTIONS[len(inputs) - 1], p.function, names, inputs, roles, output, p.output_descriptor_type,
         images=True,
     )  # fmt: skip
-    return _First(
-        int(BNNSFilterType.BNNSArithmetic), layer, ports, y, {}, [r is DescriptorType.CONSTANT for r in roles]
-    )
+    return _First(int(BNNSFilterType.BNNSArithmetic), layer, y, shapes)
 
 
 # Last layers.
@@ -180,16 +164,15 @@ def _arithmetic(p: Any, inputs: list[Any], names: Sequence[str], output: Any, wh
 
 def _normalization(
     p: FusedNormalizationParameters, x: _Descriptor, y: _Descriptor, in_place: bool, who: Caller
-) -> tuple[int, Any, dict[str, Port | None]]:
+) -> tuple[int, Any]:
     layer = describe_normalization(who, in_place, x, y, p.type, p.beta, p.gamma, p.momentum, p.epsilon, p.activation)
-    slots = {"beta": parameter_port(layer.beta_desc, p.beta), "gamma": parameter_port(layer.gamma_desc, p.gamma)}
-    return int(p.type.bnns_filter_type), layer, slots
+    return int(p.type.bnns_filter_type), layer
 
 
 def _quantization(
     p: FusedQuantizationParameters | FusedDequantizationParameters, x: _Descriptor, y: _Descriptor, in_place: bool,
     who: Caller,
-) -> tuple[int, Any, dict[str, Port | None]]:  # fmt: skip
+) -> tuple[int, Any]:  # fmt: skip
     rank = Port(x).view.layout.rank
     if p.axis is not None and (isinstance(p.axis, bool) or not isinstance(p.axis, int) or not 0 <= p.axis <= rank):
         raise Problem(f"{who('axis')} is {p.axis!r}. Use 0 to {rank - 1}, {rank} for the batch, or None.")
@@ -199,4 +182,4 @@ def _quantization(
         scale=describe_vector(p.scale, who("scale"), "(n,)", client_pointer=in_place),
         bias=describe_vector(p.bias, who("bias"), "(n,)", client_pointer=in_place),
     )  # fmt: skip
-    return int(BNNSFilterType.BNNSQuantization), layer, {}
+    return int(BNNSFilterType.BNNSQuantization), layer

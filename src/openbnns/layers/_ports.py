@@ -101,10 +101,6 @@ class Port:
         # Whether a C-order array has exactly this memory.
         self.dense = view.extent == view.count == view.span and not view.layout.blocked32 and self.dtype is not None
 
-    def __repr__(self) -> str:
-        view = self.view
-        return repr(Shape(view.size, BNNSDataLayout(view.layout.code), [view.steps[a] for a in view.layout.stepped]))
-
     def lead(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """The axes before those of a sample: (batch,), or none if that is all; ``None`` if a sample has another shape."""
         if shape[1:] == self.shape:
@@ -239,6 +235,11 @@ class Port:
             data=value,
             data_type=self.view.element.code,
         )
+
+
+def shape_of(view: View) -> Shape:
+    """The Shape of a tensor."""
+    return Shape(view.size, BNNSDataLayout(view.layout.code), [view.steps[a] for a in view.layout.stepped])
 
 
 def _product(shape: Sequence[int]) -> int:

@@ -16,7 +16,6 @@ from ..filters.contraction import Contraction
 from ._binary import BinaryLayer
 from ._methods import DECLARED, method
 from ._ports import (
-    Port,
     TensorLike,
     as_array,
     data_type,
@@ -55,26 +54,18 @@ class ProductLayer(BinaryLayer):
     """Two inputs; or one and weights; or one alone, where ``input_b`` is left out."""
 
     _filter: Contraction
-    _ports: tuple[Port, Port | None]
     _weights_at: int | None = None  # which operand is weights
-    _input_at = 0  # which is the input, if there is only one
 
-    def _set_up(
-        self, made: Contraction, descriptors: list[BNNSNDArrayDescriptor], y: BNNSNDArrayDescriptor, weights: int | None
-    ) -> Contraction:
-        ports = [Port(d, batched=k != weights) for k, d in enumerate(descriptors)]
-        self._ports = (ports[0], ports[1] if len(ports) > 1 else None)
-        self._input_a = ports[0]
-        if len(ports) > 1:
-            self._input_b = ports[1]
-        self._output = Port(y)
-        self._weights_at, self._input_at = weights, 1 if weights == 0 else 0
-        return made
+    def _tensors(self) -> dict[str, Any]:
+        """Operands and output by their names here."""
+        f = self._filter
+        operands = (f.weights, f.input) if self._weights_at == 0 else (f.input, f.second or f.weights)
+        return {**dict(zip(_NAMES, operands, strict=True)), "output": f.output}
 
     def _declares(self, call: str) -> tuple[str, Mapping[str, str | None]]:
         if self._filter.second is not None:
             return call, {}
-        there, other = _NAMES[self._input_at], _NAMES[1 - self._input_at]
+        there, other = reversed(_NAMES) if self._weights_at == 0 else _NAMES
         return call.removesuffix("_two_input"), {
             there: "in",
             other: None,

@@ -86,14 +86,12 @@ class ActivationLayer(UnaryLayer):
             parameters = BNNSLayerParametersActivation(
                 i_desc=x, o_desc=y, activation=function.bnns_activation, axis_flags=flags
             )
-            made = ActivationFilter(parameters, filter_parameters, who)
-            self._input, self._output = Port(x), Port(y)
-            return made
+            return ActivationFilter(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters, function)
-        if self._filter.weights is not None:
-            self._weights = Port(self._filter.pointer(0), batched=False)
-        self._summary = {"function": function, "input": self._input, "output": self._output, "axes": axes}
+        self._summary = {
+            "function": function, "input": self._filter.input, "output": self._filter.output, "axes": axes,
+        }  # fmt: skip
 
     @property
     def alpha(self) -> NDArray[np.float32] | None:

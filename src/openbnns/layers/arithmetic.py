@@ -98,8 +98,6 @@ class _ArithmeticLayer(Layer):
     _inputs: ClassVar[tuple[str, ...]]
     _functions: ClassVar[type[enum.Enum]]
     _filter: Arithmetic
-    _ports: list[Port]
-    _output: Port
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -111,19 +109,17 @@ class _ArithmeticLayer(Layer):
         activation = ActivationFunction.identity() if activation is None else activation
 
         def make(who: Caller) -> Arithmetic:
-            p, self._ports, y = describe_arithmetic(
+            p, shapes, _ = describe_arithmetic(
                 who, who, self._functions, function, self._inputs, operands, roles, output, output_role,
                 fastest_first=int(activation.bnns_activation.function) in AXIS_WISE,
             )  # fmt: skip
             p.activation = activation.bnns_activation
-            made = Arithmetic(p, filter_parameters, who)
-            self._output = Port(y, batched=output_role is DescriptorType.SAMPLE)
-            return made
+            self._array_shapes = shapes
+            return Arithmetic(p, filter_parameters, who)
 
         self._create(make, filter_parameters, activation)
-        self._array_shapes = {name: port.shape for name, port in zip(self._inputs, self._ports, strict=True)}
-        operand_ports = dict(zip(self._inputs, self._ports, strict=True))
-        self._summary = {"function": function, **operand_ports, "output": self._output}
+        operands_by_name = dict(zip(self._inputs, self._filter.operands, strict=True))
+        self._summary = {"function": function, **operands_by_name, "output": self._filter.output}
         if activation.case != "identity":
             self._summary["activation"] = activation
 
@@ -340,8 +336,9 @@ class TernaryArithmeticLayer(_ArithmeticLayer):
 def describe_arithmetic(
     who: Caller, own: Caller, functions: type[enum.Enum], function: Any, names: Sequence[str], operands: Sequence[Any],
     roles: Sequence[Any], output: Any, output_role: Any, *, fastest_first: bool = False, images: bool = False,
-) -> tuple[BNNSLayerParametersArithmetic, list[Port], BNNSNDArrayDescriptor]:  # fmt: skip
-    """The struct of an arithmetic layer, and its operands and output; in messages ``own`` names all but these.
+) -> tuple[BNNSLayerParametersArithmetic, dict[str, tuple[int, ...]], BNNSNDArrayDescriptor]:  # fmt: skip
+    """The struct of an arithmetic layer, shapes of operands in arrays, and its output; in messages ``own`` names all
+    but these.
 
     With ``images``, arrays (C, H, W) get the layout that normalizations take.
     """
@@ -364,11 +361,7 @@ def describe_arithmetic(
         y.data = None
     block = operand_block(inputs, list(roles), y, output_role)
     p = BNNSLayerParametersArithmetic(arithmetic_function=function.value, arithmetic_function_fields=block)
-    ports = [
-        Port(d, batched=role is DescriptorType.SAMPLE, shape=shape)
-        for (d, shape), role in zip(described, roles, strict=True)
-    ]
-    return p, ports, y
+    return p, {name: shape for name, (_, shape) in zip(names, described, strict=True)}, y
 
 
 def common_form(

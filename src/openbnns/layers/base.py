@@ -23,9 +23,10 @@ from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
 from ..errors import BNNSError, LayerApplyError, LayerCreationError, Problem
 from ..filters.base import Filter
+from ..tensors.operands import Operand, Parameter
 from ._methods import DECLARED, method
 from ._misuse import MISUSE_ERRORS, misuse_in, reports_misuse
-from ._ports import Port, TensorLike, check_filter_parameters, raised, require
+from ._ports import TensorLike, check_filter_parameters, raised, require, shape_of
 from .types import ActivationFunction
 
 __all__ = ["Gradients", "InputGradient", "InputGradients", "Layer", "UnaryLayer"]
@@ -132,7 +133,7 @@ class Layer:
     _creation_error: ClassVar[type[BNNSError]] = LayerCreationError
 
     _filter: Filter
-    _summary: dict[str, Any]
+    _summary: dict[str, Any]  # what the constructor was given, and the filter's tensors, for repr
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(
@@ -232,9 +233,17 @@ class Layer:
         self.destroy()
 
     def __repr__(self) -> str:
-        described = ", ".join(f"{name}={value!r}" for name, value in self._summary.items() if value is not None)
+        shown = {name: _shown(value) for name, value in self._summary.items()}
+        described = ", ".join(f"{name}={value!r}" for name, value in shown.items() if value is not None)
         destroyed = "" if self._filter.alive else " (destroyed)"
         return f"{type(self).__name__}({described}){destroyed}"
+
+
+def _shown(value: Any) -> Any:
+    """An entry of a summary; tensors of the filter show their shapes."""
+    if isinstance(value, (Operand, Parameter)):
+        return None if value.absent else shape_of(value.view)
+    return value
 
 
 class UnaryLayer(Layer):
@@ -249,11 +258,6 @@ class UnaryLayer(Layer):
     >>> layer.apply_backward(input=x, output=y, output_gradient=np.ones_like(y)).input.tolist()
     [[-1.0, 1.0], [1.0, -1.0]]
     """
-
-    _input: Port
-    _output: Port
-    _weights: Port | None = None
-    _bias: Port | None = None
 
     @method("apply")
     def apply(
@@ -281,8 +285,3 @@ class UnaryLayer(Layer):
         ``input`` and ``output`` are those of the forward call; ``output_gradient`` is what arrives from the next layer.
         """
         raise DECLARED
-
-
-def port_of(value: Any) -> Port | None:
-    """The port of an optional parameter descriptor."""
-    return None if value is None else Port(value, batched=False)

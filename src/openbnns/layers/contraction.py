@@ -67,14 +67,13 @@ class TensorContractionLayer(ProductLayer):
                 operation=operation, alpha=alpha, beta=float(bool(accumulates_to_output)), iA_desc=described[0],
                 iB_desc=described[1] if len(described) > 1 else BNNSNDArrayDescriptor(), o_desc=y,
             )  # fmt: skip
-            made = TensorContraction(parameters, filter_parameters, who)
-            self._set_up(made, described, y, e.weights)
-            return made
+            self._weights_at = e.weights
+            return TensorContraction(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters)
         self._summary = {
-            "operation": operation, "input_a": self._ports[0], "input_b": self._ports[1], "output": self._output,
-            "alpha": alpha if alpha != 1.0 else None, "accumulates_to_output": accumulates_to_output or None,
+            "operation": operation, **self._tensors(), "alpha": alpha if alpha != 1.0 else None,
+            "accumulates_to_output": accumulates_to_output or None,
         }  # fmt: skip
 
 

@@ -10,11 +10,12 @@ from .._words import Caller
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersConvolution, BNNSNDArrayDescriptor
 from ..errors import Problem
+from ..filters.base import UnaryFilter
 from ..filters.convolution import Convolution, kernel_axes, resolve_window
 from ..filters.transposed_convolution import TransposedConvolution
 from ._methods import DECLARED, method
 from ._ports import Port, TensorLike, describe_parameter, describe_sample, describe_vector, require
-from .base import Gradients, UnaryLayer, client_pointer, port_of
+from .base import Gradients, UnaryLayer, client_pointer
 from .shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, ConvolutionType
 
@@ -60,6 +61,8 @@ class ConvolutionLayer(UnaryLayer):
         "y_dilation_stride": "dilation_stride[1]",
     }
 
+    _filter: UnaryFilter
+
     def __init__(
         self,
         *,
@@ -85,9 +88,7 @@ class ConvolutionLayer(UnaryLayer):
                 padding=padding, groups=group_count, stride=stride, dilation_stride=dilation_stride,
             )  # fmt: skip
             p.activation = activation.bnns_activation
-            made = (TransposedConvolution if transposed else Convolution)(p, filter_parameters, who)
-            self._set_ports(p.i_desc, p.o_desc, p.w_desc, None if bias is None else p.bias)
-            return made
+            return (TransposedConvolution if transposed else Convolution)(p, filter_parameters, who)
 
         self._create(make, filter_parameters, activation)
         self._summarize(activation)
@@ -100,22 +101,12 @@ class ConvolutionLayer(UnaryLayer):
         }
         self._summary |= {name: value for name, (value, default) in chosen.items() if value != default}
 
-    def _set_ports(
-        self,
-        x: BNNSNDArrayDescriptor,
-        y: BNNSNDArrayDescriptor,
-        w: BNNSNDArrayDescriptor | None,
-        b: BNNSNDArrayDescriptor | None,
-    ) -> None:
-        self._input, self._output = Port(x), Port(y)
-        self._weights, self._bias = port_of(w), port_of(b)
-
     def _summarize(self, activation: ActivationFunction) -> None:
         self._summary = {
-            "input": self._input,
-            "output": self._output,
-            "weights": self._weights,
-            "bias": self._bias,
+            "input": self._filter.input,
+            "output": self._filter.output,
+            "weights": self._filter.weights,
+            "bias": self._filter.bias,
             "activation": activation if activation.case != "identity" else None,
         }
 

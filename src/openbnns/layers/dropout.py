@@ -7,7 +7,7 @@ from typing import Any
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersDropout
 from ..filters.dropout import Dropout
-from ._ports import Port, describe_sample, struct_of
+from ._ports import describe_sample, struct_of
 from .base import UnaryLayer
 
 __all__ = ["DropoutLayer"]
@@ -53,13 +53,12 @@ class DropoutLayer(UnaryLayer):
             parameters = struct_of(
                 BNNSLayerParametersDropout, who, i_desc=x, o_desc=y, rate=rate, seed=seed, control=control
             )
-            made = Dropout(parameters, filter_parameters, who)
-            self._input, self._output = Port(x), Port(y)
-            return made
+            return Dropout(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters)
         self._summary = {
-            "input": self._input, "output": self._output, "rate": rate, "seed": seed or None, "control": control or None,
+            "input": self._filter.input, "output": self._filter.output, "rate": rate, "seed": seed or None,
+            "control": control or None,
         }  # fmt: skip
 
     @property

@@ -50,6 +50,8 @@ class EmbeddingLayer(UnaryLayer):
         "BNNSDataTypeInt32": "DataType.INT32",
     }
 
+    _filter: Embedding
+
     def __init__(
         self,
         *,
@@ -78,15 +80,13 @@ class EmbeddingLayer(UnaryLayer):
                 max_norm=maximum_norm,
                 norm_type=norm_type.value if isinstance(norm_type, Norm) else norm_type,
             )
-            made = Embedding(parameters, filter_parameters, who)
-            self._input, self._output, self._weights = Port(x), Port(y), Port(w, batched=False)
-            return made
+            return Embedding(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters)
         self._summary = {
-            "input": self._input,
-            "output": self._output,
-            "dictionary": self._weights,
+            "input": self._filter.input,
+            "output": self._filter.output,
+            "dictionary": self._filter.weights,
             "padding_index": padding_index,
             "maximum_norm": maximum_norm or None,
             "norm_type": norm_type if maximum_norm else None,

@@ -57,9 +57,7 @@ class FullyConnectedLayer(ConvolutionLayer):
         def make(who: Caller) -> FullyConnected:
             p = describe_fully_connected(who, who, client_pointer(filter_parameters), input, output, weights, bias)
             p.activation = activation.bnns_activation
-            made = FullyConnected(p, filter_parameters, who)
-            self._set_ports(p.i_desc, p.o_desc, None if made.sparse else p.w_desc, None if bias is None else p.bias)
-            return made
+            return FullyConnected(p, filter_parameters, who)
 
         self._create(make, filter_parameters, activation)
         self._summarize(activation)

@@ -25,7 +25,7 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import LayerApplyError, Problem, as_exception
 from ..filters.fused import Fused
-from ._fused_chain import Chain, describe_chain
+from ._fused_chain import describe_chain
 from ._fused_parameters import (
     FusableLayerParameters,
     FusedConvolutionParameters,
@@ -164,19 +164,13 @@ class FusedLayer(Layer):
 
         def make(who: Caller) -> Fused:
             chain = describe_chain(inputs, self._inputs, output, layers, filter_parameters, who)
-            made = Fused(chain.kinds, chain.layers, filter_parameters, who)
-            self._set_ports(chain)
-            return made
+            self._array_shapes = chain.shapes
+            return Fused(chain.kinds, chain.layers, filter_parameters, who)
 
         self._create(make, filter_parameters)
         self._apply_method, self._backward_method = _METHODS[len(inputs)]
-        self._summary = {**dict(zip(self._inputs, self._ports, strict=True)), "output": self._output}
+        self._summary = {**dict(zip(self._inputs, self._filter.inputs, strict=True)), "output": self._filter.output}
         self._summary["fused_layer_parameters"] = _Names([type(layer).__name__ for layer in layers])
-
-    def _set_ports(self, chain: Chain) -> None:
-        self._ports, self._output = chain.inputs, chain.output
-        arrays = {**dict(zip(self._inputs, chain.inputs, strict=True)), **chain.slots}
-        self._array_shapes = {name: port.shape for name, port in arrays.items() if port is not None}
 
     def _sorted(self, tensors: tuple[Any, ...], method: Any, named: dict[str, Any]) -> Sequence[Any]:
         """The tensors of a method from those given by position and by name; ``None`` where one is left out."""

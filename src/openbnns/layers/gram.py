@@ -50,9 +50,11 @@ class GramLayer(UnaryLayer):
                 y = describe_sample(output, f"{who}: output")
             else:
                 y = describe_sample(output, f"{who}: output", rank=2)
-            made = Gram(BNNSLayerParametersGram(alpha=alpha, i_desc=x, o_desc=y), filter_parameters, who)
-            self._input, self._output = Port(x), Port(y)
-            return made
+            return Gram(BNNSLayerParametersGram(alpha=alpha, i_desc=x, o_desc=y), filter_parameters, who)
 
         self._create(make, filter_parameters)
-        self._summary = {"input": self._input, "output": self._output, "alpha": alpha if alpha != 1.0 else None}
+        self._summary = {
+            "input": self._filter.input,
+            "output": self._filter.output,
+            "alpha": alpha if alpha != 1.0 else None,
+        }

@@ -78,8 +78,6 @@ class LossLayer(Layer):
         "BNNSLossReductionSum": "LossReduction.SUM",
     }
     _filter: Loss
-    _input: Port
-    _output: Port
 
     def __init__(
         self,
@@ -95,17 +93,12 @@ class LossLayer(Layer):
             require(loss_reduction, LossReduction, f"{who}: loss_reduction", "LossReduction.MEAN")
             x = describe_sample(input, f"{who}: input")
             y = _describe_output(output, x, loss_function, loss_reduction, who)
-            made = Loss(loss_function.bnns_layer_parameters(x, y, loss_reduction.value), filter_parameters, who)
-            self._input = Port(x)
-            if made.output.view.count != Port(y).view.count:  # the losses of a whole batch
-                y = Shape.vector(made.output.view.count).descriptor()
-            self._output = Port(y, batched=not made.reduces)
-            return made
+            return Loss(loss_function.bnns_layer_parameters(x, y, loss_reduction.value), filter_parameters, who)
 
         self._create(make, filter_parameters)
         self._summary = {
-            "input": self._input,
-            "output": self._output,
+            "input": self._filter.input,
+            "output": self._filter.output,
             "loss_function": loss_function,
             "loss_reduction": loss_reduction,
         }

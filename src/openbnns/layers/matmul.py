@@ -111,17 +111,16 @@ class BroadcastMatrixMultiplyLayer(ProductLayer):
                 b_is_weights=bool(input_b_is_weights) and not is_quadratic, iA_desc=a,
                 iB_desc=BNNSNDArrayDescriptor() if is_quadratic else b, o_desc=y,
             )  # fmt: skip
-            made = BroadcastMatMul(parameters, filter_parameters, who)
-            weights = 0 if input_a_is_weights else 1 if input_b_is_weights and not is_quadratic else None
-            self._set_up(made, [a] if is_quadratic else [a, b], y, weights)
-            return made
+            self._weights_at = 0 if input_a_is_weights else 1 if input_b_is_weights and not is_quadratic else None
+            return BroadcastMatMul(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters)
+        tensors = self._tensors()
         self._summary = {
-            "input_a": self._ports[0], "input_a_transposed": input_a_transposed or None,
-            "input_a_is_weights": input_a_is_weights or None, "input_b": self._ports[1],
+            "input_a": tensors["input_a"], "input_a_transposed": input_a_transposed or None,
+            "input_a_is_weights": input_a_is_weights or None, "input_b": tensors["input_b"],
             "input_b_transposed": input_b_transposed or None, "input_b_is_weights": input_b_is_weights or None,
-            "output": self._output, "alpha": alpha if alpha != 1.0 else None,
+            "output": tensors["output"], "alpha": alpha if alpha != 1.0 else None,
             "accumulates_to_output": accumulates_to_output or None, "is_quadratic": is_quadratic or None,
         }  # fmt: skip
 

@@ -90,19 +90,15 @@ class NormalizationLayer(UnaryLayer):
             p = describe_normalization(
                 who, client_pointer(filter_parameters), x, y, type, beta, gamma, momentum, epsilon, activation
             )
-            made = Normalization(p, filter_parameters, who, type.bnns_filter_type)
-            self._input, self._output = Port(x), Port(y)
-            self._bias, self._weights = parameter_port(p.beta_desc, beta), parameter_port(p.gamma_desc, gamma)
-            ports = {"beta": self._bias, "gamma": self._weights}
-            self._array_shapes = {name: port.shape for name, port in ports.items() if port is not None}
-            return made
+            return Normalization(p, filter_parameters, who, type.bnns_filter_type)
 
         self._create(make, filter_parameters, activation)
+        self._array_shapes = shapes_of_arrays(beta=beta, gamma=gamma)
         self._summary = {
             "type": type,
-            "input": self._input,
-            "beta": self._bias,
-            "gamma": self._weights,
+            "input": self._filter.input,
+            "beta": self._filter.beta,
+            "gamma": self._filter.gamma,
             "momentum": momentum,
             "epsilon": epsilon,
             "activation": activation if activation.case != "identity" else None,
@@ -190,10 +186,11 @@ def _parameter(value: Any, who: str, type: NormalizationType, x: Port, in_place:
     return describe_parameter(array, who, DataLayout.IMAGE_CHW, "(C, H, W)", client_pointer=in_place)
 
 
-def parameter_port(descriptor: BNNSNDArrayDescriptor, value: Any) -> Port | None:
-    """Gradients of an array have its own shape, also where the descriptor has more axes."""
-    if descriptor.data is None:
-        return None
-    if isinstance(value, BNNSNDArrayDescriptor):
-        return Port(descriptor, batched=False)
-    return Port(descriptor, batched=False, shape=as_array(value, "parameter").shape)
+def shapes_of_arrays(**parameters: Any) -> dict[str, tuple[int, ...]]:
+    """Gradients of an array have its own shape, also where the filter's tensor has more axes."""
+    given = {name: value for name, value in parameters.items() if value is not None}
+    return {
+        name: as_array(value, name).shape
+        for name, value in given.items()
+        if not isinstance(value, BNNSNDArrayDescriptor)
+    }

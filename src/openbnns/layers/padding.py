@@ -71,12 +71,12 @@ class PaddingLayer(UnaryLayer):
                 BNNSLayerParametersPadding, who, i_desc=x, o_desc=y, padding_size=pairs,
                 padding_mode=mode.bnns_padding_mode, padding_value=value,
             )  # fmt: skip
-            made = Padding(parameters, filter_parameters, who)
-            self._input, self._output = port, Port(y)
-            return made
+            return Padding(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters)
-        self._summary = {"input": self._input, "output": self._output, "mode": mode, "size": list(size)}
+        self._summary = {
+            "input": self._filter.input, "output": self._filter.output, "mode": mode, "size": list(size),
+        }  # fmt: skip
 
 
 def _pairs(values: Any, who: str) -> list[tuple[int, int]]:

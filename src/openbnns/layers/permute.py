@@ -68,12 +68,12 @@ class PermuteLayer(UnaryLayer):
             else:
                 y = describe_c_order(output, f"{who}: output", rank)
             parameters = struct_of(BNNSLayerParametersPermute, who, i_desc=x, o_desc=y, permutation=axes)
-            made = Permute(parameters, filter_parameters, who)
-            self._input, self._output = port, Port(y)
-            return made
+            return Permute(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters)
-        self._summary = {"input": self._input, "output": self._output, "permutation": tuple(permutation)}
+        self._summary = {
+            "input": self._filter.input, "output": self._filter.output, "permutation": tuple(permutation),
+        }  # fmt: skip
 
 
 def axis_list(values: Any, who: str) -> list[int]:

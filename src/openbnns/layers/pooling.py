@@ -25,7 +25,7 @@ from ._ports import (
     require,
     require_data,
 )
-from .base import UnaryLayer, client_pointer, port_of
+from .base import UnaryLayer, client_pointer
 from .convolution import WINDOW_NAMES, x_and_y
 from .shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, PoolingType
@@ -126,16 +126,15 @@ class PoolingLayer(UnaryLayer):
             else:
                 parameters.o_desc = describe_sample(output, f"{who}: output", rank=3)
             made = Pooling(parameters, filter_parameters, who)
-            self._input, self._output, self._bias = Port(x), Port(parameters.o_desc), port_of(b)
             self._places, self._index_type = _take_indices(type, made, who)
             return made
 
         self._create(make, filter_parameters, activation)
         self._summary = {
             "type": type,
-            "input": self._input,
-            "output": self._output,
-            "bias": self._bias,
+            "input": self._filter.input,
+            "output": self._filter.output,
+            "bias": self._filter.bias,
             "activation": activation if activation.case != "identity" else None,
             "kernel_size": kernel_size,
             "stride": stride,

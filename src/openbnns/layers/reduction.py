@@ -17,7 +17,6 @@ from ._methods import DECLARED, method
 from ._misuse import reports_misuse
 from ._ports import (
     DataProblem,
-    Port,
     TensorLike,
     as_array,
     describe_sample,
@@ -28,7 +27,7 @@ from ._ports import (
     require_data,
     struct_of,
 )
-from .base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer, port_of
+from .base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer
 from .types import DataType, ReductionFunction
 
 __all__ = ["ReductionLayer", "apply_reduction"]
@@ -79,13 +78,11 @@ class ReductionLayer(UnaryLayer):
                 BNNSLayerParametersReduction, who, i_desc=x, o_desc=y, w_desc=w,
                 reduce_func=function.bnns_reduce_function, epsilon=function.epsilon,
             )  # fmt: skip
-            made = Reduction(parameters, filter_parameters, who)
-            self._input, self._output, self._weights = Port(x), Port(y), port_of(w)
-            return made
+            return Reduction(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters)
         self._summary = {
-            "function": function, "input": self._input, "output": self._output, "weights": self._weights,
+            "function": function, "input": self._filter.input, "output": self._filter.output, "weights": self._filter.weights,
         }  # fmt: skip
 
     @method("apply_backward", returns=Gradients)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersResize
 from ..filters.resize import Resize
-from ._ports import Port, describe_sample, require, struct_of
+from ._ports import describe_sample, require, struct_of
 from .base import UnaryLayer
 from .types import InterpolationMethod
 
@@ -56,12 +56,10 @@ class ResizeLayer(UnaryLayer):
                 BNNSLayerParametersResize, who, method=interpolation_method.value, i_desc=x, o_desc=y,
                 align_corners=bool(aligns_corners),
             )  # fmt: skip
-            made = Resize(parameters, filter_parameters, who)
-            self._input, self._output = Port(x), Port(y)
-            return made
+            return Resize(parameters, filter_parameters, who)
 
         self._create(make, filter_parameters)
         self._summary = {
-            "interpolation_method": interpolation_method, "input": self._input, "output": self._output,
+            "interpolation_method": interpolation_method, "input": self._filter.input, "output": self._filter.output,
             "aligns_corners": aligns_corners or None,
         }  # fmt: skip
