@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
 from ..errors import Problem, record, succeeded
-from ..filters.matmul import BroadcastMatMul, direct_caller, direct_filter, multiply
+from ..filters.matmul import BroadcastMatMul, direct_filter, direct_names, multiply
 from ._calls import BNNSFilter, Known, check_filter_params, create
 
 __all__ = [
@@ -60,7 +61,7 @@ def BNNSMatMulWorkspaceSize(
     check_filter_params(filter_params, who)
     _check_numbers(who, transA, transB, alpha)
     try:
-        direct_filter(direct_caller(who, {}), transA, transB, alpha, (inputA, inputB, output), filter_params)
+        direct_filter(Caller(who, direct_names({})), transA, transB, alpha, (inputA, inputB, output), filter_params)
     except Problem as problem:
         return record(problem)
     return succeeded(0)
@@ -112,7 +113,9 @@ def _multiply(
     who = known.caller.function
     check_filter_params(filter_params, who)
     _check_numbers(who, trans_a, trans_b, alpha)
-    return known.attempt(key, lambda a, b, scale, *own: multiply(direct_caller(who, {}), a, b, scale, own[:3], own[3]))
+    return known.attempt(
+        key, lambda a, b, scale, *own: multiply(Caller(who, direct_names({})), a, b, scale, own[:3], own[3])
+    )
 
 
 _MATMUL = Known("BNNSMatMul", 5, words="bbfddd-n")

@@ -201,10 +201,9 @@ _NOBODY = Caller("")  # of checks that cannot fail
 _DIRECT = {"iA_desc": "inputA", "iB_desc": "inputB", "o_desc": "output"}
 
 
-def direct_caller(function: str, names: Mapping[str, str], null: str = "NULL") -> Caller:
-    """Who multiplies without a filter: the fields of the struct are arguments, which go by these names."""
-    arguments = {field: names.get(argument, argument) for field, argument in _DIRECT.items()}
-    return Caller(function, {**names, **arguments}, null=null)
+def direct_names(names: Mapping[str, str]) -> dict[str, str]:
+    """Names for a product without a filter, where the fields of the struct are arguments, which go by ``names``."""
+    return {**names, **{field: names.get(argument, argument) for field, argument in _DIRECT.items()}}
 
 
 def direct_filter(

@@ -33,17 +33,34 @@ _Result = TypeVar("_Result")
 _Self = TypeVar("_Self")
 
 
+_Decides = Mapping[str, tuple[Any, ...]]
+
+
 def function(
-    names: Mapping[str, str], *, writes: str = "", decides: Mapping[str, tuple[type[Any], str]] | None = None
+    names: Mapping[str, str], *, writes: str = "", decides: _Decides | None = None
 ) -> Callable[[Callable[Concatenate[Caller, _Parameters], _Result]], Callable[_Parameters, _Result]]:
     """Make a function of the Python face from one that takes a caller first.
 
     ``names`` says what it calls the arguments of the C function. ``decides`` maps arguments that are no tensors and no
-    plain numbers to their type and the attribute that decides what the call does. Without ``writes`` no call is kept.
+    plain numbers to their type and the attributes that decide what the call does. Without ``writes`` no call is kept.
     """
 
     def decorate(body: Callable[Concatenate[Caller, _Parameters], _Result]) -> Callable[_Parameters, _Result]:
         return _Function(body, names, writes, decides or {}).made
+
+    return decorate
+
+
+def function_with_constants(
+    names: Mapping[str, str], *, writes: str, decides: _Decides | None = None
+) -> Callable[[Callable[Concatenate[Caller, list[Any], _Parameters], _Result]], Callable[_Parameters, _Result]]:
+    """The same for a body whose second argument is a list, to which it adds what native code used besides the memory of
+    its arguments: arrays that are the same for every such call, or those who hold them."""
+
+    def decorate(
+        body: Callable[Concatenate[Caller, list[Any], _Parameters], _Result],
+    ) -> Callable[_Parameters, _Result]:
+        return _Function(body, names, writes, decides or {}, has_constants=True).made
 
     return decorate
 
@@ -65,23 +82,26 @@ def call(
 
 class _Function:
     def __init__(
-        self, body: Callable[..., Any], names: Mapping[str, str], writes: str,
-        decides: Mapping[str, tuple[type[Any], str]], *, of_class: bool = False,
+        self, body: Callable[..., Any], names: Mapping[str, str], writes: str, decides: _Decides, *,
+        of_class: bool = False, has_constants: bool = False,
     ) -> None:  # fmt: skip
-        code, self.first = body.__code__, 2 if of_class else 1  # where the user's arguments begin
+        code, self.has_constants = body.__code__, has_constants
+        self.first = 2 if of_class or has_constants else 1  # where the user's arguments begin
+        self.owner = ["self"] if of_class else []
         count = code.co_argcount + code.co_kwonlyargcount
         self.body, self.names, self.decides = body, names, decides
         self.arguments = code.co_varnames[self.first : count]
         self.positional = code.co_argcount - self.first
         self.caller = Caller(body.__name__, names, null="None")
         self.callers: dict[type[Any], Caller] = {}  # of a method, by class
-        self.calls = known_calls(self.arguments.index(writes)) if writes else None
+        before = self.arguments[: self.arguments.index(writes)] if writes else ()
+        self.calls = known_calls(sum(map(self._width, before))) if writes else None
         self.made = self._compiled()
 
     def _compiled(self) -> Callable[..., Any]:
         body, keyword_only = self.body, self.arguments[self.positional :]
         given = "".join(f"{name}, " for name in self.arguments)
-        owner = ["self"] if self.first == 2 else []
+        owner = self.owner
         parameters = [*owner, *self.arguments[: self.positional], *(["*", *keyword_only] if keyword_only else [])]
         passed = [*owner, "caller", *self.arguments[: self.positional], *(f"{name}={name}" for name in keyword_only)]
         key = "".join(f"{self._key(name)}, " for name in self.arguments)
@@ -104,14 +124,14 @@ class _Function:
         scope: dict[str, Any] = {
             "FUNCTION": self, "RUN": self.calls and self.calls.run, "BODY": body, "CALLER": self.caller,
             "CALLERS": self.callers, "ERRORS": (Problem, *MISUSE_ERRORS), "__name__": body.__module__, "TYPE": type,
-            **{f"TYPE_{name}": kind for name, (kind, _) in self.decides.items()},
+            **{f"TYPE_{name}": kind for name, (kind, *_) in self.decides.items()},
         }  # fmt: skip
         text = f"def {body.__name__}({', '.join([*parameters, '**misspelled'])}):{known if self.calls is not None else plain}"
         exec(compile(text, f"{body.__code__.co_filename}:{body.__qualname__}", "exec"), scope)
         made: Any = functools.wraps(body)(scope[body.__name__])
         made.__defaults__, made.__kwdefaults__ = body.__defaults__, body.__kwdefaults__
         whole = inspect.signature(body)
-        shown = [p for i, p in enumerate(whole.parameters.values()) if i != self.first - 1]
+        shown = [p for name, p in whole.parameters.items() if name in (*owner, *self.arguments)]
         made.__signature__ = whole.replace(parameters=shown)
         return made  # type: ignore[no-any-return]
 
@@ -122,10 +142,15 @@ class _Function:
         self.callers[kind] = caller = Caller(who, self.names, null="None")
         return caller
 
+    def _width(self, name: str) -> int:
+        """How many entries an argument has in the key of a call."""
+        return len(self.decides[name]) - 1 if name in self.decides else 1
+
     def _key(self, name: str) -> str:
         if name not in self.decides:
             return name
-        return f"{name}.{self.decides[name][1]} if TYPE({name}) is TYPE_{name} else {name}"
+        _, *attributes = self.decides[name]
+        return ", ".join(f"{name}.{attribute} if TYPE({name}) is TYPE_{name} else {name}" for attribute in attributes)
 
     def refuse(self, caller: Caller, misspelled: Iterable[str]) -> NoReturn:
         raise unexpected(self.made, misspelled, caller.function)
@@ -135,16 +160,20 @@ class _Function:
         if misspelled:
             self.refuse(self.caller, misspelled)
 
+        constants: list[Any] = []
+
         def work(*own: Any) -> Any:
-            taken = [
-                value if name in self.decides else kept
-                for name, value, kept in zip(self.arguments, values, own, strict=True)
-            ]
+            kept = iter(own)
+            taken = []
+            for name, value in zip(self.arguments, values, strict=True):
+                entries = [next(kept) for _ in range(self._width(name))]
+                taken.append(value if name in self.decides else entries[0])
             named = dict(zip(self.arguments[self.positional :], taken[self.positional :], strict=True))
-            return self.body(self.caller, *taken[: self.positional], **named)
+            first = (self.caller, constants) if self.has_constants else (self.caller,)
+            return self.body(*first, *taken[: self.positional], **named)
 
         try:
-            return recorded(self.calls, key, work)
+            return recorded(self.calls, key, work, constants)
         except (Problem, *MISUSE_ERRORS) as error:
             self.fail(self.caller, error, values)
 

@@ -12,9 +12,8 @@ from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersActivation, BNNSNDArrayDescriptor
 from ..errors import BNNSError, LayerApplyError, Problem
 from ..filters.activation import ActivationFilter
-from ..filters.direct import known_calls, recorded
+from ._functions import function_with_constants
 from ._methods import DECLARED, method
-from ._misuse import reports_misuse
 from ._ports import Port, TensorLike, describe_sample, require
 from .base import UnaryLayer
 from .shape import Shape
@@ -159,8 +158,10 @@ class _DirectActivation(ActivationLayer):
         return cls._name()
 
 
-@reports_misuse()
+@function_with_constants({}, writes="output", decides={"activation": (ActivationFunction, "function", "alpha", "beta")})
 def apply_activation(
+    caller: Caller,
+    constants: list[Any],
     activation: ActivationFunction,
     input: TensorLike,
     output: TensorLike | None = None,
@@ -178,23 +179,8 @@ def apply_activation(
     array([[0.25, 0.25, 0.25, 0.25],
            [0.25, 0.25, 0.25, 0.25]], dtype=float32)
     """
-    number = (
-        (activation.function, activation.alpha, activation.beta) if type(activation) is ActivationFunction else ("",)
-    )
-    key = (input, output, axes, batch_size, filter_parameters, *number)
-    known = _KNOWN.run(*key)
-    if known is not None:
-        return known
-    filters: list[Any] = []  # what the native call uses besides the memory of its arguments
-
-    def work(input: Any, output: Any, axes: Any, batch_size: Any, filter_parameters: Any, *_number: Any) -> TensorLike:
-        with _DirectActivation(
-            function=activation, input=input, output=output, axes=axes, filter_parameters=filter_parameters
-        ) as layer:
-            filters.append(layer._filter)
-            return layer.apply(input, output, batch_size=batch_size)
-
-    return recorded(_KNOWN, key, work, filters)
-
-
-_KNOWN = known_calls(1)
+    with _DirectActivation(
+        function=activation, input=input, output=output, axes=axes, filter_parameters=filter_parameters
+    ) as layer:
+        constants.append(layer._filter)
+        return layer.apply(input, output, batch_size=batch_size)

@@ -9,11 +9,10 @@ import numpy as np
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersBroadcastMatMul, BNNSNDArrayDescriptor
-from ..errors import LayerApplyError, Problem, as_exception
-from ..filters.direct import known_calls, recorded
-from ..filters.matmul import BroadcastMatMul, direct_caller, direct_filter, multiply
+from ..errors import Problem
+from ..filters.matmul import BroadcastMatMul, direct_filter, direct_names, multiply
 from ..tensors.descriptors import resolve
-from ._misuse import reports_misuse
+from ._functions import function
 from ._ports import (
     TensorLike,
     as_array,
@@ -151,8 +150,12 @@ def _output(
 # Without a layer.
 
 
-@reports_misuse()
+_DIRECT_NAMES = direct_names(_NAMES | {"inputA": "input_a", "inputB": "input_b"})
+
+
+@function(_DIRECT_NAMES, writes="output")
 def apply_matrix_multiplication(
+    caller: Caller,
     input_a: TensorLike,
     input_b: TensorLike,
     output: TensorLike | None = None,
@@ -176,30 +179,15 @@ def apply_matrix_multiplication(
            [1.5, 1.5]], dtype=float32)
     """
     transposes = (input_a_transposed, input_b_transposed)
-    key = (input_a, output, input_b, *transposes, alpha, filter_parameters)
-    known = _KNOWN.run(*key)
-    if known is not None:
-        return known
-
-    def work(input_a: Any, output: Any, input_b: Any, *options: Any) -> TensorLike:
-        who = _caller("apply_matrix_multiplication")
-        try:
-            *_, parameters = options
-            check_filter_parameters(parameters, who)
-            described, given = _described(who, input_a, input_b, output, transposes)
-            multiply(who, *transposes, alpha, described, parameters)
-        except Problem as problem:
-            raise as_exception(problem, LayerApplyError) from None
-        return given
-
-    return recorded(_KNOWN, key, work)
+    check_filter_parameters(filter_parameters, caller)
+    described, given = _described(caller, input_a, input_b, output, transposes)
+    multiply(caller, *transposes, alpha, described, filter_parameters)
+    return given
 
 
-_KNOWN = known_calls(1)
-
-
-@reports_misuse()
+@function(_DIRECT_NAMES)
 def matrix_multiplication_workspace_size(
+    caller: Caller,
     input_a: Any,
     input_b: Any,
     output: Any = None,
@@ -217,21 +205,16 @@ def matrix_multiplication_workspace_size(
     >>> matrix_multiplication_workspace_size(Shape([2, 3]), Shape([3, 2]))
     0
     """
-    who = _caller("matrix_multiplication_workspace_size")
     transposes = (input_a_transposed, input_b_transposed)
     try:
-        check_filter_parameters(filter_parameters, who)
-        described, _ = _described(who, input_a, input_b, output, transposes)
-        direct_filter(who, *transposes, alpha, described, filter_parameters)
+        check_filter_parameters(filter_parameters, caller)
+        described, _ = _described(caller, input_a, input_b, output, transposes)
+        direct_filter(caller, *transposes, alpha, described, filter_parameters)
     except Problem as problem:
         if problem.kind is TypeError:
-            raise as_exception(problem, LayerApplyError) from None
+            raise
         return None
     return 0
-
-
-def _caller(function: str) -> Caller:
-    return direct_caller(function, _NAMES | {"inputA": "input_a", "inputB": "input_b"}, null="None")
 
 
 def _described(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 from .._words import Caller
 from ..abi.enums import BNNSQuantizerFunction
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization, BNNSNDArrayDescriptor
-from ..errors import LayerApplyError, Problem, as_exception
-from ..filters.direct import known_calls, recorded
+from ..errors import Problem
 from ..filters.quantization import Quantization
-from ._misuse import reports_misuse
+from ._functions import function_with_constants
 from ._ports import (
     Arguments,
     Port,
@@ -42,8 +40,10 @@ _NAMES = {
 }
 
 
-@reports_misuse()
+@function_with_constants(_NAMES, writes="output")
 def quantize(
+    caller: Caller,
+    constants: list[Any],
     input: TensorLike,
     output: TensorLike | None = None,
     *,
@@ -65,11 +65,13 @@ def quantize(
     >>> quantize(np.array([0.0, 2.0, 4.0, 600.0], np.float32), scale=0.5, bias=1.0)
     array([  1,   2,   3, 127], dtype=int8)
     """
-    return _convert("quantize", input, output, axis, scale, bias, batch_size, filter_parameters)
+    return _convert(caller, constants, input, output, axis, scale, bias, batch_size, filter_parameters)
 
 
-@reports_misuse()
+@function_with_constants(_NAMES, writes="output")
 def dequantize(
+    caller: Caller,
+    constants: list[Any],
     input: TensorLike,
     output: TensorLike | None = None,
     *,
@@ -88,31 +90,21 @@ def dequantize(
     >>> dequantize(np.array([1, 2, 3], np.int8), scale=0.5, bias=1.0)
     array([0., 2., 4.], dtype=float32)
     """
-    return _convert("dequantize", input, output, axis, scale, bias, batch_size, filter_parameters)
-
-
-_KNOWN = {"quantize": known_calls(1), "dequantize": known_calls(1)}
+    return _convert(caller, constants, input, output, axis, scale, bias, batch_size, filter_parameters)
 
 
 def _convert(
-    who: str, input: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any
-) -> TensorLike:
-    try:
-        check_filter_parameters(filter_parameters, Caller(who))
-        key = (input, output, axis, scale, bias, batch_size, filter_parameters)
-        known = _KNOWN[who].run(*key)
-        if known is not None:
-            return known
-        convert = _convert_described if isinstance(input, BNNSNDArrayDescriptor) else _convert_array
-        constants: list[Any] = []
-        return recorded(_KNOWN[who], key, functools.partial(convert, who, constants=constants), constants)
-    except Problem as problem:
-        raise as_exception(problem, LayerApplyError) from None
+    caller: Caller, constants: list[Any], input: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any,
+    filter_parameters: Any,
+) -> TensorLike:  # fmt: skip
+    check_filter_parameters(filter_parameters, caller)
+    convert = _convert_described if isinstance(input, BNNSNDArrayDescriptor) else _convert_array
+    return convert(caller, constants, input, output, axis, scale, bias, batch_size, filter_parameters)
 
 
 def _convert_array(
-    who: str, input: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any,
-    constants: list[Any],
+    who: Caller, constants: list[Any], input: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any,
+    filter_parameters: Any,
 ) -> TensorLike:  # fmt: skip
     """An array is one tensor; its first axis is the batch only in so far as ``batch_size`` must agree with it."""
     x = as_array(input, f"{who}: input")
@@ -121,7 +113,7 @@ def _convert_array(
     if batch_size is not None and batch_size != x.shape[0]:
         raise Problem(f"{who}: batch_size is {batch_size}, but input holds {x.shape[0]} sample(s). Leave it out.")
     if output is None:
-        output = np.empty(x.shape, np.int8 if who == "quantize" else np.float32)
+        output = np.empty(x.shape, np.int8 if who.function == "quantize" else np.float32)
     y = output if isinstance(output, BNNSNDArrayDescriptor) else as_array(output, f"{who}: output")
     if isinstance(y, np.ndarray):
         if y.shape != x.shape:
@@ -132,22 +124,22 @@ def _convert_array(
     y_desc = y if isinstance(y, BNNSNDArrayDescriptor) else _describe(y, f"{who}: output")
     chosen = None if axis is None else _axis(axis, -x.ndim, x.ndim - 1, f"{who}: axis") % x.ndim
     x_desc = _describe(np.ascontiguousarray(x), f"{who}: input")
-    _apply(who, x_desc, y_desc, chosen, scale, bias, 1, filter_parameters, constants)
+    _apply(who, constants, x_desc, y_desc, chosen, scale, bias, 1, filter_parameters)
     return output
 
 
 def _convert_described(
-    who: str, x: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any, filter_parameters: Any,
-    constants: list[Any],
+    who: Caller, constants: list[Any], x: Any, output: Any, axis: Any, scale: Any, bias: Any, batch_size: Any,
+    filter_parameters: Any,
 ) -> TensorLike:  # fmt: skip
     port = Port(x)
-    arguments = Arguments(who, batch_size)
+    arguments = Arguments(who.function, batch_size)
     arguments.take("input", port, x)
     if isinstance(output, BNNSNDArrayDescriptor):
         arguments.take("output", Port(output), output, output=True)
     arguments.settle()
     if output is None:
-        kind = np.int8 if who == "quantize" else np.float32
+        kind = np.int8 if who.function == "quantize" else np.float32
         output = np.empty(port.full_shape(arguments.axis), kind)
     y = output
     if not isinstance(output, BNNSNDArrayDescriptor):
@@ -157,7 +149,7 @@ def _convert_described(
         Port(y).check_array(array, f"{who}: output", output=True)
     rank = len(port.size)
     chosen = None if axis is None else _axis(axis, 0, rank, f"{who}: axis")
-    _apply(who, x, y, chosen, scale, bias, arguments.batch, filter_parameters, constants)
+    _apply(who, constants, x, y, chosen, scale, bias, arguments.batch, filter_parameters)
     return output
 
 
@@ -191,10 +183,10 @@ def _values(value: Any, who: str) -> BNNSNDArrayDescriptor:
 
 
 def _apply(
-    who: str, x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, axis: int | None, scale: Any, bias: Any, batch: int,
-    filter_parameters: BNNSFilterParameters | None, constants: list[Any],
+    who: Caller, constants: list[Any], x: BNNSNDArrayDescriptor, y: BNNSNDArrayDescriptor, axis: int | None, scale: Any,
+    bias: Any, batch: int, filter_parameters: BNNSFilterParameters | None,
 ) -> None:  # fmt: skip
-    function = BNNSQuantizerFunction[f"BNNSQuantizerFunction{who.capitalize()}"]
+    function = BNNSQuantizerFunction[f"BNNSQuantizerFunction{who.function.capitalize()}"]
     parameters = BNNSLayerParametersQuantization(
         axis_mask=0 if axis is None else 1 << axis,
         function=function,
@@ -206,6 +198,5 @@ def _apply(
     for given, described in ((scale, parameters.scale), (bias, parameters.bias)):
         if isinstance(given, (int, float)):
             constants.append(described.data)
-    caller = Caller(who, _NAMES, null="None")
-    made = Quantization(parameters, filter_parameters, caller, direct=True)
-    made.perform("apply", caller, batch, {"in": (memory(x), 0), "out": (memory(y), 0)})
+    made = Quantization(parameters, filter_parameters, who, direct=True)
+    made.perform("apply", who, batch, {"in": (memory(x), 0), "out": (memory(y), 0)})

@@ -9,14 +9,12 @@ import numpy as np
 
 from .._words import Caller
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersReduction, BNNSNDArrayDescriptor
-from ..errors import InvalidDescriptorError, LayerApplyError, Problem, as_exception
-from ..filters.direct import known_calls, recorded
+from ..errors import Problem
 from ..filters.reduction import Reduction
 from ..tensors.descriptors import resolve
+from ._functions import function as declared_function
 from ._methods import DECLARED, method
-from ._misuse import reports_misuse
 from ._ports import (
-    DataProblem,
     TensorLike,
     as_array,
     describe_sample,
@@ -104,8 +102,14 @@ class ReductionLayer(UnaryLayer):
         raise DECLARED
 
 
-@reports_misuse()
+_NAMES = {"in": "input", "out": "output"} | CREATION_NAMES | ReductionLayer._names
+
+
+@declared_function(
+    _NAMES, writes="output", decides={"function": (ReductionFunction, "bnns_reduce_function", "epsilon")}
+)
 def apply_reduction(
+    caller: Caller,
     function: ReductionFunction, input: TensorLike, output: TensorLike | None = None, weights: TensorLike | None = None,
     filter_parameters: BNNSFilterParameters | None = None, *, axes: Sequence[int] | int | None = None,
 ) -> TensorLike:  # fmt: skip
@@ -120,52 +124,24 @@ def apply_reduction(
     array([[9.],
            [7.]], dtype=float32)
     """
-    code, epsilon = getattr(function, "bnns_reduce_function", None), getattr(function, "epsilon", None)
-    key = (input, output, code, epsilon, weights, axes, filter_parameters)
-    known = _KNOWN.run(*key)
-    if known is not None:
-        return known
-
-    def work(
-        input: Any, output: Any, _code: Any, _epsilon: Any, weights: Any, axes: Any, filter_parameters: Any
-    ) -> TensorLike:
-        return _reduce(function, input, output, weights, filter_parameters, axes)
-
-    return recorded(_KNOWN, key, work)
-
-
-_KNOWN = known_calls(1)
-_NAMES = {"in": "input", "out": "output"} | CREATION_NAMES | ReductionLayer._names
-
-
-def _reduce(
-    function: ReductionFunction, input: TensorLike, output: TensorLike | None, weights: TensorLike | None,
-    filter_parameters: BNNSFilterParameters | None, axes: Sequence[int] | int | None,
-) -> TensorLike:  # fmt: skip
-    caller = Caller("apply_reduction", _NAMES, null="None")
-    try:
-        _check_function(function, caller)
-        x = _whole(input, caller("input"))
-        if output is None:
-            y = _reduced_like(x, axes, caller, function, isinstance(input, BNNSNDArrayDescriptor))
-        else:
-            y = _whole(output, caller("output"), int(x.layout))
-        if output is None:
-            view = resolve(y, caller("output"))
-            kind = DataType(y.data_type)
-            output = np.empty(view.shape, np.bool_ if kind is DataType.BOOLEAN else kind.dtype)
-            y.data = output
-        w = _weights(weights, x, caller("weights"), True)
-        parameters = struct_of(
-            BNNSLayerParametersReduction, caller, i_desc=x, o_desc=y, w_desc=w,
-            reduce_func=function.bnns_reduce_function, epsilon=function.epsilon,
-        )  # fmt: skip
-        made = Reduction(parameters, filter_parameters, caller)
-        made.perform("apply", caller, 1, {"in": (x.data, 0), "out": (y.data, 0)})
-        made.destroy()
-    except Problem as problem:
-        family = InvalidDescriptorError if isinstance(problem, DataProblem) else LayerApplyError
-        raise as_exception(problem, family) from None
+    _check_function(function, caller)
+    x = _whole(input, caller("input"))
+    if output is None:
+        y = _reduced_like(x, axes, caller, function, isinstance(input, BNNSNDArrayDescriptor))
+        kind = DataType(y.data_type)
+        y.data = output = np.empty(
+            resolve(y, caller("output")).shape, np.bool_ if kind is DataType.BOOLEAN else kind.dtype
+        )
+    else:
+        y = _whole(output, caller("output"), int(x.layout))
+    w = _weights(weights, x, caller("weights"), True)
+    parameters = struct_of(
+        BNNSLayerParametersReduction, caller, i_desc=x, o_desc=y, w_desc=w,
+        reduce_func=function.bnns_reduce_function, epsilon=function.epsilon,
+    )  # fmt: skip
+    made = Reduction(parameters, filter_parameters, caller)
+    made.perform("apply", caller, 1, {"in": (x.data, 0), "out": (y.data, 0)})
+    made.destroy()
     return output
 
 
