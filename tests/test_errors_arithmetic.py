@@ -69,7 +69,7 @@ ARITHMETIC: list[tuple[str, Callable[[Arithmetic], dict[str, Any]], str]] = [
                            "batch_size": 1}, r"out overlaps in\[0\], but in-place use needs the same address.*separate memory"),
     ("forward", lambda c: {"filter": None}, "filter is NULL"),
     ("backward", lambda c: {"out_delta": None}, "out_delta is NULL"),
-    ("backward", lambda c: {"in_delta": None}, "in_delta is NULL. Pass 2 descriptors; one with NULL data is skipped"),
+    ("backward", lambda c: {"in_delta": None}, "in_delta is NULL. Pass 2 descriptors; one without data is skipped"),
     ("backward", lambda c: {"in_delta": [matrix(12, c.da)]}, "in_delta has 1 entries"),
     ("backward", lambda c: {"in_delta_stride": [0]}, "in_delta_stride has 1 entries"),
     ("backward", lambda c: {"in_delta": [matrix(12, np.zeros(23, "f4")), None]}, r"in_delta\[0\]\.data holds 92 bytes"),

@@ -629,7 +629,7 @@ def test_a_message_names_the_argument() -> None:
         (FusedConvolutionNormalizationLayer,
          {"input": IMAGE, "convolution_weights": z(3, 2, 3, 3), "normalization_epsilon": 0.0,
           "normalization": NormalizationType.group(2)},
-         "FusedConvolutionNormalizationLayer: group_count of normalization is 2"),
+         "FusedConvolutionNormalizationLayer: normalization.group_count is 2"),
         (FusedParametersLayer, {"input": V(4), **chain(PARTS[0], norm(gamma=z(7)))},
          r"FusedParametersLayer: fused_layer_parameters\[1\]: gamma is Vector size \(7,\)"),
         (LSTMLayer,
@@ -658,7 +658,7 @@ def test_strict_warnings_of_creation_are_in_the_words_of_the_class() -> None:
         LossLayer(input=V(4), loss_function=LossFunction.softmax_cross_entropy(1.0), loss_reduction=LossReduction.MEAN)
     said = [str(w.message) for w in caught]
     assert [text.split(" is ")[0].split(" holds ")[0] for text in said] == [
-        "NormalizationLayer: moving_variance of type",
+        "NormalizationLayer: type.moving_variance",
         "LossLayer: label_smoothing",
     ]
 

@@ -77,10 +77,10 @@ def test_layer_errors(engine: str) -> None:
     x = np.ones((2, 6, 4, 5), np.float32)
     bad: list[tuple[dict[str, Any], str]] = [
         ({"type": "batch"}, "type must be a NormalizationType"),
-        ({"type": NormalizationType.group(group_count=4)}, "group_count of type is 4, but the 6 channels"),
-        ({"type": NormalizationType.layer(normalization_axis=3)}, "normalization_axis of type is 3"),
+        ({"type": NormalizationType.group(group_count=4)}, "type.group_count is 4, but the 6 channels"),
+        ({"type": NormalizationType.layer(normalization_axis=3)}, "type.normalization_axis is 3"),
         ({"beta": np.ones(5, np.float32)}, "beta is Vector size .5.*one value for each of the 6 channels"),
-        ({"type": NormalizationType.batch(moving_mean=np.ones(7, np.float32))}, "moving_mean of type is Vector"),
+        ({"type": NormalizationType.batch(moving_mean=np.ones(7, np.float32))}, "type.moving_mean is Vector"),
         (
             {"activation": ob.ActivationFunction.softmax()},
             "Softmax, but the activation of a normalization is elementwise",

@@ -121,6 +121,20 @@ def test_private_attributes_are_used_where_they_are_defined() -> None:
     assert not wrong
 
 
+def texts(path: Path) -> Iterator[str]:
+    """The string constants of a module that are no documentation, with the parts of f-strings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+def test_rules_leave_the_word_for_null_to_the_face_that_was_called() -> None:
+    modules = [path for room in ("tensors", "calls", "filters") for path in sorted((ROOT / room).glob("*.py"))]
+    assert [path.name for path in modules for text in texts(path) if "NULL" in text] == []
+
+
 # Modules and pages of these folders that are no family's, or part of one.
 OTHERS = {
     "capi": {"apply", "legacy", "numbers", "utility"},

@@ -5,6 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
+class Named(str):
+    """What a message calls an argument or a field, at its beginning; ``null`` is the word for one that is not there."""
+
+    null: str
+
+    def __new__(cls, text: str, null: str) -> Named:
+        made = super().__new__(cls, text)
+        made.null = null
+        return made
+
+    def field(self, name: str) -> Named:
+        """A field of it."""
+        return Named(f"{self}.{name}", self.null)
+
+
 class Caller:
     """A public call, for messages. Names are those of C; another face gives its own for some or all of them.
 
@@ -27,8 +42,8 @@ class Caller:
         self.function, self.names, self.null, self.parts = function, names or {}, null, parts or {}
         self.training_call = training_call
 
-    def __call__(self, argument: str) -> str:
-        return f"{self.function}: {self.name(argument)}"
+    def __call__(self, argument: str) -> Named:
+        return Named(f"{self.function}: {self.name(argument)}", self.null)
 
     def __str__(self) -> str:
         return self.function

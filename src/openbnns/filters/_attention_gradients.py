@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.structs import BNNSMHAProjectionParameters, BNNSNDArrayDescriptor
 from ..errors import Problem
 from ..tensors.descriptors import describe
@@ -30,12 +30,14 @@ def result_name(gradient: str) -> str:
 def bind_output_gradient(f: MultiheadAttention, caller: Caller, struct: Any, batch: int) -> Bound:
     who = caller("output_param_delta")
     if struct is None:
-        raise Problem(f"{who} is NULL. Its target_desc is the gradient arriving at the output, which is always needed.")
+        raise Problem(
+            f"{who} is {caller.null}. Its target_desc is the gradient arriving at the output, which is always needed."
+        )
     check_struct(struct, who)
-    return bind_target(f, "o", struct.target_desc, f"{who}.target_desc", batch, output=False)
+    return bind_target(f, "o", struct.target_desc, who.field("target_desc"), batch, output=False)
 
 
-def bind_target(f: MultiheadAttention, name: str, descriptor: Any, who: str, batch: int, *, output: bool) -> Bound:
+def bind_target(f: MultiheadAttention, name: str, descriptor: Any, who: Named, batch: int, *, output: bool) -> Bound:
     """A target gradient; its batch stride is ``stride[2]``, which its two axes leave free."""
     like = f.operands[name].view
     view = resolve_delta(descriptor, who, like, output=output)
@@ -50,7 +52,7 @@ def bind_target(f: MultiheadAttention, name: str, descriptor: Any, who: str, bat
     order = canonical_order(axis_of, AXES[name][1])
     shape = tuple(view.size[a] for a in order)
     return bind(
-        view, order, shape, f"{who}.data", descriptor.data, batch, stride, output=output, flags=descriptor.flags
+        view, order, shape, who.field("data"), descriptor.data, batch, stride, output=output, flags=descriptor.flags
     )
 
 
@@ -64,12 +66,12 @@ def bind_results(
         who = caller(f"{ARGUMENTS.get(name, 'output')}_param_delta")
         check_struct(struct, who)
         if name != "o" and struct.target_desc.data is not None:
-            target = bind_target(f, name, struct.target_desc, f"{who}.target_desc", batch, output=True)
+            target = bind_target(f, name, struct.target_desc, who.field("target_desc"), batch, output=True)
             results[f"d{name}"] = target
         for letter, member in (("w", "weights"), ("p", "bias")):
             descriptor = getattr(struct, member)
             if descriptor.data is not None:
-                results[f"d{letter}{name}"] = bind_parameter(f, f"{letter}{name}", descriptor, f"{who}.{member}")
+                results[f"d{letter}{name}"] = bind_parameter(f, f"{letter}{name}", descriptor, who.field(member))
     for name, descriptor in attention_biases.items():
         if descriptor is None:
             continue
@@ -83,13 +85,13 @@ def bind_results(
         if name not in f.held:
             raise Problem(
                 f"{caller(argument)} is given, but the filter was created without {field(name)}: there is no such "
-                "row. Pass NULL, or create the filter with both attention biases."
+                f"row. Pass {caller.null}, or create the filter with both attention biases."
             )
         results[f"d{name}"] = bind_parameter(f, name, descriptor, caller(argument))
     return results
 
 
-def bind_parameter(f: MultiheadAttention, name: str, descriptor: Any, who: str) -> Bound:
+def bind_parameter(f: MultiheadAttention, name: str, descriptor: Any, who: Named) -> Bound:
     """The gradient of a parameter, in the layout of its own descriptor."""
     like = f.held[name].view if name in f.held else None
     logical, canonical = AXES[name]
@@ -98,7 +100,7 @@ def bind_parameter(f: MultiheadAttention, name: str, descriptor: Any, who: str) 
     check_shape(view, axis_of, f.letters, who)
     order = canonical_order(axis_of, canonical)
     shape = tuple(view.size[a] for a in order)
-    return bind(view, order, shape, f"{who}.data", descriptor.data, 1, 0, output=True, flags=descriptor.flags)
+    return bind(view, order, shape, who.field("data"), descriptor.data, 1, 0, output=True, flags=descriptor.flags)
 
 
 def check_struct(struct: Any, who: str) -> None:

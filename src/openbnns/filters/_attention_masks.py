@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout
 from ..errors import Problem
 from ..tensors import staging
@@ -63,7 +63,7 @@ def bind_masks(caller: Caller, letters: dict[str, int], batch: int, key_mask: An
         view, axis_of = resolve(key_mask, "S", who)
         _require_boolean(view, who)
         check_shape(view, axis_of, letters, who)
-        bound = bind(view, (0,), (letters["S"],), f"{who}.data", key_mask.data, batch, stride)
+        bound = bind(view, (0,), (letters["S"],), who.field("data"), key_mask.data, batch, stride)
         named["key_mask"] = bound
         mask = _raw(bound, 1)
     scores = None
@@ -73,7 +73,7 @@ def bind_masks(caller: Caller, letters: dict[str, int], batch: int, key_mask: An
     return Masks(mask, scores, named)
 
 
-def _bind_added(who: str, letters: dict[str, int], added: Any, batch: int) -> tuple[Bound, NDArray[Any]]:
+def _bind_added(who: Named, letters: dict[str, int], added: Any, batch: int) -> tuple[Bound, NDArray[Any]]:
     rank = int(getattr(added, "layout", 0)) >> 16
     axes, layouts = _ADDED_LAYOUTS.get(rank, _ADDED_LAYOUTS[4])
     if rank not in _ADDED_LAYOUTS and hasattr(added, "layout"):
@@ -90,7 +90,7 @@ def _bind_added(who: str, letters: dict[str, int], added: Any, batch: int) -> tu
             kind=TypeError,
         )
     order = canonical_order(axis_of, axes)
-    bound = bind(view, order, tuple(view.size[a] for a in order), f"{who}.data", added.data, 1, 0)
+    bound = bind(view, order, tuple(view.size[a] for a in order), who.field("data"), added.data, 1, 0)
     if view.element.kind == "boolean":
         return bound, _raw(bound, 2)[0]
     scores = bound.read(np.float32)[0]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._words import Named
 from ..abi.enums import BNNSDataType
 from ..errors import Problem
 from ..parameters.attention import Sizes
@@ -44,7 +45,7 @@ def size_pointer(value: Any, who: str) -> Any:
     raise TypeError(f"{who} must be a ctypes.c_size_t or None, not {type(value).__name__}.")
 
 
-def block(data: Any, nbytes: int | None, needed: int, who: str, size_name: str, *, written: bool) -> Buffer:
+def block(data: Any, nbytes: int | None, needed: int, who: Named, size_name: str, *, written: bool) -> Buffer:
     """Check a block of the caller's memory: ``nbytes`` is the size that the call states, if it states one."""
     if not isinstance(data, (int, np.integer)):  # an address
         data = _as_bytes(data, who)
@@ -52,7 +53,7 @@ def block(data: Any, nbytes: int | None, needed: int, who: str, size_name: str, 
     if nbytes is not None and nbytes < needed:
         raise Problem(
             f"{who} has {nbytes} bytes by {size_name}, but this call needs {needed}. Ask for the size with the same batch "
-            "first, by passing NULL for the memory."
+            f"first, by passing {who.null} for the memory."
         )
     if buffer.nbytes is not None and buffer.nbytes < needed:
         raise Problem(f"{who} holds {buffer.nbytes} bytes, but this call needs {needed}. Pass a larger buffer.")
@@ -107,24 +108,24 @@ class Cache:
         self.bytes(writable=True)[: _HEADER.size] = np.frombuffer(header, np.uint8)
 
 
-def opened(buffer: Buffer, token: int, batch: int, floats: int, who: str) -> Cache:
+def opened(buffer: Buffer, token: int, batch: int, floats: int, who: Named) -> Cache:
     """The cache of a backward call, which must come from a forward call of the same filter with the same batch."""
     head = buffers.array_at(buffer, 0, np.dtype("u1"), (_HEADER.size,), (1,)).tobytes()
     mark, owner, samples, draw, engine = _HEADER.unpack(head)
     if mark != _MARK or engine not in (NATIVE, REFERENCE):
         raise Problem(
-            f"{who} holds no cache. Pass the memory that BNNSApplyMultiheadAttention filled, unchanged, or NULL to "
+            f"{who} holds no cache. Pass the memory that BNNSApplyMultiheadAttention filled, unchanged, or {who.null} to "
             "compute everything again."
         )
     if owner != token:
         raise Problem(
-            f"{who} was filled by another filter. Pass the cache of this filter's own forward call, or NULL to compute "
+            f"{who} was filled by another filter. Pass the cache of this filter's own forward call, or {who.null} to compute "
             "everything again."
         )
     if samples != batch:
         raise Problem(
             f"{who} was filled by a forward call with batch_size {samples}, but this call has {batch}. Use the cache of "
-            "the same batch, or NULL to compute everything again."
+            f"the same batch, or {who.null} to compute everything again."
         )
     return Cache(buffer, batch, floats, engine, draw)
 

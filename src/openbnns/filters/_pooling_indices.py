@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import compat
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSDataType
 from ..errors import Problem
 from ..parameters.pooling import NO_CELL
@@ -78,7 +78,7 @@ class IndexOperand(Operand):
             "index_bytes": self.width, "index_limit": 0 if writes else self.plane, "index_none": not self.unpools,
         }  # fmt: skip
 
-    def bind(self, who: str, data: Any, batch: int, stride: int, *, output: bool = False) -> IndexBound:
+    def bind(self, who: Named, data: Any, batch: int, stride: int, *, output: bool = False) -> IndexBound:
         """Check the memory given for the indices, and those that are read."""
         if not self.fits:
             raise Problem(

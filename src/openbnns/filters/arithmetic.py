@@ -215,7 +215,7 @@ class Arithmetic(Filter):
             )
             return Call((*self.operand_arguments(required=True), out), plan=self.plan, lists=lists)
         if call == "apply_backward_arithmetic":
-            cure = f"Pass {self.count} descriptors; one with NULL data is skipped."
+            cure = f"Pass {self.count} descriptors; one without data is skipped."
             trained = {f"in[{i}]": operand for i, operand in enumerate(self.operands)}
             return Call(
                 self._backward_arguments(), backward=True, takes_fast=self._trains_fast(), plan=self.plan,

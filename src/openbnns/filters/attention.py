@@ -352,13 +352,13 @@ class MultiheadAttention(Filter):
     def _check_strict(self, caller: Caller, has_cache: bool, workspace: Any) -> None:
         if self.strict and not has_cache:
             raise Problem(
-                f"{caller('backprop_cache')} is NULL or its size 0, which fails on macOS 15, and the filter was created "
+                f"{caller('backprop_cache')} is {caller.null} or its size 0, which fails on macOS 15, and the filter was created "
                 "with compat.switches.attention_strict_cache. Pass the cache of the forward call."
             )
         if self.strict and workspace is not None:
             raise Problem(
                 f"{caller('workspace')} is given, which fails on macOS 15, and the filter was created with "
-                "compat.switches.attention_strict_cache. Pass NULL."
+                f"compat.switches.attention_strict_cache. Pass {caller.null}."
             )
 
     def _check_inputs(self, caller: Caller, inputs: dict[str, Bound], cache: Cache | None, wanted: set[str]) -> None:
@@ -366,8 +366,8 @@ class MultiheadAttention(Filter):
         for gradient, name in _NEEDS_INPUT.items():
             if gradient in wanted and name not in inputs and (cache is None or cache.engine == NATIVE):
                 raise Problem(
-                    f"{caller(ARGUMENTS[name])} is NULL, but {result_name(gradient)} needs it. Pass the input of "
-                    "the forward call, or NULL for that gradient."
+                    f"{caller(ARGUMENTS[name])} is {caller.null}, but {result_name(gradient)} needs it. Pass the input of "
+                    f"the forward call, or {caller.null} for that gradient."
                 )
         missing = [ARGUMENTS[name] for name in "qkv" if name not in inputs]
         if not wanted - {"dpo"} or (cache is not None and (cache.engine == REFERENCE or engines.is_native())):
@@ -375,16 +375,16 @@ class MultiheadAttention(Filter):
         if cache is not None and missing:
             raise Problem(
                 f"{caller('backprop_cache')} was filled by the native engine, and the reference engine computes from the "
-                f"inputs, but {' and '.join(missing)} is NULL. Pass the inputs of the forward call."
+                f"inputs, but {' and '.join(missing)} is {caller.null}. Pass the inputs of the forward call."
             )
         if cache is None and missing:
             raise Problem(
-                f"{caller(missing[0])} is NULL, and without a cache the forward pass has to be computed again. Pass query, "
-                "key and value, or the cache of the forward call."
+                f"{caller(missing[0])} is {caller.null}, and without a cache the forward pass has to be computed again. "
+                "Pass query, key and value, or the cache of the forward call."
             )
         if cache is None and self.options.dropout:
             raise Problem(
-                f"{caller('backprop_cache')} is NULL, but the filter has dropout {self.options.dropout:g}, and which "
+                f"{caller('backprop_cache')} is {caller.null}, but the filter has dropout {self.options.dropout:g}, and which "
                 "probabilities the forward call dropped is noted in its cache. Pass that cache."
             )
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, engines
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
 from ..calls.binding import Given, bind
@@ -94,7 +94,7 @@ class Filter:
             for parameter in self.parameters():
                 parameter.check_copy()
 
-    def hold(self, view: View, order: tuple[int, ...], who: str, data: Any, **options: Any) -> Parameter:
+    def hold(self, view: View, order: tuple[int, ...], who: Named, data: Any, **options: Any) -> Parameter:
         """A parameter: copied now, or read at each call where the filter uses the caller's memory."""
         return Parameter(
             view, order, who, data, **{"client_pointer": self.client_pointer, "memory": self.memory, **options}

@@ -120,7 +120,15 @@ def compute_norm_backward(
     inside = _inside(caller, view, axis_flags)
     order = view.memory_axes
     dx = bind(
-        view, order, view.shape, f"{caller('in_delta')}.data", in_delta.data, 1, 0, output=True, flags=in_delta.flags
+        view,
+        order,
+        view.shape,
+        caller("in_delta").field("data"),
+        in_delta.data,
+        1,
+        0,
+        output=True,
+        flags=in_delta.flags,
     )
     x = bind(view, order, view.shape, caller("in"), in_, 1, 0)
     dy = _bind_norm(caller, "out_delta", out_delta, view, inside, output=False)
@@ -176,7 +184,7 @@ def _bind(caller: Caller, name: str, descriptor: Any, *, output: bool = False) -
             kind=TypeError,
         )
     require_data(caller, name, descriptor, view)
-    return bind(view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, 1, 0, output=output)
+    return bind(view, view.memory_axes, view.shape, who.field("data"), descriptor.data, 1, 0, output=output)
 
 
 def _pair(caller: Caller, dest: Any, src: Any, dest_name: str = "dest", src_name: str = "src") -> tuple[Bound, Bound]:

@@ -131,7 +131,7 @@ class CropResize:
             resolve_delta(descriptor, who, view, output=output)
         flags = int(descriptor.flags) if delta and output else 0
         return bind(
-            view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, 1, 0, output=output, flags=flags
+            view, view.memory_axes, view.shape, who.field("data"), descriptor.data, 1, 0, output=output, flags=flags
         )
 
     def _boxes(self, roi: Any) -> NDArray[np.float64]:

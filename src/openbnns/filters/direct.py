@@ -125,7 +125,7 @@ def tensor(
     require_data(caller, name, descriptor, view)
     step = check_stride(stride, caller(f"{name}_batch_stride"))
     bound = bind(
-        view, view.memory_axes, view.shape, f"{caller(name)}.data", descriptor.data, batch, step, output=output,
+        view, view.memory_axes, view.shape, caller(name).field("data"), descriptor.data, batch, step, output=output,
         flags=int(descriptor.flags) if output else 0,
     )  # fmt: skip
     if output:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import compat, engines
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSEmbeddingFlags
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersEmbedding
 from ..calls.run import run_staged
@@ -58,7 +58,7 @@ class Indices(Operand):
         signed = self.view.element.kind == "int"
         return {"index_bytes": self.width, "index_limit": self.entries, "index_signed": signed}
 
-    def bind(self, who: str, data: Any, batch: int, stride: int, *, output: bool = False) -> BoundIndices:
+    def bind(self, who: Named, data: Any, batch: int, stride: int, *, output: bool = False) -> BoundIndices:
         b = bind(self.view, self.order, self.shape, who, data, batch, stride)
         bound = BoundIndices(b.view, b.buffer, b.batch, b.stride, b.order, b.shape)
         return replace(bound, values=bound.checked(who, self))

@@ -54,6 +54,7 @@ BETA, GAMMA, DBETA, DGAMMA, MOVING_MEAN, MOVING_VARIANCE = range(8, 14)
 _SLOTS = {"weights": (W, DW), "bias": (B, DB), "beta": (BETA, DBETA), "gamma": (GAMMA, DGAMMA)}
 assert (A0, OUT, DA0) == (X, Y, DX)
 
+_BOUNDARY = Caller("fused filter")("boundary")  # memory of its own, always there
 _SINGLE = "BNNSFusedFilterApplyBatch"
 _MULTI = "BNNSFusedFilterApplyMultiInputBatch"
 _SINGLE_BACKWARD = "BNNSFusedFilterApplyBackwardBatch"
@@ -247,7 +248,7 @@ class Fused(Filter):
         }
         if not single:
             lists |= self._lists("in") | {"in_delta": replace(self._lists("in")["in"], required=(
-                f"Pass {len(self.inputs)} descriptors; one with NULL data is skipped."))}  # fmt: skip
+                f"Pass {len(self.inputs)} descriptors; one without data is skipped."))}  # fmt: skip
         return Call(
             (
                 Argument(
@@ -387,11 +388,11 @@ class Fused(Filter):
         assert not isinstance(self.first, Arithmetic) and not isinstance(self.last, Normalization)
         view = self.first.output.view
         boundary = np.empty(view.bytes_of((batch - 1) * view.extent + view.span), np.uint8)
-        middle = self.first.output.bind("boundary", boundary, batch, 0, output=True)
+        middle = self.first.output.bind(_BOUNDARY, boundary, batch, 0, output=True)
         forward = self.first.declared("apply")
         assert forward is not None
         self.first.run(forward, batch, {"in": bound["in"], "out": middle})
-        self.last.convert(self.last.input.bind("boundary", boundary, batch, 0), bound["out"])
+        self.last.convert(self.last.input.bind(_BOUNDARY, boundary, batch, 0), bound["out"])
 
     def run_native(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
         parameters = self._held()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSFilterType
 from ..abi.structs import (
     BNNSFilterParameters,
@@ -92,9 +92,9 @@ def _last_struct(kind: int) -> type[Any]:
     return BNNSLayerParametersNormalization if kind in _NORMALIZATIONS else BNNSLayerParametersQuantization
 
 
-def _check_struct(layer: Any, struct: type[Any], kind: int, who: str) -> None:
+def _check_struct(layer: Any, struct: type[Any], kind: int, who: Named) -> None:
     if layer is None:
-        raise Problem(f"{who} is NULL. Pass the {struct.__name__} that belongs to {_name(kind)}.")
+        raise Problem(f"{who} is {who.null}. Pass the {struct.__name__} that belongs to {_name(kind)}.")
     if not isinstance(layer, struct):
         raise TypeError(f"{who} must be a {struct.__name__}, not {type(layer).__name__}.")
 

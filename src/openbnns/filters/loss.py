@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _strict, compat, engines
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout, BNNSLossFunction, BNNSLossReductionFunction
 from ..abi.structs import (
     BNNSFilterParameters,
@@ -136,7 +136,7 @@ class _Upstream(Operand):
     reduced: bool = False
 
     def bind_delta(
-        self, who: str, descriptor: Any, batch: int, stride: int, *, output: bool = False,
+        self, who: Named, descriptor: Any, batch: int, stride: int, *, output: bool = False,
         elements: tuple[ElementType, ...] = (FLOAT32,),
     ) -> Bound:  # fmt: skip
         view, each = resolve_delta(descriptor, who, self.view, output=False), self.view.count
@@ -147,7 +147,7 @@ class _Upstream(Operand):
             raise Problem(
                 f"{who} is {describe(view)}, but the gradient of out is {what}. Describe a Vector of size {each}."
             )
-        return bind(view, view.memory_axes, self.shape, f"{who}.data", descriptor.data, batch, stride)
+        return bind(view, view.memory_axes, self.shape, who.field("data"), descriptor.data, batch, stride)
 
 
 class Loss(Filter):

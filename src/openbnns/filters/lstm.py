@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat, engines
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSLayerFlags
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersLSTM
 from ..errors import Problem
@@ -157,18 +157,18 @@ class LSTM(Filter):
     def _resolve(self, index: int, descriptor: Any, who: str) -> Tensor:
         return resolve(descriptor, self.shapes[index], f"{who}{NAMES[index]}")
 
-    def _inputs(self, p: BNNSLayerParametersLSTM, who: str) -> dict[int, Bound]:
+    def _inputs(self, p: BNNSLayerParametersLSTM, who: Named) -> dict[int, Bound]:
         """Everything that is read in both directions."""
         found: dict[int, Bound] = {}
         for index, descriptor in enumerate(descriptors_of(p)):
             if index in _ARRIVING or 0 in self.shapes[index]:
                 continue
+            name = _data_of(who, index)
             if descriptor.data is None:
                 if self._is_needed(index):
-                    raise Problem(f"{who}{NAMES[index]}.data is NULL, but this LSTM needs it. {self._use_of(index)}")
+                    raise Problem(f"{name} is {name.null}, but this LSTM needs it. {self._use_of(index)}")
                 continue
-            tensor = self._resolve(index, descriptor, who)
-            found[index] = tensor.bind(f"{who}{NAMES[index]}.data", descriptor.data)
+            found[index] = self._resolve(index, descriptor, who).bind(name, descriptor.data)
         return found
 
     def _is_needed(self, index: int) -> bool:
@@ -195,7 +195,7 @@ class LSTM(Filter):
         for index, descriptor in enumerate(descriptors_of(p)):
             if index in _ARRIVING and descriptor.data is not None:
                 tensor = self._resolve(index, descriptor, who)
-                outputs[index] = tensor.bind(f"{who}{NAMES[index]}.data", descriptor.data, output=True)
+                outputs[index] = tensor.bind(_data_of(who, index), descriptor.data, output=True)
         _refuse_collisions(outputs, who)
         memory = self._bind_cache(caller, cache, capacity, [*inputs.values(), *outputs.values()], output=True)
         if stream is None:
@@ -382,7 +382,7 @@ class LSTM(Filter):
             self._backward_reference(inputs, arriving, results, stream)
 
     def _bind_deltas(
-        self, delta: BNNSLayerParametersLSTM, who: str, missing: set[int]
+        self, delta: BNNSLayerParametersLSTM, who: Named, missing: set[int]
     ) -> tuple[dict[int, Bound], dict[int, Bound]]:
         """Gradients that arrive, and those to be written."""
         arriving: dict[int, Bound] = {}
@@ -397,7 +397,7 @@ class LSTM(Filter):
                     "BNNSNDArrayFlagBackpropAccumulate (1)."
                 )
             bound = self._resolve(index, descriptor, who).bind(
-                f"{name}.data", descriptor.data, output=output, flags=int(descriptor.flags)
+                _data_of(who, index), descriptor.data, output=output, flags=int(descriptor.flags)
             )
             _require_float32(bound, name)
             (results if output else arriving)[index] = bound
@@ -555,6 +555,11 @@ def _require_float32(bound: Bound, name: str) -> None:
             f"{name}.data_type is {bound.view.element.name}, but training works on Float32. Use BNNSDataTypeFloat32.",
             kind=TypeError,
         )
+
+
+def _data_of(who: Named, index: int) -> Named:
+    """The memory of a tensor of the struct that ``who`` names."""
+    return Named(f"{who}{NAMES[index]}.data", who.null)
 
 
 def _refuse_collisions(results: dict[int, Bound], who: str) -> None:

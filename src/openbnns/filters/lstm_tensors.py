@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem
@@ -94,7 +94,7 @@ class Tensor:
         """Packed float32 in the order of ``shape``: kernels use the memory as it is."""
         return self.view.canonical and self.order == self.view.memory_axes
 
-    def bind(self, who: str, data: Any, *, output: bool = False, flags: int = 0) -> Bound:
+    def bind(self, who: Named, data: Any, *, output: bool = False, flags: int = 0) -> Bound:
         return bind(self.view, self.order, self.shape, who, data, 1, 0, output=output, flags=flags)
 
 
@@ -180,7 +180,7 @@ def read_batch_sizes(descriptor: Any, steps: int, batch: int, caller: Caller, fi
         raise Problem(
             f"{who} is {describe(view)}, but it lists the batch size of each of the {steps} steps ({caller.name('seq_len')})."
         )
-    bound = bind(view, view.memory_axes, view.shape, f"{who}.data", descriptor.data, 1, 0)
+    bound = bind(view, view.memory_axes, view.shape, who.field("data"), descriptor.data, 1, 0)
     sizes = [int(n) for n in bound.read_integers().reshape(-1)]
     for t, n in enumerate(sizes):
         if not 0 <= n <= batch:

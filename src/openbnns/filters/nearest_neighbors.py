@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSFilterParameters
 from ..errors import Problem
@@ -145,6 +145,6 @@ def _count(value: Any, who: str) -> int:
     return number
 
 
-def _bound(who: str, data: Any, element: ElementType, count: int, *, output: bool = False) -> Bound:
+def _bound(who: Named, data: Any, element: ElementType, count: int, *, output: bool = False) -> Bound:
     view = View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], element, (count,), (1,))
     return bind(view, (0,), (count,), who, data, 1, 0, output=output)

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _strict, compat, engines
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout, BNNSFilterType
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersNormalization
 from ..calls.run import run_staged
@@ -80,7 +80,7 @@ class _Absent(Operand):
     absent = True
 
     def bind_delta(
-        self, who: str, descriptor: Any, batch: int, stride: int, *, output: bool = False,
+        self, who: Named, descriptor: Any, batch: int, stride: int, *, output: bool = False,
         elements: tuple[ElementType, ...] = (FLOAT32,),
     ) -> Bound:  # fmt: skip
         assert self.owner is not None
@@ -181,7 +181,7 @@ class Normalization(Filter):
             self.kind, epsilon, momentum, axis, groups, torch_moving=compat.switches.moving_statistics_torch
         )
 
-    def _resolve_parameter(self, descriptor: Any, who: str) -> Parameter | None:
+    def _resolve_parameter(self, descriptor: Any, who: Named) -> Parameter | None:
         """beta or gamma; ``None`` if its data is NULL."""
         if descriptor.data is None:
             return None
@@ -190,7 +190,7 @@ class Normalization(Filter):
             self._check_spread(view, who)
         else:
             self._check_per_channel(view, who)
-        return self.hold(view, view.memory_axes, f"{who}.data", descriptor.data)
+        return self.hold(view, view.memory_axes, who.field("data"), descriptor.data)
 
     def _check_spread(self, view: View, who: str) -> None:
         """beta and gamma of a layer normalization have the dimensions of a sample, or 1 on some axes."""
@@ -218,7 +218,7 @@ class Normalization(Filter):
                 f"Vector of size {self.channels}."
             )
 
-    def _resolve_moving(self, descriptor: Any, who: str) -> Parameter | None:
+    def _resolve_moving(self, descriptor: Any, who: Named) -> Parameter | None:
         """Moving statistics stay in the caller's memory, with or without BNNSFlagsUseClientPtr: they are results too."""
         if descriptor.data is None:
             return None
@@ -229,7 +229,7 @@ class Normalization(Filter):
             raise Problem(
                 f"{who}: strides {view.steps} make elements share memory. Use larger strides, or 0 for packed."
             )
-        return self.hold(view, view.memory_axes, f"{who}.data", descriptor.data, client_pointer=True)
+        return self.hold(view, view.memory_axes, who.field("data"), descriptor.data, client_pointer=True)
 
     def _refuse_shared_moving(self, who: Caller) -> None:
         if self.moving_mean is None or self.moving_variance is None:
@@ -268,13 +268,13 @@ class Normalization(Filter):
         return _Absent(View(vector, FLOAT32, (self.channels,), (1,)), (0,), owner=self)
 
     def bind_absent(
-        self, who: str, delta: Any, usual: Operand, elements: tuple[ElementType, ...] = (FLOAT32,)
+        self, who: Named, delta: Any, usual: Operand, elements: tuple[ElementType, ...] = (FLOAT32,)
     ) -> Bound:
         """Check the gradient of a beta or gamma that is not there: it has any form that the parameter could have had."""
         view = resolve_delta(delta, who, usual.view, output=True, elements=elements)
         (self._check_spread if self.kind == Kind.LAYER else self._check_per_channel)(view, who)
         bound = bind(
-            view, view.memory_axes, usual.shape, who + ".data", delta.data, 1, 0, output=True, flags=delta.flags
+            view, view.memory_axes, usual.shape, who.field("data"), delta.data, 1, 0, output=True, flags=delta.flags
         )
         if view.count == math.prod(usual.shape):
             return bound

@@ -342,7 +342,7 @@ def _tensor(caller: Caller, name: str, descriptor: Any, *, output: bool) -> _Ten
         )
     require_data(caller, name, descriptor, view)
     flat = flat_view(view.count)
-    bound = bind(flat, (0,), (view.count,), f"{who}.data", descriptor.data, 1, 0, output=output)
+    bound = bind(flat, (0,), (view.count,), who.field("data"), descriptor.data, 1, 0, output=output)
     return _Tensor(name, (view.layout.code, view.size), view.count, bound, describe(view))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import engines
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersQuantization
 from ..calls.signature import Argument, Call
 from ..errors import Problem
@@ -99,7 +99,7 @@ class Quantization(Filter):
         self.input = Operand(x, x.memory_axes, flat=not same)
         self.output = Operand(y, y.memory_axes, flat=not same)
 
-    def _vector(self, descriptor: Any, who: str) -> Parameter | None:
+    def _vector(self, descriptor: Any, who: Named) -> Parameter | None:
         """scale or bias; ``None`` when its data is NULL."""
         if descriptor.data is None:
             return None
@@ -108,7 +108,7 @@ class Quantization(Filter):
             raise Problem(f"{who} is {describe(view)}. Describe a Vector: one value, or one per index of the axis.")
         if self.axis != BATCH:  # the length of the batch is known when it is applied
             self._check_length(view, who, 1 if self.axis is None else self.input.shape[self.axis - 1])
-        return self.hold(view, (0,), f"{who}.data", descriptor.data)
+        return self.hold(view, (0,), who.field("data"), descriptor.data)
 
     def _check_length(self, view: View, who: str, length: int) -> None:
         if view.size[0] != length:

@@ -270,7 +270,7 @@ def _bind(caller: Caller, name: str, descriptor: Any, *, output: bool) -> Bound:
     require_descriptor(caller, name, descriptor)
     view = resolve(descriptor, caller(name))
     require_data(caller, name, descriptor, view)
-    return bind(view, view.memory_axes, view.shape, f"{caller(name)}.data", descriptor.data, 1, 0, output=output)
+    return bind(view, view.memory_axes, view.shape, caller(name).field("data"), descriptor.data, 1, 0, output=output)
 
 
 def _bind_floats(caller: Caller, desc: Any) -> Bound:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import compat
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSSparsityParameters
 from ..errors import Problem
@@ -105,7 +105,7 @@ def _tensor(caller: Caller, name: str, descriptor: Any) -> Bound:
     require_descriptor(caller, name, descriptor, _NEEDED)
     view = descriptors.resolve(descriptor, caller(name))
     require_data(caller, name, descriptor, view)
-    return bind(view, view.memory_axes, view.shape, f"{caller(name)}.data", descriptor.data, 1, 0)
+    return bind(view, view.memory_axes, view.shape, caller(name).field("data"), descriptor.data, 1, 0)
 
 
 def _vector(caller: Caller, name: str, descriptor: Any) -> NDArray[np.float32]:
@@ -163,18 +163,18 @@ def _write(
     compact = _compacted(dense, view) if compat.switches.sparse_packed_compactly else None
     if compact is None:
         data = np.empty(view.count, element.numpy) if out.data is None else out.data
-        target = bind(view, (1, 0), dense.shape, f"{who}.data", data, 1, 0, output=True)
+        target = bind(view, (1, 0), dense.shape, who.field("data"), data, 1, 0, output=True)
         target.write(dense[None])
     else:
         data = compact if out.data is None else out.data
         form = View(_VECTOR, _BYTE, (compact.size,), (1,))
-        bind(form, (0,), compact.shape, f"{who}.data", _as_bytes(data), 1, 0, output=True).write_raw(compact[None])
+        bind(form, (0,), compact.shape, who.field("data"), _as_bytes(data), 1, 0, output=True).write_raw(compact[None])
     out.layout, out.size = BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse, (columns, rows)
     out.stride = () if compact is None else (compact.size,)
     out.data_type, out.data = element.code, data
 
 
-def dense_view(descriptor: Any, who: str) -> tuple[View, Any] | None:
+def dense_view(descriptor: Any, who: Named) -> tuple[View, Any] | None:
     """How packed weights are read, and from where; ``None`` for a descriptor of any other layout."""
     if int(descriptor.layout) != BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse:
         return None
@@ -210,7 +210,7 @@ def _compacted(dense: NDArray[np.float32], view: View) -> NDArray[np.uint8] | No
     return compact if compact.size < stored.nbytes else None
 
 
-def _expanded(view: View, size: int, data: Any, who: str) -> NDArray[Any]:
+def _expanded(view: View, size: int, data: Any, who: Named) -> NDArray[Any]:
     """The dense matrix of the compact form, stored as its element type has it."""
     assert view.element.numpy is not None
     itemsize, count = view.element.numpy.itemsize, view.count
@@ -219,7 +219,7 @@ def _expanded(view: View, size: int, data: Any, who: str) -> NDArray[Any]:
     marks = None
     if start <= size < count * itemsize:
         form = View(_VECTOR, _BYTE, (size,), (1,))
-        packed = bind(form, (0,), (size,), f"{who}.data", _as_bytes(data), 1, 0).read_raw()[0]
+        packed = bind(form, (0,), (size,), who.field("data"), _as_bytes(data), 1, 0).read_raw()[0]
         marks = np.unpackbits(packed[:marked], count=count, bitorder="little").astype(bool)
     if marks is None or size != start + itemsize * int(marks.sum()):
         raise Problem(

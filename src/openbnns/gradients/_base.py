@@ -207,7 +207,7 @@ class Tensor:
 
     def fill(self, values: NDArray[Any]) -> NDArray[np.uint8]:
         assert isinstance(self.operand, Operand)
-        self.operand.bind("gradcheck", self.memory, self.batch, 0, output=True).write(values)
+        self.operand.bind(CALLER("memory"), self.memory, self.batch, 0, output=True).write(values)
         return self.memory
 
     def descriptor(self) -> BNNSNDArrayDescriptor:
@@ -215,8 +215,8 @@ class Tensor:
 
     def read(self) -> Array:
         if isinstance(self.operand, Operand):
-            return self.operand.bind("gradcheck", self.memory, self.batch, 0).read(np.float64)
-        values: Array = self.operand.bind_delta("gradcheck", self.descriptor()).read(np.float64)[0]
+            return self.operand.bind(CALLER("memory"), self.memory, self.batch, 0).read(np.float64)
+        values: Array = self.operand.bind_delta(CALLER("memory"), self.descriptor()).read(np.float64)[0]
         return values
 
 

@@ -37,8 +37,8 @@ class NormalizationGradients(NamedTuple):
 def names_of_type(argument: str) -> dict[str, str]:
     """Where constructors have fields of C that belong to the type of a normalization, given as this argument."""
     return {
-        "moving_mean_desc": f"moving_mean of {argument}", "moving_variance_desc": f"moving_variance of {argument}",
-        "num_groups": f"group_count of {argument}", "normalization_axis": f"normalization_axis of {argument}",
+        "moving_mean_desc": f"{argument}.moving_mean", "moving_variance_desc": f"{argument}.moving_variance",
+        "num_groups": f"{argument}.group_count", "normalization_axis": f"{argument}.normalization_axis",
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _strict
-from .._words import Caller
+from .._words import Caller, Named
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem, record
 from . import buffers, descriptors, staging
@@ -172,7 +172,7 @@ class Operand:
         """What a native call is told about elements that are no floats."""
         return {}
 
-    def bind(self, who: str, data: Any, batch: int, stride: int, *, output: bool = False) -> Bound:
+    def bind(self, who: Named, data: Any, batch: int, stride: int, *, output: bool = False) -> Bound:
         """Check the memory given for this operand at an apply call."""
         return bind(self.view, self.order, self.shape, who, data, batch, stride, output=output)
 
@@ -181,7 +181,7 @@ class Operand:
         raise NotImplementedError
 
     def bind_delta(
-        self, who: str, descriptor: BNNSNDArrayDescriptor, batch: int, stride: int, *, output: bool = False,
+        self, who: Named, descriptor: BNNSNDArrayDescriptor, batch: int, stride: int, *, output: bool = False,
         elements: tuple[ElementType, ...] = (FLOAT32,),
     ) -> Bound:  # fmt: skip
         """Check a gradient descriptor against this operand, and its memory; ``elements`` lists the types it may have."""
@@ -193,7 +193,7 @@ class Operand:
             view,
             order,
             self.shape,
-            who + ".data",
+            who.field("data"),
             descriptor.data,
             batch,
             stride,
@@ -226,7 +226,7 @@ class Operand:
 
 
 def resolve_delta(
-    descriptor: Any, who: str, like: View, *, output: bool, elements: tuple[ElementType, ...] = (FLOAT32,)
+    descriptor: Any, who: Named, like: View, *, output: bool, elements: tuple[ElementType, ...] = (FLOAT32,)
 ) -> View:
     """A gradient descriptor of the tensor ``like`` as a view: Float32; flags matter on those that are produced."""
     if not isinstance(descriptor, BNNSNDArrayDescriptor):
@@ -239,10 +239,10 @@ def resolve_delta(
             kind=TypeError,
         )
     if descriptor.data is None:
-        cure = "Point it to the memory of sample 0" + (
-            ", or pass NULL for the descriptor to skip it." if output else "."
-        )
-        raise Problem(f"{who}.data is NULL. {cure}")
+        cure = "Point it to the memory of sample 0"
+        if output:
+            cure += f", or pass {who.null} for the descriptor to skip it"
+        raise Problem(f"{who}.data is {who.null}. {cure}.")
     if output and descriptor.flags not in (0, 1):
         raise Problem(
             f"{who}.flags is {int(descriptor.flags)}. Use BNNSNDArrayFlagBackpropSet (0) or "
@@ -255,7 +255,7 @@ def bind(
     view: View,
     order: tuple[int, ...],
     shape: tuple[int, ...],
-    who: str,
+    who: Named,
     data: Any,
     batch: int,
     stride: int,
@@ -268,7 +268,7 @@ def bind(
     ``stride`` has been checked (:func:`check_stride`); that of an output may still be too small (:func:`keep_apart`).
     """
     if data is None:
-        raise Problem(f"{who} is NULL, but this call needs it. Pass the memory of {describe(view)}.")
+        raise Problem(f"{who} is {who.null}, but this call needs it. Pass the memory of {describe(view)}.")
     buffer = buffers.resolve(data, view.element, who)
     stride = stride or view.extent
     bound = Bound(view, buffer, batch, stride, order, shape, accumulate=output and flags == 1)
@@ -305,7 +305,7 @@ class Parameter:
         self,
         view: View,
         order: tuple[int, ...],
-        who: str,
+        who: Named,
         data: Any,
         *,
         client_pointer: bool,
@@ -388,7 +388,7 @@ class Parameter:
         else:
             self._bound.write(values[None])
 
-    def bind_delta(self, who: str, descriptor: Any, elements: tuple[ElementType, ...] = (FLOAT32,)) -> Bound:
+    def bind_delta(self, who: Named, descriptor: Any, elements: tuple[ElementType, ...] = (FLOAT32,)) -> Bound:
         """Check the descriptor of this parameter's gradient."""
         self._trained = True
         view = resolve_delta(descriptor, who, self.view, output=True, elements=elements)
@@ -399,7 +399,7 @@ class Parameter:
             )
         # The layout came from self.view, so it already is as the filter reads it.
         return bind(
-            view, self.order, self.shape, who + ".data", descriptor.data, 1, 0, output=True, flags=descriptor.flags
+            view, self.order, self.shape, who.field("data"), descriptor.data, 1, 0, output=True, flags=descriptor.flags
         )
 
 
