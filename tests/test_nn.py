@@ -357,7 +357,7 @@ def test_losses_refuse_what_does_not_fit() -> None:
         losses.MSELoss()(scores, np.zeros(4))
     with pytest.raises(ValueError, match="targets contain nan at"):
         losses.MSELoss()(scores, np.full((4, 3), np.nan))
-    for make in (lambda: losses.HuberLoss(0), lambda: losses.CrossEntropyLoss(1.0)):
+    for make in (lambda: losses.HuberLoss(delta=0), lambda: losses.CrossEntropyLoss(label_smoothing=1.0)):
         with pytest.raises(ValueError):
             make()
 

@@ -53,7 +53,7 @@ def test_scores_that_do_not_fit_targets() -> None:
         nn.CrossEntropyLoss()(numbers(4), np.array(1))
     with pytest.raises(ValueError, match=r"dim is 2\. Classes stand on axis 1, or with dim=-1 on the last one"):
         nn.CrossEntropyLoss(dim=2)
-    assert repr(nn.CrossEntropyLoss(0.1, dim=-1)) == "CrossEntropyLoss(label_smoothing=0.1, dim=-1)"
+    assert repr(nn.CrossEntropyLoss(label_smoothing=0.1, dim=-1)) == "CrossEntropyLoss(label_smoothing=0.1, dim=-1)"
 
 
 @pytest.mark.parametrize("dim", [1, -1])

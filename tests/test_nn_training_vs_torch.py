@@ -320,14 +320,14 @@ def test_cross_entropy(shape: tuple[int, ...], kind: str, smoothing: float) -> N
     targets: Array = np.random.RandomState(1).randint(0, shape[1], (shape[0], *shape[2:]))
     if kind == "probabilities":
         targets = F.softmax(tensor(numbers(*shape, seed=2)), 1).numpy()
-    value, gradient = nn.CrossEntropyLoss(smoothing)(y, targets)
+    value, gradient = nn.CrossEntropyLoss(label_smoothing=smoothing)(y, targets)
     scores = tensor(y).requires_grad_()
     loss = F.cross_entropy(scores, tensor(targets), label_smoothing=smoothing)
     loss.backward()
     assert value == pytest.approx(loss.item(), rel=1e-5)
     np.testing.assert_allclose(gradient, scores.grad.numpy(), rtol=1e-4, atol=1e-7)
     if kind == "numbers":
-        last, moved = nn.CrossEntropyLoss(smoothing, dim=-1)(np.moveaxis(y, 1, -1), targets)
+        last, moved = nn.CrossEntropyLoss(label_smoothing=smoothing, dim=-1)(np.moveaxis(y, 1, -1), targets)
         assert last == pytest.approx(value, rel=1e-6)
         np.testing.assert_allclose(np.moveaxis(moved, -1, 1), gradient, rtol=1e-5, atol=1e-8)
 
@@ -336,7 +336,7 @@ def test_cross_entropy(shape: tuple[int, ...], kind: str, smoothing: float) -> N
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "huber_loss", "binary_cross_entropy_with_logits"])
 def test_losses_of_elements(name: str, shape: tuple[int, ...]) -> None:
     ours: dict[str, nn.Loss] = {
-        "mse_loss": nn.MSELoss(), "l1_loss": nn.L1Loss(), "huber_loss": nn.HuberLoss(0.3),
+        "mse_loss": nn.MSELoss(), "l1_loss": nn.L1Loss(), "huber_loss": nn.HuberLoss(delta=0.3),
         "binary_cross_entropy_with_logits": nn.BCEWithLogitsLoss(),
     }  # fmt: skip
     y, targets = numbers(*shape), np.random.RandomState(1).random_sample(shape).astype(np.float32)

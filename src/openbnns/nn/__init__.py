@@ -31,7 +31,29 @@ from .activation import (
 from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .images import AvgPool2d, Conv2d, ConvTranspose2d, GlobalAvgPool2d, MaxPool2d
 from .layers import Concatenate, Dropout, Embedding, Flatten, Identity, Linear, Reshape
-from .losses import BCEWithLogitsLoss, CrossEntropyLoss, HuberLoss, L1Loss, Loss, MSELoss
+from .losses import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CategoricalCrossEntropyLoss,
+    CosineDistanceLoss,
+    CosineEmbeddingLoss,
+    CrossEntropyLoss,
+    HingeEmbeddingLoss,
+    HingeLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    LogLoss,
+    Loss,
+    MeanAbsoluteErrorLoss,
+    MeanSquareErrorLoss,
+    MSELoss,
+    NLLLoss,
+    SigmoidCrossEntropyLoss,
+    SmoothL1Loss,
+    SoftmaxCrossEntropyLoss,
+    YoloLoss,
+)
 from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, LayerNorm
 from .optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
@@ -46,7 +68,10 @@ __all__ = [
     "Softplus", "Softsign", "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax", "Dropout", "Embedding",
     "BatchNorm1d", "BatchNorm2d", "InstanceNorm2d", "LayerNorm", "GroupNorm",
     "LSTM", "MultiheadAttention", "TransformerEncoderLayer",
-    "Loss", "CrossEntropyLoss", "MSELoss", "L1Loss", "HuberLoss", "BCEWithLogitsLoss",
+    "Loss", "CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "MSELoss", "L1Loss", "SmoothL1Loss",
+    "HuberLoss", "CosineEmbeddingLoss", "HingeEmbeddingLoss", "SoftmaxCrossEntropyLoss", "SigmoidCrossEntropyLoss",
+    "CategoricalCrossEntropyLoss", "MeanSquareErrorLoss", "MeanAbsoluteErrorLoss", "LogLoss", "HingeLoss",
+    "CosineDistanceLoss", "YoloLoss",
     "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer", "Diverged", "Interrupted",
     "checkpoints", "data", "functional", "initialisers", "losses", "models", "schedules", "weights",
 ]  # fmt: skip
@@ -58,9 +83,6 @@ _ELSEWHERE = {
     "PReLU": "Activation(ActivationFunction.leaky_rectified_linear(alpha=...))",
     "TransformerEncoder": "Sequential(TransformerEncoderLayer(...), ...)",
     "GRU": "LSTM",
-    "NLLLoss": "CrossEntropyLoss",
-    "BCELoss": "BCEWithLogitsLoss",
-    "SmoothL1Loss": "HuberLoss",
     "optim": "nn.SGD, nn.Adam, nn.AdamW or nn.RMSprop",
 }
 

@@ -1,0 +1,56 @@
+"""Losses of networks: PyTorch's names with PyTorch's meaning, BNNS's names with BNNS's.
+
+``targets`` are as in PyTorch: class numbers for losses of classes, or arrays of the network's output shape.
+"""
+
+from ._base import BoundLoss, Loss, LossAndGradient
+from .bnns import (
+    CosineDistanceLoss,
+    HingeLoss,
+    LogLoss,
+    MeanAbsoluteErrorLoss,
+    MeanSquareErrorLoss,
+    SigmoidCrossEntropyLoss,
+    YoloLoss,
+)
+from .classification import CategoricalCrossEntropyLoss, CrossEntropyLoss, NLLLoss, SoftmaxCrossEntropyLoss
+from .elementwise import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
+    HingeEmbeddingLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    SmoothL1Loss,
+)
+
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "BoundLoss", "CategoricalCrossEntropyLoss", "CosineDistanceLoss", "CosineEmbeddingLoss",
+    "CrossEntropyLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LogLoss", "Loss",
+    "LossAndGradient", "MSELoss", "MeanAbsoluteErrorLoss", "MeanSquareErrorLoss", "NAMED", "NLLLoss",
+    "SigmoidCrossEntropyLoss", "SmoothL1Loss", "SoftmaxCrossEntropyLoss", "YoloLoss",
+]  # fmt: skip
+
+NAMED: dict[str, type[Loss]] = {
+    "cross_entropy": CrossEntropyLoss,
+    "mse": MSELoss,
+    "l1": L1Loss,
+    "huber": HuberLoss,
+    "bce_with_logits": BCEWithLogitsLoss,
+    "bce": BCELoss,
+    "nll": NLLLoss,
+    "kl_div": KLDivLoss,
+    "smooth_l1": SmoothL1Loss,
+    "hinge_embedding": HingeEmbeddingLoss,
+    "softmax_cross_entropy": SoftmaxCrossEntropyLoss,
+    "sigmoid_cross_entropy": SigmoidCrossEntropyLoss,
+    "categorical_cross_entropy": CategoricalCrossEntropyLoss,
+    "mean_square_error": MeanSquareErrorLoss,
+    "mean_absolute_error": MeanAbsoluteErrorLoss,
+    "cosine_distance": CosineDistanceLoss,
+    "hinge": HingeLoss,
+    "log": LogLoss,
+}
+"""Those that need no arguments, by name."""

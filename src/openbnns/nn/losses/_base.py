@@ -1,0 +1,272 @@
+"""What all losses share: reduction, weights of samples, and the memory of a loss that is computed again and again.
+
+A loss of an output first has a value for every element, or for every row of scores: the losses before reduction. Their
+weighted sum, divided by a total, is what it gives.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ..._spelling import spelled
+from .._value import Array
+from ..choose import nearest
+
+Reduction = Literal["none", "sum", "mean"]
+BNNSReduction = Literal["none", "sum", "mean", "weighted_mean", "non_zero_weight_mean"]
+
+
+class LossAndGradient(tuple[Any, Any]):
+    """What calling a loss gives: PyTorch's gives a tensor with a graph, this one says what to do instead."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"A loss gives the pair (value, gradient), which has no {name!r}: no graph of tensors is kept. Write\n"
+            "    value, gradient = criterion(network(x), targets)\n    network.backward(gradient)\n    optimizer.step()\n"
+            "or let nn.Trainer do it."
+        )
+
+
+class BoundLoss:
+    """A loss on fixed arrays: ``take`` reads targets, ``run`` gives the loss and writes the gradient.
+
+    A subclass computes the losses before reduction and the gradient of their sum (``_compute``), and where it can, both
+    reduced at once (``_reduce``).
+    """
+
+    _reduces = False  # whether there is a _reduce
+
+    def __init__(self, loss: Loss, gradient: Any, shape: tuple[int, ...]) -> None:
+        """``shape`` is that of the losses before reduction."""
+        self.loss, self.shape, self.count = loss, shape, math.prod(shape)
+        self.program: Any = None  # whose output this is
+        self.total_weight = 0.0  # what the last run divided by: 1 for a sum
+        self._has_gradient = gradient is not None
+        self._weights: Array | None = None  # that the losses are multiplied by, in their shape
+        self._counted: Array | None = None  # weights that a mean divides by, in their shape; None: all are 1
+        self._losses: Array | None = None
+        self._products: Array | None = None
+
+    def take(self, targets: Array) -> None:
+        """Read the targets of a batch."""
+        raise NotImplementedError
+
+    def run(self, sample_weights: Array | None = None) -> float:
+        """The loss of the output for these targets; its gradient goes to the gradient array.
+
+        With reduction "none" it is the sum of the losses, which are in ``losses``.
+        ``sample_weights`` is float32, one per sample (N,) or, for losses with several positions, per position (N, ...).
+        """
+        loss = self.loss
+        self.total_weight = total = self._total(sample_weights)
+        factor = loss._scale / total if total else 0.0
+        if self._reduces and sample_weights is None and self._weights is None and loss.reduction != "none":
+            return self._reduce(factor)
+        if self._losses is None:
+            self._losses = np.empty(self.shape, np.float32)
+        self._compute(self._losses)
+        weights = self._combined(sample_weights)
+        if weights is not None:
+            self._losses *= weights
+        value = factor * float(self._losses.sum(dtype=np.float64))
+        if factor != 1.0:
+            if loss.reduction == "none":
+                self._losses *= factor
+            if weights is not None:
+                weights *= factor
+        if self._has_gradient:
+            self._scale_gradient(factor if weights is None else weights)
+        return value
+
+    @property
+    def losses(self) -> Array:
+        """With reduction "none", the losses of the last run, in memory that the next run overwrites."""
+        return np.asarray(self._losses)
+
+    def _reduce(self, factor: float) -> float:
+        """The sum of the losses times ``factor``; the gradient of that is written."""
+        raise NotImplementedError
+
+    def _compute(self, losses: Array) -> None:
+        """Write the losses and the gradient of their sum."""
+        raise NotImplementedError
+
+    def _scale_gradient(self, factor: Any) -> None:
+        """Multiply the gradient by a number, or by one for each loss, and bring it to where it is wanted."""
+        raise NotImplementedError
+
+    def _total(self, samples: Array | None) -> float:
+        """What the sum of the losses is divided by."""
+        reduction, counted = self.loss.reduction, self._counted
+        if reduction in ("none", "sum"):
+            return 1.0
+        if reduction == "mean" and self.loss._mean_counts_all:
+            return float(self.count)
+        if samples is not None and reduction == "non_zero_weight_mean":
+            return float(np.count_nonzero(samples) * self.count // samples.size)
+        unit = self.shape[0] if reduction == "batchmean" else self.count
+        if counted is None:
+            return float(unit) if samples is None else float(samples.sum(dtype=np.float64)) * (unit / samples.size)
+        if samples is None:
+            return float(counted.sum(dtype=np.float64))
+        return float(np.multiply(counted, self._spread(samples), out=self._buffer()).sum(dtype=np.float64))
+
+    def _combined(self, samples: Array | None) -> Array | None:
+        """The weights of the losses, in memory that may be changed."""
+        if samples is None:
+            if self._weights is None:
+                return None
+            np.copyto(self._buffer(), self._weights)
+        elif self._weights is None:
+            np.copyto(self._buffer(), self._spread(samples))
+        else:
+            np.multiply(self._weights, self._spread(samples), out=self._buffer())
+        return self._buffer()
+
+    def _buffer(self) -> Array:
+        if self._products is None:
+            self._products = np.empty(self.shape, np.float32)
+        return self._products
+
+    def _spread(self, samples: Array) -> Array:
+        return samples.reshape(samples.shape + (1,) * (len(self.shape) - samples.ndim))
+
+
+class Loss:
+    """Base of the losses.
+
+    ``loss(y, targets)`` gives the loss and its gradient with respect to y, as a pair. ``reduction`` says what becomes of
+    the losses of all elements or positions: their "mean", their "sum", or with "none" they stay apart, as an array, and
+    the gradient is that of their sum. ``sample_weights`` are factors of the losses of the samples, (N,), or of single
+    positions, (N, ...); a mean then divides by the sum of these weights.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> net, loss = nn.Linear(1), nn.MSELoss()
+    >>> y = net(np.float32([[1], [2]]))
+    >>> value, gradient = loss(y, np.float32([[3], [5]]))
+    >>> dx = net.backward(gradient)  # and net.weight.grad, net.bias.grad
+    >>> gradient.shape, dx.shape
+    ((2, 1), (2, 1))
+    >>> nn.MSELoss(reduction="none")(np.float32([[1], [5]]), np.float32([[1], [2]]))[0].tolist()
+    [[0.0], [9.0]]
+    >>> nn.MSELoss()(np.float32([[1], [5]]), np.float32([[1], [2]]), sample_weights=[1, 2])[0]
+    6.0
+    """
+
+    classes = False  # targets are class numbers
+    reduction: str
+    _reductions: tuple[str, ...] = ("none", "sum", "mean")
+    _mean_counts_all = False  # whether a mean divides by the number of losses, whatever their weights
+    _scale = 1.0  # of all losses
+
+    def __init__(self, reduction: str = "mean", **shown: Any) -> None:
+        """``shown`` are the other options that a loss was made with, for its repr."""
+        if reduction not in self._reductions:
+            hint = nearest(reduction, self._reductions) if isinstance(reduction, str) else ""
+            raise ValueError(
+                f"{type(self).__name__}: reduction is {reduction!r}.{hint} Use one of {', '.join(self._reductions)}."
+            )
+        self.reduction, self._shown = reduction, shown
+        self._layers: dict[Any, Any] = {}
+
+    def class_axis(self, rank: int) -> int | None:
+        """The axis of an output of so many axes, with the batch in front, that lists the classes; None: there are none."""
+        return None
+
+    def bind(self, output: Array, gradient: Array | None) -> BoundLoss:
+        """The loss on fixed arrays: the network's output, and where the gradient goes, if anywhere."""
+        raise NotImplementedError
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in cls.__dict__:
+            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_layers": {}}
+
+    @spelled
+    def __call__(self, output: Any, targets: Any, *, sample_weights: Any = None) -> tuple[Any, Array]:
+        """The loss and its gradient with respect to ``output``."""
+        y = np.ascontiguousarray(output, np.float32)
+        gradient = np.empty_like(y)
+        given = np.asarray(targets)
+        self.check(y.shape, given)
+        self.check_output(y)
+        bound = self.bind(y, gradient)
+        weights = None if sample_weights is None else self.check_sample_weights(sample_weights, bound.shape)
+        bound.take(given)
+        value = bound.run(weights)
+        return LossAndGradient((bound.losses.copy() if self.reduction == "none" else value, gradient))
+
+    def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
+        """Refuse targets that do not fit the output of the network; both with a batch axis."""
+        self._require_shape(output_shape, targets)
+        require_finite(f"{type(self).__name__}: targets", targets, "Leave such samples out.")
+
+    def _require_shape(self, shape: tuple[int, ...], targets: Array) -> None:
+        if targets.shape != shape:
+            raise ValueError(
+                f"{type(self).__name__}: targets have shape {targets.shape}, but the network gives {shape}. They must agree."
+            )
+
+    def check_output(self, output: Array) -> None:
+        """Refuse an output that the loss is not defined for."""
+
+    def check_sample_weights(self, weights: Any, shape: tuple[int, ...]) -> Array:
+        """Weights as ``BoundLoss.run`` takes them; ``shape`` is that of the losses before reduction."""
+        who = f"{type(self).__name__}: sample_weights"
+        array = np.asarray(weights)
+        if array.ndim < 1 or array.shape != shape[: array.ndim]:
+            several = f", or per position, {shape}" if len(shape) > 1 else ""
+            raise ValueError(f"{who} have shape {array.shape}. Pass one per sample, ({shape[0]},){several}.")
+        return as_weights(who, array)
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={text(value)}" for name, value in self._shown.items()]
+        default = type(self)._default_reduction()
+        shown += [f"reduction={self.reduction!r}"] * (self.reduction != default)
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @classmethod
+    def _default_reduction(cls) -> str:
+        return "mean"
+
+
+def text(value: Any) -> str:
+    """A value in a repr: numbers short, arrays whole or, if they are long, by a checksum."""
+    if isinstance(value, np.ndarray):
+        if value.size <= 16:
+            return repr(value.tolist())
+        return f"<{value.size} numbers, crc32 {zlib.crc32(np.ascontiguousarray(value).tobytes()):08x}>"
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def require_finite(who: str, array: Array, cure: str) -> None:
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{who} contain {array[tuple(where)]} at {tuple(map(int, where))}. {cure}")
+
+
+def as_weights(who: str, values: Any) -> Array:
+    """Numbers that are not negative, as float32."""
+    array = np.asarray(values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{who} are {array.dtype}. Pass numbers.")
+    require_finite(who, array, "Weights are finite.")
+    if array.size and array.min() < 0:
+        raise ValueError(f"{who} contain {array.min():g}. Weights are at least 0.")
+    return np.ascontiguousarray(array, np.float32)
+
+
+def rows_of(shape: Sequence[int]) -> int:
+    """Elements of one sample."""
+    return math.prod(shape[1:])
