@@ -29,6 +29,7 @@ from .activation import (
     Tanh,
 )
 from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
+from .function import Function
 from .images import AvgPool2d, Conv2d, ConvTranspose2d, GlobalAvgPool2d, MaxPool2d
 from .layers import Concatenate, Dropout, Embedding, Flatten, Identity, Linear, Reshape
 from .losses import (
@@ -38,6 +39,7 @@ from .losses import (
     CosineDistanceLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    FunctionLoss,
     HingeEmbeddingLoss,
     HingeLoss,
     HuberLoss,
@@ -62,16 +64,16 @@ from .sequences import LSTM, MultiheadAttention, TransformerEncoderLayer
 from .trainer import Diverged, Interrupted, Trainer
 
 __all__ = [
-    "Module", "Sequential", "ModuleList", "ModuleDict", "Residual", "Add", "Concatenate", "Parameter", "Value", "Mismatch",
-    "Linear", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "Flatten", "Reshape", "Identity",
-    "Activation", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "LogSigmoid", "Tanh",
+    "Module", "Sequential", "ModuleList", "ModuleDict", "Residual", "Add", "Concatenate", "Parameter", "Value", "Function",
+    "Mismatch", "Linear", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "Flatten", "Reshape",
+    "Identity", "Activation", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "LogSigmoid", "Tanh",
     "Softplus", "Softsign", "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax", "Dropout", "Embedding",
     "BatchNorm1d", "BatchNorm2d", "InstanceNorm2d", "LayerNorm", "GroupNorm",
     "LSTM", "MultiheadAttention", "TransformerEncoderLayer",
     "Loss", "CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "MSELoss", "L1Loss", "SmoothL1Loss",
     "HuberLoss", "CosineEmbeddingLoss", "HingeEmbeddingLoss", "SoftmaxCrossEntropyLoss", "SigmoidCrossEntropyLoss",
     "CategoricalCrossEntropyLoss", "MeanSquareErrorLoss", "MeanAbsoluteErrorLoss", "LogLoss", "HingeLoss",
-    "CosineDistanceLoss", "YoloLoss",
+    "CosineDistanceLoss", "YoloLoss", "FunctionLoss",
     "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer", "Diverged", "Interrupted",
     "checkpoints", "data", "functional", "initialisers", "losses", "models", "schedules", "weights",
 ]  # fmt: skip

@@ -25,10 +25,11 @@ from .elementwise import (
     MSELoss,
     SmoothL1Loss,
 )
+from .function import FunctionLoss
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "BoundLoss", "CategoricalCrossEntropyLoss", "CosineDistanceLoss", "CosineEmbeddingLoss",
-    "CrossEntropyLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LogLoss", "Loss",
+    "CrossEntropyLoss", "FunctionLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LogLoss", "Loss",
     "LossAndGradient", "MSELoss", "MeanAbsoluteErrorLoss", "MeanSquareErrorLoss", "NAMED", "NLLLoss",
     "SigmoidCrossEntropyLoss", "SmoothL1Loss", "SoftmaxCrossEntropyLoss", "YoloLoss",
 ]  # fmt: skip
