@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import struct
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -19,11 +20,11 @@ import openbnns as bn
 import raw
 from cases import ALL, FAMILIES, loss, lstm, normalization
 from cases._base import parameters, succeed
+from cases.attention import AttentionCase, AttentionRun
 from helpers import assert_bitwise
 from openbnns import capi, engines
 from openbnns.capi import numbers
 
-# Attention has a cache and a choice of its own: tests/test_clib_*.py run it.
 DRIVES = [name for name in dir(capi) if isinstance(getattr(getattr(capi, name), "number", None), MethodType)]
 
 
@@ -33,7 +34,8 @@ def replaced(attempt: Callable[[str, Any, tuple[Any, ...]], int]) -> Iterator[li
     codes: list[int] = []
 
     def replacement(name: str, entry: Any) -> Callable[..., int]:
-        def call(filter: Any, *arguments: Any) -> int:
+        def call(filter: Any, *arguments: Any, **named: Any) -> int:
+            arguments = arguments if not named else entry.in_order(arguments, named)
             codes.append(attempt(name, filter, arguments))
             return 0 if codes[-1] == 0 else int(entry.checked(filter, arguments, {}))
 
@@ -47,11 +49,7 @@ def replaced(attempt: Callable[[str, Any, tuple[Any, ...]], int]) -> Iterator[li
 
 def by_python(name: str, filter: Any, arguments: tuple[Any, ...]) -> int:
     """The native call as Python makes it."""
-    entry = ORIGINALS[name].number.__self__
-    chosen = tuple(arguments[place] for place in entry.places)
-    form = entry.forms.get((chosen if len(chosen) > 1 else chosen[0]) if chosen else None)
-    others = [value for place, value in enumerate(arguments) if place not in entry.places]
-    return 1 if form is None else int(filter.native(form)(*others))
+    return int(filter.native(ORIGINALS[name].number.__self__.arguments)(*arguments))
 
 
 def by_number(name: str, filter: Any, arguments: tuple[Any, ...]) -> int:
@@ -104,6 +102,42 @@ def test_every_filter(case: Any) -> None:
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__.rpartition(".")[2])
 def test_every_family_is_called_without_python(family: Any) -> None:
     assert any(0 in forward_and_backward(case) for case in family.CASES)
+
+
+def test_the_way_from_python_is_one_function_long() -> None:
+    """Nothing is chosen, copied or unpacked in Python: of a native call, Python runs the function itself and no more."""
+    frames: dict[str, list[str]] = {}
+
+    def counted(name: str, filter: Any, arguments: tuple[Any, ...]) -> int:
+        seen: list[str] = []
+        if by_python(name, filter, arguments) != 0:
+            return 1
+        sys.setprofile(lambda frame, event, _: seen.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            ORIGINALS[name](filter, *arguments)
+        finally:
+            sys.setprofile(None)
+        frames[name] = seen
+        return 0
+
+    with replaced(counted):
+        for family in FAMILIES:
+            for case in family.CASES[:40:3]:
+                run = case.run(case.values())
+                run.forward()
+                if case.trains:
+                    run.backward()
+        normalization.NormalizationRun(normalization.CASES[0], normalization.CASES[0].values()).forward(True)
+        case = AttentionCase()
+        attention = AttentionRun(case, case.values())
+        cache = attention.new_cache()
+        attention.forward(cache)
+        attention.backward(attention.results(case.gradients), cache)
+    assert {
+        "BNNSArithmeticFilterApplyBatch", "BNNSNormalizationFilterApplyBatch", "BNNSPoolingFilterApplyBatch",
+        "BNNSFusedFilterApplyMultiInputBatch", "BNNSApplyMultiheadAttention", "BNNSApplyMultiheadAttentionBackward",
+    } <= set(frames)  # fmt: skip
+    assert {name: seen for name, seen in frames.items() if seen != ["call"]} == {}
 
 
 @pytest.mark.parametrize("case", normalization.CASES[::7], ids=lambda case: case.id)

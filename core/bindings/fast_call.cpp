@@ -19,8 +19,6 @@ std::atomic<bool> filter_calls_enabled{true};
 
 namespace {
 
-constexpr size_t kMaxArguments = 32;
-
 Items items_of(const ArgumentSpec& spec) {
   if (spec.index_bytes == 0) return kFloats;
   if (spec.index_bytes == 1) return {"?b", 1};
@@ -288,11 +286,11 @@ int FastCall::run_prepared(const Call& call) const {
   return kDone;
 }
 
-int FastCall::run_flat(PyObject* const* arguments, size_t given) {
+int FastCall::run(PyObject* const* arguments, size_t count) {
   if (!filter_calls_enabled.load(std::memory_order_relaxed) || ended_) return kDeclined;
   Binding binding;
   PythonReader reader(Call::kMaxSlots);
-  if (!bind_all(arguments, given, reader, binding)) return kDeclined;
+  if (!bind_given(arguments, count, reader, binding)) return kDeclined;
   if (is_recording()) {
     if (!perform_recorded(binding)) return kDeclined;
   } else {
@@ -304,86 +302,43 @@ int FastCall::run_flat(PyObject* const* arguments, size_t given) {
   return kDone;
 }
 
-int FastCall::run(nb::args arguments) {
-  PyObject* flat[kMaxArguments];
-  const Py_ssize_t given = PyTuple_Size(arguments.ptr());
-  if (lists_.empty()) {
-    if (given > static_cast<Py_ssize_t>(kMaxArguments)) return kDeclined;
-    for (Py_ssize_t i = 0; i < given; i++) flat[i] = PyTuple_GetItem(arguments.ptr(), i);
-    return run_flat(flat, static_cast<size_t>(given));
-  }
-  nb::object held[kMaxArguments];  // a descriptor's fields may be properties, and those may change the lists
-  size_t count = 0;
-  if (!flatten(arguments.ptr(), held, count)) return kDeclined;
-  for (size_t i = 0; i < count; i++) flat[i] = held[i].ptr();
-  return run_flat(flat, count);
-}
-
 int FastCall::run_raw(const OpenBNNSWord* words, size_t count) {
   if (!filter_calls_enabled.load(std::memory_order_relaxed) || is_recording()) return kDeclined;
-  OpenBNNSWord flat[kMaxArguments];
-  if (!lists_.empty()) {
-    size_t items = 0;
-    if (!flatten(words, count, flat, items)) return kDeclined;
-    words = flat;
-    count = items;
-  }
   Binding binding;
   RawReader reader(Call::kMaxSlots);
-  if (!bind_all(words, count, reader, binding) || run_prepared(binding.call) != kDone) return kDeclined;
+  if (!bind_given(words, count, reader, binding) || run_prepared(binding.call) != kDone) return kDeclined;
   latest_call_succeeded();
   return kDone;
 }
 
-// Puts each item of a list, followed by its stride if the list comes with a list of strides, in the place of an
-// argument. NULL stands for a list of NULLs.
-bool FastCall::flatten(PyObject* arguments, nb::object* flat, size_t& count) const {
-  const Py_ssize_t given = PyTuple_Size(arguments);
-  Py_ssize_t next = 0;
-  const auto take = [&] { return next < given ? PyTuple_GetItem(arguments, next++) : Py_None; };
-  if (batched_) flat[count++] = nb::borrow(take());
-  size_t spec = 0;
-  for (int size : lists_) {
-    const bool strided = spec < specs_.size() && specs_[spec].strided;
-    PyObject *tensors = take(), *strides = strided ? take() : nullptr;
-    const int items = size < 0 ? 1 : size;
-    if (count + 2 * static_cast<size_t>(items) > kMaxArguments) return false;
-    if (size >= 0) {
-      if (tensors != Py_None && (!is_list(tensors) || list_size(tensors) != size)) return false;
-      if (strided && tensors != Py_None && (!is_list(strides) || list_size(strides) != size)) return false;
-    }
-    for (int i = 0; i < items; i++, spec++) {
-      const bool listed = size >= 0 && tensors != Py_None;
-      flat[count++] = listed ? list_item(tensors, i) : nb::borrow(tensors);
-      if (!strided) continue;
-      if (size < 0)
-        flat[count++] = nb::borrow(strides);
-      else
-        flat[count++] = listed ? list_item(strides, i) : nb::object(nb::int_(0));
-    }
-  }
-  return next == given;
+// Arguments as they are given, some of them as lists.
+template <class Reader>
+bool FastCall::bind_given(const typename Reader::Source* arguments, size_t given, Reader& reader,
+                          Binding& binding) const {
+  if (lists_.empty()) return bind_all(arguments, given, reader, binding);
+  typename Reader::Source flat[kMostArguments];
+  size_t count = 0;
+  return flatten(arguments, given, reader, flat, count) && bind_all(flat, count, reader, binding);
 }
 
-// The same for arrays of pointers and of strides.
-bool FastCall::flatten(const OpenBNNSWord* words, size_t given, OpenBNNSWord* flat, size_t& count) const {
+// Puts each item of a list, followed by its stride if the list comes with a list of strides, in the place of an
+// argument. NULL stands for a list of NULLs.
+template <class Reader>
+bool FastCall::flatten(const typename Reader::Source* arguments, size_t given, Reader& reader,
+                       typename Reader::Source* flat, size_t& count) const {
   size_t next = 0, spec = 0;
-  const auto take = [&] { return next < given ? words[next++] : OpenBNNSWord{nullptr}; };
+  const auto take = [&] { return next < given ? arguments[next++] : Reader::null(); };
   if (batched_) flat[count++] = take();
   for (int size : lists_) {
     const bool strided = spec < specs_.size() && specs_[spec].strided;
-    const OpenBNNSWord tensors = take(), strides = strided ? take() : OpenBNNSWord{nullptr};
+    const typename Reader::Source tensors = take(), strides = strided ? take() : Reader::null();
     const int items = size < 0 ? 1 : size;
-    if (count + 2 * static_cast<size_t>(items) > kMaxArguments) return false;
-    const bool listed = size >= 0 && tensors.pointer;
-    if (listed && strided && !strides.pointer) return false;
+    if (count + 2 * static_cast<size_t>(items) > kMostArguments) return false;
+    const bool listed = size >= 0 && !Reader::is_null(tensors);
+    if (listed && !(Reader::is_list(tensors, size) && (!strided || Reader::is_list(strides, size)))) return false;
     for (int i = 0; i < items; i++, spec++) {
-      flat[count++] = listed ? static_cast<const OpenBNNSWord*>(tensors.pointer)[i] : tensors;
-      if (!strided) continue;
-      if (size < 0)
-        flat[count++] = strides;
-      else
-        flat[count++] = listed ? static_cast<const OpenBNNSWord*>(strides.pointer)[i] : OpenBNNSWord{nullptr};
+      flat[count++] = listed ? reader.item(tensors, i) : tensors;
+      if (strided) flat[count++] = listed ? reader.item(strides, i) : size < 0 ? strides : Reader::zero();
     }
   }
   return next == given;

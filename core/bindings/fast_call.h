@@ -59,7 +59,7 @@ extern std::atomic<bool> filter_calls_enabled;
 // the forward call is lost that it would go back from.
 Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads);
 
-class FastCall final : public Numbered {
+class FastCall final : public NativeCall {
  public:
   FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<ArgumentSpec> arguments,
            const std::vector<FixedTensor>& fixed, int threads, bool training = false, bool batched = true,
@@ -69,8 +69,7 @@ class FastCall final : public Numbered {
   // arguments: the batch (of a call that has one), then each argument of the specification, a strided one followed by
   // its stride. Where several arguments come as a list, `lists` has its length, and -1 for an argument by itself; a
   // list of strided tensors is followed by the list of their strides.
-  // Returns kDone, or kDeclined; nothing has been written then.
-  int run(nb::args arguments);
+  int run(PyObject* const* arguments, size_t count) override;
   int run_raw(const OpenBNNSWord* words, size_t count) override;
   // Waits for calls in progress, from Python and from C programs, and declines all that follow.
   void end_all();
@@ -81,6 +80,11 @@ class FastCall final : public Numbered {
   struct Binding;
   class InProgress;
   template <class Reader>
+  bool bind_given(const typename Reader::Source* arguments, size_t given, Reader& reader, Binding& binding) const;
+  template <class Reader>
+  bool flatten(const typename Reader::Source* arguments, size_t given, Reader& reader, typename Reader::Source* flat,
+               size_t& count) const;
+  template <class Reader>
   bool bind_all(const typename Reader::Source* arguments, size_t given, Reader& reader, Binding& binding) const;
   template <class Reader>
   bool bind(const ArgumentSpec& spec, typename Reader::Source source, int64_t stride, Reader& reader,
@@ -88,9 +92,6 @@ class FastCall final : public Numbered {
   bool place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate, Binding& binding) const;
   bool consistent(const Binding& binding) const;
   bool ready(Call& call) const;
-  bool flatten(PyObject* arguments, nb::object* flat, size_t& count) const;
-  bool flatten(const OpenBNNSWord* words, size_t given, OpenBNNSWord* flat, size_t& count) const;
-  int run_flat(PyObject* const* arguments, size_t given);
   bool perform_recorded(const Binding& binding);
   int run_prepared(const Call& call) const;
 

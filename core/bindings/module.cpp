@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "bindings/choosing.h"
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/known_calls.h"
@@ -126,13 +127,13 @@ NB_MODULE(_core, m) {
         "stride"_a = Ints{}, "index_bytes"_a = 0, "index_limit"_a = 0, "index_none"_a = false, "index_signed"_a = false,
         "data_type"_a = kFloat32, "optional_data"_a = false, "stride_in_descriptor"_a = false);
   bind_raw_calls(m);
-  nb::class_<FastCall, Numbered>(m, "FastCall")
+  nb::class_<FastCall, NativeCall>(m, "FastCall")
       .def(nb::init<std::shared_ptr<Plan>, bool, std::vector<ArgumentSpec>, const std::vector<FixedTensor>&, int, bool,
                     bool, std::vector<int>>(),
            "plan"_a, "backward"_a, "arguments"_a, "fixed"_a, "threads"_a, "training"_a = false, "batched"_a = true,
            "lists"_a = std::vector<int>{})
-      .def("run", &FastCall::run, nb::sig("def run(self, *arguments: object) -> int"))
       .def("end", &FastCall::end_all);
+  bind_choosing(m);
 
   m.def("integer_linear_saturate", &integer_linear_saturate, "x"_a, "y"_a, "count"_a, "scale"_a, "offset"_a, "shift"_a,
         "low"_a, "high"_a);

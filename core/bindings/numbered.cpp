@@ -1,20 +1,15 @@
 #include "bindings/numbered.h"
 
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/vector.h>
 #include <pthread.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <new>
 #include <thread>
 
 #include "bindings/reader.h"
 
 namespace openbnns {
-
-using namespace nb::literals;
 
 namespace {
 
@@ -54,15 +49,6 @@ void forget_users() {
 }
 [[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, forget_users);
 
-constexpr size_t kMostWords = 32;
-
-int run(uint64_t call, const OpenBNNSWord* words, size_t count) {
-  const Numbered::Use use(call);
-  return use ? use->run_raw(words, count) : kDeclined;
-}
-
-constexpr OpenBNNSRawCalls kRawCalls = {OPENBNNS_RAW_VERSION, run};
-
 }  // namespace
 
 Numbered::Place* Numbered::find(uint64_t number) {
@@ -95,68 +81,30 @@ void Numbered::end() {
   number_ = 0;
 }
 
-int Variants::run_raw(const OpenBNNSWord* words, size_t count) {
-  OpenBNNSWord others[kMostWords];
-  if (count > kMostWords || count <= places_.back()) return kDeclined;
-  for (const auto& [values, number] : choices_) {
-    size_t next = 0;
-    while (next < places_.size() && words[places_[next]].number == static_cast<uint64_t>(values[next])) next++;
-    if (next < places_.size()) continue;
-    size_t kept = 0;
-    next = 0;
-    for (size_t i = 0; i < count; i++) {
-      if (next < places_.size() && i == places_[next])
-        next++;
-      else
-        others[kept++] = words[i];
-    }
-    return run(number, others, kept);
-  }
-  return kDeclined;
+int run_numbered(uint64_t number, const OpenBNNSWord* words, size_t count) {
+  const Numbered::Use use(number);
+  return use ? use->run_raw(words, count) : kDeclined;
 }
 
-int Selected::run_raw(const OpenBNNSWord* words, size_t count) {
-  if (count != count_) return kDeclined;
-  for (size_t place : absent_)
-    if (words[place].pointer) return kDeclined;
-  const bool cached = words[cache_.word].pointer;
-  uint64_t bytes = words[cache_.size_word].number;
-  if (cache_.size_is_pointed_to) {  // one without the other asks for something else
-    const void* size = words[cache_.size_word].pointer;
-    if (cached != (size != nullptr)) return kDeclined;
-    if (size) std::memcpy(&bytes, size, sizeof bytes);
-  }
-  if (cached && bytes / cache_.bytes_per_sample < words[0].number) return kDeclined;
-  const Choice& choice = cached ? with_ : without_;
-  OpenBNNSWord others[kMostWords];
-  if (choice.picks.size() > kMostWords) return kDeclined;
-  for (size_t i = 0; i < choice.picks.size(); i++) {
-    const auto& [place, offset] = choice.picks[i];
-    others[i] = words[place];
-    if (offset && others[i].pointer) others[i].pointer = static_cast<const char*>(others[i].pointer) + offset;
-  }
-  return run(choice.number, others, choice.picks.size());
+namespace {
+
+constexpr OpenBNNSRawCalls kRawCalls = {OPENBNNS_RAW_VERSION, run_numbered};
+
+int run_native(NativeCall& call, nb::args arguments) {
+  PyObject* given[kMostArguments];
+  const size_t count = arguments.size();
+  if (count > kMostArguments) return kDeclined;
+  for (size_t i = 0; i < count; i++) given[i] = PyTuple_GetItem(arguments.ptr(), static_cast<Py_ssize_t>(i));
+  return call.run(given, count);
 }
+
+}  // namespace
 
 void bind_raw_calls(nb::module_& m) {
   m.attr("raw_calls") = nb::capsule(&kRawCalls, OPENBNNS_RAW_CALLS);
   nb::class_<Numbered>(m, "Numbered").def("number", &Numbered::number).def("end", &Numbered::end);
-  nb::class_<Variants, Numbered>(m, "Variants")
-      .def(nb::init<std::vector<size_t>, Variants::Choices>(), "places"_a, "choices"_a);
-  using Picks = std::vector<Selected::Pick>;
-  nb::class_<Selected, Numbered>(m, "Selected")
-      .def(
-          "__init__",
-          [](Selected* self, size_t count, std::vector<size_t> absent, size_t cache, size_t size, bool pointed,
-             uint64_t bytes, std::pair<Picks, uint64_t> without, std::pair<Picks, uint64_t> with) {
-            for (const Picks& picks : {without.first, with.first})
-              for (const auto& pick : picks)
-                if (pick.first >= count) throw nb::index_error("Selected: there is no such word");
-            new (self) Selected(count, std::move(absent), {cache, size, pointed, bytes},
-                                {std::move(without.first), without.second}, {std::move(with.first), with.second});
-          },
-          "count"_a, "absent"_a, "cache"_a, "size"_a, "size_is_pointed_to"_a, "bytes_per_sample"_a, "without"_a,
-          "with_"_a);
+  nb::class_<NativeCall, Numbered>(m, "NativeCall")
+      .def("run", &run_native, nb::sig("def run(self, *arguments: object) -> int"));
 }
 
 }  // namespace openbnns

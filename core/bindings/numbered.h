@@ -8,8 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "bindings/raw.h"
 
@@ -74,55 +72,16 @@ class Numbered {
   Place* place_ = nullptr;
 };
 
-// A function whose arguments choose among native calls (training or not, the type of indices): runs the chosen one with
-// the others.
-class Variants final : public Numbered {
+// The call of this number on words, kDeclined if there is none.
+int run_numbered(uint64_t number, const OpenBNNSWord* words, size_t count);
+
+constexpr size_t kMostArguments = 32;
+
+// One that Python runs, too, and that others pass arguments on to (choosing.h).
+class NativeCall : public Numbered {
  public:
-  using Choices = std::vector<std::pair<std::vector<int64_t>, uint64_t>>;
-
-  // places: where the choosing words stand, in ascending order; choices: their values, and the number of the call.
-  Variants(std::vector<size_t> places, Choices choices) : places_(std::move(places)), choices_(std::move(choices)) {}
-  ~Variants() override { end(); }
-  int run_raw(const OpenBNNSWord* words, size_t count) override;
-
- private:
-  const std::vector<size_t> places_;
-  const Choices choices_;
-};
-
-// A function that takes more than its native call: some arguments must be NULL, members of structs are passed one by
-// one, and a cache must be as large as it is said to be.
-class Selected final : public Numbered {
- public:
-  using Pick = std::pair<size_t, size_t>;  // a word, and the offset of a member in what it points to
-
-  // With a cache and without one: what is passed on, and to which call.
-  struct Choice {
-    std::vector<Pick> picks;
-    uint64_t number;
-  };
-
-  // The cache and its size are words; the size is pointed to, or passed itself. The first word is the batch.
-  struct Cache {
-    size_t word, size_word;
-    bool size_is_pointed_to;
-    uint64_t bytes_per_sample;
-  };
-
-  Selected(size_t count, std::vector<size_t> absent, Cache cache, Choice without, Choice with)
-      : count_(count),
-        absent_(std::move(absent)),
-        cache_(cache),
-        without_(std::move(without)),
-        with_(std::move(with)) {}
-  ~Selected() override { end(); }
-  int run_raw(const OpenBNNSWord* words, size_t count) override;
-
- private:
-  const size_t count_;
-  const std::vector<size_t> absent_;
-  const Cache cache_;
-  const Choice without_, with_;
+  // kDone, or kDeclined: nothing has been written then. The arguments are those of the C function after its filter.
+  virtual int run(PyObject* const* arguments, size_t count) = 0;
 };
 
 void bind_raw_calls(nanobind::module_& m);

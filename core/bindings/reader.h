@@ -19,6 +19,7 @@ namespace nb = nanobind;
 constexpr int kDone = 0, kDeclined = 1;
 constexpr int64_t kUnbounded = INT64_MAX;
 constexpr int kMaxRank = 8;
+constexpr size_t kMostItems = 32;                   // of the lists of a call
 constexpr int64_t kMaxElements = INT64_C(1) << 46;  // no machine has more: tensors/descriptors.py
 constexpr int64_t kFloat32 = 0x10020;               // BNNSDataTypeFloat32
 
@@ -178,9 +179,32 @@ class PythonReader {
 
   // most: buffers that the call may hold.
   explicit PythonReader(size_t most) : held_(most) {}
+  ~PythonReader() {
+    while (items_ > 0) Py_DECREF(item_[--items_]);
+  }
+  PythonReader(const PythonReader&) = delete;
+
+  static PyObject* null() { return Py_None; }
+  static PyObject* zero() {
+    static PyObject* number = PyLong_FromLong(0);
+    return number;
+  }
+  static bool is_list(PyObject* source, int size) { return openbnns::is_list(source) && list_size(source) == size; }
+  // Entry of a list that is_list, up to kMostItems of them; it lives as long as the reader: a descriptor's fields may
+  // be properties, and those may change the list.
+  PyObject* item(PyObject* list, int i) {
+    PyObject* found = PyList_Check(list) ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
+    Py_INCREF(found);
+    return item_[items_++] = found;
+  }
 
   static bool is_null(PyObject* source) { return source == Py_None; }
   static bool integer(PyObject* source, int64_t& value) { return to_int64(source, value); }
+  // A number that chooses something, or a truth value.
+  static bool choice(PyObject* source, int64_t& value) {
+    if (PyBool_Check(source)) return value = source == Py_True, true;
+    return to_int64(source, value);
+  }
 
   class Descriptor {
    public:
@@ -230,6 +254,8 @@ class PythonReader {
   }
   static bool has_other_items(const Py_buffer& view, Items items);
   Held held_;
+  PyObject* item_[kMostItems];
+  size_t items_ = 0;
 };
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -266,11 +292,17 @@ class RawReader {
 
   explicit RawReader(size_t) {}
 
+  static OpenBNNSWord null() { return {nullptr}; }
+  static OpenBNNSWord zero() { return {nullptr}; }
+  static bool is_list(OpenBNNSWord source, int) { return source.pointer != nullptr; }
+  static OpenBNNSWord item(OpenBNNSWord list, int i) { return static_cast<const OpenBNNSWord*>(list.pointer)[i]; }
+
   static bool is_null(OpenBNNSWord source) { return source.pointer == nullptr; }
   static bool integer(OpenBNNSWord source, int64_t& value) {
     value = static_cast<int64_t>(source.number);
     return true;
   }
+  static bool choice(OpenBNNSWord source, int64_t& value) { return integer(source, value); }
 
   class Descriptor {
    public:

@@ -284,23 +284,10 @@ class Numbered:
     def number(self) -> int: ...
     def end(self) -> None: ...
 
-class Variants(Numbered):
-    def __init__(self, places: Sequence[int], choices: Sequence[tuple[Sequence[int], int]]) -> None: ...
+class NativeCall(Numbered):
+    def run(self, *arguments: object) -> int: ...
 
-class Selected(Numbered):
-    def __init__(
-        self,
-        count: int,
-        absent: Sequence[int],
-        cache: int,
-        size: int,
-        size_is_pointed_to: bool,
-        bytes_per_sample: int,
-        without: tuple[Sequence[tuple[int, int]], int],
-        with_: tuple[Sequence[tuple[int, int]], int],
-    ) -> None: ...
-
-class FastCall(Numbered):
+class FastCall(NativeCall):
     def __init__(
         self,
         plan: Plan,
@@ -312,8 +299,23 @@ class FastCall(Numbered):
         batched: bool = True,
         lists: Sequence[int] = [],
     ) -> None: ...
-    def run(self, *arguments: object) -> int: ...
     def end(self) -> None: ...
+
+class Variants(NativeCall):
+    def __init__(self, places: Sequence[int], choices: Sequence[tuple[Sequence[int], object]]) -> None: ...
+
+class Selected(NativeCall):
+    def __init__(
+        self,
+        count: int,
+        absent: Sequence[int],
+        cache: int,
+        size: int,
+        pointer: object | None,
+        bytes_per_sample: int,
+        without: tuple[Sequence[tuple[int, int]], object | None],
+        with_: tuple[Sequence[tuple[int, int]], object | None],
+    ) -> None: ...
 
 def integer_linear_saturate(
     x: int, y: int, count: int, scale: int, offset: int, shift: int, low: int, high: int

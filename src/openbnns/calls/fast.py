@@ -6,15 +6,15 @@ and every message.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import engines
 from ..tensors.descriptors import FLOAT32, packed_strides
 from ..tensors.operands import Operand
+from .form import Arguments, Choosing, Form
 
 if TYPE_CHECKING:
-    from .form import Form
     from .signature import Argument, Call, Owner
 
 # Kinds of arguments, as in core/bindings/fast_call.h.
@@ -39,18 +39,34 @@ def end_calls(calls: dict[Any, Any]) -> None:
     calls.clear()
 
 
-def variants(places: Sequence[int], numbers: Mapping[Hashable, int]) -> Any:
-    """The native call of a function whose arguments at ``places`` choose among others, known by their numbers."""
-    found = {choice: number for choice, number in numbers.items() if number}
-    if not found:
+def native_call(filter: Owner, arguments: Arguments) -> Any:
+    """What runs a public call of a filter natively; it gives 0, or 1 when it declines."""
+    if isinstance(arguments, Form):
+        call = filter.declared(arguments.call, arguments.variant)
+        return declined if call is None else fast_call(filter, call, arguments)
+    if isinstance(arguments, Choosing):
+        choices = [(values, _object(filter.native(form))) for values, form in arguments.choices()]
+        known = [(values, call) for values, call in choices if call is not None]
+        return engines._core.Variants(list(arguments.places), known).run if known else declined
+    calls = {cached: _object(filter.native(form)) for cached, form in arguments.forms.items()}
+    if not any(calls.values()):
         return declined
-    choices = [([int(c) for c in (v if isinstance(v, tuple) else (v,))], number) for v, number in found.items()]
-    return engines._core.Variants(list(places), choices).number
+    place = arguments.names.index
+    return engines._core.Selected(
+        count=len(arguments.names),
+        absent=[place(name) for name in arguments.absent],
+        cache=place(arguments.cache),
+        size=place(f"{arguments.cache}_size"),
+        pointer=arguments.pointer,
+        bytes_per_sample=arguments.sample_bytes(filter),
+        without=(arguments.picks(arguments.forms[False]), calls[False]),
+        with_=(arguments.picks(arguments.forms[True]), calls[True]),
+    ).run
 
 
-def selected(without: tuple[Any, int], with_: tuple[Any, int], **others: Any) -> Any:
-    """The native call of a function that passes on some of its words; see core/bindings/numbered.h."""
-    return engines._core.Selected(without=without, with_=with_, **others).number if without[1] or with_[1] else declined
+def _object(run: Any) -> Any:
+    """The native call behind what runs it."""
+    return None if run is declined else run.__self__
 
 
 def fast_call(filter: Owner, call: Call, form: Form) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 _COUNT = "weights_size"  # of the weights of a loss: it stands where another tensor has its stride
 
@@ -46,3 +48,43 @@ def form(call: str, parameters: str | Sequence[str], variant: Hashable = None) -
     if key not in _forms:
         _forms[key] = Form(*key)
     return _forms[key]
+
+
+@dataclass(frozen=True, eq=False)
+class Choosing:
+    """The arguments of a public call of which some, at ``places``, choose the form of the others."""
+
+    forms: Mapping[Hashable, Form]
+    places: Sequence[int]
+
+    def choices(self) -> list[tuple[list[int], Form]]:
+        """The values of the choosing arguments, and what they choose."""
+        return [(list(map(int, c if isinstance(c, tuple) else (c,))), form) for c, form in self.forms.items()]
+
+
+@dataclass(frozen=True, eq=False)
+class Selecting:
+    """The arguments of a public call that takes more than its native calls.
+
+    A form names members of structs as ``query_param_delta.weights``.
+    """
+
+    names: Sequence[str]  # of all arguments after the filter
+    absent: Sequence[str]  # those that must be NULL to be simple
+    cache: str  # that which tells the form: whether it is there
+    pointer: type | None  # to the size of the cache; None if the size itself is passed
+    sample_bytes: Callable[[Any], int]  # what a filter keeps per sample in a cache
+    members: Sequence[str]  # of a struct, in the order of C
+    forms: Mapping[bool, Form]
+
+    def picks(self, form: Form) -> list[tuple[int, int]]:
+        """What is passed on: the place of an argument, and the number of its member, -1 for the argument itself."""
+        found = []
+        for name in ("batch_size", *(name for pair in form.tensors for name in pair if name)):
+            owner, _, member = name.partition(".")
+            found.append((self.names.index(owner), self.members.index(member) if member else -1))
+        return found
+
+
+Arguments = Form | Choosing | Selecting
+"""What a public call takes after its filter. All of them are compared by identity."""

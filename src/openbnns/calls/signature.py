@@ -5,7 +5,7 @@ Tensors go by their C names (``in``, ``out_delta``, ``in_delta[1]``), whatever a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +15,7 @@ from ..tensors.descriptors import FLOAT32, ElementType
 if TYPE_CHECKING:
     from .._words import Caller
     from ..tensors.operands import Operand, Parameter
+    from .form import Arguments
 
 
 class Owner(Protocol):
@@ -27,6 +28,12 @@ class Owner(Protocol):
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         """Slot, address and size of each; ``None`` where one must be staged at each call."""
+
+    def declared(self, call: str, variant: Hashable = None) -> Call | None:
+        """The record of a call; ``None`` for one that does not drive this filter."""
+
+    def native(self, arguments: Arguments) -> Any:
+        """What runs such arguments natively."""
 
 
 @dataclass(frozen=True)

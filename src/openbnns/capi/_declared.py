@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .. import _strict
 from .._words import Caller
 from ..calls.fast import declined
-from ..calls.form import form
+from ..calls.form import Arguments, Choosing, Selecting, form
 from ..errors import Problem, out_of_memory, record, succeeded
 from ..filters.base import Filter
 
@@ -37,18 +37,22 @@ _ABSENT: Any = object()
 
 
 def drives(
-    call: str, *, chooses: str | tuple[str, ...] = (), among: Sequence[Hashable] = ()
+    call: str,
+    *,
+    chooses: str | tuple[str, ...] = (),
+    among: Sequence[Hashable] = (),
+    selecting: Callable[[Sequence[str]], Selecting] | None = None,
 ) -> Callable[[_Function], _Function]:
     """Make a function of the C face that makes the named call of its filter.
 
     ``chooses`` are arguments that are no tensors but select a variant of the call, as ``training`` does; ``among`` lists
-    the choices that may have a native call, tuples where several arguments choose.
+    the choices that may have a native call, tuples where several arguments choose. ``selecting`` tells, for the names of
+    its arguments, what a function passes on that takes more than its native calls.
     """
 
     def decorate(function: _Function) -> _Function:
-        entry = _Entry(function, call, (chooses,) if isinstance(chooses, str) else chooses, among)
-        made = _with_choice(entry) if chooses else _without_choice(entry)
-        functools.wraps(function)(made)
+        entry = _Entry(function, call, (chooses,) if isinstance(chooses, str) else chooses, among, selecting)
+        made = functools.wraps(function)(_function(entry))
         made.number = entry.number  # type: ignore[attr-defined]
         DRIVERS.setdefault(call, []).append((made, entry.chooses))
         return made  # type: ignore[return-value]
@@ -60,35 +64,56 @@ class _Entry:
     """One function: its parameters, and its words."""
 
     def __init__(
-        self, function: Callable[..., int], call: str, chooses: tuple[str, ...], among: Sequence[Hashable]
+        self,
+        function: Callable[..., int],
+        call: str,
+        chooses: tuple[str, ...],
+        among: Sequence[Hashable],
+        selecting: Callable[[Sequence[str]], Selecting] | None,
     ) -> None:
         code = function.__code__
         self.function, self.call = function, call
         self.python_names = code.co_varnames[: code.co_argcount]  # a C name that Python reserves ends in _
+        defaults = function.__defaults__ or ()
+        self.defaults: dict[str, Any] = dict(
+            zip(self.python_names[code.co_argcount - len(defaults) :], defaults, strict=True)
+        )
         self.names = [name.rstrip("_") for name in self.python_names]
         self.chooses = chooses
-        self.order = tuple(name for name in self.names[1:] if name not in chooses)
-        self.tensors = form(call, self.order).tensors
+        order = tuple(name for name in self.names[1:] if name not in chooses)
+        plain = form(call, order)
+        self.tensors = plain.tensors
         self.caller = Caller(function.__name__)
-        self.forms = {choice: form(call, self.order, choice) for choice in (among if chooses else (None,))}
-        self.places = [self.names.index(name) - 1 for name in chooses]
+        self.arguments: Arguments = plain
+        if chooses:
+            forms = {choice: form(call, order, choice) for choice in among}
+            self.arguments = Choosing(forms, [self.names.index(name) - 1 for name in chooses])
+        elif selecting is not None:
+            self.arguments = selecting(self.names[1:])
 
     def number(self, filter: Filter) -> int:
         """The number by which C programs run this function on a filter; 0 if it always takes the way through Python."""
-        return filter.number(self.forms, self.places)
+        return filter.number(self.arguments)
+
+    def in_order(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any] | None:
+        """All arguments after the filter, by their places; ``None`` if they do not fit the signature."""
+        names = self.python_names[1:]
+        if not named.keys() <= set(names[len(arguments) :]):
+            return None
+        values = {**self.defaults, **dict(zip(names, arguments, strict=False)), **named}
+        return [values[name] for name in names] if len(values) == len(names) else None
 
     def checked(self, filter: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> int:
         """The call with every check."""
         given = arguments if filter is _ABSENT else (filter, *arguments)
         self.function(*given, **named)  # raises TypeError for arguments that do not fit
-        defaults = self.function.__defaults__ or ()
-        values = dict(zip(self.python_names[len(self.python_names) - len(defaults) :], defaults, strict=True))
-        values.update(zip(self.python_names, given, strict=False), **named)
+        values = {**self.defaults, **dict(zip(self.python_names, given, strict=False)), **named}
         by_name = {name.rstrip("_"): value for name, value in values.items()}
         tensors = {name: (by_name[name], by_name[stride] if stride else 0) for name, stride in self.tensors}
-        choice = _one_or_all([by_name[name] for name in self.chooses])
+        choices = tuple(by_name[name] for name in self.chooses)
+        choice = choices if len(choices) > 1 else choices[0] if choices else None
         batch, single = by_name.get("batch_size", 1), "batch_size" not in by_name
-        return perform(by_name["filter"], self.call, self.caller, batch, tensors, choice, single=single)
+        return perform(by_name[self.names[0]], self.call, self.caller, batch, tensors, choice, single=single)
 
 
 def perform(
@@ -140,36 +165,19 @@ def _with_samples(filter: Filter, call: str, caller: Caller, tensors: Given, cho
     return found
 
 
-def _without_choice(entry: _Entry) -> Callable[..., int]:
-    plain, checked = entry.forms[None], entry.checked
+def _function(entry: _Entry) -> Callable[..., int]:
+    given, checked = entry.arguments, entry.checked
 
     def call(filter: Any = _ABSENT, /, *arguments: Any, **named: Any) -> int:
         try:
-            run = filter.fast[plain]  # an exception that is not raised costs nothing, and this is the hot path
+            run = filter.fast[given]  # an exception that is not raised costs nothing, and this is the hot path
         except (KeyError, AttributeError):
-            run = filter.prepare(plain) if isinstance(filter, Filter) else declined
-        if not named and run(*arguments) == 0:
+            run = filter.prepare(given) if isinstance(filter, Filter) else declined
+        if not named:
+            if run(*arguments) == 0:
+                return 0
+        elif (ordered := entry.in_order(arguments, named)) is not None and run(*ordered) == 0:
             return 0
-        return checked(filter, arguments, named)
-
-    return call
-
-
-def _one_or_all(choices: list[Any]) -> Any:
-    return tuple(choices) if len(choices) > 1 else choices[0] if choices else None
-
-
-def _with_choice(entry: _Entry) -> Callable[..., int]:
-    places, forms, checked = entry.places, entry.forms, entry.checked
-
-    def call(filter: Any = _ABSENT, /, *arguments: Any, **named: Any) -> int:
-        if not named and isinstance(filter, Filter) and len(arguments) > places[-1]:
-            choices = [arguments[place] for place in places]
-            chosen = forms.get(_one_or_all(choices)) if all(isinstance(c, int) for c in choices) else None
-            if chosen is not None:
-                run = filter.fast.get(chosen) or filter.prepare(chosen)
-                if run(*(value for place, value in enumerate(arguments) if place not in places)) == 0:
-                    return 0
         return checked(filter, arguments, named)
 
     return call

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from .._words import Caller
-from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention, BNNSMHAProjectionParameters
-from ..calls.form import Form
+from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersMultiheadAttention
+from ..calls.form import Form, Selecting
 from ..filters.attention import MultiheadAttention
 from ..filters.attention_calls import APPLY, BACKWARD
 from ._calls import BNNSFilter, create
-from ._declared import perform
+from ._declared import DECLARED, drives
 
 __all__ = [
     "BNNSApplyMultiheadAttention",
@@ -49,6 +49,14 @@ def BNNSFilterCreateLayerMultiheadAttention(
     return create(MultiheadAttention, who, layer_params, BNNSLayerParametersMultiheadAttention, filter_params)
 
 
+def _passed_on(pointer: type | None, forms: Mapping[bool, Form], names: Sequence[str]) -> Selecting:
+    return Selecting(
+        names, ("add_to_attention", "workspace_size", "workspace"), "backprop_cache", pointer,
+        lambda filter: int(filter.cache_bytes(1)), ("target_desc", "weights", "bias"), forms,
+    )  # fmt: skip
+
+
+@drives("apply_attention", selecting=partial(_passed_on, ctypes.c_size_t, {False: APPLY, True: APPLY}))
 def BNNSApplyMultiheadAttention(
     F: BNNSFilter | None, batch_size: int, query: Any, query_stride: int, key: Any, key_stride: int, key_mask: Any,
     key_mask_stride: int, value: Any, value_stride: int, output: Any, output_stride: int, add_to_attention: Any = None,
@@ -78,28 +86,10 @@ def BNNSApplyMultiheadAttention(
     >>> BNNSApplyMultiheadAttention(f, 1, x, 0, x, 0, None, 0, x, 0, y, 0, None, size, cache), y.tolist()
     (0, [[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
     """
-    given = locals()
-    if (
-        isinstance(F, MultiheadAttention)
-        and add_to_attention is None
-        and workspace_size is None
-        and workspace is None
-        and _fits(F, batch_size, backprop_cache_size, backprop_cache)
-        and F.native(APPLY)(*(given.get(name) for name in _FORWARD)) == 0
-    ):
-        return 0
-    return _checked("apply_attention", BNNSApplyMultiheadAttention.__name__, given)
+    return DECLARED
 
 
-def _fits(filter: MultiheadAttention, batch: Any, size: Any, cache: Any) -> bool:
-    """Whether there is no cache, or one that is large enough by what the call says."""
-    if size is None:
-        return cache is None
-    return cache is not None and type(size) is ctypes.c_size_t and type(batch) is int and (
-        size.value >= batch * filter.cache_floats * 4
-    )  # fmt: skip
-
-
+@drives("apply_backward_attention", selecting=partial(_passed_on, None, BACKWARD))
 def BNNSApplyMultiheadAttentionBackward(
     F: BNNSFilter | None, batch_size: int, query: Any, query_stride: int, query_param_delta: Any, key: Any,
     key_stride: int, key_mask: Any, key_mask_stride: int, key_param_delta: Any, value: Any, value_stride: int,
@@ -133,73 +123,4 @@ def BNNSApplyMultiheadAttentionBackward(
     >>> dw.tolist()  # of the value weights: wo x dy
     [[30.0]]
     """
-    given = locals()
-    if (
-        isinstance(F, MultiheadAttention)
-        and add_to_attention is None
-        and workspace_size is None
-        and workspace is None
-        and _backward_fast(F, given) == 0
-    ):
-        return 0
-    return _checked("apply_backward_attention", BNNSApplyMultiheadAttentionBackward.__name__, given)
-
-
-_FORWARD = [name for pair in (("batch_size", ""), *APPLY.tensors) for name in pair if name]
-
-
-def _checked(call: str, function: str, given: dict[str, Any]) -> int:
-    """Make the call with every check; ``given`` are its arguments by name."""
-    tensors = {name: (value, given.get(f"{name}_stride", 0)) for name, value in given.items()}
-    return perform(given["F"], call, Caller(function), given["batch_size"], tensors)
-
-
-def _backward_fast(filter: MultiheadAttention, given: dict[str, Any]) -> int:
-    """Not 0 if the full checks are needed."""
-    cache, size, batch = given["backprop_cache"], given["backprop_cache_size"], given["batch_size"]
-    if cache is not None and (
-        type(size) is not int or type(batch) is not int or size < batch * filter.cache_floats * 4
-    ):
-        return 1
-    form, arguments = BACKWARD[cache is not None], [batch]
-    for name, stride in form.tensors:
-        owner, _, member = name.partition(".")
-        value = given[owner]
-        if member and value is not None:
-            if type(value) is not BNNSMHAProjectionParameters:
-                return 1
-            value = getattr(value, member)
-        arguments += [value, given[stride]] if stride else [value]
-    return int(filter.native(form)(*arguments))
-
-
-def _number(function: Any, forms: dict[bool, Form], size_is_pointed_to: bool, filter: BNNSFilter) -> int:
-    """The number by which C programs run a function on a filter; see core/bindings/raw.h."""
-    if not isinstance(filter, MultiheadAttention):
-        return 0
-    code = function.__code__
-    names = list(code.co_varnames[1 : code.co_argcount])
-    words = {name: (place, 0) for place, name in enumerate(names)}
-    for owner in ("query_param_delta", "key_param_delta", "value_param_delta", "output_param_delta"):
-        if owner in words:
-            for offset, member in ((0, "target_desc"), (176, "weights"), (352, "bias")):  # as C lays the struct out
-                words[f"{owner}.{member}"] = (words[owner][0], offset)
-    choices = {
-        cached: [words[name] for pair in (("batch_size", ""), *form.tensors) for name in pair if name]
-        for cached, form in forms.items()
-    }
-    place = {name: names.index(name) for name in ("backprop_cache", "backprop_cache_size")}
-    return filter.selected(
-        forms, choices, count=len(names),
-        absent=[names.index(name) for name in ("add_to_attention", "workspace_size", "workspace")],
-        cache=place["backprop_cache"], size=place["backprop_cache_size"], size_is_pointed_to=size_is_pointed_to,
-        bytes_per_sample=4 * filter.cache_floats,
-    )  # fmt: skip
-
-
-BNNSApplyMultiheadAttention.number = partial(  # type: ignore[attr-defined]
-    _number, BNNSApplyMultiheadAttention, {False: APPLY, True: APPLY}, True
-)
-BNNSApplyMultiheadAttentionBackward.number = partial(  # type: ignore[attr-defined]
-    _number, BNNSApplyMultiheadAttentionBackward, BACKWARD, False
-)
+    return DECLARED

@@ -7,7 +7,7 @@ that kernels want; :meth:`Filter.perform` takes everything else, knows every rul
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,8 +19,8 @@ from .._words import Caller, Named
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
 from ..calls.binding import Given, bind
-from ..calls.fast import declined, end_calls, fast_call, number_of, selected, variants
-from ..calls.form import Form
+from ..calls.fast import declined, end_calls, native_call, number_of
+from ..calls.form import Arguments
 from ..calls.run import TrainingLost, run_plan, run_staged
 from ..calls.signature import Argument, Call, Need, need
 from ..errors import Problem
@@ -65,8 +65,7 @@ class Filter:
         self.threads = min(int(p.n_threads), 256)
         self.memory = OwnedMemory(p.alloc_memory, p.free_memory, who)
         self.alive = True
-        self.fast: dict[Form, Any] = {}  # native calls, made when first asked for
-        self._choosing: dict[tuple[Form, ...], Any] = {}  # those that choose among them, for C programs
+        self.fast: dict[Arguments, Any] = {}  # native calls, made when first asked for
         self._declared: dict[tuple[str, Hashable], Call | None] = {}
 
     def __repr__(self) -> str:
@@ -157,48 +156,27 @@ class Filter:
         self._end_calls()
 
     def _end_calls(self) -> None:
-        end_calls(self._choosing)
         end_calls(self.fast)
         self._declared.clear()
 
-    def native(self, form: Form) -> Any:
-        """What runs arguments of this form natively: it gives 0 when done, and something else when it declines."""
-        return self.fast.get(form) or self.prepare(form)
+    def native(self, arguments: Arguments) -> Any:
+        """What runs such arguments natively: it gives 0 when done, and something else when it declines."""
+        return self.fast.get(arguments) or self.prepare(arguments)
 
-    def prepare(self, form: Form) -> Any:
-        """The native call for arguments of this form, or one that declines everything."""
+    def prepare(self, arguments: Arguments) -> Any:
+        """The native call for such arguments, or one that declines everything."""
         if not self.alive:
             return declined
         try:
             bytearray(_ROOM)  # the bindings end a process that has no memory for small objects
-            call = self.declared(form.call, form.variant)
-            run = self.fast[form] = declined if call is None else fast_call(self, call, form)
+            run = self.fast[arguments] = native_call(self, arguments)
         except MemoryError:  # the checked call says so
             return declined
         return run
 
-    def number(self, forms: Mapping[Hashable, Form], places: Sequence[int]) -> int:
-        """What C programs know a call by (core/bindings/raw.h), 0 if there is none: one form for each choice.
-
-        ``places`` are those of the choosing arguments, counted without the filter; empty if there is no choice.
-        """
-        if not places:
-            return number_of(self.native(forms[None]))
-        key = tuple(forms.values())
-        if key not in self._choosing:
-            numbers = {choice: number_of(self.native(form)) for choice, form in forms.items()}
-            self._choosing[key] = variants(places, numbers)
-        return number_of(self._choosing[key])
-
-    def selected(
-        self, forms: Mapping[bool, Form], picks: Mapping[bool, Sequence[tuple[int, int]]], **others: Any
-    ) -> int:
-        """The same for a function that takes more than its native calls, without a cache and with one."""
-        key = tuple(forms.values())
-        if key not in self._choosing:
-            choices = {cached: (list(picks[cached]), number_of(self.native(form))) for cached, form in forms.items()}
-            self._choosing[key] = selected(choices[False], choices[True], **others)
-        return number_of(self._choosing[key])
+    def number(self, arguments: Arguments) -> int:
+        """What C programs know the native call by (core/bindings/raw.h), 0 if there is none."""
+        return number_of(self.native(arguments))
 
     def perform(self, name: str, caller: Caller, batch: Any, given: Given, choice: Any = None) -> None:
         """Make a call with every check; raises :class:`Problem`, and nothing has been written then."""
