@@ -174,11 +174,11 @@ BAD = {
     "unknown": (lambda: ob.MultiheadAttentionLayer(8, 2, parameters={"w": 0}), r"parameters has 'w'.*query_weights"),
     "shape": (
         lambda: ob.MultiheadAttentionLayer(8, 2, parameters={"query_bias": numbers(7)}),
-        r"parameters\['query_bias'\] has shape \(7,\), but \(8,\)",
+        r"parameters\['query_bias'\] has shape \(7,\), but this layer expects \(8,\)",
     ),
     "type": (
         lambda: ob.MultiheadAttentionLayer(8, 2, parameters={"query_bias": np.zeros(8)}),
-        r"is float64, but layers compute in float32",
+        r"is float64, but this layer takes float32 here",
     ),
 }
 
@@ -202,7 +202,7 @@ def test_bad_calls() -> None:
         ((x, k), {"key_padding_mask": np.zeros((2, 4))}, r"key_padding_mask is float64"),
         ((x, k), {"attn_mask": np.zeros((4, 5), np.float32)}, r"attn_mask has shape \(4, 5\), but \(5, 4\)"),
         ((x, k), {"attn_mask": np.zeros((5, 4), np.int32)}, r"attn_mask is int32"),
-        ((x, k), {"output": np.empty((2, 5, 9), np.float32)}, r"output is float32 of shape \(2, 5, 9\)"),
+        ((x, k), {"output": np.empty((2, 5, 9), np.float32)}, r"output has shape \(2, 5, 9\), but this layer expects \(2, 5, 8\). Pass np.empty"),
         ((x, k), {"phase": True}, r"phase must be a LearningPhase"),
     ]
     for arguments, options, message in bad:
@@ -212,7 +212,7 @@ def test_bad_calls() -> None:
     layer.apply(x, k)
     for arguments, options, message in [
         ((k,), {}, r"output_gradient has shape \(2, 4, 8\), but the output had \(2, 5, 8\)"),
-        ((x, k), {}, r"generating_query_gradient is float32 of shape \(2, 4, 8\)"),
+        ((x, k), {}, r"generating_query_gradient has shape \(2, 4, 8\), but this layer expects \(2, 5, 8\)"),
         ((x,), {"generating_parameter_gradients": {"w": x}}, r"generating_parameter_gradients has 'w'"),
         ((x,), {"generating_parameter_gradients": 3}, r"generating_parameter_gradients must be a dictionary"),
     ]:

@@ -195,7 +195,7 @@ LAYERS: list[tuple[dict[str, Any], str]] = [
 CALLS: list[tuple[Callable[[ob.LSTMLayer], Any], str]] = [
     (lambda layer: layer.apply(np.zeros((4, 3, 6), np.float32)), r"input has shape \(4, 3, 6\), but \(T, N, 5\)"),
     (lambda layer: layer.apply(INPUT, np.zeros((1, 3, 6), np.float32)),
-     r"initial_hidden has shape \(1, 3, 6\), but \(2, 1, 3, 6\)"),
+     r"initial_hidden has shape \(1, 3, 6\), but this layer expects \(2, 1, 3, 6\)"),
     (lambda layer: layer.apply_backward(INPUT), "no gradient arrives"),
     (lambda layer: layer.apply(INPUT, phase=ob.LearningPhase.TRAINING, cache=np.zeros(10, np.uint8)),
      r"cache is 10 bytes, but this LSTM needs \d+"),

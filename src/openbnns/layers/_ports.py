@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ __all__ = ["skip"]
 TensorLike: TypeAlias = Any
 """A NumPy array (or anything with a buffer, ``__array_interface__`` or DLPack on the CPU) or a descriptor with data."""
 
-
+FLOAT = np.dtype(np.float32)
 _S = TypeVar("_S", bound=Struct)
 
 
@@ -61,12 +61,20 @@ class Delta:
     __slots__ = ("data", "flags", "layout", "size", "stride")
     data_type = int(BNNSDataType.BNNSDataTypeFloat32)
 
-    def __init__(self, port: Port, data: NDArray[Any], flags: int) -> None:
-        self.layout = port.layout
-        self.size = port.size
-        self.stride = port.stride
+    def __init__(self, form: Port | Packed, data: NDArray[Any], flags: int) -> None:
+        self.layout = form.layout
+        self.size = form.size
+        self.stride = form.stride
         self.data = data
         self.flags = flags
+
+
+class Packed(NamedTuple):
+    """How a packed tensor is described."""
+
+    layout: int
+    size: list[int]
+    stride: list[int] = [0] * 8
 
 
 class Port:
@@ -122,14 +130,11 @@ class Port:
         """Refuse an array that does not hold this tensor; gives its batch size, or ``None`` for one sample."""
         self._require_dense(who)
         assert self.dtype is not None
-        if array.dtype != self.dtype and not self._holds(array.dtype):
-            name = self.dtype.name
-            cure = f"np.empty({array.shape}, np.{name})" if output else f"the array's .astype(np.{name})"
-            verb = "writes" if output else "takes"
-            raise Problem(f"{who} is {array.dtype}, but this layer {verb} {name} here. Pass {cure}.", kind=TypeError)
+        if not self._holds(array.dtype):
+            require_dtype(array, self.dtype, who, output=output)
         batch = self._batch_of(array.shape, who, output)
         if output:
-            self._check_output(array, who)
+            require_output(array, who)
         return batch
 
     def _require_dense(self, who: str) -> None:
@@ -181,11 +186,6 @@ class Port:
         for axis, n in zip(self.view.memory_axes, sample, strict=True):
             size[axis] = n
         return size
-
-    def _check_output(self, array: NDArray[Any], who: str) -> None:
-        require_contiguous(array, who)
-        if not array.flags.writeable:
-            raise Problem(f"{who} is read-only, but the call writes to it. Pass a writable array.")
 
     def empty(self, batch: int | None, who: str) -> NDArray[Any]:
         """A new array for a result that was left out."""
@@ -347,6 +347,27 @@ def as_array(value: Any, who: str) -> NDArray[Any]:
         ) from None
 
 
+def exact_array(value: Any, shape: tuple[int, ...], who: str, *, output: bool = False) -> NDArray[Any]:
+    """A C-contiguous float32 array of this very shape; an input is copied if it is not contiguous."""
+    array = as_array(value, who)
+    require_dtype(array, FLOAT, who, output=output)
+    if array.shape != shape:
+        cure = f" Pass np.empty({shape}, np.float32)." if output else ""
+        raise Problem(f"{who} has shape {array.shape}, but this layer expects {shape}.{cure}")
+    if output:
+        require_output(array, who)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def parameter_array(value: Any, shape: tuple[int, ...], who: str, *, client_pointer: bool) -> NDArray[Any]:
+    """A parameter that a layer holds as a float32 array of this very shape: the caller's own, or a copy."""
+    array = as_array(value, who)
+    if client_pointer:
+        require_in_place(array, who)
+    array = exact_array(array, shape, who)
+    return array if client_pointer else array.copy()
+
+
 # Descriptions at creation.
 
 
@@ -397,6 +418,30 @@ def require_contiguous(array: NDArray[Any], who: str, lost: str = "results") -> 
         raise Problem(
             f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so {lost} would be lost in a copy. "
             f"Pass a C-contiguous array, e.g. np.empty({array.shape}, np.{array.dtype.name})."
+        )
+
+
+def require_output(array: NDArray[Any], who: str) -> None:
+    """Refuse an array that results cannot be written to."""
+    require_contiguous(array, who)
+    if not array.flags.writeable:
+        raise Problem(f"{who} is read-only, but the call writes to it. Pass a writable array.")
+
+
+def require_dtype(array: NDArray[Any], dtype: np.dtype[Any], who: str, *, output: bool = False) -> None:
+    """Refuse an array of another element type."""
+    if array.dtype != dtype:
+        cure = f"np.empty({array.shape}, np.{dtype.name})" if output else f"the array's .astype(np.{dtype.name})"
+        verb = "writes" if output else "takes"
+        raise Problem(f"{who} is {array.dtype}, but this layer {verb} {dtype.name} here. Pass {cure}.", kind=TypeError)
+
+
+def require_in_place(array: NDArray[Any], who: str) -> None:
+    """Refuse a parameter that would have to be copied although the layer is to use the caller's memory."""
+    if not array.flags.c_contiguous:
+        raise Problem(
+            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so the layer cannot use it in "
+            "place as BNNSFlagsUseClientPtr asks. Pass a C-contiguous array."
         )
 
 
@@ -519,14 +564,9 @@ def describe_parameter(
     rank = LAYOUTS[int(layout.value if isinstance(layout, DataLayout) else layout)].rank
     if array.ndim != rank:
         raise Problem(f"{who} has shape {array.shape}, but an array of {rank} axes {axes} is expected.")
-    if not array.flags.c_contiguous:
-        if client_pointer:
-            raise Problem(
-                f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so the layer cannot use "
-                "it in place as BNNSFlagsUseClientPtr asks. Pass a C-contiguous array."
-            )
-        array = np.ascontiguousarray(array)
-    return descriptor_for(_filled(array.shape, who), layout, kind, array)
+    if client_pointer:
+        require_in_place(array, who)
+    return descriptor_for(_filled(array.shape, who), layout, kind, np.ascontiguousarray(array))
 
 
 def describe_vector(value: Any, who: str, axes: str, *, client_pointer: bool) -> BNNSNDArrayDescriptor | None:

@@ -27,7 +27,19 @@ from ..errors import Problem
 from ..filters.attention import MultiheadAttention
 from ..filters.attention_calls import APPLY, BACKWARD
 from ._functions import call
-from ._ports import as_array, check_filter_parameters, raised, require, skip
+from ._ports import (
+    FLOAT,
+    Delta,
+    Packed,
+    as_array,
+    check_filter_parameters,
+    exact_array,
+    parameter_array,
+    raised,
+    require,
+    require_dtype,
+    skip,
+)
 from .base import Layer, client_pointer
 from .types import LearningPhase
 
@@ -98,17 +110,6 @@ class _Call:
     added: Any
     cache: NDArray[np.float32]
     shared: tuple[bool, bool]  # key is query; value is the one before it
-
-
-class _Member:
-    """A gradient array in the form the fast call reads: the fields of a Float32 descriptor, without their checks."""
-
-    __slots__ = ("data", "flags", "layout", "size", "stride")
-    data_type = _FLOAT32
-
-    def __init__(self, layout: int, size: list[int], data: Any, flags: int) -> None:
-        self.layout, self.size, self.data, self.flags = layout, size, data, flags
-        self.stride = [0, 0, 0]
 
 
 class MultiheadAttentionLayer(Layer):
@@ -225,24 +226,9 @@ class MultiheadAttentionLayer(Layer):
             if name not in given:
                 parameters[name] = drawn
                 continue
-            array = as_array(given[name], f"{who}: parameters[{name!r}]")
-            if array.shape != shape:
-                raise Problem(f"{who}: parameters[{name!r}] has shape {array.shape}, but {shape} is expected.")
-            if array.dtype != np.float32:
-                raise Problem(
-                    f"{who}: parameters[{name!r}] is {array.dtype}, but layers compute in float32. Pass the array's "
-                    ".astype(np.float32).",
-                    kind=TypeError,
-                )
-            if client_pointer(self._filter_parameters):
-                if not array.flags.c_contiguous:
-                    raise Problem(
-                        f"{who}: parameters[{name!r}] is not C-contiguous, so the layer cannot use it in place as "
-                        "BNNSFlagsUseClientPtr asks. Pass a C-contiguous array."
-                    )
-                parameters[name] = array
-            else:
-                parameters[name] = np.array(array, order="C", copy=True)
+            in_place = client_pointer(self._filter_parameters)
+            what = f"{who}: parameters[{name!r}]"
+            parameters[name] = parameter_array(given[name], shape, what, client_pointer=in_place)
         return parameters
 
     # Filters.
@@ -309,23 +295,26 @@ class MultiheadAttentionLayer(Layer):
             who,
         )  # fmt: skip
 
-    def _form(self, name: str) -> tuple[int, list[int]]:
+    def _form(self, name: str) -> Packed:
         """Layout and size of a parameter's descriptor."""
         width = self.value_dim if name.startswith(("value", "output")) else self.key_dim
         if name == "output_bias":
-            return int(_L.BNNSDataLayoutVector), [self.embed_dim]
+            return Packed(int(_L.BNNSDataLayoutVector), [self.embed_dim])
         if name == "output_weights":
-            return int(_L.BNNSDataLayout2DLastMajor), [self.num_heads * width, self.embed_dim]
+            return Packed(int(_L.BNNSDataLayout2DLastMajor), [self.num_heads * width, self.embed_dim])
         if name.endswith("_weights"):
-            return int(_L.BNNSDataLayout3DLastMajor), [self.embed_dim, width, self.num_heads]
-        return int(_L.BNNSDataLayout2DLastMajor), [width, self.num_heads]
+            return Packed(int(_L.BNNSDataLayout3DLastMajor), [self.embed_dim, width, self.num_heads])
+        return Packed(int(_L.BNNSDataLayout2DLastMajor), [width, self.num_heads])
 
     @functools.cached_property
-    def _forms(self) -> dict[str, tuple[int, list[int]]]:
+    def _forms(self) -> dict[str, Packed]:
         return {name: self._form(name) for name in self.parameters}
 
     def _described(self, name: str) -> BNNSNDArrayDescriptor | None:
-        return _descriptor(*self._forms[name], self.parameters[name]) if name in self.parameters else None
+        if name not in self.parameters:
+            return None
+        form = self._forms[name]
+        return _descriptor(form.layout, form.size, self.parameters[name])
 
     def destroy(self) -> None:
         """Release the filters now; later calls of this layer fail."""
@@ -403,12 +392,8 @@ class MultiheadAttentionLayer(Layer):
         return np.empty(floats, np.float32)
 
     def _input(self, value: Any, who: str, query: NDArray[Any] | None) -> NDArray[Any]:
-        array = value if type(value) is np.ndarray else as_array(value, who)
-        if array.dtype != np.float32:
-            raise Problem(
-                f"{who} is {array.dtype}, but this layer takes float32. Pass the array's .astype(np.float32).",
-                kind=TypeError,
-            )
+        array = as_array(value, who)
+        require_dtype(array, FLOAT, who)
         if array.ndim not in (2, 3) or array.shape[-1] != self.embed_dim or 0 in array.shape[-2:]:
             raise Problem(
                 f"{who} has shape {array.shape}, but (length, {self.embed_dim}), or (N, length, {self.embed_dim}) with a "
@@ -420,17 +405,7 @@ class MultiheadAttentionLayer(Layer):
 
     def _result(self, given: Any, shape: tuple[int, ...], who: str) -> NDArray[Any]:
         """The array for a result: the caller's, or a new one."""
-        if given is None:
-            return np.empty(shape, np.float32)
-        array = given if type(given) is np.ndarray else as_array(given, who)
-        if array.shape != shape or array.dtype != np.float32:
-            raise Problem(
-                f"{who} is {array.dtype} of shape {array.shape}. Pass np.empty({shape}, np.float32), or leave it out."
-            )
-        if not array.flags.c_contiguous or not array.flags.writeable:
-            raise Problem(f"{who} is read-only or not C-contiguous, so results would be lost. Pass np.empty({shape}, "
-                          "np.float32).")  # fmt: skip
-        return array
+        return np.empty(shape, np.float32) if given is None else exact_array(given, shape, who, output=True)
 
     def _key_mask(self, mask: Any, key: NDArray[Any], who: str) -> BNNSNDArrayDescriptor | None:
         if mask is None:
@@ -505,14 +480,15 @@ class MultiheadAttentionLayer(Layer):
             if array is not None:
                 given[f"{name}_param_delta.target_desc"] = self._target(array, 0 if asked is None else flags)
         for name, array in arrays.items():
-            given[_GRADIENTS[name]] = _Member(*self._forms[name], array, 0 if parameters is None else flags)
+            given[_GRADIENTS[name]] = Delta(self._forms[name], array, 0 if parameters is None else flags)
         if last.added is not None or last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) != 0:
             self._perform_backward(caller, last, given)
         return AttentionGradients._make([*returned, None if parameters is skip else arrays])
 
-    def _target(self, array: NDArray[Any], flags: int) -> _Member:
+    def _target(self, array: NDArray[Any], flags: int) -> Delta:
         """The gradient of an input or of the output."""
-        return _Member(int(_L.BNNSDataLayout2DFirstMajor), [array.shape[-2], self.embed_dim], array, flags)
+        form = Packed(int(_L.BNNSDataLayout2DFirstMajor), [array.shape[-2], self.embed_dim])
+        return Delta(form, array, flags)
 
     def _perform_backward(self, caller: Caller, last: _Call, given: dict[str, Any]) -> None:
         """The backward call with every check; ``given`` has its tensors, members of structs by their full names."""

@@ -23,7 +23,7 @@ from ..filters.lstm import LSTM, draws, run_fast, variant
 from ..filters.lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tensor
 from ..parameters.random_numbers import Stream
 from ._functions import call
-from ._ports import as_array, require, skip
+from ._ports import as_array, exact_array, parameter_array, require, skip
 from .base import Layer, client_pointer
 from .types import ActivationFunction, LearningPhase
 
@@ -216,13 +216,7 @@ class LSTMLayer(Layer):
         if layers == 1:
             arrays.pop("deep_input_weights", None)
         for name, array in arrays.items():
-            if array.dtype != np.float32:
-                raise Problem(f"{who}: {name} is {array.dtype}. Pass the array's .astype(np.float32).", kind=TypeError)
-            if array.shape != shapes[name]:
-                raise Problem(f"{who}: {name} has shape {array.shape}, but with these sizes it is {shapes[name]}.")
-            if in_place and not array.flags.c_contiguous:
-                raise Problem(f"{who}: {name} is not C-contiguous, so it cannot be used in place. Pass one that is.")
-            self.held_weights[name] = array if in_place else np.array(array, np.float32, order="C")
+            self.held_weights[name] = parameter_array(array, shapes[name], f"{who}: {name}", client_pointer=in_place)
 
     # Structs for a call.
 
@@ -297,24 +291,6 @@ class LSTMLayer(Layer):
             self._kept.clear()
         self._kept.setdefault(description.key, []).append(description)
 
-    def _check(
-        self, name: str, value: Any, shape: tuple[int, ...], who: str, *, output: bool = False
-    ) -> NDArray[Any] | None:
-        if value is None:
-            return None
-        array = as_array(value, f"{who}: {name}")
-        if array.dtype != np.float32:
-            raise Problem(
-                f"{who}: {name} is {array.dtype}, but an LSTM computes in float32. Pass np.float32.", kind=TypeError
-            )
-        if array.shape != shape:
-            raise Problem(
-                f"{who}: {name} has shape {array.shape}, but {shape} is expected. Pass an array of that shape."
-            )
-        if output and not (array.flags.c_contiguous and array.flags.writeable):
-            raise Problem(f"{who}: {name} must be C-contiguous and writable. Pass np.empty({shape}, np.float32).")
-        return array if output else np.ascontiguousarray(array)
-
     def _sequence(self, input: Any, who: str) -> NDArray[Any]:
         x = as_array(input, f"{who}: input")
         if x.ndim != 3 or x.shape[2] != self.input_size or 0 in x.shape:
@@ -322,9 +298,7 @@ class LSTMLayer(Layer):
                 f"{who}: input has shape {x.shape}, but (T, N, {self.input_size}) is expected. Steps come first: with samples "
                 "first, pass its .transpose(1, 0, 2)."
             )
-        found = self._check("input", x, x.shape, who)
-        assert found is not None
-        return found
+        return exact_array(x, x.shape, f"{who}: input")
 
     # Forward.
 
@@ -363,13 +337,13 @@ class LSTMLayer(Layer):
             ("final_cell", final_cell, states),
         )
         y, hn, cn = (
-            np.empty(shape, np.float32) if value is None else self._check(name, value, shape, who, output=True)
+            np.empty(shape, np.float32) if value is None else exact_array(value, shape, f"{who}: {name}", output=True)
             for name, value, shape in given
         )
         tensors = {
             "input_descriptor.data_desc": x,
-            "input_descriptor.hidden_desc": self._check("initial_hidden", initial_hidden, states, who),
-            "input_descriptor.cell_state_desc": self._check("initial_cell", initial_cell, states, who),
+            "input_descriptor.hidden_desc": _optional(initial_hidden, states, f"{who}: initial_hidden"),
+            "input_descriptor.cell_state_desc": _optional(initial_cell, states, f"{who}: initial_cell"),
             "output_descriptor.data_desc": y,
             "output_descriptor.hidden_desc": hn,
             "output_descriptor.cell_state_desc": cn,
@@ -463,8 +437,8 @@ class LSTMLayer(Layer):
         states = (self.num_layers, self.directions, batch, self.hidden_size)
         tensors = {
             "input_descriptor.data_desc": x,
-            "input_descriptor.hidden_desc": self._check("initial_hidden", initial_hidden, states, who),
-            "input_descriptor.cell_state_desc": self._check("initial_cell", initial_cell, states, who),
+            "input_descriptor.hidden_desc": _optional(initial_hidden, states, f"{who}: initial_hidden"),
+            "input_descriptor.cell_state_desc": _optional(initial_cell, states, f"{who}: initial_cell"),
         }
         outputs = (steps, batch, self.directions, self.hidden_size)
         if all(value is None for value in arriving.values()):
@@ -472,7 +446,7 @@ class LSTMLayer(Layer):
                 f"{who}: no gradient arrives. Pass output_gradient, final_hidden_gradient or final_cell_gradient."
             )
         coming = {
-            f"output_descriptor.{side}": self._check(name, value, outputs if side == "data_desc" else states, who)
+            f"output_descriptor.{side}": _optional(value, outputs if side == "data_desc" else states, f"{who}: {name}")
             for side, (name, value) in zip(_SIDES, arriving.items(), strict=True)
         }
         shapes = {"input": x.shape, "initial_hidden": states, "initial_cell": states} | {
@@ -508,7 +482,7 @@ class LSTMLayer(Layer):
         if value is None:
             make = np.zeros if accumulate else np.empty
             return make(shapes[name], np.float32)
-        return self._check(f"generating_{name}_gradient", value, shapes[name], who, output=True)
+        return exact_array(value, shapes[name], f"{who}: generating_{name}_gradient", output=True)
 
 
 class _Description(NamedTuple):
@@ -532,6 +506,10 @@ class _Description(NamedTuple):
             for part, descriptor in zip(_WEIGHTS, descriptors, strict=True):
                 array = weights.get(part)
                 descriptor.data = None if array is None else array[g]
+
+
+def _optional(value: Any, shape: tuple[int, ...], who: str) -> NDArray[Any] | None:
+    return None if value is None else exact_array(value, shape, who)
 
 
 _LAYER_SEED = 0x4C617965  # of the masks that layers draw

@@ -23,6 +23,7 @@ from ._ports import (
     require,
     require_contiguous,
     require_data,
+    require_in_place,
     struct_of,
 )
 from .base import CREATION_NAMES, Gradients, UnaryLayer, client_pointer
@@ -178,8 +179,8 @@ def _weights(value: Any, x: BNNSNDArrayDescriptor, who: str, in_place: bool) -> 
     shape = resolve(x, who).shape
     if array.shape != shape:
         raise Problem(f"{who} has shape {array.shape}, but weights have that of one sample of the input: {shape}.")
-    if in_place and not array.flags.c_contiguous:
-        raise Problem(f"{who} is not C-contiguous, so it cannot be used in place. Pass a C-contiguous array.")
+    if in_place:
+        require_in_place(array, who)
     try:
         kind = DataType.from_dtype(array.dtype)
     except TypeError as error:
