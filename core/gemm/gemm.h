@@ -36,8 +36,9 @@ void sum_rows(const float* matrix, int64_t row_stride, int64_t rows, int64_t col
 // A thread is worth waking for this many floating point operations.
 constexpr double kFlopsPerThread = 0.75e6;
 inline int useful_threads(int threads, double flops) {
-  double worth = flops / kFlopsPerThread;
-  return worth >= threads ? threads : worth < 2 ? 1 : static_cast<int>(worth);
+  if (threads <= 1 || flops < 2 * kFlopsPerThread) return 1;  // in a small call a division costs time that counts
+  const double worth = flops / kFlopsPerThread;
+  return worth >= threads ? threads : static_cast<int>(worth);
 }
 
 }  // namespace OPENBNNS_ISA

@@ -9,12 +9,33 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace {
 
-// Lane j of the result is the sum of the lanes of r[j].
+template <int kCount>
+using Numbers = std::make_integer_sequence<int, kCount>;
+
+// Each of r[0 .. kHalf) with its lanes in pairs, and next to them those of r[i + kHalf]; on until one vector is left.
+// (Arrays of sums are indexed by constants from the start: only then the compiler keeps them in registers.)
+template <int kHalf, int... i>
+OPENBNNS_INLINE void sum_pairs(Vec* r, std::integer_sequence<int, i...>) {
+  ((r[i] =
+        interleave_low(r[i], r[i + kHalf], Numbers<kWidth>()) + interleave_high(r[i], r[i + kHalf], Numbers<kWidth>())),
+   ...);
+  if constexpr (kHalf > 1) sum_pairs<kHalf / 2>(r, Numbers<kHalf / 2>());
+}
+
+// v[l] + v[l + kDistance], then that with half the distance, and so on as long as it is at least kCount.
+template <int kDistance, int kCount, int... kLane>
+OPENBNNS_INLINE Vec fold(Vec v, std::integer_sequence<int, kLane...> lanes) {
+  if constexpr (kDistance < kCount)
+    return v;
+  else
+    return fold<kDistance / 2, kCount>(v + __builtin_shufflevector(v, v, ((kLane + kDistance) % kWidth)...), lanes);
+}
+
+// Lane j < kCount of the result is the sum of the lanes of r[j], added in the same order whatever kCount is.
+template <int kCount>
 OPENBNNS_INLINE Vec sum_each(Vec* r) {
-  constexpr auto lanes = std::make_integer_sequence<int, kWidth>{};
-  OPENBNNS_UNROLL for (int half = kWidth / 2; half > 0; half /= 2) OPENBNNS_UNROLL for (int i = 0; i < half; i++) r[i] =
-      interleave_low(r[i], r[i + half], lanes) + interleave_high(r[i], r[i + half], lanes);
-  return r[0];
+  if constexpr (kCount > 1) sum_pairs<kCount / 2>(r, Numbers<kCount / 2>());
+  return fold<kWidth / 2, kCount>(r[0], Numbers<kWidth>());
 }
 
 OPENBNNS_INLINE void finish(const MatrixProduct& p, int64_t row, int64_t column, Lanes lanes, Vec sum) {
@@ -25,34 +46,35 @@ OPENBNNS_INLINE void finish(const MatrixProduct& p, int64_t row, int64_t column,
   lanes.store(c, sum);
 }
 
-// c[row][column + j] = a[row][:] . b[column + j][:] for j < count <= kWidth: both operands run along k, lanes are
-// summed once at the end.
-void dot_products(const MatrixProduct& p, int64_t row, int64_t column, int count) {
+// c[row][column + j] = a[row][:] . b[column + j][:] for j < kCount: both operands run along k, lanes are summed once at
+// the end.
+template <int... j>
+OPENBNNS_INLINE void dot_products(const MatrixProduct& p, int64_t row, int64_t column,
+                                  std::integer_sequence<int, j...>) {
+  constexpr int kCount = sizeof...(j);
   const float* a = p.a + row * p.lda;
   const float* b = p.b + column * p.ldb;
-  Vec sum[kWidth];
-  OPENBNNS_UNROLL for (int j = 0; j < kWidth; j++) sum[j] = Vec{};
+  Vec sum[kCount];
+  ((sum[j] = Vec{}), ...);
   int64_t k = 0;
-  if (count == kWidth) {
-    for (; k + kWidth <= p.k; k += kWidth) {
-      Vec x = load(a + k);
-      OPENBNNS_UNROLL for (int j = 0; j < kWidth; j++) sum[j] += x * load(b + j * p.ldb + k);
-    }
-    if (k < p.k) {
-      Lanes tail(p.k - k);
-      Vec x = tail.load(a + k);
-      OPENBNNS_UNROLL for (int j = 0; j < kWidth; j++) sum[j] += x * tail.load(b + j * p.ldb + k);
-    }
-  } else {
-    for (; k < p.k; k += kWidth) {
-      Lanes part(std::min<int64_t>(kWidth, p.k - k));
-      Vec x = part.load(a + k);
-      OPENBNNS_UNROLL for (int j = 0; j < kWidth; j++) {
-        if (j < count) sum[j] += x * part.load(b + j * p.ldb + k);
-      }
-    }
+  for (; k + kWidth <= p.k; k += kWidth) {
+    const Vec x = load(a + k);
+    ((sum[j] += x * load(b + j * p.ldb + k)), ...);
   }
-  finish(p, row, column, Lanes(count), sum_each(sum));
+  if (k < p.k) {
+    const Lanes tail(p.k - k);
+    const Vec x = tail.load(a + k);
+    ((sum[j] += x * tail.load(b + j * p.ldb + k)), ...);
+  }
+  finish(p, row, column, Lanes(kCount), sum_each<kCount>(sum));
+}
+
+// All columns from this one on: as many at a time as there are lanes, then half of that, and so on.
+template <int kCount>
+OPENBNNS_INLINE void dot_columns(const MatrixProduct& p, int64_t column) {
+  for (; column + kCount <= p.n; column += kCount)
+    for (int64_t row = 0; row < p.m; row++) dot_products(p, row, column, Numbers<kCount>());
+  if constexpr (kCount > 1) dot_columns<kCount / 2>(p, column);
 }
 
 // kRows rows of C against kColumns columns, both operands along k; a few sums are enough to keep the units busy, and
@@ -147,12 +169,7 @@ void narrow_product(const MatrixProduct& p) {
 }
 
 void small_product(const MatrixProduct& p) {
-  if (p.transpose_b) {
-    for (int64_t column = 0; column < p.n; column += kWidth)
-      for (int64_t row = 0; row < p.m; row++)
-        dot_products(p, row, column, static_cast<int>(std::min<int64_t>(kWidth, p.n - column)));
-    return;
-  }
+  if (p.transpose_b) return dot_columns<kWidth>(p, 0);
   int64_t row = 0;
   for (; row + 4 <= p.m; row += 4) broadcast_rows<4>(p, row);
   for (; row + 2 <= p.m; row += 2) broadcast_rows<2>(p, row);
