@@ -115,6 +115,7 @@ FastCall::FastCall(std::shared_ptr<Plan> plan, bool backward, std::vector<Argume
   for (const ArgumentSpec& spec : specs_) {
     if (spec.output) outputs_ |= 1u << spec.slot;
     has_batch_ |= spec.batched;
+    has_needs_ |= spec.needed_with != 0;
   }
 }
 
@@ -145,16 +146,59 @@ void FastCall::end_all() {
 
 // The arguments of one call, bound to slots, with the stretch of memory that each will touch.
 struct FastCall::Binding {
+  explicit Binding(const Call& base) : call(base) {}
+
   Call call;
   const char *begin[Call::kMaxSlots], *end[Call::kMaxSlots];
   uint32_t present = 0;
   int64_t bytes = 0;  // of all memory
 };
 
+// Checks the memory of an argument, and puts it into its slot.
+inline bool FastCall::place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate,
+                            Binding& binding) const {
+  const int64_t samples = spec.batched ? binding.call.batch : 1, width = spec.index_bytes ? spec.index_bytes : 4;
+  int64_t needed = spec.count;
+  if (spec.kind == ArgumentKind::kCounted) {
+    if (stride > kMaxElements) return false;
+    needed = stride;  // the number of elements
+    stride = needed == 1 ? 0 : spec.count;
+  } else {
+    if (stride == 0 || !spec.batched) stride = spec.count;
+    if (stride < 0 || stride > kMaxElements) return false;
+    if (samples > 1) {
+      int64_t reach;  // of an address nobody knows how much lies there
+      if (__builtin_mul_overflow(stride, samples, &reach) || reach > kMaxElements) return false;
+      if (spec.output && stride < spec.count) return false;
+      needed += reach - stride;
+    }
+  }
+  needed *= width;
+  if (memory.bytes < needed || !is_aligned(memory.begin, width)) return false;
+  if (spec.index_limit) {
+    auto below = spec.index_bytes == 8 ? batch_below<uint64_t> : batch_below<uint32_t>;
+    if (!below(memory.begin, samples, stride, spec, threads_ > 0 ? threads_ : max_threads())) return false;
+  }
+
+  binding.call.address[spec.slot] = reinterpret_cast<float*>(memory.begin);
+  binding.call.stride[spec.slot] = stride;
+  if (accumulate) binding.call.accumulate |= 1u << spec.slot;
+  binding.present |= 1u << spec.slot;
+  binding.begin[spec.slot] = memory.begin;
+  binding.end[spec.slot] = memory.begin + needed;
+  binding.bytes += needed;
+  return true;
+}
+
 // Gets the memory of an argument.
 template <class Reader>
 bool FastCall::bind(const ArgumentSpec& spec, typename Reader::Source source, int64_t stride, Reader& reader,
                     Binding& binding) const {
+  if (spec.kind == ArgumentKind::kBuffer && !spec.optional_data) {
+    Memory memory;
+    return Reader::is_null(source) ||
+           (reader.memory(source, items_of(spec), spec.output, memory) && place(spec, memory, stride, false, binding));
+  }
   if (spec.kind == ArgumentKind::kCounted) {
     if (stride == 0) return true;
     if (Reader::is_null(source) || !(stride == 1 || fills_batch(stride, binding.call.batch, spec.count))) return false;
@@ -174,52 +218,22 @@ bool FastCall::bind(const ArgumentSpec& spec, typename Reader::Source source, in
   return place(spec, memory, stride, accumulate, binding);
 }
 
-// Checks the memory of an argument, and puts it into its slot.
-bool FastCall::place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate,
-                     Binding& binding) const {
-  const bool counted = spec.kind == ArgumentKind::kCounted;
-  const int64_t number = counted ? stride : 0;
-  const int64_t samples = spec.batched ? binding.call.batch : 1, width = spec.index_bytes ? spec.index_bytes : 4;
-  if (stride == 0 || !spec.batched) stride = spec.count;
-  if (stride < 0 || (spec.output && samples > 1 && stride < spec.count)) return false;
-  if (stride > kMaxElements / samples) return false;  // of an address nobody knows how much lies there
-  int64_t needed = ((samples - 1) * stride + spec.count) * width;
-  if (counted) {
-    stride = number == 1 ? 0 : spec.count;
-    needed = number * width;
-  }
-  if (memory.bytes < needed || reinterpret_cast<uintptr_t>(memory.begin) % static_cast<uintptr_t>(width) != 0)
-    return false;
-  if (spec.index_limit) {
-    auto below = spec.index_bytes == 8 ? batch_below<uint64_t> : batch_below<uint32_t>;
-    if (!below(memory.begin, samples, stride, spec, threads_ > 0 ? threads_ : max_threads())) return false;
-  }
-
-  binding.call.address[spec.slot] = reinterpret_cast<float*>(memory.begin);
-  binding.call.stride[spec.slot] = stride;
-  if (accumulate) binding.call.accumulate |= 1u << spec.slot;
-  binding.present |= 1u << spec.slot;
-  binding.begin[spec.slot] = memory.begin;
-  binding.end[spec.slot] = memory.begin + needed;
-  binding.bytes += needed;
-  return true;
-}
-
 // Everything needed is there, and no output touches other memory of the call except where in-place use is allowed.
 bool FastCall::consistent(const Binding& b) const {
+  if (has_needs_)
+    for (const ArgumentSpec& spec : specs_)
+      if ((spec.needed_with & b.present) && !((spec.unless | 1u << spec.slot) & b.present)) return false;
   for (const ArgumentSpec& spec : specs_) {
-    bool here = b.present >> spec.slot & 1;
-    if (!here && (spec.needed_with & b.present) && !(spec.unless & b.present)) return false;
-    if (!here || !spec.output) continue;
+    if (!spec.output || !(b.present >> spec.slot & 1)) continue;
+    const char *begin = b.begin[spec.slot], *end = b.end[spec.slot];
     for (auto [first, last] : fixed_)
-      if (b.begin[spec.slot] < last && first < b.end[spec.slot]) return false;
-    for (const ArgumentSpec& other : specs_) {
-      if (other.slot == spec.slot || !(b.present >> other.slot & 1)) continue;
-      if (b.begin[spec.slot] < b.end[other.slot] && b.begin[other.slot] < b.end[spec.slot]) {
-        bool in_place = b.begin[spec.slot] == b.begin[other.slot] &&
-                        b.call.stride[spec.slot] == b.call.stride[other.slot] && (spec.may_equal >> other.slot & 1);
-        if (!in_place) return false;
-      }
+      if (begin < last && first < end) return false;
+    for (uint32_t others = b.present & ~(1u << spec.slot); others; others &= others - 1) {
+      const int other = __builtin_ctz(others);
+      if (begin >= b.end[other] || b.begin[other] >= end) continue;
+      const bool in_place =
+          begin == b.begin[other] && b.call.stride[spec.slot] == b.call.stride[other] && (spec.may_equal >> other & 1);
+      if (!in_place) return false;
     }
   }
   return b.present & outputs_;
@@ -246,9 +260,8 @@ template <class Reader>
 bool FastCall::bind_all(const typename Reader::Source* arguments, size_t given, Reader& reader,
                         Binding& binding) const {
   size_t next = 0;
-  Call& call = binding.call = base_;
+  Call& call = binding.call;
   binding.bytes = fixed_bytes_;
-  call.batch = 1;
   if (batched_ && (given < 1 || !Reader::integer(arguments[next++], call.batch) || call.batch < 1)) return false;
   if (!has_batch_) call.batch = 1;  // nothing but parameters: one result for any number of samples
   for (const ArgumentSpec& spec : specs_) {
@@ -288,7 +301,7 @@ int FastCall::run_prepared(const Call& call) const {
 
 int FastCall::run(PyObject* const* arguments, size_t count) {
   if (!filter_calls_enabled.load(std::memory_order_relaxed) || ended_) return kDeclined;
-  Binding binding;
+  Binding binding(base_);
   PythonReader reader(Call::kMaxSlots);
   if (!bind_given(arguments, count, reader, binding)) return kDeclined;
   if (is_recording()) {
@@ -304,7 +317,7 @@ int FastCall::run(PyObject* const* arguments, size_t count) {
 
 int FastCall::run_raw(const OpenBNNSWord* words, size_t count) {
   if (!filter_calls_enabled.load(std::memory_order_relaxed) || is_recording()) return kDeclined;
-  Binding binding;
+  Binding binding(base_);
   RawReader reader(Call::kMaxSlots);
   if (!bind_given(words, count, reader, binding) || run_prepared(binding.call) != kDone) return kDeclined;
   latest_call_succeeded();

@@ -107,6 +107,7 @@ class FastCall final : public NativeCall {
   std::vector<int> lists_;  // empty if no arguments come as lists
   uint32_t outputs_ = 0;
   int64_t fixed_bytes_ = 0;
+  bool has_needs_ = false;                                  // some argument is needed with another
   bool has_batch_ = false;                                  // some argument has one sample per batch entry
   std::vector<std::pair<const char*, const char*>> fixed_;  // first and one past the last byte of each fixed tensor
 };

@@ -4,13 +4,22 @@
 // every path, also on the fast ones, which end here in a fraction of a microsecond and would pay a good part of that
 // for a look at Python's thread-local objects. So they clear the flag, and the message stays where it is, unseen.
 #pragma once
+#include <atomic>
+
 #include "runtime/per_thread.h"
 
 namespace openbnns {
 
 extern PerThread<bool> latest_call_failure;
+extern std::atomic<bool> a_call_has_failed;  // of any thread, ever: until then there is nothing to clear
+
+inline void set_latest_call_failed(bool failed) {
+  latest_call_failure.own() = failed;
+  if (failed) a_call_has_failed.store(true, std::memory_order_relaxed);
+}
 
 inline void latest_call_succeeded() {
+  if (!a_call_has_failed.load(std::memory_order_relaxed)) return;
   if (bool* failed = latest_call_failure.get()) *failed = false;
 }
 

@@ -161,7 +161,7 @@ NB_MODULE(_core, m) {
     const bool* failed = latest_call_failure.get();
     return failed && *failed;
   });
-  m.def("set_latest_call_failed", [](bool failed) { latest_call_failure.own() = failed; }, "failed"_a);
+  m.def("set_latest_call_failed", &set_latest_call_failed, "failed"_a);
   m.def(
       "set_fast_calls",
       [](bool on, bool of_filters) {

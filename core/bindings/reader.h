@@ -63,6 +63,11 @@ inline char* address_of(int64_t number) {
   return number >= 4096 ? reinterpret_cast<char*>(static_cast<intptr_t>(number)) : nullptr;
 }
 
+// For elements of 1, 2, 4 or 8 bytes.
+inline bool is_aligned(const void* address, int64_t bytes) {
+  return (reinterpret_cast<uintptr_t>(address) & static_cast<uintptr_t>(bytes - 1)) == 0;
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // Python
 

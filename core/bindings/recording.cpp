@@ -12,18 +12,25 @@ PerThread<Recording> recordings;
 
 }  // namespace
 
+std::atomic<int> recording_threads{0};
+
 void start_recording(uint64_t generation) {
   Recording& recording = recordings.own();
   const bool nested = recording.on;
+  if (!nested) recording_threads++;
   recording = {};
   recording.on = true;
   recording.useless = nested;
   recording.generation = generation;
 }
 
-Recording take_recording() { return std::exchange(recordings.own(), {}); }
+Recording take_recording() {
+  Recording recording = std::exchange(recordings.own(), {});
+  if (recording.on) recording_threads--;
+  return recording;
+}
 
-bool is_recording() {
+bool this_thread_records() {
   const Recording* recording = recordings.get();
   return recording && recording->on;
 }

@@ -1,5 +1,6 @@
 // What native code does in a call, kept for repetition: known calls (known_calls.h) and replays (replay.h).
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -35,7 +36,9 @@ struct Recording {
 void start_recording(uint64_t generation = 0);
 // Ends it.
 Recording take_recording();
-bool is_recording();
+extern std::atomic<int> recording_threads;
+bool this_thread_records();
+inline bool is_recording() { return recording_threads.load(std::memory_order_relaxed) != 0 && this_thread_records(); }
 
 // Something else than native code writes to the memory of arguments: the call that is being recorded cannot be
 // repeated.
