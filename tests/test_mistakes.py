@@ -169,7 +169,7 @@ def test_optimizers_say_what_they_take(kind: Any) -> None:
     for wrong in (nn.Linear(2), "adam", [np.zeros(3)], object()):
         with pytest.raises(TypeError, match=r"the first argument is the learning rate, or the parameters of a network"):
             kind(wrong)
-    with pytest.raises(RuntimeError, match=r"step: none of its parameters has values yet\. Build the network first"):
+    with pytest.raises(RuntimeError, match=r"step: none of its parameters is part of a built network yet\. Build it"):
         kind(nn.Linear(2).parameters(), lr=0.1).step()
     with pytest.raises(ValueError, match="learning_rate is -1"):
         kind(lr=-1)

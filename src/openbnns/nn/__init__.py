@@ -8,6 +8,7 @@
 """
 
 from . import checkpoints, data, functional, initialisers, losses, models, schedules, weights
+from ._random import manual_seed
 from ._value import Value
 from .activation import (
     ELU,
@@ -29,9 +30,20 @@ from .activation import (
     Tanh,
 )
 from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
+from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .function import Function
-from .images import AvgPool2d, Conv2d, ConvTranspose2d, GlobalAvgPool2d, MaxPool2d
 from .layers import Concatenate, Dropout, Embedding, Flatten, Identity, Linear, Reshape
+from .lazy import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyLinear,
+)
 from .losses import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -57,29 +69,31 @@ from .losses import (
     YoloLoss,
 )
 from .module import Module
-from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm2d, LayerNorm
+from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm1d, InstanceNorm2d, LayerNorm
 from .optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
 from .parameter import Mismatch, Parameter
+from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d
 from .sequences import LSTM, MultiheadAttention, TransformerEncoderLayer
 from .trainer import Diverged, Interrupted, Trainer
 
 __all__ = [
-    "Module", "Sequential", "ModuleList", "ModuleDict", "Residual", "Add", "Concatenate", "Parameter", "Value", "Function",
-    "Mismatch", "Linear", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "Flatten", "Reshape",
-    "Identity", "Activation", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU", "Sigmoid", "LogSigmoid", "Tanh",
-    "Softplus", "Softsign", "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax", "Dropout", "Embedding",
-    "BatchNorm1d", "BatchNorm2d", "InstanceNorm2d", "LayerNorm", "GroupNorm",
-    "LSTM", "MultiheadAttention", "TransformerEncoderLayer",
-    "Loss", "CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "MSELoss", "L1Loss", "SmoothL1Loss",
-    "HuberLoss", "CosineEmbeddingLoss", "HingeEmbeddingLoss", "SoftmaxCrossEntropyLoss", "SigmoidCrossEntropyLoss",
+    "Module", "Sequential", "ModuleList", "ModuleDict", "Residual", "Add", "Concatenate", "Parameter", "Value",
+    "Function", "Mismatch", "Linear", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d",
+    "Flatten", "Reshape", "Identity", "Activation", "ReLU", "ReLU6", "LeakyReLU", "ELU", "SELU", "GELU", "SiLU",
+    "Sigmoid", "LogSigmoid", "Tanh", "Conv1d", "ConvTranspose1d", "MaxPool1d", "AvgPool1d", "Softplus", "Softsign",
+    "Hardswish", "Hardsigmoid", "Softmax", "LogSoftmax", "Dropout", "Embedding", "BatchNorm1d", "BatchNorm2d",
+    "InstanceNorm1d", "InstanceNorm2d", "LayerNorm", "GroupNorm", "LazyLinear", "LazyConv1d", "LazyConv2d",
+    "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d", "LSTM", "MultiheadAttention", "TransformerEncoderLayer", "Loss", "CrossEntropyLoss",
+    "NLLLoss", "BCELoss", "BCEWithLogitsLoss", "KLDivLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss",
+    "CosineEmbeddingLoss", "HingeEmbeddingLoss", "SoftmaxCrossEntropyLoss", "SigmoidCrossEntropyLoss",
     "CategoricalCrossEntropyLoss", "MeanSquareErrorLoss", "MeanAbsoluteErrorLoss", "LogLoss", "HingeLoss",
-    "CosineDistanceLoss", "YoloLoss", "FunctionLoss",
-    "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer", "Diverged", "Interrupted",
-    "checkpoints", "data", "functional", "initialisers", "losses", "models", "schedules", "weights",
+    "CosineDistanceLoss", "YoloLoss", "FunctionLoss", "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer",
+    "Diverged", "Interrupted", "checkpoints", "data", "functional", "initialisers", "losses", "manual_seed", "models",
+    "schedules", "weights",
 ]  # fmt: skip
 
 _ELSEWHERE = {
-    "Conv1d": "Conv2d with samples (channels, 1, length)",
     "AdaptiveAvgPool2d": "GlobalAvgPool2d",
     "Dropout2d": "Dropout",
     "PReLU": "Activation(ActivationFunction.leaky_rectified_linear(alpha=...))",

@@ -8,14 +8,25 @@ from typing import Any
 from ._value import Value
 
 Pair = int | Sequence[int]
+"""One number for all axes of an image, or one per axis: (vertical, horizontal)."""
+
+_AXES = {1: "(number,)", 2: "(vertical, horizontal)"}
 
 
-def rows_and_columns(value: Pair, who: str) -> tuple[int, int]:
+def per_axis(value: Any, axes: int, who: str, least: int | None = None) -> tuple[int, ...]:
+    """One number for each axis of a signal or an image."""
+    numbers = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * axes
+    if len(numbers) != axes or not all(hasattr(n, "__index__") and not isinstance(n, bool) for n in numbers):
+        raise ValueError(f"{who} is {value!r}. Pass one integer or {_AXES[axes]}.")
+    if least is not None and min(numbers) < least:
+        raise ValueError(f"{who} is {value!r}. It must be at least {least}.")
+    return tuple(int(n) for n in numbers)
+
+
+def rows_and_columns(value: Any, who: str) -> tuple[int, int]:
     """(vertical, horizontal)."""
-    numbers = (value, value) if isinstance(value, int) else tuple(value)
-    if len(numbers) != 2 or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
-        raise ValueError(f"{who} is {value!r}. Pass one integer or (vertical, horizontal).")
-    return numbers
+    rows, columns = per_axis(value, 2, who)
+    return rows, columns
 
 
 def positive(value: Any, who: str) -> int:

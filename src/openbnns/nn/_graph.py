@@ -114,6 +114,8 @@ class Graph:
                 from ._strays import describe_parameter
 
                 raise TypeError(describe_parameter(parameter, self.modules))
+            parameter.make(parameter.shape, self.generator)
+            parameter.used = True
             value = Value(self, parameter.shape, rows=0, leaf=parameter)
             self._leaves[id(parameter)] = parameter, value
         return self._leaves[id(parameter)][1]

@@ -186,7 +186,7 @@ class Optimizer:
     @property
     def accumulators(self) -> list[Array]:
         """By role, then by parameter, as far as sizes are known."""
-        known = [(s, s.made(int(s.group.bnns.accumulator_count_multiplier))) for s in self._states if s.parameter.sized]
+        known = [(s, s.made(int(s.group.bnns.accumulator_count_multiplier))) for s in self._states if s.parameter.used]
         most = max((len(made) for _, made in known), default=0)
         return [made[role] for role in range(most) for _, made in known if role < len(made)]
 
@@ -241,9 +241,9 @@ class Optimizer:
             raise RuntimeError(f"{type(self).__name__}.step: call attach(network.parameters()) first.")
         trained = trainable(self._parameters)
         if trained != self._trained:
-            if not any(p.sized for p in self._parameters):
+            if not any(p.used for p in self._parameters):
                 raise RuntimeError(
-                    f"{type(self).__name__}.step: none of its parameters has values yet. Build the network first."
+                    f"{type(self).__name__}.step: none of its parameters is part of a built network yet. Build it first."
                 )
             self._trained, self._bundles = trained, self._bundle(trained)
             if self._clipping is not None:
@@ -282,7 +282,7 @@ class Optimizer:
     def zero_grad(self) -> None:
         """Set every gradient to zero. Not needed before ``backward``, which overwrites."""
         for parameter in self.parameters:
-            if parameter.sized:
+            if parameter.used:
                 parameter.grad[...] = 0
 
     def clip(self, clipping: GradientClipping) -> None:

@@ -86,7 +86,8 @@ class Program:
         self.arena_bytes = self._allocate()
         self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
         for parameter in graph.parameters:
-            self._lasting += [parameter.data, parameter.grad] if parameter.requires_grad else [parameter.data]
+            trained = training and parameter.requires_grad
+            self._lasting += [parameter.data, parameter.grad] if trained else [parameter.data]
         self.inputs = [self._array(value) for value in graph.inputs]
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = Steps(self._lasting)

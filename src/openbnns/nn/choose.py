@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
 from typing import Any
+
+from .._spelling import unexpected
 
 
 def nearest(name: str, choices: Any) -> str:
@@ -61,3 +65,36 @@ def by_position(
             raise TypeError(f"{usage} {name} is given twice: by position and by name.")
     chosen = {name: default if value is None else value for name, (value, default) in options.items()}
     return {**sizes, **dict(zip(free, given, strict=False))}, {**chosen, **placed}
+
+
+def first_may_be_omitted(init: Callable[..., None]) -> Callable[..., None]:
+    """A decorator of constructors whose first size may be left out and is None then: it follows from the first input.
+
+    Sizes are the arguments without a default. All of them, or all but the first, are given, by position or by name; only
+    behind all of them may options stand by position, so that ``Conv2d(8, 16, 3)`` never means a stride of 3.
+    """
+    names = list(signature(init).parameters.values())[1:]
+    sizes = [p.name for p in names if p.default is Parameter.empty]
+    options = [p.name for p in names[len(sizes) :] if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    known = {p.name for p in names}
+
+    @functools.wraps(init)
+    def place(self: Any, *given: Any, **named: Any) -> None:
+        who = type(self).__name__
+        unknown = [name for name in named if name not in known]
+        if unknown:
+            raise unexpected(init, unknown, who)
+        usage = f"{who} takes ({', '.join(sizes[1:])}) or ({', '.join(sizes)})."
+        free = [name for name in sizes if name not in named]
+        if len(given) == len(free) - 1 and sizes[0] in free:
+            free.remove(sizes[0])
+            named[sizes[0]] = None
+        if not len(free) <= len(given) <= len(free) + len(options):
+            raise TypeError(usage)
+        for name, value in zip([*free, *options], given, strict=False):
+            if name in named:
+                raise TypeError(f"{usage} {name} is given twice: by position and by name.")
+            named[name] = value
+        init(self, **named)
+
+    return place

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 
 from . import functional, initialisers, operations
 from ._checks import check_size, optional, positive
 from ._value import Array, Value
-from .choose import by_position
+from .choose import first_may_be_omitted
 from .initialisers import Initialiser
 from .module import Module
 from .parameter import Parameter
@@ -22,32 +24,41 @@ class Linear(Module):
 
     >>> import numpy as np
     >>> from openbnns import nn
-    >>> layer = nn.Linear(3, 2)
-    >>> y = layer(np.ones((5, 3), np.float32))  # built with the first call; the first argument may be left out
+    >>> layer = nn.Linear(3, 2)  # or Linear(2): the first input tells its size
+    >>> y = layer(np.ones((5, 3), np.float32))
     >>> dx = layer.backward(np.ones_like(y))
     >>> y.shape, layer.weight.grad.shape, layer.bias.grad.tolist()
     ((5, 2), (2, 3), [5.0, 5.0])
     """
 
+    @overload
     def __init__(
-        self,
-        *features: int,
-        in_features: int | None = None,
-        out_features: int | None = None,
-        bias: bool | None = None,
-        weight_init: str | Initialiser | None = None,
+        self, out_features: int, *, bias: bool = True, weight_init: str | Initialiser | None = None,
         bias_init: str | Initialiser | None = None,
-    ) -> None:
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, in_features: int | None, out_features: int, bias: bool = True, *,
+        weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, in_features: int | None, out_features: int, bias: bool = True, *,
+        weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        sizes, options = by_position(
-            "Linear takes the number of outputs, or the numbers of inputs and outputs.", features,
-            {"in_features": in_features, "out_features": out_features}, {"bias": (bias, True)},
-        )  # fmt: skip
-        self.in_features = optional(sizes["in_features"], "Linear: in_features")
-        self.out_features = positive(sizes["out_features"], "Linear: out_features")
-        self.use_bias, self.weight_init, self.bias_init = bool(options["bias"]), weight_init, bias_init
+        self.in_features = optional(in_features, "Linear: in_features")
+        self.out_features = positive(out_features, "Linear: out_features")
+        self.use_bias, self.weight_init, self.bias_init = bool(bias), weight_init, bias_init
         self.weight = Parameter.of(self, "weight")
         self.bias = Parameter.of(self, "bias") if self.use_bias else None
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        if self.in_features is None:  # which the initial values of the bias follow from, too
+            return None
+        return (self.out_features, self.in_features) if name == "weight" else (self.out_features,)
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         choice = self.weight_init if name == "weight" else self.bias_init
@@ -124,6 +135,9 @@ class Embedding(Module):
         if self.padding_idx is not None:
             values[self.padding_idx] = 0
         return values
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        return (self.num_embeddings, self.embedding_dim)
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs

@@ -10,8 +10,8 @@ A module describes its work by calling other modules on values in ``forward``::
         def forward(self, x):
             return x + self.two(self.act(self.one(x)))
 
-The first call on an array tells all sizes; parameters are made then. From there on calls reuse memory that was planned
-once per batch size.
+Layers whose sizes are given have their parameters from the start, others when the first call on an array tells all sizes.
+From there on calls reuse memory that was planned once per batch size.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .. import engines
 from .._spelling import spelled
 from ._graph import Graph, current_graph, recording
 from ._program import Program
+from ._random import next_seed
 from ._structure import Structure, flatten
 from ._value import Array, Value
 from .choose import seed_number
@@ -211,7 +212,7 @@ class Module:
     def zero_grad(self) -> None:
         """Set every gradient to zero. Not needed before ``backward``, which overwrites."""
         for parameter in self.parameters():
-            if parameter.sized:
+            if parameter.used:
                 parameter.grad[...] = 0
 
     @spelled
@@ -232,12 +233,17 @@ class Module:
         """First values of a parameter that this layer has made with ``Parameter.of``."""
         raise NotImplementedError
 
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a parameter that this layer has made with ``Parameter.of``; None if sizes are not known yet."""
+        return None
+
     def _fit_optional(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Parameter | None:
         """The parameter, if the layer has it, made now if it has no values yet; refused if it has another shape."""
         parameter = self._parameters.get(name)
         if parameter is None:
             return None
         parameter.make(shape, generator)
+        parameter.used = True
         if parameter.shape != shape:
             raise ValueError(
                 f"{type(self).__name__}.{name}: has shape {parameter.shape}, but {shape} is needed here. A parameter that layers "
@@ -259,12 +265,14 @@ class Module:
         What is shared stands under every one of its paths, as in PyTorch, with one array for all of them.
         """
         self._require_built("state_dict")
-        arrays: dict[str, Array] = {}
+        return {path: one.data if isinstance(one, Parameter) else one for path, one in self._named_state()}
+
+    def _named_state(self) -> Iterator[tuple[str, Parameter | Array]]:
+        """All parameters and buffers under every one of their paths."""
         for path, module in self._paths():
             start = f"{path}." if path else ""
-            arrays |= {start + name: p.data for name, p in module._parameters.items()}
-            arrays |= {start + name: array for name, array in module._buffers.items()}
-        return arrays
+            yield from ((start + name, parameter) for name, parameter in module._parameters.items())
+            yield from ((start + name, array) for name, array in module._buffers.items())
 
     def load_state_dict(self, arrays: Mapping[str, Any], *, strict: bool = True) -> list[str]:
         """Take over weights by path; they are copied. A PyTorch ``state_dict`` of the same network fits as it is.
@@ -272,7 +280,8 @@ class Module:
         Every mismatch is listed at once, and then nothing is changed. With ``strict=False`` missing and unknown names
         are allowed; they are returned. Of the names of a shared parameter one is enough.
         """
-        own = self.state_dict()
+        self._require_built("load_state_dict")
+        own = dict(self._named_state())
         shared = shared_names(own)
         given = {name: as_float_array(array) for name, array in arrays.items() if not _is_counter(name)}
         unfit = [
@@ -292,9 +301,13 @@ class Module:
         if unfit or (strict and names):
             wrong = unfit + (names if strict else [])
             raise Mismatch(f"load_state_dict: {len(wrong)} mismatch(es), nothing was changed:\n" + "\n".join(wrong))
-        for name, array in own.items():
-            if name in given:
-                array[...] = given[name]
+        for name, target in own.items():
+            if name not in given:
+                continue
+            if isinstance(target, Parameter):
+                target.data = given[name]
+            else:
+                target[...] = given[name]
         return names
 
     # Modes.
@@ -318,8 +331,9 @@ class Module:
     def build(self: _SomeModule, *input_shapes: Sequence[int] | int, seed: int | None = None) -> _SomeModule:
         """Infer all sizes and make the parameters. ``input_shapes`` are those of one sample, without the batch axis.
 
-        With ``seed`` the initial weights are the same on every machine. Called on its own by the first call with an
-        array; calling it again with the same shapes changes nothing.
+        With ``seed`` the initial weights are the same on every machine; only those that somebody has looked at, set or
+        loaded before stay as they are. Called on its own by the first call with an array; calling it again with the same
+        shapes changes nothing.
         """
         global _replacements
         shapes = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
@@ -335,12 +349,18 @@ class Module:
                 )
             return self
         number = None if seed is None else seed_number(seed, f"{type(self).__name__}.build: seed")
-        graph = Graph(np.random.RandomState(number), self.modules())
+        if number is None:
+            for parameter in self.parameters():
+                if parameter.sized:
+                    parameter.make(parameter.shape)
+        graph = Graph(np.random.RandomState(next_seed() if number is None else number), self.modules())
         values = [graph.input(shape) for shape in shapes]
         replacements = _replacements
         with recording(graph):
             output = self(*values)
         _replacements = replacements  # sizes that layers note while they are recorded concern no other network
+        for parameter in self.parameters():
+            parameter.reseed(graph.generator)  # those that forward has no use for
         outputs, structure = flatten(output)
         wrong = next((type(value).__name__ for value in outputs if not isinstance(value, Value)), None)
         if wrong or not outputs:
@@ -363,7 +383,8 @@ class Module:
     def _require_built(self, what: str) -> None:
         if any(module._lazy() for module in self.modules()):
             raise RuntimeError(
-                f"{type(self).__name__}.{what}: sizes are not known yet. Call build(sample_shape) or run one batch first."
+                f"{type(self).__name__}.{what}: sizes are not known yet. Give layers their input sizes, call "
+                "build(sample_shape), or run one batch first."
             )
 
     def _lazy(self) -> bool:
@@ -552,11 +573,11 @@ def check_module(module: Any, who: str) -> None:
         raise TypeError(f"{who} is {module!r}, which is no module.{hint}")
 
 
-def shared_names(arrays: Mapping[str, Array]) -> dict[int, list[str]]:
-    """The names of every array of a network; several where it is shared."""
+def shared_names(state: Mapping[str, object]) -> dict[int, list[str]]:
+    """The names of every array or parameter of a network; several where it is shared."""
     names: dict[int, list[str]] = {}
-    for name, array in arrays.items():
-        names.setdefault(id(array), []).append(name)
+    for name, one in state.items():
+        names.setdefault(id(one), []).append(name)
     return names
 
 

@@ -8,12 +8,13 @@ PyTorch's is larger by n / (n - 1).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from .. import NormalizationType
 from . import operations
-from ._checks import check_rank, check_size, positive
+from ._checks import check_rank, check_size, optional, positive
 from ._value import Array, Value
 from .module import Module
 from .parameter import Parameter
@@ -38,6 +39,13 @@ class _Normalization(Module):
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         return (np.ones if name == "weight" else np.zeros)(shape, np.float32)
 
+    def _shape(self) -> tuple[int, ...] | None:
+        """That of weight and bias, if it is known."""
+        raise NotImplementedError
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        return self._shape()
+
     def _record(self, x: Value, kind: NormalizationType, shape: tuple[int, ...], sample: tuple[int, ...]) -> Value:
         """``shape`` is that of the parameters, ``sample`` what the layer sees."""
         weight, bias = (self._fit_optional(name, shape, x.graph.generator) for name in ("weight", "bias"))
@@ -52,27 +60,35 @@ class _Normalization(Module):
 class _ChannelNorm(_Normalization):
     """Batch and instance normalization: one weight and bias, and one pair of moving statistics, per channel."""
 
-    rank = 3
-    axes = "(channels, height, width)"
+    ranks: ClassVar[tuple[int, ...]] = (3,)
+    axes: ClassVar[str] = "(channels, height, width)"
 
     def __init__(
         self,
         num_features: int | None = None,
         eps: float = 1e-5,
         momentum: float = 0.1,
-        *,
         affine: bool = True,
         track_running_stats: bool = True,
     ) -> None:
         super().__init__(eps, momentum, affine)
-        who = type(self).__name__
-        self.num_features = None if num_features is None else positive(num_features, f"{who}: num_features")
+        self.num_features = optional(num_features, f"{type(self).__name__}: num_features")
         self.track_running_stats = bool(track_running_stats)
         self.running_mean: Array | None = None
         self.running_var: Array | None = None
+        if self.num_features is not None:
+            self._make_statistics(self.num_features)
 
     def _kind(self) -> NormalizationType:
         raise NotImplementedError
+
+    def _shape(self) -> tuple[int, ...] | None:
+        return None if self.num_features is None else (self.num_features,)
+
+    def _make_statistics(self, channels: int) -> None:
+        if self._lacks_statistics():
+            self.register_buffer("running_mean", np.zeros(channels, np.float32))
+            self.register_buffer("running_var", np.ones(channels, np.float32))
 
     def _lacks_statistics(self) -> bool:
         return self.track_running_stats and not self._buffers
@@ -83,13 +99,13 @@ class _ChannelNorm(_Normalization):
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
         who = type(self).__name__
-        check_rank(who, x, self.rank, self.axes)
+        if len(x.sample) not in self.ranks:
+            check_rank(who, x, self.ranks[0], self.axes)
         check_size(who, "channels", self.num_features, x.sample[0])
         self.num_features = x.sample[0]
-        if self._lacks_statistics():
-            self.register_buffer("running_mean", np.zeros(x.sample[0], np.float32))
-            self.register_buffer("running_var", np.ones(x.sample[0], np.float32))
-        return self._record(x, self._kind(), x.sample[:1], x.sample)
+        self._make_statistics(x.sample[0])
+        sample = (x.sample[0], 1, x.sample[1]) if len(x.sample) == 2 else x.sample
+        return self._record(x, self._kind(), x.sample[:1], sample)
 
     def extra_repr(self) -> str:
         return f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
@@ -111,7 +127,7 @@ class BatchNorm2d(_ChannelNorm):
 
 
 class BatchNorm1d(BatchNorm2d):
-    """Statistics of each element over the batch; (n,).
+    """Statistics of each element over the batch, (n,), or of each channel over the batch and the signal, (C, L).
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -122,10 +138,12 @@ class BatchNorm1d(BatchNorm2d):
     >>> print(layer.state_dict()["running_mean"].round(3))  # a tenth (momentum) of the batch's mean
     [0.2 2. ]
     >>> y = layer.eval()(x)  # with the running statistics
+    >>> nn.BatchNorm1d(3)(np.zeros((2, 3, 7), np.float32)).shape
+    (2, 3, 7)
     """
 
-    rank = 1
-    axes = "(features,)"
+    ranks = (1, 2)
+    axes = "(features,) or (channels, length)"
 
 
 class InstanceNorm2d(_ChannelNorm):
@@ -142,18 +160,30 @@ class InstanceNorm2d(_ChannelNorm):
         num_features: int | None = None,
         eps: float = 1e-5,
         momentum: float = 0.1,
-        *,
         affine: bool = False,
         track_running_stats: bool = False,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine=affine, track_running_stats=track_running_stats)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
 
     def _kind(self) -> NormalizationType:
         return NormalizationType.instance(moving_mean=self.running_mean, moving_variance=self.running_var)
 
 
+class InstanceNorm1d(InstanceNorm2d):
+    """Statistics of each channel of each sample; (C, L).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.InstanceNorm1d()(np.float32([[[1, 3], [10, 30]]])).round(3).tolist())
+    [[[-1.0, 1.0], [-1.0, 1.0]]]
+    """
+
+    ranks = (2,)
+    axes = "(channels, length)"
+
+
 class GroupNorm(_Normalization):
-    """Statistics of each group of channels of each sample; (C, H, W) or (C,).
+    """Statistics of each group of channels of each sample; (C, H, W), (C, L) or (C,).
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -162,22 +192,33 @@ class GroupNorm(_Normalization):
     """
 
     def __init__(
-        self, num_groups: int, num_channels: int | None = None, eps: float = 1e-5, *, affine: bool = True
+        self, num_groups: int, num_channels: int | None = None, eps: float = 1e-5, affine: bool = True
     ) -> None:
         super().__init__(eps, 0.0, affine)
         self.num_groups = positive(num_groups, "GroupNorm: num_groups")
-        self.num_channels = None if num_channels is None else positive(num_channels, "GroupNorm: num_channels")
+        self.num_channels = optional(num_channels, "GroupNorm: num_channels")
+        if self.num_channels is not None:
+            self._check_groups(self.num_channels)
+
+    def _check_groups(self, channels: int) -> None:
+        if channels % self.num_groups:
+            raise ValueError(
+                f"GroupNorm: {self.num_groups} groups do not divide {channels} channels. Choose num_groups that does."
+            )
+
+    def _shape(self) -> tuple[int, ...] | None:
+        return None if self.num_channels is None else (self.num_channels,)
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        if len(x.sample) not in (1, 3):
-            raise ValueError(f"GroupNorm: needs samples (channels, height, width) or (channels,), but gets {x.sample}.")
-        check_size("GroupNorm", "channels", self.num_channels, x.sample[0])
-        if x.sample[0] % self.num_groups:
+        if len(x.sample) not in (1, 2, 3):
             raise ValueError(
-                f"GroupNorm: {self.num_groups} groups do not divide {x.sample[0]} channels. Choose num_groups that does."
+                f"GroupNorm: needs samples (channels, height, width), (channels, length) or (channels,), but gets {x.sample}."
             )
-        sample = x.sample if len(x.sample) == 3 else (x.sample[0], 1, 1)
+        check_size("GroupNorm", "channels", self.num_channels, x.sample[0])
+        self._check_groups(x.sample[0])
+        self.num_channels = x.sample[0]
+        sample = (x.sample[0], *(1,) * (3 - len(x.sample)), *x.sample[1:])
         return self._record(x, NormalizationType.group(group_count=self.num_groups), x.sample[:1], sample)
 
     def extra_repr(self) -> str:
@@ -197,24 +238,38 @@ class LayerNorm(_Normalization):
         self,
         normalized_shape: int | Sequence[int] | None = None,
         eps: float = 1e-5,
-        *,
         elementwise_affine: bool = True,
         bias: bool = True,
     ) -> None:
         super().__init__(eps, 0.0, elementwise_affine, bias)
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else normalized_shape
-        self.normalized_shape = (
-            None if shape is None else tuple(positive(n, "LayerNorm: normalized_shape") for n in shape)
-        )
+        self.normalized_shape = sample_end(normalized_shape, "LayerNorm: normalized_shape")
+
+    def _shape(self) -> tuple[int, ...] | None:
+        return self.normalized_shape
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        shape = x.sample[-1:] if self.normalized_shape is None else self.normalized_shape
-        if x.sample[len(x.sample) - len(shape) :] != shape or not shape:
-            raise ValueError(f"LayerNorm: made for samples that end in {shape}, but gets {x.sample}.")
-        self.normalized_shape = shape
+        self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "LayerNorm")
         count = int(np.prod(shape, dtype=np.int64))
         return self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape or '?'}, eps={self.eps:g}"
+
+
+def sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] | None:
+    """The last axes of samples, as they are given to a layer."""
+    if sizes is None:
+        return None
+    shape = tuple(positive(n, who) for n in (sizes if isinstance(sizes, Sequence) else (sizes,)))
+    if not shape:
+        raise ValueError(f"{who} is empty. Name at least one size.")
+    return shape
+
+
+def fitting_end(sizes: tuple[int, ...] | None, x: Value, who: str) -> tuple[int, ...]:
+    """The last axes of a value, which must be of these sizes; one axis if there are none."""
+    shape = x.sample[-1:] if sizes is None else sizes
+    if x.sample[len(x.sample) - len(shape) :] != shape or not shape:
+        raise ValueError(f"{who}: made for samples that end in {shape}, but gets {x.sample}.")
+    return shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from .._spelling import spelled
 from ._expression import Expression, numpy_function
+from ._random import next_seed
 from ._value import Array
 
 
@@ -16,12 +18,17 @@ class Parameter(Expression):
     """An array that training changes. ``data`` is changed in place, ``grad`` is what the last backward pass left.
 
     ``requires_grad = False`` freezes it: no gradient is computed for it and no optimizer changes it, until it is set to
-    True again. The parameters of a layer exist from its creation on, but have values only once the network is built, when
-    sizes are known; assigned to another layer, they are shared by both, before or after that.
+    True again. The parameters of a layer exist from its creation on. They have values as soon as their sizes are known:
+    at once if all sizes of the layer were given, else when the network is built. Assigned to another layer, they are shared
+    by both, before or after that.
+
+    Initial values are drawn when they are first looked at, or when a network is built with them. What was looked at or
+    set stays as it is: a seed of ``build`` or of a trainer decides all others, and :func:`openbnns.nn.manual_seed` what is
+    looked at before.
 
     >>> import numpy as np
     >>> from openbnns import nn
-    >>> layer = nn.Linear(3, 2, bias=False).build((3,), seed=0)
+    >>> layer = nn.Linear(3, 2, bias=False)
     >>> layer.weight
     Parameter(shape=(2, 3))
     >>> layer.weight.data[:] = 1  # in place: the layer sees it
@@ -29,69 +36,87 @@ class Parameter(Expression):
     [[3.0, 3.0]]
     """
 
-    __slots__ = ("_data", "_grad", "_maker", "_requires_grad")
+    __slots__ = ("_data", "_grad", "_maker", "_requires_grad", "_seed", "used")
 
     @spelled
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         self.requires_grad = requires_grad
+        self._grad: Array | None = None
+        self._maker: tuple[Any, str] | None = None  # the layer that gives initial values and shape, and our name in it
+        self._seed = 0
+        self.used = True  # whether a network that was built computes with it, so that optimizers may change it
         self._set(data)
 
     @classmethod
     def of(cls, layer: Any, name: str) -> Parameter:
-        """The parameter ``name`` of a layer that does not know its sizes yet, but will give the initial values."""
+        """The parameter ``name`` of a layer, which gives the shape, maybe later, and the initial values."""
         parameter = cls.__new__(cls)
         parameter._data = parameter._grad = None
         parameter._maker, parameter._requires_grad = (layer, name), True
+        parameter._seed, parameter.used = next_seed(), False
         return parameter
 
     def _set(self, data: Any) -> None:
         self._data: Array | None = np.ascontiguousarray(data, np.float32)
-        self._grad: Array | None = np.zeros_like(self._data)
-        self._maker: tuple[Any, str] | None = None
+        if self._grad is not None and self._grad.shape != self._data.shape:
+            self._grad = None
+        self._maker = None
 
     @property
     def sized(self) -> bool:
-        """Whether it has values, as it has once the network is built."""
-        return self._data is not None
+        """Whether its shape is known."""
+        return self._known_shape() is not None
 
-    def make(self, shape: tuple[int, ...], generator: np.random.RandomState) -> None:
-        """Let the layer that it was made by give it values, if it has none yet."""
+    def _known_shape(self) -> tuple[int, ...] | None:
+        if self._data is not None:
+            return self._data.shape
+        assert self._maker is not None
+        layer, name = self._maker
+        shape: tuple[int, ...] | None = layer._shape_of(name)
+        return shape
+
+    def make(self, shape: tuple[int, ...], generator: np.random.RandomState | None = None) -> None:
+        """Let the layer give it values, if it has none yet: from this generator, or else from one of its own."""
         if self._maker is not None:
             layer, name = self._maker
-            self._set(layer._initial(name, shape, generator))
+            self._set(layer._initial(name, shape, generator or np.random.RandomState(self._seed)))
+
+    def reseed(self, generator: np.random.RandomState) -> None:
+        """Let values that are not drawn yet follow from this generator when they are."""
+        self._seed = int(generator.randint(2**32, dtype=np.uint32))
 
     @property
     def data(self) -> Array:
         """The values. Assigning to it copies, because layers and optimizers hold this memory."""
-        return self._require(self._data)
+        if self._data is None:
+            self.make(self.shape)
+        assert self._data is not None
+        return self._data
 
     @data.setter
     def data(self, values: Any) -> None:
-        self._fill(self.data, values, "data")
+        given = self._fitting(values, "data")
+        if self._data is None:
+            self._set(given.copy())
+        else:
+            self._data[...] = given
 
     @property
     def grad(self) -> Array:
         """The gradient; assigning to it copies, and None stands for zeros."""
-        return self._require(self._grad)
+        if self._grad is None or self._grad.shape != self.shape:
+            self._grad = np.zeros(self.shape, np.float32)
+        return self._grad
 
     @grad.setter
     def grad(self, values: Any) -> None:
-        self._fill(self.grad, np.zeros_like(self.grad) if values is None else values, "grad")
+        self.grad[...] = 0 if values is None else self._fitting(values, "grad")
 
-    def _require(self, array: Array | None) -> Array:
-        if array is None:
-            layer, name = self._maker or (None, "")
-            raise RuntimeError(
-                f"{type(layer).__name__}.{name}: has no values yet, because sizes are not known. Call build(sample_shape) of "
-                "the network, or run one batch, first."
-            )
-        return array
-
-    def _fill(self, array: Array, values: Any, name: str) -> None:
+    def _fitting(self, values: Any, name: str) -> Array:
         given = as_float_array(values)
-        if given.shape != array.shape:
-            raise ValueError(f"Parameter.{name}: shape {given.shape} given, {array.shape} needed.")
-        array[...] = given
+        if given.shape != self.shape:
+            raise ValueError(f"Parameter.{name}: shape {given.shape} given, {self.shape} needed.")
+        return given
 
     @property
     def requires_grad(self) -> bool:
@@ -137,11 +162,19 @@ class Parameter(Expression):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.data.shape
+        shape = self._known_shape()
+        if shape is None:
+            assert self._maker is not None
+            layer, name = self._maker
+            raise RuntimeError(
+                f"{type(layer).__name__}.{name}: has no values yet, because sizes are not known. Give the layer its input size, "
+                "call build(sample_shape) of the network, or run one batch, first."
+            )
+        return shape
 
     @property
     def size(self) -> int:
-        return int(self.data.size)
+        return math.prod(self.shape)
 
     def __repr__(self) -> str:
         shape = f"shape={self.shape}" if self.sized else "not built"
@@ -149,8 +182,8 @@ class Parameter(Expression):
 
 
 def trainable(parameters: Iterable[Parameter]) -> list[bool]:
-    """Which of these take a step: those that have values and require a gradient."""
-    return [p._requires_grad and p._data is not None for p in parameters]
+    """Which of these take a step: those that a network computes with and that require a gradient."""
+    return [p._requires_grad and p.used for p in parameters]
 
 
 class Mismatch(ValueError):

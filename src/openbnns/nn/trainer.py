@@ -73,9 +73,9 @@ def share_correct(outputs: Array, targets: Array, axis: int = 1) -> float:
     return float(np.mean(outputs.argmax(axis) == wanted))
 
 
-def _sized_parameters(network: Module) -> dict[str, Parameter]:
+def _used_parameters(network: Module) -> dict[str, Parameter]:
     """Those of the layers that take part; one that ``forward`` never calls has none."""
-    return {name: p for name, p in network.named_parameters() if p.sized}
+    return {name: p for name, p in network.named_parameters() if p.used}
 
 
 def _metrics(metrics: Any) -> dict[str, Metric]:
@@ -391,7 +391,7 @@ class _Run:
     def _diagnosis(self, program: Program, loss: float) -> str:
         """Where the numbers went wrong: the first parameter or layer whose values are not finite."""
         where = ""
-        for name, parameter in _sized_parameters(self.trainer.network).items():
+        for name, parameter in _used_parameters(self.trainer.network).items():
             if not np.isfinite(parameter.data).all():
                 where = f" The parameter {name} is no longer finite."
                 break
@@ -422,7 +422,7 @@ class _Run:
         record["seconds"] = round(seconds, 3)
         record["gradient_norms"] = {
             name: float(np.linalg.norm(p.grad)) if p.requires_grad else 0.0
-            for name, p in _sized_parameters(trainer.network).items()
+            for name, p in _used_parameters(trainer.network).items()
         }
         trainer.history.append(record)
         self._keep_best(record)
@@ -434,7 +434,7 @@ class _Run:
         progress.end_epoch(record, self.epochs)
 
     def _require_finite(self) -> None:
-        for parameter in _sized_parameters(self.trainer.network).values():
+        for parameter in _used_parameters(self.trainer.network).values():
             if not np.isfinite(parameter.data).all():
                 program, _ = self.trainer._parts(min(self.trainer.batch_size, len(self.x)), training=True)
                 self.batch -= 1

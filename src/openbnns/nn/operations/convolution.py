@@ -1,33 +1,54 @@
-"""Convolution and transposed convolution of images."""
+"""Convolution and transposed convolution of signals and images."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from ... import ConvolutionLayer, ConvolutionType, FusedConvolutionParameters, Shape
 from ...abi.enums import BNNSDataLayout
-from .._graph import Graph
-from .._value import Value
+from ...layers import skip
+from .._graph import Call, Operation
+from .._value import Array, Value
 from ..parameter import Parameter
-from ._base import IN_PLACE
+from ._base import IN_PLACE, wanted
+from ._window import Sizes, Window, as_images, image_shape
 from .fused import NormalizedOperation
 
 
-class Convolution(NormalizedOperation):
-    """``options`` are those of ConvolutionLayer: stride, dilation_stride, padding, group_count."""
+def _options(window: Window, groups: int) -> dict[str, Any]:
+    return {
+        "stride": window.strides,
+        "dilation_stride": window.dilations,
+        "padding": window.padding,
+        "group_count": groups,
+    }
 
+
+def _kernels(weights: Array) -> Array:
+    """(out, in / groups, rows, columns) on the same memory."""
+    return weights if weights.ndim == 4 else weights[:, :, None, :]
+
+
+def _images(arrays: list[Array | None]) -> list[Array | None]:
+    return [None if array is None else as_images(array) for array in arrays]
+
+
+class Convolution(NormalizedOperation):
     def __init__(
-        self, graph: Graph, x: Value, weight: Parameter, bias: Parameter | None, output_shape: tuple[int, ...],
-        transposed: bool, options: dict[str, Any],
+        self, x: Value, weight: Parameter, bias: Parameter | None, output_shape: Sizes, window: Window, groups: int,
+        transposed: bool,
     ) -> None:  # fmt: skip
-        self.weight, self.bias, self.options = weight, bias, options
+        self.weight, self.bias, self.options = weight, bias, _options(window, groups)
         self.type = ConvolutionType.TRANSPOSED if transposed else ConvolutionType.STANDARD
         parameters = [weight] if bias is None else [weight, bias]
         super().__init__([x], x.like(output_shape), parameters)
 
     def prepare(self) -> None:
         result = self.output.sample if self.pooling is None else self.pooling.unpooled_shape
-        input, output = (Shape.image_chw(*shape[::-1]) for shape in (self.inputs[0].sample, result))
+        input, output = (Shape.image_chw(*image_shape(sample)[::-1]) for sample in (self.inputs[0].sample, result))
         if self.normalization is not None:
             self.prepare_fused(input, output)
             return
@@ -50,7 +71,80 @@ class Convolution(NormalizedOperation):
 
     def _weights(self) -> Any:
         """The array, or for transposed convolutions, whose weights are PyTorch's (I, O, KH, KW), what describes it."""
+        kernels = _kernels(self.weight.data)
         if self.type is ConvolutionType.STANDARD:
-            return self.weight.data
-        shape = Shape(self.weight.shape[::-1], BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr)
-        return shape.descriptor(data=self.weight.data)
+            return kernels
+        shape = Shape(kernels.shape[::-1], BNNSDataLayout.BNNSDataLayoutConvolutionWeightsIOHrWr)
+        return shape.descriptor(data=kernels)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return super().forward([as_images(x[0])], as_images(y), training)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        kernels = None if dp[0] is None else _kernels(dp[0])
+        return super().backward([as_images(x[0])], as_images(y), as_images(dy), _images(dx), [kernels, *dp[1:]])
+
+
+class GroupedTransposedConvolution(Operation):
+    """In groups BNNS has no transposed convolution, but the gradient of a convolution, which is the same.
+
+    ``layer`` is that convolution, from the large image back to the small one; its weights are ours as they lie.
+    """
+
+    def __init__(
+        self, x: Value, weight: Parameter, bias: Parameter | None, output_shape: Sizes, window: Window, groups: int
+    ) -> None:
+        self.weight, self.bias, self.options = weight, bias, _options(window, groups)
+        super().__init__([x], x.like(output_shape), [weight] if bias is None else [weight, bias])
+
+    def prepare(self) -> None:
+        large, small = (image_shape(value.sample) for value in (self.output, self.inputs[0]))
+        self.layer = ConvolutionLayer(
+            input=Shape.image_chw(*large[::-1]),
+            output=Shape.image_chw(*small[::-1]),
+            weights=_kernels(self.weight.data),
+            filter_parameters=IN_PLACE,
+            **self.options,
+        )
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        result = as_images(y)
+        spread = partial(
+            self.layer.apply_backward,
+            output_gradient=as_images(x[0]),
+            generating_input_gradient=result,
+            generating_weights_gradient=skip,
+        )
+        if self.bias is None:
+            return spread
+        bias = self.bias.data[:, None, None]
+
+        def call() -> None:
+            spread()
+            np.add(result, bias, out=result)
+
+        return call
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        arriving, small = as_images(dy), as_images(x[0])
+        calls: list[Call] = []
+        if dx[0] is not None:
+            calls.append(partial(self.layer.apply, arriving, as_images(dx[0])))
+        if dp[0] is not None:
+            calls.append(
+                partial(
+                    self.layer.apply_backward,
+                    input=arriving,
+                    output_gradient=small,
+                    generating_input_gradient=skip,
+                    generating_weights_gradient=wanted(_kernels(dp[0])),
+                )
+            )
+        if self.bias is not None and dp[1] is not None:
+            calls.append(partial(np.sum, arriving, axis=(0, 2, 3), out=dp[1]))
+
+        def call() -> None:
+            for one in calls:
+                one()
+
+        return call

@@ -14,6 +14,7 @@ from ...layers import FusedNormalizationParameters, skip
 from .._graph import Call, Operation
 from .._value import Array
 from ._base import IN_PLACE, ActivatedOperation, wanted
+from ._window import image_shape
 from .normalization import Normalization, phase
 from .pooling import Pooling
 
@@ -50,7 +51,7 @@ class NormalizedOperation(ActivatedOperation):
         """The maximum of 2 x 2 pixels side by side, after a batch normalization of images with ReLU or nothing."""
         n = self.normalization
         assert n is not None
-        _, height, width = pooling.inputs[0].sample
+        _, height, width = image_shape(pooling.inputs[0].sample)
         return (
             self.pooling is None
             and n.type.case == "batch"

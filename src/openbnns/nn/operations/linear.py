@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ... import FullyConnectedLayer, FusedFullyConnectedParameters, Shape
-from .._graph import Call, Graph
+from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE
 from .fused import NormalizedOperation
+from .normalization import Normalization
 
 
 class Linear(NormalizedOperation):
@@ -15,6 +16,12 @@ class Linear(NormalizedOperation):
         self.weight, self.bias = weight, bias
         parameters = [weight] if bias is None else [weight, bias]
         super().__init__([x], x.like((*x.sample[:-1], weight.shape[0])), parameters)
+
+    def fuse(self, following: Operation) -> bool:
+        # The layer sees vectors, which are not what channels of signals and images are normalized over.
+        if isinstance(following, Normalization) and len(self.output.sample) != 1:
+            return False
+        return super().fuse(following)
 
     def prepare(self) -> None:
         bias = None if self.bias is None else self.bias.data

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import PermuteLayer, ReductionFunction, ReductionLayer
+from ... import PermuteLayer, ReductionFunction, ReductionLayer, scatter
 from .._graph import Call, Operation
 from .._value import Array, Value
 from ._base import copying
@@ -80,11 +80,11 @@ class Pick(Operation):
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         target = dx[0]
         assert target is not None
-        place: Any = (slice(None),) * self.axis + (self.numbers,)
+        numbers = np.ascontiguousarray(self.numbers, np.int64)
 
         def call() -> None:
             target.fill(0)
-            np.add.at(target, place, dy)
+            scatter(dy, numbers, target, self.axis, ReductionFunction.sum())
 
         return call
 

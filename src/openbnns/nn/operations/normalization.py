@@ -10,6 +10,7 @@ from .._graph import Call, Graph
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, ActivatedOperation, wanted
+from ._window import image_shape
 
 
 def phase(training: bool) -> LearningPhase:
@@ -46,7 +47,8 @@ class Normalization(ActivatedOperation):
     @property
     def takes_whole_samples(self) -> bool:
         """Whether a sample of the network is a sample of the layer."""
-        return self.sample == self.output.sample
+        whole = self.output.sample
+        return self.sample == (image_shape(whole) if len(whole) == 2 else whole)
 
     def prepare(self) -> None:
         shape = Shape.vector(*self.sample) if len(self.sample) == 1 else Shape.image_chw(*self.sample[::-1])

@@ -1,45 +1,121 @@
-"""Pooling of images."""
+"""Pooling of signals and images, with or without the positions of the maxima."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ... import PoolingLayer, PoolingType, Shape
-from .._graph import Call, Graph, Operation
-from .._value import Array, Value
+from .._graph import Call, Operation
+from .._value import INT64, Array, Value
 from ._base import wanted
+from ._window import Sizes, Window, as_images, image_shape
+
+
+def _layer(type: PoolingType, x: Sizes, y: Sizes, window: Window) -> PoolingLayer:
+    return PoolingLayer(
+        type=type,
+        input=Shape.image_chw(*image_shape(x)[::-1]),
+        output=Shape.image_chw(*image_shape(y)[::-1]),
+        kernel_size=window.kernel_size,
+        stride=window.strides,
+        padding=window.padding,
+    )
 
 
 class Pooling(Operation):
-    """``options`` are those of PoolingLayer: kernel_size, stride, padding."""
+    """``factors``, a number or one per pixel of the output, multiply what the layer gives."""
 
     def __init__(
-        self, graph: Graph, x: Value, type: PoolingType, output_shape: tuple[int, ...], options: dict[str, Any]
+        self, x: Value, type: PoolingType, output_shape: Sizes, window: Window, factors: Array | float | None = None
     ) -> None:
-        self.type, self.options = type, options
+        self.type, self.window, self.factors = type, window, factors
         self.keeps_inputs = type.case != "average"
         super().__init__([x], x.like(output_shape))
 
     @property
     def is_pairs(self) -> bool:
         """Whether it gives the maximum of 2 x 2 pixels side by side; an odd row or column at the end is left out."""
-        sizes = (self.options["kernel_size"], self.options["stride"], self.options["padding"].edges)
-        return self.type.case == "max" and sizes == ((2, 2), (2, 2), (0, 0, 0, 0))
-
-    def prepare(self) -> None:
-        channels, height, width = self.inputs[0].sample
-        _, out_height, out_width = self.output.sample
-        self.layer = PoolingLayer(
-            type=self.type,
-            input=Shape.image_chw(width, height, channels),
-            output=Shape.image_chw(out_width, out_height, channels),
-            **self.options,
+        w, large = self.window, self.inputs[0].sample
+        halves = (large[0], *(n // 2 for n in large[1:]))
+        sizes = (w.kernel, w.stride, w.dilation, w.edges)
+        return (
+            self.type.case == "max"
+            and sizes == ((2, 2), (2, 2), (1, 1), ((0, 0), (0, 0)))
+            and self.output.sample == halves
         )
 
+    def prepare(self) -> None:
+        self.layer = _layer(self.type, self.inputs[0].sample, self.output.sample, self.window)
+
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
-        return partial(self.layer.apply, x[0], y)
+        pool = partial(self.layer.apply, as_images(x[0]), as_images(y))
+        if self.factors is None:
+            return pool
+        factors = self.factors
+
+        def call() -> None:
+            pool()
+            np.multiply(y, factors, out=y)
+
+        return call
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        read = x[0] if self.keeps_inputs else None
-        return partial(self.layer.apply_backward, read, None, dy, wanted(dx[0]))
+        read = as_images(x[0]) if self.keeps_inputs else None
+        target = wanted(None if dx[0] is None else as_images(dx[0]))
+        if self.factors is None:
+            return partial(self.layer.apply_backward, read, None, as_images(dy), target)
+        factors, scaled = self.factors, np.empty_like(dy)
+
+        def call() -> None:
+            np.multiply(dy, factors, out=scaled)
+            self.layer.apply_backward(read, None, as_images(scaled), target)
+
+        return call
+
+
+class MaxPoolingWithIndices(Operation):
+    """The largest values, and where they stand in their plane: row * width + column."""
+
+    keeps_inputs = False
+    keeps_output = True
+
+    def __init__(self, x: Value, output_shape: Sizes, window: Window) -> None:
+        self.window = window
+        super().__init__([x], [x.like(output_shape), x.like(output_shape, INT64)])
+
+    def _layer(self, places: Array) -> PoolingLayer:
+        """A layer holds the memory of the indices, so every program has one of its own."""
+        x, y = self.window.dilations
+        kind = PoolingType.max(indices=as_images(places), x_dilation_stride=x, y_dilation_stride=y)
+        return _layer(kind, self.inputs[0].sample, self.output.sample, self.window)
+
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+        return partial(self._layer(y[1]).apply, as_images(x[0]), as_images(y[0]))
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Call:
+        assert dy[0] is not None and dx[0] is not None
+        return partial(self._layer(y[1]).apply_backward, None, None, as_images(dy[0]), as_images(dx[0]))
+
+
+class MaxUnpooling(Operation):
+    """Values at the places that a maximum pooling found them at, zeros elsewhere."""
+
+    def __init__(self, x: Value, indices: Value, output_shape: Sizes, window: Window) -> None:
+        self.window = window
+        super().__init__([x, indices], x.like(output_shape))
+
+    def _layer(self, places: Array) -> Any:
+        kind = PoolingType.un_max(indices=as_images(places))
+        return _layer(kind, self.inputs[0].sample, self.output.sample, self.window)
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return partial(self._layer(x[1]).apply, as_images(x[0]), as_images(y))
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        assert dx[0] is not None
+        return partial(self._layer(x[1]).apply_backward, None, None, as_images(dy), as_images(dx[0]))

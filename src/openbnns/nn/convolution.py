@@ -1,0 +1,343 @@
+"""Convolutions of signals (channels, length) and images (channels, height, width). Pairs are (vertical, horizontal)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal, overload
+
+import numpy as np
+
+from . import initialisers, operations
+from ._checks import Pair, check_rank, check_size, optional, per_axis, positive
+from ._value import Array, Value
+from .choose import first_may_be_omitted
+from .initialisers import Initialiser
+from .module import Module
+from .parameter import Parameter
+
+PaddingModeName = Literal["zeros", "reflect", "replicate", "circular"]
+AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
+
+
+class _Convolution(Module):
+    axes: ClassVar[int] = 2
+    transposed: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: Pair,
+        stride: Pair,
+        padding: Pair | str,
+        dilation: Pair,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        weight_init: str | Initialiser | None,
+        bias_init: str | Initialiser | None,
+    ) -> None:
+        super().__init__()
+        who = type(self).__name__
+        self.in_channels = optional(in_channels, f"{who}: in_channels")
+        self.out_channels = positive(out_channels, f"{who}: out_channels")
+        self.kernel_size = per_axis(kernel_size, self.axes, f"{who}: kernel_size", 1)
+        self.stride = per_axis(stride, self.axes, f"{who}: stride", 1)
+        self.dilation = per_axis(dilation, self.axes, f"{who}: dilation", 1)
+        self.groups = positive(groups, f"{who}: groups")
+        self.padding = self._checked_padding(padding, who)
+        modes = ("zeros",) if self.transposed else ("zeros", *operations.PADDINGS)
+        if padding_mode not in modes:
+            raise ValueError(f"{who}: padding_mode is {padding_mode!r}. Use {' or '.join(map(repr, modes))}.")
+        self.padding_mode = padding_mode
+        self.use_bias, self.weight_init, self.bias_init = bool(bias), weight_init, bias_init
+        if self.in_channels is not None:
+            self._check_groups(self.in_channels)
+        self.weight = Parameter.of(self, "weight")
+        self.bias = Parameter.of(self, "bias") if self.use_bias else None
+
+    def _checked_padding(self, padding: Pair | str, who: str) -> tuple[int, ...] | str:
+        if not isinstance(padding, str):
+            return per_axis(padding, self.axes, f"{who}: padding", 0)
+        if self.transposed or padding not in ("same", "valid"):
+            words = "" if self.transposed else ", 'same' or 'valid'"
+            raise ValueError(f"{who}: padding is {padding!r}. Pass numbers{words}.")
+        if padding == "same" and max(self.stride) > 1:
+            raise ValueError(
+                f"{who}: padding 'same' with stride {self.stride} is not possible, because a stride makes the output smaller. "
+                "Pass numbers, or use stride 1."
+            )
+        return padding
+
+    def _edges(self) -> list[tuple[int, int]]:
+        """What is added in front of and behind every axis; of an odd number 'same' adds one more behind."""
+        if self.padding == "valid":
+            return [(0, 0)] * self.axes
+        if self.padding == "same":
+            totals = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation, strict=True)]
+            return [(n // 2, n - n // 2) for n in totals]
+        return [(int(n), int(n)) for n in self.padding]
+
+    def _check_groups(self, channels: int) -> None:
+        if channels % self.groups or self.out_channels % self.groups:
+            raise ValueError(
+                f"{type(self).__name__}: {self.groups} groups do not divide {channels} input and {self.out_channels} output "
+                "channels. Choose a number that divides both."
+            )
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        choice = self.weight_init if name == "weight" else self.bias_init
+        window = shape if self.in_channels is None else self._weights_shape(self.in_channels)
+        return initialisers.find(choice, initialisers.fan_in_uniform(math.prod(window[1:])))(shape, generator)
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        if self.in_channels is None:
+            return None
+        return self._weights_shape(self.in_channels) if name == "weight" else (self.out_channels,)
+
+    def _weights_shape(self, channels: int) -> tuple[int, ...]:
+        return (self.out_channels, channels // self.groups, *self.kernel_size)
+
+    def _output_size(self, size: int, axis: int) -> int:
+        extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
+        return (size + sum(self._edges()[axis]) - extent) // self.stride[axis] + 1
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        who = type(self).__name__
+        check_rank(who, x, self.axes + 1, AXES[self.axes])
+        channels, *image = x.sample
+        check_size(who, "channels", self.in_channels, channels)
+        self._check_groups(channels)
+        sizes = [self._output_size(n, axis) for axis, n in enumerate(image)]
+        if min(sizes) < 1:
+            kind = "an image of {} x {} (height x width)" if self.axes == 2 else "a signal of length {}"
+            change = "less" if self.transposed else "more"
+            raise ValueError(
+                f"{who}: {kind.format(*image)} leaves nothing with kernel {self.kernel_size} and padding {self.padding}. Use "
+                f"larger inputs, {change} padding or smaller kernels."
+            )
+        self.in_channels = channels
+        weight = self._fit("weight", self._weights_shape(channels), x.graph.generator)
+        bias = self._fit_optional("bias", (self.out_channels,), x.graph.generator)
+        edges = self._edges()
+        if self.padding_mode != "zeros" and any(map(any, edges)):
+            x = operations.pad(x, [(0, 0), *edges], self.padding_mode, f"{who}: padding")
+            edges = [(0, 0)] * self.axes
+        window = operations.Window(self.kernel_size, self.stride, self.dilation, tuple(edges))
+        shape = (self.out_channels, *sizes)
+        if self.transposed and self.groups > 1:
+            return x.graph.append(operations.GroupedTransposedConvolution(x, weight, bias, shape, window, self.groups))
+        return x.graph.append(operations.Convolution(x, weight, bias, shape, window, self.groups, self.transposed))
+
+    def _defaults(self) -> dict[str, Any]:
+        """Options with their defaults, as ``repr`` compares them."""
+        ones, zeros = (1,) * self.axes, (0,) * self.axes
+        return {"stride": ones, "padding": zeros, "dilation": ones, "groups": 1, "padding_mode": "zeros"}
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"]
+        parts += [f"{k}={getattr(self, k)!r}" for k, default in self._defaults().items() if getattr(self, k) != default]
+        return ", ".join(parts if self.use_bias else [*parts, "bias=False"])
+
+
+class Conv2d(_Convolution):
+    """Convolution of images (C, H, W) -> (O, H', W'); ``weight`` is (O, C / groups, KH, KW), ``bias`` (O,).
+
+    H' = floor((H + 2 padding - dilation (KH - 1) - 1) / stride) + 1, and W' likewise. ``padding`` may be "same" or "valid",
+    ``padding_mode`` says what is added: zeros, or the image mirrored ("reflect"), its edge ("replicate") or its other side
+    ("circular").
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.Conv2d(3, 8, 5, stride=2, padding=2)  # or Conv2d(8, 5): the input tells its channels
+    >>> layer(np.zeros((4, 3, 28, 28), np.float32)).shape, layer.weight.shape
+    ((4, 8, 14, 14), (8, 3, 5, 5))
+    """
+
+    @overload
+    def __init__(
+        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
+        padding: Pair | Literal["same", "valid"] = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", weight_init: str | Initialiser | None = None,
+        bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
+        padding: Pair | Literal["same", "valid"] = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", *, weight_init: str | Initialiser | None = None,
+        bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
+        padding: Pair | str = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+        *, weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
+            bias_init,
+        )  # fmt: skip
+
+
+class Conv1d(_Convolution):
+    """Convolution of signals (C, L) -> (O, L'); ``weight`` is (O, C / groups, K), ``bias`` (O,). Options as of Conv2d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.Conv1d(3, 8, 5, stride=2, padding=2)  # or Conv1d(8, 5): the input tells its channels
+    >>> layer(np.zeros((4, 3, 28), np.float32)).shape, layer.weight.shape
+    ((4, 8, 14), (8, 3, 5))
+    """
+
+    axes = 1
+
+    @overload
+    def __init__(
+        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
+        padding: Pair | Literal["same", "valid"] = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", weight_init: str | Initialiser | None = None,
+        bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
+        padding: Pair | Literal["same", "valid"] = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", *, weight_init: str | Initialiser | None = None,
+        bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
+        padding: Pair | str = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+        *, weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
+            bias_init,
+        )  # fmt: skip
+
+
+class _TransposedConvolution(_Convolution):
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels: int | None,
+        out_channels: int,
+        kernel_size: Pair,
+        stride: Pair,
+        padding: Pair,
+        output_padding: Pair,
+        groups: int,
+        bias: bool,
+        dilation: Pair,
+        padding_mode: str,
+        weight_init: str | Initialiser | None,
+        bias_init: str | Initialiser | None,
+    ) -> None:
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
+            bias_init,
+        )  # fmt: skip
+        who = type(self).__name__
+        self.output_padding = per_axis(output_padding, self.axes, f"{who}: output_padding", 0)
+        for extra, step, spread in zip(self.output_padding, self.stride, self.dilation, strict=True):
+            if extra >= max(step, spread):
+                raise ValueError(
+                    f"{who}: output_padding {self.output_padding} must be smaller than stride {self.stride} or dilation "
+                    f"{self.dilation}."
+                )
+
+    def _output_size(self, size: int, axis: int) -> int:
+        extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
+        return self.stride[axis] * (size - 1) + extent - sum(self._edges()[axis]) + self.output_padding[axis]
+
+    def _weights_shape(self, channels: int) -> tuple[int, ...]:
+        return (channels, self.out_channels // self.groups, *self.kernel_size)
+
+    def _defaults(self) -> dict[str, Any]:
+        return super()._defaults() | {"output_padding": (0,) * self.axes}
+
+
+class ConvTranspose2d(_TransposedConvolution):
+    """Transposed convolution, which enlarges images (C, H, W) -> (O, H', W'); ``weight`` is (C, O / groups, KH, KW).
+
+    H' = stride (H - 1) + dilation (KH - 1) + 1 - 2 padding + output_padding.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ConvTranspose2d(3, 2, stride=2)(np.zeros((4, 8, 14, 14), np.float32)).shape
+    (4, 3, 28, 28)
+    """
+
+    @overload
+    def __init__(
+        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
+        groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
+        weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
+        padding_mode: Literal["zeros"] = "zeros", *, weight_init: str | Initialiser | None = None,
+        bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: str = "zeros",
+        *, weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode,
+            weight_init, bias_init,
+        )  # fmt: skip
+
+
+class ConvTranspose1d(_TransposedConvolution):
+    """Transposed convolution, which enlarges signals (C, L) -> (O, L'); ``weight`` is (C, O / groups, K).
+
+    L' = stride (L - 1) + dilation (K - 1) + 1 - 2 padding + output_padding.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ConvTranspose1d(3, 2, stride=2)(np.zeros((4, 8, 14), np.float32)).shape
+    (4, 3, 28)
+    """
+
+    axes = 1
+
+    @overload
+    def __init__(
+        self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
+        groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
+        weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
+        padding_mode: Literal["zeros"] = "zeros", *, weight_init: str | Initialiser | None = None,
+        bias_init: str | Initialiser | None = None,
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: str = "zeros",
+        *, weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode,
+            weight_init, bias_init,
+        )  # fmt: skip
