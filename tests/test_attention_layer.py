@@ -202,7 +202,11 @@ def test_bad_calls() -> None:
         ((x, k), {"key_padding_mask": np.zeros((2, 4))}, r"key_padding_mask is float64"),
         ((x, k), {"attn_mask": np.zeros((4, 5), np.float32)}, r"attn_mask has shape \(4, 5\), but \(5, 4\)"),
         ((x, k), {"attn_mask": np.zeros((5, 4), np.int32)}, r"attn_mask is int32"),
-        ((x, k), {"output": np.empty((2, 5, 9), np.float32)}, r"output has shape \(2, 5, 9\), but this layer expects \(2, 5, 8\). Pass np.empty"),
+        (
+            (x, k),
+            {"output": np.empty((2, 5, 9), np.float32)},
+            r"output has shape \(2, 5, 9\), but this layer expects \(2, 5, 8\). Pass np.empty",
+        ),
         ((x, k), {"phase": True}, r"phase must be a LearningPhase"),
     ]
     for arguments, options, message in bad:
