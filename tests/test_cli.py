@@ -9,6 +9,7 @@ import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,13 +135,13 @@ def test_three_parts_and_their_names(
     y = np.array(["low", "high"])[(x[:, 0] + random.standard_normal(200) > 0).astype(int)]
     np.savez(tmp_path / "a.npz", x=x, y=y)
     evaluated: list[int] = []
-    evaluate = nn.Trainer.evaluate
+    measure = nn.Trainer._measure
 
-    def counted(self: nn.Trainer, samples: np.ndarray, *arguments: object) -> dict[str, float]:
-        evaluated.append(len(samples))
-        return evaluate(self, samples, *arguments)  # type: ignore[arg-type]
+    def counted(self: nn.Trainer, feed: Any) -> dict[str, float]:
+        evaluated.append(feed.source.samples)
+        return measure(self, feed)
 
-    monkeypatch.setattr(nn.Trainer, "evaluate", counted)
+    monkeypatch.setattr(nn.Trainer, "_measure", counted)
     out = tmp_path / "run"
     arguments = ["--data", str(tmp_path / "a.npz"), "--epochs", "90", "--early-stopping", "4", "--lr", "0.02"]
     assert run("train", *arguments, "--out", str(out)) == 0

@@ -200,15 +200,15 @@ def test_nothing_to_do(begun: Path, tmp_path: Path) -> None:
 
 
 def test_an_epoch_starts_again_when_its_order_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from openbnns.nn.trainer import Interrupted, _Run
+    from openbnns.nn._run import Run
 
-    def interrupted(self: _Run, *arguments: Any) -> None:
+    def interrupted(self: Run, *arguments: Any) -> None:
         self.batch += 2
         self._interrupt("SIGTERM")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_Run, "_run_epoch", interrupted)
-        with pytest.raises(Interrupted):
+        patch.setattr(Run, "_run_epoch", interrupted)
+        with pytest.raises(nn.Interrupted):
             fit(tmp_path)
     said: list[str] = []
     fit(tmp_path, resume="override", seed=5, said=said)
@@ -220,7 +220,7 @@ def test_a_best_epoch_on_other_samples_no_longer_counts(tmp_path: Path) -> None:
     fit(tmp_path, 3, early_stopping=9)
     said: list[str] = []
     fit(tmp_path, 4, "override", early_stopping=9, validation=points(30, 4), said=said)
-    assert "The best epoch so far no longer counts: its loss was another one." in said
+    assert "The best epoch so far no longer counts: it was chosen by another measure." in said
     assert said[-1] == "The weights are those of epoch 4: it has the lowest validation loss."
 
 

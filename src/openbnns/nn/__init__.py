@@ -7,7 +7,18 @@
 (32, 10)
 """
 
-from . import checkpoints, data, functional, initialisers, losses, models, schedules, weights
+from . import (
+    checkpoints,
+    data,
+    functional,
+    initialisers,
+    losses,
+    metrics,
+    models,
+    schedules,
+    transforms,
+    weights,
+)
 from ._random import manual_seed
 from ._value import Value
 from .activation import (
@@ -29,6 +40,7 @@ from .activation import (
     Softsign,
     Tanh,
 )
+from .callbacks import Callback, EarlyStopping
 from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .function import Function
@@ -73,6 +85,7 @@ from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm1d, 
 from .optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
 from .parameter import Mismatch, Parameter
 from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d
+from .rate_finder import LearningRates
 from .sequences import LSTM, MultiheadAttention, TransformerEncoderLayer
 from .trainer import Diverged, Interrupted, Trainer
 
@@ -90,7 +103,7 @@ __all__ = [
     "CategoricalCrossEntropyLoss", "MeanSquareErrorLoss", "MeanAbsoluteErrorLoss", "LogLoss", "HingeLoss",
     "CosineDistanceLoss", "YoloLoss", "FunctionLoss", "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer",
     "Diverged", "Interrupted", "checkpoints", "data", "functional", "initialisers", "losses", "manual_seed", "models",
-    "schedules", "weights",
+    "schedules", "weights", "Callback", "EarlyStopping", "LearningRates", "metrics", "transforms",
 ]  # fmt: skip
 
 _ELSEWHERE = {

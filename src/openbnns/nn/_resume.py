@@ -13,29 +13,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import ActivationFunction, compat
+from ._batches import ArraySource
+from ._measures import describe as describe_metrics
 from ._value import Array
 from .checkpoints import EARLIER, Checkpoint, CheckpointError, step_of
+from .transforms import describe as describe_transforms
 from .weights import DamagedFile
 
 if TYPE_CHECKING:
+    from ._feed import Feed
+    from ._run import Run
     from .module import Module
     from .schedules import Schedule
-    from .trainer import Trainer
 
 _POINTS = 4097  # of a run, at which schedules are compared
 _HASHED_WHOLE = 2**28
 _BLOCKS, _BLOCK = 2**12, 2**14
+# Settings that may be of several types.
+_NUMBERS_OR_NONE = {"learning rate", "early stopping", "validation data", "validation split", "class weights"}
 
 
-def fingerprint(x: Array, y: Array) -> dict[str, Any]:
-    """Sizes, types and a hash of samples and targets.
+def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any]:
+    """Sizes, types and a hash of samples and targets, each one array or several.
 
     The hash covers every byte of an array of up to 256 MiB. A larger one is cut into 4096 parts of the same size, and the
     first and the last 16 KiB of each are hashed, 128 MiB in all.
     """
+    samples, targets = (part if isinstance(part, list) else [part] for part in (x, y))
     digest = hashlib.sha256()
-    for array in (x, y):
+    for array in (*samples, *targets):
         digest.update(f"{array.dtype.str} {array.shape}".encode())
+        if array.nbytes > _HASHED_WHOLE and not array.flags.c_contiguous:  # a file that is not in memory stays there
+            array = array[np.linspace(0, len(array) - 1, min(len(array), _BLOCKS)).astype(np.int64)]
         data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
         if len(data) <= _HASHED_WHOLE:
             digest.update(data)
@@ -45,12 +54,20 @@ def fingerprint(x: Array, y: Array) -> dict[str, Any]:
             start, end = int(i * stride), int((i + 1) * stride)
             digest.update(data[start : start + _BLOCK])
             digest.update(data[end - _BLOCK : end])
+    shapes = [list(array.shape[1:]) for array in samples]
     return {
-        "samples": len(x),
-        "shape": list(x.shape[1:]),
-        "types": f"{x.dtype} and {y.dtype}",
+        "samples": len(samples[0]),
+        "of": "samples",
+        "shape": shapes[0] if len(shapes) == 1 else shapes,
+        "types": " and ".join(", ".join(str(array.dtype) for array in part) for part in (samples, targets)),
         "sha256": digest.hexdigest(),
     }
+
+
+def _data(feed: Feed) -> dict[str, Any]:
+    """What a checkpoint remembers of data: all arrays, or the first batch and the number of batches of an iterable."""
+    found = fingerprint(*feed.source.arrays)
+    return found if isinstance(feed.source, ArraySource) else {**found, "samples": feed.source.batches, "of": "batches"}
 
 
 def _points(total: int) -> list[int]:
@@ -64,30 +81,39 @@ def _factors(schedule: Schedule, total: int) -> str:
     return hashlib.sha256(factors.tobytes()).hexdigest()
 
 
-def settings(
-    trainer: Trainer, x: Array, y: Array, validation: tuple[Array, Array] | None, epochs: int
-) -> dict[str, Any]:
+def settings(run: Run) -> dict[str, Any]:
     """Everything that decides which numbers a run computes, as plain JSON."""
     from ..runtime import config
 
+    trainer, feed = run.trainer, run.feed
     network, optimizer = trainer.network, trainer.optimizer
     arrays = {f"network.{name}": array for name, array in network.state_dict().items()}
     arrays |= {f"optimizer.{name}": array for name, array in optimizer.state_dict().items()}
     trained = {id(p) for p in optimizer.parameters if getattr(p, "requires_grad", True)}
-    total = epochs * -(-len(x) // trainer.batch_size)
+    total = run.epochs * run.steps
     here = config()
+    weights = run.passes.class_weights
+    stopping = run.best.stopping
+    split = trainer._validation_split  # of which the training data are a part
     found = {
         "learning rate": trainer._base_rate,
-        "schedule": {"name": trainer._schedule_name, "steps": total, "sha256": _factors(trainer.schedule, total)},
-        "epochs": epochs,
-        "batch size": trainer.batch_size,
-        "early stopping": trainer.early_stopping,
-        "metrics": list(trainer.metrics),
-        "loss": repr(trainer.loss),
+        "schedule": {
+            "name": trainer._schedule_name, "steps": total, "batches": run.batches,
+            "sha256": _factors(trainer.schedule, total),
+        },
+        "epochs": run.epochs,
+        "batch size": feed.source.batch_size if isinstance(feed.source, ArraySource) else 0,
+        "gradient accumulation": run.accumulate,
+        "early stopping": None if stopping is None else stopping.setting(),
+        "metrics": describe_metrics(trainer.metrics),
+        "loss": repr(trainer.loss) if trainer.loss_weights is None else f"{trainer.loss!r} times {trainer.loss_weights!r}",
+        "class weights": None if weights is None else weights.table.tolist(),
+        "transforms": describe_transforms(feed.changes),
         "optimizer": _optimizer(optimizer),
         "not trained": [name for name, p in network.named_parameters() if id(p) not in trained],
-        "training data": fingerprint(x, y),
-        "validation data": None if validation is None else fingerprint(*validation),
+        "training data": _data(feed),
+        "validation data": None if run.validation is None or split is not None else _data(run.validation),
+        "validation split": split,
         "engine": here["engine"],
         "accuracy": here.get("accuracy", "fast"),
         "switches": sorted(name for name in vars(compat.switches) if getattr(compat.switches, name)),
@@ -95,7 +121,7 @@ def settings(
         "seed": trainer.seed,
         "layers": _layers(network),
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
-    }
+    }  # fmt: skip
     plain: dict[str, Any] = json.loads(json.dumps(found))
     return plain
 
@@ -156,29 +182,46 @@ def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
     require(isinstance(theirs, dict) and set(theirs) == set(ours), "settings")
     assert isinstance(theirs, dict)
     for name, now in ours.items():
-        if name not in ("learning rate", "early stopping", "validation data"):  # a number of either kind; or none
+        if name not in _NUMBERS_OR_NONE:
             require(type(theirs[name]) is type(now), name)
     data, schedule = theirs["training data"], theirs["schedule"]
     for part in (data, {} if theirs["validation data"] is None else theirs["validation data"]):
         require(isinstance(part, dict) and (not part or set(part) == set(ours["training data"])), "data")
         require(isinstance(part.get("shape", []), list), "data")
     require(set(schedule) == set(ours["schedule"]), "schedule")
-    counts = [theirs["epochs"], theirs["batch size"], data.get("samples"), schedule["steps"]]
+    counts = [
+        theirs["epochs"],
+        theirs["gradient accumulation"],
+        data.get("samples"),
+        schedule["batches"],
+        schedule["steps"],
+    ]
     require(all(type(n) is int and 0 < n < 2**40 for n in counts), "numbers of epochs and samples")
-    epochs, batch_size, samples, steps = counts
-    batches = -(-samples // batch_size)
-    require(steps == epochs * batches, "number of steps")
+    epochs, accumulate, samples, batches, steps = counts
+    size, of_arrays = theirs["batch size"], data["of"] == "samples"
+    require((size > 0) == of_arrays, "batch size")
+    if not of_arrays:
+        require(samples == batches, "number of batches")
+    elif theirs["validation split"] is None:  # which leaves a part of the samples
+        require(batches == -(-samples // size), "number of batches")
+    in_epoch = -(-batches // accumulate)
+    require(steps == epochs * in_epoch, "number of steps")
     epoch, batch, waited = (state.get(name) for name in ("epoch", "batch", "waited"))
     require(type(epoch) is int and 0 <= epoch <= epochs, "epoch")
     require(type(batch) is int and 0 <= batch < batches, "batch")
     assert isinstance(epoch, int) and isinstance(batch, int)
-    require(step_of(path) == epoch * batches + batch, "its step is not that of its name")
+    require(batch % accumulate == 0, "batch")
+    require(step_of(path) == epoch * in_epoch + batch // accumulate, "its step is not that of its name")
     require(type(waited) is int and 0 <= waited <= epoch, "epochs without gain")
-    best_loss = state.get("best_loss", "")
-    require(best_loss is None or _are_numbers([best_loss]), "best loss")
+    best_value = state.get("best_value", "")
+    require(best_value is None or _are_numbers([best_value]), "best value")
     sums, metrics = state.get("sums"), theirs["metrics"]
     require(all(isinstance(name, str) for name in metrics), "metrics")
-    require(isinstance(sums, dict) and set(sums) == {"loss", *metrics} and _are_numbers([*sums.values()]), "sums")
+    require(
+        isinstance(sums, dict) and set(sums) == {"losses", "weights"} and all(map(_are_numbers, sums.values())), "sums"
+    )
+    called = state.get("callbacks")
+    require(isinstance(called, list) and all(isinstance(c, list) and len(c) == 2 for c in called), "callbacks")
     history = state.get("history")
     require(isinstance(history, list) and len(history) == epoch, "history")
     assert isinstance(history, list)
@@ -186,7 +229,10 @@ def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
         require(_is_record(record, number), "history")
     listed = {name: [array.dtype.str, list(array.shape)] for name, array in found.arrays.items()}
     best = {name: entry for name, entry in listed.items() if name.startswith("best.")}
-    require(theirs["arrays"] == {name: entry for name, entry in listed.items() if name not in best}, "arrays")
+    counted = {name: entry for name, entry in listed.items() if name.startswith("metric.")}
+    require(batch > 0 or not counted, "metrics")
+    others = {name: entry for name, entry in listed.items() if name not in best and name not in counted}
+    require(theirs["arrays"] == others, "arrays")
     network = {f"best.{name}": listed[f"network.{name}"] for name in found.part("network")}
     require(not best or best == network, "best weights")
 
@@ -199,10 +245,11 @@ def _is_record(record: Any, number: int) -> bool:
     """Whether this is what a run notes at the end of an epoch."""
     if not isinstance(record, dict) or record.get("epoch") != number:
         return False
-    norms = record.get("gradient_norms")
-    rest = [value for name, value in record.items() if name != "gradient_norms"]
-    needed = {"epoch", "step", "learning_rate", "loss", "seconds"} <= set(record)
-    return needed and _are_numbers(rest) and isinstance(norms, dict) and _are_numbers([*norms.values()])
+    tables = [record.get(name) for name in ("gradient_norms", "phase_seconds")]
+    needed = {"epoch", "step", "learning_rate", "loss", "seconds"}
+    return _are_numbers([record.get(name) for name in needed]) and all(
+        isinstance(table, dict) and _are_numbers([*table.values()]) for table in tables
+    )
 
 
 # Is it the same run?
@@ -266,7 +313,9 @@ def _shape(run: dict[str, Any], name: str) -> Any:
 
 def _other_data(before: Any, now: Any) -> str:
     def sizes(data: Any) -> str:
-        return "none" if data is None else f"{data['samples']} samples of shape {tuple(data['shape'])}, {data['types']}"
+        if data is None:
+            return "none"
+        return f"{data['samples']} {data['of']} of shape {tuple(data['shape'])}, {data['types']}"
 
     if sizes(before) == sizes(now):
         return f"{sizes(now)}, but with other contents than for the checkpoint"

@@ -20,7 +20,7 @@ from ._value import Array
 from .weights import DamagedFile, encode, write_atomically
 from .weights import read as read_weights
 
-FORMAT = "openbnns-checkpoint-2"  # another number for other settings or another state
+FORMAT = "openbnns-checkpoint-3"  # another number for other settings or another state
 KEPT = 2
 EARLIER = "earlier"  # where the checkpoints of a run go when another begins in its folder
 DAMAGED = ".damaged"  # what is added to the name of a checkpoint that was passed over

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ._labels import is_one_hot, number_classes
+from ._parts import called, keys_of, parts_of
 from ._readers import read_csv, read_idx, read_npz
 from ._value import Array
-from .choose import seed_number
+from .choose import seed_number, whole_number
 from .files import DataError, byte_count
 
 
@@ -71,6 +72,36 @@ class Data:
         return self.class_names[number] if number < len(self.class_names) else str(number)
 
 
+class Batches:
+    """A number of batches for every epoch, from a function that gives an iterator of them, which may never end.
+
+    The function is called for every epoch, with its number from 0 if it takes one: what it draws at random should follow from
+    that number, so that a run can be resumed.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> def endless(epoch):
+    ...     random = np.random.RandomState(epoch)
+    ...     while True:
+    ...         x = random.standard_normal((16, 2)).astype(np.float32)
+    ...         yield x, x[:, :1]
+    >>> trainer = nn.Trainer(nn.Linear(1), "mse", nn.Adam(0.1), quiet=True)
+    >>> history = trainer.fit(nn.data.Batches(endless, 20), epochs=5)
+    >>> history[-1]["step"], history[-1]["loss"] < 0.01
+    (100, True)
+    """
+
+    def __init__(self, function: Callable[..., Iterable[Any]], count: int) -> None:
+        if not callable(function):
+            raise TypeError(
+                f"data.Batches: {function!r} is no function. Pass one that gives an iterator of batches (x, y)."
+            )
+        self.function, self.count = function, whole_number(count, "data.Batches: count", 1)
+
+    def __len__(self) -> int:
+        return self.count
+
+
 def check(x: Any, y: Any, who: str, *, labels: bool = False) -> tuple[Array, Array]:
     """Samples and targets as arrays, refused if empty, ragged, of different length or not finite.
 
@@ -78,17 +109,54 @@ def check(x: Any, y: Any, who: str, *, labels: bool = False) -> tuple[Array, Arr
     """
     samples = _array(x, f"{who}: x")
     targets = _array(y, f"{who}: y", "fiubU" if labels else "fiub", narrow=not labels)
-    if len(samples) == 0:
-        raise DataError(f"{who}: there are no samples (x has shape {samples.shape}).")
-    if len(samples) != len(targets):
-        raise DataError(
-            f"{who}: x has {len(samples)} samples, but y has shape {targets.shape}. Pass one target per sample."
-        )
-    for name, array in (("x", samples), ("y", targets)):
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise DataError(f"{who}: {name} contains {array[where]} at {where}. Remove or fill such values first.")
+    _require_agreement({"x": samples, "y": targets}, who)
     return samples, targets
+
+
+def check_parts(x: Any, y: Any, who: str) -> tuple[list[Array], list[Array]]:
+    """The same for samples and targets that may be tuples or dictionaries of arrays; gives the parts of both.
+
+    Memory-mapped arrays stay on the disk: they are neither converted nor looked through, which would read all of them.
+    """
+    found: dict[str, Array] = {}
+    for name, value in (("x", x), ("y", y)):
+        if isinstance(value, Mapping) and not value:
+            raise DataError(f"{who}: {name} is an empty dictionary. Pass arrays by name.")
+        for key, member in zip(keys_of(value), parts_of(value), strict=True):
+            found[called(name, key)] = _array(member, f"{who}: {called(name, key)}")
+    _require_agreement(found, who)
+    arrays, count = list(found.values()), len(keys_of(x))
+    return arrays[:count], arrays[count:]
+
+
+def _require_agreement(arrays: dict[str, Array], who: str) -> None:
+    """As many of everything, at least one, and nothing that is not finite."""
+    (first, samples), *others = arrays.items()
+    if len(samples) == 0:
+        raise DataError(f"{who}: there are no samples ({first} has shape {samples.shape}).")
+    for name, array in others:
+        if len(samples) != len(array):
+            cure = "Pass one target per sample." if name.startswith("y") else "Pass as many of each."
+            raise DataError(f"{who}: {first} has {len(samples)} samples, but {name} has shape {array.shape}. {cure}")
+    for name, array in arrays.items():
+        if not is_mapped(array):
+            require_finite(array, f"{who}: {name}")
+
+
+def require_finite(array: Array, who: str) -> None:
+    """Refuse NaN and infinity, by their place."""
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise DataError(f"{who} contains {array[where]} at {where}. Remove or fill such values first.")
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether the array is a file that is read as it is used (``np.memmap``, ``np.load(..., mmap_mode="r")``)."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
 
 
 def _array(value: Any, who: str, kinds: str = "fiub", *, narrow: bool = True) -> Array:
@@ -100,6 +168,8 @@ def _array(value: Any, who: str, kinds: str = "fiub", *, narrow: bool = True) ->
         raise DataError(f"{who} is {array.dtype}, but numbers are needed.")
     if array.ndim == 0:
         raise DataError(f"{who} is the single number {array}, but an array with one entry per sample is needed.")
+    if is_mapped(array):
+        return array
     if array.dtype.kind == "f" and narrow:
         with np.errstate(over="ignore"):  # what becomes infinite is refused with its place
             return np.ascontiguousarray(array, np.float32)
@@ -191,6 +261,19 @@ def _fill_parts(data: Data, test_share: float, validation_share: float, seed: in
     if counts[1]:
         data = replace(data, validation_x=x[validation], validation_y=y[validation])
     return replace(data, train_x=x[train], train_y=y[train])
+
+
+def split_rows(y: Array, share: Any, seed: int, who: str) -> tuple[Array, Array]:
+    """The numbers of the samples of a share of them, with about that share of every class, and of the rest; both in order."""
+    if isinstance(share, bool) or not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
+        raise ValueError(f"{who} is {share!r}. It must be a share of the samples, above 0 and below 1.")
+    count = round(float(share) * len(y))
+    if not 0 < count < len(y):
+        raise DataError(
+            f"{who} is {share}, which is {count} of {len(y)} samples. Leave some for training and for validation."
+        )
+    chosen, rest = map(np.sort, np.split(_stratified(np.asarray(y), seed), [count]))
+    return chosen, rest
 
 
 def _stratified(y: Array, seed: int) -> Array:
@@ -343,4 +426,4 @@ def _require_one_shape(parts: Iterable[tuple[str, tuple[Array, Array]]], who: st
                 )
 
 
-__all__ = ["Data", "DataError", "check", "classification", "load", "notes", "read_idx"]
+__all__ = ["Batches", "Data", "DataError", "check", "classification", "load", "notes", "read_idx"]

@@ -53,7 +53,7 @@ class Progress:
         width = len(str(epochs))
         parts = [f"epoch {record['epoch']:{width}d}/{epochs}"]
         for name, value in record.items():
-            if name in ("epoch", "step", "seconds", "learning_rate", "gradient_norms"):
+            if name in ("epoch", "step", "seconds", "learning_rate") or not isinstance(value, (int, float)):
                 continue
             parts.append(f"{name.replace('_', ' ')} {_number(name, value)}")
         self._say("  ".join(parts) + f"  {record['seconds']:.1f} s")

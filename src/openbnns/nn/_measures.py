@@ -1,0 +1,106 @@
+"""The metrics of a trainer, counted batch by batch, and the evaluation of a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._batches import Batch
+from ._feed import Feed
+from ._parts import Key, joined
+from ._passes import LossSums, Passes, by_key
+from ._value import Array
+from .losses import Loss
+from .metrics import NAMED, Accuracy, Custom, Metric, Running, threshold_of
+
+
+def default_metrics(losses: Sequence[Loss], keys: Sequence[Key]) -> dict[str, Metric]:
+    """Accuracy of every output that has classes."""
+    if keys == [None]:
+        return {"accuracy": Accuracy()} if losses[0].classes else {}
+    having = [key for loss, key in zip(losses, keys, strict=True) if loss.classes]
+    return {f"accuracy_{key}": Accuracy(output=key) for key in having}
+
+
+def check_metrics(metrics: Mapping[str, Metric], losses: Sequence[Loss], keys: Sequence[Key]) -> None:
+    """Refuse metrics that do not fit the outputs and their losses."""
+    for name, metric in metrics.items():
+        if metric.output is not None and metric.output not in keys:
+            known = "a single output" if keys == [None] else f"outputs {', '.join(map(repr, keys))}"
+            raise ValueError(f"Trainer: the metric {name!r} is of output {metric.output!r}, but there is {known}.")
+        if isinstance(metric, Custom):
+            continue
+        if metric.output is None and len(keys) > 1:
+            raise ValueError(
+                f"Trainer: the metric {name!r} could be of any of {len(keys)} outputs. Say which: "
+                f"{{{name!r}: nn.metrics.{type(metric).__name__}(output={keys[0]!r})}}."
+            )
+        loss = by_key(keys, losses, metric.output)
+        decides = loss.classes or threshold_of(loss) is not None or metric.threshold is not None
+        if metric.of_classes and not decides:
+            raise ValueError(
+                f"Trainer: the metric {name!r} is of classes, but {type(loss).__name__} compares numbers. Use 'mae', 'rmse', "
+                "'r2' or a function, or say which outputs mean yes: nn.metrics.Accuracy(threshold=0.5)."
+            )
+
+
+def describe(metrics: Mapping[str, Metric]) -> list[str]:
+    """What a checkpoint remembers of them: names, and options that are not the usual ones."""
+    usual = {name: repr(made()) for name, made in NAMED.items()}
+    return [
+        name if usual.get(name) == repr(m) or isinstance(m, Custom) else f"{name}: {m!r}" for name, m in metrics.items()
+    ]
+
+
+class Measures:
+    """All metrics of an epoch while it runs, and its losses."""
+
+    def __init__(self, metrics: Mapping[str, Metric], passes: Passes) -> None:
+        self._keys = passes.keys
+        self.losses = LossSums(passes)
+        self.running: dict[str, Running] = {}
+        self._outputs: dict[str, Key] = {}
+        for name, metric in metrics.items():
+            whole = metric.output is None and len(passes.keys) > 1
+            self._outputs[name] = "" if whole else metric.output
+            self.running[name] = metric.start(None if whole else by_key(passes.keys, passes.loss, metric.output))
+
+    def add(self, passes: Passes, batch: Batch) -> None:
+        """Count the batch whose forward pass was just made."""
+        self.losses.add(passes)
+        for name, running in self.running.items():
+            key = self._outputs[name]
+            if key == "":  # a function of all outputs
+                running.add(joined(self._keys, passes.outputs), joined(self._keys, batch.y))
+            else:
+                running.add(by_key(self._keys, passes.outputs, key), by_key(self._keys, batch.y, key))
+
+    def values(self) -> dict[str, float]:
+        return {**self.losses.values(), **{name: running.value() for name, running in self.running.items()}}
+
+    # For checkpoints in the middle of an epoch.
+
+    def sums(self) -> dict[str, list[float]]:
+        return {"losses": list(self.losses.sums), "weights": list(self.losses.weights)}
+
+    def arrays(self) -> dict[str, Array]:
+        return {f"{name}.{part}": a for name, running in self.running.items() for part, a in running.arrays().items()}
+
+    def restore(self, sums: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+        if any(len(sums[name]) != len(self.losses.sums) for name in ("losses", "weights")):
+            raise ValueError("the sums of the losses are those of another number of outputs")
+        self.losses.sums, self.losses.weights = list(sums["losses"]), list(sums["weights"])
+        for name, running in self.running.items():
+            own = {part: arrays.get(f"{name}.{part}") for part in running.arrays()}
+            if any(array is None for array in own.values()):
+                raise ValueError(f"the metric {name} is not among what it has collected")
+            running.restore({part: array for part, array in own.items() if array is not None})
+
+
+def measure(passes: Passes, metrics: Mapping[str, Metric], feed: Feed) -> dict[str, float]:
+    """Loss and metrics in inference mode over all batches of a feed."""
+    measures = Measures(metrics, passes)
+    for batch in feed.epoch(0):
+        passes.forward(batch, training=False)
+        measures.add(passes, batch)
+    return measures.values()

@@ -1,0 +1,175 @@
+"""One batch through a network and its losses: forward, and back again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ._batches import Batch
+from ._parts import Key
+from ._program import Program
+from ._sample_weights import ClassWeights
+from ._value import Array
+from .losses import Loss
+from .module import Module
+from .parameter import Parameter
+
+PHASES = ("data", "forward", "backward", "step", "validation")
+
+
+def used_parameters(network: Module) -> dict[str, Parameter]:
+    """Those of the layers that take part; one that ``forward`` never calls has none."""
+    return {name: p for name, p in network.named_parameters() if p.used}
+
+
+class _Bound:
+    """A program, its losses, and where each writes the gradient of its output.
+
+    Outputs may be the same elements in several shapes. Then all but the first write to memory of their own (``joins``).
+    """
+
+    def __init__(self, program: Program, losses: Sequence[Loss]) -> None:
+        self.program = program
+        self.gradients: list[Array | None] = []
+        self.joins: list[tuple[Array, Array]] = []
+        begun = set()
+        for i, value in enumerate(program.graph.outputs):
+            gradient = program.output_gradients[i] if program.training else None
+            if gradient is not None and value.storage in begun:
+                self.joins.append((gradient, np.empty_like(gradient)))
+                gradient = self.joins[-1][1]
+            begun.add(value.storage)
+            self.gradients.append(gradient)
+        self.losses = [
+            loss.bind(output, gradient)
+            for loss, output, gradient in zip(losses, program.outputs, self.gradients, strict=True)
+        ]
+
+
+class Passes:
+    """A network with one loss for each of its outputs. ``losses`` holds those of the last batch, ``seconds`` the time by phase.
+
+    The loss of a batch is the sum of the losses times their ``shares``.
+    """
+
+    def __init__(self, network: Module, losses: Sequence[Loss], shares: Sequence[float], keys: Sequence[Key]) -> None:
+        self.network, self.loss, self.shares, self.keys = network, list(losses), list(shares), list(keys)
+        self.class_weights: ClassWeights | None = None
+        self.losses = [0.0] * len(self.loss)
+        self.weights = [0.0] * len(self.loss)  # by which the losses of batches are averaged
+        self.outputs: list[Array] = []
+        self.seconds = dict.fromkeys(PHASES, 0.0)
+        self._bound: dict[int, _Bound] = {}
+
+    def bound(self, batch: int, *, training: bool) -> _Bound:
+        """The network with memory for so many samples, and its losses on that memory."""
+        program = self.network.program(batch, training=training)
+        found = self._bound.get(id(program))
+        if found is None or found.program is not program:
+            kept = self.network._programs.values()
+            self._bound = {key: bound for key, bound in self._bound.items() if bound.program in kept}
+            found = self._bound[id(program)] = _Bound(program, self.loss)
+        return found
+
+    def forward(self, batch: Batch, *, training: bool, seed: tuple[int, int] | None = None) -> tuple[Program, float]:
+        """Compute outputs and losses; in training also the gradients of the outputs. Gives the loss of the batch."""
+        began = perf_counter()
+        bound = self.bound(batch.size, training=training)
+        program = bound.program
+        if seed is not None:
+            program.seed(*seed)
+        for i, samples in enumerate(batch.x):
+            if samples.shape != program.inputs[i].shape:  # which NumPy might broadcast
+                raise ValueError(
+                    f"Trainer: a batch has samples of shape {samples.shape[1:]}, but the network is built for "
+                    f"{program.inputs[i].shape[1:]}. All batches must have samples of one shape."
+                )
+            program.fill(i, samples)
+        program.forward()
+        self.outputs = program.outputs
+        total = 0.0
+        for i, (loss, gradient) in enumerate(zip(bound.losses, bound.gradients, strict=True)):
+            loss.take(batch.y[i])
+            weights = batch.weights if self.class_weights is None else self.class_weights.combined(batch, i)
+            value = loss.run() if weights is None else loss.run(weights)
+            share = self.shares[i]
+            if share != 1.0 and gradient is not None:
+                gradient *= np.float32(share)
+            self.losses[i] = value
+            self.weights[i] = batch.size if self.loss[i].reduction == "sum" else loss.total_weight
+            total += share * value
+        for gradient, part in bound.joins:
+            gradient += part
+        self.seconds["forward"] += perf_counter() - began
+        return program, total
+
+    def backward(self, program: Program) -> None:
+        """Compute the gradients of the parameters."""
+        began = perf_counter()
+        program.backward(input_gradients=False)
+        self.seconds["backward"] += perf_counter() - began
+
+
+class LossSums:
+    """The losses of an epoch: the mean over its samples, or over their weights."""
+
+    def __init__(self, passes: Passes) -> None:
+        self._shares = passes.shares
+        self._names = [] if passes.keys == [None] else [f"loss_{key}" for key in passes.keys]
+        self.sums, self.weights = [0.0] * len(passes.shares), [0.0] * len(passes.shares)
+
+    def add(self, passes: Passes) -> None:
+        for i, (loss, weight) in enumerate(zip(passes.losses, passes.weights, strict=True)):
+            self.sums[i] += loss * weight
+            self.weights[i] += weight
+
+    def values(self) -> dict[str, float]:
+        """The loss, and if there are several those of the outputs."""
+        means = [total / weight if weight else math.nan for total, weight in zip(self.sums, self.weights, strict=True)]
+        whole = sum(share * mean for share, mean in zip(self._shares, means, strict=True))
+        return {"loss": whole, **dict(zip(self._names, means, strict=False))}
+
+
+class Accumulation:
+    """Gradients of several batches, averaged by their samples, as if they were one batch."""
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        self._parameters = parameters
+        self._sums: list[Array] = []
+        self._weight = 0.0
+
+    def add(self, weight: float) -> None:
+        """Add the gradients that were just computed, which count so much."""
+        trained = [p for p in self._parameters if p.used and p.requires_grad]
+        if not self._weight:
+            self._sums = [p.grad * np.float32(weight) for p in trained]
+        else:
+            for total, parameter in zip(self._sums, trained, strict=True):
+                total += parameter.grad * np.float32(weight)
+        self._weight += weight
+
+    def finish(self, *, mean: bool) -> None:
+        """Put the result where the optimizer looks for it, and begin anew."""
+        trained = [p for p in self._parameters if p.used and p.requires_grad]
+        factor = np.float32(1 / self._weight if mean and self._weight else 1.0)
+        for total, parameter in zip(self._sums, trained, strict=True):
+            np.multiply(total, factor, out=parameter.grad)
+        self._weight = 0.0
+
+
+def first_not_finite(network: Module, program: Program) -> str:
+    """A sentence about the first parameter or layer whose values are not finite."""
+    for name, parameter in used_parameters(network).items():
+        if not np.isfinite(parameter.data).all():
+            return f" The parameter {name} is no longer finite."
+    layer = program.first_not_finite(network)
+    return f" The first layer whose output is not finite is {layer}." if layer else ""
+
+
+def by_key(keys: Sequence[Key], values: Sequence[Any], key: Key) -> Any:
+    """The value of a key; without a key the only one."""
+    return values[0] if key is None else values[list(keys).index(key)]

@@ -1,0 +1,252 @@
+"""One training run: its epochs and steps, from wherever it begins.
+
+The order of the samples in an epoch follows from the seed and the number of the epoch alone, and so does everything else
+that is random. A run that was stopped, or killed, and resumed therefore ends with bitwise the weights of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from contextlib import closing
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import checkpoints
+from ._batches import Batch
+from ._feed import Feed
+from ._measures import Measures
+from ._passes import PHASES, Accumulation, first_not_finite, used_parameters
+from ._program import Program
+from ._resume import settings
+from ._saving import save
+from ._signals import StopRequest
+from ._value import Array
+from .callbacks import Best, having
+from .progress import Progress
+from .weights import write_atomically
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
+
+
+class Diverged(ArithmeticError):
+    """The loss is no longer a number; the message names the step and the layer.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.float32([[1], [2]])
+    >>> trainer = nn.Trainer(nn.Linear(1), "mse", nn.SGD(1e20), quiet=True, seed=0)
+    >>> try:
+    ...     trainer.fit(x, x, epochs=9)
+    ... except nn.Diverged as error:
+    ...     print(str(error).split(" in ")[0])
+    The loss became inf
+    """
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was asked to stop by a signal; the message names the checkpoint to go on from.
+
+    >>> from openbnns import nn
+    >>> issubclass(nn.Interrupted, KeyboardInterrupt)  # passes through `except Exception`
+    True
+    """
+
+
+class Run:
+    """One call of fit. ``epoch`` and ``batch`` are how many of them are done, the latter in the current epoch."""
+
+    def __init__(
+        self, trainer: Trainer, feed: Feed, validation: Feed | None, epochs: int, callbacks: list[Any], best: Best
+    ) -> None:
+        self.trainer, self.feed, self.validation, self.epochs, self.callbacks = (
+            trainer,
+            feed,
+            validation,
+            epochs,
+            callbacks,
+        )
+        self.passes = trainer._passes
+        self.accumulate = trainer.accumulate
+        self.batches = feed.source.batches
+        self.steps = -(-self.batches // self.accumulate)  # of the optimizer, in an epoch
+        self.epoch = self.batch = 0
+        self.measures = Measures(trainer.metrics, self.passes)
+        self.best, self.best_weights = best, None if best.stopping is None else {}
+        self.begins = True  # no checkpoint of this run is in the folder yet
+        self.settings = {} if trainer.out is None else settings(self)
+        self._on_step, self._on_epoch, self._on_end = (
+            having(callbacks, f"on_{when}") for when in ("step", "epoch", "end")
+        )
+        self._accumulation = Accumulation(trainer.optimizer.parameters) if self.accumulate > 1 else None
+        trainer.history = []
+
+    best_weights: dict[str, Array] | None
+    """Of the best epoch; empty if there is none yet, None if nobody asks."""
+
+    @property
+    def step(self) -> int:
+        """Steps of the optimizer that are done."""
+        return self.epoch * self.steps + -(-self.batch // self.accumulate)
+
+    @property
+    def done(self) -> bool:
+        return self.epoch >= self.epochs or self.best.ended
+
+    def go(self, stop: StopRequest) -> None:
+        trainer = self.trainer
+        trainer._stop_reason, self._began = None, not self.done
+        with Progress(self.epochs * self.steps, self.step, quiet=trainer.quiet, say=trainer._say) as progress:
+            while not self.done and trainer._stop_reason is None:
+                began = perf_counter()
+                self.passes.seconds = dict.fromkeys(PHASES, 0.0)
+                self._run_epoch(progress, stop)
+                if self.batch == self.batches:
+                    self._end_epoch(perf_counter() - began, progress)
+                if stop.requested:
+                    self._interrupt(stop.signal_name)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Say why the run ended, put back the best weights."""
+        trainer = self.trainer
+        trainer.chosen_epoch = len(trainer.history)
+        if trainer._stop_reason is not None:
+            if self.batch and trainer.out is not None:
+                save(self)
+            where = f"in epoch {self.epoch + 1}, step {self.step}" if self.batch else f"after epoch {self.epoch}"
+            trainer._say(f"Stopped {where}: {trainer._stop_reason}.")
+        elif self.best.ended and self.epoch < self.epochs and self._began:
+            trainer._say(self.best.why(self.epoch))
+        if self.best_weights:
+            trainer.network.load_state_dict(self.best_weights)
+            trainer.chosen_epoch -= self.best.waited
+            extreme = "lowest" if self.best.lower else "highest"
+            trainer._say(
+                f"The weights are those of epoch {trainer.chosen_epoch}: it has the {extreme} {self.best.words}."
+            )
+        for call in self._on_end:
+            call(trainer, trainer.history)
+
+    # Steps.
+
+    def _run_epoch(self, progress: Progress, stop: StopRequest) -> None:
+        trainer = self.trainer
+        with closing(self.feed.epoch(self.epoch, self.batch)) as batches:  # type: ignore[type-var]
+            while self.batch < self.batches:
+                loss, samples = self._train_step(batches)
+                progress.advance(self.epoch, loss, samples)
+                if self._on_step:
+                    rate = trainer.optimizer.learning_rate
+                    told = {
+                        "epoch": self.epoch + 1,
+                        "step": self.step,
+                        "loss": loss,
+                        "learning_rate": rate,
+                        "samples": samples,
+                    }
+                    for call in self._on_step:
+                        call(trainer, told)
+                if stop.requested or trainer._stop_reason is not None:
+                    break
+            if self.batch == self.batches:
+                next(batches, None)  # refused if there is one: it would never be trained on
+
+    def _train_step(self, batches: Iterator[Batch]) -> tuple[float, int]:
+        """One step of the optimizer, over one batch or several; gives their loss and number of samples."""
+        trainer, passes, seconds = self.trainer, self.passes, self.passes.seconds
+        count = min(self.accumulate, self.batches - self.batch)
+        step = self.step
+        trainer.optimizer.learning_rate = trainer._base_rate * trainer.schedule(step, self.epochs * self.steps)
+        total, samples = 0.0, 0
+        for i in range(count):
+            began = perf_counter()
+            batch = next(batches)
+            seconds["data"] += perf_counter() - began
+            program, loss = passes.forward(batch, training=True, seed=(trainer.seed, step * self.accumulate + i))
+            if not math.isfinite(loss):
+                raise Diverged(self._diagnosis(program, loss, step))
+            self.measures.add(passes, batch)
+            passes.backward(program)
+            total, samples = total + loss * batch.size, samples + batch.size
+            if self._accumulation is not None:
+                self._accumulation.add(self._weight(batch))
+        began = perf_counter()
+        if self._accumulation is not None:
+            self._accumulation.finish(mean=self._means)
+        trainer.optimizer.step()
+        seconds["step"] += perf_counter() - began
+        self.batch += count
+        return total / samples, samples
+
+    @property
+    def _means(self) -> bool:
+        """Whether the loss of several batches is the mean of theirs, not their sum."""
+        return any(loss.reduction != "sum" for loss in self.passes.loss)
+
+    def _weight(self, batch: Batch) -> float:
+        """What the gradients of a batch count among those of several."""
+        if not self._means:
+            return 1.0
+        return self.passes.weights[0] if len(self.passes.weights) == 1 else batch.size
+
+    def _diagnosis(self, program: Program, loss: float, step: int) -> str:
+        """Where the numbers went wrong: the first parameter or layer whose values are not finite."""
+        where = first_not_finite(self.trainer.network, program)
+        files = [] if self.trainer.out is None else checkpoints.list_files(self.trainer.out)
+        kept = f" The last good checkpoint is {files[0]}." if files else ""
+        return (
+            f"The loss became {loss} in epoch {self.epoch + 1}, step {step + 1}.{where} Use a smaller learning rate, "
+            f"clip_norm, or look at the data.{kept}"
+        )
+
+    # Ends of epochs.
+
+    def _end_epoch(self, seconds: float, progress: Progress) -> None:
+        trainer = self.trainer
+        self._require_finite()
+        record: dict[str, Any] = {
+            "epoch": self.epoch + 1,
+            "step": self.step,
+            "learning_rate": trainer.optimizer.learning_rate,
+        }
+        record |= self.measures.values()
+        if self.validation is not None:
+            began, forward = perf_counter(), self.passes.seconds["forward"]
+            found = trainer._measure(self.validation)
+            self.passes.seconds |= {"validation": perf_counter() - began, "forward": forward}
+            record |= {f"validation_{name}": value for name, value in found.items()}
+        record["seconds"] = round(seconds, 3)
+        record["phase_seconds"] = {name: round(value, 6) for name, value in self.passes.seconds.items()}
+        record["gradient_norms"] = {
+            name: float(np.linalg.norm(p.grad)) if p.requires_grad else 0.0
+            for name, p in used_parameters(trainer.network).items()
+        }
+        trainer.history.append(record)
+        if self.best.stopping is not None and self.best.take(record):
+            self.best_weights = {name: array.copy() for name, array in trainer.network.state_dict().items()}
+        self.epoch, self.batch = self.epoch + 1, 0
+        self.measures = Measures(trainer.metrics, self.passes)
+        for call in self._on_epoch:
+            call(trainer, record)
+        if trainer.out is not None:
+            save(self)
+            write_atomically(trainer.out / "history.json", json.dumps(trainer.history, indent=1).encode())
+        progress.end_epoch(record, self.epochs)
+
+    def _require_finite(self) -> None:
+        network = self.trainer.network
+        if not all(np.isfinite(p.data).all() for p in used_parameters(network).values()):
+            program = self.passes.bound(self.feed.first.size, training=True).program
+            raise Diverged(self._diagnosis(program, math.nan, self.step - 1))
+
+    def _interrupt(self, name: str) -> None:
+        where = f"in epoch {self.epoch + 1}" if self.batch else f"after epoch {self.epoch}"
+        if self.trainer.out is None:
+            raise Interrupted(f"Stopped by {name} {where}. Nothing was saved, as there is no out folder.")
+        path = save(self)
+        raise Interrupted(f"Stopped by {name} {where}. Go on from {path} with resume.")
