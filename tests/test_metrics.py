@@ -185,7 +185,7 @@ def test_a_run_is_measured_over_the_whole_epoch() -> None:
 def test_what_is_refused() -> None:
     net = nn.Linear(1)
     for given, error, message in (
-        (["acuracy"], ValueError, r"metric 'acuracy' is not known\. Did you mean 'accuracy'\?"),
+        (["accuracyy"], ValueError, r"metric 'accuracyy' is not known\. Did you mean 'accuracy'\?"),
         (["accuracy"], ValueError, r"'accuracy' is of classes, but MSELoss compares numbers.*threshold=0\.5"),
         ([nn.metrics.MAE], TypeError, r"is the class MAE\. Call it: nn\.metrics\.MAE\(\)"),
         (["mae", "mae"], ValueError, "there are two metrics 'mae'"),
