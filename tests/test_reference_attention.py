@@ -358,10 +358,10 @@ def test_attention_bias_rows_come_in_pairs() -> None:
 def test_attention_cache_has_the_size_of_the_formula(c: Case) -> None:
     sizes = Sizes(c.target, c.source, c.model, c.key, c.value, c.heads, c.attention_bias, c.zero_row)
     _, cache = problem(c).forward()
-    assert cache.elements == sizes.cache_elements(c.batch, dropout=c.dropout > 0)
     assert cache.probabilities.size == sizes.probability_elements(c.batch)
-    linear = cache.elements - sizes.probability_elements(c.batch) * (1 + (c.dropout > 0))
-    assert sizes.linear_cache_elements(c.batch) == linear + c.batch * c.heads * c.target
+    projections = cache.queries.size + cache.keys.size + cache.values.size + cache.concatenated.size
+    assert projections == sizes.projection_elements(c.batch)
+    assert sizes.linear_cache_elements(c.batch) == projections + c.batch * c.heads * c.target
 
 
 def test_attention_observed() -> None:

@@ -18,7 +18,6 @@ from openbnns.parameters.normalization import Kind, Normalization
 from openbnns.reference import fused, normalization
 from openbnns.reference.activation import Array
 from openbnns.reference.normalization import Moving
-from openbnns.reference.quantization import Quantizer
 from test_reference_normalization import NORMALIZATIONS, parameters
 
 RELU = Activation(A.RECTIFIED_LINEAR)
@@ -303,19 +302,3 @@ def test_fused_rejects_wrong_calls() -> None:
     y, state, _ = fused.training_forward(convolve, n, [normal(95, *shape)], None, None, IDENTITY)
     with pytest.raises(ValueError, match="its input or the shape"):
         fused.backward(convolve, n, state, [None], None, None, y, y, IDENTITY, [True], [False] * 4)
-
-
-@weighted
-def test_fused_quantization(first: fused.Weighted, shape: tuple[int, ...]) -> None:
-    x, q = normal(96, *shape), Quantizer(generator(97).uniform(5, 20, 6), normal(98, 6), axis=1)
-    assert q.scale is not None
-    assert q.bias is not None
-    h = fused.first_forward(first, [x])
-    column = (6,) + (1,) * (h.ndim - 2)
-    scaled = np.rint(h * q.scale.reshape(column) + q.bias.reshape(column))
-    got = fused.quantized_forward(first, q, x, -20, 30)
-    np.testing.assert_array_equal(got, np.clip(scaled, -20, 30))
-    assert got.min() == -20
-    assert got.max() == 30
-    back = fused.dequantized_forward(first, q, x)
-    np.testing.assert_allclose(back, (h - q.bias.reshape(column)) / q.scale.reshape(column))

@@ -326,12 +326,6 @@ def test_lstm_leaves_its_inputs_alone() -> None:
     assert np.all(v == 1.0)
 
 
-@pytest.mark.parametrize("c", CASES.values(), ids=CASES.keys())
-def test_lstm_cache_has_the_size_of_the_formula(c: Case) -> None:
-    expected = lstm.cache_elements(c.steps, c.batch, c.inputs, c.hidden, c.layers, c.directions)
-    assert problem(c).forward().cache.elements == expected
-
-
 @pytest.mark.parametrize("sizes", [(3, 2, 1), (4, 3, 2, 1), (3, 2, 1, -1)])
 def test_lstm_refuses_batch_sizes_that_do_not_fit(sizes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="one size from 0 to 3 for each of 4 steps"):

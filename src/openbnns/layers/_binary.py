@@ -55,7 +55,7 @@ class BinaryLayer(Layer):
         batch_size: int | None = None,
         accumulate: bool = False,
     ) -> InputGradients:
-        """Run the layer backward: the gradients with respect to both inputs.
+        """Run the layer backward: the gradients with respect to both inputs, that of weights summed over the batch.
 
         ``input_a`` and ``input_b`` are those of the forward call; each is needed for the gradient of the other.
         """

@@ -24,7 +24,7 @@ from ._ports import (
     descriptor_for,
     first_major,
 )
-from .base import InputGradients, client_pointer
+from .base import client_pointer
 from .shape import Shape
 
 _NAMES = ("input_a", "input_b")
@@ -89,24 +89,5 @@ class ProductLayer(BinaryLayer):
         """Run the layer forward. An operand that is weights, and a second one that does not exist, are left out.
 
         ``output`` is written, or added to if the layer accumulates, and returned; when left out it is a new array.
-        """
-        raise DECLARED
-
-    @method("apply_backward_two_input", returns=InputGradients)
-    def apply_backward(
-        self,
-        input_a: TensorLike | None = None,
-        input_b: TensorLike | None = None,
-        output: TensorLike | None = None,
-        output_gradient: TensorLike | None = None,
-        generating_input_a_gradient: Any = None,
-        generating_input_b_gradient: Any = None,
-        *,
-        batch_size: int | None = None,
-        accumulate: bool = False,
-    ) -> InputGradients:
-        """Run the layer backward: the gradients with respect to both operands, that of weights summed over the batch.
-
-        ``input_a`` and ``input_b`` are those of the forward call; each is needed for the gradient of the other.
         """
         raise DECLARED

@@ -13,6 +13,7 @@ from ..errors import Problem
 from ..filters.base import UnaryFilter
 from ..filters.convolution import Convolution, kernel_axes, resolve_window
 from ..filters.transposed_convolution import TransposedConvolution
+from ..tensors.descriptors import View
 from ._methods import DECLARED, method
 from ._ports import Port, TensorLike, describe_parameter, describe_sample, describe_vector, require
 from .base import Gradients, UnaryLayer, client_pointer
@@ -186,23 +187,29 @@ def largest_output(p: BNNSLayerParametersConvolution, who: Caller, transposed: b
     """The output image that the windows fill."""
     image, kernels = Port(p.i_desc).view, Port(p.w_desc, batched=False).view
     out_axis, _, row_axis, column_axis = kernel_axes(kernels, who)
-    window = resolve_window(p)
-    sizes = []
-    for axis, kernel in ((1, kernels.size[column_axis]), (0, kernels.size[row_axis])):
-        size = image.size[1 - axis]
-        if transposed:
+    size = (kernels.size[column_axis], kernels.size[row_axis])
+    width, height = filled_by_windows(image, p, size, who, "kernels", spreads=transposed)
+    return Shape.image_chw(width, height, kernels.size[out_axis])
+
+
+def filled_by_windows(
+    image: View, p: Any, size: tuple[int, int], who: Caller, what: str, *, spreads: bool, cure: str = ""
+) -> list[int]:
+    """Width and height of an output: the positions of windows of this size, or what they cover if each input spreads."""
+    window, found = resolve_window(p), []
+    for axis, kernel in ((1, size[0]), (0, size[1])):
+        length = image.size[1 - axis]
+        if spreads:
             edges = window.padding[2 * axis] + window.padding[2 * axis + 1]
-            sizes.append(window.stride[axis] * (size - 1) + window.extent(kernel, axis) - edges)
+            found.append(window.stride[axis] * (length - 1) + window.extent(kernel, axis) - edges)
         else:
-            sizes.append(window.positions(size, kernel, axis))
-    if min(sizes) < 1:
-        change = "less" if transposed else "more"
-        kernel_size = f"{kernels.size[column_axis]} x {kernels.size[row_axis]}"
+            found.append(window.positions(length, kernel, axis))
+    if min(found) < 1:
         raise Problem(
-            f"{who}: an input of {image.size[0]} x {image.size[1]} pixels (width x height) leaves no output with "
-            f"kernels of {kernel_size}. Use a larger image, {change} padding or smaller kernels."
+            f"{who}: an input of {image.size[0]} x {image.size[1]} pixels (width x height) leaves no output with {what} of "
+            f"{size[0]} x {size[1]}. Use a larger image, {'less' if spreads else 'more'} padding or smaller {what}{cure}."
         )
-    return Shape.image_chw(sizes[0], sizes[1], kernels.size[out_axis])
+    return found
 
 
 def check_channels(

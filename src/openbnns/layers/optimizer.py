@@ -332,11 +332,6 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
         self._start(locals())
 
     @property
-    def hyperparameters(self) -> dict[str, Any]:
-        """The present hyperparameters, by the names of the constructor."""
-        return dict(self._values)
-
-    @property
     def accumulator_count_multiplier(self) -> int:
         """1, or 0 without momentum."""
         return 0 if self.momentum == 0.0 else 1
@@ -350,11 +345,6 @@ class _Moments(Optimizer):
     time_step = _Hyperparameter(_number)
     epsilon = _Hyperparameter(_number)
     uses_ams_grad = _Hyperparameter(_truth)
-
-    @property
-    def hyperparameters(self) -> dict[str, Any]:
-        """The present hyperparameters, by the names of the constructor."""
-        return dict(self._values)
 
     @property
     def accumulator_count_multiplier(self) -> int:
@@ -474,11 +464,6 @@ class RMSPropOptimizer(_RegularizedOptimizer):
         regularization_function: RegularizationFunction = RegularizationFunction.NONE,
     ) -> None:
         self._start(locals())
-
-    @property
-    def hyperparameters(self) -> dict[str, Any]:
-        """The present hyperparameters, by the names of the constructor."""
-        return dict(self._values)
 
     @property
     def accumulator_count_multiplier(self) -> int:

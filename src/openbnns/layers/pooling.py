@@ -11,7 +11,6 @@ from .._words import Caller
 from ..abi.enums import BNNSDataType
 from ..abi.structs import BNNSFilterParameters, BNNSLayerParametersPooling, BNNSNDArrayDescriptor
 from ..errors import Problem
-from ..filters.convolution import resolve_window
 from ..filters.pooling import Pooling
 from ..tensors import descriptors
 from ..tensors.descriptors import View, describe
@@ -26,7 +25,7 @@ from ._ports import (
     require_data,
 )
 from .base import UnaryLayer, client_pointer
-from .convolution import WINDOW_NAMES, x_and_y
+from .convolution import WINDOW_NAMES, filled_by_windows, x_and_y
 from .shape import Shape
 from .types import ActivationFunction, ConvolutionPadding, PoolingType
 
@@ -176,22 +175,10 @@ class PoolingLayer(UnaryLayer):
 
 def _output_shape(p: BNNSLayerParametersPooling, who: Caller, unpools: bool) -> Shape:
     """As many windows as lie inside the padded image, or for un-max the image that they come from."""
-    image, window = Port(p.i_desc).view, resolve_window(p)
-    sizes = []
-    for axis, kernel in ((1, p.k_width), (0, p.k_height)):
-        size = image.size[1 - axis]
-        if unpools:
-            edges = window.padding[2 * axis] + window.padding[2 * axis + 1]
-            sizes.append(window.stride[axis] * (size - 1) + window.extent(kernel, axis) - edges)
-        else:
-            sizes.append(window.positions(size, kernel, axis))
-    if min(sizes) < 1:
-        change = "less" if unpools else "more"
-        raise Problem(
-            f"{who}: an input of {image.size[0]} x {image.size[1]} pixels (width x height) leaves no output with windows "
-            f"of {p.k_width} x {p.k_height}. Use a larger image, {change} padding or smaller windows, or give the output."
-        )
-    return Shape.image_chw(sizes[0], sizes[1], image.size[2])
+    image = Port(p.i_desc).view
+    size, cure = (p.k_width, p.k_height), ", or give the output"
+    width, height = filled_by_windows(image, p, size, who, "windows", spreads=unpools, cure=cure)
+    return Shape.image_chw(width, height, image.size[2])
 
 
 _UINT32, _UINT64 = int(BNNSDataType.BNNSDataTypeUInt32), int(BNNSDataType.BNNSDataTypeUInt64)

@@ -43,10 +43,6 @@ class Sizes:
         """P, or any array of its shape: N H T S'."""
         return batch * self.heads * self.target * self.source_rows
 
-    def cache_elements(self, batch: int, *, dropout: bool = False) -> int:
-        """`Cache`: projections and P, and the dropout factor as a second P."""
-        return self.projection_elements(batch) + (1 + dropout) * self.probability_elements(batch)
-
     def linear_cache_elements(self, batch: int) -> int:
         """A cache that grows with T and S only: projections, and one log(sum(exp(R))) per row to find P again."""
         return self.projection_elements(batch) + batch * self.heads * self.target

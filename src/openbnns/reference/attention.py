@@ -71,12 +71,6 @@ class Cache:
     concatenated: Array  # (N, T, H*V)
     dropout_factor: Array | None  # (N, H, T, S')
 
-    @property
-    def elements(self) -> int:
-        """How many numbers it holds."""
-        arrays = [self.queries, self.keys, self.values, self.probabilities, self.concatenated]
-        return sum(array.size for array in arrays) + (0 if self.dropout_factor is None else self.dropout_factor.size)
-
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Forward and backward

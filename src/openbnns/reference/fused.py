@@ -19,7 +19,7 @@ import numpy as np
 from ..parameters.activation import IDENTITY, Activation, Function
 from ..parameters.convolution import Geometry, Size
 from ..parameters.normalization import Normalization
-from . import arithmetic, convolution, fully_connected, normalization, quantization
+from . import arithmetic, convolution, fully_connected, normalization
 from .activation import Array
 from .normalization import UNTRACKED, Moving, State
 
@@ -93,18 +93,6 @@ def inference_forward(
 ) -> Array:
     """y = f(normalize(first(inputs))) as normalization.inference_forward has it."""
     return normalization.inference_forward(n, first_forward(first, inputs, samples), beta, gamma, f, moving)
-
-
-def quantized_forward(
-    first: Weighted, q: quantization.Quantizer, x: Array, low: int, high: int
-) -> quantization.Integers:
-    """saturate(round(scale*first(x) + bias)) to [low, high]."""
-    return quantization.quantize(q, first_forward(first, [x]), low, high)
-
-
-def dequantized_forward(first: Weighted, q: quantization.Quantizer, x: Array) -> Array:
-    """(first(x) - bias) / scale."""
-    return quantization.dequantize(q, first_forward(first, [x]))
 
 
 def backward(

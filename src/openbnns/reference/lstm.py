@@ -97,12 +97,6 @@ class Cache:
     batch_sizes: list[int]
     dropout: Dropout | None
 
-    @property
-    def elements(self) -> int:
-        """How many numbers it holds, the dropout mask apart."""
-        in_traces = sum(7 * trace.h.size for layer in self.traces for trace in layer)
-        return in_traces + sum(x.size for x in self.inputs)
-
 
 @dataclass(frozen=True)
 class Result:
@@ -125,12 +119,6 @@ class Gradients:
     dh0: Array | None = None
     dc0: Array | None = None
     gates: list[list[dict[str, dict[str, Array]]]] = field(default_factory=list)
-
-
-def cache_elements(steps: int, batch: int, inputs: int, hidden: int, layers: int, directions: int) -> int:
-    """How many numbers a `Cache` holds: T N (I + (L - 1) R H) of inputs and 7 T N H for every layer and direction."""
-    widths = inputs + (layers - 1) * directions * hidden
-    return steps * batch * (widths + 7 * layers * directions * hidden)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
