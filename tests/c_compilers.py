@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
+import os
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import c_tools
 import openbnns
 
 PACKAGE = Path(openbnns.__file__).resolve().parent
@@ -43,17 +42,27 @@ class Compiler:
 def compilers() -> list[Compiler]:
     """Every compiler that is here: gcc, which building the package needs, and Clang, also as Zig brings it."""
     found = [
-        Compiler((command,), standard)
-        for command, standards in {
+        Compiler((name,), standard)
+        for name, standards in {
             "gcc": ("c11", "gnu17"),
             "clang": ("c11", "gnu17"),
             "g++": ("c++11", "c++17"),
             "clang++": ("c++11", "c++17"),
         }.items()
-        if shutil.which(command)
+        if c_tools.command(name)
         for standard in standards
     ]
-    if importlib.util.find_spec("ziglang"):
-        zig = (sys.executable, "-m", "ziglang")
+    if zig := c_tools.command("zig"):
         found += [Compiler((*zig, "cc"), "c11"), Compiler((*zig, "c++"), "c++17")]
     return found
+
+
+def environment_of_programs(**variables: str | None) -> dict[str, str]:
+    """Of a program that uses the library: nothing of this one's helps it to find anything, but what is given.
+
+    The runtime of sanitizers, which this process may have been started with, has to come first in the other, too.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LD_", "OPENBNNS"))}
+    given = {name: value for name, value in variables.items() if value is not None}
+    preloaded = [os.environ.get("LD_PRELOAD", ""), given.pop("LD_PRELOAD", "")]
+    return own | given | ({"LD_PRELOAD": " ".join(filter(None, preloaded))} if any(preloaded) else {})

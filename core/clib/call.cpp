@@ -21,14 +21,14 @@ PyObject* owned(PyObject* object) {
 PyObject* tombstone(char kind) {
   Reference letter(py.PyUnicode_DecodeUTF8(&kind, 1, "strict"));
   PyObject* arguments[] = {letter.get()};
-  return letter ? py.PyObject_Vectorcall(library.tombstone, arguments, 1, nullptr) : nullptr;
+  return letter ? py.PyObject_VectorcallDict(library.tombstone, arguments, 1, nullptr) : nullptr;
 }
 
 void refuse(size_t number, size_t position, const Word& value) {
   Reference where(py.PyLong_FromUnsignedLongLong(number)), which(py.PyLong_FromUnsignedLongLong(position));
   Reference what(py.PyLong_FromUnsignedLongLong(value.number));
   PyObject* arguments[] = {where.get(), which.get(), what.get()};
-  Reference done(where && which && what ? py.PyObject_Vectorcall(library.refuse, arguments, 3, nullptr) : nullptr);
+  Reference done(where && which && what ? py.PyObject_VectorcallDict(library.refuse, arguments, 3, nullptr) : nullptr);
   py.PyErr_Clear();
 }
 
@@ -42,7 +42,7 @@ void record_exception(size_t number) {
   if (value && py.PyErr_GivenExceptionMatches(value, *py.keyboard_interrupt)) py.PyErr_SetInterrupt();
   Reference where(py.PyLong_FromUnsignedLongLong(number));
   PyObject* arguments[] = {where.get(), value ? value : py.none};
-  Reference done(where ? py.PyObject_Vectorcall(library.fail, arguments, 2, nullptr) : nullptr);
+  Reference done(where ? py.PyObject_VectorcallDict(library.fail, arguments, 2, nullptr) : nullptr);
   py.PyErr_Clear();
 }
 
@@ -124,7 +124,7 @@ bool run_native(size_t number, const Function& f, const Word* words, bool& learn
 void learn_number(size_t number, PyObject* filter, const void* handle) {
   Reference where(py.PyLong_FromUnsignedLongLong(number));
   PyObject* arguments[] = {where.get(), filter};
-  Reference given(where ? py.PyObject_Vectorcall(library.number, arguments, 2, nullptr) : nullptr);
+  Reference given(where ? py.PyObject_VectorcallDict(library.number, arguments, 2, nullptr) : nullptr);
   uint64_t native = given ? py.PyLong_AsUnsignedLongLong(given.get()) : kUnknown;
   if (py.PyErr_Occurred()) return py.PyErr_Clear();
   if (native == kUnknown) native = kNever;
@@ -164,7 +164,7 @@ Word call(size_t number, const Word* words) {
   if (good) {
     PyObject* function = py.PyList_GetItem(library.functions, static_cast<ptrdiff_t>(number));
     Reference kept(owned(function));  // the entry may be replaced while it runs
-    Reference value(py.PyObject_Vectorcall(function, arguments, count, nullptr));
+    Reference value(py.PyObject_VectorcallDict(function, arguments, count, nullptr));
     if (value)
       result = result_of(f, value, number);
     else
@@ -191,7 +191,7 @@ OPENBNNS_EXPORT const char* openbnns_last_error() {
   if (!has_started()) return start_error();
   Lock lock;
   if (!lock) return nullptr;
-  Reference text(py.PyObject_Vectorcall(library.last_error, nullptr, 0, nullptr));
+  Reference text(py.PyObject_VectorcallDict(library.last_error, nullptr, 0, nullptr));
   Reference bytes(text && text.get() != py.none ? py.PyUnicode_AsEncodedString(text.get(), "utf-8", "replace")
                                                 : nullptr);
   py.PyErr_Clear();
@@ -207,7 +207,7 @@ OPENBNNS_EXPORT int openbnns_set_compat(const char* names) {
   const char* given = names ? names : "";
   Reference text(py.PyUnicode_DecodeUTF8(given, static_cast<ptrdiff_t>(strlen(given)), "replace"));
   PyObject* arguments[] = {text.get()};
-  Reference status(text ? py.PyObject_Vectorcall(library.set_compat, arguments, 1, nullptr) : nullptr);
+  Reference status(text ? py.PyObject_VectorcallDict(library.set_compat, arguments, 1, nullptr) : nullptr);
   const int result = status ? static_cast<int>(py.PyLong_AsLongLong(status.get())) : -1;
   py.PyErr_Clear();
   return result;

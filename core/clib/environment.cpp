@@ -192,9 +192,9 @@ bool find_libpython(Environment& e, char* reason, size_t size) {
   }
   if (!join(e.libpython, "%s", rest) || !is_file(e.libpython)) {
     snprintf(reason, size,
-             "%s has no shared libpython, which a C program needs. Use a Python built with --enable-shared, as "
-             "distributions have it, or set OPENBNNS_LIBPYTHON.",
-             e.executable);
+             "%s has no shared libpython, which a C program needs. Install libpython%s, or use a Python built with "
+             "--enable-shared, or set OPENBNNS_LIBPYTHON.",
+             e.executable, kVersion);
     return false;
   }
   return true;

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "clib/environment.h"
+#include "clib/fork_gate.h"
 
 namespace openbnns {
 namespace clib {
@@ -27,6 +28,7 @@ char error_text[2 * kPath];
 // finding and starting, which needs no such lock, and importing, which Python itself keeps in order.
 pthread_mutex_t start_mutex = PTHREAD_MUTEX_INITIALIZER;
 bool found, own_interpreter;
+const char* other_version = nullptr;  // of Python, if it is not the one that this library was built for
 Environment environment;
 pthread_key_t thread_key;
 
@@ -87,30 +89,36 @@ int take_lock() {
 }
 
 // A fork of the host waits until no other thread is inside the interpreter. One that Python itself makes, which holds
-// the lock, brings its own care.
-thread_local bool forking;
+// the lock, brings its own care; so does one on the way of starting it, which is not asked to wait for itself.
+thread_local bool starting, forking;
 thread_local int fork_lock;
 
 void before_fork() {
+  if (starting) return;
   pthread_mutex_lock(&start_mutex);
   forking = own_interpreter && !py.PyGILState_Check();
   if (!forking) return;
+  close_gate();
   fork_lock = take_lock();
   py.PyOS_BeforeFork();
 }
 
 void after_fork_parent() {
+  if (starting) return;
   if (forking) {
     py.PyOS_AfterFork_Parent();
     py.PyGILState_Release(fork_lock);
+    open_gate();
   }
   pthread_mutex_unlock(&start_mutex);
 }
 
 void after_fork_child() {
+  if (starting) return;
   if (forking) {
     py.PyOS_AfterFork_Child();
     py.PyGILState_Release(fork_lock);
+    open_gate_in_child();
   }
   pthread_mutex_unlock(&start_mutex);
 }
@@ -129,6 +137,16 @@ bool find(void* handle, const char* name, Function*& function) {
 bool is_of_this_version(const char* version) {
   int major = 0, minor = 0;
   return sscanf(version, "%d.%d", &major, &minor) == 2 && major == PY_MAJOR_VERSION && minor == PY_MINOR_VERSION;
+}
+
+bool fail_by_version(const char* lacking) {
+  char text[2 * kPath];
+  snprintf(text, sizeof text,
+           "the Python of this process is %.*s, but this library belongs to OpenBNNS for Python %d.%d, and that Python "
+           "has %s. Use Python %d.%d, or the library of an OpenBNNS that is installed for the other.",
+           static_cast<int>(strcspn(other_version, " ")), other_version, PY_MAJOR_VERSION, PY_MINOR_VERSION, lacking,
+           PY_MAJOR_VERSION, PY_MINOR_VERSION);
+  return fail(text);
 }
 
 // Python's module of signals takes SIGINT when it is first imported, whoever that does. So it is imported now, and what
@@ -150,12 +168,7 @@ bool initialize(void* handle, const char* executable) {
   decltype(PyConfig_Clear)* clear;
   decltype(Py_InitializeFromConfig)* initialize_all;
   decltype(PyStatus_Exception)* has_failed;
-  if (!is_of_this_version(py.Py_GetVersion())) {
-    snprintf(error_text, sizeof error_text,
-             "the Python of this process is %.20s, but this library belongs to OpenBNNS for Python %d.%d.",
-             py.Py_GetVersion(), PY_MAJOR_VERSION, PY_MINOR_VERSION);
-    return fail(error_text);
-  }
+  if (other_version) return fail_by_version("no OpenBNNS of its own, because it has not been started");
   if (!find(handle, "PyPreConfig_InitIsolatedConfig", prepare_early) ||
       !find(handle, "Py_PreInitialize", initialize_early) || !find(handle, "PyConfig_InitIsolatedConfig", prepare) ||
       !find(handle, "PyConfig_SetBytesString", set_text) || !find(handle, "PyConfig_Clear", clear) ||
@@ -197,23 +210,36 @@ bool find_or_start() {
       return fail(error_text);
     }
   }
-  if (const char* missing = look_up(handle)) {
-    snprintf(error_text, sizeof error_text, "the Python of this process is too old or too new: it has no %s.", missing);
+  const char* (*version)();
+  const char* missing = find(handle, "Py_GetVersion", version) ? look_up(handle) : "Py_GetVersion";
+  if (version && !is_of_this_version(version())) other_version = version();
+  if (missing) {
+    char lacking[64];
+    snprintf(lacking, sizeof lacking, "no %s", missing);
+    if (other_version) return fail_by_version(lacking);
+    snprintf(error_text, sizeof error_text, "the Python of this process has %s, which this library needs.", lacking);
     return fail(error_text);
   }
   if (pthread_key_create(&thread_key, end_thread) != 0) return fail("there is no room for another thread key.");
   return py.Py_IsInitialized() || initialize(handle, environment.executable);
 }
 
-// The exception that is set, as text.
+// The exception that is set, as text: that of its first cause, because the others (NumPy's, for one) are pages of
+// advice.
 void describe_exception(char* text, size_t size) {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   py.PyErr_Fetch(&type, &value, &trace);
   py.PyErr_NormalizeException(&type, &value, &trace);
   Reference types(type), values(value), traces(trace);
+  while (value) {
+    Reference cause(py.PyObject_GetAttrString(value, "__cause__"));  // which the exception keeps alive
+    if (!cause || cause.get() == py.none) break;
+    value = cause.get();
+  }
   Reference words(value ? py.PyObject_Str(value) : nullptr);
   Reference bytes(words ? py.PyUnicode_AsEncodedString(words.get(), "utf-8", "replace") : nullptr);
-  snprintf(text, size, "%s", bytes ? py.PyBytes_AsString(bytes.get()) : "an unknown error");
+  const char* found = bytes ? py.PyBytes_AsString(bytes.get()) : "an unknown error";
+  snprintf(text, size, "%s", found + strspn(found, "\n "));
   py.PyErr_Clear();
 }
 
@@ -225,16 +251,32 @@ void add_site() {
   py.PyErr_Clear();
 }
 
+// Without its compiled part the package warns and goes on slowly; here the calls fail, and one line says so.
+void silence_warning() {
+  Reference module(py.PyImport_ImportModule("warnings"));
+  Reference filter(module ? py.PyObject_GetAttrString(module.get(), "filterwarnings") : nullptr);
+  Reference arguments(py.Py_BuildValue("(ss)", "ignore", "openbnns: the compiled core cannot be loaded"));
+  Reference done(filter && arguments ? py.PyObject_CallObject(filter.get(), arguments.get()) : nullptr);
+  py.PyErr_Clear();
+}
+
 bool import_library() {
+  if (own_interpreter) silence_warning();
   Reference package(py.PyImport_ImportModule("openbnns"));
-  if (!package) {
+  if (!package && !other_version) {  // another version could load nothing of what lies there, for itself neither
     py.PyErr_Clear();
     add_site();
   }
-  Reference module(py.PyImport_ImportModule("openbnns.clib.library"));
+  const bool hopeless = !package && other_version;
+  Reference module(hopeless ? nullptr : py.PyImport_ImportModule("openbnns.clib.library"));
   char reason[kPath];
   if (!module) {
     describe_exception(reason, sizeof reason);
+    if (other_version) {
+      char lacking[kPath];
+      snprintf(lacking, sizeof lacking, "none of its own (%.*s)", 2000, reason);
+      return fail_by_version(lacking);
+    }
     snprintf(error_text, sizeof error_text, "OpenBNNS cannot be imported by Python %.*s: %s",
              static_cast<int>(strcspn(py.Py_GetVersion(), " ")), py.Py_GetVersion(), reason);
     return fail(error_text);
@@ -251,7 +293,7 @@ bool import_library() {
   Reference start(py.PyObject_GetAttrString(module.get(), "start"));
   Reference own(py.PyBool_FromLong(own_interpreter));
   PyObject* arguments[] = {own.get()};
-  Reference done(start ? py.PyObject_Vectorcall(start.get(), arguments, 1, nullptr) : nullptr);
+  Reference done(start ? py.PyObject_VectorcallDict(start.get(), arguments, 1, nullptr) : nullptr);
   Library made{};
   made.functions = py.PyObject_GetAttrString(module.get(), "functions");
   made.refuse = py.PyObject_GetAttrString(module.get(), "refuse");
@@ -274,7 +316,9 @@ bool import_library() {
 
 bool start() {
   pthread_mutex_lock(&start_mutex);
+  starting = true;
   if (!found && state.load() == kUnknown) found = find_or_start();
+  starting = false;
   const bool usable = found;
   pthread_mutex_unlock(&start_mutex);
   if (!usable) return false;
@@ -295,11 +339,15 @@ bool started() {
 const char* start_error() { return state.load() == kFailed ? error_text : nullptr; }
 
 Lock::Lock() : held_(py.Py_IsInitialized() && !(py.is_finalizing && py.is_finalizing())) {
-  if (held_) state_ = take_lock();
+  if (!held_) return;
+  if (own_interpreter) enter_gate();
+  state_ = take_lock();
 }
 
 Lock::~Lock() {
-  if (held_) py.PyGILState_Release(state_);
+  if (!held_) return;
+  py.PyGILState_Release(state_);
+  if (own_interpreter) leave_gate();
 }
 
 const char* keep_text(PyObject* bytes) {

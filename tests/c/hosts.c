@@ -1,8 +1,10 @@
 // What hosts do to a library: threads of their own, forks, signals, an exit while calls are in progress, handles that
 // are none, allocators. usage: hosts CASE
+#include <errno.h>
 #include <openbnns/bnns.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,13 @@
 #include <unistd.h>
 
 enum { kSize = 8 };
+
+#ifdef HOST_PYTHON  // a host with a Python of its own that knows its version and little else
+int Py_IsInitialized(void);
+const char* Py_GetVersion(void);
+int Py_IsInitialized(void) { return 1; }
+const char* Py_GetVersion(void) { return HOST_PYTHON " (of this program)"; }
+#endif
 
 static float weights[kSize * kSize], bias[kSize], input[kSize] = {1, 2, 3, 4, 5, 6, 7, 8};
 static volatile bool stop;
@@ -80,14 +89,38 @@ static void* work(void* number) {
 }
 
 static void* create_until_stopped(void* unused) {
-  while (!stop) BNNSFilterDestroy(make(kSize, NULL));
+  while (!stop) {
+    BNNSFilter f = make(kSize, NULL);
+    REQUIRE(f);
+    BNNSFilterDestroy(f);
+  }
+  return unused;
+}
+
+static void* fail_until_stopped(void* unused) {
+  while (!stop) REQUIRE(make(kSize + 1, NULL) == NULL && strstr(openbnns_last_error(), "size (9, 8)"));
   return unused;
 }
 
 static void* apply_until_stopped(void* filter) {
   float output[kSize];
-  while (!stop) BNNSFilterApply(filter, input, output);
+  while (!stop) REQUIRE(BNNSFilterApply(filter, input, output) == 0 && right(output));
   return NULL;
+}
+
+// Until another thread destroys the filter: every call does all of its work, or none.
+static void* apply_until_destroyed(void* filter) {
+  for (;;) {
+    float output[kSize] = {0};
+    const int status = BNNSFilterApply(filter, input, output);
+    if (status == 0) {
+      REQUIRE(right(output));
+      continue;
+    }
+    REQUIRE(strstr(openbnns_last_error(), "the filter has been destroyed"));
+    for (int i = 0; i < kSize; i++) REQUIRE(output[i] == 0);
+    return NULL;
+  }
 }
 
 static void* apply_once(void* filter) {
@@ -103,6 +136,39 @@ static void threads(void) {  // the first call of all comes from a thread, too
   for (size_t i = 0; i < 8; i++) pthread_join(t[i], NULL);
 }
 
+static pthread_barrier_t together;
+
+static void* keep_own_error(void* number) {
+  const size_t me = (size_t)number;
+  char own[32];
+  snprintf(own, sizeof own, "size (%zu, 8)", kSize + me);
+  for (int i = 0; i < 50; i++) {
+    float output[kSize];
+    REQUIRE(make(kSize + me, NULL) == NULL);
+    pthread_barrier_wait(&together);  // all have failed
+    const char* text = openbnns_last_error();
+    REQUIRE(text && strstr(text, own));
+    pthread_barrier_wait(&together);  // all have asked
+    REQUIRE(strstr(text, own));       // nobody else's question took the text away
+    BNNSFilter f = make(kSize, NULL);
+    if (me % 2) REQUIRE(f && BNNSFilterApply(f, input, output) == 0);
+    if (me % 2 == 0) REQUIRE(f && BNNSFilterApply(f, input, NULL) == -1);
+    pthread_barrier_wait(&together);
+    text = openbnns_last_error();
+    REQUIRE(me % 2 ? text == NULL : text && strstr(text, "out is NULL") != NULL);
+    BNNSFilterDestroy(f);
+  }
+  return NULL;
+}
+
+static void errors(void) {  // of eight threads that fail at the same time
+  pthread_t t[8];
+  pthread_barrier_init(&together, NULL, 8);
+  for (size_t i = 0; i < 8; i++) pthread_create(&t[i], NULL, keep_own_error, (void*)(i + 1));
+  for (size_t i = 0; i < 8; i++) pthread_join(t[i], NULL);
+  REQUIRE(openbnns_last_error() == NULL);
+}
+
 static void many_threads(void) {  // each leaves nothing behind
   BNNSFilter f = make(kSize, NULL);
   long first = 0;
@@ -115,40 +181,126 @@ static void many_threads(void) {  // each leaves nothing behind
   REQUIRE(resident() < first + 150);
 }
 
-static void forks(void) {  // while other threads are inside
-  pthread_t t[3];
+static void use_in_child(BNNSFilter f) {
   float output[kSize];
-  BNNSFilter f = make(kSize, NULL);
-  REQUIRE(f && BNNSFilterApply(f, input, output) == 0);
-  for (int i = 0; i < 2; i++) pthread_create(&t[i], NULL, create_until_stopped, NULL);
-  pthread_create(&t[2], NULL, apply_until_stopped, f);
+  REQUIRE(BNNSFilterApply(f, input, output) == 0 && right(output));
+  BNNSFilter own = make(kSize, NULL);
+  REQUIRE(own && BNNSFilterApply(own, input, output) == 0 && right(output));
+  REQUIRE(make(kSize + 1, NULL) == NULL && openbnns_last_error());
+  BNNSFilterDestroy(own);
+}
+
+static void wait_for(pid_t child) {
+  int status = 0;
+  pid_t ended;
+  while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) continue;
+  REQUIRE(ended == child && status == 0);
+}
+
+static void start_all(pthread_t (*t)[6], BNNSFilter f) {
+  stop = false;
+  for (int i = 0; i < 6; i++)
+    REQUIRE(pthread_create(&(*t)[i], NULL,
+                           i < 2   ? create_until_stopped
+                           : i < 4 ? fail_until_stopped
+                                   : apply_until_stopped,
+                           i < 4 ? NULL : f) == 0);
+}
+
+static void stop_all(pthread_t (*t)[6]) {
+  stop = true;
+  for (int i = 0; i < 6; i++) pthread_join((*t)[i], NULL);
+}
+
+static void* fork_repeatedly(void* f) {
   for (int i = 0; i < 25; i++) {
     const pid_t child = fork();
+    REQUIRE(child >= 0);
     if (child == 0) {
-      alarm(60);
-      REQUIRE(BNNSFilterApply(f, input, output) == 0 && right(output));
-      BNNSFilter own = make(kSize, NULL);
-      REQUIRE(own && BNNSFilterApply(own, input, output) == 0);
-      REQUIRE(make(kSize + 1, NULL) == NULL && openbnns_last_error());
-      BNNSFilterDestroy(own);
+      alarm(120);
+      use_in_child(f);
+      if (i % 5 == 0) {  // a child has threads and children of its own
+        pthread_t t;
+        pthread_create(&t, NULL, apply_once, f);
+        const pid_t grandchild = fork();
+        if (grandchild == 0) {
+          alarm(120);
+          use_in_child(f);
+          _exit(0);
+        }
+        pthread_join(t, NULL);
+        wait_for(grandchild);
+      }
       BNNSFilterDestroy(f);
       _exit(0);
     }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+    wait_for(child);
+    float output[kSize];
     REQUIRE(BNNSFilterApply(f, input, output) == 0 && right(output));
   }
-  stop = true;
-  for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
+  return NULL;
 }
 
-static void leave(void) {  // while calls are in progress
-  pthread_t t[4];
+static void forks(void) {  // by two threads, while six others are inside
+  pthread_t t[6], forking[2];
   BNNSFilter f = make(kSize, NULL);
-  for (int i = 0; i < 2; i++) pthread_create(&t[i], NULL, create_until_stopped, NULL);
-  for (int i = 2; i < 4; i++) pthread_create(&t[i], NULL, apply_until_stopped, f);
-  usleep(200000);
+  REQUIRE(f);
+  start_all(&t, f);
+  for (int i = 0; i < 2; i++) pthread_create(&forking[i], NULL, fork_repeatedly, f);
+  for (int i = 0; i < 2; i++) pthread_join(forking[i], NULL);
+  stop_all(&t);
+}
+
+static void* start_library(void* unused) {
+  float output[kSize];
+  BNNSFilter f = make(kSize, NULL);
+  REQUIRE(f && BNNSFilterApply(f, input, output) == 0 && right(output));
+  return unused;
+}
+
+static void early_forks(void) {  // while another thread makes the very first call
+  for (int i = 0; i < 20; i++) {
+    const pid_t first = fork();
+    if (first == 0) {
+      pthread_t t;
+      alarm(120);
+      pthread_create(&t, NULL, start_library, NULL);
+      usleep(10000u * (unsigned)i);
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(120);
+        start_library(NULL);
+        _exit(0);
+      }
+      pthread_join(t, NULL);
+      wait_for(child);
+      _exit(0);
+    }
+    wait_for(first);
+  }
+}
+
+static void* leave_now(void* unused) {
+  (void)unused;
   exit(0);
+}
+
+static void leave(void) {  // while calls are in progress: 50 times by a child, at last by this process
+  BNNSFilter f = make(kSize, NULL);
+  REQUIRE(f);
+  for (int i = 0; i <= 50; i++) {
+    const pid_t child = i < 50 ? fork() : 0;
+    if (child == 0) {
+      pthread_t t[6], last;
+      alarm(120);
+      start_all(&t, f);
+      usleep(1000u * (unsigned)(i % 25));
+      if (i % 2) exit(0);
+      pthread_create(&last, NULL, leave_now, NULL);  // the main thread is inside a call, too
+      apply_until_stopped(f);
+    }
+    wait_for(child);
+  }
 }
 
 static void mine(int unused) { (void)unused; }
@@ -225,18 +377,15 @@ static void destruction(void) {  // while others apply what is being destroyed
     pthread_t t[2];
     BNNSFilter f = make(kSize, NULL);
     REQUIRE(f && BNNSFilterApply(f, input, output) == 0);
-    stop = false;
-    for (int k = 0; k < 2; k++) pthread_create(&t[k], NULL, apply_until_stopped, f);
+    for (int k = 0; k < 2; k++) pthread_create(&t[k], NULL, apply_until_destroyed, f);
     usleep(300);
     BNNSFilterDestroy(f);
-    usleep(300);
-    stop = true;
     for (int k = 0; k < 2; k++) pthread_join(t[k], NULL);
     REQUIRE(BNNSFilterApply(f, input, output) == -1);
   }
 }
 
-static int allocations, releases;
+static atomic_int allocations, releases;
 static int allocate(void** place, size_t alignment, size_t size) {
   allocations++;
   return posix_memalign(place, alignment, size);
@@ -245,6 +394,29 @@ static int refuse(void** place, size_t alignment, size_t size) { return (void)pl
 static void release(void* place) {
   releases++;
   free(place);
+}
+
+static int allocate_and_call(void** place, size_t alignment, size_t size) {  // the library, from inside the library
+  float output[kSize];
+  BNNSFilter f = make(kSize, NULL);
+  REQUIRE(f && BNNSFilterApply(f, input, output) == 0 && right(output));
+  BNNSFilterDestroy(f);
+  return allocate(place, alignment, size);
+}
+
+static void* allocate_often(void* number) {
+  BNNSFilterParameters options = {0};
+  options.alloc_memory = (size_t)number % 2 ? allocate : allocate_and_call, options.free_memory = release;
+  for (int i = 0; i < 50; i++) {
+    float output[kSize];
+    BNNSFilter f = make(kSize, &options);
+    REQUIRE(f && BNNSFilterApply(f, input, output) == 0 && right(output));
+    BNNSFilterDestroy(f);
+    options.alloc_memory = refuse;
+    REQUIRE(make(kSize, &options) == NULL && strstr(openbnns_last_error(), "alloc_memory returned 12"));
+    options.alloc_memory = (size_t)number % 2 ? allocate : allocate_and_call;
+  }
+  return NULL;
 }
 
 static void allocators(void) {
@@ -259,6 +431,10 @@ static void allocators(void) {
   REQUIRE(make(kSize, &options) == NULL && strstr(openbnns_last_error(), "Supply both as a pair"));
   options.alloc_memory = refuse, options.free_memory = release;
   REQUIRE(make(kSize, &options) == NULL && strstr(openbnns_last_error(), "alloc_memory returned 12"));
+  pthread_t t[4];
+  for (size_t i = 0; i < 4; i++) pthread_create(&t[i], NULL, allocate_often, (void*)i);
+  for (size_t i = 0; i < 4; i++) pthread_join(t[i], NULL);
+  REQUIRE(allocations >= 201 && allocations == releases);
 }
 
 static void packing(void) {  // memory that the library allocates is freed with free
@@ -302,6 +478,7 @@ static const struct {
   const char* name;
   void (*run)(void);
 } cases[] = {{"threads", threads},       {"many_threads", many_threads},
+             {"errors", errors},         {"early_forks", early_forks},
              {"forks", forks},           {"leave", leave},
              {"signals", signals},       {"memory", memory},
              {"handles", handles},       {"destruction", destruction},

@@ -16,9 +16,6 @@ from ..filters.base import Filter
 from .functions import Functions
 from .layouts import FUNCTIONS
 
-if engines._core is None:
-    raise ImportError(f"the compiled core cannot be loaded ({engines.reason}). Reinstall openbnns.")
-
 __all__ = ["fail", "functions", "last_error", "number", "refuse", "set_compat", "start", "tombstone", "version"]
 
 version = __version__

@@ -14,6 +14,9 @@ from ..errors import Problem
 from ..filters import arithmetic, loss, optimizer
 from .layouts import STRUCTS
 
+if engines._core is None:  # there would be nothing to read structs with
+    raise ImportError(f"the compiled core cannot be loaded ({engines._reason}). Reinstall openbnns.")
+
 Address = int | None
 
 _ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_size_t)
