@@ -84,6 +84,11 @@ def c_type(name: str) -> Any:
     return _NUMBERS.get(name, ctypes.c_uint32)
 
 
+def is_enum(name: str) -> bool:
+    """Whether a type that is no pointer is one of the enums."""
+    return name not in _NUMBERS and name not in HANDLES and not name.endswith("*")
+
+
 def last_error() -> str | None:
     """What the C library says about the latest call of this thread."""
     text = library().openbnns_last_error()
@@ -178,8 +183,12 @@ class Raw:
         """A struct as bytes."""
         size, _ = STRUCTS[type(value).__name__]
         memory = (ctypes.c_uint64 * ((max(size, self.room) + 7) // 8))()
-        self.kept.append(memory)
         self.fill(ctypes.addressof(memory), value)
+        return self.put(memory)
+
+    def put(self, memory: Any) -> int:
+        """The address of an array or a struct for as long as this object lives."""
+        self.kept.append(memory)
         return ctypes.addressof(memory)
 
     def fill(self, place: int, value: Any) -> None:
@@ -212,9 +221,7 @@ class Raw:
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def array(self, values: Any, element: Any) -> int:
-        memory = (element * max(len(values), 1))(*values)
-        self.kept.append(memory)
-        return ctypes.addressof(memory)
+        return self.put((element * max(len(values), 1))(*values))
 
     def argument(self, base: str, value: Any) -> Any:
         """What ctypes takes for a parameter of this type."""

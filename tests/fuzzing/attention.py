@@ -178,7 +178,7 @@ def attention(draw: Draw) -> Case:
             calls.BNNSApplyMultiheadAttentionBackward(
                 f, s.batch, *pairs[0], deltas["query"], *pairs[1], *a.mask, deltas["key"], *pairs[2], deltas["value"],
                 a.added, *extra, y_memory.copy() if a.give_output else None, y.stride, deltas["output"],
-                cache_size.value, cache, None, None,
+                0 if cache is None else cache.nbytes, cache, None, None,
             )
         )  # fmt: skip
 

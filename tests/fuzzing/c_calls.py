@@ -1,58 +1,42 @@
 """Hostile calls of the C library: orderly cases of every family with a few words wrong. Nothing may crash.
 
-A C program's memory has no size that the library could know, so every buffer lies in the middle of a large stretch of
-memory: numbers are changed to small ones, whose buffers fit there, or to some that no memory could hold, and those calls
-have to be refused. A call that fails has a message, and has written nothing.
+A C program's memory has no size that the library could know. In half of the cases every buffer is as large as the orderly
+case describes it, with no memory behind it, and what is made wrong describes no larger ones. In the other half buffers lie in
+the middle of much memory: numbers are changed to small ones, whose buffers fit there, or to some that no memory could hold,
+and those calls have to be refused. A call that fails has a message, and has written nothing; one that succeeds has written
+nothing beside its exact buffers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import mmap
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from c_face import DESTROY, HANDLES, PARAMETERS, RETURNED, Raw, as_c_floats, last_error, library
+from c_face import DESTROY, HANDLES, PARAMETERS, RETURNED, Raw, as_c_floats, c_type, is_enum, last_error, library
 from openbnns import capi
+from openbnns.clib.layouts import STRUCTS
 
 from . import hostile
+from .c_memory import Exact, Memory, Wide
 from .core import Case, Draw, Mismatch, Outcome, calls
 
 SMALL = (0, 1, 2, 3, 5, 7, 9)
 IMPOSSIBLE = (2**47, 2**48 + 1, 2**61, 2**62, 2**63 - 1, 2**63, 2**64 - 8, 2**64 - 1)
-STRETCH, STRETCHES = 1 << 26, 1024
-AROUND = 256  # bytes on both sides of a buffer that are watched
-
-_libc = ctypes.CDLL(None)
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-_libc.mmap.restype = ctypes.c_void_p
-_libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-_MAP_NORESERVE, _MADV_DONTNEED = 0x4000, 4
+NO_MEMBERS = (7777, 2**31, 2**32 - 1)  # of any enum
+CLAIMS = ("backprop_cache_size", "training_cache_capacity", "workspace_size", "state_size")  # of a buffer's size
+# Numbers of an LSTM by which it chooses what its weights are, which may then be larger though the number is smaller.
+CHOOSING = ("input_size", "hidden_size", "lstm_flags")
+PACKED = [layout for layout in capi.BNNSDataLayout if not layout.name.endswith(("Pack32", "Sparse"))]
 
 
-class Stretches:
-    """Memory for the buffers of one case, all zero at its start."""
-
-    def __init__(self) -> None:
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-        self.base = _libc.mmap(None, STRETCH * STRETCHES, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-        self.used = 0
-
-    def place(self, contents: bytes, shift: int = 0) -> int:
-        """The address of a buffer with these contents; stretches are used again when there are too many."""
-        address = self.base + self.used % STRETCHES * STRETCH + STRETCH // 2 + shift
-        self.used += 1
-        ctypes.memmove(address, contents, len(contents))
-        return int(address)
-
-    def clear(self) -> None:
-        _libc.madvise(self.base, STRETCH * STRETCHES, _MADV_DONTNEED)
-        self.used = 0
-
-
-stretches: list[Stretches] = []
+@cache
+def memory_of_cases(kind: type[Memory]) -> Memory:
+    """Made once."""
+    return kind()
 
 
 class Word:
@@ -62,27 +46,25 @@ class Word:
         self.word = word
 
 
-class InStretches(Raw):
-    """Writes arguments in C's form, all memory in stretches."""
+class InMemory(Raw):
+    """Writes arguments in C's form, all of them into the memory of a case."""
 
-    room = 8192  # a wrong function may say that a struct is a larger one, which nobody could notice
-
-    def __init__(self, face: HostileC) -> None:
+    def __init__(self, memory: Memory) -> None:
         super().__init__()
-        self.face = face
+        self.memory = memory
+        if isinstance(memory, Wide):
+            self.room = 8192  # a wrong function may say that a struct is a larger one, which nobody could notice
         self.placed: list[tuple[int, Any]] = []
 
     def address(self, value: Any) -> int:
         if isinstance(value, np.ndarray) and value.flags.c_contiguous:
-            place = stretches[0].place(
-                value.tobytes(), 4 * (stretches[0].used % 7)
-            )  # aligned for float, as data may be
+            place = self.memory.put(value.tobytes())
             self.placed.append((place, value))
             return place
         return super().address(value)
 
-    def array(self, values: Any, element: Any) -> int:
-        return stretches[0].place(bytes((element * max(len(values), 1))(*values)))
+    def put(self, memory: Any) -> int:
+        return self.memory.put(bytes(memory))
 
     def argument(self, base: str, value: Any) -> Any:
         if base in HANDLES:
@@ -91,12 +73,21 @@ class InStretches(Raw):
             return value  # whatever is left of it
         return super().argument(base, value)
 
+    def contents(self) -> list[bytes]:
+        """Of all buffers, and what lies around them."""
+        return [ctypes.string_at(place, memory.nbytes) for place, memory in self.placed] + self.surroundings()
+
+    def surroundings(self) -> list[bytes]:
+        """What lies around all buffers."""
+        return [side for place, memory in self.placed for side in self.memory.surroundings(place, memory.nbytes)]
+
 
 class HostileC:
     """Stands in for ``openbnns.capi``: calls go to the C library with something wrong in them."""
 
-    def __init__(self, draw: Draw) -> None:
-        self.draw = draw
+    def __init__(self, draw: Draw, memory: Memory) -> None:
+        self.draw, self.memory = draw, memory
+        self.exact = isinstance(memory, Exact)
         self.calls = self.refused = 0
         self.handles: list[tuple[str, int]] = []
 
@@ -112,15 +103,20 @@ class HostileC:
             return None
         arguments += [None if t.endswith("*") else 0 for _, t in parameters[len(arguments) :]]
         arguments = [own(value) for value in arguments]
-        for k in draw.rng.permutation(len(arguments))[: int(draw.one([0, 1, 1, 2, 3]))]:
-            arguments[k] = self.spoiled(parameters[k][1], arguments[k])
-        raw = InStretches(self)
+        if not (self.exact and name.endswith(("Size", "Capacity"))):  # whose answer says how large a buffer has to be
+            for k in draw.rng.permutation(len(arguments))[: int(draw.one([0, 1, 1, 2, 3]))]:
+                name_of_argument, base = parameters[k]
+                if self.exact and name_of_argument in CLAIMS:
+                    arguments[k] = 0
+                else:
+                    arguments[k] = self.spoiled(base, arguments[k])
+        raw = InMemory(self.memory)
         failure = None if RETURNED[name] in "hgn" else -1
         try:
             words = [raw.argument(t, value) for (_, t), value in zip(parameters, arguments, strict=True)]
         except Exception:  # something that no C program has
             return failure
-        before = [surroundings(place, memory) for place, memory in raw.placed]
+        before, around = raw.contents(), raw.surroundings()
         result = getattr(library(), name)(*words)
         self.calls += 1
         failed = result in (None, 0) if RETURNED[name] in "hgn" else RETURNED[name] == "i" and result < 0
@@ -128,9 +124,11 @@ class HostileC:
             self.refused += 1
             if not last_error():
                 raise Mismatch(f"{name} failed without a message")
-            if [surroundings(place, memory) for place, memory in raw.placed] != before:
+            if raw.contents() != before:
                 raise Mismatch(f"{name} failed, but has written something: {last_error()}")
             return failure
+        if self.exact and raw.surroundings() != around:
+            raise Mismatch(f"{name} has written beside a buffer")
         for place, memory in raw.placed:
             if memory.flags.writeable:
                 ctypes.memmove(memory.ctypes.data, place, memory.nbytes)
@@ -144,28 +142,36 @@ class HostileC:
         for kind, handle in self.handles:
             getattr(library(), DESTROY[kind])(handle)
 
-    # What is changed.
+    # What is changed. Where memory is exact, nothing describes more of it than before.
 
-    def spoiled(self, c_type: str, value: Any) -> Any:
+    def spoiled(self, base: str, value: Any) -> Any:
         draw = self.draw
-        if c_type in HANDLES:
+        if base in HANDLES:
             made = [handle for _, handle in self.handles]
             near = [handle + step for handle in made[-2:] for step in (1, -1, 1 << 24, 1 << 25, 1 << 40)]
             return draw.one([None, value, Word(draw.one([1, 4096, 2**48 - 8, 2**63, 2**64 - 1, *made, *near]))])
         if isinstance(value, (bool, float)):
             return not value if isinstance(value, bool) else draw.one([0.0, -1.0, np.nan, np.inf, -np.inf, 3e38])
         if isinstance(value, int):
-            return int(draw.one([*SMALL, max(value - 1, 0), *IMPOSSIBLE]))
+            return self.number(base.rstrip("*"), value)
         if isinstance(value, capi.Struct):
             return None if draw.chance(0.2) else self.spoiled_field(value)
         if isinstance(value, list) and value and draw.chance(0.9):
             k = int(draw.rng.integers(len(value)))
-            return [*value[:k], self.spoiled(c_type, value[k]), *value[k + 1 :]]
+            return [*value[:k], self.spoiled(base, value[k]), *value[k + 1 :]]
         return None
+
+    def number(self, base: str, old: int) -> int:
+        if is_enum(base) and self.exact:
+            return int(self.draw.one(NO_MEMBERS))
+        wrong = [*SMALL, max(old - 1, 0), *([31, 255] if is_enum(base) else []), *IMPOSSIBLE]
+        if self.exact:
+            wrong = [n for n in wrong if not old < whole(base, n) < 2**31]
+        return int(self.draw.one(wrong))
 
     def spoiled_field(self, struct: Any) -> Any:
         draw = self.draw
-        name = draw.one(list(struct._kinds))
+        name, base, _, _ = draw.one(STRUCTS[type(struct).__name__][1])
         old, new = getattr(struct, name), None
         if isinstance(old, capi.Struct):
             new = self.spoiled_field(old)
@@ -174,17 +180,32 @@ class HostileC:
             if isinstance(new[k], capi.Struct):
                 new[k] = self.spoiled_field(new[k])
             elif isinstance(new[k], int):
-                new[k] = int(draw.one([*SMALL, max(new[k] - 1, 0), *IMPOSSIBLE]))
-        elif name == "layout" or name.endswith("data_type"):
-            named = capi.BNNSDataLayout if name == "layout" else capi.BNNSDataType
-            new = int(draw.one([*named, 0, 7, 2**31, 2**32 - 1]))
+                new[k] = self.number(base, new[k])
+        elif name == "layout":
+            new = self.layout(struct)
+        elif name.endswith("data_type"):
+            width = int(old) & 0xFF if self.exact else 0xFF
+            new = int(draw.one([*(t for t in capi.BNNSDataType if int(t) & 0xFF <= width), 7, *NO_MEMBERS]))
         elif isinstance(old, float):
             new = float(draw.one([0.0, -1.0, np.nan, np.inf, 1e-38, 3e38]))
         elif isinstance(old, int):
-            new = int(draw.one([*SMALL, 31, 255, 2**31, 2**32 - 1, *IMPOSSIBLE]))
+            new = 2**31 if self.exact and name in CHOOSING else self.number(base, old)
         with contextlib.suppress(TypeError, ValueError):  # not in the range of its C type
             setattr(struct, name, new)
         return struct
+
+    def layout(self, descriptor: Any) -> int:
+        """Another one; where memory is exact, of no more axes, and none that rounds sizes up or gives strides to others."""
+        layouts = list(capi.BNNSDataLayout)
+        if self.exact:
+            rank = 0 if any(descriptor.stride) else descriptor.layout >> 16
+            layouts = [layout for layout in PACKED if layout >> 16 <= rank]
+        return int(self.draw.one([*layouts, 0, *NO_MEMBERS]))
+
+
+def whole(base: str, number: int) -> int:
+    """What is left of a number in its type, without a sign."""
+    return number & ((1 << 8 * ctypes.sizeof(c_type(base))) - 1)
 
 
 def own(value: Any) -> Any:
@@ -194,19 +215,15 @@ def own(value: Any) -> Any:
     return [own(each) for each in value] if isinstance(value, list) else value
 
 
-def surroundings(place: int, memory: Any) -> bytes:
-    return ctypes.string_at(place - AROUND, memory.nbytes + 2 * AROUND)
-
-
 def hostile_c(draw: Draw) -> Case:
     """A case of any family through the C library, with wrong words."""
     family = draw.one(list(hostile.ORDERLY.values()))
+    kind = draw.one([Wide, Exact])
 
     def run(out: Outcome) -> None:
-        if not stretches:
-            stretches.append(Stretches())
+        memory = memory_of_cases(kind)
         title, call = family(draw)
-        face = HostileC(draw)
+        face = HostileC(draw, memory)
         calls.behind = face
         try:
             call(out)
@@ -215,7 +232,7 @@ def hostile_c(draw: Draw) -> Case:
         finally:
             calls.behind = capi
             face.destroy_all()
-            stretches[0].clear()
+            memory.clear()
         out.statuses += [True] * (face.calls - face.refused) + [False] * face.refused
 
     return "hostile_c", run
