@@ -81,7 +81,7 @@ def test_groups_have_options_of_their_own() -> None:
         (lambda p: nn.SGD([{"params": p[:1], "lr": 1.0}, {"params": p[1:]}], lr=0.0), ValueError, "lr must not be 0"),
         (lambda p: nn.SGD([{"params": p, "momentum": 2.0}]), ValueError, "momentum is 2.0"),
         (lambda p: nn.SGD([{"params": 5}]), TypeError, "not iterable"),
-        (lambda p: nn.SGD(p, dampening=0.5), ValueError, "dampening is 0.5, but BNNS has none"),
+        (lambda p: nn.SGD(p, dampening=1.5), ValueError, "dampening is 1.5. It must be between 0 and 1"),
         (lambda p: nn.SGD(p, nesterov=True), ValueError, "nesterov needs momentum"),
     ],
 )  # fmt: skip

@@ -39,6 +39,16 @@ OPTIMIZERS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "sgd, decay": (nn.SGD, torch.optim.SGD, {"weight_decay": 0.2}),
     "sgd, momentum": (nn.SGD, torch.optim.SGD, {"momentum": 0.9}),
     "sgd, nesterov": (nn.SGD, torch.optim.SGD, {"momentum": 0.8, "nesterov": True, "weight_decay": 0.1}),
+    "sgd, dampening": (nn.SGD, torch.optim.SGD, {"momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1}),
+    "sgd, maximize": (nn.SGD, torch.optim.SGD, {"momentum": 0.5, "maximize": True, "weight_decay": 5.0}),
+    "adamw, maximize": (nn.AdamW, torch.optim.AdamW, {"maximize": True, "weight_decay": 0.3}),
+    "adagrad": (nn.Adagrad, torch.optim.Adagrad, {}),
+    "adagrad, all": (
+        nn.Adagrad, torch.optim.Adagrad,
+        {"lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.1, "eps": 1e-3},
+    ),
+    "adamax": (nn.Adamax, torch.optim.Adamax, {}),
+    "adamax, all": (nn.Adamax, torch.optim.Adamax, {"betas": (0.5, 0.9), "eps": 1e-2, "weight_decay": 0.1}),
     "rmsprop": (nn.RMSprop, torch.optim.RMSprop, {}),
     "rmsprop, large eps": (nn.RMSprop, torch.optim.RMSprop, {"eps": 0.5, "alpha": 0.9, "weight_decay": 0.1}),
     "rmsprop, centered": (nn.RMSprop, torch.optim.RMSprop, {"centered": True, "eps": 1e-3, "alpha": 0.8}),
@@ -79,6 +89,21 @@ def test_two_hundred_steps(name: str, rate: str) -> None:
         peer.step()
     for p, q in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(p.data, q.detach().numpy(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [2.0, 1.0, math.inf])
+def test_clipping_by_hand(kind: float) -> None:
+    for limit in (0.5, 100.0):
+        ours = [nn.Parameter(numbers(4, 3)), nn.Parameter(numbers(5))]
+        theirs = [T.Parameter(tensor(p.data)) for p in ours]
+        for i, (p, q) in enumerate(zip(ours, theirs, strict=True)):
+            p.grad, q.grad = numbers(*p.shape, seed=i), tensor(numbers(*p.shape, seed=i))
+        norm = T.utils.clip_grad_norm_(theirs, limit, norm_type=kind)
+        assert nn.utils.clip_grad_norm_(ours, limit, norm_type=kind) == pytest.approx(norm.item(), rel=1e-6)
+        T.utils.clip_grad_value_(theirs, 0.2)
+        nn.utils.clip_grad_value_(ours, 0.2)
+        for p, q in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(p.grad, q.grad.numpy(), rtol=1e-6)
 
 
 def test_two_hundred_steps_of_a_network() -> None:

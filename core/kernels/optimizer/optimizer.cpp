@@ -21,14 +21,16 @@ OPENBNNS_INLINE Vec prepared(const OptimizerRule& r, float after, Vec gradient, 
   return g;
 }
 
-// a / (sqrt(s) + epsilon). Of sixteen floats at once the root is slow enough; the quotient need not be.
-OPENBNNS_INLINE Vec over_root(Vec a, Vec s, float epsilon) {
-  Vec divisor = math::sqrt(s) + epsilon;
+// a / divisor, for a divisor of at least 0.
+OPENBNNS_INLINE Vec quotient(Vec a, Vec divisor) {
   // fast_quotient is for 2^-60 .. 2^60; a divisor outside, or NaN, is rare
   IntVec usual = (divisor > 0x1p-60f) & (divisor < 0x1p60f);
   if (math::any(~usual)) return a / divisor;
   return math::fast_quotient(a, divisor);
 }
+
+// a / (sqrt(s) + epsilon). Of sixteen floats at once the root is slow enough; the quotient need not be.
+OPENBNNS_INLINE Vec over_root(Vec a, Vec s, float epsilon) { return quotient(a, math::sqrt(s) + epsilon); }
 
 // The updates. state points to the accumulators of the vector in hand; W after the step is returned.
 
@@ -85,6 +87,17 @@ struct RMSProp {
   }
 };
 
+struct Adamax {
+  template <class Lanes>
+  static OPENBNNS_INLINE Vec update(const OptimizerRule& r, Lanes lanes, Vec w, Vec g, float* const* state) {
+    Vec m = r.keep1 * lanes.read(state[0]) + r.add1 * g;
+    Vec largest = math::max(r.keep2 * lanes.read(state[1]), math::abs(g) + r.epsilon);  // NaN stays
+    lanes.write(state[0], m);
+    lanes.write(state[1], largest);
+    return w - quotient(r.step * m, largest);
+  }
+};
+
 template <class Algorithm>
 void update_elements(const OptimizerRule& r, float after, const OptimizerTensor& t, int64_t start, int64_t count) {
   loss::over_vectors(count, [&](auto lanes, int64_t i) {
@@ -108,6 +121,8 @@ UpdateElements update_of(OptimizerKind kind) {
       return update_elements<Momentum>;
     case OptimizerKind::kAdam:
       return update_elements<Adam>;
+    case OptimizerKind::kAdamax:
+      return update_elements<Adamax>;
     default:
       return update_elements<RMSProp>;
   }

@@ -4,7 +4,7 @@
 
 namespace openbnns {
 
-enum class OptimizerKind { kDescent, kMomentum, kAdam, kRMSProp };
+enum class OptimizerKind { kDescent, kMomentum, kAdam, kRMSProp, kAdamax };
 
 // Numbers of BNNSOptimizerClippingFunction; ByValue is part of the preparation of g.
 enum OptimizerClipping { kClipNone = 0, kClipByValue = 1, kClipByNorm = 2, kClipByGlobalNorm = 3 };
@@ -32,11 +32,12 @@ struct OptimizerRule {
 
   // kAdam: m = keep1 m + add1 g, v = keep2 v + add2 g^2, W -= decay W + step m / (sqrt(v) + epsilon)
   // kRMSProp: n = keep2 n + add2 g^2, u = keep2 u + add2 g
+  // kAdamax: m = keep1 m + add1 g, u = max(keep2 u, |g| + epsilon), W -= step m / u
   float keep1 = 0, add1 = 0, keep2 = 0, add2 = 0, decay = 0, step = 0, epsilon = 0;
 };
 
 // Packed tensors of `count` elements; a state that the rule does not keep is null.
-// kMomentum: V; kAdam: m, v, largest v; kRMSProp: n, mean gradient, last step.
+// kMomentum: V; kAdam: m, v, largest v; kRMSProp: n, mean gradient, last step; kAdamax: m, u.
 struct OptimizerTensor {
   static constexpr int kStates = 3;
   float* w = nullptr;

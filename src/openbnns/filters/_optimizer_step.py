@@ -6,14 +6,24 @@ import math
 from typing import TYPE_CHECKING
 
 from .. import engines
-from ..parameters.optimizer import Adam, ClippingFunction, Optimizer, Preparation, Regularization, RMSProp, SGDMomentum
+from ..parameters.optimizer import (
+    Adagrad,
+    Adam,
+    Adamax,
+    ClippingFunction,
+    Optimizer,
+    Preparation,
+    Regularization,
+    RMSProp,
+    SGDMomentum,
+)
 from ..tensors.descriptors import LAYOUTS
 
 if TYPE_CHECKING:
     from .. import _core
 
 # OptimizerKind and MomentumForm.
-_DESCENT, _MOMENTUM, _ADAM, _RMSPROP = range(4)
+_DESCENT, _MOMENTUM, _ADAM, _RMSPROP, _ADAMAX = range(5)
 _VELOCITY, _LOOK_AHEAD, _DIFFERENCE = range(3)
 
 _SIMPLE_LAYOUTS = [code for code, layout in LAYOUTS.items() if not (layout.blocked32 or layout.opaque)]
@@ -35,7 +45,9 @@ def step_size(optimizer: Optimizer, time_step: float) -> tuple[float, float]:
         first, second = 1.0 - optimizer.beta1**time_step, math.sqrt(1.0 - optimizer.beta2**time_step)
         epsilon = optimizer.epsilon * (second if optimizer.corrected_epsilon else 1.0)
         return optimizer.learning_rate * second / first, epsilon
-    return 0.0, optimizer.epsilon if isinstance(optimizer, RMSProp) else 0.0
+    if isinstance(optimizer, Adamax):
+        return optimizer.learning_rate / (1.0 - optimizer.beta1**time_step), optimizer.epsilon
+    return 0.0, 0.0 if isinstance(optimizer, SGDMomentum) else optimizer.epsilon
 
 
 def _prepared(p: Preparation, *, penalize: bool) -> list[float]:
@@ -60,6 +72,10 @@ def _numbers(o: Optimizer) -> tuple[int, int, list[float], list[int]]:
     if isinstance(o, RMSProp):
         numbers = [o.learning_rate, o.momentum, 0.0, 0.0, 0.0, 0.0, 0.0, o.alpha, 1.0 - o.alpha, 0.0]
         return _RMSPROP, 0, numbers, [0] + [1] * o.centered + [2] * (o.momentum != 0.0)
+    if isinstance(o, Adagrad):  # whose mean is a sum
+        return _RMSPROP, 0, [o.learning_rate, *[0.0] * 6, 1.0, 1.0, 0.0], [0]
+    if isinstance(o, Adamax):
+        return _ADAMAX, 0, [*[0.0] * 5, o.beta1, 1.0 - o.beta1, o.beta2, 0.0, 0.0], [0, 1]
     if o.momentum == 0.0:
         return _DESCENT, 0, [o.learning_rate, *[0.0] * 9], []
     form, *weights = _momentum_form(o)

@@ -29,7 +29,16 @@ from ..abi.structs import (
     BNNSOptimizerSGDMomentumWithClippingFields,
 )
 from ..errors import Problem
-from ..parameters.optimizer import Adam, Clipping, ClippingFunction, Optimizer, Preparation, RMSProp, SGDMomentum
+from ..parameters.optimizer import (
+    Adam,
+    Adamax,
+    Clipping,
+    ClippingFunction,
+    Optimizer,
+    Preparation,
+    RMSProp,
+    SGDMomentum,
+)
 from ..reference import optimizer as reference
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries
@@ -151,7 +160,7 @@ def _rule(
     decoupled = function in _DECOUPLED
     preparation = Preparation(
         gradient_scale=p["gradient_scale"],
-        clipping=_clipping(p, who),
+        clipping=read_clipping(p, who),
         regularization=0 if decoupled else _choice(p, "regularization_func", 3, who),
         regularization_scale=p["regularization_scale"],
         scale_before_clip=scale_first,
@@ -172,6 +181,13 @@ def _rule(
     if who.function == C_FACE and fast is not None:
         engines._core.register_optimizer(function, [float(v) for v in values], fast, *_step_numbers(optimizer))
     return Rule(optimizer, step, fast)
+
+
+@lru_cache(maxsize=256)
+def rule_of(optimizer: Optimizer) -> Rule:
+    """The rule of an optimizer that no struct of BNNS describes."""
+    step = native_step(optimizer) if engines._core is not None else None
+    return Rule(optimizer, step, step if optimizer.preparation.gradient_scale != 0.0 else None)
 
 
 def _step_numbers(o: Optimizer) -> tuple[bool, bool, float, float, float, float]:
@@ -227,7 +243,8 @@ def _choice(p: dict[str, Any], name: str, count: int, who: Caller) -> int:
     return value
 
 
-def _clipping(p: dict[str, Any], who: Caller) -> Clipping:
+def read_clipping(p: dict[str, Any], who: Caller) -> Clipping:
+    """The clipping that fields of a struct describe."""
     if "clipping_func" in p:
         function = _choice(p, "clipping_func", 4, who)
     else:
@@ -287,7 +304,7 @@ def run_checked(
     _check_overlaps(caller, [*w, *states], g)
     if not count:
         return
-    optimizer = replace(rule.optimizer, time_step=t) if isinstance(rule.optimizer, Adam) else rule.optimizer
+    optimizer = replace(rule.optimizer, time_step=t) if isinstance(rule.optimizer, Adam | Adamax) else rule.optimizer
     if engines.is_native():
         numbers = [[tensor.read_flat(np.float32) for tensor in group] for group in (w, g, states)]
         results = [[np.array(a) for a in numbers[0]], [np.array(a) for a in numbers[2]]]

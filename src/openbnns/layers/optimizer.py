@@ -252,13 +252,17 @@ class Optimizer:
         except MISUSE_ERRORS as error:
             raise as_exception(misuse_in(None, error), OptimizerStepError) from error
 
-    def _step(self, who: Caller, parameters: Any, gradients: Any, accumulators: Any, filter_parameters: Any) -> None:
+    def _rule(self, who: Caller) -> tuple[rules.Rule, float]:
+        """The rule of a step and its number."""
         if self._fields is None:
             self._fields, self._function = self.bnns_fields, int(self.bnns_optimizer_function)
         elif "time_step" in self._values:
             self._fields.time_step = self._values["time_step"]
         rule = rules.read_rule(self._function, self._fields, who, self._epsilon_after_correction)
-        t = rules.time_step(self._fields, who)
+        return rule, rules.time_step(self._fields, who)
+
+    def _step(self, who: Caller, parameters: Any, gradients: Any, accumulators: Any, filter_parameters: Any) -> None:
+        rule, t = self._rule(who)
         check_filter_parameters(filter_parameters, who)
         threads = 0 if filter_parameters is None else min(int(filter_parameters.n_threads), 256)
         lists = [

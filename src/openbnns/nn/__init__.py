@@ -17,6 +17,7 @@ from . import (
     models,
     schedules,
     transforms,
+    utils,
     weights,
 )
 from ._random import manual_seed
@@ -43,6 +44,7 @@ from .activation import (
 from .callbacks import Callback, EarlyStopping
 from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
+from .ema import EMA
 from .function import Function
 from .layers import Concatenate, Dropout, Embedding, Flatten, Identity, Linear, Reshape
 from .lazy import (
@@ -82,7 +84,7 @@ from .losses import (
 )
 from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm1d, InstanceNorm2d, LayerNorm
-from .optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
+from .optimizers import SGD, Adagrad, Adam, Adamax, AdamW, Optimizer, RMSprop
 from .parameter import Mismatch, Parameter
 from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d
 from .rate_finder import LearningRates
@@ -103,7 +105,8 @@ __all__ = [
     "CategoricalCrossEntropyLoss", "MeanSquareErrorLoss", "MeanAbsoluteErrorLoss", "LogLoss", "HingeLoss",
     "CosineDistanceLoss", "YoloLoss", "FunctionLoss", "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer",
     "Diverged", "Interrupted", "checkpoints", "data", "functional", "initialisers", "losses", "manual_seed", "models",
-    "schedules", "weights", "Callback", "EarlyStopping", "LearningRates", "metrics", "transforms",
+    "schedules", "weights", "Callback", "EarlyStopping", "LearningRates", "metrics", "transforms", "Adagrad",
+    "Adamax", "EMA", "utils",
 ]  # fmt: skip
 
 _ELSEWHERE = {
@@ -112,7 +115,7 @@ _ELSEWHERE = {
     "PReLU": "Activation(ActivationFunction.leaky_rectified_linear(alpha=...))",
     "TransformerEncoder": "Sequential(TransformerEncoderLayer(...), ...)",
     "GRU": "LSTM",
-    "optim": "nn.SGD, nn.Adam, nn.AdamW or nn.RMSprop",
+    "optim": "nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax",
 }
 
 

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import GradientClipping
+from .._spelling import spelled
+from ._norms import total_norm
 from ._value import Array
-from .choose import nearest
+from .choose import nearest, whole_number
 from .parameter import Parameter, trainable
 
 
@@ -27,40 +29,65 @@ class State:
 
     def made(self, roles: int) -> list[Array]:
         if self.accumulators is None:
-            self.accumulators = [np.zeros_like(self.parameter.data) for _ in range(roles)]
+            first = self.group._optimizer._first_accumulator(self.group)
+            self.accumulators = [np.full_like(self.parameter.data, first) for _ in range(roles)]
         return self.accumulators
 
 
 class ParameterGroup(Mapping[str, Any]):
-    """Parameters with options of their own: an entry of ``param_groups``. ``group["lr"] = 0.1`` sets the learning rate.
+    """Parameters with settings of their own: an entry of ``param_groups``. ``group["lr"] = 0.1`` sets the learning rate.
+
+    Every other setting can be changed between steps, too, but for those that would need other accumulators: momentum, for
+    instance, can go from 0.9 to 0.95, but neither from nor to 0.
 
     >>> from openbnns import nn
     >>> net = nn.Sequential(nn.Linear(8), nn.ReLU(), nn.Linear(2)).build((4,))
     >>> sgd = nn.SGD([{"params": net[0].parameters(), "lr": 0.01}, {"params": net[2].parameters()}], lr=0.1)
     >>> [group["lr"] for group in sgd.param_groups]
     [0.01, 0.1]
+    >>> sgd.param_groups[0]["weight_decay"] = 0.001
     """
 
     def __init__(self, optimizer: Optimizer, parameters: list[Parameter], bnns: Any, options: dict[str, Any]) -> None:
         self.parameters, self.bnns, self._optimizer, self._options = parameters, bnns, optimizer, options
         self.share = 1.0  # of the optimizer's learning rate
+        self.initial_rate: float | None = None  # where schedules start from
 
     def __getitem__(self, name: str) -> Any:
         if name == "params":
             return self.parameters
+        if name == "initial_lr" and self.initial_rate is not None:
+            return self.initial_rate
         return self.bnns.learning_rate if name == "lr" else self._options[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        if name != "lr":
-            raise KeyError(
-                f"ParameterGroup: {name!r} cannot be set. lr may change; everything else is given at creation."
+        if name == "lr":
+            self._set_rate(value)
+            return
+        if name not in self._options:
+            hint = " Use add_param_group." if name == "params" else nearest(name, self)
+            raise KeyError(f"ParameterGroup: {name!r} cannot be set.{hint}")
+        optimizer, options = self._optimizer, {**self._options, name: value}
+        made = optimizer._make(self.bnns.learning_rate, gradient_clipping=optimizer._clipping, **options)
+        if made.accumulator_count_multiplier != self.bnns.accumulator_count_multiplier:
+            raise ValueError(
+                f"{type(optimizer).__name__}: {name} cannot go from {self._options[name]!r} to {value!r}, because that takes "
+                "other accumulators. Make a new optimizer."
             )
-        whole = self._optimizer.learning_rate
+        self.bnns, self._options = made, options
+
+    def _set_rate(self, value: Any) -> None:
+        rate, whole = self._optimizer._check_rate(value), self._optimizer.learning_rate
         if len(self._optimizer.param_groups) == 1:
-            self._optimizer.learning_rate = value
+            self._optimizer.learning_rate = rate
         elif whole:
-            self.share = float(value) / whole
-        self.bnns.learning_rate = float(value)
+            self.share = rate / whole
+        self.bnns.learning_rate = rate
+
+    @property
+    def beyond_bnns(self) -> dict[str, Any]:
+        """Settings that the optimizer of BNNS has no field for, if they do anything."""
+        return {name: self[name] for name in ("dampening", "initial_accumulator_value") if self._options.get(name)}
 
     def __iter__(self) -> Iterator[str]:
         return iter(["params", "lr", *self._options])
@@ -77,13 +104,18 @@ class Bundle:
     """Parameters that take their step in one call: of one group, and with as many steps behind them."""
 
     def __init__(self, states: list[State]) -> None:
-        self.states, self.bnns = states, states[0].group.bnns
+        self.states = states
         roles = int(self.bnns.accumulator_count_multiplier)
         self.data = [s.parameter.data for s in states]
         self.gradients = [s.parameter.grad for s in states]
         self.accumulators = [s.made(roles)[role] for role in range(roles) for s in states]
         self.steps = states[0].steps
         self._counts = hasattr(self.bnns, "time_step")
+
+    @property
+    def bnns(self) -> Any:
+        """The optimizer of BNNS; another one once a setting of the group has changed."""
+        return self.states[0].group.bnns
 
     def step(self) -> None:
         if self._counts:
@@ -98,7 +130,8 @@ class Optimizer:
     It changes the parameters that it was given, and of these only those that require a gradient: PyTorch's
     ``SGD(network.parameters(), lr=0.1)``, or ``SGD([{"params": ..., "lr": 0.01}, {"params": ...}], lr=0.1)`` for options per
     group. One that was given none is given all parameters of its network by a trainer, or any by :meth:`attach`.
-    ``learning_rate`` may be changed between steps; groups keep their share of it.
+    ``learning_rate`` may be changed between steps; groups keep their share of it. All settings of a group can be read and
+    changed in ``param_groups``.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -126,6 +159,7 @@ class Optimizer:
             lr = first
         self._rate = float(self._default_rate if lr is None else lr)
         self._options, self._clipping = options, clipping
+        self._waiting = 0  # batches whose gradients have been added up for a step
         self._chosen = False  # whether somebody chose the parameters, as opposed to a trainer that took them all
         self._set([{}] if given is None else given)
         self._chosen = given is not None
@@ -135,42 +169,74 @@ class Optimizer:
         raise NotImplementedError
 
     def _set(self, groups: list[dict[str, Any]]) -> None:
-        who = type(self).__name__
         if len(groups) == 1:
-            self._rate = float(groups[0].get("lr", self._rate))
-        made = []
-        for group in groups:
-            own = {name: value for name, value in group.items() if name not in ("params", "lr")}
-            rate = float(group.get("lr", self._rate))
-            unknown = next((name for name in own if name not in self._options), None)
-            if unknown is not None:
-                hint = nearest(unknown, self._options)
-                known = ", ".join(["params", "lr", *self._options])
-                raise ValueError(
-                    f"{who}: a group of parameters has no option {unknown!r}.{hint} Its options are {known}."
-                )
-            if rate != self._rate and not self._rate:
-                raise ValueError(f"{who}: groups have learning rates of their own, so lr must not be 0. Leave it out.")
-            options = {**self._options, **own}
-            bnns = self._make(rate, gradient_clipping=self._clipping, **options)
-            made.append(ParameterGroup(self, group.get("params", []), bnns, options))
-            if self._rate:
-                made[-1].share = rate / self._rate
-        taken = [p for group in made for p in group.parameters]
-        if len({id(p) for p in taken}) != len(taken):
-            raise ValueError(f"{who}: a parameter is given more than once. Give every parameter to one group, once.")
+            self._rate = self._check_rate(groups[0].get("lr", self._rate))
+        made = [self._group(group) for group in groups]
+        self._parameters = self._distinct(made)
         self.param_groups = made
-        self._parameters = taken
         self._states = [State(p, group) for group in made for p in group.parameters]
         self._trained: list[bool] | None = None
         self._bundles: list[Bundle] = []
+
+    def _group(self, group: Mapping[str, Any]) -> ParameterGroup:
+        who = type(self).__name__
+        own = {name: value for name, value in group.items() if name not in ("params", "lr")}
+        rate = self._check_rate(group.get("lr", self._rate))
+        unknown = next((name for name in own if name not in self._options), None)
+        if unknown is not None:
+            hint = nearest(unknown, self._options)
+            known = ", ".join(["params", "lr", *self._options])
+            raise ValueError(f"{who}: a group of parameters has no option {unknown!r}.{hint} Its options are {known}.")
+        if rate != self._rate and not self._rate:
+            raise ValueError(f"{who}: groups have learning rates of their own, so lr must not be 0. Leave it out.")
+        options = {**self._options, **own}
+        bnns = self._make(rate, gradient_clipping=self._clipping, **options)
+        made = ParameterGroup(self, group.get("params", []), bnns, options)
+        if self._rate:
+            made.share = rate / self._rate
+        return made
+
+    def _distinct(self, groups: list[ParameterGroup]) -> list[Parameter]:
+        taken = [p for group in groups for p in group.parameters]
+        if len({id(p) for p in taken}) != len(taken):
+            raise ValueError(
+                f"{type(self).__name__}: a parameter is given more than once. Give every parameter to one group, once."
+            )
+        return taken
+
+    def _first_accumulator(self, group: ParameterGroup) -> float:
+        """What accumulators start with."""
+        return 0.0
+
+    def _check_rate(self, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"{type(self).__name__}: lr must be a number, not {type(value).__name__}.")
+        if not 0.0 <= value < math.inf:
+            raise ValueError(f"{type(self).__name__}: lr is {value}. It must be at least 0 and finite.")
+        return float(value)
+
+    def add_param_group(self, param_group: Mapping[str, Any]) -> None:
+        """Take charge of more parameters: ``{"params": ..., "lr": ...}``, as at creation."""
+        (group,) = _groups(type(self).__name__, param_group)
+        if not self._chosen:
+            raise ValueError(
+                f"{type(self).__name__}.add_param_group: the optimizer was made without parameters, so it takes all those of "
+                "the network. Give it the first group at creation."
+            )
+        made = self._group(group)
+        taken = self._distinct([*self.param_groups, made])
+        self._count()
+        self._parameters = taken
+        self.param_groups.append(made)
+        self._states += [State(p, made) for p in made.parameters]
+        self._trained, self._bundles = None, []
 
     def __setattr__(self, name: str, value: Any) -> None:
         ours = type(self).__module__.startswith(__package__)
         if ours and not name.startswith("_") and name != "param_groups" and not hasattr(type(self), name):
             raise AttributeError(
-                f"{type(self).__name__}: {name!r} cannot be set. learning_rate, or lr, may change between steps; everything "
-                "else is given at creation."
+                f"{type(self).__name__}: {name!r} cannot be set. Only learning_rate, or lr, can; other settings stand in its "
+                "groups: optimizer.param_groups[0][name] = value."
             )
         super().__setattr__(name, value)
 
@@ -206,7 +272,7 @@ class Optimizer:
 
     @learning_rate.setter
     def learning_rate(self, value: float) -> None:
-        self._rate = float(value)
+        self._rate = self._check_rate(value)
         for group in self.param_groups:
             group.bnns.learning_rate = self._rate * group.share
 
@@ -235,8 +301,35 @@ class Optimizer:
                 "parameters of this network, after the last of its parts was replaced."
             )
 
-    def step(self) -> None:
-        """Change every parameter that requires a gradient by one step along it."""
+    @property
+    def waiting(self) -> bool:
+        """Whether gradients of earlier batches wait for a step, so that those of the next one have to be added to them."""
+        return self._waiting > 0
+
+    def step(self, *, every: int = 1) -> None:
+        """Change every parameter that requires a gradient by one step along it.
+
+        ``every=4`` does so in every fourth call, with the mean of the gradients of four batches, if each is added to those
+        before: ``network.backward(gradient, accumulate=optimizer.waiting)``. A call without it does not wait for more.
+
+        >>> import numpy as np
+        >>> from openbnns import nn
+        >>> net = nn.Linear(1, 1, bias=False).build((1,), seed=0)
+        >>> net.weight.data[...] = 0
+        >>> sgd, x = nn.SGD(net.parameters(), lr=0.5), np.float32([[1], [3]])
+        >>> for i in range(2):  # batches of one sample, a step for both
+        ...     loss, gradient = nn.MSELoss()(net(x[i : i + 1]), x[i : i + 1])
+        ...     _ = net.backward(gradient, accumulate=sgd.waiting)
+        ...     sgd.step(every=2)
+        ...     print(net.weight.data.item())
+        0.0
+        5.0
+        """
+        if every != 1:
+            every = whole_number(every, f"{type(self).__name__}.step: every", 1)
+        if self._waiting + 1 < every:
+            self._waiting += 1
+            return
         if not self._states:
             raise RuntimeError(f"{type(self).__name__}.step: call attach(network.parameters()) first.")
         trained = trainable(self._parameters)
@@ -248,6 +341,11 @@ class Optimizer:
             self._trained, self._bundles = trained, self._bundle(trained)
             if self._clipping is not None:
                 self.clip(self._clipping)  # without a norm that was known for other bundles
+        if self._waiting:
+            for parameter, is_trained in zip(self._parameters, trained, strict=True):
+                if is_trained:
+                    parameter.grad[...] *= 1.0 / (self._waiting + 1)
+            self._waiting = 0
         if len(self._bundles) > 1 and self._clipping is not None and self._clipping.case == "by_global_norm":
             self._share_norm(self._clipping)
         for bundle in self._bundles:
@@ -272,15 +370,17 @@ class Optimizer:
 
     def _share_norm(self, clipping: GradientClipping) -> None:
         """Clip by the norm of the gradients of all bundles, not of one."""
-        norm = math.sqrt(
-            sum(float(np.vdot(g.astype(np.float64), g)) for bundle in self._bundles for g in bundle.gradients)
-        )
+        norm = total_norm([g for bundle in self._bundles for g in bundle.gradients])
         known = clipping.global_norm or (norm if math.isfinite(norm) else 0.0)
         for bundle in self._bundles:
             bundle.bnns.gradient_clipping = GradientClipping.by_global_norm(clipping.threshold, known)
 
-    def zero_grad(self) -> None:
-        """Set every gradient to zero. Not needed before ``backward``, which overwrites."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set every gradient to zero. Not needed before ``backward``, which overwrites.
+
+        ``set_to_none`` is there because PyTorch has it: gradients are zeros here, never None.
+        """
+        self._waiting = 0
         for parameter in self.parameters:
             if parameter.used:
                 parameter.grad[...] = 0
@@ -292,35 +392,83 @@ class Optimizer:
             group.bnns.gradient_clipping = clipping
 
     def state_dict(self) -> dict[str, Array]:
-        """Accumulators and step counts, to go on later as if nothing had happened."""
+        """Accumulators, step counts and settings, to go on later as if nothing had happened.
+
+        ``settings.lr`` and the like hold a number for every group; ``accumulator.0`` and so on are those of the optimizer, not
+        copies. Gradients that wait for a step are not part of it.
+        """
         self._count()
         state = {f"accumulator.{i}": array for i, array in enumerate(self.accumulators)}
         state["steps"] = np.array([s.steps for s in self._states], np.int64)
+        groups = self.param_groups
+        state["settings.learning_rate"] = np.array([self._rate])
+        state["settings.share"] = np.array([group.share for group in groups])
+        for name in ("lr", *self._options):
+            state[f"settings.{name}"] = np.array([group[name] for group in groups], np.float64)
         return state
 
-    def load_state_dict(self, state: dict[str, Array]) -> None:
-        """Take over a state of the same optimizer on the same parameters; nothing is changed if it does not fit."""
+    @spelled
+    def load_state_dict(self, state: Mapping[str, Any], *, settings: bool = True) -> None:
+        """Take over a state of the same optimizer on the same parameters; nothing is changed if it does not fit.
+
+        With ``settings=False`` the learning rates and the other settings stay as they are.
+        """
         who = type(self).__name__
         own = self.state_dict()
-        if set(own) != set(state):
-            count = sum(name.startswith("accumulator.") for name in state)
+        given = {name: np.asarray(array) for name, array in state.items()}
+        if not any(name.startswith("settings.") for name in given):  # as they were before there were settings in them
+            settings = False
+        if not settings:
+            own, given = _without_settings(own), _without_settings(given)
+        if set(own) != set(given):
+            listed = "; ".join(
+                f"{what} {', '.join(sorted(names))}"
+                for what, names in (("missing:", set(own) - set(given)), ("not known:", set(given) - set(own)))
+                if names
+            )
+            count = sum(name.startswith("accumulator.") for name in given)
             raise ValueError(
-                f"{who}: the state has {count} accumulators, but {len(self.accumulators)} are needed. It belongs to another "
-                "optimizer or another network."
+                f"{who}: the state has {count} accumulators, {len(self.accumulators)} are needed ({listed}). It belongs to "
+                "another optimizer or another network."
             )
         for name, array in own.items():
-            if np.shape(state[name]) != array.shape:
-                raise ValueError(f"{who}: {name} has shape {np.shape(state[name])}, not {array.shape}.")
+            if given[name].shape != array.shape:
+                raise ValueError(f"{who}: {name} has shape {given[name].shape}, not {array.shape}.")
+        if settings:
+            self._load_settings(given)
         for name, array in own.items():
-            array[...] = state[name]
+            array[...] = given[name]
         for i, entry in enumerate(self._states):
             entry.steps = int(own["steps"][i])
             entry.rate = float(own["rates"][i]) if "rates" in own else 0.0
-        self._trained, self._bundles = None, []
+        self._trained, self._bundles, self._waiting = None, [], 0
+
+    def _load_settings(self, given: Mapping[str, Array]) -> None:
+        """Give every group the settings of a state, all or none of them."""
+        made = []
+        for i, group in enumerate(self.param_groups):
+            options = {name: _like(group[name], given[f"settings.{name}"][i]) for name in self._options}
+            made.append(
+                (self._make(float(given["settings.lr"][i]), gradient_clipping=self._clipping, **options), options)
+            )
+        for i, (group, (bnns, options)) in enumerate(zip(self.param_groups, made, strict=True)):
+            group.bnns, group._options, group.share = bnns, options, float(given["settings.share"][i])
+        self._rate = float(given["settings.learning_rate"][0])
 
     def describe(self) -> dict[str, Any]:
         """Name and numbers, for reports and checkpoints."""
         return {"optimizer": type(self).__name__, "learning_rate": self.learning_rate}
+
+
+def _without_settings(state: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: array for name, array in state.items() if not name.startswith("settings.")}
+
+
+def _like(old: Any, value: Any) -> Any:
+    """A number, or several, from the settings of a state in the form that an option has."""
+    if isinstance(old, bool):
+        return bool(value)
+    return float(value) if np.ndim(value) == 0 else tuple(float(number) for number in value)
 
 
 def _groups(who: str, first: Any) -> list[dict[str, Any]]:

@@ -132,7 +132,7 @@ def _optimizer(optimizer: Any) -> dict[str, str]:
     found = {"name": type(optimizer).__name__}
     for number, group in enumerate(groups, 1):
         prefix = f"group {number}, " if len(groups) > 1 else ""
-        values = group.bnns.hyperparameters
+        values = {**group.bnns.hyperparameters, **getattr(group, "beyond_bnns", {})}
         if hasattr(optimizer, "_clipping"):  # as it was asked for, without a norm that is known by now
             values["gradient_clipping"] = optimizer._clipping
         if len(groups) > 1:

@@ -119,7 +119,7 @@ def _take(run: Run, found: Checkpoint, told: dict[str, str]) -> None:
         if "not trained" in told or _of_optimizer(state["settings"]) != _of_optimizer(run.settings):
             trainer._say("The optimizer starts anew: its state belongs to another one or to other parameters.")
         else:
-            trainer.optimizer.load_state_dict(found.part("optimizer"))
+            trainer.optimizer.load_state_dict(found.part("optimizer"), settings=False)
         if state["batch"] and not _OF_AN_EPOCH & set(told):
             measures = Measures(trainer.metrics, run.passes)
             measures.restore(state["sums"], found.part("metric"))

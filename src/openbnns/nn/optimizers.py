@@ -1,6 +1,7 @@
 """Optimizers of networks: those of BNNS, together with the accumulators that they need.
 
-Results are PyTorch's: Adam adds epsilon to the corrected root, and every parameter counts its own steps.
+Results are PyTorch's: Adam adds epsilon to the corrected root, and every parameter counts its own steps. Adagrad and Adamax,
+which BNNS lacks, run on native steps of their own. ``maximize=True`` goes up instead of down in all of them.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from .. import (
 )
 from .._spelling import spelled
 from ._optimizer import Bundle, Optimizer, ParameterGroup
+from ._own_optimizers import AdagradOptimizer, AdamaxOptimizer
 from ._value import Array
 from .parameter import Parameter
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "ParameterGroup", "RMSprop"]
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Adamax", "Optimizer", "ParameterGroup", "RMSprop"]
 
 
 def _check(who: str, **limits: tuple[float, float, float]) -> None:
@@ -61,7 +63,8 @@ def _rate_second(init: _Init) -> _Init:
 class SGD(Optimizer):
     """v = momentum v + g;  W -= learning_rate v, or learning_rate (g + momentum v) with ``nesterov``.
 
-    g is the gradient plus weight_decay W. The learning rate is 0.01 unless given. PyTorch's ``dampening`` is 0.
+    g is the gradient plus weight_decay W. The learning rate is 0.01 unless given. ``dampening`` d makes it
+    v = momentum v + (1 - d) g after the first step.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -83,27 +86,30 @@ class SGD(Optimizer):
         dampening: float = 0.0,
         nesterov: bool = False,
         weight_decay: float = 0.0,
+        maximize: bool = False,
         clipping: GradientClipping | None = None,
         lr: float | None = None,
     ) -> None:
         super().__init__(
             learning_rate, lr, clipping, momentum=momentum, dampening=dampening, nesterov=nesterov,
-            weight_decay=weight_decay,
+            weight_decay=weight_decay, maximize=maximize,
         )  # fmt: skip
 
     def _make(
-        self, rate: float, *, momentum: float, dampening: float, nesterov: bool, weight_decay: float, **options: Any
-    ) -> SGDMomentumOptimizer:
+        self, rate: float, *, momentum: float, dampening: float, nesterov: bool, weight_decay: float, maximize: bool,
+        **options: Any,
+    ) -> SGDMomentumOptimizer:  # fmt: skip
         _check(
             "SGD",
             learning_rate=(rate, 0, np.inf),
             momentum=(momentum, 0, 1),
+            dampening=(dampening, 0, 1),
             weight_decay=(weight_decay, 0, np.inf),
         )
-        if dampening:
-            raise ValueError(f"SGD: dampening is {dampening}, but BNNS has none. Leave it out.")
         if nesterov and not momentum:
             raise ValueError("SGD: nesterov needs momentum, which is 0. Give one, such as momentum=0.9.")
+        if nesterov and dampening:
+            raise ValueError(f"SGD: nesterov needs dampening 0, not {dampening}. Leave one of them out.")
         return SGDMomentumOptimizer(
             learning_rate=rate,
             momentum=momentum,
@@ -111,8 +117,23 @@ class SGD(Optimizer):
             regularization_scale=weight_decay,
             regularization_function=_decay(weight_decay),
             sgd_momentum_variant=SGDMomentumVariant.VARIANT_1,
+            gradient_scale=_sign(maximize),
             **options,
         )
+
+    def _run(self, bundle: Bundle) -> None:
+        """Dampening is a factor of g, the penalty included, but for the first step."""
+        group, bnns = bundle.states[0].group, bundle.bnns
+        kept = 1.0 - group["dampening"]
+        if kept == 1.0 or not bnns.momentum or not bundle.steps:
+            bundle.step()
+            return
+        scale, penalty = bnns.gradient_scale, bnns.regularization_scale
+        bnns.gradient_scale, bnns.regularization_scale = kept * scale, kept * penalty
+        try:
+            bundle.step()
+        finally:
+            bnns.gradient_scale, bnns.regularization_scale = scale, penalty
 
 
 class Adam(Optimizer):
@@ -143,21 +164,26 @@ class Adam(Optimizer):
         *,
         weight_decay: float | None = None,
         amsgrad: bool = False,
+        maximize: bool = False,
         clipping: GradientClipping | None = None,
         lr: float | None = None,
     ) -> None:
         decay = self._weight_decay if weight_decay is None else weight_decay
-        super().__init__(learning_rate, lr, clipping, betas=betas, eps=eps, weight_decay=decay, amsgrad=amsgrad)
+        super().__init__(
+            learning_rate, lr, clipping, betas=betas, eps=eps, weight_decay=decay, amsgrad=amsgrad, maximize=maximize
+        )
 
     def _make(
-        self, rate: float, *, betas: Sequence[float], eps: float, weight_decay: float, amsgrad: bool, **options: Any
-    ) -> AdamOptimizer | AdamWOptimizer:
+        self, rate: float, *, betas: Sequence[float], eps: float, weight_decay: float, amsgrad: bool, maximize: bool,
+        **options: Any,
+    ) -> AdamOptimizer | AdamWOptimizer:  # fmt: skip
         who = type(self).__name__
         beta1, beta2 = _betas(who, betas)
         _check(who, learning_rate=(rate, 0, np.inf), eps=(eps, 0, np.inf), weight_decay=(weight_decay, 0, np.inf))
         made = self._moments(
-            weight_decay, learning_rate=rate, beta1=beta1, beta2=beta2, epsilon=eps, uses_ams_grad=amsgrad, **options
-        )
+            weight_decay, learning_rate=rate, beta1=beta1, beta2=beta2, epsilon=eps, uses_ams_grad=amsgrad,
+            gradient_scale=_sign(maximize), **options,
+        )  # fmt: skip
         made._epsilon_after_correction = True
         return made
 
@@ -211,17 +237,18 @@ class RMSprop(Optimizer):
         momentum: float = 0.0,
         centered: bool = False,
         weight_decay: float = 0.0,
+        maximize: bool = False,
         clipping: GradientClipping | None = None,
         lr: float | None = None,
     ) -> None:
         super().__init__(
             learning_rate, lr, clipping, alpha=alpha, eps=eps, momentum=momentum, centered=centered,
-            weight_decay=weight_decay,
+            weight_decay=weight_decay, maximize=maximize,
         )  # fmt: skip
 
     def _make(
         self, rate: float, *, alpha: float, eps: float, momentum: float, centered: bool, weight_decay: float,
-        **options: Any,
+        maximize: bool, **options: Any,
     ) -> RMSPropOptimizer:  # fmt: skip
         _check(
             "RMSprop",
@@ -239,6 +266,7 @@ class RMSprop(Optimizer):
             momentum=momentum,
             regularization_scale=weight_decay,
             regularization_function=_decay(weight_decay),
+            gradient_scale=_sign(maximize),
             **options,
         )
 
@@ -269,6 +297,126 @@ class RMSprop(Optimizer):
         return {**super().state_dict(), "rates": np.array([s.rate for s in self._states], np.float64)}
 
 
+class Adagrad(Optimizer):
+    """n += g²;  W -= learning_rate / (1 + (t - 1) lr_decay) g / (√n + eps), t counting the steps from 1.
+
+    g is the gradient plus weight_decay W, n starts at ``initial_accumulator_value``. The learning rate is 0.01 unless
+    given. BNNS has no such optimizer; the step is a native one of the same kind.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, adagrad = nn.Parameter(np.float32([1, 2])), nn.Adagrad(0.5)
+    >>> w.grad = np.float32([3, -4])
+    >>> adagrad.attach([w])
+    >>> adagrad.step()
+    >>> print(w.data.round(4))  # the first step is the learning rate, whatever the gradient's size
+    [0.5 2.5]
+    """
+
+    @_rate_second
+    def __init__(
+        self,
+        learning_rate: float | Iterable[Parameter] | Iterable[Mapping[str, Any]] | None = None,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+        clipping: GradientClipping | None = None,
+        lr: float | None = None,
+    ) -> None:
+        super().__init__(
+            learning_rate, lr, clipping, lr_decay=lr_decay, weight_decay=weight_decay,
+            initial_accumulator_value=initial_accumulator_value, eps=eps, maximize=maximize,
+        )  # fmt: skip
+
+    def _make(
+        self, rate: float, *, lr_decay: float, weight_decay: float, initial_accumulator_value: float, eps: float,
+        maximize: bool, **options: Any,
+    ) -> AdagradOptimizer:  # fmt: skip
+        _check(
+            "Adagrad",
+            learning_rate=(rate, 0, np.inf),
+            lr_decay=(lr_decay, 0, np.inf),
+            weight_decay=(weight_decay, 0, np.inf),
+            initial_accumulator_value=(initial_accumulator_value, 0, np.inf),
+            eps=(eps, 0, np.inf),
+        )
+        return AdagradOptimizer(
+            learning_rate=rate,
+            lr_decay=lr_decay,
+            epsilon=eps,
+            regularization_scale=weight_decay,
+            regularization_function=_decay(weight_decay),
+            gradient_scale=_sign(maximize),
+            **options,
+        )
+
+    def _first_accumulator(self, group: ParameterGroup) -> float:
+        return float(group["initial_accumulator_value"])
+
+
+class Adamax(Optimizer):
+    """m = β₁ m + (1 - β₁) g;  u = max(β₂ u, |g| + eps);  W -= learning_rate / (1 - β₁ᵗ) m / u.
+
+    g is the gradient plus weight_decay W. The learning rate is 0.002 unless given. BNNS has no such optimizer; the step is a
+    native one of the same kind.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> w, adamax = nn.Parameter(np.float32([1, 2])), nn.Adamax(0.5)
+    >>> w.grad = np.float32([3, -4])
+    >>> adamax.attach([w])
+    >>> adamax.step()
+    >>> print(w.data.round(4))
+    [0.5 2.5]
+    """
+
+    _default_rate = 2e-3
+
+    @_rate_second
+    def __init__(
+        self,
+        learning_rate: float | Iterable[Parameter] | Iterable[Mapping[str, Any]] | None = None,
+        betas: Sequence[float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        *,
+        weight_decay: float = 0.0,
+        maximize: bool = False,
+        clipping: GradientClipping | None = None,
+        lr: float | None = None,
+    ) -> None:
+        super().__init__(
+            learning_rate, lr, clipping, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize
+        )
+
+    def _make(
+        self, rate: float, *, betas: Sequence[float], eps: float, weight_decay: float, maximize: bool, **options: Any
+    ) -> AdamaxOptimizer:
+        beta1, beta2 = _betas("Adamax", betas)
+        if beta1 == 1.0:
+            raise ValueError("Adamax: beta1 is 1. It must be below 1.")
+        _check("Adamax", learning_rate=(rate, 0, np.inf), eps=(eps, 0, np.inf), weight_decay=(weight_decay, 0, np.inf))
+        return AdamaxOptimizer(
+            learning_rate=rate,
+            beta1=beta1,
+            beta2=beta2,
+            epsilon=eps,
+            regularization_scale=weight_decay,
+            regularization_function=_decay(weight_decay),
+            gradient_scale=_sign(maximize),
+            **options,
+        )
+
+
+def _sign(maximize: bool) -> float:
+    """What gradients are multiplied by before anything else."""
+    if not isinstance(maximize, (bool, np.bool_)):
+        raise TypeError(f"maximize must be True or False, not {maximize!r}.")
+    return -1.0 if maximize else 1.0
+
+
 def _decay(weight_decay: float) -> RegularizationFunction:
     return RegularizationFunction.L2 if weight_decay else RegularizationFunction.NONE
 
@@ -282,4 +430,11 @@ def _betas(who: str, betas: Sequence[float]) -> tuple[float, float]:
     return float(beta1), float(beta2)
 
 
-NAMED: dict[str, type[Optimizer]] = {"adam": Adam, "adamw": AdamW, "sgd": SGD, "rmsprop": RMSprop}
+NAMED: dict[str, type[Optimizer]] = {
+    "adam": Adam,
+    "adamw": AdamW,
+    "sgd": SGD,
+    "rmsprop": RMSprop,
+    "adagrad": Adagrad,
+    "adamax": Adamax,
+}

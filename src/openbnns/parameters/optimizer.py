@@ -122,4 +122,43 @@ class RMSProp:
         return 1 + self.centered + (self.momentum != 0.0)
 
 
-Optimizer = SGDMomentum | Adam | RMSProp
+# Those that BNNS has no function for; only networks use them.
+
+
+@dataclass(frozen=True)
+class Adagrad:
+    """n += g^2,  W -= lr g / (sqrt(n) + epsilon). Accumulators: n."""
+
+    learning_rate: float
+    epsilon: float = 1e-10
+    preparation: Preparation = field(default_factory=Preparation)
+
+    @property
+    def roles(self) -> int:
+        """Accumulators of each parameter."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Adamax:
+    """Adam with the largest gradient in place of the root; t = time_step is 1 in the first step.
+
+        m = beta1 m + (1 - beta1) g        u = max(beta2 u, |g| + epsilon)        W -= lr / (1 - beta1^t) * m / u
+
+    Accumulators: m, u.
+    """
+
+    learning_rate: float
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+    time_step: float = 1.0
+    preparation: Preparation = field(default_factory=Preparation)
+
+    @property
+    def roles(self) -> int:
+        """Accumulators of each parameter."""
+        return 2
+
+
+Optimizer = SGDMomentum | Adam | RMSProp | Adagrad | Adamax

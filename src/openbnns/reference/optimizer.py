@@ -19,7 +19,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..parameters.optimizer import (
+    Adagrad,
     Adam,
+    Adamax,
     Clipping,
     ClippingFunction,
     Optimizer,
@@ -59,6 +61,11 @@ def _update(optimizer: Optimizer, w: Array, g: Array, *accumulators: Array) -> t
         return _adam(optimizer, w, g, *accumulators)
     if isinstance(optimizer, RMSProp):
         return _rmsprop(optimizer, w, g, *accumulators)
+    if isinstance(optimizer, Adagrad):
+        n = accumulators[0] + g * g
+        return w - optimizer.learning_rate * g / (np.sqrt(n) + optimizer.epsilon), n
+    if isinstance(optimizer, Adamax):
+        return _adamax(optimizer, w, g, *accumulators)
     return _descend(optimizer, w, g, *accumulators)
 
 
@@ -100,6 +107,13 @@ def _adam(o: Adam, w: Array, g: Array, m: Array, v: Array, *largest: Array) -> t
     decay = o.preparation.regularization_scale if o.decoupled_decay else 0.0
     w = w - o.learning_rate * decay * w - o.learning_rate * second / first * m / (root + epsilon)
     return w, m, v, *largest
+
+
+def _adamax(o: Adamax, w: Array, g: Array, m: Array, u: Array) -> tuple[Array, ...]:
+    """W, m and u after the step."""
+    m = o.beta1 * m + (1.0 - o.beta1) * g
+    u = np.maximum(o.beta2 * u, np.abs(g) + o.epsilon)
+    return w - o.learning_rate / (1.0 - o.beta1**o.time_step) * m / u, m, u
 
 
 def _rmsprop(o: RMSProp, w: Array, g: Array, n: Array, *others: Array) -> tuple[Array, ...]:
