@@ -74,6 +74,150 @@ def test_functions_without_a_filter(function: str, make: Any, result: int, rng: 
                 assert_bitwise(found, wanted, f"{function}: argument {place}, the result is {result}")
 
 
+# Functions with structs, with batches, with plain addresses. What makes their arrays, and from these, described by their
+# addresses or not, the arguments of a call.
+
+Described = Callable[..., Any]
+SAMPLES, LENGTH = 3, 6
+LEAKY = int(capi.BNNSActivationFunctionLeakyRectifiedLinear)
+
+
+def batch(rng: np.random.Generator, stride: int = LENGTH, dtype: Any = np.float32) -> Any:
+    """Memory of a batch of vectors."""
+    return (4 * rng.normal(size=SAMPLES * stride)).astype(dtype)
+
+
+def vector(of: Described, memory: Any, size: int = LENGTH) -> Any:
+    """The first sample of a batch."""
+    sample = of(memory[:size])
+    if sample.data is not None and not isinstance(sample.data, int):
+        sample.data = memory
+    return sample
+
+
+def activation(of: Described, x: Any, y: Any, function: int = LEAKY, **fields: Any) -> Any:
+    chosen = capi.BNNSActivation(function=function, alpha=0.5, beta=0.25)
+    return capi.BNNSLayerParametersActivation(
+        i_desc=vector(of, x), o_desc=vector(of, y), activation=chosen, axis_flags=1, **fields
+    )
+
+
+def quantizer(of: Described, x: Any, y: Any, scale: Any, bias: Any, **fields: Any) -> Any:
+    fields |= {name: of(array) for name, array in (("scale", scale), ("bias", bias)) if array is not None}
+    return capi.BNNSLayerParametersQuantization(i_desc=vector(of, x), o_desc=vector(of, y), **fields)
+
+
+def reduction(of: Described, x: Any, y: Any, w: Any, function: str) -> Any:
+    fields = {} if w is None else {"w_desc": of(w)}
+    kind = getattr(capi, f"BNNSReduceFunction{function}")
+    return capi.BNNSLayerParametersReduction(i_desc=of(x), o_desc=of(y), reduce_func=kind, epsilon=0.125, **fields)
+
+
+def address(of: Described, array: Any) -> Any:
+    """What a plain pointer is given."""
+    return array.ctypes.data if isinstance(of(array).data, int) else array
+
+
+WITH_MEMORY: list[tuple[str, str, Callable[..., list[Any]], Callable[..., list[Any]]]] = [
+    ("BNNSDirectApplyActivationBatch", "batch", lambda r: [batch(r), batch(r)],
+     lambda of, x, y: [activation(of, x, y), None, SAMPLES, LENGTH, LENGTH]),
+    ("BNNSDirectApplyActivationBatch", "packed", lambda r: [batch(r), batch(r)],
+     lambda of, x, y: [activation(of, x, y), None, SAMPLES, 0, 0]),
+    ("BNNSDirectApplyActivationBatch", "gaps", lambda r: [batch(r, 8), batch(r, 9)],
+     lambda of, x, y: [activation(of, x, y), None, SAMPLES, 8, 9]),
+    ("BNNSDirectApplyActivationBatch", "in place", lambda r: [batch(r)],
+     lambda of, x: [activation(of, x, x), None, SAMPLES, LENGTH, LENGTH]),
+    ("BNNSDirectApplyActivationBatch", "softmax", lambda r: [batch(r), batch(r)],
+     lambda of, x, y: [activation(of, x, y, int(capi.BNNSActivationFunctionSoftmax)), None, SAMPLES, LENGTH, LENGTH]),
+    ("BNNSDirectApplyQuantizer", "quantize", lambda r: [batch(r), batch(r, dtype=np.int8), floats(r, 1), floats(r, 1)],
+     lambda of, *arrays: [quantizer(of, *arrays, function=0), None, SAMPLES, LENGTH, LENGTH]),
+    ("BNNSDirectApplyQuantizer", "by axis", lambda r: [batch(r), batch(r, 7, np.int8), floats(r, LENGTH)],
+     lambda of, x, y, s: [quantizer(of, x, y, s, s, function=0, axis_mask=1), None, SAMPLES, LENGTH, 7]),
+    ("BNNSDirectApplyQuantizer", "dequantize", lambda r: [batch(r, dtype=np.int8), batch(r), floats(r, 1)],
+     lambda of, x, y, s: [quantizer(of, x, y, s, None, function=1), None, SAMPLES, LENGTH, LENGTH]),
+    ("BNNSDirectApplyReduction", "Sum", lambda r: [floats(r, 3, 5), floats(r, 3, 1)],
+     lambda of, x, y: [reduction(of, x, y, None, "Sum"), None]),
+    ("BNNSDirectApplyReduction", "weighted", lambda r: [floats(r, 3, 5), floats(r, 3, 1), floats(r, 3, 5)],
+     lambda of, x, y, w: [reduction(of, x, y, w, "SumSquare"), None]),
+    ("BNNSDirectApplyReduction", "ArgMax", lambda r: [floats(r, 3, 5), np.zeros((3, 1), np.int64)],
+     lambda of, x, y: [reduction(of, x, y, None, "ArgMax"), None]),
+    ("BNNSDirectApplyTopK", "int32", lambda r: [batch(r), batch(r, 2), batch(r, 2, np.int32)],
+     lambda of, x, v, i: [2, 0, SAMPLES, vector(of, x), LENGTH, vector(of, v, 2), 2, vector(of, i, 2), 0, None]),
+    ("BNNSDirectApplyTopK", "int64", lambda r: [floats(r, 4, 6), floats(r, 2, 6), np.zeros((2, 6), np.int64)],
+     lambda of, x, v, i: [2, 0, 1, of(x), 0, of(v), 0, of(i), 0, None]),
+    ("BNNSDirectApplyTopK", "values alone", lambda r: [batch(r), batch(r, 2)],
+     lambda of, x, v: [2, 0, SAMPLES, vector(of, x), LENGTH, vector(of, v, 2), 2, None, 0, None]),
+    ("BNNSDirectApplyInTopK", "int32", lambda r: [batch(r), index(r, SAMPLES, LENGTH), np.zeros(SAMPLES, np.bool_)],
+     lambda of, x, i, y: [2, 0, SAMPLES, vector(of, x), LENGTH, vector(of, i, 1), 1, vector(of, y, 1), 1, None]),
+    ("BNNSComputeNormBackward", "rows", lambda r: [floats(r, 4, 6), floats(r, 4, 6), 2 + floats(r, 4), floats(r, 4)],
+     lambda of, x, dx, y, dy: [address(of, x), of(dx), address(of, y), of(dy), int(capi.BNNSL2Norm), 2]),
+    ("BNNSComputeNormBackward", "added", lambda r: [floats(r, 4, 6), floats(r, 4, 6), 2 + floats(r, 4), floats(r, 4)],
+     lambda of, x, dx, y, dy: [address(of, x), of(dx, flags=1), address(of, y), of(dy), int(capi.BNNSL2Norm), 2]),
+]  # fmt: skip
+
+
+def held(array: Any, **fields: Any) -> Any:
+    return described(array, **fields)
+
+
+def by_address(array: Any, **fields: Any) -> Any:
+    return described(array, True, **fields)
+
+
+@pytest.mark.parametrize(
+    ("function", "make", "arguments"), [(name, make, arguments) for name, _, make, arguments in WITH_MEMORY],
+    ids=[f"{name}, {what}" for name, what, *_ in WITH_MEMORY],
+)  # fmt: skip
+def test_functions_with_structs_batches_and_addresses(
+    function: str, make: Any, arguments: Any, rng: np.random.Generator
+) -> None:
+    engines._core.forget_calls()
+    call, first = getattr(capi, function), make(rng)
+    assert raw.call(numbers.of_function(function), *arguments(by_address, *first)) == 1, "nothing is known yet"
+    assert call(*arguments(by_address, *first)) == 0, bn.last_error()
+    number = numbers.of_function(function)
+    for _ in range(3):
+        arrays = make(rng)
+        expected = [array.copy() for array in arrays]
+        engines._core.set_fast_calls(False, False)  # as Python does it
+        try:
+            assert call(*arguments(held, *expected)) == 0, bn.last_error()
+        finally:
+            engines.update_fast_calls()
+        assert raw.call(number, *arguments(held, *arrays)) == 0
+        for place, (found, wanted) in enumerate(zip(arrays, expected, strict=True)):
+            assert_bitwise(found, wanted, f"{function}: array {place}")
+
+
+def test_samples_that_overlap_other_memory_are_declined(rng: np.random.Generator) -> None:
+    """One sample would be apart from the output; the batch is not."""
+    engines._core.forget_calls()
+    x, y = batch(rng), batch(rng)
+    assert capi.BNNSDirectApplyActivationBatch(activation(by_address, x, y), None, SAMPLES, LENGTH, LENGTH) == 0
+    number = numbers.of_function("BNNSDirectApplyActivationBatch")
+    memory = floats(rng, (SAMPLES + 1) * LENGTH)
+    before = memory.copy()
+    p = activation(held, memory, memory[LENGTH:])
+    assert raw.call(number, p, None, SAMPLES, LENGTH, LENGTH) == 1
+    for changed in ((SAMPLES + 1, LENGTH, LENGTH), (SAMPLES, LENGTH + 1, LENGTH), (SAMPLES, 2**62, LENGTH), (0, 0, 0)):
+        assert raw.call(number, activation(held, x, y), None, *changed) == 1, changed
+    assert raw.call(number, None, None, SAMPLES, LENGTH, LENGTH) == 1
+    assert raw.call(number, activation(held, x, y, LEAKY + 1), None, SAMPLES, LENGTH, LENGTH) == 1, "another function"
+    assert_bitwise(memory, before, "memory")
+
+
+def test_plain_addresses_are_declined_where_they_cannot_be(rng: np.random.Generator) -> None:
+    engines._core.forget_calls()
+    x, dx, y, dy = floats(rng, 4, 6), floats(rng, 4, 6), 2 + floats(rng, 4), floats(rng, 4)
+    call = lambda *given: [*given[:1], described(dx, True), given[1], described(dy, True), 1, 2]  # noqa: E731
+    assert capi.BNNSComputeNormBackward(*call(x.ctypes.data, y.ctypes.data)) == 0
+    number, before = numbers.of_function("BNNSComputeNormBackward"), dx.copy()
+    for pair in ((None, y), (x, None), (x, 64), (x.ctypes.data + 2, y), (dx.ctypes.data + 4, y), (x, 2**64 - 1)):
+        assert raw.call(number, *call(*pair)) == 1, pair
+    assert_bitwise(dx, before, "dx")
+    assert raw.call(number, *call(x, y)) == 0
+
+
 def test_known_calls_decline_what_is_described_in_another_way(rng: np.random.Generator) -> None:
     engines._core.forget_calls()
     x, y = floats(rng, 4, 6), floats(rng, 4, 6)

@@ -1,6 +1,8 @@
 #include "bindings/known_calls.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,28 +22,48 @@ namespace {
 constexpr size_t kMostEntries = 128, kMostMemories = 8, kMostPlaces = 32, kKeyBytes = 2048;
 constexpr int64_t kMostNumber = INT64_C(1) << 32;  // larger ones are addresses
 
-// What a word of a C call is: a descriptor, a whole number, a truth value, a float, a pointer that must be NULL to be
-// simple, a pointer without effect.
-enum Word : char { kDescriptor = 'd', kInteger = 'i', kBool = 'b', kReal = 'f', kNull = 'n', kUnused = '-' };
+// What a word of a C call is: a descriptor, one that may be NULL, an address that another argument describes, a whole
+// number, a truth value, a float, a pointer that must be NULL to be simple, a pointer without effect.
+enum Word : char {
+  kDescriptor = 'd',
+  kOptional = 'o',
+  kAddress = 'm',
+  kInteger = 'i',
+  kBool = 'b',
+  kReal = 'f',
+  kNull = 'n',
+  kUnused = '-',
+};
+// A pointer to a struct is written as its members in parentheses, each aligned for its type: descriptors and floats as
+// above, whole numbers of 32 and of 64 bits; members without effect: a 32-bit number, a pointer.
+enum Member : char { kBegin = '(', kEnd = ')', kInt32 = 'u', kInt64 = 'U', kSkipped32 = 's', kSkippedPointer = 'p' };
 
 std::atomic<uint64_t> generation{1};
 
-// Bytes from the first to the last element of a descriptor with these fields; 0 if that takes more thought.
-int64_t extent(int64_t layout, int64_t data_type, int64_t rank, const int64_t* size, const int64_t* stride) {
+// The memory of a described tensor: bytes from its first to its last element, 0 if that takes more thought, bytes of an
+// element, and whether there are no others in between.
+struct Extent {
+  int64_t bytes, element;
+  bool packed;
+};
+constexpr Extent kUnknownExtent{0, 1, false};
+
+Extent extent_of(int64_t layout, int64_t data_type, int64_t rank, const int64_t* size, const int64_t* stride) {
   constexpr int64_t kPack32 = 0x40010, kSparse = 0x21001, kMostElements = INT64_C(1) << 46;
   const int64_t bits = data_type & 0xff;
-  if (layout == kPack32 || layout == kSparse || bits == 0 || bits % 8 != 0) return 0;
+  if (layout == kPack32 || layout == kSparse || bits == 0 || bits % 8 != 0) return kUnknownExtent;
   int64_t count = 1, last = 0;
   bool packed = true, strided = true;
   for (int64_t a = 0; a < rank; a++) {
     if (size[a] < 1 || size[a] > kMostElements / count || stride[a] < 0 || stride[a] > kMostElements / size[a])
-      return 0;
+      return kUnknownExtent;
     count *= size[a];
     last += (size[a] - 1) * stride[a];
     packed &= stride[a] == 0;
     strided &= stride[a] != 0;
   }
-  return packed || strided ? (packed ? count : 1 + last) * (bits / 8) : 0;
+  if (!packed && !strided) return kUnknownExtent;
+  return {(packed ? count : 1 + last) * (bits / 8), bits / 8, packed};
 }
 
 }  // namespace
@@ -86,6 +108,16 @@ struct KnownCalls::Reading {
   Memory memory[kMostMemories];
   size_t count = 0;
   bool trusts_addresses;
+
+  // By the number of an argument: whole numbers, addresses, what a descriptor with data says, and the place of its
+  // memory among the others.
+  struct Given {
+    int64_t number;
+    Extent extent;
+    size_t memory;
+  } given[kMostPlaces];
+  static constexpr size_t kNoMemory = SIZE_MAX;
+  static constexpr int64_t kNoAddress = -1;
 
   explicit Reading(bool trusts_addresses) : trusts_addresses(trusts_addresses) {}
 
@@ -132,9 +164,21 @@ struct KnownCalls::Reading {
     return true;
   }
 
+  bool add_integer(size_t argument, int64_t number) {
+    add('i');
+    given[argument].number = number;
+    return add(number);
+  }
+
+  void add_address(size_t argument, int64_t number) {
+    add('m');
+    given[argument].number = number;
+  }
+
   template <class Reader>
-  bool add_descriptor(const typename Reader::Descriptor& d, Reader& reader, bool writes) {
+  bool add_descriptor(size_t argument, const typename Reader::Descriptor& d, Reader& reader, bool writes) {
     Memory found;
+    given[argument].memory = kNoMemory;
     const Data data = reader.data(d, kAnything, writes, found);
     if (data == Data::kOther || d.has_table()) return false;
     add('d');
@@ -147,11 +191,32 @@ struct KnownCalls::Reading {
     if (!add(flags) || !add(layout) || !add(data_type) || !add(scale) || !add(bias)) return false;
     for (int a = 0; a < rank; a++)
       if (!add(size[a]) || !add(stride[a])) return false;
+    if (trusts_addresses) given[argument].extent = extent_of(layout, data_type, rank, size, stride);
     if (!found.view) {
       if (!trusts_addresses) return false;
-      found.bytes = extent(layout, data_type, rank, size, stride);
+      found.bytes = given[argument].extent.bytes;
     }
+    given[argument].memory = count;
     return add_memory(found, std::max<int64_t>(1, (data_type & 0xff) / 8));
+  }
+
+  // The memory of an address that a descriptor describes.
+  bool add_described(const Given& address, const Given& descriptor) {
+    if (address.number == kNoAddress) return true;  // an array
+    if (descriptor.memory == kNoMemory) return false;
+    const Memory found{address_of(address.number), descriptor.extent.bytes};
+    return found.begin && add_memory(found, descriptor.extent.element);
+  }
+
+  // More than one sample at a plain address: `stride` elements apart, 0 for packed ones.
+  bool spread(const Given& descriptor, int64_t batch, int64_t stride) {
+    if (descriptor.memory == kNoMemory || batch <= 1 || memory[descriptor.memory].view) return true;
+    const Extent& e = descriptor.extent;
+    if (stride == 0 && e.packed) stride = e.bytes / e.element;
+    int64_t reach;
+    if (stride <= 0 || __builtin_mul_overflow(stride, batch, &reach) || reach > kMaxElements) return false;
+    memory[descriptor.memory].bytes = (reach - stride) * e.element + e.bytes;
+    return true;
   }
 
   // Which memories are one and the same; false if two of them merely overlap.
@@ -172,55 +237,125 @@ bool KnownCalls::read(PyObject* const* arguments, size_t count, PythonReader& re
     PyObject* argument = arguments[i];
     auto* type = reinterpret_cast<PyObject*>(Py_TYPE(argument));
     bool good;
+    int64_t number;
+    reading.given[i].number = Reading::kNoAddress;
     if (type == PyTuple_GetItem(types_.ptr(), 0)) {
-      good = reading.add_descriptor(PythonReader::Descriptor(argument), reader, writes(i));
+      good = reading.add_descriptor(i, PythonReader::Descriptor(argument), reader, writes(i));
     } else if (type == PyTuple_GetItem(types_.ptr(), 1)) {
       reading.add('a');
       good = reading.add_array(argument, reader, writes(i));
     } else if (is_list(argument)) {
       good = reading.add_list(argument);
+    } else if (to_int64(argument, number)) {
+      good = is_described(i) ? (reading.add_address(i, number), true) : reading.add_integer(i, number);
     } else {
+      reading.given[i].memory = Reading::kNoMemory;
       good = reading.add_scalar(argument);
     }
     if (!good) return false;
   }
+  return finish(reading);
+}
+
+// Once all arguments are known: how much memory they stand for, and which of it is the same.
+bool KnownCalls::finish(Reading& reading) const {
+  for (auto [address, descriptor] : described_)
+    if (!reading.add_described(reading.given[address], reading.given[descriptor])) return false;
+  if (batch_ >= 0)
+    for (auto [tensor, stride] : strides_)
+      if (!reading.spread(reading.given[tensor], reading.given[batch_].number, reading.given[stride].number))
+        return false;
   return reading.add_sharing();
 }
 
 // The same description from the words of a C call.
 bool KnownCalls::read_raw(const OpenBNNSWord* words, size_t count, Reading& reading) const {
-  if (count != words_.size()) return false;
   RawReader reader(0);
-  size_t argument = 0;
-  for (size_t i = 0; i < count; i++) {
+  size_t argument = 0, next = 0;
+  for (const char* letter = words_.c_str(); *letter; letter++, next++) {
+    if (next == count) return false;
+    const OpenBNNSWord word = words[next];
     bool good = true;
-    switch (words_[i]) {
+    switch (*letter) {
       case kDescriptor:
-        good = words[i].pointer && reading.add_descriptor(RawReader::Descriptor(words[i]), reader, writes(argument));
+        good = word.pointer && reading.add_descriptor(argument, RawReader::Descriptor(word), reader, writes(argument));
+        break;
+      case kOptional:
+        reading.given[argument].memory = Reading::kNoMemory;
+        if (word.pointer)
+          good = reading.add_descriptor(argument, RawReader::Descriptor(word), reader, writes(argument));
+        else
+          reading.add('n');
+        break;
+      case kAddress:
+        reading.add_address(argument, static_cast<int64_t>(word.number));
         break;
       case kInteger:
-        reading.add('i');
-        good = reading.add(static_cast<int64_t>(words[i].number));
+        good = reading.add_integer(argument, static_cast<int64_t>(word.number));
         break;
       case kBool:
         reading.add('b');
-        good = reading.add(int64_t{words[i].number != 0});
+        good = reading.add(int64_t{word.number != 0});
         break;
       case kReal:
         reading.add('f');
-        reading.add(words[i].real);
+        reading.add(word.real);
         break;
       case kNull:
         reading.add('n');
-        good = !words[i].pointer;
+        good = !word.pointer;
         break;
+      case kBegin:
+        if (!word.pointer || !read_members(++letter, word.pointer, argument, reading)) return false;
+        continue;
       default:
         continue;
     }
-    if (!good) return false;
-    argument++;
+    if (!good || ++argument == kMostPlaces) return false;
   }
-  return reading.add_sharing();
+  return next == count && finish(reading);
+}
+
+// Members of a struct, up to the closing parenthesis.
+bool KnownCalls::read_members(const char*& letter, const void* place, size_t& argument, Reading& reading) const {
+  RawReader reader(0);
+  size_t offset = 0;
+  const auto take = [&](size_t bytes, size_t alignment) {
+    offset = (offset + alignment - 1) / alignment * alignment;
+    const char* member = static_cast<const char*>(place) + offset;
+    offset += bytes;
+    return member;
+  };
+  const auto load = [](const char* member, auto value) {
+    std::memcpy(&value, member, sizeof(value));
+    return value;
+  };
+  for (; *letter != kEnd; letter++) {
+    bool good = true;
+    switch (*letter) {
+      case kDescriptor: {
+        OpenBNNSWord word;
+        word.pointer = take(sizeof(CDescriptor), alignof(CDescriptor));
+        good = reading.add_descriptor(argument, RawReader::Descriptor(word), reader, writes(argument));
+        break;
+      }
+      case kInt32:
+        good = reading.add_integer(argument, load(take(4, 4), uint32_t{}));
+        break;
+      case kInt64:
+        good = reading.add_integer(argument, load(take(8, 8), int64_t{}));
+        break;
+      case kReal:
+        reading.add('f');
+        reading.add(double{load(take(4, 4), float{})});
+        break;
+      default:
+        *letter == kSkipped32 ? take(4, 4) : take(8, 8);
+        continue;
+    }
+    if (!good || ++argument == kMostPlaces) return false;
+  }
+  return true;
 }
 
 // Needs the interpreter's lock.
@@ -332,8 +467,10 @@ void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
 
 void bind_known_calls(nb::module_& m) {
   nb::class_<KnownCalls, Numbered>(m, "KnownCalls")
-      .def(nb::init<nb::tuple, int64_t, int64_t, std::string>(), "types"_a, "output"_a, "second"_a, "words"_a = "",
-           nb::sig("def __init__(self, types: tuple[object, ...], output: int, second: int, words: str = '') -> None"))
+      .def(nb::init<nb::tuple, int64_t, int64_t, std::string, int64_t, KnownCalls::Pairs, KnownCalls::Pairs>(),
+           "types"_a, "output"_a, "second"_a, "words"_a, "batch"_a, "strides"_a, "described"_a,
+           nb::sig("def __init__(self, types: tuple[object, ...], output: int, second: int, words: str, batch: int, "
+                   "strides: Sequence[tuple[int, int]], described: Sequence[tuple[int, int]]) -> None"))
       .def("run", &KnownCalls::run, nb::sig("def run(self, *arguments: object) -> object"))
       .def("record", &KnownCalls::record)
       .def("keep", &KnownCalls::keep, "arguments"_a, "result"_a.none(), "owner"_a,

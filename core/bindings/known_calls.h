@@ -31,9 +31,19 @@ class KnownCalls final : public Numbered {
   // types: of descriptors and of arrays, and what makes an array of a shape and type. Arguments number `output` and
   // `second`, unless that is -1, are written; the first one is what `run` returns.
   // words: for functions that C programs may call by number, what each of their arguments is (see Word in the source).
-  // Only for such a function a descriptor says how much memory an address stands for.
-  KnownCalls(nb::tuple types, int64_t output, int64_t second, std::string words)
-      : types_(types), output_(output), second_(second), words_(std::move(words)) {}
+  // Only for such a function a descriptor says how much memory an address stands for: that of one sample, or of as
+  // many as argument `batch` says, as far apart as another one says.
+  // strides: arguments with their strides; described: addresses with the descriptors that say what lies there.
+  using Pairs = std::vector<std::pair<size_t, size_t>>;
+  KnownCalls(nb::tuple types, int64_t output, int64_t second, std::string words, int64_t batch, Pairs strides,
+             Pairs described)
+      : types_(types),
+        output_(output),
+        second_(second),
+        words_(std::move(words)),
+        batch_(batch),
+        strides_(std::move(strides)),
+        described_(std::move(described)) {}
   ~KnownCalls() override { clear(); }
 
   // Repeats a known call and returns its first output, a new array where that is None; None if the call is not known.
@@ -52,6 +62,13 @@ class KnownCalls final : public Numbered {
 
   bool read(PyObject* const* arguments, size_t count, PythonReader& reader, Reading& reading) const;
   bool read_raw(const OpenBNNSWord* words, size_t count, Reading& reading) const;
+  bool read_members(const char*& letter, const void* place, size_t& argument, Reading& reading) const;
+  bool finish(Reading& reading) const;
+  bool is_described(size_t argument) const {
+    for (auto [address, descriptor] : described_)
+      if (address == argument) return true;
+    return false;
+  }
   void clear();
   bool writes(size_t argument) const {
     return static_cast<int64_t>(argument) == output_ || static_cast<int64_t>(argument) == second_;
@@ -60,6 +77,8 @@ class KnownCalls final : public Numbered {
   nb::tuple types_;
   int64_t output_, second_;
   const std::string words_;
+  const int64_t batch_;
+  const Pairs strides_, described_;
   std::atomic<uint64_t> generation_{0};
   KeyTable<std::shared_ptr<const Entry>> entries_;
 };

@@ -81,12 +81,13 @@ class Known:
 
     by_name: ClassVar[dict[str, Known]] = {}
 
-    def __init__(self, function: str, *outputs: int, words: str = "") -> None:
+    def __init__(self, function: str, *outputs: int, words: str = "", **memory: Any) -> None:
         """``outputs`` are the positions of what the function writes in the keys of its calls.
 
-        ``words`` says what its arguments are, for functions whose calls C programs may repeat; see ``known_calls``.
+        ``words`` says what its arguments are, for functions whose calls C programs may repeat, ``memory`` how much of it
+        addresses stand for; see ``known_calls``.
         """
-        self.caller, self.calls, self.words = Caller(function), known_calls(*outputs, words=words), words
+        self.caller, self.calls, self.words = Caller(function), known_calls(*outputs, words=words, **memory), words
         self.by_name[function] = self
 
     def number(self) -> int:
@@ -107,8 +108,8 @@ class Known:
 class Direct(Known):
     """The same for a function whose arguments are the keys of its calls: ``work`` takes a caller and those arguments."""
 
-    def __init__(self, function: str, work: Callable[..., None], *outputs: int, words: str = "") -> None:
-        super().__init__(function, *outputs, words=words)
+    def __init__(self, function: str, work: Callable[..., None], *outputs: int, words: str = "", **memory: Any) -> None:
+        super().__init__(function, *outputs, words=words, **memory)
         self.work = work
 
     def __call__(self, *arguments: Any) -> int:

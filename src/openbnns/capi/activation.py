@@ -66,7 +66,7 @@ def BNNSDirectApplyActivationBatch(
     who = "BNNSDirectApplyActivationBatch"
     if not is_given(layer_params, BNNSLayerParametersActivation, who):
         return FAILURE
-    call = (batch_size, in_stride, out_stride, filter_params)
+    call = (filter_params, batch_size, in_stride, out_stride)
     if _ACTIVATE.calls.run(*_key(layer_params), *call) is not None:
         return 0
     check_filter_params(filter_params, who)
@@ -86,12 +86,13 @@ def BNNSDirectApplyActivationBatch(
 
 
 def _key(p: BNNSLayerParametersActivation) -> tuple[Any, ...]:
+    """What decides about a call of functions without integer parameters."""
     a = p.activation
-    return p.o_desc, p.i_desc, a.function, a.alpha, a.beta, p.axis_flags
+    return p.i_desc, p.o_desc, a.function, a.alpha, a.beta, p.axis_flags
 
 
 _APPLY = form("apply", "batch_size in in_stride out out_stride")
-_ACTIVATE = Known("BNNSDirectApplyActivationBatch", 0)
+_ACTIVATE = Known("BNNSDirectApplyActivationBatch", 1, words="(dduffssspppu)niii", batch=7, strides=[(0, 8), (1, 9)])
 
 
 def BNNSGetPointer(filter: BNNSFilter | None, target: BNNSPointerSpecifier | int) -> BNNSNDArrayDescriptor:

@@ -16,7 +16,9 @@ __all__ = ["BNNSClipByGlobalNorm", "BNNSClipByNorm", "BNNSClipByValue", "BNNSCom
 _BY_VALUE = Direct("BNNSClipByValue", clipping.clip_by_value, 0, words="ddff")
 _BY_NORM = Direct("BNNSClipByNorm", clipping.clip_by_norm, 0, words="ddfi")
 _NORM = Direct("BNNSComputeNorm", clipping.compute_norm, 0, words="ddii")
-_NORM_BACKWARD = Direct("BNNSComputeNormBackward", clipping.compute_norm_backward, 1)
+_NORM_BACKWARD = Direct(
+    "BNNSComputeNormBackward", clipping.compute_norm_backward, 1, words="mdmdii", described=[(0, 1), (2, 3)]
+)
 
 
 def BNNSClipByValue(

@@ -38,7 +38,7 @@ def BNNSDirectApplyQuantizer(
     who = "BNNSDirectApplyQuantizer"
     if not is_given(layer_params, BNNSLayerParametersQuantization, who):
         return FAILURE
-    call = (batch_size, input_stride, output_stride, filter_params)
+    call = (filter_params, batch_size, input_stride, output_stride)
     if _QUANTIZE.calls.run(*_key(layer_params), *call) is not None:
         return 0
     check_filter_params(filter_params, who)
@@ -49,7 +49,7 @@ def BNNSDirectApplyQuantizer(
 
 
 def _key(p: BNNSLayerParametersQuantization) -> tuple[Any, ...]:
-    return p.o_desc, p.i_desc, p.scale, p.bias, p.function, p.axis_mask
+    return p.axis_mask, p.function, p.i_desc, p.o_desc, p.scale, p.bias
 
 
 def _quantize(
@@ -65,4 +65,4 @@ def _quantize(
 _NAMES = {
     "in": "i_desc.data", "out": "o_desc.data", "in_stride": "input_stride", "out_stride": "output_stride",
 }  # fmt: skip
-_QUANTIZE = Known("BNNSDirectApplyQuantizer", 0)
+_QUANTIZE = Known("BNNSDirectApplyQuantizer", 3, words="(Uudddd)niii", batch=7, strides=[(2, 8), (3, 9)])

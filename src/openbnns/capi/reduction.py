@@ -60,14 +60,14 @@ def BNNSDirectApplyReduction(
 
 
 def _key(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None) -> tuple[Any, ...]:
-    return p.o_desc, p.i_desc, p.w_desc, p.reduce_func, p.epsilon, filter_params
+    return p.i_desc, p.o_desc, p.w_desc, p.reduce_func, p.epsilon, filter_params
 
 
 def _reduce(p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None, who: str) -> None:
     caller = Caller(who, {"in": "i_desc.data", "out": "o_desc.data"})
-    made = Reduction(p, filter_params, caller)
+    made = Reduction(p, filter_params, caller, direct=True)
     made.perform("apply", caller, 1, {"in": (p.i_desc.data, 0), "out": (p.o_desc.data, 0)})
     made.destroy()
 
 
-_REDUCE = Known("BNNSDirectApplyReduction", 0)
+_REDUCE = Known("BNNSDirectApplyReduction", 1, words="(ddduf)n")

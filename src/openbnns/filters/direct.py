@@ -6,7 +6,7 @@ same number belong together. The numbers follow ``size[]`` but for RowMajorMatri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,9 @@ SHAPE_CODE = -1003
 
 INDEX_CODE = -1005
 """Status of an index outside its axis."""
+
+Pairs = Sequence[tuple[int, int]]
+"""Numbers of arguments that belong together."""
 
 if engines._core is not None:
     compat.on_change.append(engines._core.forget_calls)
@@ -49,11 +52,15 @@ class _NothingKnown:
     discard = record
 
 
-def known_calls(output: int, second: int = -1, *, words: str = "") -> Any:
+def known_calls(
+    output: int, second: int = -1, *, words: str = "", batch: int = -1, strides: Pairs = (), described: Pairs = ()
+) -> Any:
     """The calls of one function that have been made before; it writes arguments ``output`` and perhaps ``second``.
 
     ``words`` says what the arguments of the C function are, one letter each (``Word`` in core/bindings/known_calls.cpp),
-    if C programs may repeat its calls by number.
+    if C programs may repeat its calls by number. ``batch`` is the argument with the number of samples, ``strides`` has
+    tensors with the arguments that say how far apart their samples are, ``described`` has plain addresses with the
+    descriptors of what lies there.
 
     ``run`` repeats a known call and gives its first output, None if it is not known. Then the call is made between
     ``record`` and ``keep`` (or ``discard``, if it fails), and is known afterwards if all it did was to run native code on
@@ -61,7 +68,8 @@ def known_calls(output: int, second: int = -1, *, words: str = "") -> Any:
     """
     if engines._core is None:
         return _NothingKnown()
-    return engines._core.KnownCalls((BNNSNDArrayDescriptor, np.ndarray, np.empty), output, second, words)
+    types = BNNSNDArrayDescriptor, np.ndarray, np.empty
+    return engines._core.KnownCalls(types, output, second, words, batch, strides, described)
 
 
 def recorded(known: Any, key: tuple[Any, ...], work: Callable[..., Any], constants: list[Any] | None = None) -> Any:

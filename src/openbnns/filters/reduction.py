@@ -50,9 +50,12 @@ class Reduction(UnaryFilter):
     family = "reduction"
 
     def __init__(
-        self, p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None, who: Caller
-    ) -> None:
+        self, p: BNNSLayerParametersReduction, filter_params: BNNSFilterParameters | None, who: Caller, *,
+        direct: bool = False,
+    ) -> None:  # fmt: skip
+        """``direct``: for one call, which may read the weights where they are."""
         super().__init__(filter_params, who)
+        self.client_pointer |= direct
         self.function = _checked_function(int(p.reduce_func), who)
         x, y = resolve_both(p, who)
         _check_shapes(x, y, who)
@@ -121,8 +124,13 @@ class Reduction(UnaryFilter):
         if call.backward or not self.wide_positions:
             super().run_native(call, batch, bound)
             return
-        y, positions = bound["out"], np.empty((batch, *self.output.shape), np.int64)
+        y = bound["out"]
+        stays = y.view.element.name == "Int64" and is_plain_integer(y.view) and not y.overlaps(bound["in"])
+        target = y.direct_raw() if stays else None
+        positions = np.empty((batch, *self.output.shape), np.int64) if target is None else target
         self.run_plan(self.plan, False, batch, {X: bound["in"].read(np.float32), Y: positions})
+        if target is not None:
+            return
         if is_plain_integer(y.view):
             y.write_integers(positions)
         else:
