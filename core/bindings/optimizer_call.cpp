@@ -1,6 +1,7 @@
 #include "bindings/optimizer_call.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -37,29 +39,67 @@ struct Form {
   }
 };
 
-// One optimizer with its settings: runs steps whose tensors are packed float32 in memory that can be checked in
-// constant time. Anything else is declined without a word, and the Python path, which knows every message, takes over.
+// Fields of the structs of optimizers that may change from step to step: VALUES in filters/_optimizer_step.py.
+enum OptimizerValue { kLearningRate, kMomentum, kBeta1, kBeta2, kAlpha, kEpsilon, kValues = 12 };
+
+// A number of a rule: offset + factor * product of values, or its magnitude.
+struct Term {
+  using Given = std::tuple<double, double, std::vector<int>, bool>;
+
+  explicit Term(const Given& given) : offset(std::get<0>(given)), product(std::get<1>(given)) {
+    for (int value : std::get<2>(given)) {
+      if (value < 0 || value >= kValues || count == kMost) throw nb::index_error("Term: there is no such value");
+      values[count++] = value;
+    }
+    magnitude = std::get<3>(given);
+  }
+  double at(const double* of) const {
+    double number = product;
+    for (int i = 0; i < count; i++) number *= of[values[i]];
+    if (offset != 0.0) number += offset;  // or else a negative zero would become a positive one
+    return magnitude ? std::abs(number) : number;
+  }
+
+  static constexpr int kMost = 2;
+  double offset, product;
+  int values[kMost], count = 0;
+  bool magnitude;
+};
+
+// One kind of optimizer, and a rule of that kind: runs steps whose tensors are packed float32 in memory that can be
+// checked in constant time. Anything else is declined without a word, and the Python path, which knows every message,
+// takes over.
 class OptimizerStep {
  public:
-  // numbers: before, after, low, high, l1, l2, max_norm, use_norm, norm_scale, learning_rate, momentum,
+  // terms: before, after, low, high, l1, l2, max_norm, use_norm, norm_scale, learning_rate, momentum,
   // gradient_weight, velocity_step, gradient_step, keep1, add1, keep2, add2, decay; states: the place in
   // OptimizerTensor::state of each accumulator, in the order of roles; layouts: those without holes or tricks.
-  OptimizerStep(int kind, int form, int clipping, const std::vector<double>& numbers, std::vector<int> states,
-                std::vector<int64_t> layouts)
+  OptimizerStep(int kind, int form, int clipping, const std::vector<Term::Given>& terms,
+                const std::vector<double>& values, std::vector<int> states, std::vector<int64_t> layouts)
       : states_(std::move(states)), layouts_(std::move(layouts)) {
-    OptimizerRule& r = rule_;
-    r.kind = static_cast<OptimizerKind>(kind);
-    r.form = static_cast<MomentumForm>(form);
-    r.clipping = clipping;
+    if (terms.size() != kTerms || values.size() != kValues)
+      throw nb::index_error("OptimizerStep: wrong number of terms");
+    for (const Term::Given& term : terms) terms_.emplace_back(term);
+    rule_.kind = static_cast<OptimizerKind>(kind);
+    rule_.form = static_cast<MomentumForm>(form);
+    rule_.clipping = clipping;
+    rule_ = rule_at(values.data());
+    std::sort(layouts_.begin(), layouts_.end());
+  }
+
+  // The rule of the same kind with other values.
+  OptimizerRule rule_at(const double* values) const {
+    OptimizerRule r = rule_;
     float* floats[] = {&r.before, &r.after, &r.low, &r.high, &r.l1, &r.l2};
     float* others[] = {&r.learning_rate, &r.momentum, &r.gradient_weight, &r.velocity_step, &r.gradient_step,
                        &r.keep1,         &r.add1,     &r.keep2,           &r.add2,          &r.decay};
-    size_t next = 0;
-    for (float* place : floats) *place = static_cast<float>(numbers.at(next++));
-    for (double* place : {&r.max_norm, &r.use_norm, &r.norm_scale}) *place = numbers.at(next++);
-    for (float* place : others) *place = static_cast<float>(numbers.at(next++));
-    std::sort(layouts_.begin(), layouts_.end());
+    const Term* next = terms_.data();
+    for (float* place : floats) *place = static_cast<float>((next++)->at(values));
+    for (double* place : {&r.max_norm, &r.use_norm, &r.norm_scale}) *place = (next++)->at(values);
+    for (float* place : others) *place = static_cast<float>((next++)->at(values));
+    return r;
   }
+  bool is_adam() const { return rule_.kind == OptimizerKind::kAdam; }
 
   // parameters, gradients: lists of at least `count` tensors; accumulators: as many for each role, or None. Tensors are
   // descriptors, or arrays if those are allowed.
@@ -78,15 +118,15 @@ class OptimizerStep {
       if (!bind_all(reader, tensors, arrays, items(parameters), items(gradients), items(accumulators)))
         return kDeclined;
       nb::gil_scoped_release unlocked;
-      return carry_out(step, epsilon, tensors, threads);
+      return carry_out(rule_, step, epsilon, tensors, threads);
     } catch (const std::bad_alloc&) {
       return kDeclined;
     }
   }
 
-  // The same with arrays of pointers to C descriptors, without the interpreter.
-  int run_raw(double step, double epsilon, int64_t count, OpenBNNSWord parameters, OpenBNNSWord gradients,
-              OpenBNNSWord accumulators, int threads) const {
+  // The same with other values and arrays of pointers to C descriptors, without the interpreter.
+  int run_raw(const double* values, double step, double epsilon, int64_t count, OpenBNNSWord parameters,
+              OpenBNNSWord gradients, OpenBNNSWord accumulators, int threads) const {
     if (count < 0 || count > kMostTensors) return kDeclined;
     if (count > 0 && (!parameters.pointer || !gradients.pointer)) return kDeclined;
     if (count > 0 && !states_.empty() && !accumulators.pointer) return kDeclined;
@@ -97,7 +137,7 @@ class OptimizerStep {
       RawReader reader(0);
       std::vector<OptimizerTensor> tensors(static_cast<size_t>(count));
       if (!bind_all(reader, tensors, false, items(parameters), items(gradients), items(accumulators))) return kDeclined;
-      return carry_out(step, epsilon, tensors, threads);
+      return carry_out(rule_at(values), step, epsilon, tensors, threads);
     } catch (const std::bad_alloc&) {
       return kDeclined;
     }
@@ -105,6 +145,7 @@ class OptimizerStep {
 
  private:
   static constexpr int64_t kMostTensors = INT64_C(1) << 24;
+  static constexpr size_t kTerms = 19;
 
   int64_t roles() const { return static_cast<int64_t>(states_.size()); }
 
@@ -133,8 +174,8 @@ class OptimizerStep {
     return !overlap(stretches.data(), stretches.data() + stretches.size());
   }
 
-  int carry_out(double step, double epsilon, const std::vector<OptimizerTensor>& tensors, int threads) const {
-    OptimizerRule rule = rule_;
+  static int carry_out(OptimizerRule rule, double step, double epsilon, const std::vector<OptimizerTensor>& tensors,
+                       int threads) {
     rule.step = static_cast<float>(step);
     rule.epsilon = static_cast<float>(epsilon);
     kernels().optimizer_step(rule, tensors.data(), static_cast<int64_t>(tensors.size()),
@@ -193,32 +234,47 @@ class OptimizerStep {
   }
 
   OptimizerRule rule_;
+  std::vector<Term> terms_;
   std::vector<int> states_;
   std::vector<int64_t> layouts_;
 };
 
 // BNNSOptimizerStep as C programs call it: function, OptimizerAlgFields, number_of_parameters, parameters, gradients,
-// accumulators, filter_params. Python reads and checks a struct once; its values are the key to the step.
+// accumulators, filter_params. Python reads and checks a struct of a kind once: choices, and which values are 0. Others
+// of that kind may have other values, as long as these are within their ranges.
 class OptimizerFunction final : public Numbered {
  public:
-  // Of Adam, what the size of a step follows from; for others `epsilon` alone counts.
-  struct Size {
-    bool adam, corrected_epsilon;
-    double learning_rate, beta1, beta2, epsilon;
+  using Range = std::tuple<int, double, double>;  // a value, the least and the most that it may be
+
+  // What else a kind comes with. ordered: the lower bound of gradients must not exceed the upper one.
+  struct Limits {
+    bool corrected_epsilon, ordered;
+    std::vector<Range> ranges;
+
+    bool hold(const double* values) const {
+      for (auto [value, low, high] : ranges)
+        if (!(low <= values[value] && values[value] <= high)) return false;
+      return !ordered || values[kLow] <= values[kHigh];
+    }
+    static constexpr int kLow = 8, kHigh = 9;
   };
 
-  // letters: the fields of the struct that belongs to a function, f float, b bool, u a 32-bit number, t the time step.
-  void describe(int function, const std::string& letters) {
-    if (0 <= function && function < kFunctions && !letters_[function])
-      letters_[function] = new std::string(letters);  // for ever: threads without the lock read it
+  // letters: the fields of the struct that belongs to a function, f float, b bool, u a 32-bit number, t the time step;
+  // values: the OptimizerValue of each float.
+  void describe(int function, const std::string& letters, const std::vector<int>& values) {
+    if (0 <= function && function < kFunctions && !fields_[function])
+      fields_[function] = new Fields{letters, values};  // for ever: threads without the lock read it
   }
 
-  void add(int function, const std::vector<double>& values, const OptimizerStep& step, const Size& size) {
-    if (known_.size() >= kMostSteps) forget();
+  // fields: those of the struct but for the time step.
+  void add(int function, const std::vector<double>& fields, const OptimizerStep& step, const Limits& limits) {
+    if (known_.size() >= kMostKinds) forget();
     Key key;
-    add_number(key, function);
-    for (double value : values) add_number(key, value);
-    if (!key.full()) known_.add(std::string(key.text()), {step, size});
+    size_t next = 0;
+    key.add(static_cast<double>(function));
+    for (char letter : fields_[function].load()->letters)
+      if (letter != 't') add_field(key, letter, fields.at(next++));
+    if (!key.full() && !known_.find(key.text())) known_.add(std::string(key.text()), {step, limits});
   }
 
   void forget() {
@@ -229,31 +285,39 @@ class OptimizerFunction final : public Numbered {
   int run_raw(const OpenBNNSWord* words, size_t count) override {
     if (!fast_calls_enabled || is_recording() || count != 7 || !words[1].pointer) return kDeclined;
     int threads;
-    double time_step = 1.0;
+    double time_step = 1.0, values[kValues] = {};
     Key key;
-    if (!read_threads(words[6], threads) || !read(words, key, time_step)) return kDeclined;
+    if (!read_threads(words[6], threads) || !read(words, key, values, time_step)) return kDeclined;
     const Known* known = known_.find(key.text());  // stays while this call uses the number
-    if (!known || !(time_step >= 1.0) || !std::isfinite(time_step)) return kDeclined;
-    const Size& s = known->size;
-    double step = 0.0, epsilon = s.epsilon;
-    if (s.adam) {  // as step_size does it in Python
-      const double first = 1.0 - std::pow(s.beta1, time_step), second = std::sqrt(1.0 - std::pow(s.beta2, time_step));
-      step = s.learning_rate * second / first;
-      if (s.corrected_epsilon) epsilon *= second;
+    if (!known || !known->limits.hold(values) || !(time_step >= 1.0) || !std::isfinite(time_step)) return kDeclined;
+    double step = 0.0, epsilon = values[kEpsilon];
+    if (known->step.is_adam()) {  // as step_size does it in Python
+      const double first = 1.0 - std::pow(values[kBeta1], time_step);
+      const double second = std::sqrt(1.0 - std::pow(values[kBeta2], time_step));
+      step = values[kLearningRate] * second / first;
+      if (known->limits.corrected_epsilon) epsilon *= second;
     }
-    return known->step.run_raw(step, epsilon, static_cast<int64_t>(words[2].number), words[3], words[4], words[5],
-                               threads);
+    return known->step.run_raw(values, step, epsilon, static_cast<int64_t>(words[2].number), words[3], words[4],
+                               words[5], threads);
   }
 
  private:
   static constexpr int kFunctions = 16;
-  static constexpr size_t kMostSteps = 256;
+  static constexpr size_t kMostKinds = 256;
   struct Known {
     OptimizerStep step;
-    Size size;
+    Limits limits;
+  };
+  struct Fields {
+    std::string letters;
+    std::vector<int> values;
   };
   using Key = openbnns::Key<256>;
-  static void add_number(Key& key, double value) { key.add(value + 0.0); }  // one zero
+
+  // Of a value it counts whether it is 0: an optimizer without momentum keeps no velocities.
+  static void add_field(Key& key, char letter, double value) {
+    key.add(letter == 'f' ? static_cast<double>(value != 0.0) : value);
+  }
 
   template <class T>
   static T take(const char*& place) {
@@ -265,25 +329,30 @@ class OptimizerFunction final : public Numbered {
   }
 
   // The fields of the struct, each aligned for its type.
-  bool read(const OpenBNNSWord* words, Key& key, double& time_step) const {
-    const std::string* letters = words[0].number < kFunctions ? letters_[words[0].number].load() : nullptr;
+  bool read(const OpenBNNSWord* words, Key& key, double* values, double& time_step) const {
+    const Fields* fields = words[0].number < kFunctions ? fields_[words[0].number].load() : nullptr;
     const char* place = static_cast<const char*>(words[1].pointer);
-    if (!letters || reinterpret_cast<uintptr_t>(place) % alignof(float) != 0) return false;
-    add_number(key, static_cast<double>(words[0].number));
-    for (char letter : *letters) {
-      if (letter == 'f')
-        add_number(key, take<float>(place));
-      else if (letter == 'b')
-        add_number(key, take<uint8_t>(place) != 0);
+    if (!fields || reinterpret_cast<uintptr_t>(place) % alignof(float) != 0) return false;
+    key.add(static_cast<double>(words[0].number));
+    for (size_t i = 0; i < fields->letters.size(); i++) {
+      const char letter = fields->letters[i];
+      double value;
+      if (letter == 'b')
+        value = take<uint8_t>(place) != 0;
       else if (letter == 'u')
-        add_number(key, take<uint32_t>(place));
+        value = take<uint32_t>(place);
       else
-        time_step = take<float>(place);
+        value = take<float>(place);
+      if (letter == 't')
+        time_step = value;
+      else
+        add_field(key, letter, value);
+      if (letter == 'f') values[fields->values[i]] = value;
     }
     return !key.full();
   }
 
-  std::atomic<const std::string*> letters_[kFunctions] = {};
+  std::atomic<const Fields*> fields_[kFunctions] = {};
   KeyTable<Known> known_;
 };
 
@@ -296,23 +365,23 @@ OptimizerFunction& optimizer_function() {
 
 void bind_optimizer(nb::module_& m) {
   nb::class_<OptimizerStep>(m, "OptimizerStep")
-      .def(nb::init<int, int, int, const std::vector<double>&, std::vector<int>, std::vector<int64_t>>(), "kind"_a,
-           "form"_a, "clipping"_a, "numbers"_a, "states"_a, "layouts"_a)
+      .def(nb::init<int, int, int, const std::vector<Term::Given>&, const std::vector<double>&, std::vector<int>,
+                    std::vector<int64_t>>(),
+           "kind"_a, "form"_a, "clipping"_a, "terms"_a, "values"_a, "states"_a, "layouts"_a)
       .def("run", &OptimizerStep::run, "step"_a, "epsilon"_a, "count"_a, "parameters"_a.none(), "gradients"_a.none(),
            "accumulators"_a.none(), "threads"_a, "arrays"_a);
   m.def(
       "describe_optimizer",
-      [](int function, const std::string& letters) { optimizer_function().describe(function, letters); }, "function"_a,
-      "letters"_a);
+      [](int function, const std::string& letters, const std::vector<int>& values) {
+        optimizer_function().describe(function, letters, values);
+      },
+      "function"_a, "letters"_a, "values"_a);
   m.def(
       "register_optimizer",
-      [](int function, const std::vector<double>& values, const OptimizerStep& step, bool adam, bool corrected_epsilon,
-         double learning_rate, double beta1, double beta2, double epsilon) {
-        optimizer_function().add(function, values, step,
-                                 {adam, corrected_epsilon, learning_rate, beta1, beta2, epsilon});
-      },
-      "function"_a, "values"_a, "step"_a, "adam"_a, "corrected_epsilon"_a, "learning_rate"_a, "beta1"_a, "beta2"_a,
-      "epsilon"_a);
+      [](int function, const std::vector<double>& fields, const OptimizerStep& step, bool corrected_epsilon,
+         const std::vector<OptimizerFunction::Range>& ranges,
+         bool ordered) { optimizer_function().add(function, fields, step, {corrected_epsilon, ordered, ranges}); },
+      "function"_a, "fields"_a, "step"_a, "corrected_epsilon"_a, "ranges"_a, "ordered"_a);
   m.def("forget_optimizers", [] { optimizer_function().forget(); });
   m.def("optimizer_number", [] { return optimizer_function().number(); });
 }

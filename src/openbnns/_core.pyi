@@ -381,7 +381,8 @@ class OptimizerStep:
         kind: int,
         form: int,
         clipping: int,
-        numbers: Sequence[float],
+        terms: Sequence[tuple[float, float, Sequence[int], bool]],
+        values: Sequence[float],
         states: Sequence[int],
         layouts: Sequence[int],
     ) -> None: ...
@@ -397,17 +398,14 @@ class OptimizerStep:
         arrays: bool,
     ) -> int: ...
 
-def describe_optimizer(function: int, letters: str) -> None: ...
+def describe_optimizer(function: int, letters: str, values: Sequence[int]) -> None: ...
 def register_optimizer(
     function: int,
-    values: Sequence[float],
+    fields: Sequence[float],
     step: OptimizerStep,
-    adam: bool,
     corrected_epsilon: bool,
-    learning_rate: float,
-    beta1: float,
-    beta2: float,
-    epsilon: float,
+    ranges: Sequence[tuple[int, float, float]],
+    ordered: bool,
 ) -> None: ...
 def forget_optimizers() -> None: ...
 def optimizer_number() -> int: ...

@@ -42,7 +42,7 @@ from ..parameters.optimizer import (
 from ..reference import optimizer as reference
 from ..tensors.descriptors import FLOAT32, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries
-from ._optimizer_step import native_step, step_size
+from ._optimizer_step import VALUES, native_step, step_size
 from ._rules import require_float32
 from .direct import require_data, require_descriptor
 
@@ -179,7 +179,11 @@ def _rule(
     step = native_step(optimizer) if engines._core is not None else None
     fast = step if p["gradient_scale"] != 0.0 else None
     if who.function == C_FACE and fast is not None:
-        engines._core.register_optimizer(function, [float(v) for v in values], fast, *_step_numbers(optimizer))
+        corrected = isinstance(optimizer, Adam) and optimizer.corrected_epsilon
+        clips_by_value = preparation.clipping.function == ClippingFunction.BY_VALUE
+        engines._core.register_optimizer(
+            function, [float(v) for v in values], fast, corrected, _ranges(p, preparation.clipping), clips_by_value
+        )
     return Rule(optimizer, step, fast)
 
 
@@ -190,11 +194,14 @@ def rule_of(optimizer: Optimizer) -> Rule:
     return Rule(optimizer, step, step if optimizer.preparation.gradient_scale != 0.0 else None)
 
 
-def _step_numbers(o: Optimizer) -> tuple[bool, bool, float, float, float, float]:
-    """What native code computes the size of a step from, as ``step_size`` does."""
-    if isinstance(o, Adam):
-        return True, o.corrected_epsilon, o.learning_rate, o.beta1, o.beta2, o.epsilon
-    return False, False, 0.0, 0.0, 0.0, o.epsilon if isinstance(o, RMSProp) else 0.0
+def _ranges(p: dict[str, Any], clip: Clipping) -> list[tuple[int, float, float]]:
+    """What values of these fields must be in for the rule to be good for them, too; others are looked at here."""
+    ranges = [(VALUES.index(name), *_range_of(name)[:2]) for name in _checked_names(p)]
+    if clip.function in (ClippingFunction.BY_NORM, ClippingFunction.BY_GLOBAL_NORM):
+        ranges.append((VALUES.index("clip_gradients_max_norm"), 0.0, math.inf))
+    if clip.function == ClippingFunction.BY_GLOBAL_NORM:
+        ranges.append((VALUES.index("clip_gradients_use_norm"), 0.0, math.inf))
+    return ranges
 
 
 def _letter(name: str, value: Any) -> str:
@@ -212,7 +219,9 @@ if engines._core is not None:
     for code, fields_type in STRUCTS.items():
         blank = fields_type()
         engines._core.describe_optimizer(
-            int(code), "".join(_letter(name, getattr(blank, name)) for name in fields_type._kinds)
+            int(code),
+            "".join(_letter(name, getattr(blank, name)) for name in fields_type._kinds),
+            [VALUES.index(name) if name in VALUES else -1 for name in fields_type._kinds],
         )
 
 
@@ -227,13 +236,20 @@ _RANGES: dict[str, tuple[float, float, str]] = {
 _FINITE = (-3.4028235677973366e38, 3.4028235677973366e38, "finite")
 
 
+def _range_of(name: str) -> tuple[float, float, str]:
+    return _RANGES.get(name, _FINITE)
+
+
+def _checked_names(p: dict[str, Any]) -> list[str]:
+    """Fields with a range of their own."""
+    return [name for name, value in p.items() if isinstance(value, float) and not name.startswith("clip_")]
+
+
 def _check_numbers(p: dict[str, Any], function: int, who: Caller) -> None:
-    for name, value in p.items():
-        if isinstance(value, bool) or not isinstance(value, float) or name.startswith("clip_"):
-            continue
-        low, high, wanted = _RANGES.get(name, _FINITE)
-        if not low <= value <= high:
-            raise Problem(f"{who(name)} is {value:g}, but {function_name(function)} needs it {wanted}.")
+    for name in _checked_names(p):
+        low, high, wanted = _range_of(name)
+        if not low <= p[name] <= high:
+            raise Problem(f"{who(name)} is {p[name]:g}, but {function_name(function)} needs it {wanted}.")
 
 
 def _choice(p: dict[str, Any], name: str, count: int, who: Caller) -> int:
