@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,11 @@ import raw
 from cases import lstm
 from helpers import assert_bitwise
 from openbnns import capi, engines
+from openbnns._words import Caller
 from openbnns.capi import numbers
+from openbnns.filters.lstm import LSTM as LSTMFilter
+from openbnns.filters.lstm import next_draw
+from openbnns.parameters.random_numbers import Stream
 
 
 def lstm_results(case: Any, values: Any) -> dict[str, Any]:
@@ -80,7 +85,7 @@ def test_lstm_declines() -> None:
     shared = run.params.copy()
     shared.output_descriptor.hidden_desc.data = shared.input_descriptor.data_desc.data
     dropped = run.params.copy()
-    dropped.dropout = 0.5
+    dropped.dropout = 0.5  # another description
     for changes in (
         {"p": None}, {"p": other}, {"p": shared}, {"p": dropped}, {"capacity": run.cache.nbytes - 1},
         {"cache": run.cache.ctypes.data + 1}, {"f": capi.BNNSFilterParameters(alloc_memory=lambda *_: 0)},
@@ -92,3 +97,49 @@ def test_lstm_declines() -> None:
     finally:
         bn.compat.kink_derivative_from_right = False
     assert call() == 1, "forgotten"
+
+
+DROPPING = [c for c in lstm.CASES if c.dropout and c.layers > 1 and c.batch_sizes is None and c.layout == "first"]
+
+
+@pytest.mark.parametrize("case", DROPPING, ids=lambda case: case.id)
+def test_dropout(case: Any) -> None:
+    """Every training call draws another mask, whichever way it takes; the cache says which, and backward goes by it."""
+    engines._core.forget_lstm()
+    run = lstm.LstmRun(case, case.values())
+    run.forward()
+    run.backward()
+    assert run.cache is not None
+    forward, backward = (numbers.of_function(name) for name in LSTM)
+    capacity, seen = run.cache.nbytes, set()
+    for _ in range(3):
+        cache = np.zeros_like(run.cache)
+        before = next_draw()
+        assert raw.call(forward, run.params, None, cache, capacity) == 0
+        found = {i: m.read() for i, m in run.outputs.items()}
+        _, _, seed, draw = struct.unpack_from("<4Q", cache.tobytes())
+        assert draw == before + 1 and next_draw() == draw + 1
+        seen.add(found[lstm.Y].tobytes())
+        again = np.zeros_like(cache)
+        caller = Caller(LSTM[0])
+        LSTMFilter(run.params, None, caller).forward(caller, run.params, again, capacity, Stream(seed, draw))
+        for i, array in found.items():
+            assert_bitwise(array, run.outputs[i].read(), f"output {i}")
+        assert_bitwise(cache, again, "cache")
+        gradients = []
+        for by_number in (True, False):
+            results = {i: lstm.Memory(case, i) for i in lstm.RESULTS if 0 not in case.shape(i)}
+            coming = {i: lstm.Memory(case, i, run.values[100 + i]) for i in lstm.OUTPUTS}
+            delta = lstm.params(case, {i: m.descriptor() for i, m in (results | coming).items()})
+            if by_number:
+                assert raw.call(backward, run.params, delta, None, cache, capacity) == 0
+            else:
+                engines._core.forget_lstm()
+                assert capi.BNNSDirectApplyLSTMBatchBackward(run.params, delta, None, cache, capacity) == 0
+            gradients.append({i: m.storage.raw() for i, m in results.items()})
+        for i, array in gradients[0].items():
+            assert_bitwise(array, gradients[1][i], f"gradient {i}")
+        run.forward()  # what was forgotten
+        forward, backward = (numbers.of_function(name) for name in LSTM)
+    assert len(seen) == 3, "three masks"
+    assert DROPPING

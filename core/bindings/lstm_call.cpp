@@ -266,8 +266,6 @@ class LstmFunction final : public Numbered {
     int threads;
     if (!read_threads(words[structs], threads)) return kDeclined;
     const RawLstm params(words[0].pointer), delta(words[structs - 1].pointer);
-    double dropout;
-    if (!params.dropout(dropout) || dropout != 0.0) return kDeclined;  // Python numbers the masks
     Reading<RawLstm> reading(latest_variant);
     if (!reading.read(params, backward_ ? &delta : nullptr)) return kDeclined;
     const Known* entry = known().find(reading.key());  // stays while this call uses the number
@@ -278,13 +276,15 @@ class LstmFunction final : public Numbered {
     const auto capacity = static_cast<int64_t>(words[structs + 2].number);
     if (!place(reading, *entry, backward_, cached ? &cache : nullptr, capacity, call)) return kDeclined;
     call.seed = kMaskSeed;
+    double dropout;
+    if (params.dropout(dropout) && dropout != 0.0 && cached && !backward_) call.draw = next_lstm_draw();
     if (run_plan(*entry->plan, backward_, call, threads) != kDone) return kDeclined;
     latest_call_succeeded();
     return kDone;
   }
 
  private:
-  static constexpr uint64_t kMaskSeed = 0x4C53544D;  // _SEED of filters/lstm.py; nothing is drawn from it here
+  static constexpr uint64_t kMaskSeed = 0x4C53544D;  // _SEED of filters/lstm.py
   const bool backward_;
 };
 
@@ -312,6 +312,11 @@ void forget_lstm() {
   lstm_function(false).end();
   lstm_function(true).end();
   known().clear();
+}
+
+uint64_t next_lstm_draw() {
+  static std::atomic<uint64_t> draws{0};
+  return ++draws;
 }
 
 uint64_t lstm_number(bool backward) { return lstm_function(backward).number(); }

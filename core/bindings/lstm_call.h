@@ -25,6 +25,9 @@ void forget_lstm();
 int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle capacity, int variant, uint64_t seed,
               uint64_t draw, int threads);
 
+// Numbers the masks of dropout: every training call gets another one. Number 0 is that of calls without a cache.
+uint64_t next_lstm_draw();
+
 // The numbers of BNNSDirectApplyLSTMBatchTrainingCaching and BNNSDirectApplyLSTMBatchBackward for C programs (raw.h).
 // They change when what is known is forgotten.
 uint64_t lstm_number(bool backward);

@@ -142,6 +142,7 @@ NB_MODULE(_core, m) {
   m.def("lstm_key", &lstm_key, "params"_a, "delta"_a.none(), "variant"_a,
         nb::sig("def lstm_key(params: object, delta: object | None, variant: int) -> bytes | None"));
   m.def("register_lstm", &register_lstm, "key"_a, "plan"_a, "bytes"_a);
+  m.def("next_lstm_draw", &next_lstm_draw);
   m.def("forget_lstm", &forget_lstm);
   m.def("lstm_number", &lstm_number, "backward"_a);
   m.def("fast_lstm", &fast_lstm, "params"_a, "delta"_a.none(), "cache"_a.none(), "capacity"_a, "variant"_a, "seed"_a,

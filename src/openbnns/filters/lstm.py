@@ -79,19 +79,12 @@ if engines._core is not None:
     compat.on_change.append(engines._core.forget_lstm)
 
 
-class _Draws:
-    """Numbers the masks: every training call gets another one. Number 0 is that of calls without a cache."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)  # which needs no lock, that a fork might find taken
-        self._last = 0
-
-    def next(self) -> int:
-        self._last = number = next(self._numbers)
-        return number
+_draws = itertools.count(1)  # which needs no lock, that a fork might find taken
 
 
-draws = _Draws()
+def next_draw() -> int:
+    """The number of another mask: every training call has one of its own. Number 0 is that of calls without a cache."""
+    return next(_draws) if engines._core is None else engines._core.next_lstm_draw()
 
 
 @dataclass(frozen=True)
@@ -199,7 +192,7 @@ class LSTM(Filter):
         _refuse_collisions(outputs, who)
         memory = self._bind_cache(caller, cache, capacity, [*inputs.values(), *outputs.values()], output=True)
         if stream is None:
-            stream = Stream(_SEED, 0 if memory is None else draws.next())
+            stream = Stream(_SEED, 0 if memory is None else next_draw())
         if engines.is_native():
             self._forward_native(inputs, outputs, memory, stream)
         else:
@@ -475,7 +468,7 @@ def run_fast(p: Any, delta: Any, filter_params: BNNSFilterParameters | None, cac
             return False
         threads = min(int(filter_params.n_threads), 256)
     if delta is None and cache is not None and p.dropout:
-        draw = draws.next()
+        draw = next_draw()
     done: int = engines._core.fast_lstm(p, delta, cache, capacity, variant(), _SEED, draw, threads)
     return done == 0
 

@@ -19,7 +19,7 @@ from ..abi.structs import (
     BNNSNDArrayDescriptor,
 )
 from ..errors import Problem
-from ..filters.lstm import LSTM, draws, run_fast, variant
+from ..filters.lstm import LSTM, next_draw, run_fast, variant
 from ..filters.lstm_tensors import C0, GATES, H0, W0, W1, B, P, U, X, gate_tensor
 from ..parameters.random_numbers import Stream
 from ._functions import call
@@ -358,7 +358,7 @@ class LSTMLayer(Layer):
         else:
             cache = np.empty(filter.cache_bytes, np.uint8) if cache is None else as_array(cache, f"{who}: cache")
             capacity = cache.nbytes
-            stream = Stream(_LAYER_SEED, draws.next()) if seed is None else Stream(int(seed))
+            stream = Stream(_LAYER_SEED, next_draw()) if seed is None else Stream(int(seed))
         if dropout or not run_fast(p, None, self._filter_parameters, cache, capacity):
             filter.forward(caller, p, cache, capacity, stream)
             if not dropout:
