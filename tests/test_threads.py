@@ -102,6 +102,39 @@ def test_a_forward_that_another_thread_has_replaced(name: str, monkeypatch: pyte
     assert (dx == 7).all()
 
 
+@pytest.mark.parametrize("name", training_layers())
+def test_backward_while_another_thread_trains(name: str) -> None:
+    """There is a training forward of this batch at any time: a backward call waits for the one that is under way."""
+    layer = training_layers()[name]
+    x = np.random.default_rng(0).standard_normal((512, 6)).astype(np.float32)
+    y = layer.apply(x, phase=openbnns.LearningPhase.TRAINING)
+    expected, found = np.zeros_like(x), np.zeros_like(x)
+    layer.apply_backward(input=x, output=y, output_gradient=x, generating_input_gradient=expected)
+    stop, failures = threading.Event(), []
+
+    def train() -> None:
+        while not stop.is_set():
+            layer.apply(x, phase=openbnns.LearningPhase.TRAINING)
+
+    threads = [threading.Thread(target=train) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(1500):
+            try:
+                layer.apply_backward(input=x, output=y, output_gradient=x, generating_input_gradient=found)
+            except openbnns.LayerApplyError as error:
+                failures.append(str(error))
+                continue
+            if not np.array_equal(found, expected):
+                failures.append("another result")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failures, f"{len(failures)}: {failures[0]}"
+
+
 def test_filters_are_made_and_destroyed_in_threads() -> None:
     """Creation, use and destruction of different filters at once, with the thread limit changing meanwhile."""
     small: list[Any] = [

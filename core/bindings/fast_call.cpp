@@ -277,7 +277,6 @@ bool FastCall::bind_all(const typename Reader::Source* arguments, size_t given, 
 
 // What lies in memory, and in the plan, is what a backward call goes back from.
 bool FastCall::ready(Call& call) const {
-  if (backward_ && plan_->trained_batch() >= 0 && plan_->trained_batch() != call.batch) return false;
   if (backward_ && !plan_->recognizes(call)) return false;
   call.threads = threads_ > 0 ? threads_ : max_threads();
   return true;

@@ -120,8 +120,8 @@ std::shared_ptr<Plan> pooled(const std::shared_ptr<Plan>& plan) {
 
 void bind_shapes(nb::module_& m) {
   nb::class_<Plan>(m, "Plan")
-      .def("trained_batch", &Plan::trained_batch)
-      .def("forget", &Plan::forget)
+      .def("trained_batch", &Plan::trained_batch, nb::call_guard<nb::gil_scoped_release>())
+      .def("forget", &Plan::forget, nb::call_guard<nb::gil_scoped_release>())
       .def("workspace_bytes", &Plan::workspace_bytes, "backward"_a, "batch"_a, "cached"_a);
   nb::class_<LstmPlan>(m, "LstmPlan").def("cache_bytes", &LstmPlan::cache_bytes);
 

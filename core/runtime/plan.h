@@ -39,8 +39,9 @@ class Plan {
   virtual void backward(const Call& call) = 0;
 
   // Samples of the training forward that backward would differentiate, 0 if there was none; -1 for plans whose backward
-  // needs no forward before it.
-  virtual int64_t trained_batch() const { return -1; }
+  // needs no forward before it. Waits for a call of another thread that changes it, and may be out of date at once:
+  // backward itself says ForwardLost.
+  virtual int64_t trained_batch() { return -1; }
   // What an arithmetic plan computes, if it has no activation: for those that do the same piece by piece.
   virtual const ArithmeticShape* plain_arithmetic() const { return nullptr; }
   // Drops what a training forward kept.

@@ -113,10 +113,8 @@ class Fused final : public PoolablePlan {
     return shape_.arithmetic ? nullptr : make_pooled(first_, shape_.normalization, activation_);
   }
 
-  int64_t trained_batch() const override {
-    return state_.interrupted() ? 0 : state_.unlocked().normalizer.trained_batch();
-  }
-  void forget() override { state_.unlocked().normalizer.forget(); }
+  int64_t trained_batch() override { return state_.lock()->normalizer.trained_batch(); }
+  void forget() override { state_.lock()->normalizer.forget(); }
 
  private:
   // h = first(inputs), then y from h

@@ -71,10 +71,8 @@ class FusedPooled final : public Plan {
     first_->backward(from);
   }
 
-  int64_t trained_batch() const override {
-    return state_.interrupted() ? 0 : state_.unlocked().normalizer.trained_batch();
-  }
-  void forget() override { state_.unlocked().normalizer.forget(); }
+  int64_t trained_batch() override { return state_.lock()->normalizer.trained_batch(); }
+  void forget() override { state_.lock()->normalizer.forget(); }
 
  private:
   static constexpr NormalizationSlots kSlots = fused_slots(Y, DY);

@@ -135,10 +135,8 @@ class NormalizationPlan final : public Plan {
     state->normalizer.backward(b);
   }
 
-  int64_t trained_batch() const override {
-    return state_.interrupted() ? 0 : state_.unlocked().normalizer.trained_batch();
-  }
-  void forget() override { state_.unlocked().normalizer.forget(); }
+  int64_t trained_batch() override { return state_.lock()->normalizer.trained_batch(); }
+  void forget() override { state_.lock()->normalizer.forget(); }
 
  private:
   static constexpr NormalizationSlots kSlots{Y, DY, B, W, DB, DW, kMovingMean, kMovingVariance};

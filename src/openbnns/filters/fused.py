@@ -453,8 +453,9 @@ class Fused(Filter):
 
     def _require_training_forward(self, caller: Caller, batch: int) -> Trained:
         trained = self.trained
-        if self.plan is not None and self.plan.trained_batch() > 0:
-            trained = Trained(self.plan.trained_batch(), engines.NATIVE)
+        native_batch = 0 if self.plan is None else self.plan.trained_batch()
+        if native_batch > 0:
+            trained = Trained(native_batch, engines.NATIVE)
         if trained is None:
             raise Problem(
                 f"{caller.function}: there has been no training forward on this filter, whose statistics the gradients need. "
