@@ -18,14 +18,15 @@ help:
 	@echo "make test       the whole test suite; WORKERS=n tests at a time (now $(WORKERS))"
 	@echo "make test-peers the tests that compare with PyTorch"
 	@echo "make test-core  the C++ tests of the kernels"
-	@echo "make test-c     the C library: programs in C, C++, Zig, Rust and Swift, with the compilers that are here"
+	@echo "make test-c     the C library: programs in C, C++, Zig, Rust, Swift and Julia, with the compilers that are here"
 	@echo "make scoreboard the capabilities that tests prove, from the latest results"
 	@echo "make bench      every operation against PyTorch"
 	@echo "make footprint  installed size and time of an import"
 	@echo "make check      linters, types and formatting; make format repairs"
 	@echo "make stub       write the stubs of the compiled module and of both faces"
 	@echo "make fuzz       a minute of random calls, native engine against reference; FUZZ=\"--seed 1\" repeats one"
-	@echo "make sanitize   random calls and tests on a build with sanitizers"
+	@echo "make sanitize   random calls and tests on a build with sanitizers; most of an hour, not part of make test"
+	@echo "make sanitize-threads  the C library's threads and forks under ThreadSanitizer"
 	@echo "make clean      remove all that the others made"
 
 $(VENV)/.created:
@@ -77,11 +78,13 @@ test-core: $(VENV)/.created
 	$(BIN)/cmake --build build/core
 	$(BIN)/ctest --test-dir build/core --output-on-failure -j $(WORKERS)
 
-# The header, the library and the programs of examples/, with GCC, and with Clang, Rust and Swift if they are here; Zig and
-# CMake come from PyPI.
+# The header, the library and the programs of examples/, with GCC, and with Clang, Rust, Swift and Julia if they are here; the
+# last line names those that are not. Zig, CMake and pkg-config come from PyPI, and have to be there.
+C_TESTS := $(wildcard tests/test_c_*.py tests/test_clib_*.py)
+
 test-c: install $(VENV)/.test-tools
-	$(BIN)/python -m pip install --quiet "ziglang>=0.17,<0.18" cmake
-	$(BIN)/python -m pytest -q -n $(WORKERS) $(wildcard tests/test_c_*.py tests/test_clib_*.py)
+	$(BIN)/python -m pip install --quiet "ziglang>=0.17,<0.18" cmake pkgconf
+	OPENBNNS_TOOLS="gcc g++ zig cmake pkg-config" $(BIN)/python -m pytest -q -n $(WORKERS) $(C_TESTS)
 
 scoreboard: install $(VENV)/.test-tools
 	@test -f .scoreboard.json || echo "There are no results yet: running the whole suite first"
@@ -116,25 +119,37 @@ stub: install $(VENV)/.check-tools
 	$(BIN)/ruff format --quiet src/openbnns/_core.pyi
 	$(BIN)/python tools/generate_stubs.py
 
-# AddressSanitizer and UndefinedBehaviorSanitizer, in an environment of its own: random calls of the families that fuzzing
-# knows, and the tests that hand odd memory to kernels. The whole suite would take hours. A small quarantine: one of the tests
-# watches the memory in use.
+# AddressSanitizer and UndefinedBehaviorSanitizer for kernels, core, bindings and the C library, in an environment of its own:
+# the C++ tests of the kernels, random calls of the families that fuzzing knows, 100,000 hostile calls of the C library, the
+# programs that are hard on it, and the tests that hand odd memory to kernels. The whole suite would take hours. A small
+# quarantine: one of the tests watches the memory in use. PYTHONMALLOC: Python's own blocks are watched, too.
 sanitize:
 	$(MAKE) VENV=.venv-sanitize WORKERS=$(WORKERS) sanitize-run
 
-SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+SANITIZED := LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
   ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 SANITIZED_TESTS := $(foreach name,buffers contract errors misuse threads attention fused known_calls lstm loss nn_pooled normalization pooling,\
-  $(wildcard tests/test_$(name)*.py))
+  $(wildcard tests/test_$(name)*.py)) $(wildcard tests/test_clib_*.py)
 
-.PHONY: sanitize-run
-sanitize-run: $(VENV)/.created $(VENV)/.test-tools
+.PHONY: sanitize-run sanitize-threads sanitize-threads-run
+sanitize-threads:
+	$(MAKE) VENV=.venv-sanitize-threads sanitize-threads-run
+
+sanitize-threads-run: $(VENV)/.created $(VENV)/.test-tools
 	$(BIN)/python -m pip install --quiet "numpy>=1.24" scikit-build-core nanobind
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
-	  --config-settings=cmake.define.OPENBNNS_SANITIZE=ON --config-settings=install.strip=false \
-	  --config-settings=build-dir=build/sanitize .
+	  --config-settings=cmake.define.OPENBNNS_SANITIZE=thread \
+	  --config-settings=install.strip=false --config-settings=build-dir=build/sanitize-threads .
+	$(BIN)/python tests/races.py
+
+sanitize-run: $(VENV)/.created $(VENV)/.test-tools
+	$(BIN)/python -m pip install --quiet "numpy>=1.24" scikit-build-core nanobind cmake ninja
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
+	  --config-settings=cmake.define.OPENBNNS_SANITIZE=address --config-settings=cmake.define.OPENBNNS_CORE_TESTS=ON \
+	  --config-settings=install.strip=false --config-settings=build-dir=build/sanitize .
+	$(BIN)/ctest --test-dir build/sanitize --output-on-failure -j $(WORKERS)
 	$(SANITIZED) $(BIN)/python tests/fuzz.py --seconds 300
-	$(SANITIZED) $(BIN)/python tests/fuzz_c.py --calls 100000 --seconds 3600
+	$(SANITIZED) $(BIN)/python tests/fuzz_c.py --calls 100000
 	$(SANITIZED) $(BIN)/python -m pytest -q -n $(WORKERS) -p no:cacheprovider -m "not peers" $(SANITIZED_TESTS)
 
 fuzz: install $(VENV)/.test-tools
@@ -142,4 +157,4 @@ fuzz: install $(VENV)/.test-tools
 	$(BIN)/python tests/fuzz_c.py
 
 clean:
-	rm -rf build dist $(VENV) .venv-sanitize .scoreboard.json out
+	rm -rf build dist $(VENV) .venv-sanitize .venv-sanitize-threads .scoreboard.json out

@@ -15,9 +15,11 @@ from functools import cache
 from pathlib import Path
 
 PROGRAMS = {
-    "gcc": "gcc", "g++": "g++", "clang": "clang", "clang++": "clang++", "rust": "rustc", "swift": "swiftc", "julia": "julia",
-    "cmake": "cmake", "pkg-config": "pkg-config",
-}  # fmt: skip
+    **{name: (name,) for name in ("gcc", "g++", "clang", "clang++", "cmake", "julia")},
+    "rust": ("rustc",),
+    "swift": ("swiftc",),
+    "pkg-config": ("pkg-config", "pkgconf"),
+}
 OTHER_PYTHON = "another Python"
 NAMES = (*PROGRAMS, "zig", OTHER_PYTHON)
 
@@ -30,7 +32,8 @@ def command(name: str) -> tuple[str, ...] | None:
     if name == OTHER_PYTHON:
         others = other_pythons()
         return (str(others[0]),) if others else None
-    found = shutil.which(PROGRAMS[name], path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    folders = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    found = next(filter(None, (shutil.which(program, path=folders) for program in PROGRAMS[name])), None)
     return (found,) if found else None
 
 

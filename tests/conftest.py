@@ -20,6 +20,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+import c_tools
 import openbnns
 import scoreboard
 from bad_calls import Observed
@@ -114,6 +115,14 @@ class Recorder:
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Recorder(config), "scoreboard-recorder")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What the tests of C programs could not try."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    if any("test_c_programs.py" in getattr(report, "nodeid", "") for report in reports) and c_tools.missing():
+        names = ", ".join(c_tools.missing())
+        terminalreporter.write_line(f"C programs: not run for lack of {names}", yellow=True)
 
 
 @pytest.fixture(autouse=True)

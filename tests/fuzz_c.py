@@ -19,14 +19,14 @@ from fuzzing.core import Draw, Outcome
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
-    parser.add_argument("--calls", type=int, default=None, help="stop after so many calls")
+    parser.add_argument("--calls", type=int, default=None, help="make so many calls, however long that takes")
     parser.add_argument("--seed", type=int, default=1, help="of all cases")
     parser.add_argument("--case", type=int, default=None, help="run this case only")
     options = parser.parse_args()
     faulthandler.enable()
     logging.getLogger("openbnns").setLevel(logging.CRITICAL)
     made, refused, case, end = 0, 0, options.case or 0, time.monotonic() + options.seconds
-    while time.monotonic() < end and (options.calls is None or made < options.calls):
+    while time.monotonic() < end if options.calls is None else made < options.calls:
         outcome = Outcome()
         try:
             hostile_c(Draw(options.seed, case))[1](outcome)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from c_compilers import C_PROGRAMS, INCLUDE, STRICT, Compiler, compilers
+from c_compilers import C_PROGRAMS, INCLUDE, STRICT, Compiler, compilers, environment_of_programs
+from openbnns.clib import flags
 
 ROOT = Path(__file__).resolve().parents[1]
 FACTS = Path(__file__).resolve().parents[1] / "tools" / "facts"
@@ -140,17 +141,22 @@ def test_enums_are_types_of_their_own_in_cpp(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("compiler", [c for c in COMPILERS if "clang" in c.command[0]], ids=str)
-def test_the_module_for_swift(compiler: Compiler, tmp_path: Path) -> None:
-    """Swift reads module maps with Clang: the module has the functions and the constants."""
-    compile_only(
-        compiler,
-        tmp_path,
-        "#pragma clang module import Accelerate\n"
-        "int main(void) { return BNNSDataLayoutGetRank(BNNSDataLayoutImageCHW) != 3; }\n",
-        "-fmodules",
-        f"-fmodules-cache-path={tmp_path / 'modules'}",
+@pytest.mark.parametrize(
+    "words", ["@import Accelerate;", "#import <Accelerate/Accelerate.h>", "#pragma clang module import Accelerate"]
+)
+@pytest.mark.parametrize("compiler", [c for c in COMPILERS if c.command[0] == "clang"], ids=str)
+def test_the_module_for_swift(compiler: Compiler, words: str, tmp_path: Path) -> None:
+    """Swift reads module maps with Clang. The module, imported as Objective-C does it, has functions and constants."""
+    source, program = tmp_path / "program.m", tmp_path / "program"
+    source.write_text(
+        f"{words}\nint main(void) {{ return BNNSDataLayoutGetRank(BNNSDataLayoutImageCHW) != 3; }}\n", encoding="utf-8"
     )
+    modules = ["-fmodules", f"-fmodules-cache-path={tmp_path / 'modules'}"]
+    result = compiler.run(*STRICT, *modules, *flags.compile_flags(), source, "-o", program, *flags.link_flags())
+    assert result.returncode == 0, result.stderr
+    assert len(list((tmp_path / "modules").rglob("Accelerate-*.pcm"))) == 1
+    ran = subprocess.run([program], env=environment_of_programs(OPENBNNS_PYTHON=sys.executable), check=False)
+    assert ran.returncode == 0
 
 
 def test_every_function_is_explained() -> None:

@@ -1,15 +1,13 @@
-"""Programs in C, C++, Zig, Rust and Swift, and hosts that have Python: built with the library that is installed, and run.
+"""Programs in C, C++, Zig, Rust, Swift and Julia, and hosts that have Python: built with the library that is installed, and run.
 
-GCC is always here, because building the package needs it; other compilers are used if they are here, and then really.
-``make test-c`` brings Zig and CMake.
+GCC is always here, because building the package needs it; other compilers are used if they are here, and then really
+(``c_tools.py``). ``make test-c`` brings Zig, CMake and pkg-config.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import shutil
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -18,7 +16,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from c_compilers import C_PROGRAMS, INCLUDE, LIBRARY, PACKAGE, STRICT, Compiler, compilers
+import c_tools
+from c_compilers import (
+    C_PROGRAMS,
+    INCLUDE,
+    LIBRARY,
+    PACKAGE,
+    STRICT,
+    Compiler,
+    compilers,
+    environment_of_programs,
+)
 from openbnns.clib import flags
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,10 +39,7 @@ CPP_COMPILERS = [compiler for compiler in COMPILERS if compiler.suffix == ".cpp"
 
 def environment() -> dict[str, str]:
     """No variable helps a program to find anything; only a library that is not installed cannot know its Python."""
-    variables = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LD_", "OPENBNNS"))
-    }
-    return variables if PACKAGE.parent == NUMPY else variables | {"OPENBNNS_PYTHON": sys.executable}
+    return environment_of_programs(OPENBNNS_PYTHON=None if PACKAGE.parent == NUMPY else sys.executable)
 
 
 def output_of(*command: str | Path, cwd: Path | None = None) -> str:
@@ -109,115 +114,163 @@ def test_every_function_of_the_header_is_in_the_library(tmp_path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Toolchain:
-    """How a language that is no C builds a program."""
+class Language:
+    """How a program is built that is not in C, and the command that runs it."""
 
     name: str
-    source: Path
 
-    def build(self, folder: Path) -> Path:
-        program = folder / self.name
-        getattr(self, f"_build_{self.name}")(program)
-        return program
+    def __str__(self) -> str:
+        return self.name
 
-    def _build_zig(self, program: Path) -> None:
-        zig = (sys.executable, "-m", "ziglang")
-        header = INCLUDE / "openbnns" / "bnns.h"
+    def build(self, folder: Path) -> list[str | Path]:
+        command: list[str | Path] = getattr(self, f"_build_{self.name}")(folder / self.name)
+        return command
+
+    @property
+    def tool(self) -> tuple[str, ...]:
+        return c_tools.command(self.name) or ()
+
+    def _build_zig(self, program: Path) -> list[str | Path]:
+        source, header = EXAMPLES / "zig" / "threads.zig", INCLUDE / "openbnns" / "bnns.h"
         translated = program.parent / "bnns.zig"
         with translated.open("w") as file:
-            subprocess.run([*zig, "translate-c", "-lc", f"-I{INCLUDE}", header], stdout=file, check=True)
+            subprocess.run([*self.tool, "translate-c", "-lc", f"-I{INCLUDE}", header], stdout=file, check=True)
         subprocess.run(
-            [*zig, "build-exe", "-lc", "--dep", "bnns", f"-Mroot={self.source}", f"-Mbnns={translated}",
+            [*self.tool, "build-exe", "-lc", "--dep", "bnns", f"-Mroot={source}", f"-Mbnns={translated}",
              f"-L{LIBRARY.parent}", "-lopenbnns", "-rpath", LIBRARY.parent, f"-femit-bin={program}"],
             check=True,
         )  # fmt: skip
+        return [program]
 
-    def _build_rust(self, program: Path) -> None:
+    def _build_rust(self, program: Path) -> list[str | Path]:
+        source = EXAMPLES / "rust" / "threads.rs"
         subprocess.run(
-            ["rustc", "-D", "warnings", "-O", self.source, "-L", LIBRARY.parent, "-o", program, "-C",
+            [*self.tool, "-D", "warnings", "-O", source, "-L", LIBRARY.parent, "-o", program, "-C",
              f"link-arg=-Wl,-rpath,{LIBRARY.parent}"],
             check=True,
         )  # fmt: skip
+        return [program]
 
-    def _build_swift(self, program: Path) -> None:
+    def _build_swift(self, program: Path) -> list[str | Path]:
+        source = EXAMPLES / "swift" / "layer.swift"
         subprocess.run(
-            ["swiftc", self.source, "-o", program, "-I", INCLUDE, "-L", LIBRARY.parent, "-Xlinker", "-rpath", "-Xlinker",
+            [*self.tool, source, "-o", program, "-I", INCLUDE, "-L", LIBRARY.parent, "-Xlinker", "-rpath", "-Xlinker",
              LIBRARY.parent],
             check=True,
         )  # fmt: skip
+        return [program]
+
+    def _build_julia(self, _: Path) -> list[str | Path]:
+        return [*self.tool, "--startup-file=no", EXAMPLES / "julia" / "layer.jl", LIBRARY]
 
 
-def toolchains() -> list[Toolchain]:
-    found = [Toolchain("zig", EXAMPLES / "zig" / "threads.zig")] if importlib.util.find_spec("ziglang") else []
-    found += [Toolchain("rust", EXAMPLES / "rust" / "threads.rs")] if shutil.which("rustc") else []
-    found += [Toolchain("swift", EXAMPLES / "swift" / "layer.swift")] if shutil.which("swiftc") else []
-    return found
+LANGUAGES = [Language(name) for name in ("zig", "rust", "swift", "julia") if c_tools.command(name)]
 
 
-def test_other_languages(tmp_path: Path) -> None:
-    """Zig and Rust with four threads each, Swift with the module Accelerate; each program checks its numbers."""
-    for toolchain in toolchains():
-        text = output_of(toolchain.build(tmp_path))
-        assert "all numbers are right" in text or toolchain.name == "swift"
+@pytest.mark.parametrize("language", LANGUAGES, ids=str)
+def test_other_languages(language: Language, tmp_path: Path) -> None:
+    """Zig and Rust with four threads each, Swift with the module Accelerate, Julia; each program checks its numbers."""
+    assert "all numbers are right" in output_of(*language.build(tmp_path))
 
 
-# Builds.
+def test_tools_that_were_promised_are_here() -> None:
+    """Nothing is left out in silence: what ``make test-c`` brings is here, and the summary of a run names the rest."""
+    assert [name for name in c_tools.promised() if name not in c_tools.NAMES] == []
+    assert [name for name in c_tools.promised() if name in c_tools.missing()] == []
 
 
-def test_pkg_config(tmp_path: Path) -> None:
+# Builds. Each way for C11 and for C++17, without a warning, with every compiler.
+
+SOURCES = {".c": (EXAMPLES / "c" / "mlp.c", "points right"), ".cpp": (EXAMPLES / "c" / "attention.cpp", "gradient")}
+
+
+def build_and_run(compiler: Compiler, words: list[str], folder: Path) -> None:
+    """A program of the language, with the words that a build tool gives."""
+    source, expected = SOURCES[compiler.suffix]
+    result = compiler.run(*STRICT, "-O1", source, "-o", folder / "program", *words, "-lm")
+    assert result.returncode == 0, result.stderr
+    assert expected in output_of(folder / "program")
+
+
+@pytest.mark.parametrize("compiler", COMPILERS, ids=str)
+def test_c_flags(compiler: Compiler, tmp_path: Path) -> None:
+    """As a shell puts the words of `openbnns c-flags` into a command."""
+    asked = subprocess.run([sys.executable, "-m", "openbnns", "c-flags"], capture_output=True, text=True, check=True)
+    build_and_run(compiler, shlex.split(asked.stdout), tmp_path)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS, ids=str)
+def test_pkg_config(compiler: Compiler, tmp_path: Path) -> None:
     """The file as pkg-config reads it, from wherever it lies: variables expand to the folders of the package."""
     file = PACKAGE / "lib" / "pkgconfig" / "openbnns.pc"
-    text = file.read_text(encoding="utf-8")
     variables = {"pcfiledir": str(file.parent)}
     fields: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in file.read_text(encoding="utf-8").splitlines():
         expanded = re.sub(r"\$\{(\w+)\}", lambda match: variables[match[1]], line)
         if assignment := re.fullmatch(r"(\w+)=(.*)", expanded):
             variables[assignment[1]] = assignment[2]
         elif field := re.fullmatch(r"(\w+): (.*)", expanded):
             fields[field[1]] = field[2]
-    if shutil.which("pkg-config"):
-        asked = ["pkg-config", "--cflags", "--libs", str(file)]
-        words = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-        assert words == [*fields["Cflags"].split(), *fields["Libs"].split()]
-    program = tmp_path / "program"
-    source = EXAMPLES / "c" / "mlp.c"
-    result = C_COMPILERS[0].run(source, "-o", program, *fields["Cflags"].split(), *fields["Libs"].split(), "-lm")
-    assert result.returncode == 0, result.stderr
-    assert "points right" in output_of(program)
+    words = [*fields["Cflags"].split(), *fields["Libs"].split()]
+    if tool := c_tools.command("pkg-config"):
+        asked = [*tool, "--cflags", "--libs", str(file)]
+        told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+        assert [Path(word).name for word in told] == [Path(word).name for word in words]
+        words = told
+    build_and_run(compiler, words, tmp_path)
 
 
-def test_cmake(tmp_path: Path) -> None:
-    """A project that asks for the package, also for a version that there is, and for one that there is not."""
-    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if cmake is None:
-        return  # `make test-c` brings it
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.18)\nproject(program LANGUAGES C)\n"
-        "find_package(OpenBNNS ${WANTED} REQUIRED)\nfind_package(OpenBNNS REQUIRED)\n"
-        f"add_executable(program {EXAMPLES / 'c' / 'mlp.c'})\n"
-        "target_link_libraries(program PRIVATE OpenBNNS::OpenBNNS m)\n"
-    )
+@dataclass(frozen=True)
+class Project:
+    """A CMake project with a program in C11 and one in C++17."""
 
-    def configure(wanted: str) -> subprocess.CompletedProcess[str]:
-        build = tmp_path / f"build-{wanted}"
-        options = [
-            f"-DCMAKE_PREFIX_PATH={PACKAGE}",
-            f"-DWANTED={wanted}",
-            "-DCMAKE_C_COMPILER=gcc",
-            "-G",
-            "Unix Makefiles",
+    folder: Path
+    c: str
+    cpp: str
+
+    def write(self) -> None:
+        lines = [
+            "cmake_minimum_required(VERSION 3.18)",
+            "project(programs LANGUAGES C CXX)",
+            "set(CMAKE_C_STANDARD 11)",
+            "set(CMAKE_CXX_STANDARD 17)",
+            "set(CMAKE_C_EXTENSIONS OFF)",
+            "set(CMAKE_CXX_EXTENSIONS OFF)",
+            "find_package(OpenBNNS ${WANTED} REQUIRED)",
+            "find_package(OpenBNNS REQUIRED)",
+            f"add_compile_options({' '.join(STRICT)})",
         ]
-        command = [cmake, "-S", tmp_path, "-B", build, *options]
+        for suffix, (source, _) in SOURCES.items():
+            lines += [
+                f"add_executable(program{suffix} {source})",
+                f"target_link_libraries(program{suffix} PRIVATE OpenBNNS::OpenBNNS m)",
+            ]
+        (self.folder / "CMakeLists.txt").write_text("\n".join([*lines, ""]))
+
+    def configure(self, wanted: str) -> subprocess.CompletedProcess[str]:
+        command = [*CMAKE, "-S", self.folder, "-B", self.folder / f"build-{wanted}", f"-DCMAKE_PREFIX_PATH={PACKAGE}",
+                   f"-DWANTED={wanted}", f"-DCMAKE_C_COMPILER={self.c}", f"-DCMAKE_CXX_COMPILER={self.cpp}",
+                   "-G", "Unix Makefiles"]  # fmt: skip
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
+
+CMAKE = c_tools.command("cmake") or ()
+PAIRS = [pair for pair in (("gcc", "g++"), ("clang", "clang++")) if CMAKE and all(map(c_tools.command, pair))]
+
+
+@pytest.mark.parametrize(("c", "cpp"), PAIRS)
+def test_cmake(c: str, cpp: str, tmp_path: Path) -> None:
+    """A project that asks for the package, also for a version that there is, and for one that there is not."""
+    project = Project(tmp_path, c, cpp)
+    project.write()
     for wanted in ("", "0.1"):
-        result = configure(wanted)
+        result = project.configure(wanted)
         assert result.returncode == 0, result.stderr
-    output_of(cmake, "--build", tmp_path / "build-0.1")
-    assert "points right" in output_of(tmp_path / "build-0.1" / "program")
+    output_of(*CMAKE, "--build", tmp_path / "build-0.1")
+    for suffix, (_, expected) in SOURCES.items():
+        assert expected in output_of(tmp_path / "build-0.1" / f"program{suffix}")
     for wanted in ("99", "1000.1"):
-        assert "requested version" in configure(wanted).stderr
+        assert "requested version" in project.configure(wanted).stderr
 
 
 # Hosts that have Python.

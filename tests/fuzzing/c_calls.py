@@ -64,7 +64,7 @@ class InMemory(Raw):
         return super().address(value)
 
     def put(self, memory: Any) -> int:
-        return self.memory.put(bytes(memory))
+        return self.memory.put(bytes(memory), alignment=8)  # as compilers do it
 
     def argument(self, base: str, value: Any) -> Any:
         if base in HANDLES:

@@ -26,9 +26,10 @@ class Memory:
         self.base = _libc.mmap(None, self.size * PLACES, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
         self.used = 0
 
-    def put(self, contents: bytes) -> int:
-        """The address of a buffer with these contents, aligned as its elements are."""
+    def put(self, contents: bytes, alignment: int = 1) -> int:
+        """The address of a buffer with these contents."""
         address = self.base + self.used % PLACES * self.size + self.offset(len(contents))
+        address -= address % alignment
         self.used += 1
         assert len(contents) <= self.size // 4, "a larger buffer than these places are made for"
         ctypes.memmove(address, contents, len(contents))
