@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, ClassVar, NoReturn
 
@@ -16,7 +16,9 @@ from ..abi.enums import BNNSOptimizerFunction
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..errors import BNNSError, InvalidDescriptorError, OptimizerStepError, Problem, as_exception
 from ..filters import optimizer as rules
+from ..parameters.optimizer import Adagrad, Adamax, Clipping, Preparation
 from ..tensors.descriptors import resolve
+from ._hyperparameters import Hyperparameter, bounds, clipping, member, number, truth
 from ._misuse import MISUSE_ERRORS, misuse_in
 from ._ports import (
     DataProblem,
@@ -54,75 +56,6 @@ def _own_names(kind: type) -> dict[str, str]:
 _MOST_TENSORS = 1 << 20
 
 
-class _Hyperparameter:
-    """An attribute that may change between steps; checked for its kind when written, for its range in a step."""
-
-    def __init__(self, convert: Callable[[Any, str], Any]) -> None:
-        self._convert = convert
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, optimizer: Any, owner: type) -> Any:
-        return self if optimizer is None else optimizer._values[self._name]
-
-    def __set__(self, optimizer: Any, value: Any) -> None:
-        if type(value) is not float or self._convert is not _number:
-            value = self._convert(value, f"{type(optimizer).__name__}: {self._name}")
-        optimizer._values[self._name] = value
-        if self._name != "time_step":  # which is written anew in every step
-            optimizer._fields = None
-
-
-def _number(value: Any, who: str) -> float:
-    try:
-        if isinstance(value, (str, bytes)):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError):
-        raise _wrong_type(who, "a number", value) from None
-
-
-def _wrong_type(who: str, wanted: str, value: Any) -> Exception:
-    problem = Problem(f"{who} must be {wanted}, not {type(value).__name__}.", kind=TypeError)
-    return as_exception(problem, OptimizerStepError)
-
-
-def _truth(value: Any, who: str) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise _wrong_type(who, "True or False", value)
-    return bool(value)
-
-
-def _member(kind: type[enum.Enum]) -> Callable[[Any, str], Any]:
-    constant = type(next(iter(kind)).value)  # the C enum of the same choices, which Swift code passes here
-
-    def convert(value: Any, who: str) -> Any:
-        if isinstance(value, constant):
-            return kind(value)
-        if not isinstance(value, kind):
-            raise _wrong_type(who, f"a {kind.__name__} such as {kind.__name__}.{next(iter(kind)).name}", value)
-        return value
-
-    return convert
-
-
-def _bounds(value: Any, who: str) -> tuple[float, float] | None:
-    if value is None:
-        return None
-    try:
-        low, high = value
-    except (TypeError, ValueError):
-        raise _wrong_type(who, "None or a pair (low, high)", value) from None
-    return _number(low, who), _number(high, who)
-
-
-def _clipping(value: Any, who: str) -> GradientClipping | None:
-    if value is not None and not isinstance(value, GradientClipping):
-        raise _wrong_type(who, "a GradientClipping such as GradientClipping.by_norm(threshold=1.0)", value)
-    return value
-
-
 class Optimizer:
     """Base of the optimizers: ``step`` updates parameters in place from their gradients.
 
@@ -147,9 +80,9 @@ class Optimizer:
     _epsilon_after_correction: bool | None = None  # whether Adam adds epsilon as PyTorch does; None: as compat says
     _caller: ClassVar[Caller]
 
-    gradient_scale = _Hyperparameter(_number)
-    learning_rate = _Hyperparameter(_number)
-    gradient_clipping = _Hyperparameter(_clipping)
+    gradient_scale = Hyperparameter(number)
+    learning_rate = Hyperparameter(number)
+    gradient_clipping = Hyperparameter(clipping)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -159,7 +92,7 @@ class Optimizer:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and not hasattr(type(self), name):  # it would change nothing
-            known = sorted(n for n in dir(type(self)) if isinstance(getattr(type(self), n), _Hyperparameter))
+            known = sorted(n for n in dir(type(self)) if isinstance(getattr(type(self), n), Hyperparameter))
             raise AttributeError(f"{type(self).__name__} has no {name!r}. Its hyperparameters are {', '.join(known)}.")
         object.__setattr__(self, name, value)
 
@@ -167,7 +100,7 @@ class Optimizer:
         """Keep what a constructor was given, its ``locals()``, as hyperparameters."""
         self._values = {}
         for name, value in arguments.items():
-            if isinstance(getattr(type(self), name, None), _Hyperparameter):
+            if isinstance(getattr(type(self), name, None), Hyperparameter):
                 setattr(self, name, value)
         values = self._values
         if values.get("clips_gradients_to") is not None and values.get("gradient_clipping") is not None:
@@ -285,9 +218,9 @@ class Optimizer:
 class _RegularizedOptimizer(Optimizer):
     """What all but AdamW share."""
 
-    regularization_scale = _Hyperparameter(_number)
-    clips_gradients_to = _Hyperparameter(_bounds)
-    regularization_function = _Hyperparameter(_member(RegularizationFunction))
+    regularization_scale = Hyperparameter(number)
+    clips_gradients_to = Hyperparameter(bounds)
+    regularization_function = Hyperparameter(member(RegularizationFunction))
 
 
 class SGDMomentumOptimizer(_RegularizedOptimizer):
@@ -313,9 +246,9 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
 
     _algorithm = "SGDMomentum"
 
-    momentum = _Hyperparameter(_number)
-    uses_nesterov_momentum = _Hyperparameter(_truth)
-    sgd_momentum_variant = _Hyperparameter(_member(SGDMomentumVariant))
+    momentum = Hyperparameter(number)
+    uses_nesterov_momentum = Hyperparameter(truth)
+    sgd_momentum_variant = Hyperparameter(member(SGDMomentumVariant))
 
     def __init__(
         self,
@@ -344,11 +277,11 @@ class SGDMomentumOptimizer(_RegularizedOptimizer):
 class _Moments(Optimizer):
     """What Adam and AdamW share."""
 
-    beta1 = _Hyperparameter(_number)
-    beta2 = _Hyperparameter(_number)
-    time_step = _Hyperparameter(_number)
-    epsilon = _Hyperparameter(_number)
-    uses_ams_grad = _Hyperparameter(_truth)
+    beta1 = Hyperparameter(number)
+    beta2 = Hyperparameter(number)
+    time_step = Hyperparameter(number)
+    epsilon = Hyperparameter(number)
+    uses_ams_grad = Hyperparameter(truth)
 
     @property
     def accumulator_count_multiplier(self) -> int:
@@ -410,7 +343,7 @@ class AdamWOptimizer(_Moments):
 
     _algorithm = "AdamW"
 
-    weight_decay = _Hyperparameter(_number)
+    weight_decay = Hyperparameter(number)
 
     def __init__(
         self,
@@ -449,10 +382,10 @@ class RMSPropOptimizer(_RegularizedOptimizer):
 
     _algorithm = "RMSProp"
 
-    alpha = _Hyperparameter(_number)
-    epsilon = _Hyperparameter(_number)
-    centered = _Hyperparameter(_truth)
-    momentum = _Hyperparameter(_number)
+    alpha = Hyperparameter(number)
+    epsilon = Hyperparameter(number)
+    centered = Hyperparameter(truth)
+    momentum = Hyperparameter(number)
 
     def __init__(
         self,
@@ -473,6 +406,54 @@ class RMSPropOptimizer(_RegularizedOptimizer):
     def accumulator_count_multiplier(self) -> int:
         """1, and 1 more each for ``centered`` and for momentum."""
         return 1 + int(self.centered) + int(self.momentum != 0.0)
+
+
+# Optimizers that BNNS has no function for, in the form of those that it has; networks use them.
+
+
+class _OwnOptimizer(_RegularizedOptimizer):
+    """Base: hyperparameters as attributes, one native call for all tensors of a step."""
+
+    time_step = Hyperparameter(number)
+    epsilon = Hyperparameter(number)
+
+    def __init__(self, **hyperparameters: Any) -> None:
+        self._start({"gradient_scale": 1.0, "gradient_clipping": None, "time_step": 1.0, **hyperparameters})
+
+    def _rule(self, who: Caller) -> tuple[rules.Rule, float]:
+        given = self.gradient_clipping
+        preparation = Preparation(
+            gradient_scale=self.gradient_scale,
+            clipping=Clipping() if given is None else rules.read_clipping(given.bnns_fields, who),
+            regularization=int(self.regularization_function.value),
+            regularization_scale=self.regularization_scale,
+        )
+        return rules.rule_of(self._parameters(preparation)), self.time_step
+
+    def _parameters(self, preparation: Preparation) -> Adagrad | Adamax:
+        raise NotImplementedError
+
+
+class AdagradOptimizer(_OwnOptimizer):
+    """n += g²; W -= lr / (1 + (t - 1) lr_decay) g / (√n + ε)."""
+
+    lr_decay = Hyperparameter(number)
+    accumulator_count_multiplier = 1
+
+    def _parameters(self, preparation: Preparation) -> Adagrad:
+        rate = self.learning_rate / (1.0 + (self.time_step - 1.0) * self.lr_decay)
+        return Adagrad(rate, self.epsilon, preparation)
+
+
+class AdamaxOptimizer(_OwnOptimizer):
+    """m = β1 m + (1 - β1) g; u = max(β2 u, |g| + ε); W -= lr / (1 - β1ᵗ) m / u."""
+
+    beta1 = Hyperparameter(number)
+    beta2 = Hyperparameter(number)
+    accumulator_count_multiplier = 2
+
+    def _parameters(self, preparation: Preparation) -> Adamax:
+        return Adamax(self.learning_rate, self.beta1, self.beta2, self.epsilon, 1.0, preparation)
 
 
 # Arguments of a step.

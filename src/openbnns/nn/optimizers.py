@@ -22,8 +22,8 @@ from .. import (
     SGDMomentumVariant,
 )
 from .._spelling import spelled
+from ..layers.optimizer import AdagradOptimizer, AdamaxOptimizer
 from ._optimizer import Bundle, Optimizer, ParameterGroup
-from ._own_optimizers import AdagradOptimizer, AdamaxOptimizer
 from ._value import Array
 from .parameter import Parameter
 
