@@ -182,6 +182,13 @@ def test_a_run_is_measured_over_the_whole_epoch() -> None:
     assert set(history[0]) >= {"accuracy", "f1", "auc", "validation_loss"}
 
 
+def test_collected_arrays_of_something_else_are_refused() -> None:
+    for metric in (metrics.Accuracy(), metrics.F1(), metrics.R2(), metrics.AUC()):
+        for arrays in ({"other": np.zeros(2)}, {"counts": np.zeros((7, 7, 7))}):
+            with pytest.raises(ValueError, match="a metric has collected"):
+                metric.start().restore(arrays)
+
+
 def test_what_is_refused() -> None:
     net = nn.Linear(1)
     for given, error, message in (

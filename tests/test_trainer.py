@@ -102,13 +102,19 @@ def test_metrics_of_one_output_and_of_all() -> None:
         return float(np.abs(outputs["size"] - targets["size"]).mean())
 
     losses = {"kind": "cross_entropy", "size": "mse"}
-    metrics = {"top": nn.metrics.TopK(2, output="kind"), "r2": nn.metrics.R2(output="size"), "both": both}
+    metrics: dict[str, Any] = {
+        "top": nn.metrics.TopK(2, output="kind"),
+        "r2": nn.metrics.R2(output="size"),
+        "both": both,
+    }
+    metrics["at once"] = nn.metrics.Custom(both, whole_epoch=True)
     trainer = nn.Trainer(Both(), losses, metrics=metrics, quiet=True)
     trainer.fit(x, y, epochs=1)
     result, outputs = trainer.evaluate(x, y), trainer.predict(x)
     assert result["top"] == nn.metrics.TopK(2)(outputs["kind"], y["kind"])
     assert result["r2"] == pytest.approx(nn.metrics.R2()(outputs["size"], y["size"]))
-    assert result["both"] == pytest.approx(np.abs(outputs["size"] - y["size"]).mean())
+    for name in ("both", "at once"):
+        assert result[name] == pytest.approx(np.abs(outputs["size"] - y["size"]).mean())
     with pytest.raises(ValueError, match=r"'mae' could be of any of 2 outputs.*nn\.metrics\.MAE\(output='kind'\)"):
         nn.Trainer(Both(), losses, metrics=["mae"])
 

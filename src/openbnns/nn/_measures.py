@@ -8,10 +8,11 @@ from typing import Any
 from ._batches import Batch
 from ._feed import Feed
 from ._parts import Key, joined
-from ._passes import LossSums, Passes, by_key
+from ._passes import LossSums, Passes
 from ._value import Array
 from .losses import Loss
-from .metrics import NAMED, Accuracy, Custom, Metric, Running, threshold_of
+from .metrics import NAMED, Accuracy, Custom, Metric, Running
+from .metrics._decisions import threshold_of
 
 
 def default_metrics(losses: Sequence[Loss], keys: Sequence[Key]) -> dict[str, Metric]:
@@ -35,7 +36,7 @@ def check_metrics(metrics: Mapping[str, Metric], losses: Sequence[Loss], keys: S
                 f"Trainer: the metric {name!r} could be of any of {len(keys)} outputs. Say which: "
                 f"{{{name!r}: nn.metrics.{type(metric).__name__}(output={keys[0]!r})}}."
             )
-        loss = by_key(keys, losses, metric.output)
+        loss = losses[0 if metric.output is None else list(keys).index(metric.output)]
         decides = loss.classes or threshold_of(loss) is not None or metric.threshold is not None
         if metric.of_classes and not decides:
             raise ValueError(
@@ -59,21 +60,24 @@ class Measures:
         self._keys = passes.keys
         self.losses = LossSums(passes)
         self.running: dict[str, Running] = {}
-        self._outputs: dict[str, Key] = {}
+        self._of_one: list[tuple[Running, int]] = []  # and the output that it is of
+        self._of_all: list[Running] = []
         for name, metric in metrics.items():
             whole = metric.output is None and len(passes.keys) > 1
-            self._outputs[name] = "" if whole else metric.output
-            self.running[name] = metric.start(None if whole else by_key(passes.keys, passes.loss, metric.output))
+            index = 0 if metric.output is None else passes.keys.index(metric.output)
+            running = self.running[name] = metric.start(None if whole else passes.loss[index])
+            if whole:  # a function of all outputs
+                self._of_all.append(running)
+            else:
+                self._of_one.append((running, index))
 
     def add(self, passes: Passes, batch: Batch) -> None:
         """Count the batch whose forward pass was just made."""
         self.losses.add(passes)
-        for name, running in self.running.items():
-            key = self._outputs[name]
-            if key == "":  # a function of all outputs
-                running.add(joined(self._keys, passes.outputs), joined(self._keys, batch.y))
-            else:
-                running.add(by_key(self._keys, passes.outputs, key), by_key(self._keys, batch.y, key))
+        for running, index in self._of_one:
+            running.add(passes.outputs[index], batch.y[index])
+        for running in self._of_all:
+            running.add(joined(self._keys, passes.outputs), joined(self._keys, batch.y))
 
     def values(self) -> dict[str, float]:
         return {**self.losses.values(), **{name: running.value() for name, running in self.running.items()}}
@@ -91,10 +95,8 @@ class Measures:
             raise ValueError("the sums of the losses are those of another number of outputs")
         self.losses.sums, self.losses.weights = list(sums["losses"]), list(sums["weights"])
         for name, running in self.running.items():
-            own = {part: arrays.get(f"{name}.{part}") for part in running.arrays()}
-            if any(array is None for array in own.values()):
-                raise ValueError(f"the metric {name} is not among what it has collected")
-            running.restore({part: array for part, array in own.items() if array is not None})
+            places = [place for place in arrays if place.rpartition(".")[0] == name]
+            running.restore({place.rpartition(".")[2]: arrays[place] for place in places})
 
 
 def measure(passes: Passes, metrics: Mapping[str, Metric], feed: Feed) -> dict[str, float]:

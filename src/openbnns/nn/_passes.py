@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -92,14 +91,13 @@ class Passes:
         program.forward()
         self.outputs = program.outputs
         total = 0.0
-        for i, (loss, gradient) in enumerate(zip(bound.losses, bound.gradients, strict=True)):
+        for i, loss in enumerate(bound.losses):
             loss.take(batch.y[i])
             weights = batch.weights if self.class_weights is None else self.class_weights.combined(batch, i)
-            value = loss.run() if weights is None else loss.run(weights)
+            self.losses[i] = value = loss.run(weights)
             share = self.shares[i]
-            if share != 1.0 and gradient is not None:
+            if share != 1.0 and (gradient := bound.gradients[i]) is not None:
                 gradient *= np.float32(share)
-            self.losses[i] = value
             self.weights[i] = batch.size if self.loss[i].reduction == "sum" else loss.total_weight
             total += share * value
         for gradient, part in bound.joins:
@@ -123,8 +121,8 @@ class LossSums:
         self.sums, self.weights = [0.0] * len(passes.shares), [0.0] * len(passes.shares)
 
     def add(self, passes: Passes) -> None:
-        for i, (loss, weight) in enumerate(zip(passes.losses, passes.weights, strict=True)):
-            self.sums[i] += loss * weight
+        for i, weight in enumerate(passes.weights):
+            self.sums[i] += passes.losses[i] * weight
             self.weights[i] += weight
 
     def values(self) -> dict[str, float]:
@@ -168,8 +166,3 @@ def first_not_finite(network: Module, program: Program) -> str:
             return f" The parameter {name} is no longer finite."
     layer = program.first_not_finite(network)
     return f" The first layer whose output is not finite is {layer}." if layer else ""
-
-
-def by_key(keys: Sequence[Key], values: Sequence[Any], key: Key) -> Any:
-    """The value of a key; without a key the only one."""
-    return values[0] if key is None else values[list(keys).index(key)]

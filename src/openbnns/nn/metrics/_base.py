@@ -1,0 +1,139 @@
+"""What all metrics share, and two ways to count over an epoch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..._spelling import spelled
+from .._parts import Key, joined, keys_of, parts_of
+from .._value import Array
+from ..losses import Loss
+
+
+class Running(ABC):
+    """A metric while an epoch runs. ``arrays`` is all that it has collected, for checkpoints."""
+
+    @abstractmethod
+    def add(self, outputs: Any, targets: Any) -> None:
+        """Count a batch. The arrays are overwritten afterwards, so what is kept of them is copied."""
+
+    @abstractmethod
+    def value(self) -> float: ...
+
+    @abstractmethod
+    def arrays(self) -> dict[str, Array]: ...
+
+    @abstractmethod
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        """Take over what ``arrays`` gave in another process."""
+
+
+class Metric(ABC):
+    """Base of the metrics. ``metric(outputs, targets)`` is its value for these arrays.
+
+    ``output`` selects one of several outputs of a network, and the target of the same key. ``higher_is_better`` is ``None``
+    if the metric does not say so itself.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.metrics.MAE()(np.float32([1, 2]), np.float32([1, 4]))
+    1.0
+    """
+
+    name = ""
+    higher_is_better: bool | None = True
+    of_classes = False
+    """Whether it is about right and wrong, not about numbers."""
+    threshold: float | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in cls.__dict__:
+            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
+
+    def __init__(self, *, output: Key = None) -> None:
+        self.output = output
+
+    @abstractmethod
+    def start(self, loss: Loss | None = None) -> Running:
+        """Begin an epoch; the loss tells which axis lists classes (without one it is axis 1)."""
+
+    def __call__(self, outputs: Any, targets: Any, loss: Loss | None = None) -> float:
+        running = self.start(loss)
+        running.add(np.asarray(outputs), np.asarray(targets))
+        return running.value()
+
+    def __repr__(self) -> str:
+        """All options, so that a run that is resumed with others is found out."""
+        shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if value is not None)
+        return f"{type(self).__name__}({shown})"
+
+
+class Counts(Running):
+    """Numbers that are added up, in one array of float64 or int64."""
+
+    def __init__(self, counts: Array) -> None:
+        self.counts = counts
+
+    def arrays(self) -> dict[str, Array]:
+        return {"counts": self.counts}
+
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        self.counts = counts_of(arrays, self.counts.shape).astype(self.counts.dtype)
+
+
+def counts_of(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> Array:
+    """The array of counts of a checkpoint. A last axis of 0 stands for outputs whose number is not known yet."""
+    counts = arrays.get("counts")
+    fits = (
+        counts is not None
+        and counts.ndim == len(shape)
+        and all(m in (n, 0) for n, m in zip(counts.shape, shape, strict=True))
+    )
+    if counts is None or not fits:
+        raise ValueError(
+            f"a metric has collected {', '.join(arrays) or 'nothing'}, but counts of shape {shape} are needed"
+        )
+    return np.array(counts)
+
+
+class Gathered(Running):
+    """Outputs and targets of all samples of the epoch, for what only all of them together tell.
+
+    Each may be an array or several; ``prepare`` says what to keep of a batch.
+    """
+
+    def __init__(
+        self, value: Callable[[Any, Any], float], prepare: Callable[[Any, Any], tuple[Any, Any]] | None = None
+    ) -> None:
+        self._value, self._prepare = value, prepare
+        self._keys: tuple[list[Key], list[Key]] = ([None], [None])
+        self._parts: list[list[Array]] = []
+
+    def add(self, outputs: Any, targets: Any) -> None:
+        if self._prepare is not None:
+            outputs, targets = self._prepare(outputs, targets)
+        self._keys = keys_of(outputs), keys_of(targets)
+        parts = [*parts_of(outputs), *parts_of(targets)]
+        self._parts = self._parts or [[] for _ in parts]
+        for kept, part in zip(self._parts, parts, strict=True):
+            kept.append(np.array(part))
+
+    def value(self) -> float:
+        if not self._parts:
+            return float("nan")
+        whole, count = list(self.arrays().values()), len(self._keys[0])
+        return self._value(joined(self._keys[0], whole[:count]), joined(self._keys[1], whole[count:]))
+
+    def arrays(self) -> dict[str, Array]:
+        self._parts = [[np.concatenate(kept)] for kept in self._parts]
+        return {f"part{i}": kept[0] for i, kept in enumerate(self._parts)}
+
+    def restore(self, arrays: Mapping[str, Array]) -> None:
+        if set(arrays) != {f"part{i}" for i in range(len(arrays))}:
+            raise ValueError(f"a metric has collected {', '.join(arrays)}, which it does not know")
+        self._parts = [[np.array(arrays[f"part{i}"])] for i in range(len(arrays))]
