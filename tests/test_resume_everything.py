@@ -27,21 +27,22 @@ class Decaying(nn.Callback):
     """Remembers the losses, and does to the weights something that depends on all of them."""
 
     def __init__(self) -> None:
-        self.mean = 0.0
+        self.mean, self.average = 0.0, np.zeros(3, np.float32)
 
     def on_step(self, trainer: nn.Trainer, step: dict[str, Any]) -> None:
         self.mean = 0.9 * self.mean + 0.1 * step["loss"]
+        self.average += trainer.network.state_dict()["5.bias"]
 
     def on_epoch(self, trainer: nn.Trainer, record: dict[str, Any]) -> None:
-        record["mean"] = self.mean
+        record["mean"], record["average"] = self.mean, self.average.tolist()
         for parameter in trainer.network.parameters():
             parameter.data[...] *= np.float32(1 - 0.001 * self.mean)
 
-    def state_dict(self) -> dict[str, float]:
-        return {"mean": self.mean}
+    def state_dict(self) -> dict[str, Any]:
+        return {"mean": self.mean, "average": self.average}
 
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        self.mean = state["mean"]
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.mean, self.average = state["mean"], state["average"]
 
 
 class Stop:
@@ -258,7 +259,7 @@ def test_what_a_callback_remembers_must_be_plain(tmp_path: Path) -> None:
         def on_epoch(self, trainer: nn.Trainer, record: dict[str, Any]) -> None: ...
 
         def state_dict(self) -> dict[str, Any]:
-            return {"array": np.zeros(3)}
+            return {"array": [np.zeros(3)]}
 
     with pytest.raises(TypeError, match=r"Bad\.state_dict gave what JSON cannot hold"):
         nn.Trainer(network(), out=tmp_path, quiet=True).fit(*images(), epochs=1, callbacks=Bad())

@@ -222,6 +222,9 @@ def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
     )
     called = state.get("callbacks")
     require(isinstance(called, list) and all(isinstance(c, list) and len(c) == 2 for c in called), "callbacks")
+    assert isinstance(called, list)
+    with_arrays = [c[1] for i, c in enumerate(called) if found.part(f"callback.{i}")]
+    require(all(isinstance(plain, dict) for plain in with_arrays), "callbacks")
     history = state.get("history")
     require(isinstance(history, list) and len(history) == epoch, "history")
     assert isinstance(history, list)
@@ -229,9 +232,9 @@ def examine(path: Path, found: Checkpoint, ours: dict[str, Any]) -> None:
         require(_is_record(record, number), "history")
     listed = {name: [array.dtype.str, list(array.shape)] for name, array in found.arrays.items()}
     best = {name: entry for name, entry in listed.items() if name.startswith("best.")}
-    counted = {name: entry for name, entry in listed.items() if name.startswith("metric.")}
-    require(batch > 0 or not counted, "metrics")
-    others = {name: entry for name, entry in listed.items() if name not in best and name not in counted}
+    require(batch > 0 or not found.part("metric"), "metrics")
+    apart = ("best.", "metric.", "callback.")
+    others = {name: entry for name, entry in listed.items() if not name.startswith(apart)}
     require(theirs["arrays"] == others, "arrays")
     network = {f"best.{name}": listed[f"network.{name}"] for name in found.part("network")}
     require(not best or best == network, "best weights")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from . import checkpoints
 from ._measures import Measures
 from ._resume import differences, examine, refuse_or_say
+from ._value import Array
 from .checkpoints import Checkpoint, CheckpointError
 from .parameter import Mismatch
 
@@ -30,6 +34,8 @@ def save(run: Run) -> Path:
     arrays = {f"network.{name}": array for name, array in trainer.network.state_dict().items()}
     arrays |= {f"optimizer.{name}": array for name, array in trainer.optimizer.state_dict().items()}
     arrays |= {f"best.{name}": array for name, array in (run.best_weights or {}).items()}
+    remembered, kept = _remembered(run.callbacks)
+    arrays |= {f"callback.{name}": array for name, array in kept.items()}
     if run.batch:
         arrays |= {f"metric.{name}": array for name, array in run.measures.arrays().items()}
     state = {
@@ -40,7 +46,7 @@ def save(run: Run) -> Path:
         "best_value": run.best.value if run.best.known else None,
         "waited": run.best.waited,
         "history": trainer.history,
-        "callbacks": [[type(callback).__qualname__, _state(callback)] for callback in run.callbacks],
+        "callbacks": remembered,
     }
     if run.begins and checkpoints.set_aside(trainer.out):
         trainer._say(
@@ -50,18 +56,37 @@ def save(run: Run) -> Path:
     return checkpoints.save(trainer.out, run.step, Checkpoint(arrays, state))
 
 
-def _state(callback: Any) -> Any:
-    """What a callback remembers, as plain JSON; None if it remembers nothing."""
-    if not hasattr(callback, "state_dict"):
-        return None
-    state = callback.state_dict()
-    try:
-        return json.loads(json.dumps(state))
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"Trainer.fit: {type(callback).__name__}.state_dict gave what JSON cannot hold ({error}). Give numbers, texts, lists "
-            "and dictionaries of them."
-        ) from None
+def _remembered(callbacks: Sequence[Any]) -> tuple[list[Any], dict[str, Array]]:
+    """What callbacks remember: their kinds with plain JSON, or None if they remember nothing, and arrays by number and name."""
+    plain: list[Any] = []
+    arrays: dict[str, Array] = {}
+    for number, callback in enumerate(callbacks):
+        state = callback.state_dict() if hasattr(callback, "state_dict") else None
+        if isinstance(state, Mapping):
+            arrays |= {f"{number}.{name}": a for name, a in state.items() if isinstance(a, np.ndarray)}
+            state = {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
+        try:
+            plain.append([type(callback).__qualname__, json.loads(json.dumps(state))])
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"Trainer.fit: {type(callback).__name__}.state_dict gave what JSON cannot hold ({error}). Give a dictionary of "
+                "numbers, texts, arrays, and lists and dictionaries of numbers and texts."
+            ) from None
+    return plain, arrays
+
+
+def _remind(callbacks: Sequence[Any], found: Checkpoint) -> None:
+    """Give callbacks back what those of their kind remembered, in their order."""
+    left = list(enumerate(found.state["callbacks"]))
+    for callback in callbacks:
+        own = next((entry for entry in left if entry[1][0] == type(callback).__qualname__), None)
+        if own is None:
+            continue
+        left.remove(own)
+        number, (_, state) = own
+        arrays = found.part(f"callback.{number}")
+        if (state is not None or arrays) and hasattr(callback, "load_state_dict"):
+            callback.load_state_dict({**state, **arrays} if arrays else state)
 
 
 def load(run: Run, *, override: bool) -> None:
@@ -138,10 +163,4 @@ def _take(run: Run, found: Checkpoint, told: dict[str, str]) -> None:
             run.best_weights = found.part("best")
     elif state["best_value"] is not None:
         trainer._say("The best epoch so far no longer counts: it was chosen by another measure.")
-    remembered = list(state["callbacks"])
-    for callback in run.callbacks:
-        own = next((entry for entry in remembered if entry[0] == type(callback).__qualname__), None)
-        if own is not None:
-            remembered.remove(own)  # the next of its kind has the next state
-            if own[1] is not None and hasattr(callback, "load_state_dict"):
-                callback.load_state_dict(own[1])
+    _remind(run.callbacks, found)

@@ -21,8 +21,8 @@ class Callback:
     """Base for own code that runs with the training: override any of its methods. Any object that has one of them will do.
 
     A callback may end the run with ``trainer.stop("why")``; it then ends as if all epochs were done, and a later
-    ``fit(..., resume=True)`` goes on. A callback that remembers something from step to step gives it as plain JSON from
-    ``state_dict`` and takes it back in ``load_state_dict``, so that it is part of the checkpoints.
+    ``fit(..., resume=True)`` goes on. A callback that remembers something from step to step gives it from ``state_dict``, as a
+    dictionary of numbers, texts, arrays and so on, and takes it back in ``load_state_dict``: it is part of the checkpoints.
 
     >>> import numpy as np
     >>> from openbnns import nn

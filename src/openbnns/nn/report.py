@@ -90,6 +90,7 @@ def write(
                 ("Classes in the test", _classes(predicted, targets, outputs.shape[1], class_names)),
             )
         )
+    pieces.append(_pair(("Where the time went", _phases(history))))
     pieces.append(_section("Network", f"<pre>{html.escape(network.summary())}</pre>", wide=True))
     pieces.append(_section("How to reproduce", f"<pre>{html.escape(_reproduce(command, settings))}</pre>", wide=True))
     body = "\n".join(pieces)
@@ -172,6 +173,22 @@ def _classes(predicted: Array, targets: Array, count: int, names: Sequence[str])
         lines.append(f"<tr><th>{html.escape(name)}</th>{cells}</tr>")
     head = "<tr><th>class</th><td>samples</td><td>recognized</td><td>share</td></tr>"
     return f"<table>{head}{''.join(lines)}</table>"
+
+
+def _phases(history: list[dict[str, Any]]) -> str:
+    """Seconds and shares of data, forward, backward, step and validation; "" if they were not noted."""
+    totals: dict[str, float] = {}
+    for record in history:
+        for name, seconds in record.get("phase_seconds", {}).items():
+            totals[name] = totals.get(name, 0.0) + seconds
+    whole = sum(totals.values())
+    if not whole:
+        return ""
+    lines = [
+        f"<tr><th>{html.escape(name)}</th><td>{seconds:.2f} s</td><td>{seconds / whole:.1%}</td></tr>"
+        for name, seconds in totals.items()
+    ]
+    return f"<table><tr><th>phase</th><td>time</td><td>share</td></tr>{''.join(lines)}</table>"
 
 
 def _reproduce(command: str, settings: dict[str, Any]) -> str:
