@@ -23,6 +23,7 @@
 #include "kernels/pooling/shape.h"
 #include "kernels/quantization/shape.h"
 #include "kernels/random_numbers/shape.h"
+#include "kernels/recurrent/shape.h"
 #include "kernels/reduction/shape.h"
 #include "kernels/resize/shape.h"
 #include "kernels/selection/shape.h"
@@ -49,6 +50,7 @@
   PLAN(Plan, permute, const PermuteShape&)                                                            \
   PLAN(Plan, pooling, const PoolingShape&, const ActivationSpec&)                                     \
   PLAN(Plan, quantization, const QuantizationShape&)                                                  \
+  PLAN(Plan, recurrent, const RecurrentShape&)                                                        \
   PLAN(Plan, reduction, const ReductionShape&)                                                        \
   PLAN(Plan, resize, const ResizeShape&)                                                              \
   PLAN(Plan, transposed_convolution, const ConvolutionShape&, const ActivationSpec&)                  \

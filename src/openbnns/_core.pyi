@@ -220,6 +220,7 @@ def quantization(
     low: float,
     high: float,
 ) -> Plan: ...
+def recurrent(*, kind: int, steps: int, hidden: int, reverse: bool) -> Plan: ...
 def reduction(
     *,
     function: int,

@@ -40,6 +40,7 @@ class Lstm : public LstmPlan {
     sizes_.H = shape.hidden;
     sizes_.joined = shape.directions * shape.hidden;
     sizes_.padded = round_up(shape.hidden, kBlock);
+    sizes_.gates = kGates;
     sizes_.wide = kGates * sizes_.padded;
     sizes_.tile = even_tile(shape.batch, kWideRows);
     sizes_.batch_sizes = shape_.batch_sizes.empty() ? nullptr : shape_.batch_sizes.data();

@@ -1,12 +1,12 @@
 // Pieces of the LSTM kernels, below the plan in lstm.cpp.
 //
 // A layer first multiplies its input at all steps with the input weights of all gates, into z [T][N][4 * padded]; the
-// steps of each direction then add the recurrent part. Hidden units are padded to whole blocks of 16, with zeros.
+// steps of each direction then add the recurrent part.
 #pragma once
 #include <algorithm>
 #include <memory>
 
-#include "gemm/micro_kernel.h"
+#include "common/recurrent_steps.h"
 #include "kernels/lstm/shape.h"
 #include "runtime/plan.h"
 
@@ -16,11 +16,9 @@ namespace lstm {
 
 enum Gate { kInput, kForget, kCandidate, kOutput, kGates };
 
-struct Sizes {
-  int64_t T, N, H, joined;  // joined: R * H, a row of outputs
-  int64_t padded, wide;     // H in whole blocks, and four of them
-  bool interleaved;         // columns of z: blocks of 16 units, the four gates of a block side by side
-  int tile;                 // rows of a register tile
+struct Sizes : StepSizes {
+  int64_t T, joined;  // joined: R * H, a row of outputs
+  bool interleaved;   // columns of z: blocks of 16 units, the four gates of a block side by side; or gate by gate
   const int64_t* batch_sizes;
 
   // Column of a gate's unit in z.
@@ -28,7 +26,6 @@ struct Sizes {
     return interleaved ? (unit / kBlock * kGates + gate) * kBlock + unit % kBlock : gate * padded + unit;
   }
   int64_t active(int64_t t) const { return batch_sizes ? batch_sizes[t] : N; }
-  int64_t tiles() const { return (N + tile - 1) / tile; }
 };
 
 // One direction of one layer.

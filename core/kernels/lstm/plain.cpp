@@ -1,69 +1,11 @@
-// Steps of an LSTM with the usual activations. A task is a block of 16 hidden units (two in backward) and a tile of
-// rows: it multiplies, and then computes the gates of its units while they are in the cache. The recurrent weights are
-// packed once; the operand on the left is written in packed form by the gates of the step before.
-#include "gemm/gemm.h"
-#include "gemm/pack.h"
+// Steps of an LSTM with the usual activations.
 #include "kernels/lstm/lstm.h"
-#include "runtime/thread_pool.h"
-#include "simd/lanes.h"
 #include "simd/math.h"
 
 namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace lstm {
 namespace {
-
-// Where the depth entries of the packed operands begin: [depth / 16][tile rows][16] on the left, [depth][16] on the
-// right.
-struct Entries {
-  int count;
-  int32_t *left, *right;
-
-  // storage: 2 * depth / kDepth floats
-  Entries(const Sizes& s, int64_t depth, float* storage)
-      : count(static_cast<int>(depth / kDepth)),
-        left(reinterpret_cast<int32_t*>(storage)),
-        right(reinterpret_cast<int32_t*>(storage) + count) {
-    constexpr int kPerBlock = kBlock / kDepth;
-    for (int i = 0; i < count; i++) {
-      left[i] = i / kPerBlock * s.tile * kBlock + i % kPerBlock * kDepth;
-      right[i] = i * kDepth * kBlock;
-    }
-  }
-  static int64_t floats(int64_t depth) { return round_up(2 * depth / kDepth, kBlock); }
-};
-
-// A matrix of N rows in tiles of s.tile rows, each [depth / 16][tile][16].
-struct Packed {
-  float* data;
-  int64_t depth;
-  int tile;
-
-  float* rows_at(int64_t row) const { return data + row / tile * tile * depth + row % tile * kBlock; }
-  // 16 values of a row
-  float* block(int64_t row, int64_t b) const { return rows_at(row) + b * tile * kBlock; }
-  static int64_t floats(const Sizes& s, int64_t depth) { return s.tiles() * s.tile * depth; }
-};
-
-int threads_for(const Sizes& s, int threads) {
-  return useful_threads(threads,
-                        2.0 * static_cast<double>(s.N) * static_cast<double>(s.wide) * static_cast<double>(s.padded));
-}
-
-// body(block, first row, rows) over groups of `group` blocks and tiles of rows; the tiles of one group follow each
-// other, so that a worker keeps its part of the weights in its cache from step to step.
-template <class Body>
-void over_tasks(const Sizes& s, int threads, int64_t group, Body&& body) {
-  const int64_t blocks = s.padded / kBlock, groups = (blocks + group - 1) / group, tiles = s.tiles();
-  parallel_items(threads, groups * tiles, [&](int64_t task) {
-    const int64_t row = task % tiles * s.tile;
-    body(task / tiles * group, row, std::min<int64_t>(s.tile, s.N - row));
-  });
-}
-
-OPENBNNS_INLINE int64_t lanes_here(int64_t unit, int64_t H) {
-  return std::max<int64_t>(0, std::min<int64_t>(kWidth, H - unit));
-}
 
 // i, f, g, o of 16 units of a row; c' = f*c + i*g, h' = o*tanh(c')
 OPENBNNS_INLINE void gates_forward(float* z, const float* c_before, float* c, float* packed_h, float* h, int64_t unit,
@@ -96,32 +38,13 @@ void stand_still(const float* c_before, float* c, const float* packed_before, fl
   std::copy_n(packed_before, std::min<int64_t>(kBlock, H - unit), h);
 }
 
-// The recurrent weights for z += h U^T: [units / 16][gate][padded][16].
-void pack_recurrent(const Sizes& s, const Cell& cell, float* to) {
-  const int64_t block = s.padded * kBlock;
-  std::fill_n(to, s.wide * s.padded, 0.0f);
-  for (int64_t unit = 0; unit < s.H; unit += kBlock)
-    for (int g = 0; g < kGates; g++)
-      pack_transposed(cell.u[g] + unit * s.H, s.H, std::min<int64_t>(kBlock, s.H - unit), s.H,
-                      to + (unit / kBlock * kGates + g) * block, block);
-}
-
-// The recurrent weights for dh = dz U: [units / 16][wide][16].
-void pack_recurrent_back(const Sizes& s, const Cell& cell, float* to) {
-  std::fill_n(to, s.wide * s.padded, 0.0f);
-  for (int64_t unit = 0; unit < s.H; unit += kBlock)
-    for (int g = 0; g < kGates; g++)
-      pack_columns(cell.u[g] + unit * s.H, s.H, std::min<int64_t>(kBlock, s.H - unit), s.H,
-                   to + s.column(g, unit) * kBlock, s.wide * kBlock);
-}
-
 struct Forward {
   const Sizes& s;
   const Cell& cell;
-  const Entries entries;
+  const StepEntries entries;
   const float* weights;
   const float* c_first;  // [N][padded]
-  Packed h[2];
+  PackedRows h[2];
 
   // z[t][rows][4 gates of the block] += h U^T
   void multiply(int64_t t, int now, int64_t block, int64_t row, int64_t rows) const {
@@ -145,7 +68,7 @@ struct Forward {
     const int64_t t = cell.step(k, s.T), before = k > 0 ? cell.step(k - 1, s.T) : -1, active = s.active(t);
     const int now = static_cast<int>(k % 2);
     const float* c_before = before < 0 ? c_first : cell.c + before * s.N * s.padded;
-    over_tasks(s, threads, 1, [&](int64_t block, int64_t row, int64_t rows) {
+    over_step_tasks(s, threads, 1, [&](int64_t block, int64_t row, int64_t rows) {
       const int64_t unit = block * kBlock, present = std::max<int64_t>(0, std::min(rows, active - row));
       if (present > 0 && (k > 0 || cell.h0)) multiply(t, now, block, row, present);
       for (int64_t n = row; n < row + rows; n++) {
@@ -191,11 +114,11 @@ struct Backward {
   const Sizes& s;
   const Cell& cell;
   const CellGradients& d;
-  const Entries entries;
+  const StepEntries entries;
   const float* weights;
   const float* c_first;  // [N][padded]
   float *dh, *dc;        // [N][padded]
-  Packed dz[2];
+  PackedRows dz[2];
 
   // dh[rows][units of the blocks] = dz U, for rows that took part in the step that dz belongs to
   void multiply(int now, int64_t block, int blocks, int64_t row, int64_t rows) const {
@@ -211,7 +134,7 @@ struct Backward {
     const int64_t after = k + 1 < s.T ? s.active(cell.step(k + 1, s.T)) : 0;
     const int now = static_cast<int>((k + 1) % 2 != 0);
     const float* c_before = k > 0 ? cell.c + cell.step(k - 1, s.T) * s.N * s.padded : c_first;
-    over_tasks(s, threads, kWideBlocks, [&](int64_t first, int64_t row, int64_t rows) {
+    over_step_tasks(s, threads, kWideBlocks, [&](int64_t first, int64_t row, int64_t rows) {
       const int blocks = static_cast<int>(std::min<int64_t>(kWideBlocks, s.padded / kBlock - first));
       const int64_t present = std::min(rows, after - row);
       if (present > 0) multiply(now, first, blocks, row, present);
@@ -233,60 +156,48 @@ struct Backward {
   }
 };
 
-// Cuts pieces off a stretch of memory.
-struct Cutter {
-  float* next;
-  float* take(int64_t floats) {
-    float* piece = next;
-    next += round_up(floats, kBlock);
-    return piece;
-  }
-};
-
 }  // namespace
 
 int64_t plain_forward_floats(const Sizes& s) {
-  return Entries::floats(s.padded) + s.wide * s.padded + s.N * s.padded + 2 * Packed::floats(s, s.padded) + 6 * kBlock;
+  return StepEntries::floats(s.padded) + s.wide * s.padded + s.N * s.padded + 2 * PackedRows::floats(s, s.padded) +
+         6 * kBlock;
 }
 
 int64_t plain_backward_floats(const Sizes& s) {
-  return Entries::floats(s.wide) + s.wide * s.padded + 3 * s.N * s.padded + 2 * Packed::floats(s, s.wide) + 8 * kBlock;
+  return StepEntries::floats(s.wide) + s.wide * s.padded + 3 * s.N * s.padded + 2 * PackedRows::floats(s, s.wide) +
+         8 * kBlock;
 }
 
 void plain_forward(const Sizes& s, const Cell& cell, float* work) {
   Cutter cut{work};
-  const Entries entries(s, s.padded, cut.take(Entries::floats(s.padded)));
+  const StepEntries entries(s, s.padded, cut.take(StepEntries::floats(s.padded)));
   float* weights = cut.take(s.wide * s.padded);
   float* c_first = cut.take(s.N * s.padded);
-  Packed h[2];
-  for (Packed& p : h) p = {cut.take(Packed::floats(s, s.padded)), s.padded, s.tile};
-  pack_recurrent(s, cell, weights);
+  PackedRows h[2];
+  for (PackedRows& p : h) p = {cut.take(PackedRows::floats(s, s.padded)), s.padded, s.tile};
+  pack_recurrent(s, cell.u, weights);
   pad_rows(s, cell.c0, c_first);
-  std::fill_n(h[0].data, Packed::floats(s, s.padded), 0.0f);
-  if (cell.h0)
-    for (int64_t n = 0; n < s.N; n++)
-      for (int64_t j = 0; j < s.H; j += kBlock)
-        std::copy_n(cell.h0 + n * s.H + j, std::min<int64_t>(kBlock, s.H - j), h[0].block(n, j / kBlock));
+  pack_states(s, cell.h0, h[0]);
   const Forward run{s, cell, entries, weights, c_first, {h[0], h[1]}};
-  const int threads = threads_for(s, cell.threads);
+  const int threads = threads_for_step(s, cell.threads);
   for (int64_t k = 0; k < s.T; k++) run.step(k, threads);
 }
 
 void plain_backward(const Sizes& s, const Cell& cell, const CellGradients& d, float* work) {
   Cutter cut{work};
-  const Entries entries(s, s.wide, cut.take(Entries::floats(s.wide)));
+  const StepEntries entries(s, s.wide, cut.take(StepEntries::floats(s.wide)));
   float* weights = cut.take(s.wide * s.padded);
   float* c_first = cut.take(s.N * s.padded);
   float* dh = cut.take(s.N * s.padded);
   float* dc = cut.take(s.N * s.padded);
-  Packed dz[2];
-  for (Packed& p : dz) p = {cut.take(Packed::floats(s, s.wide)), s.wide, s.tile};
-  pack_recurrent_back(s, cell, weights);
+  PackedRows dz[2];
+  for (PackedRows& p : dz) p = {cut.take(PackedRows::floats(s, s.wide)), s.wide, s.tile};
+  pack_recurrent_back(s, cell.u, weights);
   pad_rows(s, cell.c0, c_first);
   pad_rows(s, d.dhn, dh);
   pad_rows(s, d.dcn, dc);
   const Backward run{s, cell, d, entries, weights, c_first, dh, dc, {dz[0], dz[1]}};
-  const int threads = threads_for(s, cell.threads);
+  const int threads = threads_for_step(s, cell.threads);
   for (int64_t k = s.T - 1; k >= (d.dh0 ? -1 : 0); k--) run.step(k, threads);
   if (d.dh0) unpad_rows(s, dh, d.dh0, d.dh0_adds);
   if (d.dc0) unpad_rows(s, dc, d.dc0, d.dc0_adds);
