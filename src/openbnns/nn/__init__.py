@@ -88,7 +88,7 @@ from .optimizers import SGD, Adagrad, Adam, Adamax, AdamW, Optimizer, RMSprop
 from .parameter import Mismatch, Parameter
 from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d
 from .rate_finder import LearningRates
-from .sequences import LSTM, MultiheadAttention, TransformerEncoderLayer
+from .sequences import GRU, LSTM, RNN, MultiheadAttention, TransformerEncoderLayer
 from .trainer import Diverged, Interrupted, Trainer
 
 __all__ = [
@@ -106,7 +106,7 @@ __all__ = [
     "CosineDistanceLoss", "YoloLoss", "FunctionLoss", "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer",
     "Diverged", "Interrupted", "checkpoints", "data", "functional", "initialisers", "losses", "manual_seed", "models",
     "schedules", "weights", "Callback", "EarlyStopping", "LearningRates", "metrics", "transforms", "Adagrad",
-    "Adamax", "EMA", "utils",
+    "Adamax", "EMA", "utils", "GRU", "RNN",
 ]  # fmt: skip
 
 _ELSEWHERE = {
@@ -114,7 +114,6 @@ _ELSEWHERE = {
     "Dropout2d": "Dropout",
     "PReLU": "Activation(ActivationFunction.leaky_rectified_linear(alpha=...))",
     "TransformerEncoder": "Sequential(TransformerEncoderLayer(...), ...)",
-    "GRU": "LSTM",
     "optim": "nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax",
 }
 

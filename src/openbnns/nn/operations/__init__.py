@@ -15,11 +15,12 @@ from .normalization import Normalization
 from .padding import PADDINGS, pad
 from .pooling import MaxPoolingWithIndices, MaxUnpooling, Pooling
 from .product import Contraction, MatrixProduct
+from .recurrent import Recurrent
 from .reduction import Reduction
 
 __all__ = [
     "Activation", "Arithmetic", "Attention", "Concatenate", "Contraction", "Convolution", "CustomFunction", "Detach",
     "Dropout", "Embedding", "Expand", "Linear", "Lstm", "MatrixProduct", "Normalization", "Permute", "Pick",
     "Pooling", "Reduction", "Slice", "Split", "broadcast", "PADDINGS", "GroupedTransposedConvolution",
-    "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad",
+    "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent",
 ]  # fmt: skip

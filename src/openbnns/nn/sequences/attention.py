@@ -1,129 +1,18 @@
-"""Layers for sequences (length, features), the batch in front: LSTM, attention, transformers.
-
-Parameters have the names and the memory order of PyTorch's.
-"""
+"""Attention."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from . import functional, initialisers, operations
-from ._checks import check_rank, check_size, optional, positive
-from ._value import Array, Value
-from .activation import GELU, ReLU
-from .choose import by_position
-from .layers import Dropout, Linear
-from .module import Module
-from .normalization import LayerNorm
-from .parameter import Parameter
-
-
-def _require_batch_first(who: str, batch_first: bool) -> None:
-    if not batch_first:
-        raise ValueError(f"{who}: batch_first is False, but arrays always have the batch axis in front. Leave it out.")
-
-
-class LSTM(Module):
-    """Layers of LSTM cells: (T, I) -> (T, H), or with ``last_only`` the last output, (H,).
-
-    Gates stand in the order input, forget, cell, output. Parameters are ``weight_ih_l0`` (4 H, I), ``weight_hh_l0``
-    (4 H, H), ``bias_ih_l0`` and ``bias_hh_l0`` (4 H,), and so on for further layers. Initial states are zero.
-
-    ``bidirectional`` adds cells that run from the last step to the first, with parameters ``weight_ih_l0_reverse`` and so
-    on: outputs stand side by side, (T, 2 H), and further layers see both. The last output is then the one that each
-    direction ends with: of the last step, and of the first one.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> nn.LSTM(3, 5, num_layers=2)(np.zeros((4, 7, 3), np.float32)).shape  # (N, T, I) -> (N, T, H)
-    (4, 7, 5)
-    >>> nn.LSTM(5, last_only=True)(np.zeros((4, 7, 3), np.float32)).shape
-    (4, 5)
-    >>> nn.LSTM(5, bidirectional=True)(np.zeros((4, 7, 3), np.float32)).shape
-    (4, 7, 10)
-    """
-
-    def __init__(
-        self,
-        *sizes: Any,
-        input_size: int | None = None,
-        hidden_size: int | None = None,
-        num_layers: int | None = None,
-        bias: bool | None = None,
-        batch_first: bool | None = None,
-        dropout: float | None = None,
-        bidirectional: bool | None = None,
-        last_only: bool = False,
-    ) -> None:
-        super().__init__()
-        found, chosen = by_position(
-            "LSTM takes the hidden size, or the input size and the hidden size.", sizes,
-            {"input_size": input_size, "hidden_size": hidden_size},
-            {
-                "num_layers": (num_layers, 1), "bias": (bias, True), "batch_first": (batch_first, True),
-                "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False),
-            },
-        )  # fmt: skip
-        _require_batch_first("LSTM", chosen["batch_first"])
-        self.input_size = optional(found["input_size"], "LSTM: input_size")
-        self.hidden_size = positive(found["hidden_size"], "LSTM: hidden_size")
-        self.num_layers = positive(chosen["num_layers"], "LSTM: num_layers")
-        self.use_bias, self.last_only, self.dropout = bool(chosen["bias"]), bool(last_only), float(chosen["dropout"])
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"LSTM: dropout is {self.dropout}. It must be at least 0 and below 1.")
-        self.bidirectional = bool(chosen["bidirectional"])
-        for layer in range(self.num_layers):
-            for ending in ("", "_reverse") if self.bidirectional else ("",):
-                for name in self._names(layer, ending):
-                    setattr(self, name, Parameter.of(self, name))
-
-    def _names(self, layer: int, ending: str) -> list[str]:
-        """The parameters of one layer in one direction."""
-        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.use_bias else ("weight_ih", "weight_hh")
-        return [f"{kind}_l{layer}{ending}" for kind in kinds]
-
-    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
-        return initialisers.fan_in_uniform(self.hidden_size)(shape, generator)
-
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
-        check_rank("LSTM", x, 2, "(length, features)")
-        check_size("LSTM", "features", self.input_size, x.sample[1])
-        self.input_size = x.sample[1]
-        directions = [x]
-        for layer in range(self.num_layers):
-            if layer and self.dropout:
-                x = x.graph.append(operations.Dropout(x.graph, x, self.dropout))
-            directions = [self._direction(x, layer, "")]
-            if self.bidirectional:
-                directions.append(self._direction(x, layer, "_reverse"))
-            x = _side_by_side(directions)
-        if not self.last_only:
-            return x
-        ends = [x.sample[0] - 1, 0]
-        return _side_by_side([value[:, end] for value, end in zip(directions, ends, strict=False)])
-
-    def _direction(self, x: Value, layer: int, ending: str) -> Value:
-        h = self.hidden_size
-        shapes = ((4 * h, x.sample[1]), (4 * h, h), (4 * h,), (4 * h,))
-        weights = [
-            self._fit(name, shape, x.graph.generator)
-            for name, shape in zip(self._names(layer, ending), shapes, strict=False)
-        ]
-        cells = operations.Lstm(x.graph, x, (weights[0], weights[1]), weights[2:], reverse=bool(ending))
-        return x.graph.append(cells)
-
-    def extra_repr(self) -> str:
-        layers = f", num_layers={self.num_layers}" if self.num_layers > 1 else ""
-        both = ", bidirectional=True" if self.bidirectional else ""
-        return f"{self.input_size or '?'}, {self.hidden_size}{layers}{both}"
-
-
-def _side_by_side(values: list[Value]) -> Value:
-    joined: Value = functional.cat(values, -1)
-    return joined
+from .. import initialisers, operations
+from .._checks import check_rank, check_size, positive
+from .._value import Array, Value
+from ..activation import GELU, ReLU
+from ..layers import Dropout, Linear
+from ..module import Module
+from ..normalization import LayerNorm
+from ..parameter import Parameter
+from .recurrent import require_batch_first
 
 
 class MultiheadAttention(Module):
@@ -152,7 +41,7 @@ class MultiheadAttention(Module):
         batch_first: bool = True,
     ) -> None:
         super().__init__()
-        _require_batch_first("MultiheadAttention", batch_first)
+        require_batch_first("MultiheadAttention", batch_first)
         self.embed_dim = positive(embed_dim, "MultiheadAttention: embed_dim")
         self.num_heads = positive(num_heads, "MultiheadAttention: num_heads")
         if embed_dim % num_heads:
@@ -240,7 +129,7 @@ class TransformerEncoderLayer(Module):
         batch_first: bool = True,
     ) -> None:
         super().__init__()
-        _require_batch_first("TransformerEncoderLayer", batch_first)
+        require_batch_first("TransformerEncoderLayer", batch_first)
         if activation not in ("relu", "gelu"):
             raise ValueError(f"TransformerEncoderLayer: activation is {activation!r}. Use 'relu' or 'gelu'.")
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, causal=causal)

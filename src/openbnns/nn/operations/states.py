@@ -1,0 +1,45 @@
+"""What the cells of one layer and direction begin with, and how long the sequences of a batch are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._value import Array, Value
+
+
+class InitialState:
+    """Entry ``index`` of a value (..., n, H), or all of one (..., H) without it; repeated if it has no batch axis."""
+
+    def __init__(self, value: Value, index: int | None) -> None:
+        self.value, self.index = value, index
+
+    def _part(self, array: Array) -> Array:
+        part: Array = array if self.index is None else array[..., self.index, :]
+        return part
+
+    def read(self, array: Array, to: Array) -> None:
+        """Copy the state to (N, H)."""
+        np.copyto(to, self._part(array))
+
+    def write(self, gradient: Array, to: Array) -> None:
+        """Write a gradient (N, H) to where that of the value belongs; what else the value holds has none."""
+        to.fill(0)
+        self._part(to)[...] = gradient if self.value.rows else gradient.sum(0)
+
+
+def require_lengths(lengths: Array, steps: int, who: str) -> None:
+    """Refuse sequences that are empty or longer than there are steps."""
+    wrong = np.flatnonzero((lengths < 1) | (lengths > steps))
+    if wrong.size:
+        sample = int(wrong[0])
+        raise ValueError(
+            f"{who}: sample {sample} has length {int(lengths[sample])}, but sequences have 1 to {steps} steps. Pass the number "
+            "of steps of every sample before its padding."
+        )
+
+
+def values(initial: Sequence[InitialState], lengths: Value | None) -> list[Value]:
+    """The values behind x that a recurrent operation reads."""
+    return [state.value for state in initial] + ([] if lengths is None else [lengths])

@@ -1,0 +1,357 @@
+"""Recurrent layers for sequences (T, I), the batch in front: LSTM, GRU and RNN.
+
+Parameters have the names and the memory order of PyTorch's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .. import functional, initialisers, operations
+from .._checks import check_rank, check_size, optional, positive
+from .._value import Array, Value
+from ..choose import by_position
+from ..module import Module
+from ..operations.states import InitialState
+from ..parameter import Parameter
+from .results import Parts, States
+
+
+def require_batch_first(who: str, batch_first: bool) -> None:
+    if not batch_first:
+        raise ValueError(f"{who}: batch_first is False, but arrays always have the batch axis in front. Leave it out.")
+
+
+def probability(value: Any, who: str) -> float:
+    """The rate of a dropout."""
+    number = float(value)
+    if not 0 <= number < 1:
+        raise ValueError(f"{who} is {number}. It must be at least 0 and below 1.")
+    return number
+
+
+class Recurrent(Module):
+    """What LSTM, GRU and RNN share: parameters, layers, directions, states, lengths."""
+
+    gates: ClassVar[int]  # rows of weights per hidden unit
+    state_names: ClassVar[tuple[str, ...]]  # what cells hand on from step to step
+
+    def _set_up(
+        self, sizes: Sequence[Any], named: Mapping[str, Any], options: Mapping[str, tuple[Any, Any]], last_only: bool
+    ) -> dict[str, Any]:
+        """Take the arguments, and make the parameters; gives the options."""
+        who = type(self).__name__
+        found, chosen = by_position(
+            f"{who} takes the hidden size, or the input size and the hidden size.", sizes, named, options
+        )
+        require_batch_first(who, chosen["batch_first"])
+        self.input_size = optional(found["input_size"], f"{who}: input_size")
+        self.hidden_size = positive(found["hidden_size"], f"{who}: hidden_size")
+        self.num_layers = positive(chosen["num_layers"], f"{who}: num_layers")
+        self.use_bias, self.bidirectional = bool(chosen["bias"]), bool(chosen["bidirectional"])
+        self.dropout, self.last_only = probability(chosen["dropout"], f"{who}: dropout"), bool(last_only)
+        for layer, ending in self._cells():
+            for name in self._names(layer, ending):
+                setattr(self, name, Parameter.of(self, name))
+        return chosen
+
+    def _cells(self) -> list[tuple[int, str]]:
+        """Layers and directions, in the order of PyTorch's states."""
+        endings = ("", "_reverse") if self.bidirectional else ("",)
+        return [(layer, ending) for layer in range(self.num_layers) for ending in endings]
+
+    def _names(self, layer: int, ending: str) -> list[str]:
+        """The parameters of one layer in one direction."""
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.use_bias else ("weight_ih", "weight_hh")
+        return [f"{kind}_l{layer}{ending}" for kind in kinds]
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        return initialisers.fan_in_uniform(self.hidden_size)(shape, generator)
+
+    def forward(self, input: Value, hx: Any = None, lengths: Any = None) -> Value:
+        """Run the cells from the states ``hx``, zeros if left out, over ``lengths`` steps, all if left out."""
+        x, who = input, type(self).__name__
+        check_rank(who, x, 2, "(length, features)")
+        check_size(who, "features", self.input_size, x.sample[1])
+        self.input_size = x.sample[1]
+        until = None if lengths is None else self._lengths(x, lengths)
+        initial = self._initial_states(x, hx)
+        finals: list[list[Value]] = []
+        directions: list[Value] = []
+        for number, (layer, ending) in enumerate(self._cells()):
+            if ending == "":
+                x = _side_by_side(directions) if directions else x
+                if layer and self.dropout:
+                    x = x.graph.append(operations.Dropout(x.graph, x, self.dropout))
+                directions = []
+            output, *states = self._direction(x, layer, ending, initial[number], until)
+            directions.append(output)
+            finals.append(states)
+        hidden = finals[-len(directions) :]
+        y = _side_by_side([states[0] for states in hidden] if self.last_only else directions)
+        ends = [States(kind) for kind in zip(*finals, strict=True)]
+        return Parts(y, ends[0] if len(ends) == 1 else tuple(ends))
+
+    def _direction(
+        self, x: Value, layer: int, ending: str, initial: list[InitialState], lengths: Value | None
+    ) -> list[Value]:
+        """Outputs and final states of one layer in one direction."""
+        rows = self.gates * self.hidden_size
+        shapes = ((rows, x.sample[1]), (rows, self.hidden_size), (rows,), (rows,))
+        weights = [
+            self._fit(name, shape, x.graph.generator)
+            for name, shape in zip(self._names(layer, ending), shapes, strict=False)
+        ]
+        operation = self._operation(x, (weights[0], weights[1]), weights[2:], bool(ending), initial, lengths)
+        x.graph.append(operation)
+        outputs: list[Value] = operation.outputs[: 1 + len(self.state_names)]
+        return outputs
+
+    def _operation(
+        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
+        initial: list[InitialState], lengths: Value | None,
+    ) -> Any:  # fmt: skip
+        """The cells of one layer in one direction."""
+        raise NotImplementedError
+
+    def _lengths(self, x: Value, lengths: Any) -> Value:
+        who = type(self).__name__
+        if not isinstance(lengths, Value) or lengths.sample not in ((), (1,)) or lengths.rows != x.rows:
+            got = f"of shape {lengths.shape}" if isinstance(lengths, Value) else f"a {type(lengths).__name__}"
+            raise ValueError(
+                f"{who}: lengths must be one integer per sample, (N,), but is {got}. Make it an input of the network: "
+                "def forward(self, x, lengths)."
+            )
+        return lengths.as_indices(f"{who}: lengths").reshape(x.shape[0])
+
+    def _initial_states(self, x: Value, hx: Any) -> list[list[InitialState]]:
+        """For every layer and direction the states to begin with, or none."""
+        cells, names = len(self._cells()), self.state_names
+        if hx is None:
+            return [[] for _ in range(cells)]
+        given = (hx,) if len(names) == 1 else tuple(hx) if isinstance(hx, (tuple, list)) else ()
+        if len(given) != len(names):
+            raise ValueError(f"{type(self).__name__}: hx must be ({', '.join(names)}), two states, not {hx!r}.")
+        kinds = [self._one_per_cell(x, state, name) for state, name in zip(given, names, strict=True)]
+        return [list(states) for states in zip(*kinds, strict=True)]
+
+    def _one_per_cell(self, x: Value, state: Any, name: str) -> list[InitialState]:
+        cells, h = len(self._cells()), self.hidden_size
+        if isinstance(state, (tuple, list)):
+            states = [x.graph.value(part) for part in state]
+            if len(states) == cells and all(_fits(part, x, (h,)) for part in states):
+                return [InitialState(part, None) for part in states]
+        else:
+            value = x.graph.value(state)
+            if cells == 1 and _fits(value, x, (h,)):
+                return [InitialState(value, None)]
+            if isinstance(value, Value) and value.rows == 0 and value.sample == (cells, 1, h):
+                value = value.reshape(cells, h)
+            if _fits(value, x, (cells, h)):
+                return [InitialState(value, cell) for cell in range(cells)]
+        got = getattr(state, "shape", type(state).__name__)
+        raise ValueError(
+            f"{type(self).__name__}: {name} must be the states that such a module has ended with, or a value (N, {cells}, {h}), "
+            f"the batch in front, or without a batch axis ({cells}, {h}), but is {got}."
+        )
+
+    def extra_repr(self) -> str:
+        options: list[tuple[str, Any, Any]] = [
+            ("num_layers", self.num_layers, 1), ("bias", self.use_bias, True), ("dropout", self.dropout, 0.0),
+            ("bidirectional", self.bidirectional, False), ("last_only", self.last_only, False),
+        ]  # fmt: skip
+        shown = "".join(f", {name}={value}" for name, value, default in options if value != default)
+        return f"{self.input_size or '?'}, {self.hidden_size}{shown}"
+
+
+def _fits(value: Any, x: Value, sample: tuple[int, ...]) -> bool:
+    """Whether this is a value of such samples, one per sample of x or one for all."""
+    return (
+        isinstance(value, Value) and value.rows in (0, x.rows) and value.sample == sample and value.dtype == np.float32
+    )
+
+
+def _side_by_side(values: list[Value]) -> Value:
+    joined: Value = functional.cat(values, -1)
+    return joined
+
+
+class LSTM(Recurrent):
+    """Layers of LSTM cells: (T, I) -> (T, H), or with ``last_only`` what they end with, (H,).
+
+    Gates stand in the order input, forget, cell, output. Parameters are ``weight_ih_l0`` (4 H, I), ``weight_hh_l0``
+    (4 H, H), ``bias_ih_l0`` and ``bias_hh_l0`` (4 H,), and so on for further layers.
+
+    In ``forward`` of a module the result is the output, and can be taken apart as in PyTorch: ``x = self.lstm(x)``,
+    ``x, (h, c) = self.lstm(x)``, ``h[-1]``. ``self.lstm(x, (h, c))`` begins with given states, else they are zero.
+    ``self.lstm(x, lengths=lengths)``, where ``lengths`` is an input of integers, one per sample, runs over the first steps of
+    every sample alone, as PyTorch does with ``pack_padded_sequence``: outputs behind the end are zero, and final states are
+    those of the last step that counts.
+
+    ``bidirectional`` adds cells that run from the last step to the first, with parameters ``weight_ih_l0_reverse`` and so
+    on: outputs stand side by side, (T, 2 H), and further layers see both. With ``last_only`` the result is what each
+    direction ends with. ``dropout`` acts between layers, in training.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.LSTM(3, 5, num_layers=2)(np.zeros((4, 7, 3), np.float32)).shape  # (N, T, I) -> (N, T, H)
+    (4, 7, 5)
+    >>> nn.LSTM(5, bidirectional=True)(np.zeros((4, 7, 3), np.float32)).shape
+    (4, 7, 10)
+    >>> class Classifier(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.lstm, self.linear = nn.LSTM(3, 5), nn.Linear(5, 2)
+    ...     def forward(self, x, lengths):
+    ...         output, (h, c) = self.lstm(x, lengths=lengths)
+    ...         return self.linear(h[-1])
+    >>> Classifier()(np.zeros((4, 7, 3), np.float32), np.array([7, 1, 4, 3])).shape
+    (4, 2)
+    """
+
+    gates = 4
+    state_names = ("h_0", "c_0")
+
+    def __init__(
+        self,
+        *sizes: Any,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        bias: bool | None = None,
+        batch_first: bool | None = None,
+        dropout: float | None = None,
+        bidirectional: bool | None = None,
+        proj_size: int | None = None,
+        last_only: bool = False,
+    ) -> None:
+        super().__init__()
+        chosen = self._set_up(
+            sizes,
+            {"input_size": input_size, "hidden_size": hidden_size},
+            {
+                "num_layers": (num_layers, 1), "bias": (bias, True), "batch_first": (batch_first, True),
+                "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False), "proj_size": (proj_size, 0),
+            },
+            last_only,
+        )  # fmt: skip
+        if chosen["proj_size"]:
+            raise ValueError(
+                f"LSTM: proj_size is {chosen['proj_size']}, but BNNS has no LSTM with projections. Leave it out, and put "
+                "nn.Linear behind the LSTM."
+            )
+
+    def _operation(
+        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
+        initial: list[InitialState], lengths: Value | None,
+    ) -> Any:  # fmt: skip
+        return operations.Lstm(x.graph, x, weights, biases, reverse=reverse, initial=initial, lengths=lengths)
+
+
+class GRU(Recurrent):
+    """Layers of gated recurrent units: (T, I) -> (T, H), or with ``last_only`` what they end with, (H,).
+
+        r, z = sigmoid(W x + b + U h + b'),   n = tanh(W x + b + r * (U h + b')),   h' = (1 - z) * n + z * h
+
+    Gates stand in the order r, z, n. Parameters, layers, directions, dropout, states and lengths are as those of
+    :class:`LSTM`, with one state in place of two: ``x, h = self.gru(x)``, ``self.gru(x, h)``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.GRU(3, 5, bidirectional=True)(np.zeros((4, 7, 3), np.float32)).shape  # (N, T, I) -> (N, T, 2 H)
+    (4, 7, 10)
+    >>> net = nn.Sequential(nn.GRU(3, 5, num_layers=2, last_only=True), nn.Linear(2))
+    >>> net(np.zeros((4, 7, 3), np.float32)).shape
+    (4, 2)
+    """
+
+    gates = 3
+    state_names = ("h_0",)
+
+    def __init__(
+        self,
+        *sizes: Any,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        bias: bool | None = None,
+        batch_first: bool | None = None,
+        dropout: float | None = None,
+        bidirectional: bool | None = None,
+        last_only: bool = False,
+    ) -> None:
+        super().__init__()
+        self._set_up(
+            sizes,
+            {"input_size": input_size, "hidden_size": hidden_size},
+            {
+                "num_layers": (num_layers, 1), "bias": (bias, True), "batch_first": (batch_first, True),
+                "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False),
+            },
+            last_only,
+        )  # fmt: skip
+
+    def _operation(
+        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
+        initial: list[InitialState], lengths: Value | None,
+    ) -> Any:  # fmt: skip
+        return operations.Recurrent(
+            x.graph, x, "gru", weights, biases, reverse=reverse, initial=initial, lengths=lengths
+        )
+
+
+class RNN(Recurrent):
+    """Layers of plain recurrent cells, h' = f(W x + b + U h + b'), f being tanh or ReLU: (T, I) -> (T, H).
+
+    Parameters, layers, directions, dropout, states and lengths are as those of :class:`LSTM`, with one state in place of
+    two: ``x, h = self.rnn(x)``, ``self.rnn(x, h)``.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.RNN(3, 5, nonlinearity="relu")(np.zeros((4, 7, 3), np.float32)).shape
+    (4, 7, 5)
+    """
+
+    gates = 1
+    state_names = ("h_0",)
+
+    def __init__(
+        self,
+        *sizes: Any,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        num_layers: int | None = None,
+        nonlinearity: str | None = None,
+        bias: bool | None = None,
+        batch_first: bool | None = None,
+        dropout: float | None = None,
+        bidirectional: bool | None = None,
+        last_only: bool = False,
+    ) -> None:
+        super().__init__()
+        chosen = self._set_up(
+            sizes,
+            {"input_size": input_size, "hidden_size": hidden_size},
+            {
+                "num_layers": (num_layers, 1), "nonlinearity": (nonlinearity, "tanh"), "bias": (bias, True),
+                "batch_first": (batch_first, True), "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False),
+            },
+            last_only,
+        )  # fmt: skip
+        self.nonlinearity = chosen["nonlinearity"]
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"RNN: nonlinearity is {self.nonlinearity!r}. Use 'tanh' or 'relu'.")
+
+    def _operation(
+        self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
+        initial: list[InitialState], lengths: Value | None,
+    ) -> Any:  # fmt: skip
+        return operations.Recurrent(
+            x.graph, x, self.nonlinearity, weights, biases, reverse=reverse, initial=initial, lengths=lengths
+        )
+
+    def extra_repr(self) -> str:
+        return super().extra_repr() + (", nonlinearity='relu'" if self.nonlinearity == "relu" else "")

@@ -1,0 +1,72 @@
+"""Results that are values and can be taken apart like PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .. import functional
+from .._value import BatchSize, Value
+
+
+class Parts(Value):
+    """The output of a module that PyTorch returns together with something else.
+
+    It is used as the output itself, ``x = self.lstm(x)``, or taken apart, ``x, (h, c) = self.lstm(x)``; ``[0]`` is the
+    output and ``[1]`` the rest. All other indices are those of the output.
+    """
+
+    def __init__(self, output: Value, rest: Any) -> None:
+        super().__init__(output.graph, output.sample, rows=output.rows, source=output)
+        self.rest = rest
+
+    def __iter__(self) -> Iterator[Any]:
+        assert self.source is not None
+        return iter((self.source, self.rest))
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int):
+            return tuple(self)[index]
+        assert self.source is not None
+        return self.source[index]
+
+
+class States(tuple[Value, ...]):
+    """The states of all layers and directions of a recurrent module, one value (N, H) each, in PyTorch's order.
+
+    Where PyTorch has an array (layers * directions, N, H), ``states[-1]`` is the same value, as are ``squeeze(0)`` of one
+    layer, and ``transpose(0, 1)`` (N, layers * directions, H), the batch in front.
+    """
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """(layers * directions, N, H)"""
+        return (len(self), BatchSize(self[0].rows), *self[0].sample)
+
+    def squeeze(self, dim: int = 0) -> Value:
+        """The state of a module with one layer and one direction."""
+        if dim not in (0, -3) or len(self) != 1:
+            raise ValueError(
+                f"squeeze: dim is {dim}, but the states have shape {self.shape}. Take one of them, states[-1], or all with the "
+                "batch in front, states.transpose(0, 1)."
+            )
+        return self[0]
+
+    def transpose(self, dim0: int, dim1: int) -> Value:
+        """All states side by side with the batch in front, (N, layers * directions, H)."""
+        if {dim0 % 3, dim1 % 3} != {0, 1}:
+            raise ValueError(
+                f"transpose: dims are {dim0} and {dim1}, but only 0 and 1 can be: the batch comes in front."
+            )
+        joined: Value = functional.stack(self, 1)
+        return joined
+
+    def permute(self, *dims: int) -> Value:
+        """``permute(1, 0, 2)`` is ``transpose(0, 1)``."""
+        order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims
+        if order != (1, 0, 2):
+            raise ValueError(f"permute: dims are {order}, but only (1, 0, 2) can be: the batch comes in front.")
+        return self.transpose(0, 1)
