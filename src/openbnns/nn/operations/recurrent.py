@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ... import FullyConnectedLayer, engines
-from ...reference.recurrent import Cells
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, wanted
+from .recurrent_formulas import Cells
 from .states import InitialState, require_lengths, values
 
 KINDS = ("tanh", "relu", "gru")
