@@ -88,7 +88,20 @@ from .optimizers import SGD, Adagrad, Adam, Adamax, AdamW, Optimizer, RMSprop
 from .parameter import Mismatch, Parameter
 from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d
 from .rate_finder import LearningRates
-from .sequences import GRU, LSTM, RNN, MultiheadAttention, TransformerEncoderLayer
+from .sequences import (
+    GRU,
+    LSTM,
+    RNN,
+    LearnedEncoding,
+    MultiheadAttention,
+    RotaryEncoding,
+    SinusoidalEncoding,
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 from .trainer import Diverged, Interrupted, Trainer
 
 __all__ = [
@@ -106,14 +119,13 @@ __all__ = [
     "CosineDistanceLoss", "YoloLoss", "FunctionLoss", "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer",
     "Diverged", "Interrupted", "checkpoints", "data", "functional", "initialisers", "losses", "manual_seed", "models",
     "schedules", "weights", "Callback", "EarlyStopping", "LearningRates", "metrics", "transforms", "Adagrad",
-    "Adamax", "EMA", "utils", "GRU", "RNN",
+    "Adamax", "EMA", "utils", "GRU", "RNN", "Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerDecoderLayer", "SinusoidalEncoding", "LearnedEncoding", "RotaryEncoding",
 ]  # fmt: skip
 
 _ELSEWHERE = {
     "AdaptiveAvgPool2d": "GlobalAvgPool2d",
     "Dropout2d": "Dropout",
     "PReLU": "Activation(ActivationFunction.leaky_rectified_linear(alpha=...))",
-    "TransformerEncoder": "Sequential(TransformerEncoderLayer(...), ...)",
     "optim": "nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax",
 }
 

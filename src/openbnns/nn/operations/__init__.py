@@ -3,7 +3,7 @@
 from ._window import Window
 from .activation import Activation
 from .arithmetic import Arithmetic, broadcast
-from .attention import Attention
+from .attention import Attention, Forbidden
 from .convolution import Convolution, GroupedTransposedConvolution
 from .dropout import Dropout
 from .embedding import Embedding
@@ -17,10 +17,11 @@ from .pooling import MaxPoolingWithIndices, MaxUnpooling, Pooling
 from .product import Contraction, MatrixProduct
 from .recurrent import Recurrent
 from .reduction import Reduction
+from .rotary import Rotate
 
 __all__ = [
     "Activation", "Arithmetic", "Attention", "Concatenate", "Contraction", "Convolution", "CustomFunction", "Detach",
     "Dropout", "Embedding", "Expand", "Linear", "Lstm", "MatrixProduct", "Normalization", "Permute", "Pick",
     "Pooling", "Reduction", "Slice", "Split", "broadcast", "PADDINGS", "GroupedTransposedConvolution",
-    "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent",
+    "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent", "Rotate", "Forbidden",
 ]  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ... import LearningPhase, MultiheadAttentionLayer
 from .._graph import Call, Graph, Operation
-from .._value import Array, Value
+from .._value import FLOAT32, Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, draw_number, wanted
 
@@ -16,19 +19,25 @@ class Attention(Operation):
     """query (T, D), key and value (S, D) -> (T, D). ``weights`` are those of MultiheadAttentionLayer, by name.
 
     Several of them may lie in one parameter, as PyTorch's three input projections do: ``pieces`` gives for every
-    parameter the names of its equal parts along the first axis.
+    parameter the names of its equal parts along the first axis. ``key_mask`` (S,) holds integers, other than 0 for keys
+    to ignore. ``added`` are masks of scores, (T, S), (H, T, S) or with a batch axis; integers other than 0 forbid, floats
+    are constants to add.
     """
 
     def __init__(
         self, graph: Graph, inputs: list[Value], heads: int, pieces: list[tuple[Parameter, tuple[str, ...]]],
-        dropout: float, causal: bool,
+        dropout: float, causal: bool, *, add_zero_attn: bool = False, key_mask: Value | None = None,
+        added: Sequence[Value] = (),
     ) -> None:  # fmt: skip
         self.heads, self.pieces, self.dropout, self.causal = heads, pieces, dropout, causal
+        self.add_zero_attn, self.key_mask, self.added = add_zero_attn, key_mask, list(added)
         self.random = dropout > 0
         query = inputs[0]
         unique = [v for i, v in enumerate(inputs) if v not in inputs[:i]]
         self.places = [unique.index(v) for v in inputs]
-        super().__init__(unique, query.like(query.sample), [parameter for parameter, _ in pieces])
+        self.source = inputs[1].sample[0]
+        masks = [*([] if key_mask is None else [key_mask]), *self.added]
+        super().__init__([*unique, *masks], query.like(query.sample), [parameter for parameter, _ in pieces])
 
     layer: Any
 
@@ -41,11 +50,12 @@ class Attention(Operation):
             self.heads,
             dropout=self.dropout,
             bias="query_bias" in given,
+            add_bias_kv="key_attention_bias" in given,
+            add_zero_attn=self.add_zero_attn,
             seed=1,
             parameters=given,
             filter_parameters=IN_PLACE,
         )
-        self.mask = _causal_mask(self.output.sample[0]) if self.causal else None
 
     def reseed(self, seed: int, step: int, index: int) -> None:
         self.layer.draws = draw_number(seed, step, index)
@@ -53,7 +63,38 @@ class Attention(Operation):
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         query, key, value = (x[place] for place in self.places)
         phase = LearningPhase.TRAINING if training else LearningPhase.INFERENCE
-        return partial(self.layer.apply, query, key, value, y, attn_mask=self.mask, phase=phase)
+        masks = x[len(x) - len(self.added) - (self.key_mask is not None) :]
+        ignored = None
+        if self.key_mask is not None:
+            ignored = np.empty((len(query), self.source), np.bool_)
+            number, masks = masks[0], masks[1:]
+        score_mask = self._score_mask(masks, len(query))
+        apply = partial(
+            self.layer.apply, query, key, value, y, key_padding_mask=ignored, attn_mask=score_mask.array, phase=phase
+        )
+        if ignored is None and score_mask.fixed:
+            return apply
+
+        def call() -> None:
+            if ignored is not None:
+                np.not_equal(number, 0, out=ignored)
+            score_mask.refresh()
+            apply()
+
+        return call
+
+    def _score_mask(self, masks: list[Array], batch: int) -> _ScoreMask:
+        target = self.output.sample[0]
+        shaped = []
+        for value, array in zip(self.added, masks, strict=True):
+            if value.rows == self.heads * self.output.rows and value.rows != self.output.rows:
+                array = array.reshape(batch, self.heads, target, self.source)  # as PyTorch has it
+            elif value.rows and len(value.sample) == 2:
+                array = array[:, None]
+            shaped.append((array, isinstance(value.storage.leaf, np.ndarray)))
+        if self.causal:
+            shaped.append((np.triu(np.ones((target, self.source), np.int64), 1), True))
+        return _ScoreMask(shaped, self.heads)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         gradients: dict[str, Array] = {}
@@ -67,13 +108,59 @@ class Attention(Operation):
         return partial(self.layer.apply_backward, dy, *targets, gradients)
 
 
+class _ScoreMask:
+    """All masks of scores as one array for the layer: true where a target may not look, or numbers to add."""
+
+    def __init__(self, parts: list[tuple[Array, bool]], heads: int) -> None:
+        self._parts = [array for array, _ in parts]
+        flags = all(array.dtype != FLOAT32 for array in self._parts)
+        self.array: Array | None = None
+        self.fixed = all(constant and array.dtype != FLOAT32 for array, constant in parts)
+        if not parts:
+            return
+        if len(parts) == 1 and parts[0][1] and not flags:  # a constant, or a buffer, is read where it lies
+            self.array, self.fixed = self._parts[0], True
+            return
+        shape = np.broadcast_shapes(*(array.shape for array in self._parts))
+        if len(shape) > 2:
+            shape = (*shape[:-3], heads, *shape[-2:])
+        self.array = np.empty(shape, np.bool_ if flags else np.float32)
+        if self.fixed:
+            self._fill(self.array)
+
+    def refresh(self) -> None:
+        if not self.fixed and self.array is not None:
+            self._fill(self.array)
+
+    def _fill(self, result: Array) -> None:
+        result.fill(0)
+        for part in self._parts:
+            if part.dtype == FLOAT32:
+                np.add(result, part, out=result)
+            else:
+                np.copyto(result, True if result.dtype == np.bool_ else -np.inf, where=part != 0)
+
+
+class Forbidden(Operation):
+    """Integers -> 0 where they are 0, and minus infinity elsewhere: a mask to be added to scores."""
+
+    keeps_inputs = False
+
+    def __init__(self, x: Value) -> None:
+        super().__init__([x], x.like(x.sample, FLOAT32))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        def call() -> None:
+            y.fill(0)
+            np.copyto(y, -np.inf, where=x[0] != 0)
+
+        return call
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        return lambda: None  # integers have no gradient
+
+
 def _parts(array: Array, names: tuple[str, ...]) -> dict[str, Array]:
     rows = len(array) // len(names)
-    return {name: array[i * rows : (i + 1) * rows] for i, name in enumerate(names)}
-
-
-def _causal_mask(length: int) -> Array:
-    """True where a target may not look: at sources behind it."""
-    import numpy as np
-
-    return np.triu(np.ones((length, length), np.bool_), 1)
+    parts = {name: array[i * rows : (i + 1) * rows] for i, name in enumerate(names)}
+    return {name: part.reshape(-1) if name.endswith("_bias") else part for name, part in parts.items()}

@@ -1,6 +1,17 @@
-"""Layers for sequences (length, features), the batch in front: recurrent ones, attention, transformers."""
+"""Layers for sequences (length, features), the batch in front: recurrent ones, attention, transformers, positions."""
 
-from .attention import MultiheadAttention, TransformerEncoderLayer
+from .attention import MultiheadAttention
+from .encodings import LearnedEncoding, RotaryEncoding, SinusoidalEncoding
 from .recurrent import GRU, LSTM, RNN
+from .transformers import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)
 
-__all__ = ["GRU", "LSTM", "RNN", "MultiheadAttention", "TransformerEncoderLayer"]
+__all__ = [
+    "GRU", "LSTM", "RNN", "LearnedEncoding", "MultiheadAttention", "RotaryEncoding", "SinusoidalEncoding", "Transformer",
+    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+]  # fmt: skip

@@ -1,25 +1,38 @@
-"""Attention."""
+"""Attention of positions over positions, once per head."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from .. import functional as F
 from .. import initialisers, operations
-from .._checks import check_rank, check_size, positive
-from .._value import Array, Value
-from ..activation import GELU, ReLU
-from ..layers import Dropout, Linear
+from .._checks import check_rank, check_size, optional, positive
+from .._value import FLOAT32, Array, Value
+from ..functional._products import product
 from ..module import Module
-from ..normalization import LayerNorm
 from ..parameter import Parameter
-from .recurrent import require_batch_first
+from .recurrent import probability, require_batch_first
+from .results import Parts
 
 
 class MultiheadAttention(Module):
     """Attention of every position over all positions, or with three inputs of query over key and value.
 
-    query (T, D), key and value (S, D) -> (T, D). ``causal`` keeps positions from looking ahead. Parameters:
-    ``in_proj_weight`` (3 D, D), ``in_proj_bias`` (3 D,), ``out_proj.weight`` (D, D), ``out_proj.bias`` (D,).
+    query (T, D), key (S, D or ``kdim``) and value (S, D or ``vdim``) -> (T, D). Parameters: ``in_proj_weight`` (3 D, D), or
+    with other widths of key or value ``q_proj_weight``, ``k_proj_weight`` and ``v_proj_weight``; ``in_proj_bias`` (3 D,),
+    ``out_proj.weight`` (D, D), ``out_proj.bias`` (D,), and with ``add_bias_kv`` one more key and value, ``bias_k`` and
+    ``bias_v`` (1, 1, D). ``add_zero_attn`` adds a key and a value of zeros.
+
+    ``causal``, or ``is_causal`` at a call, keeps positions from looking ahead. Masks are those of PyTorch:
+    ``key_padding_mask`` (N, S) is true for keys to ignore, ``attn_mask`` (T, S), (heads, T, S) or (N, heads, T, S) is true
+    where a position may not look, or numbers to add to the scores. They are constants, buffers, or inputs of the network. An
+    input that serves as a mask takes booleans or integers; numbers to add that are no constant must be computed, such as
+    ``attn_mask=-1e4 * far``, or be a parameter, and have gradients.
+
+    In ``forward`` of a module the result is the output, and can be taken apart as in PyTorch: ``y, weights = self.attn(x)``.
+    The weights, (N, T, S), or (N, heads, T, S) with ``average_attn_weights=False``, are those before dropout.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -28,131 +41,305 @@ class MultiheadAttention(Module):
     >>> y, x[0, 4] = layer(x), 0
     >>> bool(np.allclose(layer(x)[0, :4], y[0, :4]))  # the last position does not reach those before it
     True
+    >>> class Reader(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.attn = nn.MultiheadAttention(8, 2)
+    ...     def forward(self, x, padding):
+    ...         return self.attn(x, x, x, key_padding_mask=padding)
+    >>> Reader()(x, np.array([[False, False, False, True, True]])).shape
+    (1, 5, 8)
     """
 
     def __init__(
         self,
         embed_dim: int,
         num_heads: int,
-        *,
         dropout: float = 0.0,
         bias: bool = True,
-        causal: bool = False,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
         batch_first: bool = True,
+        *,
+        causal: bool = False,
     ) -> None:
         super().__init__()
         require_batch_first("MultiheadAttention", batch_first)
         self.embed_dim = positive(embed_dim, "MultiheadAttention: embed_dim")
         self.num_heads = positive(num_heads, "MultiheadAttention: num_heads")
-        if embed_dim % num_heads:
+        self.kdim = optional(kdim, "MultiheadAttention: kdim") or self.embed_dim
+        self.vdim = optional(vdim, "MultiheadAttention: vdim") or self.embed_dim
+        if self.embed_dim % self.num_heads:
             raise ValueError(
                 f"MultiheadAttention: {num_heads} heads do not divide embed_dim {embed_dim}. Choose num_heads that does."
             )
-        if not 0 <= dropout < 1:
-            raise ValueError(f"MultiheadAttention: dropout is {dropout}. It must be at least 0 and below 1.")
-        self.dropout, self.use_bias, self.causal = float(dropout), bool(bias), bool(causal)
-        self.in_proj_weight = Parameter.of(self, "in_proj_weight")
+        self.dropout = probability(dropout, "MultiheadAttention: dropout")
+        self.use_bias, self.causal, self.add_zero_attn = bool(bias), bool(causal), bool(add_zero_attn)
+        for name in self._projections():
+            setattr(self, name, Parameter.of(self, name))
         self.in_proj_bias = Parameter.of(self, "in_proj_bias") if self.use_bias else None
-        self.out_proj = _Projection(self.use_bias)
+        self.bias_k = Parameter.of(self, "bias_k") if add_bias_kv else None
+        self.bias_v = Parameter.of(self, "bias_v") if add_bias_kv else None
+        self.out_proj = Projection(self.embed_dim, self.use_bias)
+
+    def _projections(self) -> tuple[str, ...]:
+        joint = self.kdim == self.vdim == self.embed_dim
+        return ("in_proj_weight",) if joint else ("q_proj_weight", "k_proj_weight", "v_proj_weight")
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         if name == "in_proj_bias":
             return np.zeros(shape, np.float32)
-        bound = np.sqrt(6.0 / (4 * shape[1]))  # as PyTorch: the three projections as one matrix
+        if name in ("bias_k", "bias_v"):  # as PyTorch: normal in the manner of Glorot
+            return initialisers.normal(0.0, float(np.sqrt(2.0 / (1 + shape[2]))))(shape, generator)
+        bound = np.sqrt(6.0 / sum(shape))  # as PyTorch: the three projections as one matrix
         return initialisers.uniform(-bound, bound)(shape, generator)
 
-    def forward(self, *inputs: Value) -> Value:
-        if len(inputs) not in (1, 3):
+    def forward(
+        self,
+        query: Value,
+        key: Any = None,
+        value: Any = None,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> Value:
+        """The output, and behind it the weights unless ``need_weights`` is False."""
+        if (key is None) != (value is None):
             raise ValueError("MultiheadAttention: takes one input, or query, key and value.")
-        for x in inputs:
+        three = [query, query if key is None else key, query if value is None else value]
+        self._check(three)
+        self._make_parameters(query.graph.generator)
+        masks = Masks(self.num_heads, three[0], three[1], bool(is_causal) or self.causal)
+        masks.take_keys(key_padding_mask)
+        masks.take_scores(attn_mask)
+        if masks.in_layer and len(self._projections()) == 1:
+            y = self._layer(three, masks)
+        else:
+            weights = self._weights(three, masks)
+            y = self._read(F.dropout(weights, self.dropout) if self.dropout else weights, three[2])
+
+        def rest() -> Any:
+            if not need_weights:
+                return None
+            weights = self._weights(three, masks)
+            return weights.mean(1) if average_attn_weights else weights
+
+        return Parts(y, rest)
+
+    def _check(self, three: list[Value]) -> None:
+        for x, width in zip(three, (self.embed_dim, self.kdim, self.vdim), strict=True):
             check_rank("MultiheadAttention", x, 2, "(length, features)")
-            check_size("MultiheadAttention", "features", self.embed_dim, x.sample[1])
-        graph, d = inputs[0].graph, self.embed_dim
-        generator = graph.generator
-        pieces = [
-            (self._fit("in_proj_weight", (3 * d, d), generator), ("query_weights", "key_weights", "value_weights")),
-            (self.out_proj._fit("weight", (d, d), generator), ("output_weights",)),
-        ]
-        bias = self._fit_optional("in_proj_bias", (3 * d,), generator)
-        out_bias = self.out_proj._fit_optional("bias", (d,), generator)
-        if (bias is None) != (out_bias is None):
+            check_size("MultiheadAttention", "features", width, x.sample[1])
+        query, key, value = three
+        if key.sample[0] != value.sample[0] or not query.rows == key.rows == value.rows:
             raise ValueError(
-                "MultiheadAttention: in_proj_bias and out_proj.bias belong together, but one of them is None. Set both, or "
-                "create the layer with bias=False."
+                f"MultiheadAttention: query is {query.shape}, key {key.shape} and value {value.shape}. All need the same batch, "
+                "and key and value the same length."
             )
-        if bias is not None and out_bias is not None:
-            pieces += [(bias, ("query_bias", "key_bias", "value_bias")), (out_bias, ("output_bias",))]
-        three = list(inputs) if len(inputs) == 3 else [inputs[0]] * 3
-        return graph.append(operations.Attention(graph, three, self.num_heads, pieces, self.dropout, self.causal))
+
+    def _shape_of(self, name: str) -> tuple[int, ...]:
+        d = self.embed_dim
+        shapes: dict[str, tuple[int, ...]] = {
+            "in_proj_weight": (3 * d, d), "q_proj_weight": (d, d), "k_proj_weight": (d, self.kdim),
+            "v_proj_weight": (d, self.vdim), "in_proj_bias": (3 * d,), "bias_k": (1, 1, d), "bias_v": (1, 1, d),
+        }  # fmt: skip
+        return shapes[name]
+
+    def _make_parameters(self, generator: np.random.RandomState) -> None:
+        for name in self._projections():
+            self._fit(name, self._shape_of(name), generator)
+        self.out_proj._fit("weight", self.out_proj._shape_of("weight"), generator)
+        out_bias = self.out_proj._fit_optional("bias", self.out_proj._shape_of("bias"), generator)
+        bias, *rows = (
+            self._fit_optional(name, self._shape_of(name), generator) for name in ("in_proj_bias", "bias_k", "bias_v")
+        )
+        for one, other, names in ((bias, out_bias, "in_proj_bias and out_proj.bias"), (*rows, "bias_k and bias_v")):
+            if (one is None) != (other is None):
+                raise ValueError(
+                    f"MultiheadAttention: {names} belong together, but one of them is None. Set both, or create the layer "
+                    "without them."
+                )
+
+    # All at once, by the layer.
+
+    def _layer(self, three: list[Value], masks: Masks) -> Value:
+        pieces = [
+            (self._parameters["in_proj_weight"], ("query_weights", "key_weights", "value_weights")),
+            (self.out_proj._parameters["weight"], ("output_weights",)),
+        ]
+        if self.in_proj_bias is not None:
+            pieces += [
+                (self.in_proj_bias, ("query_bias", "key_bias", "value_bias")),
+                (self.out_proj._parameters["bias"], ("output_bias",)),
+            ]
+        if self.bias_k is not None and self.bias_v is not None:
+            pieces += [(self.bias_k, ("key_attention_bias",)), (self.bias_v, ("value_attention_bias",))]
+        graph = three[0].graph
+        return graph.append(
+            operations.Attention(
+                graph, three, self.num_heads, pieces, self.dropout, masks.causal, add_zero_attn=self.add_zero_attn,
+                key_mask=masks.keys, added=masks.scores,
+            )
+        )  # fmt: skip
+
+    # Step by step, where the layer does not do it: other widths of key and value, gradients of masks, weights.
+
+    def _projected(self, x: Value, number: int) -> Value:
+        """Query, key or value, (N, length, D)."""
+        d = self.embed_dim
+        part = slice(number * d, (number + 1) * d)
+        names = self._projections()
+        if len(names) == 1:
+            y: Value = F.linear(x, x.graph.parameter(self._parameters[names[0]])[part])
+        else:
+            y = F.linear(x, self._parameters[names[number]])
+        return y if self.in_proj_bias is None else y + x.graph.parameter(self.in_proj_bias)[part]
+
+    def _heads(self, x: Value, row: Parameter | None) -> Value:
+        """(N, heads, length, D / heads), with the rows that are added behind."""
+        d, h = self.embed_dim, self.num_heads
+        rows: list[Any] = [x]
+        if row is not None:
+            rows.append(x.graph.parameter(row))
+        if self.add_zero_attn:
+            rows.append(np.zeros((1, 1, d), np.float32))
+        joined: Value = F.cat(rows, 1)
+        shaped = joined.reshape(joined.shape[0], joined.sample[0], h, d // h)
+        result: Value = F.permute(shaped, 0, 2, 1, 3)
+        return result
+
+    def _weights(self, three: list[Value], masks: Masks) -> Value:
+        """(N, heads, T, S and the rows that are added)."""
+        d, h = self.embed_dim, self.num_heads
+        q = self._projected(three[0], 0)
+        query = F.permute(q.reshape(q.shape[0], q.sample[0], h, d // h), 0, 2, 1, 3)
+        key = self._heads(self._projected(three[1], 1), self.bias_k)
+        scores = product(query, F.transpose(key, -1, -2), float(np.sqrt(h / d)))
+        for mask in masks.to_add(scores.sample[-1]):
+            scores = scores + mask
+        weights: Value = F.softmax(scores, -1)
+        return weights
+
+    def _read(self, weights: Value, x: Value) -> Value:
+        """The output from the weights and the value."""
+        heads: Value = F.matmul(weights, self._heads(self._projected(x, 2), self.bias_v))
+        joined: Value = F.permute(heads, 0, 2, 1, 3)
+        flat = joined.reshape(joined.shape[0], joined.sample[0], self.embed_dim)
+        bias = self.out_proj._parameters.get("bias")
+        y: Value = F.linear(flat, self.out_proj._parameters["weight"], bias)
+        return y
 
     def extra_repr(self) -> str:
-        return f"{self.embed_dim}, {self.num_heads}" + (", causal=True" if self.causal else "")
+        options: list[tuple[str, Any, Any]] = [
+            ("dropout", self.dropout, 0.0), ("bias", self.use_bias, True), ("add_bias_kv", self.bias_k is not None, False),
+            ("add_zero_attn", self.add_zero_attn, False), ("kdim", self.kdim, self.embed_dim),
+            ("vdim", self.vdim, self.embed_dim), ("causal", self.causal, False),
+        ]  # fmt: skip
+        shown = "".join(f", {name}={value}" for name, value, default in options if value != default)
+        return f"{self.embed_dim}, {self.num_heads}{shown}"
 
 
-class _Projection(Module):
+class Masks:
+    """The masks of a call: ``keys`` and ``scores`` for the layer, and all of them as numbers to add."""
+
+    def __init__(self, heads: int, query: Value, key: Value, causal: bool) -> None:
+        self.heads, self.query, self.causal = heads, query, causal
+        self.target, self.source = query.sample[0], key.sample[0]
+        self.keys: Value | None = None
+        self.scores: list[Value] = []
+        self.in_layer = True  # whether the layer does all that is asked for
+
+    def take_keys(self, given: Any) -> None:
+        if given is None:
+            return
+        mask = self._value(given, "key_padding_mask")
+        if mask.sample != (self.source,) or mask.rows not in (0, self.query.rows):
+            raise ValueError(
+                f"MultiheadAttention: key_padding_mask is {mask.shape}, but (N, {self.source}), one entry per key, is needed."
+            )
+        if mask.dtype == FLOAT32:
+            self._add(mask.reshape(*mask.shape[:1], 1, 1, self.source) if mask.rows else mask)
+        else:
+            self.keys = mask
+
+    def take_scores(self, given: Any) -> None:
+        if given is None:
+            return
+        mask = self._value(given, "attn_mask")
+        whole, n = (self.target, self.source), self.query.rows
+        allowed = [
+            (0, whole),
+            (0, (self.heads, *whole)),
+            (n, whole),
+            (n, (self.heads, *whole)),
+            (n * self.heads, whole),
+        ]
+        if (mask.rows, mask.sample) not in allowed:
+            raise ValueError(
+                f"MultiheadAttention: attn_mask is {mask.shape}, but {whole}, {(self.heads, *whole)} or one of these for "
+                "every sample is needed: targets, then sources."
+            )
+        self._add(mask)
+
+    def _add(self, mask: Value) -> None:
+        self.scores.append(mask)
+        constant = isinstance(mask.storage.leaf, np.ndarray)
+        self.in_layer = self.in_layer and (mask.dtype != FLOAT32 or (constant and mask.rows == 0))
+
+    def _value(self, given: Any, name: str) -> Value:
+        """Integers for true and false, or numbers to add."""
+        mask = self.query.graph.value(given)
+        if not isinstance(mask, Value):
+            raise TypeError(f"MultiheadAttention: {name} is a {type(given).__name__}. Pass a value or an array.")
+        if mask.storage.dtype == FLOAT32 and self.query.graph.is_fresh_input(mask.storage):
+            return mask.as_indices(f"MultiheadAttention: {name}")
+        return mask
+
+    def to_add(self, width: int) -> list[Any]:
+        """Numbers to add to scores (N, heads, T, width); columns behind the keys are not masked."""
+        masks: list[Any] = [self._padded(self._numbers(mask), width) for mask in self.scores]
+        if self.keys is not None:
+            keys = self._numbers(self.keys)
+            masks.append(self._padded(keys.reshape(*keys.shape[:1], 1, 1, self.source) if keys.rows else keys, width))
+        if self.causal:
+            ahead = np.triu(np.ones((self.target, self.source), np.bool_), 1)
+            masks.append(self._padded(np.where(ahead, np.float32(-np.inf), np.float32(0)), width))
+        return masks
+
+    def _numbers(self, mask: Value) -> Value:
+        shaped = mask
+        if mask.rows == self.heads * self.query.rows and mask.rows != self.query.rows:
+            shaped = mask.reshape(self.query.shape[0], self.heads, *mask.sample)
+        elif mask.rows and len(mask.sample) == 2 and mask.sample[0] == self.target:
+            shaped = mask.reshape(mask.shape[0], 1, *mask.sample)
+        return shaped if shaped.dtype == FLOAT32 else shaped.graph.append(operations.Forbidden(shaped))
+
+    def _padded(self, mask: Any, width: int) -> Any:
+        if width == self.source:
+            return mask
+        shape = mask.sample if isinstance(mask, Value) else mask.shape
+        batch = 1 if isinstance(mask, Value) and mask.rows else 0
+        zeros = np.zeros(((1,) * batch) + (*shape[:-1], width - self.source), np.float32)
+        return F.cat([mask, zeros], -1)
+
+
+class Projection(Module):
     """Holds the output projection under PyTorch's name."""
 
-    def __init__(self, bias: bool) -> None:
+    def __init__(self, width: int, bias: bool) -> None:
         super().__init__()
+        self.width = width
         self.weight = Parameter.of(self, "weight")
         self.bias = Parameter.of(self, "bias") if bias else None
+
+    def _shape_of(self, name: str) -> tuple[int, ...]:
+        return (self.width, self.width) if name == "weight" else (self.width,)
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         if name == "bias":
             return np.zeros(shape, np.float32)
         return initialisers.fan_in_uniform(shape[1])(shape, generator)
-
-
-class TransformerEncoderLayer(Module):
-    """Self-attention and a network of two layers, each with a residual connection and a layer normalization.
-
-    (T, D) -> (T, D). ``norm_first`` normalizes before each part instead of after the sum.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> net = nn.Sequential(nn.Embedding(100, 16), nn.TransformerEncoderLayer(16, 4, 32), nn.Linear(2))
-    >>> net(np.zeros((3, 10), np.int64)).shape
-    (3, 10, 2)
-    """
-
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        *,
-        layer_norm_eps: float = 1e-5,
-        norm_first: bool = False,
-        causal: bool = False,
-        batch_first: bool = True,
-    ) -> None:
-        super().__init__()
-        require_batch_first("TransformerEncoderLayer", batch_first)
-        if activation not in ("relu", "gelu"):
-            raise ValueError(f"TransformerEncoderLayer: activation is {activation!r}. Use 'relu' or 'gelu'.")
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, causal=causal)
-        self.linear1, self.linear2 = Linear(dim_feedforward), Linear(d_model)
-        self.norm1, self.norm2 = LayerNorm(eps=layer_norm_eps), LayerNorm(eps=layer_norm_eps)
-        self.norm_first = bool(norm_first)
-        self.activation = ReLU() if activation == "relu" else GELU()
-        self.dropout, self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
-
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
-        if self.norm_first:
-            x = x + self._attend(self.norm1(x))
-            return x + self._feed(self.norm2(x))
-        x = self.norm1(x + self._attend(x))
-        y: Value = self.norm2(x + self._feed(x))
-        return y
-
-    def _attend(self, x: Value) -> Value:
-        y: Value = self.dropout1(self.self_attn(x))
-        return y
-
-    def _feed(self, x: Value) -> Value:
-        hidden = self.dropout(self.activation(self.linear1(x)))
-        y: Value = self.dropout2(self.linear2(hidden))
-        return y

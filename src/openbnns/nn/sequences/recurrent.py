@@ -68,6 +68,16 @@ class Recurrent(Module):
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh") if self.use_bias else ("weight_ih", "weight_hh")
         return [f"{kind}_l{layer}{ending}" for kind in kinds]
 
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        rows = self.gates * self.hidden_size
+        if name.startswith("bias"):
+            return (rows,)
+        if name.startswith("weight_hh"):
+            return (rows, self.hidden_size)
+        if name in ("weight_ih_l0", "weight_ih_l0_reverse"):
+            return None if self.input_size is None else (rows, self.input_size)
+        return (rows, self.hidden_size * (2 if self.bidirectional else 1))
+
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         return initialisers.fan_in_uniform(self.hidden_size)(shape, generator)
 
@@ -93,18 +103,17 @@ class Recurrent(Module):
         hidden = finals[-len(directions) :]
         y = _side_by_side([states[0] for states in hidden] if self.last_only else directions)
         ends = [States(kind) for kind in zip(*finals, strict=True)]
-        return Parts(y, ends[0] if len(ends) == 1 else tuple(ends))
+        return Parts(y, lambda: ends[0] if len(ends) == 1 else tuple(ends))
 
     def _direction(
         self, x: Value, layer: int, ending: str, initial: list[InitialState], lengths: Value | None
     ) -> list[Value]:
         """Outputs and final states of one layer in one direction."""
-        rows = self.gates * self.hidden_size
-        shapes = ((rows, x.sample[1]), (rows, self.hidden_size), (rows,), (rows,))
-        weights = [
-            self._fit(name, shape, x.graph.generator)
-            for name, shape in zip(self._names(layer, ending), shapes, strict=False)
-        ]
+        weights = []
+        for name in self._names(layer, ending):
+            shape = self._shape_of(name)
+            assert shape is not None
+            weights.append(self._fit(name, shape, x.graph.generator))
         operation = self._operation(x, (weights[0], weights[1]), weights[2:], bool(ending), initial, lengths)
         x.graph.append(operation)
         outputs: list[Value] = operation.outputs[: 1 + len(self.state_names)]

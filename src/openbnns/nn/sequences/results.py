@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from .. import functional
@@ -16,13 +17,13 @@ class Parts(Value):
     output and ``[1]`` the rest. All other indices are those of the output.
     """
 
-    def __init__(self, output: Value, rest: Any) -> None:
+    def __init__(self, output: Value, rest: Callable[[], Any]) -> None:
         super().__init__(output.graph, output.sample, rows=output.rows, source=output)
-        self.rest = rest
+        self._rest = cache(rest)  # recorded only if it is asked for
 
     def __iter__(self) -> Iterator[Any]:
         assert self.source is not None
-        return iter((self.source, self.rest))
+        return iter((self.source, self._rest()))
 
     def __len__(self) -> int:
         return 2
