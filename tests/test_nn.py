@@ -400,7 +400,6 @@ def test_arguments_as_in_pytorch(make: Callable[[], nn.Module], same_as: Callabl
         (lambda: nn.LSTM(), "LSTM takes the hidden size"),
         (lambda: nn.LSTM(3, 5, 1, True, False), "batch_first is False"),
         (lambda: nn.MultiheadAttention(8, 2, batch_first=False), "MultiheadAttention: batch_first is False"),
-        (lambda: nn.Flatten(2), "start_dim is 2"),
     ],
 )
 def test_arguments_that_do_not_fit(make: Callable[[], nn.Module], message: str) -> None:

@@ -17,7 +17,7 @@ __all__ = ["ResizeLayer"]
 class ResizeLayer(UnaryLayer):
     """The input sampled anew along every axis whose size differs from the output's; backward is the exact adjoint.
 
-    NEAREST copies, along any number of axes; LINEAR mixes neighbours, along one or two. ``aligns_corners`` puts the
+    NEAREST_NEIGHBOR copies, along any number of axes; LINEAR mixes neighbours, along one or two. ``aligns_corners`` puts the
     outermost samples of LINEAR onto the outermost cells; otherwise positions are those of cell centres, as in PyTorch.
     ``input`` and ``output`` are shapes, descriptors or arrays of one layout; an array (n,) or (C, H, W) stands for one
     sample, (N, n) or (N, C, H, W) for a batch.
@@ -36,7 +36,7 @@ class ResizeLayer(UnaryLayer):
 
     _names: ClassVar[dict[str, str]] = {
         "method": "interpolation_method",
-        "BNNSInterpolationMethodNearest": "InterpolationMethod.NEAREST",
+        "BNNSInterpolationMethodNearest": "InterpolationMethod.NEAREST_NEIGHBOR",
     }
 
     def __init__(

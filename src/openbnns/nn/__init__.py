@@ -23,30 +23,50 @@ from . import (
 from ._random import manual_seed
 from ._value import Value
 from .activation import (
+    CELU,
     ELU,
     GELU,
+    GLU,
     SELU,
     Activation,
+    Hardshrink,
     Hardsigmoid,
     Hardswish,
+    Hardtanh,
     LeakyReLU,
     LogSigmoid,
-    LogSoftmax,
+    Mish,
+    PReLU,
     ReLU,
     ReLU6,
     Sigmoid,
     SiLU,
-    Softmax,
     Softplus,
+    Softshrink,
     Softsign,
     Tanh,
+    Tanhshrink,
+    Threshold,
 )
 from .callbacks import Callback, EarlyStopping
 from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .ema import EMA
 from .function import Function
-from .layers import Concatenate, Dropout, Embedding, Flatten, Identity, Linear, Reshape
+from .layers import (
+    Bilinear,
+    Concatenate,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Embedding,
+    EmbeddingBag,
+    Flatten,
+    Identity,
+    Linear,
+    Reshape,
+    Unflatten,
+)
 from .lazy import (
     LazyBatchNorm1d,
     LazyBatchNorm2d,
@@ -83,11 +103,38 @@ from .losses import (
     YoloLoss,
 )
 from .module import Module
-from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm1d, InstanceNorm2d, LayerNorm
+from .normalization import BatchNorm1d, BatchNorm2d, GroupNorm, InstanceNorm1d, InstanceNorm2d, LayerNorm, RMSNorm
 from .optimizers import SGD, Adagrad, Adam, Adamax, AdamW, Optimizer, RMSprop
+from .padding import (
+    CircularPad1d,
+    CircularPad2d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ZeroPad1d,
+    ZeroPad2d,
+)
 from .parameter import Mismatch, Parameter
-from .pooling import AvgPool1d, AvgPool2d, GlobalAvgPool2d, MaxPool1d, MaxPool2d
+from .pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AvgPool1d,
+    AvgPool2d,
+    GlobalAvgPool2d,
+    LPPool1d,
+    LPPool2d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+)
 from .rate_finder import LearningRates
+from .resize import ChannelShuffle, PixelShuffle, PixelUnshuffle, Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 from .sequences import (
     GRU,
     LSTM,
@@ -102,6 +149,7 @@ from .sequences import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from .softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from .trainer import Diverged, Interrupted, Trainer
 
 __all__ = [
@@ -119,13 +167,21 @@ __all__ = [
     "CosineDistanceLoss", "YoloLoss", "FunctionLoss", "Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "Trainer",
     "Diverged", "Interrupted", "checkpoints", "data", "functional", "initialisers", "losses", "manual_seed", "models",
     "schedules", "weights", "Callback", "EarlyStopping", "LearningRates", "metrics", "transforms", "Adagrad",
-    "Adamax", "EMA", "utils", "GRU", "RNN", "Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerDecoderLayer", "SinusoidalEncoding", "LearnedEncoding", "RotaryEncoding",
+    "Adamax", "EMA", "utils", "GRU", "RNN", "Transformer", "TransformerEncoder", "TransformerDecoder",
+    "TransformerDecoderLayer", "SinusoidalEncoding", "LearnedEncoding", "RotaryEncoding", "LPPool1d", "LPPool2d",
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "MaxUnpool1d", "MaxUnpool2d",
+    "ConstantPad1d", "ConstantPad2d", "ZeroPad1d", "ZeroPad2d", "ReflectionPad1d", "ReflectionPad2d",
+    "ReplicationPad1d", "ReplicationPad2d", "CircularPad1d", "CircularPad2d", "Upsample", "UpsamplingNearest2d",
+    "UpsamplingBilinear2d", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle", "Unflatten", "Bilinear", "PReLU",
+    "CELU", "Mish", "GLU", "Threshold", "Hardtanh", "Hardshrink", "Softshrink", "Tanhshrink", "Softmin", "Softmax2d",
+    "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm",
 ]  # fmt: skip
 
 _ELSEWHERE = {
-    "AdaptiveAvgPool2d": "GlobalAvgPool2d",
-    "Dropout2d": "Dropout",
-    "PReLU": "Activation(ActivationFunction.leaky_rectified_linear(alpha=...))",
+    "RReLU": "LeakyReLU, whose slope is fixed",
+    "Conv3d": "Conv2d on slices: BNNS has no convolution of volumes",
+    "MaxPool3d": "MaxPool2d on slices: BNNS has no pooling of volumes",
+    "BatchNorm3d": "BatchNorm2d on samples reshaped to (channels, depth * height, width)",
     "optim": "nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax",
 }
 

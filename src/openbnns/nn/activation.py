@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from .. import ActivationFunction
-from . import operations
-from ._value import Value
+from . import functional, operations
+from ._checks import positive
+from ._value import Array, Value
 from .module import Module
+from .parameter import Parameter
 
 
 class _Activation(Module):
@@ -204,7 +208,7 @@ class Tanh(_Activation):
 
 
 class Softplus(_Activation):
-    """log(1 + exp(x)).
+    """log(1 + exp(beta x)) / beta, computed without overflow, so that ``threshold`` makes no difference.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -212,8 +216,17 @@ class Softplus(_Activation):
     [[  0.3133   0.6931 100.    ]]
     """
 
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        if not beta > 0:
+            raise ValueError(f"Softplus: beta is {beta}. It must be greater than 0.")
+        self.beta, self.threshold = float(beta), float(threshold)
+
     def _function(self) -> ActivationFunction:
-        return ActivationFunction.softplus()
+        return ActivationFunction.softplus(alpha=1.0 / self.beta, beta=self.beta)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta:g}, threshold={self.threshold:g}"
 
 
 class Softsign(_Activation):
@@ -255,43 +268,188 @@ class Hardsigmoid(_InPlace):
         return ActivationFunction.hard_sigmoid(alpha=1.0 / 6.0, beta=0.5)
 
 
-class _AlongLastAxis(_Activation):
-    """``dim`` is there for PyTorch's sake: it counts the batch axis, and is the last one."""
+class CELU(_InPlace):
+    """x for x > 0, else alpha (exp(x / alpha) - 1).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.CELU(2)(np.float32([[-1, 2]])).round(4))
+    [[-0.7869  2.    ]]
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        if alpha == 0:
+            raise ValueError("CELU: alpha is 0, but x is divided by it. Pass another number.")
+        self.alpha = float(alpha)
+
+    def _function(self) -> ActivationFunction:
+        return ActivationFunction.celu(alpha=self.alpha)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha:g}"
+
+
+class Threshold(_InPlace):
+    """x for x > threshold, else value.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Threshold(1, -5)(np.float32([[0, 1, 2]])).tolist()
+    [[-5.0, -5.0, 2.0]]
+    """
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold, self.value = float(threshold), float(value)
+
+    def _function(self) -> ActivationFunction:
+        return ActivationFunction.threshold(alpha=self.threshold, beta=self.value)
+
+    def extra_repr(self) -> str:
+        return f"threshold={self.threshold:g}, value={self.value:g}"
+
+
+class Hardtanh(_InPlace):
+    """min(max(x, min_val), max_val).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Hardtanh(-2, 2)(np.float32([[-3, 1, 3]])).tolist()
+    [[-2.0, 1.0, 2.0]]
+    """
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        if not min_val < max_val:
+            raise ValueError(f"Hardtanh: min_val is {min_val} and max_val {max_val}. The first must be smaller.")
+        self.min_val, self.max_val = float(min_val), float(max_val)
+
+    def _function(self) -> ActivationFunction:
+        return ActivationFunction.clamp(bounds=(self.min_val, self.max_val))
+
+    def extra_repr(self) -> str:
+        return f"min_val={self.min_val:g}, max_val={self.max_val:g}"
+
+
+class _Shrink(_Activation):
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        if not lambd >= 0:
+            raise ValueError(f"{type(self).__name__}: lambd is {lambd}. It must not be negative.")
+        self.lambd = float(lambd)
+
+    def extra_repr(self) -> str:
+        return f"{self.lambd:g}"
+
+
+class Hardshrink(_Shrink):
+    """x beyond ±lambd, else 0.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Hardshrink(1)(np.float32([[-2, 0.5, 3]])).tolist()
+    [[-2.0, 0.0, 3.0]]
+    """
+
+    def _function(self) -> ActivationFunction:
+        return ActivationFunction.hard_shrink(alpha=self.lambd)
+
+
+class Softshrink(_Shrink):
+    """x moved towards 0 by lambd, and 0 where it would pass it.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Softshrink(1)(np.float32([[-2, 0.5, 3]])).tolist()
+    [[-1.0, 0.0, 2.0]]
+    """
+
+    def _function(self) -> ActivationFunction:
+        return ActivationFunction.soft_shrink(alpha=self.lambd)
+
+
+class Tanhshrink(_Activation):
+    """x - tanh(x).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.Tanhshrink()(np.float32([[-1, 0, 2]])).round(4))
+    [[-0.2384  0.      1.036 ]]
+    """
+
+    def _function(self) -> ActivationFunction:
+        return ActivationFunction.tanh_shrink()
+
+
+class PReLU(Module):
+    """x for x > 0, else weight x, with a trained ``weight`` (num_parameters,): one number, or one per channel (axis 1).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.PReLU(2, init=0.5)
+    >>> layer(np.float32([[-4, -4], [4, 4]])).tolist()
+    [[-2.0, -2.0], [4.0, 4.0]]
+    >>> dx = layer.backward(np.float32([[1, 2], [1, 2]]))
+    >>> layer.weight.grad.tolist()
+    [-4.0, -8.0]
+    """
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+        super().__init__()
+        self.num_parameters, self.init = positive(num_parameters, "PReLU: num_parameters"), float(init)
+        self.weight = Parameter.of(self, "weight")
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        return np.full(shape, self.init, np.float32)
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        return (self.num_parameters,)
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        if self.num_parameters > 1 and (not x.sample or x.sample[0] != self.num_parameters):
+            raise ValueError(
+                f"PReLU: made for {self.num_parameters} channels, which are axis 1, but gets {x.shape}. Use as many as there "
+                "are channels, or 1."
+            )
+        weight = self._fit("weight", (self.num_parameters,), x.graph.generator)
+        return x.graph.append(operations.Prelu(x, weight))
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class Mish(_InPlace):
+    """x tanh(log(1 + exp(x))).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.Mish()(np.float32([[-1, 2]])).round(4))
+    [[-0.3034  1.944 ]]
+    """
+
+    def forward(self, *inputs: Value) -> Value:
+        y: Value = functional.mish(inputs[0])
+        return y
+
+
+class GLU(Module):
+    """The first half along ``dim`` times the sigmoid of the second.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.GLU()(np.float32([[3, 4, 0, 0]])).tolist()
+    [[1.5, 2.0]]
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
     def forward(self, *inputs: Value) -> Value:
-        if self.dim not in (-1, len(inputs[0].sample)):
-            name = type(self).__name__
-            raise ValueError(
-                f"{name}: dim is {self.dim}, but {name} runs along the last axis of samples {inputs[0].sample}. Leave it out."
-            )
-        return super().forward(*inputs)
+        y: Value = functional.glu(inputs[0], dim=self.dim)
+        return y
 
-
-class Softmax(_AlongLastAxis):
-    """exp(x) / Σ exp(x) along the last axis.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> nn.Softmax()(np.float32([[7, 7, -1000]])).tolist()
-    [[0.5, 0.5, 0.0]]
-    """
-
-    def _function(self) -> ActivationFunction:
-        return ActivationFunction.softmax()
-
-
-class LogSoftmax(_AlongLastAxis):
-    """x - log Σ exp(x) along the last axis.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> print(nn.LogSoftmax()(np.float32([[7, 7]])).round(4))
-    [[-0.6931 -0.6931]]
-    """
-
-    def _function(self) -> ActivationFunction:
-        return ActivationFunction.log_softmax()
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"

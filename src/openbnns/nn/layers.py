@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from typing import overload
+from collections.abc import Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from . import functional, initialisers, operations
-from ._checks import check_size, optional, positive
+from ._checks import check_rank, check_size, optional, positive
 from ._value import Array, Value
 from .choose import first_may_be_omitted
 from .initialisers import Initialiser
@@ -102,6 +103,37 @@ class Dropout(Module):
         return f"p={self.p:g}"
 
 
+class Dropout2d(Dropout):
+    """In training every channel of an image (C, H, W) is 0 with probability p, else x / (1 - p); at inference y = x.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> y = nn.Dropout2d(0.5)(np.ones((1, 1000, 2, 3), np.float32))
+    >>> sorted({tuple(channel.ravel().tolist()) for channel in y[0]}) == [(0.0,) * 6, (2.0,) * 6]
+    True
+    """
+
+    axes = "(channels, height, width)"
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        check_rank(type(self).__name__, x, self.axes.count(",") + 1, self.axes)
+        return x.graph.append(operations.Dropout(x.graph, x, self.p, channels=True)) if self.p else x
+
+
+class Dropout1d(Dropout2d):
+    """In training every channel of a signal (C, L) is 0 with probability p, else x / (1 - p); at inference y = x.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> y = nn.Dropout1d(0.5)(np.ones((1, 1000, 3), np.float32))
+    >>> sorted({tuple(channel.tolist()) for channel in y[0]}) == [(0.0,) * 3, (2.0,) * 3]
+    True
+    """
+
+    axes = "(channels, length)"
+
+
 class Embedding(Module):
     """Rows of ``weight`` (num_embeddings, embedding_dim) by number: integers (...) -> (..., embedding_dim).
 
@@ -149,26 +181,183 @@ class Embedding(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
+class EmbeddingBag(Module):
+    """The sum, mean or maximum of rows of ``weight``, by number: integers (bag,) -> (embedding_dim,).
+
+    ``per_sample_weights``, a second input in the shape of the first, multiplies the rows of a sum. The row ``padding_idx``
+    takes no part. Bags of one batch have one length; ``offsets`` of PyTorch are bags padded with ``padding_idx`` here.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.EmbeddingBag(4, 2, mode="sum", padding_idx=0)
+    >>> layer.weight.data[:] = [[0, 0], [1, 10], [2, 20], [3, 30]]
+    >>> layer(np.array([[1, 3, 0], [2, 2, 2]])).tolist()
+    [[4.0, 40.0], [6.0, 60.0]]
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        mode: Literal["sum", "mean", "max"] = "mean",
+        padding_idx: int | None = None,
+        weight_init: str | Initialiser | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings = positive(num_embeddings, "EmbeddingBag: num_embeddings")
+        self.embedding_dim = positive(embedding_dim, "EmbeddingBag: embedding_dim")
+        if mode not in ("sum", "mean", "max"):
+            raise ValueError(f"EmbeddingBag: mode is {mode!r}. Use 'sum', 'mean' or 'max'.")
+        if padding_idx is not None and not 0 <= padding_idx < num_embeddings:
+            raise ValueError(f"EmbeddingBag: padding_idx is {padding_idx}, but rows are 0 to {num_embeddings - 1}.")
+        if mode == "max" and padding_idx is not None:
+            raise ValueError(
+                "EmbeddingBag: a maximum has no padding_idx, because its zeros would take part. Leave it out."
+            )
+        self.mode, self.padding_idx, self.weight_init = mode, padding_idx, weight_init
+        self.weight = Parameter.of(self, "weight")
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        values = initialisers.find(self.weight_init, initialisers.normal())(shape, generator)
+        if self.padding_idx is not None:
+            values[self.padding_idx] = 0
+        return values
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        return (self.num_embeddings, self.embedding_dim)
+
+    def forward(self, input: Value, per_sample_weights: Value | None = None) -> Value:
+        x, shares = input, per_sample_weights
+        check_rank("EmbeddingBag", x, 1, "(bag,) of whole numbers")
+        if shares is not None and (self.mode != "sum" or shares.sample != x.sample):
+            raise ValueError(
+                f"EmbeddingBag: per_sample_weights {shares.shape} need mode='sum' and the shape of the numbers, {x.shape}."
+            )
+        x = x.as_indices("EmbeddingBag")
+        weight = self._fit("weight", (self.num_embeddings, self.embedding_dim), x.graph.generator)
+        rows: Any = x.graph.append(operations.Embedding(x.graph, x, weight, self.padding_idx))
+        if shares is not None:
+            rows = rows * shares.reshape(x.shape[0], -1, 1)
+        if self.mode == "max":
+            return functional.amax(rows, 1)  # type: ignore[no-any-return]
+        if self.mode == "mean" and self.padding_idx is None:
+            return functional.mean(rows, 1)  # type: ignore[no-any-return]
+        total: Value = functional.sum(rows, 1)
+        return total / self._counts(x) if self.mode == "mean" else total
+
+    def _counts(self, x: Value) -> Value:
+        """How many rows of each bag take part, but at least 1: those that are not ``padding_idx``, looked up in a table."""
+        table = np.ones((self.num_embeddings, 1), np.float32)
+        table[self.padding_idx] = 0
+        known = x.graph.append(operations.Embedding(x.graph, x, Parameter(table, requires_grad=False), None))
+        counts: Value = functional.clamp(functional.sum(known, 1), 1.0)
+        return counts
+
+    def extra_repr(self) -> str:
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+
+
+class Bilinear(Module):
+    """y_o = aᵀ W_o b + bias_o for two inputs: (..., in1), (..., in2) -> (..., out). ``weight`` is (out, in1, in2).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> layer = nn.Bilinear(3, 4, 2)
+    >>> layer(np.ones((5, 3), np.float32), np.ones((5, 4), np.float32)).shape
+    (5, 2)
+    """
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        self.in1_features = positive(in1_features, "Bilinear: in1_features")
+        self.in2_features = positive(in2_features, "Bilinear: in2_features")
+        self.out_features = positive(out_features, "Bilinear: out_features")
+        self.use_bias = bool(bias)
+        self.weight = Parameter.of(self, "weight")
+        self.bias = Parameter.of(self, "bias") if self.use_bias else None
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        return initialisers.fan_in_uniform(self.in1_features)(shape, generator)
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        sizes = (self.out_features, self.in1_features, self.in2_features)
+        return sizes if name == "weight" else sizes[:1]
+
+    def forward(self, *inputs: Value) -> Value:
+        if len(inputs) != 2:
+            raise TypeError(f"Bilinear takes two inputs, not {len(inputs)}.")
+        a, b = inputs
+        if a.shape[:-1] != b.shape[:-1] or (a.sample[-1:], b.sample[-1:]) != (
+            (self.in1_features,),
+            (self.in2_features,),
+        ):
+            raise ValueError(
+                f"Bilinear: made for inputs (..., {self.in1_features}) and (..., {self.in2_features}), but gets {a.shape} and "
+                f"{b.shape}."
+            )
+        graph, (o, i, j) = a.graph, (self.out_features, self.in1_features, self.in2_features)
+        weight = self._fit("weight", (o, i, j), graph.generator)
+        bias = self._fit_optional("bias", (o,), graph.generator)
+        # (..., i) x (o, i, j) -> (..., o, j), times b and summed over j.
+        turned = functional.permute(graph.parameter(weight), 1, 0, 2).reshape(i, o * j)
+        products = functional.matmul(a, turned).reshape(*a.shape[:-1], o, j) * b.reshape(*b.shape[:-1], 1, j)
+        y: Value = functional.sum(products, -1)
+        return y if bias is None else y + graph.parameter(bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.in1_features}, {self.in2_features}, {self.out_features}" + (
+            "" if self.use_bias else ", bias=False"
+        )
+
+
 class Flatten(Module):
-    """All axes of a sample as one; no data is moved.
+    """The axes from ``start_dim`` to ``end_dim`` as one, by default all but the batch; no data is moved.
 
     >>> import numpy as np
     >>> from openbnns import nn
     >>> nn.Flatten()(np.zeros((4, 3, 5, 5), np.float32)).shape
     (4, 75)
+    >>> nn.Flatten(2)(np.zeros((4, 3, 5, 5), np.float32)).shape
+    (4, 3, 25)
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        if (start_dim, end_dim) != (1, -1):
-            raise ValueError(
-                f"Flatten: start_dim is {start_dim} and end_dim {end_dim}, but all axes behind the batch become one. Use "
-                "Reshape for another shape."
-            )
+        self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, *inputs: Value) -> Value:
         (x,) = inputs
-        return x.reshape(x.shape[0], -1)
+        if not x.sample and self.start_dim == 1:
+            return x.reshape(x.shape[0], 1)
+        y: Value = functional.flatten(x, self.start_dim, self.end_dim)
+        return y
+
+    def extra_repr(self) -> str:
+        return (
+            "" if (self.start_dim, self.end_dim) == (1, -1) else f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+        )
+
+
+class Unflatten(Module):
+    """An axis as several; one of the sizes may be -1. No data is moved.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.Unflatten(1, (3, 5, -1))(np.zeros((4, 75), np.float32)).shape
+    (4, 3, 5, 5)
+    """
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, *inputs: Value) -> Value:
+        y: Value = functional.unflatten(inputs[0], self.dim, self.unflattened_size)
+        return y
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
 class Reshape(Module):

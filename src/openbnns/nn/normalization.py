@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from .. import NormalizationType
-from . import operations
+from . import functional, operations
 from ._checks import check_rank, check_size, optional, positive
 from ._value import Array, Value
 from .module import Module
@@ -252,6 +252,49 @@ class LayerNorm(_Normalization):
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "LayerNorm")
         count = int(np.prod(shape, dtype=np.int64))
         return self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape or '?'}, eps={self.eps:g}"
+
+
+class RMSNorm(Module):
+    """x / sqrt(mean(x²) + eps) · weight, with the mean of each sample over the axes of ``normalized_shape``, or the last one.
+
+    ``eps`` is the smallest step of float32 above 1 unless given.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> print(nn.RMSNorm(2)(np.float32([[1, 7]])).round(3))
+    [[0.2 1.4]]
+    """
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int] | None = None,
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+    ) -> None:
+        super().__init__()
+        if eps is not None and not eps >= 0:
+            raise ValueError(f"RMSNorm: eps is {eps}. It must not be negative.")
+        self.eps = float(np.finfo(np.float32).eps if eps is None else eps)
+        self.elementwise_affine = bool(elementwise_affine)
+        self.normalized_shape = sample_end(normalized_shape, "RMSNorm: normalized_shape")
+        self.weight = Parameter.of(self, "weight") if self.elementwise_affine else None
+
+    def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
+        return np.ones(shape, np.float32)
+
+    def _shape_of(self, name: str) -> tuple[int, ...] | None:
+        return self.normalized_shape
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "RMSNorm")
+        weight = self._fit_optional("weight", shape, x.graph.generator)
+        axes = tuple(range(-len(shape), 0))
+        y: Value = x * functional.rsqrt(functional.mean(functional.square(x), axes, keepdim=True) + self.eps)
+        return y if weight is None else y * x.graph.parameter(weight)
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape or '?'}, eps={self.eps:g}"

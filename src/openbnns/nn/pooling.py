@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .. import PoolingType
-from . import operations
+from . import functional, operations
 from ._checks import Pair, check_rank, per_axis, positive
 from ._value import Array, Value
 from .module import Module
+from .resize import resampled
 
 _AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
 
@@ -206,3 +207,240 @@ class GlobalAvgPool2d(Module):
         check_rank("GlobalAvgPool2d", x, 3, "(channels, height, width)")
         pooled: Value = AvgPool2d(x.sample[1:])(x)
         return pooled.reshape(x.sample[0])
+
+
+class _Adaptive(Module):
+    """Windows that divide every axis into as many parts as ``output_size`` says; None keeps the size of an axis.
+
+    Part i of m begins at floor(i n / m) and ends before ceil((i + 1) n / m).
+    """
+
+    axes: ClassVar[int] = 2
+
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
+        super().__init__()
+        who = type(self).__name__
+        sizes = output_size if isinstance(output_size, Sequence) else (output_size,) * self.axes
+        if len(sizes) != self.axes:
+            raise ValueError(f"{who}: output_size is {output_size!r}. Pass one number or {self.axes}.")
+        self.output_size = tuple(None if n is None else positive(n, f"{who}: output_size") for n in sizes)
+
+    def _parts(self, x: Value) -> list[tuple[Array, Array]]:
+        """The first entry of every part and the one behind its last, along each axis."""
+        check_rank(type(self).__name__, x, self.axes + 1, _AXES[self.axes])
+        parts = []
+        for n, given in zip(x.sample[1:], self.output_size, strict=True):
+            m = n if given is None else given
+            numbers = np.arange(m)
+            parts.append((numbers * n // m, -(-(numbers + 1) * n // m)))
+        return parts
+
+    def _even(self, x: Value, parts: list[tuple[Array, Array]]) -> operations.Window | None:
+        """The window of a plain pooling that does the same, if all parts along an axis are of one size."""
+        kernel = []
+        for n, (starts, _) in zip(x.sample[1:], parts, strict=True):
+            if n % len(starts):
+                return None
+            kernel.append(n // len(starts))
+        return operations.Window(tuple(kernel), tuple(kernel), (1,) * self.axes, ((0, 0),) * self.axes)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class _AdaptiveAvg(_Adaptive):
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        parts = self._parts(x)
+        window = self._even(x, parts)
+        if window is not None:
+            shape = (x.sample[0], *(len(starts) for starts, _ in parts))
+            return x.graph.append(operations.Pooling(x, PoolingType.average(), shape, window))
+        return resampled(x, [_shares(n, *part) for n, part in zip(x.sample[1:], parts, strict=True)])
+
+
+def _shares(n: int, starts: Array, ends: Array) -> Array:
+    """What every entry of an axis contributes to the mean of each part, (parts, n)."""
+    inside = (np.arange(n) >= starts[:, None]) & (np.arange(n) < ends[:, None])
+    shares: Array = inside / (ends - starts)[:, None]
+    return shares.astype(np.float32)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvg):
+    """The means of parts of an image, as many as ``output_size`` says: (C, H, W) -> (C, H', W'), whatever H and W are.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)
+    >>> nn.AdaptiveAvgPool2d(1)(x).tolist(), nn.AdaptiveAvgPool2d((2, None))(x).shape
+    ([[[[5.5]]]], (1, 1, 2, 4))
+    """
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvg):
+    """The means of parts of a signal: (C, L) -> (C, output_size).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.AdaptiveAvgPool1d(2)(np.float32([[[1, 3, 8]]])).tolist()
+    [[[2.0, 5.5]]]
+    """
+
+    axes = 1
+
+
+class _AdaptiveMax(_Adaptive):
+    def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = bool(return_indices)
+
+    def forward(self, *inputs: Value) -> Any:
+        (x,) = inputs
+        parts = self._parts(x)
+        window = self._even(x, parts)
+        shape = (x.sample[0], *(len(starts) for starts, _ in parts))
+        if self.return_indices:
+            if window is None:
+                raise ValueError(
+                    f"{type(self).__name__}: return_indices needs parts of one size, but {self.output_size} does not divide "
+                    f"{x.sample[1:]}. Use sizes that divide, or leave return_indices out."
+                )
+            operation = operations.MaxPoolingWithIndices(x, shape, window)
+            x.graph.append(operation)
+            return tuple(operation.outputs)
+        if window is None:
+            # Parts of one size: the last entry of a smaller one is repeated, which does not change its maximum.
+            longest = tuple(int((ends - starts).max()) for starts, ends in parts)
+            for axis, (starts, ends) in enumerate(parts):
+                entries = np.minimum(starts[:, None] + np.arange(longest[axis]), ends[:, None] - 1)
+                x = functional.index_select(x, axis + 2, entries.ravel())
+            window = operations.Window(longest, longest, (1,) * self.axes, ((0, 0),) * self.axes)
+        return x.graph.append(operations.Pooling(x, PoolingType.max(), shape, window))
+
+
+class AdaptiveMaxPool2d(_AdaptiveMax):
+    """The largest values of parts of an image, as many as ``output_size`` says: (C, H, W) -> (C, H', W').
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.AdaptiveMaxPool2d((1, 2))(np.arange(12, dtype=np.float32).reshape(1, 1, 3, 4)).tolist()
+    [[[[9.0, 11.0]]]]
+    """
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    """The largest values of parts of a signal: (C, L) -> (C, output_size).
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.AdaptiveMaxPool1d(2)(np.float32([[[1, 3, 8]]])).tolist()
+    [[[3.0, 8.0]]]
+    """
+
+    axes = 1
+
+
+class _LPPool(_Windows):
+    def __init__(
+        self, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
+    ) -> None:
+        super().__init__(kernel_size, stride, 0, 1, ceil_mode)
+        if isinstance(norm_type, bool) or not isinstance(norm_type, (int, float)) or not norm_type > 0:
+            raise ValueError(f"{type(self).__name__}: norm_type is {norm_type!r}. Pass a positive number.")
+        self.norm_type = float(norm_type)
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        shape, window, p = self._output_shape(x), self._window(), self.norm_type
+        factors = overhang(x.sample, shape, self.kernel_size, self.stride, (0,) * self.axes)
+        if p == 2:
+            roots = None if factors is None else np.sqrt(factors)
+            return x.graph.append(operations.Pooling(x, PoolingType.l2_norm(), shape, window, roots))
+        sums = math.prod(self.kernel_size) * (1.0 if factors is None else factors)
+        powers = x if p == 1 else functional.pow(x, p)
+        total = x.graph.append(operations.Pooling(powers, PoolingType.average(), shape, window, sums))
+        result: Value = total if p == 1 else functional.pow(total, 1 / p)
+        return result
+
+    def extra_repr(self) -> str:
+        return f"norm_type={self.norm_type:g}, {super().extra_repr()}"
+
+
+class LPPool2d(_LPPool):
+    """The p-norm of every window, (Σ xᵖ)^(1/p) with p = ``norm_type``; p = 1 is the sum.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.LPPool2d(2, (1, 2))(np.float32([[[[3, 4]]]])).tolist()
+    [[[[5.0]]]]
+    """
+
+
+class LPPool1d(_LPPool):
+    """The p-norm of every window of a signal, (Σ xᵖ)^(1/p) with p = ``norm_type``; p = 1 is the sum.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.LPPool1d(2, 2)(np.float32([[[3, 4, 6, 8]]])).tolist()
+    [[[5.0, 10.0]]]
+    """
+
+    axes = 1
+
+
+class _MaxUnpool(_Windows):
+    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> None:
+        super().__init__(kernel_size, stride, padding, 1, False)
+
+    def forward(self, *inputs: Value, output_size: Sequence[int] | None = None) -> Value:
+        who = type(self).__name__
+        if len(inputs) != 2:
+            raise TypeError(f"{who} takes two inputs: values, and the indices of a pooling with return_indices=True.")
+        x, indices = inputs[0], inputs[1].as_indices(who)
+        check_rank(who, x, self.axes + 1, _AXES[self.axes])
+        if x.sample != indices.sample:
+            raise ValueError(f"{who}: values {x.shape} and indices {indices.shape} must have the same shape.")
+        window = zip(x.sample[1:], self.kernel_size, self.stride, self.padding, strict=True)
+        sizes = [(n - 1) * s - 2 * p + k for n, k, s, p in window]
+        if output_size is not None:
+            wanted = list(output_size)[-self.axes :]
+            if any(abs(n - m) >= s for n, m, s in zip(wanted, sizes, self.stride, strict=True)):
+                raise ValueError(
+                    f"{who}: output_size is {tuple(output_size)}, but the pooled image was about {tuple(sizes)}: less than a "
+                    f"stride {self.stride} more or less."
+                )
+            sizes = wanted
+        return x.graph.append(operations.MaxUnpooling(x, indices, (x.sample[0], *sizes)))
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """The way back from MaxPool2d: values where its indices say, zeros elsewhere.
+
+    Takes the values and the indices of ``MaxPool2d(return_indices=True)``; ``output_size`` tells the size of the image where
+    several would give the same pooled one.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> class Peaks(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.pool, self.back = nn.MaxPool2d(2, return_indices=True), nn.MaxUnpool2d(2)
+    ...     def forward(self, x):
+    ...         values, indices = self.pool(x)
+    ...         return self.back(values, indices)
+    >>> Peaks()(np.float32([[[[1, 2], [4, 3]]]])).tolist()
+    [[[[0.0, 0.0], [4.0, 0.0]]]]
+    """
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """The way back from MaxPool1d: values where its indices say, zeros elsewhere.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> values, indices = nn.MaxPool1d(2, return_indices=True)(np.float32([[[3, 1, 4, 5]]]))
+    >>> nn.MaxUnpool1d(2)(values, indices).tolist()
+    [[[3.0, 0.0, 0.0, 5.0]]]
+    """
+
+    axes = 1

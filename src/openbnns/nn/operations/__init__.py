@@ -14,14 +14,17 @@ from .moves import Concatenate, Detach, Expand, Permute, Pick, Slice, Split
 from .normalization import Normalization
 from .padding import PADDINGS, pad
 from .pooling import MaxPoolingWithIndices, MaxUnpooling, Pooling
+from .prelu import Prelu
 from .product import Contraction, MatrixProduct
 from .recurrent import Recurrent
 from .reduction import Reduction
+from .resize import PixelShuffle, Resize
 from .rotary import Rotate
 
 __all__ = [
     "Activation", "Arithmetic", "Attention", "Concatenate", "Contraction", "Convolution", "CustomFunction", "Detach",
     "Dropout", "Embedding", "Expand", "Linear", "Lstm", "MatrixProduct", "Normalization", "Permute", "Pick",
     "Pooling", "Reduction", "Slice", "Split", "broadcast", "PADDINGS", "GroupedTransposedConvolution",
-    "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent", "Rotate", "Forbidden",
+    "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent", "Rotate", "Forbidden", "PixelShuffle",
+    "Prelu", "Resize",
 ]  # fmt: skip

@@ -5,39 +5,49 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from ... import DropoutLayer, Shape
+from ... import DropoutLayer, Shape, compat
+from ...layers import skip
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
-from ._base import draw_number, rows
+from ._base import copying, draw_number
 
 
 class Dropout(Operation):
-    """Drops elements in training; at inference it is the identity."""
+    """Drops elements, or with ``channels`` whole channels, in training; at inference it is the identity."""
 
     keeps_inputs = False
     random = True
 
-    def __init__(self, graph: Graph, x: Value, rate: float) -> None:
+    def __init__(self, graph: Graph, x: Value, rate: float, channels: bool = False) -> None:
         self.rate = rate
+        self.channels = x.sample[0] if channels else x.count  # each is kept or dropped as one
         self._start = int(graph.generator.randint(2**31))
         super().__init__([x], x.like(x.sample))
 
     layer: Any
 
     def prepare(self) -> None:
-        self.layer = DropoutLayer(input=Shape.vector(self.output.count), rate=self.rate, seed=1)
+        count = self.output.count
+        if self.channels == count:
+            self.sample: tuple[int, ...] = (count,)
+            self.layer = DropoutLayer(input=Shape.vector(count), rate=self.rate, seed=1)
+        else:
+            self.sample = (self.channels, 1, count // self.channels)
+            shared = 0b1100 if compat.switches.dropout_control_reversed else 0b011  # width and height
+            shape = Shape.image_chw(*self.sample[::-1])
+            self.layer = DropoutLayer(input=shape, rate=self.rate, seed=1, control=shared)
         self.layer.draws = self._start
 
     def reseed(self, seed: int, step: int, index: int) -> None:
         self.layer.draws = draw_number(seed, step, index)
 
+    def _samples(self, array: Array | None) -> Any:
+        return skip if array is None else array.reshape(-1, *self.sample)
+
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         if not training:
-            return lambda: np.copyto(y, x[0])
-        return partial(self.layer.apply, rows(x[0], self.output.count), rows(y, self.output.count))
+            return copying(y, x[0])
+        return partial(self.layer.apply, self._samples(x[0]), self._samples(y))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
-        width = self.output.count
-        return partial(self.layer.apply_backward, None, None, rows(dy, width), rows(dx[0], width))
+        return partial(self.layer.apply_backward, None, None, self._samples(dy), self._samples(dx[0]))

@@ -105,13 +105,14 @@ class MaxPoolingWithIndices(Operation):
 class MaxUnpooling(Operation):
     """Values at the places that a maximum pooling found them at, zeros elsewhere."""
 
-    def __init__(self, x: Value, indices: Value, output_shape: Sizes, window: Window) -> None:
-        self.window = window
+    def __init__(self, x: Value, indices: Value, output_shape: Sizes) -> None:
         super().__init__([x, indices], x.like(output_shape))
 
     def _layer(self, places: Array) -> Any:
         kind = PoolingType.un_max(indices=as_images(places))
-        return _layer(kind, self.inputs[0].sample, self.output.sample, self.window)
+        axes = len(self.output.sample) - 1
+        window = Window((1,) * axes, (1,) * axes, (1,) * axes, ((0, 0),) * axes)  # the indices say everything
+        return _layer(kind, self.inputs[0].sample, self.output.sample, window)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         return partial(self._layer(x[1]).apply, as_images(x[0]), as_images(y))

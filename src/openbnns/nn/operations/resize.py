@@ -1,0 +1,53 @@
+"""Images in other sizes: enlarged, shrunk, and with channels turned into pixels."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ... import InterpolationMethod, ResizeLayer, Shape, ShuffleType, shuffle
+from .._graph import Call, Operation
+from .._value import Array, Value
+from ._window import Sizes
+
+
+class Resize(Operation):
+    """Nearest or linear; the position of a pixel follows from the sizes alone."""
+
+    keeps_inputs = False
+
+    def __init__(self, x: Value, output_shape: Sizes, linear: bool, align_corners: bool) -> None:
+        self.method = InterpolationMethod.LINEAR if linear else InterpolationMethod.NEAREST_NEIGHBOR
+        self.align_corners = align_corners
+        super().__init__([x], x.like(output_shape))
+
+    def prepare(self) -> None:
+        self.layer = ResizeLayer(
+            interpolation_method=self.method,
+            input=Shape(self.inputs[0].sample),
+            output=Shape(self.output.sample),
+            aligns_corners=self.align_corners,
+        )
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return partial(self.layer.apply, x[0], y)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        return partial(self.layer.apply_backward, None, None, dy, dx[0])
+
+
+class PixelShuffle(Operation):
+    """Channels (C r², H, W) as blocks of r x r pixels (C, H r, W r), or with ``back`` the other way."""
+
+    keeps_inputs = False
+
+    def __init__(self, x: Value, output_shape: Sizes, back: bool) -> None:
+        ways = (ShuffleType.PIXEL_SHUFFLE_NCHW, ShuffleType.PIXEL_UNSHUFFLE_NCHW)
+        self.way, self.other_way = ways[::-1] if back else ways
+        super().__init__([x], x.like(output_shape))
+
+    def forward(self, x: list[Array], y: Array, training: bool) -> Call:
+        return partial(shuffle, self.way, x[0], y)
+
+    def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        assert dx[0] is not None
+        return partial(shuffle, self.other_way, dy, dx[0])

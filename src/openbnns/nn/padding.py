@@ -1,0 +1,163 @@
+"""Layers that add elements around signals (channels, length) and images (channels, height, width)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from . import operations
+from ._checks import check_rank
+from ._value import Value
+from .module import Module
+
+_AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
+_SIDES = {1: "(left, right)", 2: "(left, right, top, bottom)"}
+
+
+class _Pad(Module):
+    axes: ClassVar[int] = 2
+    mode: ClassVar[str] = "constant"
+    value: float = 0.0
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        super().__init__()
+        sides = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
+        if len(sides) != 2 * self.axes or not all(isinstance(n, int) for n in sides):
+            raise ValueError(
+                f"{type(self).__name__}: padding is {padding!r}. Pass one integer, or {_SIDES[self.axes]}; negative numbers take "
+                "elements away."
+            )
+        self.padding = sides
+
+    def forward(self, *inputs: Value) -> Value:
+        (x,) = inputs
+        who = type(self).__name__
+        check_rank(who, x, self.axes + 1, _AXES[self.axes])
+        pairs = [(self.padding[i], self.padding[i + 1]) for i in range(0, 2 * self.axes, 2)][::-1]
+        return operations.pad(x, [(0, 0), *pairs], self.mode, f"{who}: padding", self.value)
+
+    def extra_repr(self) -> str:
+        return str(self.padding)
+
+
+class ConstantPad2d(_Pad):
+    """A number around images. ``padding`` is (left, right, top, bottom) or one number for all; negative numbers crop.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ConstantPad2d((1, 0, 0, 1), 7)(np.float32([[[[1, 2]]]])).tolist()
+    [[[[7.0, 1.0, 2.0], [7.0, 7.0, 7.0]]]]
+    """
+
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
+        super().__init__(padding)
+        self.value = float(value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value:g}"
+
+
+class ConstantPad1d(ConstantPad2d):
+    """A number at the ends of signals. ``padding`` is (left, right) or one number for both.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ConstantPad1d((1, 2), 7)(np.float32([[[1, 2]]])).tolist()
+    [[[7.0, 1.0, 2.0, 7.0, 7.0]]]
+    """
+
+    axes = 1
+
+
+class ZeroPad2d(_Pad):
+    """Zeros around images. ``padding`` is (left, right, top, bottom) or one number for all; negative numbers crop.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ZeroPad2d((0, 1, 1, 0))(np.float32([[[[1, 2]]]])).tolist()
+    [[[[0.0, 0.0, 0.0], [1.0, 2.0, 0.0]]]]
+    """
+
+
+class ZeroPad1d(ZeroPad2d):
+    """Zeros at the ends of signals. ``padding`` is (left, right) or one number for both.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ZeroPad1d(1)(np.float32([[[1, 2]]])).tolist()
+    [[[0.0, 1.0, 2.0, 0.0]]]
+    """
+
+    axes = 1
+
+
+class ReflectionPad2d(_Pad):
+    """Images mirrored at their edges, which are not repeated. ``padding`` as of ZeroPad2d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ReflectionPad2d((2, 1, 0, 0))(np.float32([[[[1, 2, 3]]]])).tolist()
+    [[[[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]]]
+    """
+
+    mode = "reflect"
+
+
+class ReflectionPad1d(ReflectionPad2d):
+    """Signals mirrored at their ends, which are not repeated. ``padding`` as of ZeroPad1d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ReflectionPad1d((2, 1))(np.float32([[[1, 2, 3]]])).tolist()
+    [[[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]]
+    """
+
+    axes = 1
+
+
+class ReplicationPad2d(_Pad):
+    """The edges of images, repeated. ``padding`` as of ZeroPad2d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ReplicationPad2d((2, 1, 0, 0))(np.float32([[[[1, 2, 3]]]])).tolist()
+    [[[[1.0, 1.0, 1.0, 2.0, 3.0, 3.0]]]]
+    """
+
+    mode = "replicate"
+
+
+class ReplicationPad1d(ReplicationPad2d):
+    """The ends of signals, repeated. ``padding`` as of ZeroPad1d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.ReplicationPad1d((2, 1))(np.float32([[[1, 2, 3]]])).tolist()
+    [[[1.0, 1.0, 1.0, 2.0, 3.0, 3.0]]]
+    """
+
+    axes = 1
+
+
+class CircularPad2d(_Pad):
+    """Images continued with their other side. ``padding`` as of ZeroPad2d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.CircularPad2d((2, 1, 0, 0))(np.float32([[[[1, 2, 3]]]])).tolist()
+    [[[[2.0, 3.0, 1.0, 2.0, 3.0, 1.0]]]]
+    """
+
+    mode = "circular"
+
+
+class CircularPad1d(CircularPad2d):
+    """Signals continued with their other end. ``padding`` as of ZeroPad1d.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.CircularPad1d((2, 1))(np.float32([[[1, 2, 3]]])).tolist()
+    [[[2.0, 3.0, 1.0, 2.0, 3.0, 1.0]]]
+    """
+
+    axes = 1
