@@ -5,15 +5,14 @@ Parameters have the names and the memory order of PyTorch's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
 from .. import functional, initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
 from .._value import Array, Value
-from ..choose import by_position
+from ..choose import first_may_be_omitted
 from ..module import Module
 from ..operations.states import InitialState
 from ..parameter import Parameter
@@ -40,23 +39,20 @@ class Recurrent(Module):
     state_names: ClassVar[tuple[str, ...]]  # what cells hand on from step to step
 
     def _set_up(
-        self, sizes: Sequence[Any], named: Mapping[str, Any], options: Mapping[str, tuple[Any, Any]], last_only: bool
-    ) -> dict[str, Any]:
-        """Take the arguments, and make the parameters; gives the options."""
+        self, input_size: int | None, hidden_size: int, num_layers: int, bias: bool, batch_first: bool, dropout: float,
+        bidirectional: bool, last_only: bool,
+    ) -> None:  # fmt: skip
+        """Take the arguments, and make the parameters."""
         who = type(self).__name__
-        found, chosen = by_position(
-            f"{who} takes the hidden size, or the input size and the hidden size.", sizes, named, options
-        )
-        require_batch_first(who, chosen["batch_first"])
-        self.input_size = optional(found["input_size"], f"{who}: input_size")
-        self.hidden_size = positive(found["hidden_size"], f"{who}: hidden_size")
-        self.num_layers = positive(chosen["num_layers"], f"{who}: num_layers")
-        self.use_bias, self.bidirectional = bool(chosen["bias"]), bool(chosen["bidirectional"])
-        self.dropout, self.last_only = probability(chosen["dropout"], f"{who}: dropout"), bool(last_only)
+        require_batch_first(who, batch_first)
+        self.input_size = optional(input_size, f"{who}: input_size")
+        self.hidden_size = positive(hidden_size, f"{who}: hidden_size")
+        self.num_layers = positive(num_layers, f"{who}: num_layers")
+        self.use_bias, self.bidirectional, self.last_only = bool(bias), bool(bidirectional), bool(last_only)
+        self.dropout = probability(dropout, f"{who}: dropout")
         for layer, ending in self._cells():
             for name in self._names(layer, ending):
                 setattr(self, name, Parameter.of(self, name))
-        return chosen
 
     def _cells(self) -> list[tuple[int, str]]:
         """Layers and directions, in the order of PyTorch's states."""
@@ -224,33 +220,31 @@ class LSTM(Recurrent):
     gates = 4
     state_names = ("h_0", "c_0")
 
+    @overload
     def __init__(
-        self,
-        *sizes: Any,
-        input_size: int | None = None,
-        hidden_size: int | None = None,
-        num_layers: int | None = None,
-        bias: bool | None = None,
-        batch_first: bool | None = None,
-        dropout: float | None = None,
-        bidirectional: bool | None = None,
-        proj_size: int | None = None,
+        self, hidden_size: int, *, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, last_only: bool = False,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, input_size: int | None, hidden_size: int, num_layers: int = 1,
+        bias: bool = True, batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, *,
         last_only: bool = False,
-    ) -> None:
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, input_size: int | None, hidden_size: int, num_layers: int = 1,
+        bias: bool = True, batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, *,
+        last_only: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
-        chosen = self._set_up(
-            sizes,
-            {"input_size": input_size, "hidden_size": hidden_size},
-            {
-                "num_layers": (num_layers, 1), "bias": (bias, True), "batch_first": (batch_first, True),
-                "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False), "proj_size": (proj_size, 0),
-            },
-            last_only,
-        )  # fmt: skip
-        if chosen["proj_size"]:
+        self._set_up(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, last_only)
+        if proj_size:
             raise ValueError(
-                f"LSTM: proj_size is {chosen['proj_size']}, but BNNS has no LSTM with projections. Leave it out, and put "
-                "nn.Linear behind the LSTM."
+                f"LSTM: proj_size is {proj_size}, but BNNS has no LSTM with projections. Leave it out, and put nn.Linear behind "
+                "the LSTM."
             )
 
     def _operation(
@@ -280,28 +274,27 @@ class GRU(Recurrent):
     gates = 3
     state_names = ("h_0",)
 
+    @overload
     def __init__(
-        self,
-        *sizes: Any,
-        input_size: int | None = None,
-        hidden_size: int | None = None,
-        num_layers: int | None = None,
-        bias: bool | None = None,
-        batch_first: bool | None = None,
-        dropout: float | None = None,
-        bidirectional: bool | None = None,
+        self, hidden_size: int, *, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, last_only: bool = False,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, input_size: int | None, hidden_size: int, num_layers: int = 1,
+        bias: bool = True, batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, *,
         last_only: bool = False,
-    ) -> None:
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, input_size: int | None, hidden_size: int, num_layers: int = 1,
+        bias: bool = True, batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, *,
+        last_only: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self._set_up(
-            sizes,
-            {"input_size": input_size, "hidden_size": hidden_size},
-            {
-                "num_layers": (num_layers, 1), "bias": (bias, True), "batch_first": (batch_first, True),
-                "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False),
-            },
-            last_only,
-        )  # fmt: skip
+        self._set_up(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, last_only)
 
     def _operation(
         self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
@@ -327,32 +320,30 @@ class RNN(Recurrent):
     gates = 1
     state_names = ("h_0",)
 
+    @overload
     def __init__(
-        self,
-        *sizes: Any,
-        input_size: int | None = None,
-        hidden_size: int | None = None,
-        num_layers: int | None = None,
-        nonlinearity: str | None = None,
-        bias: bool | None = None,
-        batch_first: bool | None = None,
-        dropout: float | None = None,
-        bidirectional: bool | None = None,
+        self, hidden_size: int, *, num_layers: int = 1, nonlinearity: Literal["tanh", "relu"] = "tanh", bias: bool = True,
+        batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, last_only: bool = False,
+    ) -> None: ...  # fmt: skip
+
+    @overload
+    def __init__(
+        self, input_size: int | None, hidden_size: int, num_layers: int = 1, nonlinearity: Literal["tanh", "relu"] = "tanh",
+        bias: bool = True, batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, *,
         last_only: bool = False,
-    ) -> None:
+    ) -> None: ...  # fmt: skip
+
+    @first_may_be_omitted
+    def __init__(
+        self, input_size: int | None, hidden_size: int, num_layers: int = 1, nonlinearity: Literal["tanh", "relu"] = "tanh",
+        bias: bool = True, batch_first: bool = True, dropout: float = 0.0, bidirectional: bool = False, *,
+        last_only: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
-        chosen = self._set_up(
-            sizes,
-            {"input_size": input_size, "hidden_size": hidden_size},
-            {
-                "num_layers": (num_layers, 1), "nonlinearity": (nonlinearity, "tanh"), "bias": (bias, True),
-                "batch_first": (batch_first, True), "dropout": (dropout, 0.0), "bidirectional": (bidirectional, False),
-            },
-            last_only,
-        )  # fmt: skip
-        self.nonlinearity = chosen["nonlinearity"]
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"RNN: nonlinearity is {self.nonlinearity!r}. Use 'tanh' or 'relu'.")
+        self._set_up(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, last_only)
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"RNN: nonlinearity is {nonlinearity!r}. Use 'tanh' or 'relu'.")
+        self.nonlinearity = nonlinearity
 
     def _operation(
         self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], reverse: bool,
