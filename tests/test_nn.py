@@ -397,7 +397,7 @@ def test_arguments_as_in_pytorch(make: Callable[[], nn.Module], same_as: Callabl
         (lambda: nn.Linear(3, 2, True, 4), r"Linear takes \(out_features\) or \(in_features, out_features\)"),
         (lambda: nn.Conv2d(1, 8, 3, 2, stride=1), "stride is given twice: by position and by name"),
         (lambda: nn.Conv2d(1, 8, 3, output_padding=1), "there is no argument 'output_padding'"),
-        (lambda: nn.LSTM(), "LSTM takes the hidden size"),
+        (lambda: nn.LSTM(), r"LSTM takes \(hidden_size\) or"),
         (lambda: nn.LSTM(3, 5, 1, True, False), "batch_first is False"),
         (lambda: nn.MultiheadAttention(8, 2, batch_first=False), "MultiheadAttention: batch_first is False"),
     ],

@@ -281,7 +281,7 @@ def test_lengths_out_of_range(kind: str, wrong: int) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: nn.GRU(), "GRU takes the hidden size, or"),
+        (lambda: nn.GRU(), r"GRU takes \(hidden_size\) or \(input_size, hidden_size\)"),
         (lambda: nn.GRU(3, 0), "GRU: hidden_size is 0"),
         (lambda: nn.GRU(3, 4, dropout=1.0), "GRU: dropout is 1.0"),
         (lambda: nn.RNN(3, 4, batch_first=False), "RNN: batch_first is False"),
@@ -319,3 +319,57 @@ class Given(nn.Module):
 def test_bad_calls(net: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         net()(numbers(N, T, I))
+
+
+CELLS: dict[str, Any] = {
+    "LSTM": nn.LSTMCell,
+    "GRU": nn.GRUCell,
+    "tanh": nn.RNNCell,
+    "relu": lambda *sizes, **options: nn.RNNCell(*sizes, nonlinearity="relu", **options),
+}
+
+
+class Unrolled(nn.Module):
+    """A cell along a sequence, step by step."""
+
+    def __init__(self, cell: Any) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, x: Any) -> Any:
+        state, outputs = None, []
+        for t in range(x.shape[1]):
+            state = self.cell(x[:, t], state)
+            outputs.append(state[0] if isinstance(state, tuple) else state)
+        return nn.functional.stack(outputs, 1)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_are_steps_of_layers(kind: str, bias: bool) -> None:
+    layer, net = KINDS[kind](I, 5, bias=bias), Unrolled(CELLS[kind](5, bias=bias))
+    x, dy = numbers(N, T, I), numbers(N, T, 5, seed=1)
+    net.build((T, I))
+    net.cell.load_state_dict({name[:-3]: parameter.data for name, parameter in layer.named_parameters()})
+    np.testing.assert_allclose(net(x), layer(x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(net.backward(dy), layer.backward(dy), rtol=1e-4, atol=1e-5)
+    grads = {name: parameter.grad for name, parameter in net.cell.named_parameters()}
+    for name, parameter in layer.named_parameters():
+        np.testing.assert_allclose(grads[name[:-3]], parameter.grad, rtol=1e-4, atol=1e-5)
+
+
+def test_bad_states_of_cells() -> None:
+    with pytest.raises(ValueError, match=r"hx must be \(h, c\)"):
+        Given(nn.LSTMCell(3, 4), np.zeros(4, np.float32))(numbers(N, 3))
+    with pytest.raises(ValueError, match=r"a state must be a value \(N, 4\), .* \(5,\)"):
+        Given(nn.GRUCell(3, 4), np.zeros(5, np.float32))(numbers(N, 3))
+    with pytest.raises(ValueError, match="nonlinearity is 'sine'"):
+        nn.RNNCell(3, 4, nonlinearity="sine")
+
+
+@pytest.mark.parametrize("make", [*KINDS.values(), *CELLS.values()])
+def test_parameters_exist_before_the_network_is_built(make: Any) -> None:
+    layer = make(3, 4)
+    shapes = [parameter.shape for parameter in layer.parameters()]
+    optimizer = nn.SGD(layer.parameters(), lr=0.1)
+    assert shapes[0][1] == 3 and len(optimizer.param_groups[0]["params"]) == len(shapes) == 4

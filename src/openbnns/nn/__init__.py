@@ -139,8 +139,11 @@ from .sequences import (
     GRU,
     LSTM,
     RNN,
+    GRUCell,
     LearnedEncoding,
+    LSTMCell,
     MultiheadAttention,
+    RNNCell,
     RotaryEncoding,
     SinusoidalEncoding,
     Transformer,
@@ -174,7 +177,7 @@ __all__ = [
     "ReplicationPad1d", "ReplicationPad2d", "CircularPad1d", "CircularPad2d", "Upsample", "UpsamplingNearest2d",
     "UpsamplingBilinear2d", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle", "Unflatten", "Bilinear", "PReLU",
     "CELU", "Mish", "GLU", "Threshold", "Hardtanh", "Hardshrink", "Softshrink", "Tanhshrink", "Softmin", "Softmax2d",
-    "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm",
+    "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell",
 ]  # fmt: skip
 
 _ELSEWHERE = {

@@ -1,6 +1,7 @@
 """Layers for sequences (length, features), the batch in front: recurrent ones, attention, transformers, positions."""
 
 from .attention import MultiheadAttention
+from .cells import GRUCell, LSTMCell, RNNCell
 from .encodings import LearnedEncoding, RotaryEncoding, SinusoidalEncoding
 from .recurrent import GRU, LSTM, RNN
 from .transformers import (
@@ -12,6 +13,7 @@ from .transformers import (
 )
 
 __all__ = [
-    "GRU", "LSTM", "RNN", "LearnedEncoding", "MultiheadAttention", "RotaryEncoding", "SinusoidalEncoding", "Transformer",
-    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+    "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "LearnedEncoding", "MultiheadAttention", "RNNCell", "RotaryEncoding",
+    "SinusoidalEncoding", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer",
 ]  # fmt: skip

@@ -10,7 +10,6 @@ from .. import functional as F
 from .. import initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
 from .._value import FLOAT32, Array, Value
-from ..functional._products import product
 from ..module import Module
 from ..parameter import Parameter
 from .recurrent import probability, require_batch_first
@@ -215,10 +214,10 @@ class MultiheadAttention(Module):
     def _weights(self, three: list[Value], masks: Masks) -> Value:
         """(N, heads, T, S and the rows that are added)."""
         d, h = self.embed_dim, self.num_heads
-        q = self._projected(three[0], 0)
+        q = self._projected(three[0], 0) * float(np.sqrt(h / d))
         query = F.permute(q.reshape(q.shape[0], q.sample[0], h, d // h), 0, 2, 1, 3)
         key = self._heads(self._projected(three[1], 1), self.bias_k)
-        scores = product(query, F.transpose(key, -1, -2), float(np.sqrt(h / d)))
+        scores = F.matmul(query, F.transpose(key, -1, -2))
         for mask in masks.to_add(scores.sample[-1]):
             scores = scores + mask
         weights: Value = F.softmax(scores, -1)
