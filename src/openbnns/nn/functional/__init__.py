@@ -87,6 +87,7 @@ from ._arithmetic import (
     where,
 )
 from ._layers import detach, dropout, embedding, one_hot
+from ._normalizations import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from ._products import bmm, einsum, linear, matmul, outer
 from ._reductions import (
     amax,
@@ -131,6 +132,25 @@ from ._shapes import (
     unflatten,
     unsqueeze,
 )
+from ._sizes import channel_shuffle, interpolate, pad, pixel_shuffle, pixel_unshuffle
+from ._windows import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    avg_pool1d,
+    avg_pool2d,
+    conv1d,
+    conv2d,
+    conv_transpose1d,
+    conv_transpose2d,
+    lp_pool1d,
+    lp_pool2d,
+    max_pool1d,
+    max_pool2d,
+    max_unpool1d,
+    max_unpool2d,
+)
 
 __all__ = [
     "abs", "acos", "acosh", "add", "addcmul", "amax", "amin", "argmax", "argmin", "asin", "asinh", "atan", "atanh",
@@ -144,4 +164,8 @@ __all__ = [
     "sinh", "softmax", "softmin", "softplus", "softshrink", "softsign", "split", "sqrt", "square", "squeeze", "stack",
     "std", "sub", "sum", "tan", "tanh", "tanhshrink", "threshold", "transpose", "tril", "triu", "unbind", "unflatten",
     "unsqueeze", "var", "where",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d",
+    "batch_norm", "channel_shuffle", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "group_norm",
+    "instance_norm", "interpolate", "layer_norm", "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_unpool1d",
+    "max_unpool2d", "pad", "pixel_shuffle", "pixel_unshuffle", "rms_norm",
 ]  # fmt: skip

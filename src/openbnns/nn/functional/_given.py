@@ -1,0 +1,54 @@
+"""Functions that are layers whose parameters are given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._graph import current_graph
+from .._value import Value
+from ..parameter import Parameter
+from ._base import Tensor, numbers
+
+if TYPE_CHECKING:
+    from ..module import Module
+
+
+def given_shape(weight: Any, rank: int, who: str, axes: str) -> tuple[int, ...]:
+    """The shape of weights that a function was given."""
+    if not isinstance(weight, (Parameter, np.ndarray)):
+        raise TypeError(f"{who} is a {type(weight).__name__}. Pass an nn.Parameter, or an array that is not trained.")
+    if len(weight.shape) != rank:
+        raise ValueError(f"{who} has shape {weight.shape}, but must be {axes}.")
+    return tuple(weight.shape)
+
+
+def with_parameters(input: Tensor, layer: Module, who: str, **parameters: Any) -> Any:
+    """The layer on a value with these parameters in place of its own; None for those that it does without."""
+
+    def body(x: Tensor) -> Any:
+        for name, parameter in parameters.items():
+            setattr(layer, name, _held(parameter, recording, f"{who}: {name}"))
+        return layer.forward(numbers(x, who))
+
+    recording = current_graph() is not None
+    if recording:
+        return body(input)
+    from ._eager import run
+
+    return run(body, (input,), {})
+
+
+def _held(given: Any, recording: bool, who: str) -> Parameter | None:
+    """A parameter of the network that is recorded; numbers become one that is not trained."""
+    if given is None:
+        return None
+    if isinstance(given, Parameter) and recording:
+        graph = current_graph()
+        assert graph is not None
+        graph.parameter(given)  # refuses those that the network does not know of
+        return given
+    if isinstance(given, Value):
+        raise TypeError(f"{who} is a Value. Pass an nn.Parameter, or an array that is not trained.")
+    return Parameter(given.data if isinstance(given, Parameter) else given, requires_grad=False)

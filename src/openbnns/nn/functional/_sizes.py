@@ -1,0 +1,81 @@
+"""Signals and images in other sizes, with PyTorch's names and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import operations
+from ._base import Tensor, function, numbers
+
+_MODES = ("constant", "reflect", "replicate", "circular")
+
+
+@function
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
+    """Elements added around the last axes: pairs (before, after), those of the last axis first; negative ones take away.
+
+    ``mode`` is "constant" with ``value``, or "reflect", "replicate" or "circular".
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.pad(np.float32([[1, 2]]), (1, 2), value=7).tolist()
+    [[7.0, 1.0, 2.0, 7.0, 7.0]]
+    """
+    x = numbers(input, "pad")
+    numbers_given = list(pad)
+    if mode not in _MODES:
+        raise ValueError(f"pad: mode is {mode!r}. Use one of {', '.join(map(repr, _MODES))}.")
+    if (
+        len(numbers_given) % 2
+        or len(numbers_given) > 2 * len(x.sample)
+        or not all(isinstance(n, int) for n in numbers_given)
+    ):
+        raise ValueError(
+            f"pad: {tuple(pad)} must be pairs of integers, at most one for each axis of {x.shape} behind the batch."
+        )
+    pairs = [(numbers_given[i], numbers_given[i + 1]) for i in range(0, len(numbers_given), 2)][::-1]
+    widths = [(0, 0)] * (len(x.sample) - len(pairs)) + pairs
+    return operations.pad(x, widths, mode, "pad", 0.0 if value is None else float(value))
+
+
+@function
+def interpolate(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Any:  # fmt: skip
+    """Signals or images sampled anew; see Upsample.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> nn.functional.interpolate(np.float32([[[0, 4]]]), scale_factor=2, mode="linear").tolist()
+    [[[0.0, 1.0, 3.0, 4.0]]]
+    """
+    from ..resize import Upsample
+
+    layer = Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor)
+    return layer(numbers(input, "interpolate"))
+
+
+@function
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
+    """Channels as pixels; see PixelShuffle."""
+    from ..resize import PixelShuffle
+
+    return PixelShuffle(upscale_factor)(numbers(input, "pixel_shuffle"))
+
+
+@function
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
+    """Pixels as channels; see PixelUnshuffle."""
+    from ..resize import PixelUnshuffle
+
+    return PixelUnshuffle(downscale_factor)(numbers(input, "pixel_unshuffle"))
+
+
+@function
+def channel_shuffle(input: Tensor, groups: int) -> Any:
+    """Channels of all groups in turn; see ChannelShuffle."""
+    from ..resize import ChannelShuffle
+
+    return ChannelShuffle(groups)(numbers(input, "channel_shuffle"))
