@@ -12,7 +12,7 @@ from ._passes import LossSums, Passes
 from ._value import Array
 from .losses import Loss
 from .metrics import NAMED, Accuracy, Custom, Metric, Running
-from .metrics._decisions import threshold_of
+from .metrics.decisions import threshold_of
 
 
 def default_metrics(losses: Sequence[Loss], keys: Sequence[Key]) -> dict[str, Metric]:

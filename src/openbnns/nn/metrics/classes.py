@@ -13,7 +13,7 @@ from .._value import Array
 from ..choose import whole_number
 from ..losses import Loss
 from ._base import Counts, Gathered, Metric, Running, counts_of
-from ._decisions import Decisions
+from .decisions import Decisions
 
 Average = Literal["binary", "macro", "micro", "weighted"]
 
