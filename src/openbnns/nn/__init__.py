@@ -135,6 +135,22 @@ from .pooling import (
 )
 from .rate_finder import LearningRates
 from .resize import ChannelShuffle, PixelShuffle, PixelUnshuffle, Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
+from .schedules import (
+    ChainedScheduler,
+    ConstantLR,
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    LRScheduler,
+    MultiStepLR,
+    OneCycleLR,
+    PolynomialLR,
+    ReduceLROnPlateau,
+    SequentialLR,
+    StepLR,
+)
 from .sequences import (
     GRU,
     LSTM,
@@ -177,7 +193,9 @@ __all__ = [
     "ReplicationPad1d", "ReplicationPad2d", "CircularPad1d", "CircularPad2d", "Upsample", "UpsamplingNearest2d",
     "UpsamplingBilinear2d", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle", "Unflatten", "Bilinear", "PReLU",
     "CELU", "Mish", "GLU", "Threshold", "Hardtanh", "Hardshrink", "Softshrink", "Tanhshrink", "Softmin", "Softmax2d",
-    "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell",
+    "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell", "LRScheduler", "LambdaLR",
+    "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler",
 ]  # fmt: skip
 
 _ELSEWHERE = {
@@ -185,6 +203,7 @@ _ELSEWHERE = {
     "Conv3d": "Conv2d on slices: BNNS has no convolution of volumes",
     "MaxPool3d": "MaxPool2d on slices: BNNS has no pooling of volumes",
     "BatchNorm3d": "BatchNorm2d on samples reshaped to (channels, depth * height, width)",
+    "lr_scheduler": "nn.StepLR, nn.OneCycleLR and the like",
     "optim": "nn.SGD, nn.Adam, nn.AdamW, nn.RMSprop, nn.Adagrad or nn.Adamax",
 }
 

@@ -197,6 +197,9 @@ class Trainer:
                 "Trainer.fit: resume needs the folder of the checkpoints. Give the Trainer out=FOLDER."
             )
         called = _callbacks.check(callbacks)
+        if isinstance(self.schedule, schedules.ReduceLROnPlateau):  # it follows what is measured
+            self.schedule.reset()
+            called.append(self.schedule)
         changes = _transforms.check(transforms)
         source = self._source(x, y, sample_weights, "Trainer.fit", batch_size=self.batch_size, seed=self.seed)
         source, tested = self._validation(source, validation, validation_split)

@@ -1,4 +1,4 @@
-"""Learning rates over time: a schedule gives the factor of the learning rate at a step of a training run."""
+"""Schedules as plain functions: the factor of the learning rate at a step of a training run."""
 
 from __future__ import annotations
 
@@ -73,10 +73,14 @@ def warm_up(steps: float, then: Schedule | None = None) -> Schedule:
     return schedule
 
 
-NAMED: dict[str, Callable[[], Schedule]] = {
-    "constant": constant,
-    "step": step_decay,
-    "cosine": cosine,
-    "warmup": lambda: warm_up(0.05),
-    "warmup_cosine": lambda: warm_up(0.05, cosine()),
-}
+def per_epoch(schedule: Schedule, batches: int) -> Schedule:
+    """A schedule that counts epochs, for a run of ``batches`` steps per epoch.
+
+    >>> from openbnns import nn
+    >>> schedule = nn.schedules.per_epoch(nn.StepLR(step_size=2, gamma=0.5), batches=10)
+    >>> [schedule(step, 60) for step in (0, 19, 20, 40)]
+    [1.0, 1.0, 0.5, 0.25]
+    """
+    if isinstance(batches, bool) or not isinstance(batches, int) or batches < 1:
+        raise ValueError(f"per_epoch: batches is {batches!r}. It must be a whole number of at least 1.")
+    return lambda step, total: schedule(step // batches, -(-total // batches))
