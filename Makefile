@@ -140,7 +140,7 @@ sanitize-threads-run: $(VENV)/.created $(VENV)/.test-tools
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps --no-build-isolation \
 	  --config-settings=cmake.define.OPENBNNS_SANITIZE=thread \
 	  --config-settings=install.strip=false --config-settings=build-dir=build/sanitize-threads .
-	$(BIN)/python tests/races.py
+	OPENBNNS_ENGINE=reference $(BIN)/python tests/races.py
 
 sanitize-run: $(VENV)/.created $(VENV)/.test-tools
 	$(BIN)/python -m pip install --quiet "numpy>=1.24" scikit-build-core nanobind cmake ninja
