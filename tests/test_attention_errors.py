@@ -134,7 +134,7 @@ def test_bad_gradients(engine: str) -> None:
     run = AttentionRun(case, case.values())
     for field, value, message in BAD_GRADIENTS:
         fails(run, message, {field: value})
-    fails(run, r"output_param_delta is NULL.*arriving", output_param_delta=None)
+    fails(run, r"output_param_delta is NULL.*gradient of the output", output_param_delta=None)
     fails(run, r"key_attn_bias_delta is given, but the filter was created without", key_attn_bias_delta=_matrix(3, 2))
     fails(run, r"query is NULL, but query_param_delta\.weights needs it", query=None, query_stride=0)
     readonly = np.zeros(70, np.float32)

@@ -234,7 +234,10 @@ REFUSED = {
     "one field": (lambda: np.zeros(99, [("a", "f4")]), "holds .* items"),
     "dates": (lambda: np.zeros(99, "M8[s]"), "holds datetime64"),
     "text": (lambda: np.zeros(99, "U1"), "holds <U1 items"),
-    "byte-swapped": (lambda: np.zeros(99, ">f4" if sys.byteorder == "little" else "<f4"), "order of another machine"),
+    "byte-swapped": (
+        lambda: np.zeros(99, ">f4" if sys.byteorder == "little" else "<f4"),
+        "byte order is not that of this machine",
+    ),
     "array of doubles": (lambda: array.array("d", [0.0] * 99), "holds float64 items"),
     "ctypes ints": (lambda: (ctypes.c_int * 99)(), "holds int32 items"),
     "every second": (lambda: np.zeros(99, np.float32)[::2], "not C-contiguous .*ascontiguousarray"),

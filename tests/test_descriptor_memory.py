@@ -100,7 +100,7 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: BNNSNDArrayDescriptor.allocate_uninitialized(DataType.INT4, VECTOR), "several share a byte"),
     (lambda: BNNSNDArrayDescriptor.allocate_uninitialized(np.float32, Shape.vector(2**55)), r"no memory for \d+ elements"),
     (lambda: BNNSNDArrayDescriptor.allocate(repeating=1, shape=Shape.vector(2**62), batch_size=9), "no memory for"),
-    (lambda: BNNSNDArrayDescriptor().shape, "layout is 0x0, which is no BNNSDataLayout"),
+    (lambda: BNNSNDArrayDescriptor().shape, "layout is 0x0, which is not a BNNSDataLayout"),
     (lambda: VECTOR.descriptor(data=np.zeros(3)).make_array(), "holds float64 items"),
 ]  # fmt: skip
 

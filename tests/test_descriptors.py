@@ -259,7 +259,7 @@ def test_allocators_must_be_callable() -> None:
     heap = Heap()
     refused(
         fully_connected(numbers(3, 4), alloc_memory=4096, free_memory=heap.free),
-        "alloc_memory is of type int, but it is called. Pass a Python function",
+        "alloc_memory is of type int, but it must be a function. Pass a Python function",
     )
     refused(
         fully_connected(numbers(3, 4), alloc_memory=heap.allocate, free_memory="free"), "free_memory is of type str"

@@ -98,7 +98,7 @@ FORWARD: list[tuple[str, Callable[[Unary], Any], str]] = [
     ("in_", lambda c: bytearray(8 * c.inputs - 1), r": in holds \d+ bytes"),
     ("in_", lambda c: np.zeros((2, c.inputs)), r": in holds float64 items, but its descriptor says Float32\. Pass an array of float32"),
     ("in_", lambda c: np.zeros((2, 2 * c.inputs), "f4")[:, ::2], r": in of shape .* is not C-contiguous \(strides"),
-    ("in_", lambda c: np.zeros((2, c.inputs), ">f4"), r": in holds >f4 items, whose bytes are in the order of another machine\. Convert"),
+    ("in_", lambda c: np.zeros((2, c.inputs), ">f4"), r": in holds >f4 items, whose byte order is not that of this machine\. Convert"),
     ("out", lambda c: bytes(8 * c.outputs), r": out is read-only, but the call writes to it\. Pass a writable buffer"),
     ("in_", lambda c: 0, r": in is the address 0x0, which cannot be valid\. Pass the address of memory, or None"),
     ("in_", lambda c: 4095, r": in is the address 0xfff, which cannot be valid"),
@@ -141,7 +141,7 @@ def delta(argument: str, **changes: Any) -> Callable[[Unary], Any]:
 
 
 BACKWARD: list[tuple[str, Callable[[Unary], Any], str]] = [
-    ("out_delta", lambda c: None, r": out_delta is NULL, but it is the gradient arriving at the output and always needed"),
+    ("out_delta", lambda c: None, r": out_delta is NULL, but it is the gradient of the output, which is always needed"),
     ("out_delta", delta("out_delta", data=None), r": out_delta\.data is NULL\. Point it to the memory of sample 0\.$"),
     ("out_delta", delta("out_delta", data=lambda c: numbers(2 * c.outputs - 1)), r": out_delta\.data holds"),
     ("out_delta", delta("out_delta", size=(1,) * 3), r": out_delta is .* but this filter's tensor is .*A gradient has the shape"),
@@ -405,7 +405,7 @@ def test_direct_activation(engine: str, observed: Observed) -> None:
         ({"o_desc__data": bytes(40)}, r"o_desc\.data is read-only"),
         ({"batch": 3}, r"i_desc\.data holds"),
         ({"in_stride": -1}, r"in_stride is -1"),
-        ({"activation__function": 99}, "which is no BNNSActivationFunction"),
+        ({"activation__function": 99}, "which is not a BNNSActivationFunction"),
     ):
         observed.log.clear()
         assert observed.failed(run(**changes), pattern).startswith(who)

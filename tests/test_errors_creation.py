@@ -28,10 +28,10 @@ FIELDS = "arithmetic_function_fields"
 
 # family, field, value, pattern; a fifth entry marks what is legal but not supported
 CREATION: list[tuple[Any, ...]] = [
-    ("fully connected", "i_desc.layout", 0, r": i_desc\.layout is 0x0, which is no BNNSDataLayout\. Set it"),
-    ("fully connected", "i_desc.layout", 0xFFFFFFFF, "which is no BNNSDataLayout"),
-    ("fully connected", "i_desc.data_type", 0, r": i_desc\.data_type is 0x0, which is no BNNSDataType\. Use one of"),
-    ("fully connected", "i_desc.data_type", 0x10000, "which is no BNNSDataType"),
+    ("fully connected", "i_desc.layout", 0, r": i_desc\.layout is 0x0, which is not a BNNSDataLayout\. Set it"),
+    ("fully connected", "i_desc.layout", 0xFFFFFFFF, "which is not a BNNSDataLayout"),
+    ("fully connected", "i_desc.data_type", 0, r": i_desc\.data_type is 0x0, which is not a BNNSDataType\. Use one of"),
+    ("fully connected", "i_desc.data_type", 0x10000, "which is not a BNNSDataType"),
     ("fully connected", "i_desc.size[0]", 0, r": i_desc\.size\[0\] is 0\. Vector has 1 sizes"),
     *[("fully connected", "i_desc.size[0]", n, "more than any memory holds|but i_desc has") for n in HUGE],
     ("fully connected", "i_desc.size[0]", 5, r"4 inputs, but i_desc has 5 elements.*All but i_desc .* i_desc\.size \(4,\)"),
@@ -52,8 +52,8 @@ CREATION: list[tuple[Any, ...]] = [
     ("fully connected", "bias.layout", layout("RowMajorMatrix"), r"bias\.size\[1\] is 0"),
     ("fully connected", "bias.data", np.zeros(2, np.float32), r"bias\.data holds 8 bytes, but the call touches 12"),
     ("fully connected", "bias.data", 2**63, r"bias\.data is the address 0x8000000000000000, which cannot be valid"),
-    ("fully connected", "activation.function", 36, r"activation\.function is 36, which is no BNNSActivationFunction\. Use one"),
-    ("fully connected", "activation.function", 2**32 - 1, "which is no BNNSActivationFunction"),
+    ("fully connected", "activation.function", 36, r"activation\.function is 36, which is not a BNNSActivationFunction\. Use one"),
+    ("fully connected", "activation.function", 2**32 - 1, "which is not a BNNSActivationFunction"),
     ("fully connected", "activation.function", 14, r"GumbelMax, which cannot be fused.*BNNSFilterCreateLayerActivation", True),
     ("convolution", "i_desc.layout", layout("3DFirstMajor"), r"i_desc\.layout is 3DFirstMajor\. Images are ImageCHW with size ="),
     ("convolution", "i_desc.size[2]", 5, r"6 output and 4 input channels, but o_desc has 6 and i_desc 5\. All but i_desc fit"),
@@ -83,14 +83,14 @@ CREATION: list[tuple[Any, ...]] = [
     ("activation", "activation.function", 9, r"IntegerLinearSaturate maps integers to integers.*Use Int or UInt types"),
     ("activation", "axis_flags", 4, r"axis_flags is 0x4, but Vector has 1 axes \(bits 0 to 0\) and the batch \(bit 1\)\. Clear"),
     ("activation", "axis_flags", 2**32 - 1, "Clear the other bits"),
-    ("arithmetic", "arithmetic_function", 41, "arithmetic_function is 41, which is no BNNSArithmeticFunction. Use one of 0 to 40"),
+    ("arithmetic", "arithmetic_function", 41, "arithmetic_function is 41, which is not a BNNSArithmeticFunction. Use one of 0 to 40"),
     ("arithmetic", "arithmetic_function", 4, "is a BNNSArithmeticBinary, but SquareRoot has 1 operand.* Pass a BNNSArithmeticUnary"),
     ("arithmetic", FIELDS, None, "arithmetic_function_fields is NULL. Multiply takes a BNNSArithmeticBinary"),
     ("arithmetic", f"{FIELDS}.in1_type", 3, r"in1_type is 3\. Use BNNSConstant"),
     ("arithmetic", f"{FIELDS}.out_type", 2, "out_type is not BNNSSample, but an operand is"),
     ("arithmetic", f"{FIELDS}.in2.layout", layout("ColumnMajorMatrix"), "in2.layout is ColumnMajorMatrix and out.layout is RowMajor"),
     ("arithmetic", f"{FIELDS}.in2.size[1]", 2, r"in2\.size\[1\] is 2, but out\.size\[1\] is 3\. An operand's size equals"),
-    ("arithmetic", f"{FIELDS}.in2.data_type", 5, "which is no BNNSDataType"),
+    ("arithmetic", f"{FIELDS}.in2.data_type", 5, "which is not a BNNSDataType"),
     ("arithmetic", "activation.function", 13, "which cannot be fused", True),
 ]  # fmt: skip
 
@@ -215,9 +215,9 @@ LEGACY: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (legacy_fully_connected, {"data": numbers(11)}, "holds 44 bytes, but the call touches 48"),
     (legacy_fully_connected, {"bias": numbers(2)}, "holds 8 bytes, but the call touches 12"),
     (legacy_fully_connected, {"weights_type": INDEXED8, "data": bytes(12)}, "it has no table_data. Give a table of 256"),
-    (legacy_fully_connected, {"type": 3}, "which is no BNNSDataType"),
+    (legacy_fully_connected, {"type": 3}, "which is not a BNNSDataType"),
     (legacy_activation, {"out_size": 5}, r"out_desc\.size is 5, but in_desc\.size is 4"),
-    (legacy_activation, {"function": 50}, "which is no BNNSActivationFunction"),
+    (legacy_activation, {"function": 50}, "which is not a BNNSActivationFunction"),
     (legacy_activation, {"in_size": 2**64 - 1, "out_size": 2**64 - 1}, "more than any memory holds"),
 ]  # fmt: skip
 

@@ -65,7 +65,7 @@ def _kinds(*wanted: int) -> Callable[[list[Any], list[Any]], None]:
     (CONV, _kinds(capi.BNNSConvolution, capi.BNNSConvolution), "BNNSConvolution -> BNNSConvolution is not", True),
     (CONV, _kinds(capi.BNNSConvolution, capi.BNNSBatchNorm, capi.BNNSBatchNorm), "-> BNNSBatchNorm is not supported", True),
     (ADD, _kinds(capi.BNNSArithmetic, capi.BNNSQuantization), "BNNSArithmetic -> BNNSQuantization is not supported", True),
-    (CONV, _kinds(capi.BNNSConvolution, 99), r"filter_type\[1\] is 99, which is no BNNSFilterType", False),
+    (CONV, _kinds(capi.BNNSConvolution, 99), r"filter_type\[1\] is 99, which is not a BNNSFilterType", False),
     (CONV, lambda k, v: v.__setitem__(0, None), r"layer_params\[0\] is NULL. Pass the BNNSLayerParametersConvolution", False),
     (CONV, lambda k, v: v.__setitem__(1, None), r"layer_params\[1\] is NULL", False),
     (CONV, _set(1, i_desc=image(6, 6, 4).descriptor(), o_desc=image(6, 6, 4).descriptor()),

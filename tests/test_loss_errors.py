@@ -29,7 +29,7 @@ SOFTMAX = capi.BNNSLossFunctionSoftmaxCrossEntropy
 IO: dict[str, Any] = {"i_desc": describe(3), "o_desc": describe(1)}
 BAD_CREATIONS: list[tuple[Any, str]] = [
     (None, r"layer_params is NULL"),
-    (Base(function=0, **IO), r"function is 0, which is no BNNSLossFunction"),
+    (Base(function=0, **IO), r"function is 0, which is not a BNNSLossFunction"),
     (Base(function=99, **IO), r"function is 99"),
     (Base(function=SOFTMAX, **IO),
      r"is a BNNSLayerParametersLossBase, but function SoftmaxCrossEntropy is described by a "
@@ -37,7 +37,7 @@ BAD_CREATIONS: list[tuple[Any, str]] = [
     (Soft(function=capi.BNNSLossFunctionYolo, **IO), r"Yolo is described by a "
         r".*LossYolo"),
     (Huber(function=MSE, **IO), r"MeanSquareError is described by a .*LossBase"),
-    (Base(function=MSE, **IO, reduction=7), r"reduction is 7, which is no "
+    (Base(function=MSE, **IO, reduction=7), r"reduction is 7, which is not a "
         r"BNNSLossRed"),
     (Base(function=MSE, i_desc=describe(3), o_desc=describe(3), reduction=1), r"o_desc is .*reduction Sum gives "
         r"one value"),

@@ -149,7 +149,7 @@ STATES = Memory(ONE, H0).descriptor()
 DELTAS: list[tuple[Any, ...]] = [
     ({"hidden_size": 7}, "layer_delta_params.hidden_size is 7, but layer_params.hidden_size is 6"),
     ({"lstm_flags": 3}, "layer_delta_params.lstm_flags is BNNSLayerFlagsLSTMBidirectional"),
-    ({"output_descriptor.data_desc.data": None}, "no gradient arrives"),
+    ({"output_descriptor.data_desc.data": None}, "there is no output gradient"),
     ({"input_descriptor.data_desc.flags": 2}, "input_descriptor.data_desc.flags is 2"),
     ({"input_descriptor.data_desc.data": np.zeros(3, np.float32)},
      "layer_delta_params.input_descriptor.data_desc.data holds 12 bytes"),
@@ -196,7 +196,7 @@ CALLS: list[tuple[Callable[[ob.LSTMLayer], Any], str]] = [
     (lambda layer: layer.apply(np.zeros((4, 3, 6), np.float32)), r"input has shape \(4, 3, 6\), but \(T, N, 5\)"),
     (lambda layer: layer.apply(INPUT, np.zeros((1, 3, 6), np.float32)),
      r"initial_hidden has shape \(1, 3, 6\), but this layer expects \(2, 1, 3, 6\)"),
-    (lambda layer: layer.apply_backward(INPUT), "no gradient arrives"),
+    (lambda layer: layer.apply_backward(INPUT), "there is no output gradient"),
     (lambda layer: layer.apply(INPUT, phase=ob.LearningPhase.TRAINING, cache=np.zeros(10, np.uint8)),
      r"cache is 10 bytes, but this LSTM needs \d+"),
     (lambda layer: layer.apply_backward(INPUT, output_gradient=DY, cache=np.zeros(layer.cache_bytes(4, 3), np.uint8)),

@@ -103,7 +103,7 @@ def test_bad_products(changes: dict[str, Any], message: str) -> None:
         ("a_ik, b_kj -> c_ii", r'character 18 \(\'i\'\): index "i" occurs twice'),
         ("a_IK, b_kj -> c_ij", r'character 3 \(\'I\'\): "I" is not an index'),
         ("w_ik, w_kj -> c_ij", r"character 7 \('w'\): there are two operands named w"),
-        ("a_ik, b_kj -> c_ij + d", r"character 20 \('\+'\): the expression goes on"),
+        ("a_ik, b_kj -> c_ij + d", r"character 20 \('\+'\): there is more after the output"),
         ("a_*k, b_kj -> c_kj", r"character 3 \('\*'\): `\*` of a_\*k is missing in the output"),
         ("w_ij -> c_ji", "the only operand of 'w_ij -> c_ji' is named w"),
         ("a_ik, b_kj -> c_ij", None),

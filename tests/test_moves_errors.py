@@ -136,7 +136,7 @@ BAD: list[tuple[str, Any, str, int]] = [
     ("BNNSCopy", lambda: (desc((3, 2), ROW_MAJOR), desc((3, 2), COLUMN_MAJOR)), r"logically \(2, 3\)", -1),
     ("BNNSCopy", lambda: (desc(data=READ_ONLY), desc()), "read-only", -1),
     ("BNNSCopy", lambda: (desc(), desc(data=np.ones(3, np.float32))), "holds 12 bytes", -1),
-    ("BNNSCopy", lambda: (desc(layout=0x999), desc()), "no BNNSDataLayout", -1),
+    ("BNNSCopy", lambda: (desc(layout=0x999), desc()), "not a BNNSDataLayout", -1),
     ("BNNSCopy", lambda: (desc(), desc(), ONE_ALLOCATOR), "free_memory is NULL", -1),
     ("BNNSTranspose", lambda: (desc((3, 2), F2), desc((2, 3), F2), 0, 2), "axis1 is 2", -1),
     ("BNNSTranspose", lambda: (desc((3, 2), F2), desc((2, 3), F2), -1, 1), "axis0 is -1", -1),

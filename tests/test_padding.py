@@ -142,7 +142,7 @@ GOOD: dict[str, Any] = {
 @pytest.mark.parametrize(
     "changes, pattern",
     [
-        ({"padding_mode": 3}, r"padding_mode is 3, which is no BNNSPaddingMode"),
+        ({"padding_mode": 3}, r"padding_mode is 3, which is not a BNNSPaddingMode"),
         ({"padding_size": ((4, 0),), "o_desc": vector(8).descriptor()},
          r"padding_size\[0\] is \(4, 0\), but Reflect mirrors at most 3 of the 4 elements of i_desc\.size\[0\]"),
         ({"padding_size": ((0, 5),), "o_desc": vector(9).descriptor(), "padding_mode": 2}, r"Symmetric mirrors at most 4"),

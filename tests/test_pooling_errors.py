@@ -28,7 +28,7 @@ BASE = simple(channels=2, size=(4, 6))
 UN = simple("UnMax", channels=2, size=(4, 6))
 BAD_CREATIONS: list[tuple[Any, str]] = [
     (None, r"layer_params is NULL"),
-    (changed(BASE, pooling_function=5), r"pooling_function is 5, which is no BNNSPoolingFunction\. Use one of 0 to 4"),
+    (changed(BASE, pooling_function=5), r"pooling_function is 5, which is not a BNNSPoolingFunction\. Use one of 0 to 4"),
     (changed(BASE, k_width=0), r"the window is 0 x 2 \(k_width x k_height\)"),
     (changed(BASE, k_height=0), r"the window is 2 x 0"),
     (changed(BASE, k_width=1 << 40), r"k_width is 1099511627776, which is more than any image has"),

@@ -290,7 +290,7 @@ def test_an_empty_batch_writes_nothing(engine: str) -> None:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"function": 2}, r"function is 2, which is no BNNSQuantizerFunction"),
+    ({"function": 2}, r"function is 2, which is not a BNNSQuantizerFunction"),
     ({"axis_mask": 0b11}, r"axis_mask is 0x3\. Set one bit: 0 to 0 for an axis of Vector, 1 for the batch"),
     ({"axis_mask": 0b100}, r"axis_mask is 0x4\. Set one bit"),
     ({"axis_mask": 2**64 - 1}, r"axis_mask is 0xf+\. Set one bit"),

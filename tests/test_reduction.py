@@ -440,7 +440,7 @@ BAD = [
     (params(i=(4, 3), o=(1,)), "Sizes of the output are 1"),
     (params("None"), "reduce_func is None"),
     (capi.BNNSLayerParametersReduction(
-        i_desc=W4, o_desc=vector(1).descriptor(np.zeros(1, np.float32)), reduce_func=17), "no BNNSReduceFunction"),
+        i_desc=W4, o_desc=vector(1).descriptor(np.zeros(1, np.float32)), reduce_func=17), "not a BNNSReduceFunction"),
     (params(w_desc=W3), "weights have the size of the input"),
     (params("Max", w_desc=W4), "Max has no summands to weigh"),
     (params("SumLog", epsilon=float("nan")), "epsilon is nan"),

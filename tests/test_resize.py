@@ -164,7 +164,7 @@ def test_layer(engine: str) -> None:
 @pytest.mark.parametrize(
     "changes, pattern",
     [
-        ({"method": 2}, r"method is 2, which is no BNNSInterpolationMethod"),
+        ({"method": 2}, r"method is 2, which is not a BNNSInterpolationMethod"),
         ({"o_desc": Tensor(IMAGE, (10, 8, 6)).descriptor()}, r"differ along 3 axes\. Linear resizes at most two"),
         ({"o_desc": Tensor(FIRST_MAJOR[3], (5, 4, 3)).descriptor()}, r"Both sides need the same layout"),
         ({"o_desc": Tensor(IMAGE, (0, 4, 3)).descriptor()}, r"o_desc\.size\[0\] is 0"),

@@ -24,8 +24,8 @@ def attach(
 
     ``homes`` gives for each module the public names that it holds. ``modules`` are public themselves. ``tables`` are
     modules all of whose public names, which must begin with a capital, belong to the package too: they are asked last.
-    ``__all__`` is made of all three when somebody wants it. A name that one of ``elsewhere`` has is said to be there;
-    ``hints`` are what to say of others.
+    ``__all__`` is made of all three when it is asked for. The message about an unknown name says which package of
+    ``elsewhere`` has it; ``hints`` are messages about further names.
     """
     home = {name: module for module, names in homes.items() for name in names}
     here = vars(sys.modules[package])

@@ -122,7 +122,7 @@ def _samples(tensor: Any) -> int | None:
 
 
 def stride_zero(who: str, batch: Any, tensors: list[Any]) -> None:
-    """A batch stride of 0, which means packed here, and one sample for all to those who think of broadcasting."""
+    """A batch stride of 0, which means packed samples here, not one sample for all as in broadcasting."""
     zero = [t.name for t in tensors if t.data is not None and type(t.stride) is int and t.stride == 0]
     if type(batch) is int and batch > 1 and zero:
         strides = " and ".join(f"{name}_stride" for name in zero)

@@ -25,7 +25,7 @@ class Caller:
 
     ``caller("in")`` begins a message: ``BNNSFilterApply: in``, or ``PoolingLayer.apply: input``. Within a sentence,
     ``caller.name("out")`` is the name alone, and ``caller.null`` what stands for "not there". Names are arguments, fields
-    of their structs, and whatever else a cure tells the user to write, such as functions and constants. ``training_call``
+    of their structs, and anything else that a cure tells the user to write, such as functions and constants. ``training_call``
     is how a face makes the forward call of a training step, where that is not the call of C with ``training`` set.
 
     >>> c, python = Caller("BNNSFilterCreateLayerPooling"), Caller("PoolingLayer", {"i_desc": "input"}, null="None")

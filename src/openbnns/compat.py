@@ -96,11 +96,11 @@ class Switches:
 
 
 on_change: list[Callable[[], object]] = []
-"""Called when a switch is set, by those who remember what calls do."""
+"""Called when a switch is set, so that calls that were recorded are forgotten."""
 
 
 def _require(names: Iterable[str], who: str, kind: type[Exception]) -> None:
-    """Refuse what is no switch: a misspelt one would change nothing, and nobody would know."""
+    """Refuse a name that is not a switch: a misspelt one would silently change nothing."""
     known = {f.name for f in fields(Switches)}
     unknown = sorted(set(names) - known)
     if unknown:

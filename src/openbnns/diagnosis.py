@@ -47,7 +47,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(value: Any) -> Sizes | None:
-    """The sizes of a descriptor or shape that could be meant; ``None`` for anything else."""
+    """The sizes of a descriptor or shape; ``None`` for anything else."""
     layout = getattr(value, "layout", None)
     if layout is None or int(layout) not in LAYOUTS:
         return None
@@ -113,9 +113,7 @@ def of_creation(
 
     found = [v for kind in (_swapped, _strides_in_bytes, _reversed) for v in kind(known) if fits(v)]
     found = found or [v for v in _turned(known) if fits(v)]
-    if problem.cure and all(
-        _full_of_data(v) for v in found
-    ):  # a cure, or a change of weights, that could be beside the point
+    if problem.cure and all(_full_of_data(v) for v in found):  # what was found so far may miss the point
         odd = [v for v in _odd_one_out(known) if fits(v)]
         found += odd if len(odd) == 1 else []
     if not found:
@@ -192,7 +190,7 @@ def _turned(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
 
 
 def _odd_one_out(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
-    """A tensor that the others contradict: one of its sizes is one of theirs."""
+    """A tensor that contradicts the others, and fits with one of its sizes replaced by one of theirs."""
     for name, value in tensors.items():
         found = sizes_of(value)
         if found is None or any(found.stride):
@@ -263,7 +261,7 @@ class Given:
         return self.view.bytes_of((batch - 1) * stride + self.view.span)
 
     def holds(self, nbytes: int, batch: int, stride: int) -> bool:
-        """Whether so many bytes are exactly the samples of this tensor."""
+        """Whether this many bytes hold exactly the samples of this tensor."""
         step = stride or self.view.extent
         return step >= self.view.span and nbytes in (self.needed(batch, step), self.view.bytes_of(batch * step))
 

@@ -68,7 +68,7 @@ if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inher
 
 
 def watch_filters(change: int) -> None:
-    """Count those who want to see every call of a filter: while there are any, none takes its fast call."""
+    """Count the observers that must see every call of a filter: while there are any, no fast call is made."""
     global _watchers
     with _watching:
         _watchers += change

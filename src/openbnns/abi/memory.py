@@ -105,7 +105,7 @@ class DescriptorMemory(Struct):
         return _allocate(cls, who, scalar_type, shape, batch_size, ways[given[0]][1])
 
     def deallocate(self) -> None:
-        """Let go of the memory: data becomes NULL. What nobody else holds is freed.
+        """Release the memory: data becomes NULL. Memory without another owner is freed.
 
         >>> from openbnns import *
         >>> d = BNNSNDArrayDescriptor.allocate(repeating=0, shape=Shape.vector(2))

@@ -372,7 +372,7 @@ class Struct(metaclass=StructClass):
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
     only_mine: ClassVar[bool] = False
-    """Whether nobody but the call that it is passed to can change it, which then needs no copy."""
+    """Whether only the call that it is passed to can change it, so that no copy is needed."""
     _kinds: ClassVar[Mapping[str, Kind]] = {}
     _plan: ClassVar[tuple[tuple[str, Callable[[Any, Any], None], Convert, Any, Callable[[], Any] | None], ...]] = ()
 

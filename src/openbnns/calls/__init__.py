@@ -6,5 +6,5 @@ function or method has a *form* (:mod:`.form`): the names and the order of its a
 * the native call that takes arguments already in the form kernels want, after checks in constant time (:mod:`.fast`);
 * the binding of everything else: memory, layouts, element types, NULL and overlap rules (:mod:`.binding`);
 * the staging around a native plan (:mod:`.run`);
-* the messages, in the words of the face that was called (:mod:`openbnns._words`);
+* the messages, in the words of the face that was called (:mod:`openbnns._words`).
 """

@@ -1,7 +1,6 @@
 """The native call of a declared call: arguments in the form that kernels want are checked in constant time and run.
 
-Whatever else comes is declined without a word, and the caller then takes the way through Python, which knows every rule
-and every message.
+Anything else is declined silently; the caller then goes through Python, which knows every rule and words every message.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def number_of(run: Any) -> int:
 
 
 def end_calls(calls: dict[Any, Any]) -> None:
-    """Drop native calls: what is in progress ends first, and whoever still knows one of them is declined."""
+    """Drop native calls: those in progress end first, and those made later through a kept reference are declined."""
     for run in calls.values():
         if run is not declined:
             run.__self__.end()
@@ -119,7 +118,7 @@ def _specification(call: Call, a: Argument, strided: bool, slots: Mapping[str, i
     }  # fmt: skip
     staged = a.described and not (view.packed and a.tensor.order == view.memory_axes)  # a gradient
     if staged or not a.native:
-        return engines._core.argument(kind=_REFUSED, **common)  # but NULL, which it may need, is seen
+        return engines._core.argument(kind=_REFUSED, **common)  # NULL is still seen, and may be what a rule asks for
     return engines._core.argument(
         kind=_COUNTED if a.counted else _DESCRIPTOR if a.described else _BUFFER,
         batched=a.batched,

@@ -1,4 +1,4 @@
-"""Running a native plan on bound tensors: what kernels cannot use as it lies is staged."""
+"""Running a native plan on bound tensors: tensors that kernels cannot use in place are staged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TrainingLost(Exception):
-    """The training forward that a backward run needs is gone, and nothing has been written."""
+    """The training forward pass that a backward run needs is gone, and nothing has been written."""
 
 
 def run_plan(
@@ -87,7 +87,7 @@ def write_results(results: Mapping[str, NDArray[Any]], bound: Mapping[str, Bound
 
 
 def _is_safe(filter: Owner, a: Argument, sources: list[Argument], bound: Mapping[str, Bound]) -> bool:
-    """Whether writing the result while the call reads leaves what it reads as it is."""
+    """Whether the result can be written while the call still reads, without changing what it reads."""
     result = bound[a.name]
     for source in sources:
         other = bound[source.name]

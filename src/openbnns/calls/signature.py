@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """What running a call asks of its filter."""
+    """What a filter provides to run a call."""
 
     threads: int
 
     def parameters(self) -> Iterable[Parameter]:
-        """What it holds of the caller's weights, and reads in every call."""
+        """The parameters that it holds, which every call reads."""
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         """Slot, address and size of each; ``None`` where one must be staged at each call."""
@@ -38,7 +38,7 @@ class Owner(Protocol):
 
 @dataclass(frozen=True)
 class Need:
-    """A tensor without which some results cannot be computed: which, and why in a clause without names of arguments.
+    """A tensor without which some results cannot be computed: which results, and why, as a clause that names no argument.
 
     ``unless`` lists tensors that make up for its absence. Where values decide, the clause is empty: native code then
     declines, and the family checks.
@@ -47,7 +47,7 @@ class Need:
     results: frozenset[str]
     because: str
     unless: frozenset[str] = frozenset()
-    optional: bool = True  # leaving out the results is a way out worth naming
+    optional: bool = True  # the message suggests leaving out the results
 
     def message(self, caller: Caller, name: str, wanted: Collection[str]) -> str:
         cure = "Pass it"
@@ -67,7 +67,7 @@ def need(results: Collection[str], because: str, unless: Collection[str] = (), *
 class Argument:
     """One tensor of a call, as the filter that is called expects it.
 
-    ``tensor`` is what the memory must hold; ``None`` for an argument that this filter takes without effect.
+    ``tensor`` is what the memory must hold; ``None`` for an argument that this filter accepts and ignores.
     """
 
     name: str
@@ -111,14 +111,14 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of one filter: its tensors, and what the native plan is told."""
+    """A call of one filter: its tensors, and the settings of the native plan."""
 
     arguments: tuple[Argument, ...]
     backward: bool = False
     training: bool = False
     takes_fast: bool = True  # native code may run it without the checks of Python
     plan: Any = None  # the native plan, where a call has one of its own
-    trained: Mapping[str, Any] = field(default_factory=dict)  # tensors that must have a type for training, by word
+    trained: Mapping[str, Any] = field(default_factory=dict)  # tensors whose types must suit training, by name
     trained_elements: tuple[ElementType, ...] = (FLOAT32,)
 
     @cached_property

@@ -51,7 +51,7 @@ def _meant_by_creation(
         try:
             with _strict.strict(False):
                 make(diagnosis.with_descriptors(layer_params, changed), in_place, Caller(who), *rest).destroy()
-        except Exception:  # whatever it is, this variant is not what was meant
+        except Exception:  # any failure: this variant is not what was meant
             return False
         return True
 

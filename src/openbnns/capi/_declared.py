@@ -92,7 +92,7 @@ class _Entry:
             self.arguments = selecting(self.names[1:])
 
     def number(self, filter: Filter) -> int:
-        """The number by which C programs run this function on a filter; 0 if it always takes the way through Python."""
+        """The number by which C programs run this function on a filter; 0 if it always goes through Python."""
         return filter.number(self.arguments)
 
     def in_order(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any] | None:

@@ -99,7 +99,7 @@ def BNNSApplyMultiheadAttentionBackward(
 ) -> int:  # fmt: skip
     """The gradients of attention.
 
-    ``output_param_delta.target_desc`` is the gradient that arrives at the output; every other member with data, of all
+    ``output_param_delta.target_desc`` is the gradient of the output; every other member with data, of all
     the structs and descriptors, is written as its flags say. ``stride[2]`` of a target gradient is its batch stride.
     Without a cache the forward pass is computed again. ``workspace_size`` without ``workspace`` asks for its size.
 

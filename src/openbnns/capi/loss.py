@@ -80,7 +80,7 @@ def BNNSLossFilterApplyBackwardBatch(
     filter: BNNSFilter | None, batch_size: int, in_: Any, in_stride: int, in_delta: Any, in_delta_stride: int,
     labels: Any, labels_stride: int, weights: Any, weights_size: int, out_delta: Any, out_delta_stride: int,
 ) -> int:  # fmt: skip
-    """The gradient of a loss, chained with the gradient ``out_delta`` that arrives at it.
+    """The gradient of a loss, chained with its output gradient ``out_delta``.
 
     ``out_delta`` holds one value, or with reduction None the values of one sample, ``out_delta_stride`` apart.
 
@@ -94,8 +94,8 @@ def BNNSLossFilterApplyBackwardBatch(
     ...         function=BNNSLossFunctionMeanSquareError, reduction=BNNSLossReductionSum, i_desc=v(), o_desc=one()
     ...     )
     ... )
-    >>> x, t, dx, arriving = np.float32([3, 5]), np.float32([1, 1]), np.zeros(2, np.float32), np.float32([10])
-    >>> BNNSLossFilterApplyBackwardBatch(f, 1, x, 2, v(data=dx), 2, t, 2, None, 0, one(data=arriving), 1), dx.tolist()
+    >>> x, t, dx, dy = np.float32([3, 5]), np.float32([1, 1]), np.zeros(2, np.float32), np.float32([10])
+    >>> BNNSLossFilterApplyBackwardBatch(f, 1, x, 2, v(data=dx), 2, t, 2, None, 0, one(data=dy), 1), dx.tolist()
     (0, [40.0, 80.0])
     """
     return DECLARED

@@ -89,7 +89,7 @@ def BNNSDirectApplyLSTMBatchBackward(
 ) -> int:  # fmt: skip
     """Gradients of an LSTM.
 
-    In ``layer_delta_params``, ``output_descriptor`` holds the gradients that arrive; ``input_descriptor`` and the gates
+    In ``layer_delta_params``, ``output_descriptor`` holds the output gradients; ``input_descriptor`` and the gates
     hold those to be written, as their flags say; data of NULL skips one. Without a cache the forward pass is repeated.
 
     >>> import numpy as np
@@ -130,7 +130,7 @@ def BNNSDirectApplyLSTMBatchBackward(
 
 
 def _checked(value: Any, who: str, name: str) -> BNNSLayerParametersLSTM:
-    """A copy: what is checked, run and remembered must be one and the same, whatever other threads do to the struct."""
+    """A copy: what is checked, run and remembered must be one and the same, even if other threads change the struct."""
     if value is None:
         raise Problem(f"{who}: {name} is NULL. Pass a BNNSLayerParametersLSTM.")
     if not isinstance(value, BNNSLayerParametersLSTM):

@@ -123,7 +123,7 @@ _BROADCAST_MATMUL = Known("BNNSDirectApplyBroadcastMatMul", 5, words="bbfdddn")
 
 
 def _check_numbers(who: str, trans_a: Any, trans_b: Any, alpha: Any) -> None:
-    """Two booleans and a number, in whatever Python form."""
+    """Two booleans and a number, in any Python form."""
     for name, value in (("transA", trans_a), ("transB", trans_b), ("alpha", alpha)):
         try:
             float(value)

@@ -12,7 +12,7 @@ _LSTM = {"BNNSDirectApplyLSTMBatchTrainingCaching": False, "BNNSDirectApplyLSTMB
 
 
 def of_filter(function: str, filter: Any) -> int:
-    """The number of a function that drives this filter; 0 if its calls always take the way through Python.
+    """The number of a function that drives this filter; 0 if its calls always go through Python.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -27,7 +27,7 @@ def of_filter(function: str, filter: Any) -> int:
 
 
 def of_function(function: str) -> int:
-    """The number of a function without a filter; 0 if its calls always take the way through Python.
+    """The number of a function without a filter; 0 if its calls always go through Python.
 
     Python makes the first call with given descriptors (sizes, types, strides); the number repeats such calls. It changes
     when what is known is dropped, so ask again after a call that was declined.

@@ -95,7 +95,9 @@ def BNNSDataLayoutGetRank(layout: BNNSDataLayout | int) -> int:
         raise TypeError(f"BNNSDataLayoutGetRank: layout must be a BNNSDataLayout, not {type(layout).__name__}.")
     if int(layout) not in descriptors.LAYOUTS:
         record(
-            Problem(f"BNNSDataLayoutGetRank: {int(layout):#x} is no BNNSDataLayout. Pass a member of BNNSDataLayout.")
+            Problem(
+                f"BNNSDataLayoutGetRank: {int(layout):#x} is not a BNNSDataLayout. Pass a member of BNNSDataLayout."
+            )
         )
         return SIZE_MAX
     return succeeded(int(layout) >> 16)

@@ -77,7 +77,7 @@ def check_function(function: Any, who: str) -> int:
     """The number of a known activation function."""
     number = int(function)
     if number not in _FUNCTIONS:
-        raise Problem(f"{who} is {number}, which is no BNNSActivationFunction. Use one of 0 to {max(Function)}.")
+        raise Problem(f"{who} is {number}, which is not a BNNSActivationFunction. Use one of 0 to {max(Function)}.")
     return number
 
 

@@ -30,9 +30,7 @@ def result_name(gradient: str) -> str:
 def bind_output_gradient(f: MultiheadAttention, caller: Caller, struct: Any, batch: int) -> Bound:
     who = caller("output_param_delta")
     if struct is None:
-        raise Problem(
-            f"{who} is {caller.null}. Its target_desc is the gradient arriving at the output, which is always needed."
-        )
+        raise Problem(f"{who} is {caller.null}. Its target_desc is the gradient of the output, which is always needed.")
     check_struct(struct, who)
     return bind_target(f, "o", struct.target_desc, who.field("target_desc"), batch, output=False)
 

@@ -67,7 +67,7 @@ def _as_bytes(data: Any, who: str) -> NDArray[np.uint8]:
     array = buffers.as_array(data, who)
     if array.dtype.hasobject:
         raise Problem(
-            f"{who} holds {array.dtype} items, which are no plain memory. Pass an array of uint8.", kind=TypeError
+            f"{who} holds {array.dtype} items, which are not plain memory. Pass an array of uint8.", kind=TypeError
         )
     if not array.flags.c_contiguous:
         raise Problem(

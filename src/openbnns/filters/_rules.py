@@ -15,7 +15,7 @@ def chosen(value: Any, members: Iterable[int], enum: str, who: Caller, field: st
     number, known = int(value), set(members)
     if number not in known:
         use = use or f"one of {min(known)} to {max(known)}"
-        raise Problem(f"{who(field)} is {number}, which is no {enum}. Use {use}.")
+        raise Problem(f"{who(field)} is {number}, which is not a {enum}. Use {use}.")
     return number
 
 

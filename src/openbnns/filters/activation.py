@@ -183,7 +183,7 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def _regular(self) -> bool:
-        """The plan runs on samples as they lie: no batch axis among the chosen ones, and no gap between them.
+        """The plan runs on samples in place: no batch axis among the chosen ones, and no gap between them.
 
         GumbelMax is never regular: its kernel leaves one maximum per row, and the output repeats it.
         """
@@ -195,7 +195,7 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def repeats_itself(self) -> bool:
-        """Two calls on the same numbers give the same: nothing random, no parameters but alpha and beta."""
+        """Two calls on the same numbers give the same result: nothing random, no parameters but alpha and beta."""
         return self.activation.function not in (*_INTEGER, Function.GUMBEL, Function.GUMBEL_MAX)
 
     @property

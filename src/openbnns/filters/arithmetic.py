@@ -44,7 +44,7 @@ from ._activation_rules import (
     resolve_fused,
 )
 from ._rules import chosen
-from .base import ARRIVING, Driving, Filter
+from .base import OUTPUT_GRADIENT, Driving, Filter
 
 if TYPE_CHECKING:
     from .. import _core
@@ -267,7 +267,7 @@ class Arithmetic(Filter):
         return (
             Argument(
                 "out_delta", DOUT, self.output, gradient_of="out", described=True, batched=self.out_batched, required=True,
-                purpose=ARRIVING,
+                purpose=OUTPUT_GRADIENT,
             ),
             *self.operand_arguments(required=False, needs=by_value),
             Argument("out", OUT, self.output, batched=self.out_batched, needs=of_output),

@@ -124,11 +124,11 @@ class Filter:
         yield
 
     def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
-        """The variant of a call that an argument of the caller's chooses, checked."""
+        """The variant of a call that an argument chooses, checked."""
         return None
 
     def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
-        """The rules of a family that a record does not hold."""
+        """Check the rules of a family that are not in the record."""
 
     def fixed_addresses(self) -> list[tuple[int, int, int]] | None:
         """Slot, address and size of the parameters, or ``None`` when one of them must be staged at each call."""
@@ -152,7 +152,7 @@ class Filter:
         return self._declared[key]
 
     def redeclare(self) -> None:
-        """Declare all calls anew when next asked for, because something that their records hold has changed."""
+        """Have all calls declared again at their next use, because something in their records has changed."""
         self._end_calls()
 
     def _end_calls(self) -> None:
@@ -222,7 +222,7 @@ def addresses_of(held: Mapping[int, Parameter]) -> list[tuple[int, int, int]] | 
     return fixed
 
 
-ARRIVING = "it is the gradient arriving at the output and always needed. Pass its descriptor."
+OUTPUT_GRADIENT = "it is the gradient of the output, which is always needed. Pass its descriptor."
 GRADIENTS = {"in_delta": "dx", "weights_delta": "dw", "bias_delta": "db"}
 """Results of a backward call, and what the formulas call them."""
 
@@ -292,7 +292,9 @@ class UnaryFilter(Filter):
     def backward_arguments(self) -> tuple[Argument, ...]:
         in_place = frozenset({"out_delta", "in", "out"} if self.works_in_place else ())
         return (
-            Argument("out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=ARRIVING),
+            Argument(
+                "out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=OUTPUT_GRADIENT
+            ),
             Argument("in", X, self.input, needs=self.input_needs()),
             Argument("out", Y, self.output, needs=self.output_needs()),
             Argument("in_delta", DX, self.input, writes=True, gradient_of="in", described=True, may_equal=in_place),
@@ -321,7 +323,7 @@ class UnaryFilter(Filter):
         return (need(GRADIENTS, because, optional=False),)
 
     def trains_fast(self) -> bool:
-        """Whether native code may run backward calls without a look at the activation and the parameters."""
+        """Whether native code may run backward calls without checks of the activation and the parameters."""
         if any(parameter.view.element is not FLOAT32 for parameter in self.parameters()):
             return False
         try:
@@ -341,7 +343,7 @@ class UnaryFilter(Filter):
     # Native runs.
 
     def held_tensors(self, dtype: type[np.floating[Any]]) -> dict[int, NDArray[Any]]:
-        """What the filter itself brings to a run, by slot."""
+        """The filter's own tensors of a run, by slot."""
         held = {W: self.weights, B: self.bias}
         return {slot: parameter.read(dtype) for slot, parameter in held.items() if parameter is not None}
 
@@ -353,7 +355,7 @@ class UnaryFilter(Filter):
         run_staged(self, call, plan, batch, bound, self.held_tensors(np.float32), read)
 
     def slope_from_input(self, plan: _core.Plan, batch: int, bound: Mapping[str, Bound]) -> NDArray[Any]:
-        """dz = dy * f'(z) with z found again from the forward input, by the plan without an activation."""
+        """dz = dy * f'(z), with z recomputed from the forward input by the plan without an activation."""
         z = np.empty((batch, *self.output.shape), np.float32)
         tensors = {X: bound["in"].read(np.float32), Y: z, **self.held_tensors(np.float32), **self.forward_extras(bound)}
         self.run_plan(plan, False, batch, tensors)
@@ -364,7 +366,7 @@ class UnaryFilter(Filter):
         return self.make_plan(IDENTITY)
 
     def forward_extras(self, bound: Mapping[str, Bound]) -> dict[int, NDArray[Any]]:
-        """What else of a backward call a forward run needs that finds z again."""
+        """Further tensors of a backward call that recomputing z needs."""
         return {}
 
     def run_plan(self, plan: Any, backward: bool, batch: int, tensors: Mapping[int, NDArray[Any] | None]) -> None:

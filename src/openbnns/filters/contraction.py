@@ -34,7 +34,7 @@ from ..tensors import descriptors
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import as_float32
-from .base import ARRIVING, DW, DX, DY, Driving, UnaryFilter, W, X, Y
+from .base import DW, DX, DY, OUTPUT_GRADIENT, Driving, UnaryFilter, W, X, Y
 
 if TYPE_CHECKING:
     from .. import _core
@@ -68,7 +68,7 @@ class Contraction(UnaryFilter):
     """What matrix products, tensor contractions and Gram matrices share: y = alpha * sum of products, plus the previous y.
 
     The tensors on the left are one input; one input used twice (a self contraction); one input and weights; or two inputs.
-    Only the last kind is driven by the two-input calls. A native plan knows no more than this, so all families share it.
+    Only the last kind is driven by the two-input calls. A native plan needs no more than this, so all families share it.
 
     A tensor's *named* axes are those of its layout in the order in which indices, rows and columns name them. Operands are
     kept in the order of memory, which is what the native plan takes, and turned to named order for the reference engine.
@@ -175,7 +175,9 @@ class Contraction(UnaryFilter):
         """There are no weights, so ``weights_delta`` and ``bias_delta`` have no effect."""
         because = "the gradient of the other input depends on it"
         return (
-            Argument("out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=ARRIVING),
+            Argument(
+                "out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=OUTPUT_GRADIENT
+            ),
             Argument("inA", X, self.input, needs=(need({"inB_delta"}, because),)),
             Argument("inB", W, second, needs=(need({"inA_delta"}, because),)),
             Argument("out", Y, self.output),

@@ -1,7 +1,7 @@
 """What the direct tensor functions share: whole tensors with their data, paired axes, conversion, and where results go.
 
 Axis arguments are numbers in the count of ``View.numbered_axes``, and where two tensors meet in such a function, axes of the
-same number belong together. The numbers follow ``size[]`` but for RowMajorMatrix.
+same number belong together. The numbers follow ``size[]``, except for RowMajorMatrix.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if engines._core is not None:
     compat.on_change.append(engines._core.forget_calls)
 
 
-class _NothingKnown:
-    """What there is to know without a compiled core."""
+class _WithoutCore:
+    """Stands in for ``KnownCalls`` where there is no compiled core, and knows no call."""
 
     def run(self, *arguments: Any) -> None:
         return None
@@ -67,7 +67,7 @@ def known_calls(
     the memory of its arguments. What decides about a call beside its arguments are the switches of compat.
     """
     if engines._core is None:
-        return _NothingKnown()
+        return _WithoutCore()
     types = BNNSNDArrayDescriptor, np.ndarray, np.empty
     return engines._core.KnownCalls(types, output, second, words, batch, strides, described)
 
@@ -76,8 +76,8 @@ def recorded(known: Any, key: tuple[Any, ...], work: Callable[..., Any], constan
     """Do the work of a call that is not known; the next one with such a ``key`` will be.
 
     ``work`` takes what the key holds, as this call owns it: another thread may change a descriptor at any time, and what
-    is kept must be what was done. It may add to ``constants``: arrays that are the same for every such call, or those
-    who hold them.
+    is kept must be what was done. It may add to ``constants``: arrays that are the same for every such call, or the
+    objects that hold them.
     """
     own = tuple(map(_own, key))
     known.record()
@@ -146,7 +146,7 @@ def plain_array(descriptor: Any, batch: int = 0, stride: int = 0) -> tuple[View,
 
     With a batch that is the first axis.
 
-    None for anything that needs more thought, mistakes included: other memory than an array of the descriptor's type
+    None for anything that is not this simple, mistakes included: other memory than an array of the descriptor's type
     and size, strides, element types without a counterpart, the flag to accumulate.
     """
     if type(descriptor) is not BNNSNDArrayDescriptor or int(descriptor.flags) != 0:
@@ -204,7 +204,7 @@ def aligned(bound: Bound, other: Bound) -> Bound:
 
 
 def shape_without(x: View, removed: set[int]) -> tuple[int, ...]:
-    """Sizes of x in the order of axis numbers, but for the axes of ``size[]`` that are removed."""
+    """Sizes of x in the order of axis numbers, without the axes of ``size[]`` that are removed."""
     return tuple(x.size[axis] for axis in x.numbered_axes if axis not in removed)
 
 

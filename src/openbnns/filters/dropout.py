@@ -3,7 +3,7 @@
 The mask is 1 with probability 1 - rate. Along the axes that the bits of ``control`` name, one decision holds for all
 elements: bit d = 0, 1, 2 is the axis of ``size[d]``, bit 3 the batch. A decision is a function of the seed, the number of
 the forward call and its index among the decisions, hence the same on both engines, every machine and any number of
-threads; a seed of 0 stands for one that nobody knows.
+threads; a seed of 0 stands for a random one.
 
 Shapes: x, y, dx, dy (N, *shape) in C order.
 """
@@ -94,7 +94,7 @@ class Dropout(UnaryFilter):
         return [(W, int(self.state.ctypes.data), 4)]
 
     def backward_arguments(self) -> tuple[Argument, ...]:
-        """The forward input and output play no part."""
+        """The forward input and output have no effect."""
         return tuple(replace(a, tensor=None) if a.name in ("in", "out") else a for a in super().backward_arguments())
 
     # Reference engine.

@@ -38,7 +38,7 @@ from ..tensors.operands import Bound, Operand, Parameter
 from ._activation_rules import check_trainable, function_name, native_slope
 from .arithmetic import A0, DA0, DOUT, OUT, Arithmetic
 from .arithmetic import function_name as arithmetic_name
-from .base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
+from .base import DB, DW, DX, DY, OUTPUT_GRADIENT, B, Driving, Filter, W, X, Y, addresses_of
 from .convolution import Convolution
 from .fully_connected import FullyConnected
 from .fused_chain import make_layers
@@ -253,7 +253,7 @@ class Fused(Filter):
             (
                 Argument(
                     "out_delta", DOUT if self.is_arithmetic else DY, self.output, gradient_of="out", described=True,
-                    required=True, purpose=ARRIVING,
+                    required=True, purpose=OUTPUT_GRADIENT,
                 ),
                 *self._inputs(single, required=False, needs=needs),
                 Argument("out", Y, self.output, needs=of_output),
@@ -436,7 +436,7 @@ class Fused(Filter):
         return self.last
 
     def reference_first(self) -> reference.FirstLayer:
-        """The first layer as the reference engine takes it, with the parameters of the moment."""
+        """The first layer as the reference engine takes it, with its present parameters."""
         first = self.first
         if isinstance(first, Arithmetic):
             return reference.Arithmetic(first.function, first.activation, first.splits_ties)

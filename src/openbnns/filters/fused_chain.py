@@ -78,7 +78,7 @@ def _check_chain(kinds: list[int], who: Caller) -> None:
     for i, kind in enumerate(kinds):
         if kind not in set(BNNSFilterType):
             raise Problem(
-                f"{who('filter_type')}[{i}] is {kind}, which is no BNNSFilterType. Supported are {SUPPORTED}."
+                f"{who('filter_type')}[{i}] is {kind}, which is not a BNNSFilterType. Supported are {SUPPORTED}."
             )
     lasts = _NORMALIZATIONS
     if kinds and kinds[0] != BNNSFilterType.BNNSArithmetic:

@@ -11,7 +11,7 @@
 The formulas of l are in reference/loss.py and on the docs page.
 
 Shapes: x, labels, dx (N, width); weights none, one, or one per loss (per element for the losses that have one value per
-sample, but for softmax cross entropy); out (1), or with reduction None (N) or (N, width).
+sample, except for softmax cross entropy); out (1), or with reduction None (N) or (N, width).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class BoundWeights(Bound):
 
 @dataclass(frozen=True)
 class _Upstream(Operand):
-    """The gradient arriving at a loss: one value when reduced, else one per loss of a sample or of the whole batch."""
+    """The output gradient of a loss: one value when reduced, else one per loss of a sample or of the whole batch."""
 
     reduced: bool = False
 
@@ -219,7 +219,7 @@ class Loss(Filter):
         return view
 
     def _settings(self, p: Any, who: Caller) -> LossSettings:
-        """The numbers of the struct, checked, and the readings in force."""
+        """The numbers of the struct, checked, and the options in force."""
         settings = LossSettings(
             self.function,
             self.reduction,
@@ -352,7 +352,7 @@ class Loss(Filter):
         if call == "apply_backward_loss":
             upstream = Argument(
                 "out_delta", DOUT, _Upstream(self.output.view, self.output.order, True, self.reduces), gradient_of="out",
-                described=True, batched=not self.reduces, required=True, purpose=_ARRIVING,
+                described=True, batched=not self.reduces, required=True, purpose=_OUTPUT_GRADIENT,
             )  # fmt: skip
             needed = replace(gradient, required=True, purpose="it is all that this call computes. Pass a descriptor.")
             return Call((x, labels, weights, upstream, needed), backward=True, plan=self.plan)
@@ -390,6 +390,6 @@ class Loss(Filter):
         return replace(self.settings, yolo=replace(yolo, anchors=self.anchors.read(np.float64).reshape(-1, 2)))
 
 
-_ARRIVING = (
-    "it is the gradient arriving at the loss; without one, take the gradient from in_delta of BNNSLossFilterApplyBatch."
+_OUTPUT_GRADIENT = (
+    "it is the gradient of the loss; if there is none, take the gradient from in_delta of BNNSLossFilterApplyBatch."
 )

@@ -72,7 +72,7 @@ _SEED = 0x4C53544D  # of the masks that dropout draws
 _HEADER = struct.Struct("<5Q")  # LstmCacheHeader in core/kernels/lstm/shape.h
 _MAGIC = 0x31656863614D5453
 _SCALARS = ("input_size", "hidden_size", "batch_size", "num_layers", "seq_len", "dropout", "lstm_flags")
-_ARRIVING = (Y, HN, CN)
+_OUTPUTS = (Y, HN, CN)
 
 
 if engines._core is not None:
@@ -154,7 +154,7 @@ class LSTM(Filter):
         """Everything that is read in both directions."""
         found: dict[int, Bound] = {}
         for index, descriptor in enumerate(descriptors_of(p)):
-            if index in _ARRIVING or 0 in self.shapes[index]:
+            if index in _OUTPUTS or 0 in self.shapes[index]:
                 continue
             name = _data_of(who, index)
             if descriptor.data is None:
@@ -186,7 +186,7 @@ class LSTM(Filter):
         inputs = self._inputs(p, who)
         outputs: dict[int, Bound] = {}
         for index, descriptor in enumerate(descriptors_of(p)):
-            if index in _ARRIVING and descriptor.data is not None:
+            if index in _OUTPUTS and descriptor.data is not None:
                 tensor = self._resolve(index, descriptor, who)
                 outputs[index] = tensor.bind(_data_of(who, index), descriptor.data, output=True)
         _refuse_collisions(outputs, who)
@@ -278,13 +278,13 @@ class LSTM(Filter):
     # Fast calls.
 
     def register(self, p: BNNSLayerParametersLSTM, delta: BNNSLayerParametersLSTM | None, who: str) -> None:
-        """Let later calls with structs that say the same skip the checks, if every tensor is used as it lies."""
+        """Let later calls with equal structs skip the checks, if every tensor is used in place."""
         core = engines._core
         if core is None or not engines.is_native() or self.batch_sizes is not None:
             return
         nbytes = []
         missing = absent(p)
-        for struct_, ignored in ((p, () if delta is None else _ARRIVING), (delta, ())):
+        for struct_, ignored in ((p, () if delta is None else _OUTPUTS), (delta, ())):
             for index, descriptor in enumerate([] if struct_ is None else descriptors_of(struct_)):
                 unused = index in missing and descriptor.data is not None and is_empty(descriptor.data)
                 if descriptor.data is None or 0 in self.shapes[index] or index in ignored or unused:
@@ -377,13 +377,13 @@ class LSTM(Filter):
     def _bind_deltas(
         self, delta: BNNSLayerParametersLSTM, who: Named, missing: set[int]
     ) -> tuple[dict[int, Bound], dict[int, Bound]]:
-        """Gradients that arrive, and those to be written."""
+        """Gradients of the outputs, and those to be written."""
         arriving: dict[int, Bound] = {}
         results: dict[int, Bound] = {}
         for index, descriptor in enumerate(descriptors_of(delta)):
             if descriptor.data is None or 0 in self.shapes[index] or (index in missing and is_empty(descriptor.data)):
                 continue
-            name, output = f"{who}{NAMES[index]}", index not in _ARRIVING
+            name, output = f"{who}{NAMES[index]}", index not in _OUTPUTS
             if output and int(descriptor.flags) not in (0, 1):
                 raise Problem(
                     f"{name}.flags is {int(descriptor.flags)}. Use BNNSNDArrayFlagBackpropSet (0) or "
@@ -396,7 +396,7 @@ class LSTM(Filter):
             (results if output else arriving)[index] = bound
         if not arriving:
             raise Problem(
-                f"{who}output_descriptor has no data, so no gradient arrives. Point data_desc, hidden_desc or "
+                f"{who}output_descriptor has no data, so there is no output gradient. Point data_desc, hidden_desc or "
                 "cell_state_desc to the gradient of the output, of the final hidden or of the final cell state."
             )
         return arriving, results

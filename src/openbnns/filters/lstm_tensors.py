@@ -208,7 +208,7 @@ def leave_out_unused(results: dict[int, Bound], missing: set[int], sources: list
     """Drop gradients of missing parameters whose memory also belongs to another tensor of the call.
 
     Callers without peepholes or biases point the descriptors of these gradients to any memory at hand, the same for all.
-    Nobody reads such a gradient, and writing it would spoil the other tensor. In memory of its own it is computed.
+    Such a gradient has no use, and writing it would spoil the other tensor. In memory of its own it is computed.
     """
     shared = [
         index

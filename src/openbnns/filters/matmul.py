@@ -190,14 +190,14 @@ def _direct_filter(
 ) -> BroadcastMatMul:
     """The filter behind a direct product of tensors that fit; kept, because direct calls repeat."""
     made = BroadcastMatMul.__new__(BroadcastMatMul)
-    Contraction.__init__(made, BNNSFilterParameters(n_threads=threads), _NOBODY, p.alpha, 0.0)
+    Contraction.__init__(made, BNNSFilterParameters(n_threads=threads), _NO_CALLER, p.alpha, 0.0)
     made.product, made.a_is_weights = p, False
     made.input, made.second, made.output = made.operand(a), made.operand(b), made.operand(y)
     made.set_up(indices[:2], indices[2])
     return made
 
 
-_NOBODY = Caller("")  # of checks that cannot fail
+_NO_CALLER = Caller("")  # of checks that cannot fail
 _DIRECT = {"iA_desc": "inputA", "iB_desc": "inputB", "o_desc": "output"}
 
 

@@ -226,7 +226,7 @@ def shuffle(caller: Caller, kind: Any, input: Any, output: Any, filter_params: A
     threads = threads_of(caller, filter_params)
     kind = integer(kind, caller("type"))
     if kind not in set(Shuffle):
-        raise Problem(f"{caller('type')} is {kind}, which is no BNNSShuffleType. Use 0 to {max(Shuffle)}.")
+        raise Problem(f"{caller('type')} is {kind}, which is not a BNNSShuffleType. Use 0 to {max(Shuffle)}.")
     x, y = tensor(caller, "input", input), tensor(caller, "output", output, output=True)
     for name, bound in (("input", x), ("output", y)):
         if bound.view.layout.code != _FOUR_AXES:
@@ -341,7 +341,7 @@ def compare(caller: Caller, in0: Any, in1: Any, op: Any, out: Any) -> None:
     """y = a op b, element by element of size[]; LogicalNOT takes in0 alone."""
     operator = integer(op, caller("op"))
     if operator not in _COMPARISONS:
-        raise Problem(f"{caller('op')} is {operator}, which is no BNNSRelationalOperator. Use 0 to {max(Operator)}.")
+        raise Problem(f"{caller('op')} is {operator}, which is not a BNNSRelationalOperator. Use 0 to {max(Operator)}.")
     a = tensor(caller, "in0", in0)
     b = a if operator == Operator.LOGICAL_NOT else tensor(caller, "in1", in1)
     y = tensor(caller, "out", out, output=True)

@@ -49,7 +49,7 @@ from ._activation_rules import (
     resolve_fused,
 )
 from ._rules import both, require_float32
-from .base import ARRIVING, DB, DW, DX, DY, B, Driving, Filter, W, X, Y, addresses_of
+from .base import DB, DW, DX, DY, OUTPUT_GRADIENT, B, Driving, Filter, W, X, Y, addresses_of
 
 if TYPE_CHECKING:
     from .. import _core
@@ -356,7 +356,7 @@ class Normalization(Filter):
         in_place = frozenset({"out_delta", "out"})
         return (
             Argument(
-                "out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=ARRIVING,
+                "out_delta", DY, self.output, gradient_of="out", described=True, required=True, purpose=OUTPUT_GRADIENT,
                 elements=_DELTAS,
             ),
             Argument("out", Y, self.output, needs=needs),

@@ -114,7 +114,7 @@ def check_function(function: int, fields: Any, who: Caller) -> None:
     """Refuse a function that does not exist, or one that another struct belongs to."""
     if function not in STRUCTS:
         raise Problem(
-            f"{who('function')} is {function}, which is no BNNSOptimizerFunction. Use one from "
+            f"{who('function')} is {function}, which is not a BNNSOptimizerFunction. Use one from "
             "BNNSOptimizerFunctionSGDMomentum (1) to BNNSOptimizerFunctionAdamWAMSGradWithClipping (12)."
         )
     if fields is None:

@@ -39,7 +39,7 @@ _FLOATS: dict[str, tuple[float, int, int]] = {
     "Float32": (float(np.finfo(np.float32).max), 24, -149),
 }
 
-# Held for a moment by whoever moves a generator on. One for all, which every fork waits for: a child finds it free.
+# Held while a generator moves on. One lock for all generators, which every fork waits for, so that a child finds it free.
 _taking = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_taking.acquire, after_in_parent=_taking.release, after_in_child=_taking.release)

@@ -45,7 +45,7 @@ def function_name(function: int) -> str:
 
 
 class Reduction(UnaryFilter):
-    """A reduction filter; the weights tensor plays the part of the weights."""
+    """A reduction filter; its weights tensor is the filter's weights."""
 
     family = "reduction"
 
@@ -111,7 +111,7 @@ class Reduction(UnaryFilter):
         return self.function in DIFFERENTIABLE and super().trains_fast()
 
     def backward_arguments(self) -> tuple[Argument, ...]:
-        """The forward output plays no part."""
+        """The forward output has no effect."""
         return tuple(replace(a, tensor=None) if a.name == "out" else a for a in super().backward_arguments())
 
     def input_needs(self) -> tuple[Need, ...]:
@@ -190,7 +190,7 @@ def _check_holds_positions(view: View, count: int, who: str) -> None:
 def _checked_function(function: int, who: Caller) -> int:
     if function == Function.NONE:
         raise Problem(f"{who('reduce_func')} is None, which reduces nothing; it is a mode of BNNSScatter.")
-    return chosen(function, Function, "BNNSReduceFunction", who, "reduce_func", "0 to 16, but for None (15)")
+    return chosen(function, Function, "BNNSReduceFunction", who, "reduce_func", "0 to 16, except None (15)")
 
 
 def _check_shapes(x: View, y: View, who: Caller) -> None:

@@ -77,7 +77,7 @@ class Resize(UnaryFilter):
             run_staged(self, call, self.plan, batch, bound, {})
 
     def require_plan(self) -> None:
-        """Make the plan of an axis so long that its positions wait for memory of that size to be there."""
+        """Make the plan of a very long axis, whose positions are computed only when memory for it exists."""
         if self.plan is None:
             super().build_plan()
             self.redeclare()

@@ -92,7 +92,7 @@ def scatter(caller: Caller, axis: Any, op: Any, input: Any, indices: Any, output
 
 
 def _selected(kind: int, axis: Any, whole: Any, part: Any, indices: Any) -> bool:
-    """Gather or scatter at once what lies in memory as kernels want it; False if it does not, and nothing is done."""
+    """Gather or scatter at once if all tensors suit the kernels; otherwise False, with nothing done."""
     if not engines.is_native() or type(axis) is not int:
         return False
     arrays = [a for d in (whole, part, indices) if (a := plain_array(d)) is not None]
@@ -131,7 +131,7 @@ def scatter_nd(caller: Caller, op: Any, input: Any, indices: Any, output: Any, f
 
 
 def _along(caller: Caller, axis: int, whole: Bound, whole_name: str, part: Bound, part_name: str, idx: Bound) -> _Along:
-    """Check that `part` is `whole` but for the axis of this number, and that the indices fit both."""
+    """Check that `part` is `whole` except along the axis of this number, and that the indices fit both."""
     size, other = whole.view.numbered_shape, part.view.numbered_shape
     if len(size) != len(other) or any(a != b for d, (a, b) in enumerate(zip(size, other, strict=True)) if d != axis):
         raise Problem(
@@ -355,7 +355,7 @@ def top_k(
 
 
 def _found_best(k: int, axis: int, batch: int, tensors: list[tuple[Any, int]]) -> bool:
-    """Find at once the largest floats of what lies in memory as kernels want it; False if it does not.
+    """Find the largest floats at once if all tensors suit the kernels; otherwise False.
 
     tensors: input, values and perhaps indices, each with its stride from one sample to the next.
     """

@@ -1,6 +1,6 @@
 """Sparse weights of fully connected layers: coordinate lists and compressed rows, packed for the library.
 
-The packed form, layout FullyConnectedSparse, is a matter of this library: the dense matrix, rows of inputs, in the element
+The packed form, layout FullyConnectedSparse, is this library's own: the dense matrix, rows of inputs, in the element
 type of the values. With compat.sparse_packed_compactly, and where that is shorter, it is one bit per element of that matrix,
 lowest bit of the first byte first, and then, at a multiple of the element's bytes, the values that are not 0. ``stride[0]``
 of the descriptor, which has no other meaning here, tells how many bytes these are, and is 0 for the dense form. Packed
@@ -187,7 +187,7 @@ def dense_view(descriptor: Any, who: Named) -> tuple[View, Any] | None:
 
 
 def packed_bytes(descriptor: Any, view: View, who: str) -> int:
-    """What BNNSNDArrayGetDataSize says of packed weights."""
+    """The answer of BNNSNDArrayGetDataSize about packed weights."""
     if not compat.switches.sparse_packed_compactly:
         raise Problem(
             f"{who}: the size of {view.layout.name} is known to the library only. Keep the size given by the sparsify call.",
@@ -232,7 +232,7 @@ def _expanded(view: View, size: int, data: Any, who: Named) -> NDArray[Any]:
 
 
 def _as_bytes(data: Any) -> Any:
-    """Memory of any item type as bytes; an address stays what it is, and so does what has no plain buffer."""
+    """Memory of any item type as bytes; addresses and objects without a plain buffer stay as they are."""
     try:
         return memoryview(data).cast("B")
     except (TypeError, ValueError):

@@ -16,7 +16,7 @@ from ._random import Random
 
 
 class LstmSubject(Subject):
-    """LSTMs: sequence, initial states and weights; what arrives is the gradient of outputs and final states.
+    """LSTMs: sequence, initial states and weights; the cotangent is that of outputs and final states.
 
     Dropout has a mask of its own for every check, the same in both passes.
     """

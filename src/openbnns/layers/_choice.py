@@ -1,4 +1,4 @@
-"""What Swift enums with payload become in Python: a class with one factory per case."""
+"""Swift enums with associated values, in Python: a class with one factory per case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._spelling import CasesMeta
 
 
 def _identity(value: object) -> object:
-    """Numbers and names compare by value, arrays and descriptors by being the same object."""
+    """Numbers and names compare by value, arrays and descriptors by identity."""
     if value is None or isinstance(value, (bool, int, float, str, tuple, enum.Enum, Choice)):
         return value
     return (type(value), id(value))
@@ -55,8 +55,8 @@ class Choice(metaclass=CasesMeta):
     """The arguments of that factory, all of them fields of the same name."""
 
     def __repr__(self) -> str:
-        payload = ", ".join(f"{label}={_brief(getattr(self, label))}" for label in self.labels)
-        return f"{type(self).__name__}.{self.case}({payload})"
+        arguments = ", ".join(f"{label}={_brief(getattr(self, label))}" for label in self.labels)
+        return f"{type(self).__name__}.{self.case}({arguments})"
 
     def _key(self) -> tuple[Any, ...]:
         return tuple(_identity(getattr(self, each.name)) for each in fields(self))

@@ -60,7 +60,7 @@ class ConvolutionPadding(Choice):
 
     @staticmethod
     def asymmetric(left: int, right: int, up: int, down: int) -> ConvolutionPadding:
-        """Each side by itself."""
+        """A number for each side."""
         labels = ("left", "right", "up", "down")
         return ConvolutionPadding("asymmetric", left=left, right=right, up=up, down=down, labels=labels)
 
@@ -123,7 +123,7 @@ class PoolingType(Choice):
 
     @staticmethod
     def un_max(indices: Any = None, x_dilation_stride: int = 1, y_dilation_stride: int = 1) -> PoolingType:
-        """The way back: every input goes to the position that `indices` (size_t, one per input) holds for it."""
+        """Un-pooling: every input goes to the position that `indices` (size_t, one per input) holds for it."""
         return PoolingType(
             "un_max",
             BNNSPoolingFunction.BNNSPoolingFunctionUnMax,
@@ -135,7 +135,7 @@ class PoolingType(Choice):
 
     @staticmethod
     def un_max_ex(indices_descriptor: Any, x_dilation_stride: int = 1, y_dilation_stride: int = 1) -> PoolingType:
-        """The way back, with indices of any integer type."""
+        """Un-pooling, with indices of any integer type."""
         return PoolingType(
             "un_max_ex",
             BNNSPoolingFunction.BNNSPoolingFunctionUnMax,
@@ -165,7 +165,7 @@ class PoolingType(Choice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NormalizationType(Choice):
-    """Over what a normalization layer takes mean and variance.
+    """The values over which a normalization layer takes mean and variance.
 
     >>> from openbnns import *
     >>> NormalizationType.group(group_count=4).bnns_filter_type
@@ -547,26 +547,26 @@ class GradientClipping(Choice):
 
     @staticmethod
     def none() -> GradientClipping:
-        """As they are."""
+        """No limit."""
         return GradientClipping("none", BNNSOptimizerClippingFunction.BNNSOptimizerClippingNone, labels=())
 
     @staticmethod
     def by_value(bounds: Sequence[float]) -> GradientClipping:
-        """Every element to (low, high)."""
+        """Every element clamped to (low, high)."""
         low, high = interval(bounds, "GradientClipping.by_value: bounds")
         function = BNNSOptimizerClippingFunction.BNNSOptimizerClippingByValue
         return GradientClipping("by_value", function, (low, high), labels=("bounds",))
 
     @staticmethod
     def by_norm(threshold: float) -> GradientClipping:
-        """Every gradient to an L2 norm of at most `threshold`."""
+        """Every gradient scaled down to an L2 norm of at most `threshold`."""
         function = BNNSOptimizerClippingFunction.BNNSOptimizerClippingByNorm
         threshold = number(threshold, "GradientClipping.by_norm: threshold")
         return GradientClipping("by_norm", function, threshold=threshold, labels=("threshold",))
 
     @staticmethod
     def by_global_norm(threshold: float, global_norm: float = 0.0) -> GradientClipping:
-        """All gradients together to an L2 norm of at most `threshold`; `global_norm` 0 means compute the norm."""
+        """All gradients scaled down together to an L2 norm of at most `threshold`; `global_norm` 0 means compute the norm."""
         return GradientClipping(
             "by_global_norm",
             BNNSOptimizerClippingFunction.BNNSOptimizerClippingByGlobalNorm,
@@ -589,7 +589,7 @@ class GradientClipping(Choice):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseLayout(Choice):
-    """Where the nonzero weights of a fully connected layer stand.
+    """The positions of the nonzero weights of a fully connected layer.
 
     >>> import numpy as np
     >>> from openbnns import *

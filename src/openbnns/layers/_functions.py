@@ -41,7 +41,7 @@ def function(
 ) -> Callable[[Callable[Concatenate[Caller, _Parameters], _Result]], Callable[_Parameters, _Result]]:
     """Make a function of the Python face from one that takes a caller first.
 
-    ``names`` says what it calls the arguments of the C function. ``decides`` maps arguments that are no tensors and no
+    ``names`` says what it calls the arguments of the C function. ``decides`` maps arguments that are neither tensors nor
     plain numbers to their type and the attributes that decide what the call does. Without ``writes`` no call is kept.
     """
 
@@ -55,7 +55,7 @@ def function_with_constants(
     names: Mapping[str, str], *, writes: str, decides: _Decides | None = None
 ) -> Callable[[Callable[Concatenate[Caller, list[Any], _Parameters], _Result]], Callable[_Parameters, _Result]]:
     """The same for a body whose second argument is a list, to which it adds what native code used besides the memory of
-    its arguments: arrays that are the same for every such call, or those who hold them."""
+    its arguments: arrays that are the same for every such call, or the objects that hold them."""
 
     def decorate(
         body: Callable[Concatenate[Caller, list[Any], _Parameters], _Result],
@@ -136,7 +136,7 @@ class _Function:
         return made  # type: ignore[no-any-return]
 
     def caller_of(self, kind: type[Any]) -> Caller:
-        """Who speaks in the messages of a method of a class."""
+        """The caller that words the messages of a class's method."""
         name = self.body.__name__
         who = kind._said(name) if hasattr(kind, "_said") else f"{kind.__name__}.{name}"
         self.callers[kind] = caller = Caller(who, self.names, null="None")
@@ -178,7 +178,7 @@ class _Function:
             self.fail(self.caller, error, values)
 
     def fail(self, caller: Caller, error: Exception, values: Sequence[Any]) -> NoReturn:
-        """Raise what a user of the function is to see."""
+        """Raise the exception that users see."""
         if isinstance(error, Problem):
             raise raised(error, LayerApplyError) from None
         if isinstance(error, BNNSError):

@@ -1,7 +1,7 @@
 """The code of a declared method: straight-line Python that hands arrays of the right shape to native code.
 
 The shapes of the leading arrays of a call tell its batch and the shapes of all its other tensors, which are looked up; what
-is left is to compare them, to make what was left out, and to call the filter. Whatever does not fit goes to
+is left is to compare them, to make what was left out, and to call the filter. Anything that does not fit goes to
 ``Method.checked``. This is what comes out for ``apply`` of a layer with one input::
 
     def apply(self, input, output, *, batch_size, **misspelled):
@@ -44,7 +44,7 @@ def compiled(method: Method) -> Callable[..., Any]:
         "METHOD": method, "ndarray": np.ndarray, "skip": skip, "Delta": Delta, "empty": np.empty, "gradients": gradients,
         "new": tuple.__new__, "RESULT": method.returns, "CHOICES": method.choices, "__name__": function.__module__,
     }  # fmt: skip
-    place = f"{function.__code__.co_filename}:{function.__qualname__}"  # no file, but in the package for who looks at frames
+    place = f"{function.__code__.co_filename}:{function.__qualname__}"  # its frames count as this package's
     exec(compile("\n".join(_lines(method)), place, "exec"), scope)
     made = scope[function.__name__]
     made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
@@ -64,7 +64,7 @@ def _lines(method: Method) -> list[str]:
 
 
 def _conditions(method: Method) -> list[str]:
-    """What can be said about the arguments before the layer is looked at."""
+    """Conditions on the arguments that do not depend on the layer."""
     conditions = ["not misspelled"]
     for name in method.leading:
         is_array = f"type({name}) is ndarray"
@@ -126,7 +126,7 @@ def _one(tensor: Tensor, method: Method) -> tuple[list[str], list[str]]:
     if role is Role.INPUT:
         fits = f"{name} is not None and (type({name}) is not ndarray or {name}.shape != {shape})"
         return looked_up, [] if leads else [f"if {fits}:", "    break"]
-    if role is Role.ARRIVING:
+    if role is Role.OUTPUT_GRADIENT:
         fits = f"type({name}) is not ndarray or {name}.shape != {shape}"
         return [*looked_up, port], [] if leads else [f"if {fits}:", "    break"]
     if role is Role.OUTPUT:
@@ -165,7 +165,7 @@ def _native_arguments(method: Method) -> list[str]:
         value = name
         if role is Role.OUTPUT:
             value = f"r_{name}"
-        elif role is Role.ARRIVING:
+        elif role is Role.OUTPUT_GRADIENT:
             value = f"Delta(p_{name}, {name}, 0)"
         elif role in (Role.GRADIENT, Role.GRADIENTS):
             value = f"d_{name}"

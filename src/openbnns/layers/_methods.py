@@ -59,7 +59,7 @@ class Role(enum.Enum):
     INPUT = "read, may be left out unless the record says otherwise"
     COUNTED = "read, passed along with its number of elements"
     OUTPUT = "written, made if left out"
-    ARRIVING = "a gradient that is read"
+    OUTPUT_GRADIENT = "a gradient that is read"
     GRADIENT = "a gradient that is written, made if left out, not computed if it is skip"
     GRADIENTS = "a list of gradients that are written"
 
@@ -84,7 +84,7 @@ def method(
     """Make a method that makes the named call of the layer's filter.
 
     ``c_names`` says what the call calls an argument, where that does not follow from its name. ``returns`` is the type of
-    the result: a named tuple of gradients, by default the output alone. ``chooses`` names an argument that is no tensor
+    the result: a named tuple of gradients, by default the output alone. ``chooses`` names an argument that is not a tensor
     but selects a variant of the call, and its type; ``passes`` maps further tensors of the call to attributes of the
     layer. The arrays of ``leading`` tell the shapes of all others. Messages call the method ``name``.
     """
@@ -128,7 +128,7 @@ class Method:
         if name.startswith("generating_"):
             role = Role.GRADIENTS if name.endswith("gradients") else Role.GRADIENT
         elif name == "output_gradient":
-            role = Role.ARRIVING
+            role = Role.OUTPUT_GRADIENT
         elif name == "output" and self.forward:
             role = Role.OUTPUT
         elif f"broadcasts_{name}" in self.arguments:
@@ -166,7 +166,7 @@ class Method:
     # The call with every check.
 
     def checked(self, layer: Layer, misspelled: Iterable[str], values: dict[str, Any]) -> Any:
-        """Make the call on whatever was given; raises exceptions in the words of the layer."""
+        """Make the call with any arguments; raises exceptions in the words of the layer."""
         if misspelled:
             raise unexpected(self.function, misspelled, layer._said(self.name))
         try:
@@ -286,7 +286,7 @@ class Prepared:
             if t.role is Role.OUTPUT:
                 argument = self.argument(t)
                 found += [port and port.stored, np.zeros if argument is not None and argument.updates else np.empty]
-            elif t.role in (Role.ARRIVING, Role.GRADIENT):
+            elif t.role in (Role.OUTPUT_GRADIENT, Role.GRADIENT):
                 found.append(port)
         if len(self.sizes) >= _KEPT_SIZES:
             self.sizes.clear()
@@ -360,7 +360,7 @@ class _CheckedCall:
         return results[0] if method.returns is None else method.returns(*results)
 
     def _runs_natively(self, chosen: Form) -> bool:
-        """Whether native code takes what has become of the arguments."""
+        """Whether native code takes the prepared arguments."""
         ordered: list[Any] = [self.arguments.batch]
         for name, counted in chosen.tensors:
             value, count = self.given.get(name, (None, 0))
@@ -459,7 +459,7 @@ class _CheckedCall:
             self.given[c_name] = self.layer._counted(
                 self.caller(c_name), value, self.values[f"broadcasts_{t.name}"], self.arguments.batch
             )
-        elif t.role is Role.ARRIVING:
+        elif t.role is Role.OUTPUT_GRADIENT:
             assert port is not None
             self.given[c_name] = (port.delta(taken, False), 0)
         elif t.role is Role.OUTPUT:

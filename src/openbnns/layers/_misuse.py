@@ -30,7 +30,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def reports_misuse(family: type[BNNSError] = LayerApplyError) -> Callable[[_Function], _Function]:
     """A decorator: an argument of a wrong type becomes an exception of ``family`` that names it.
 
-    A constructor that refuses its arguments is asked about those that may have been meant.
+    If a constructor refuses its arguments, it is tried with likely corrections.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -63,7 +63,7 @@ def reports_misuse(family: type[BNNSError] = LayerApplyError) -> Callable[[_Func
 def _meant_by_creation(
     error: BNNSError, function: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Problem | None:
-    """What a call of a constructor may have meant; ``None`` if nothing near it is valid."""
+    """What a call of a constructor may have meant; ``None`` if no small change makes it valid."""
     from .. import diagnosis
 
     kind: Any = type(arguments[0])

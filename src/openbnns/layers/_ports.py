@@ -1,4 +1,4 @@
-"""What users hand to a layer: arrays, descriptors and shapes, brought to the memory and descriptors that filters take.
+"""Arguments of layers: arrays, descriptors and shapes, brought to the memory and descriptors that filters take.
 
 A :class:`Port` is one tensor of a layer. It knows the NumPy shape of one sample, so it can tell one sample from a
 batch, make arrays that were left out, and word what is wrong with an array in terms of arrays.
@@ -158,7 +158,7 @@ class Port:
         )
 
     def _shape_hint(self, shape: tuple[int, ...], output: bool) -> str:
-        """What would do, where only the arrangement of the axes is off."""
+        """The cure where only the arrangement of the axes is wrong."""
         if not output and self.batched and len(self.shape) == 3 and shape[-3:] == (*self.shape[1:], self.shape[0]):
             return "Its channels come last: pass np.moveaxis(array, -1, -3)."  # a reshape would mix the pixels up
         sample = shape[len(shape) - len(self.shape) :]
@@ -312,7 +312,7 @@ class Arguments:
             return 1
         name, port, descriptor = self._described[0]
         raise Problem(
-            f"{self.who}: batch_size cannot be told from {name} (an address, or memory that is no whole number of "
+            f"{self.who}: batch_size cannot be inferred from {name} (an address, or memory that is not a whole number of "
             f"samples of {port.view.extent} elements). Pass batch_size."
         )
 
@@ -446,7 +446,7 @@ def require_in_place(array: NDArray[Any], who: str) -> None:
 
 
 def require(value: Any, kind: type[Any], what: str, example: str = "") -> None:
-    """Refuse what is no ``kind``, an enum or the class of a choice. A factory without parentheses is a common mistake."""
+    """Refuse a value that is not a ``kind``, an enum or a choice. A factory without parentheses is a common mistake."""
     if isinstance(value, kind):
         return
     article, such_as = "an" if kind.__name__[0] in "AEIOU" else "a", f" such as {example}" if example else ""
@@ -469,7 +469,7 @@ def first_major(shape: tuple[int, ...]) -> DataLayout:
 
 
 def sample_rank(rank: int) -> int:
-    """Axes of one sample in an array whose meaning nothing else tells.
+    """Axes of one sample in an array, where nothing else tells.
 
     (n,) and (C, H, W) are one sample, (N, n) and (N, C, H, W) a batch; beyond that the first axis is the batch.
     """

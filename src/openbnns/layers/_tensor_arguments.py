@@ -14,14 +14,14 @@ from ..tensors.descriptors import LAYOUTS, View, resolve
 from ._ports import as_array, descriptor_for, first_major, require_contiguous, require_data, skip
 from .types import DataType
 
-# How the C functions name their arguments, and how these name theirs.
+# The names of arguments in C, and in these functions.
 NAMES = {
     "src": "input", "dest": "to", "in0": "a", "in1": "b", "op": "reduction_function", "out": "output", "K": "k",
     "in_delta": "generating_input_gradient", "out_delta": "output_gradient", "num_lower": "lower_band_count",
     "num_upper": "upper_band_count", "filter_params": "filter_parameters",
 }  # fmt: skip
 
-# Element types of arrays that kernels take as they are; anything else, mistakes included, goes the long way.
+# Element types of arrays that kernels take as they are; anything else, mistakes included, is checked in full.
 PLAIN = frozenset(np.dtype(t) for t in ["f2", "f4", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 
 

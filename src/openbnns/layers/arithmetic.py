@@ -88,7 +88,7 @@ OPERAND_NAMES = (
     | _OPERANDS
     | {f"{field}_type": f"{name}_descriptor_type" for field, name in _OPERANDS.items()}
 )
-"""What constructors call the fields of C that describe operands; a single one is called ``in`` there."""
+"""The names that constructors have for the fields of C that describe operands; a single one is ``in`` there."""
 
 
 class _ArithmeticLayer(Layer):
@@ -337,9 +337,9 @@ def describe_arithmetic(
     who: Caller, own: Caller, functions: type[enum.Enum], function: Any, names: Sequence[str], operands: Sequence[Any],
     roles: Sequence[Any], output: Any, output_role: Any, *, fastest_first: bool = False, images: bool = False,
 ) -> tuple[BNNSLayerParametersArithmetic, dict[str, tuple[int, ...]], BNNSNDArrayDescriptor]:  # fmt: skip
-    """The struct of an arithmetic layer, shapes of operands in arrays, and its output; in messages ``own`` names all
-    but these.
+    """The struct of an arithmetic layer, the array shapes of its operands, and its output.
 
+    In messages ``who`` names operands and output, ``own`` everything else.
     With ``images``, arrays (C, H, W) get the layout that normalizations take.
     """
     require(function, functions, own("arithmetic_function"))

@@ -59,11 +59,11 @@ _GRADIENTS = {
     "key_attention_bias": "key_attn_bias_delta",
     "value_attention_bias": "value_attn_bias_delta",
 }
-"""Parameters, and what the backward call of C names their gradients."""
+"""Parameters, and the names of their gradients in the backward call of C."""
 _ORDER = [name for name, _ in BACKWARD[True].tensors]
 _BACKWARD = form("apply_backward_attention", ["batch_size", *_ORDER], True)
 
-# What the calls of C name their arguments, and what this layer does.
+# The names of arguments in C, and in this layer.
 _NAMES = {
     "key_mask": "key_padding_mask",
     "add_to_attention": "attn_mask",
@@ -176,7 +176,7 @@ class MultiheadAttentionLayer(Layer):
         }  # fmt: skip
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _GIVEN and "_summary" in self.__dict__:  # the filters that exist would not know
+        if name in _GIVEN and "_summary" in self.__dict__:  # existing filters would not change
             raise AttributeError(f"{self._name()}.{name} is given at creation. To change it, create another layer.")
         super().__setattr__(name, value)
 
@@ -462,7 +462,7 @@ class MultiheadAttentionLayer(Layer):
         last = self._last
         if last is None:
             raise Problem(
-                f"{who}: there is no forward call to go back from. Call apply in the training phase first; it keeps what "
+                f"{who}: there has been no forward call. Call apply in the training phase first; it keeps what "
                 "the gradients need."
             )
         arriving = self._input(output_gradient, f"{who}: output_gradient", last.query)

@@ -42,7 +42,7 @@ CREATION_NAMES: dict[str, str] = {
     "BNNSFilterCreateLayerActivation": "ActivationLayer",
     "activation filter": "ActivationLayer",
 }
-"""What all constructors call fields of the C structs, and filters of C."""
+"""The names that all constructors have for fields of the C structs and for filters of C."""
 
 
 class Gradients(NamedTuple):
@@ -152,7 +152,7 @@ class Layer:
 
     @classmethod
     def _name(cls) -> str:
-        """Who speaks in the messages of creation."""
+        """The name that begins messages about creation."""
         return cls.__name__
 
     def _create(
@@ -168,14 +168,14 @@ class Layer:
         except Problem as problem:
             raise raised(problem, self._creation_error) from None
 
-    # What the declared methods ask of a layer.
+    # What a layer provides to the declared methods.
 
     _training_call: ClassVar[str] = ""  # how its forward call of a training step is made
     _array_shapes: Mapping[str, tuple[int, ...]] = {}  # shapes of arrays that are not those of their tensors
 
     @classmethod
     def _said(cls, method: str) -> str:
-        """Who speaks in the messages of a call."""
+        """The name that begins messages about a call."""
         return f"{cls._name()}.{method}"
 
     def _declares(self, call: str) -> tuple[str, Mapping[str, str | None]]:
@@ -282,6 +282,6 @@ class UnaryLayer(Layer):
     ) -> Any:
         """Run the layer backward: the gradient with respect to its input.
 
-        ``input`` and ``output`` are those of the forward call; ``output_gradient`` is what arrives from the next layer.
+        ``input`` and ``output`` are those of the forward call; ``output_gradient`` comes from the next layer.
         """
         raise DECLARED

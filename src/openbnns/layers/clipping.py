@@ -21,7 +21,7 @@ __all__ = ["clip", "clip_by_global_norm", "clip_by_norm", "compute_norm", "compu
 
 _L2 = int(BNNSNormType.BNNSL2Norm)
 
-# How the C functions name their arguments, and how these name theirs.
+# The names of arguments in C, and in these functions.
 _NAMES = {
     "src": "input", "dest": "output", "axis_flags": "axes", "max_norm": "threshold", "use_norm": "global_norm",
     "in": "input", "out": "output", "in_delta": "generating_input_gradient", "out_delta": "output_gradient",

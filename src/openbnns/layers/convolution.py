@@ -26,7 +26,7 @@ WINDOW_NAMES = {
     "x_stride": "stride[0]", "y_stride": "stride[1]", "x_padding": "padding.x", "y_padding": "padding.y",
     "pad[0]": "padding.left", "pad[1]": "padding.right", "pad[2]": "padding.up", "pad[3]": "padding.down",
 }  # fmt: skip
-"""What constructors call the fields of C that say how windows lie."""
+"""The names that constructors have for the fields of C that place windows."""
 
 
 class ConvolutionLayer(UnaryLayer):
@@ -128,7 +128,7 @@ class ConvolutionLayer(UnaryLayer):
         latter two.
 
         ``input`` (needed for the weights) and ``output`` (needed with an activation) are those of the forward call;
-        ``output_gradient`` is what arrives from the next layer. Each gradient has the shape of its tensor.
+        ``output_gradient`` comes from the next layer. Each gradient has the shape of its tensor.
         """
         raise DECLARED
 
@@ -141,7 +141,7 @@ def describe_convolution(
     who: Caller, own: Caller, in_place: bool, *, type: Any, input: Any, output: Any, weights: Any, bias: Any, padding: Any,
     groups: Any, stride: Any, dilation_stride: Any,
 ) -> BNNSLayerParametersConvolution:  # fmt: skip
-    """The struct of a convolution but for its activation; in messages ``own`` names all but the images."""
+    """The struct of a convolution without its activation; in messages ``own`` names all but the images."""
     require(type, ConvolutionType, own("type"), "ConvolutionType.STANDARD")
     require(padding, ConvolutionPadding, own("padding"), "ConvolutionPadding.symmetric(x=1, y=1)")
     x_stride, y_stride = x_and_y(stride, own("stride"))
@@ -217,7 +217,7 @@ def check_channels(
 ) -> None:
     """Refuse a weights array whose first two axes do not fit the images."""
     if x[0] % groups or y[0] % groups:
-        return  # the filter tells
+        return  # the filter reports it
     expected = (y[0], x[0] // groups)
     if w[:2] != expected:
         cure = "Pass such weights, or shapes that fit them."

@@ -66,7 +66,7 @@ class FullyConnectedLayer(ConvolutionLayer):
 def describe_fully_connected(
     who: Caller, own: Caller, in_place: bool, input: Any, output: Any, weights: Any, bias: Any
 ) -> BNNSLayerParametersFullyConnected:
-    """The struct of a fully connected layer but for its activation; in messages ``own`` names all but the samples."""
+    """The struct of a fully connected layer without its activation; in messages ``own`` names all but the samples."""
     w = describe_parameter(weights, own("w_desc"), DataLayout.MATRIX_ROW_MAJOR, "(out, in)", client_pointer=in_place)
     b = describe_vector(bias, own("bias"), "(out,)", client_pointer=in_place)
     described = isinstance(weights, BNNSNDArrayDescriptor)

@@ -136,7 +136,7 @@ class LossLayer(Layer):
         batch_size: int | None = None,
         accumulate: bool = False,
     ) -> InputGradient:
-        """The gradient with respect to the input, chained with what arrives at the loss.
+        """The gradient with respect to the input, chained with the gradient of the loss.
 
         ``output_gradient`` has the shape of the output; a number will do where that is one value.
         """

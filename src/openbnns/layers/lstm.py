@@ -82,7 +82,7 @@ class LSTMGradients(NamedTuple):
     bias: Any = None
 
 
-# What the calls of C name their arguments, and what this layer does.
+# The names of arguments in C, and in this layer.
 _NAMES = {
     "training_cache_ptr": "cache", "training_cache_capacity": "cache", "layer_delta_params.": "", "layer_params.": "",
     "BNNSDirectApplyLSTMBatchTrainingCaching": "apply with phase=LearningPhase.TRAINING",
@@ -443,7 +443,7 @@ class LSTMLayer(Layer):
         outputs = (steps, batch, self.directions, self.hidden_size)
         if all(value is None for value in arriving.values()):
             raise Problem(
-                f"{who}: no gradient arrives. Pass output_gradient, final_hidden_gradient or final_cell_gradient."
+                f"{who}: there is no output gradient. Pass output_gradient, final_hidden_gradient or final_cell_gradient."
             )
         coming = {
             f"output_descriptor.{side}": _optional(value, outputs if side == "data_desc" else states, f"{who}: {name}")

@@ -1,5 +1,5 @@
 """Tensors moved and compared: arrays, whose axes are NumPy axes, or descriptors, whose axes are
-counted as their layout does: in the order of ``size[]``, but rows first for RowMajorMatrix.
+counted as their layout counts them: in the order of ``size[]``, but rows first for RowMajorMatrix.
 
 An output that is left out is a new array; one that is given is written and returned. A failed call raises
 :class:`openbnns.LayerApplyError` and writes nothing.
@@ -109,7 +109,7 @@ def compare(
 ) -> TensorLike:
     """a op b for every pair of elements, as truth values; ``RelationalOperator.NOT`` takes ``a`` alone.
 
-    Logical operators take every number but 0 for true. A comparison with NaN is false, but for NOT_EQUAL.
+    Logical operators take every number but 0 as true. A comparison with NaN is false, except for NOT_EQUAL.
 
     >>> import numpy as np
     >>> from openbnns import *
@@ -209,7 +209,7 @@ def shuffle(
 
 
 def _copied(source: Any, target: Any) -> bool:
-    """Copies a plain array into another one; False if they are not that, and nothing has been done."""
+    """Copy one plain array into another; False, with nothing done, if they are not plain."""
     if type(source) is not np.ndarray or type(target) is not np.ndarray or not engines.is_native():
         return False
     fits = target.shape == source.shape and target.dtype == source.dtype and target.dtype in PLAIN

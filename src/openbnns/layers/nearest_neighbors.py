@@ -18,7 +18,7 @@ from .types import DataType
 
 __all__ = ["NearestNeighbors", "Neighbors"]
 
-# How the C functions name their arguments, and how these methods name theirs.
+# The names of arguments in C, and in these methods.
 _NAMES = {
     "max_n_samples": "capacity", "n_features": "dimension_count", "n_neighbors": "neighbor_count", "data_ptr": "samples",
     "n_new_samples": "samples", "sample_number": "index", "indices": "output_indices", "distances": "output_distances",

@@ -46,7 +46,7 @@ class NormalizationLayer(UnaryLayer):
     """Normalization: xhat = (x - mean) / sqrt(variance + epsilon), output = activation(gamma * xhat + beta).
 
     Arrays, all float32: ``input`` and ``output`` (N, C, H, W) or (N, C), also without the batch axis N. ``beta`` and
-    ``gamma`` have one value per channel, (C,), but for ``NormalizationType.layer``: there they have the shape of one
+    ``gamma`` have one value per channel, (C,), except for ``NormalizationType.layer``: there they have the shape of one
     sample, (C, H, W), or of its last axes, with size 1 along axes on which they are constant. They may be left out (0 and
     1). ``type`` holds the moving statistics (C,) of ``batch`` and ``instance``, which training updates in place:
     moving = momentum * moving + (1 - momentum) * current.
@@ -139,7 +139,7 @@ class NormalizationLayer(UnaryLayer):
         """Run the layer backward: the gradients with respect to input, beta and gamma, those of the parameters summed.
 
         Follows an ``apply`` with ``phase=LearningPhase.TRAINING`` on the same batch. ``input`` has no effect, because that
-        call kept it; ``output`` is needed with an activation. ``output_gradient`` arrives from the next layer.
+        call kept it; ``output`` is needed with an activation. ``output_gradient`` comes from the next layer.
         """
         raise DECLARED
 

@@ -33,8 +33,7 @@ from .types import DataLayout, GradientClipping, RegularizationFunction, SGDMome
 
 __all__ = ["AdamOptimizer", "AdamWOptimizer", "Optimizer", "RMSPropOptimizer", "SGDMomentumOptimizer"]
 
-# How the C structs name what optimizers call otherwise.
-# What C calls hyperparameters of these classes, and what these classes call fields that are none.
+# Hyperparameters that have other names in C; then words for fields of C that are not hyperparameters.
 _C_NAMES = {
     "regularization_function": "regularization_func",
     "uses_nesterov_momentum": "nesterov",

@@ -165,7 +165,7 @@ class PoolingLayer(UnaryLayer):
         """Run the layer backward: the gradients with respect to input and bias, the latter summed over the batch.
 
         ``input`` is needed by ``l2_norm`` and by ``max`` without indices, ``output`` with an activation; both are those
-        of the forward call, and so are the indices of the type. ``output_gradient`` arrives from the next layer.
+        of the forward call, and so are the indices of the type. ``output_gradient`` comes from the next layer.
         """
         raise DECLARED
 

@@ -1,4 +1,4 @@
-"""Quantization and back, in one call."""
+"""Quantization and its inverse, in one call."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .types import DataLayout, DataType
 
 __all__ = ["dequantize", "quantize"]
 
-# How C names arguments and fields, and how these functions name their arguments.
+# The names of arguments and fields in C, and in these functions.
 _NAMES = {
     "in": "input",
     "out": "output",
@@ -81,7 +81,7 @@ def dequantize(
     batch_size: int | None = None,
     filter_parameters: BNNSFilterParameters | None = None,
 ) -> TensorLike:
-    """y = (x - bias) / scale, the way back from :func:`quantize`, with the same arguments.
+    """y = (x - bias) / scale, the inverse of :func:`quantize`, with the same arguments.
 
     Left out, ``output`` is a new float32 array.
 

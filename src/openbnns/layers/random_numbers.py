@@ -31,7 +31,7 @@ from .types import RandomGeneratorMethod
 
 __all__ = ["RandomGenerator", "RandomGeneratorState"]
 
-# How the C functions name their arguments, and how these methods name theirs.
+# The names of arguments in C, and in these methods.
 _NAMES = {
     "desc": "output", "stddev": "standard_deviation", "a": "the lower bound", "b": "the upper bound",
     "BNNSRandomFillUniformFloat": "fill_uniform", "BNNSRandomFillUniformInt": "fill_uniform_integers",
@@ -118,7 +118,7 @@ class RandomGenerator:
         return self._generator
 
     def destroy(self) -> None:
-        """Later calls fail."""
+        """Release the generator; later calls fail."""
         self._generator.destroy()
 
     @call(_NAMES)

@@ -33,7 +33,7 @@ __all__ = ["ReductionLayer", "apply_reduction"]
 
 
 class ReductionLayer(UnaryLayer):
-    """y = the values along some axes made one: sums, means, norms, extremes, positions, products, logical and / or.
+    """y = the values along some axes combined into one: sums, means, norms, extremes, positions, products, logical and / or.
 
     The reduced axes are those whose size is 1 in ``output``; ``output`` left out, ``axes`` names them (NumPy axes of one
     sample, all of them if left out too). ``weights``, an array in the shape of one sample, multiply the summands. With
@@ -98,7 +98,7 @@ class ReductionLayer(UnaryLayer):
     ) -> Gradients:
         """Run the layer backward: the gradients with respect to input and weights.
 
-        ``input`` is that of the forward call, needed by all functions but sums and means; ``output`` plays no part.
+        ``input`` is that of the forward call, needed by all functions but sums and means; ``output`` has no effect.
         """
         raise DECLARED
 

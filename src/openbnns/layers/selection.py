@@ -1,4 +1,4 @@
-"""Entries of tensors picked and put: arrays, whose axes are NumPy axes, or descriptors, whose axes are counted as their
+"""Entries of tensors gathered and scattered: arrays, whose axes are NumPy axes, or descriptors, whose axes are counted as their
 layout does: in the order of ``size[]``, but rows first for RowMajorMatrix.
 
 An output that is left out is a new array; one that is given is written and returned. A failed call raises

@@ -178,7 +178,7 @@ class _Reader:
     def end(self) -> None:
         self._skip_spaces()
         if self.at < len(self.text):
-            self.fail(self.at, "the expression goes on after its output", "There is one output. Remove the rest.")
+            self.fail(self.at, "there is more after the output", "There is one output. Remove the rest.")
 
     def _run(self, alphabet: frozenset[str]) -> str:
         start = self.at

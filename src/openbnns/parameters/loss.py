@@ -61,7 +61,7 @@ class Yolo:
 class Loss:
     """A loss function with its reduction and parameters.
 
-    Two readings that are off by default: divide_by_classes multiplies softmax cross entropy by 1/width, and
+    Two options that are off by default: divide_by_classes multiplies softmax cross entropy by 1/width, and
     plain_cosine_gradient makes the gradient of cosine distance -w t.
     """
 

@@ -106,7 +106,7 @@ class RMSProp:
         n = a n + (1 - a) g^2        centered: u = a u + (1 - a) g, s = n - u^2        else s = n
         d = q d - lr g / (sqrt(s) + epsilon)        W += d
 
-    s is never negative but for rounding, which counts as 0. Accumulators: n [, u if centered] [, d if q != 0].
+    s is never negative, except by rounding, which counts as 0. Accumulators: n [, u if centered] [, d if q != 0].
     """
 
     learning_rate: float

@@ -73,7 +73,7 @@ _OPERATORS: Final[dict[int, Callable[[Tensor, Tensor], Booleans]]] = {
 def compare(operator: int, a: Tensor, b: Tensor | None = None) -> Booleans:
     """a operator b for every pair of elements of two tensors of one shape; LogicalNOT looks at a only.
 
-    The logical operators take every number but 0 for true. A comparison with NaN is false, but for NotEqual.
+    The logical operators take every number but 0 as true. A comparison with NaN is false, except for NotEqual.
     """
     if operator not in _OPERATORS:
         raise ValueError(f"tensor.compare: there is no operator {operator}; the operators are 0 to {max(Operator)}.")

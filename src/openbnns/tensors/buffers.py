@@ -32,7 +32,7 @@ class Buffer:
 
 
 def pin(buffer: Buffer) -> list[Any]:
-    """What keeps memory where it is for as long as it is held.
+    """An object that keeps memory in place for as long as it is held.
 
     A reference to the array is not enough: NumPy counts neither those (``refcheck=False``) nor exported buffers when it
     resizes. But it never resizes an array that is referred to weakly.
@@ -99,7 +99,7 @@ def _impossible(obj: Any, who: str) -> TypeError:
 
 def as_array(obj: Any, who: str) -> NDArray[Any]:
     """A NumPy view of any object that exposes memory, never a copy."""
-    if isinstance(obj, (bool, np.bool_)):  # NumPy's has a buffer, of a byte that is nobody's
+    if isinstance(obj, (bool, np.bool_)):  # NumPy's exposes a temporary byte
         raise _impossible(obj, who)
     if isinstance(obj, np.ndarray):
         return obj
@@ -119,7 +119,7 @@ def as_array(obj: Any, who: str) -> NDArray[Any]:
 
 
 class _Holder:
-    """The memory that an object's ``__array_interface__`` tells of; keeps the object alive."""
+    """The memory that an object's ``__array_interface__`` describes; keeps the object alive."""
 
     def __init__(self, interface: Any, owner: Any) -> None:
         self.__array_interface__ = interface
@@ -141,25 +141,25 @@ def _from_dlpack(obj: Any, who: str) -> NDArray[Any]:
         array = np.from_dlpack(obj)
     except (AttributeError, TypeError, ValueError, RuntimeError, BufferError) as error:
         raise Problem(f"{who}: its DLPack memory cannot be used ({error}). Pass a tensor on the CPU.") from None
-    if array.flags.writeable or not _tells_nothing_about_writing(obj):
+    if array.flags.writeable or not _lacks_read_only_flag(obj):
         return array
     place = {"data": (array.ctypes.data, False), "shape": array.shape, "strides": array.strides,
              "typestr": array.dtype.str, "version": 3}  # fmt: skip
     return np.asarray(_Holder(place, array))
 
 
-def _tells_nothing_about_writing(obj: Any) -> bool:
+def _lacks_read_only_flag(obj: Any) -> bool:
     """Whether a DLPack producer gives the old capsule, which has no read-only flag."""
     try:
         return '"dltensor"' in repr(obj.__dlpack__(max_version=(1, 0)))
-    except TypeError:  # a producer that knows no versions
+    except TypeError:  # a producer that predates versions
         return True
     except (ValueError, RuntimeError, BufferError):
         return False
 
 
 _FIRST_ADDRESS = 4096
-"""The first page of memory is no program's."""
+"""No program has memory in the first page."""
 
 
 def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
@@ -174,7 +174,7 @@ def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
     array = as_array(obj, who)
     if not array.dtype.isnative:
         raise Problem(
-            f"{who} holds {array.dtype.str} items, whose bytes are in the order of another machine. "
+            f"{who} holds {array.dtype.str} items, whose byte order is not that of this machine. "
             "Convert it with array.astype(array.dtype.newbyteorder('=')).",
             kind=TypeError,
         )
@@ -188,7 +188,7 @@ def resolve(obj: Any, element: ElementType, who: str) -> Buffer:
         raise Problem(
             f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so its memory is not the "
             "flat list of elements that BNNS expects. Pass np.ascontiguousarray(...) of an input or a contiguous "
-            "output; gaps belong into the descriptor's stride."
+            "output; describe gaps by the descriptor's stride."
         )
     return Buffer(int(array.ctypes.data), array.nbytes, bool(array.flags.writeable), array)
 

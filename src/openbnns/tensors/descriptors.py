@@ -277,7 +277,7 @@ def element_type(code: int, who: str) -> ElementType:
         return ELEMENT_TYPES[int(code)]
     choices = ", ".join(t.name for t in ELEMENT_TYPES.values())
     raise Problem(
-        f"{who}.data_type is {int(code):#x}, which is no BNNSDataType. Use one of BNNSDataType{{{choices}}}.",
+        f"{who}.data_type is {int(code):#x}, which is not a BNNSDataType. Use one of BNNSDataType{{{choices}}}.",
         kind=TypeError,
     )
 
@@ -327,7 +327,7 @@ def resolve(descriptor: Any, who: str, *, like: View | None = None, opaque: bool
 def _resolve(given: _Fields, who: str, like: View | None, opaque: bool) -> View:
     if int(given.layout) not in LAYOUTS:
         raise Problem(
-            f"{who}.layout is {int(given.layout):#x}, which is no BNNSDataLayout. "
+            f"{who}.layout is {int(given.layout):#x}, which is not a BNNSDataLayout. "
             "Set it, for example to BNNSDataLayoutVector or BNNSDataLayoutImageCHW."
         )
     layout = layout_of(given.layout, given.keras_order)
@@ -336,7 +336,7 @@ def _resolve(given: _Fields, who: str, like: View | None, opaque: bool) -> View:
     if layout.opaque and not opaque:
         raise Problem(
             f"{who}.layout is {layout.name}, the packed form of sparse weights that only the library reads. It can be "
-            "nothing but the weights of a fully connected filter. Use a dense layout such as RowMajorMatrix."
+            "only the weights of a fully connected filter. Use a dense layout such as RowMajorMatrix."
         )
     element = element_type(given.data_type, who)
     size = given.size[: layout.rank]
@@ -363,7 +363,7 @@ def _resolve(given: _Fields, who: str, like: View | None, opaque: bool) -> View:
 
 def _resolve_strides(given: tuple[int, ...], layout: Layout, size: tuple[int, ...], who: str) -> tuple[int, ...]:
     if layout.blocked32 and any(given):
-        raise Problem(f"{who}.stride is {given}, but {layout.name} is packed only. Leave stride at 0.")
+        raise Problem(f"{who}.stride is {given}, but {layout.name} has no strides. Leave stride at 0.")
     strides = packed_strides(layout, size, given)
     for k in range(1, layout.rank):
         if strides[k] < strides[k - 1]:

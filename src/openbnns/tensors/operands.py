@@ -169,7 +169,7 @@ class Operand:
         return self.view.canonical and self.order == self.view.memory_axes
 
     def native_items(self, writes: bool) -> dict[str, Any]:
-        """What a native call is told about elements that are no floats."""
+        """Further settings of the native call, for elements that are not floats."""
         return {}
 
     def bind(self, who: Named, data: Any, batch: int, stride: int, *, output: bool = False) -> Bound:
@@ -202,7 +202,7 @@ class Operand:
         )
 
     def _listed_by(self, view: View) -> bool:
-        """Whether an arriving gradient is a packed vector of all elements of this tensor, in the order of its memory.
+        """Whether an output gradient is a packed vector of all elements of this tensor, in the order of its memory.
 
         That is what a fully connected layer makes for the layer before it.
         """
@@ -298,7 +298,7 @@ class Parameter:
     """Weights or bias: copied at creation, or read from the caller's memory at each call (BNNSFlagsUseClientPtr)."""
 
     _who, _trained = "", False
-    absent = False  # as of an operand
+    absent = False  # the same as for an operand
     _source: Bound | None = None  # what was copied, in strict mode
 
     def __init__(
@@ -329,7 +329,7 @@ class Parameter:
             self.bound = None
 
     def native_items(self, writes: bool) -> dict[str, Any]:
-        """As for an operand."""
+        """The same as for an operand."""
         return {}
 
     @property
@@ -355,7 +355,7 @@ class Parameter:
         return self.bound
 
     def release(self) -> None:
-        """Let go of the caller's memory."""
+        """Release the caller's memory."""
         self.bound = self._source = None
         self._pins = []
 
@@ -425,8 +425,8 @@ def _typed(function: Any, prototype: Any, who: str) -> Any:
     """A callback that can be called with addresses: ctypes cuts them to 32 bits for C functions of undeclared types."""
     if function is not None and not callable(function):
         raise Problem(
-            f"{who} is of type {type(function).__name__}, but it is called. Pass a Python function, or a C function as "
-            "ctypes gives it."
+            f"{who} is of type {type(function).__name__}, but it must be a function. Pass a Python function, or a C "
+            "function from ctypes."
         )
     if getattr(function, "argtypes", ()) is None:
         return prototype(ctypes.cast(function, ctypes.c_void_p).value)
@@ -484,5 +484,5 @@ class OwnedMemory:
             assert self._free is not None
             try:
                 self._free(address)
-            except Exception as error:  # the other blocks are freed all the same
+            except Exception as error:  # the other blocks are freed nevertheless
                 record(Problem(f"{self._who('filter_params.free_memory')} raised {type(error).__name__} ({error})."))

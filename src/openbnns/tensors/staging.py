@@ -262,7 +262,7 @@ def write_raw(
 ) -> None:
     """Store elements as they are."""
     if engines._core is not None:
-        engines._core.spoil_recording()  # a repetition of native operations alone would leave this out
+        engines._core.spoil_recording()  # a replay of the recorded native operations would miss this
     if _is_strided(view):
         _strided(view, buffer, batch, stride, order, writable=True)[...] = stored
         return
