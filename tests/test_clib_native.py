@@ -80,7 +80,6 @@ ASKS = "A question about a description, not work: its answer follows from the ru
 POINTS = "Gives a pointer into a filter, once: what is written there counts at the next call."
 STATE = "Reads or changes the state of an object that lives in Python, as a generator's does at every call."
 BOXES = "The plan of a call follows from the values of its boxes, which the rules read."
-LISTS = "The list of tensors is as long as the program likes; the rules go through it."
 PACKS = "Packs weights once, into memory whose size follows from their values."
 
 IN_PYTHON: dict[str, str] = {
@@ -91,7 +90,6 @@ IN_PYTHON: dict[str, str] = {
     **dict.fromkeys(("BNNSNDArrayGetDataSize", "BNNSTensorGetAllocationSize", "BNNSDataLayoutGetRank"), ASKS),
     **dict.fromkeys(("BNNSMatMulWorkspaceSize", "BNNSComputeLSTMTrainingCacheCapacity"), ASKS),
     **dict.fromkeys(("BNNSCropResize", "BNNSCropResizeBackward"), BOXES),
-    "BNNSClipByGlobalNorm": LISTS,
     "BNNSGetPointer": POINTS,
 }
 """Functions whose repeated calls reach Python, with the reason."""
@@ -222,6 +220,12 @@ def optimizer(face: CFace) -> None:
         assert face.BNNSOptimizerStep(capi.BNNSOptimizerFunctionAdam, fields, 1, [w], [g], [m, v], None) == 0
 
 
+def clipping(face: CFace) -> None:
+    arrays = [floats(np.random.default_rng(k), *size) for k, size in enumerate([(3, 4), (5,), (3, 4), (5,)])]
+    tensors = [described(array) for array in arrays]
+    assert face.BNNSClipByGlobalNorm(tensors[:2], tensors[2:], 2, 0.5, 0.0) == 0
+
+
 def recurrent(face: CFace) -> None:
     """Without dropout, which draws another mask at each of these calls: tests/test_raw_lstm.py."""
     case = next(c for c in lstm.CASES if c.layers > 1 and not c.dropout and c.layout == "first")
@@ -263,6 +267,7 @@ CALLS: dict[str, Callable[[CFace], None]] = {
     "BNNSFilterApplyTwoInput": two_inputs,
     "BNNSPermuteFilterApplyBackwardBatch": permute,
     "BNNSOptimizerStep": optimizer,
+    "BNNSClipByGlobalNorm": clipping,
     **dict.fromkeys(("BNNSDirectApplyLSTMBatchTrainingCaching", "BNNSDirectApplyLSTMBatchBackward"), recurrent),
     **{name: pooling for name in PARAMETERS if name.startswith("BNNSPoolingFilter")},
 }

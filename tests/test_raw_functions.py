@@ -303,3 +303,48 @@ def test_numbers_of_known_calls_in_threads_while_calls_are_dropped(rng: np.rando
     for thread in threads:
         thread.join()
     assert not wrong and sum(done) > 0
+
+
+# Lists of tensors.
+
+SIZES = [(3, 4), (5,), (1,), (2, 3, 2)]
+
+
+@pytest.mark.parametrize("in_place", (False, True))
+@pytest.mark.parametrize("norms", ((0.5, 0.0), (1e6, 0.0), (0.5, 3.0), (0.0, 0.0)))
+def test_clipping_by_global_norm(norms: tuple[float, float], in_place: bool, rng: np.random.Generator) -> None:
+    number = numbers.of_function("BNNSClipByGlobalNorm")
+    x = [floats(rng, *size) for size in SIZES]
+    y = x if in_place else [floats(rng, *size) for size in SIZES]
+    expected = [floats(rng, *size) for size in SIZES]
+    engines._core.set_fast_calls(False, False)
+    try:
+        given = [[described(array) for array in group] for group in (expected, x)]
+        assert capi.BNNSClipByGlobalNorm(*given, len(SIZES), *norms) == 0, bn.last_error()
+        assert raw.call(number, *given, len(SIZES), *norms) == 1
+    finally:
+        engines.update_fast_calls()
+    given = [[described(array) for array in group] for group in (y, x)]
+    assert raw.call(number, *given, len(SIZES), *norms) == 0
+    for found, wanted in zip(y, expected, strict=True):
+        assert_bitwise(found, wanted, f"{norms}")
+
+
+def test_clipping_declines(rng: np.random.Generator) -> None:
+    number = numbers.of_function("BNNSClipByGlobalNorm")
+    x, y = ([floats(rng, *size) for size in SIZES] for _ in range(2))
+    before = [array.copy() for array in y]
+    d, s = ([described(array) for array in group] for group in (y, x))
+    nan = float("nan")
+    for arguments in (
+        (None, s, 4, 0.5, 0.0), (d, None, 4, 0.5, 0.0), (d, s, 0, 0.5, 0.0), (d, s, 2**40, 0.5, 0.0),
+        (d, s, 4, -1.0, 0.0), (d, s, 4, nan, 0.0), (d, s, 4, 0.5, -1.0), (d, s, 4, 0.5, nan), (d, s, 4, 0.5),
+        ([d[0], None], s, 2, 0.5, 0.0), (d, [s[1], s[0]], 2, 0.5, 0.0), ([d[0], d[0]], [s[0], s[0]], 2, 0.5, 0.0),
+        ([d[0], d[3]], [s[0], described(y[0].reshape(2, 3, 2))], 2, 0.5, 0.0),
+        ([described(y[0], stride=[1, 8, 0, 0, 0, 0, 0, 0])], s, 1, 0.5, 0.0),
+        ([described(y[0], data=None)], s, 1, 0.5, 0.0),
+        ([described(y[0], data=y[0].ctypes.data + 2)], s, 1, 0.5, 0.0),
+    ):  # fmt: skip
+        assert raw.call(number, *arguments) == 1
+    for array, old in zip(y, before, strict=True):
+        assert_bitwise(array, old, "what a declined call leaves")

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "bindings/choosing.h"
+#include "bindings/clipping_call.h"
 #include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/known_calls.h"
@@ -152,6 +153,7 @@ NB_MODULE(_core, m) {
 
   bind_training(m);
   bind_optimizer(m);
+  bind_clipping(m);
   bind_tensor(m);
   bind_known_calls(m);
   bind_replay(m);

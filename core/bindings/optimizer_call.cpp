@@ -17,6 +17,7 @@
 #include "bindings/key_table.h"
 #include "bindings/latest_call.h"
 #include "bindings/numbered.h"
+#include "bindings/packed_tensor.h"
 #include "bindings/reader.h"
 #include "bindings/recording.h"
 #include "kernels/kernels.h"
@@ -27,17 +28,6 @@ using namespace nb::literals;
 
 namespace openbnns {
 namespace {
-
-// The form of a tensor: an array's shape, or a descriptor's layout and size.
-struct Form {
-  int64_t layout = 0;  // 0 for an array
-  int rank = 0;
-  int64_t size[kMaxRank];
-
-  bool operator==(const Form& other) const {
-    return layout == other.layout && rank == other.rank && std::equal(size, size + rank, other.size);
-  }
-};
 
 // Fields of the structs of optimizers that may change from step to step: VALUES in filters/_optimizer_step.py.
 enum OptimizerValue { kLearningRate, kMomentum, kBeta1, kBeta2, kAlpha, kEpsilon, kValues = 12 };
@@ -207,20 +197,9 @@ class OptimizerStep {
   template <class Reader>
   bool bind_descriptor(const typename Reader::Descriptor& d, bool written, Reader& reader,
                        std::vector<Stretch>& stretches, Form& form, float*& address, int64_t& count) const {
-    int64_t type, stride[kMaxRank];
-    if (!d.layout(form.layout) || !d.data_type(type) || type != kFloat32) return false;
-    if (!std::binary_search(layouts_.begin(), layouts_.end(), form.layout)) return false;
-    form.rank = static_cast<int>(form.layout >> 16);
-    if (!d.size(form.rank, form.size) || !d.stride(form.rank, stride)) return false;
-    if (!std::all_of(stride, stride + form.rank, [](int64_t s) { return s == 0; })) return false;
     Memory memory;
-    if (reader.data(d, kFloats, written, memory) != Data::kSimple) return false;
-    const int64_t room = std::min(memory.bytes / 4, INT64_C(1) << 46);
-    int64_t elements = 1;
-    for (int a = 0; a < form.rank; a++) {
-      if (form.size[a] < 1 || form.size[a] > room / elements) return false;
-      elements *= form.size[a];
-    }
+    int64_t elements;
+    if (!read_packed(d, layouts_, written, reader, form, memory, elements)) return false;
     return place(memory, elements, written, stretches, address, count);
   }
 

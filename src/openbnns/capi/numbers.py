@@ -8,6 +8,7 @@ from .. import capi, engines
 from ..filters.base import Filter
 from ._calls import Known
 
+_LISTS = {"BNNSOptimizerStep": "optimizer_number", "BNNSClipByGlobalNorm": "clipping_number"}
 _LSTM = {"BNNSDirectApplyLSTMBatchTrainingCaching": False, "BNNSDirectApplyLSTMBatchBackward": True}
 
 
@@ -38,7 +39,7 @@ def of_function(function: str) -> int:
     if function in _LSTM:
         return 0 if engines._core is None else int(engines._core.lstm_number(_LSTM[function]))
     getattr(capi, function)  # which loads its module
-    if function == "BNNSOptimizerStep":
-        return 0 if engines._core is None else int(engines._core.optimizer_number())
+    if function in _LISTS:
+        return 0 if engines._core is None else int(getattr(engines._core, _LISTS[function])())
     known = Known.by_name.get(function)
     return 0 if known is None else known.number()

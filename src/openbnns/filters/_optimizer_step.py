@@ -21,7 +21,7 @@ from ..parameters.optimizer import (
     RMSProp,
     SGDMomentum,
 )
-from ..tensors.descriptors import LAYOUTS
+from ..tensors.descriptors import PACKED_LAYOUTS
 
 if TYPE_CHECKING:
     from .. import _core
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 # OptimizerKind and MomentumForm.
 _DESCENT, _MOMENTUM, _ADAM, _RMSPROP, _ADAMAX = range(5)
 _VELOCITY, _LOOK_AHEAD, _DIFFERENCE = range(3)
-
-_SIMPLE_LAYOUTS = [code for code, layout in LAYOUTS.items() if not (layout.blocked32 or layout.opaque)]
 
 VALUES = (
     "learning_rate", "momentum", "beta1", "beta2", "alpha", "epsilon", "gradient_scale", "regularization_scale",
@@ -59,7 +57,7 @@ def native_step(optimizer: Optimizer) -> _core.OptimizerStep:
     p = optimizer.preparation
     prepared = _prepared(p, penalize=not (isinstance(optimizer, Adam) and optimizer.decoupled_decay))
     return engines._core.OptimizerStep(
-        kind, form, int(p.clipping.function), [*prepared, *terms], _values(optimizer), states, _SIMPLE_LAYOUTS
+        kind, form, int(p.clipping.function), [*prepared, *terms], _values(optimizer), states, PACKED_LAYOUTS
     )
 
 

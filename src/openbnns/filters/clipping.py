@@ -19,11 +19,14 @@ from ..abi.enums import BNNSNormType
 from ..errors import Problem
 from ..parameters.activation import Activation, Function
 from ..reference import clipping as reference
-from ..tensors.descriptors import View, describe, resolve
+from ..tensors.descriptors import PACKED_LAYOUTS, View, describe, resolve
 from ..tensors.operands import Bound, bind, check_count, entries, integer, resolve_delta
 from ._activation_rules import native_activation
 from .base import DX, DY, X, Y
 from .direct import aligned, aligned_without, require_data, require_descriptor, shape_without
+
+if engines._core is not None:
+    engines._core.describe_clipping(PACKED_LAYOUTS)
 
 
 def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: Any) -> None:

@@ -380,7 +380,8 @@ def _found_best_in(k: int, place: int, tensors: list[Bound]) -> bool:
     arrays = [strided(t, writable=i > 0) for i, t in enumerate(tensors)]
     if any(a is None or not (a.flags.c_contiguous and a.flags.aligned) for a in arrays):
         return False
-    return bool(engines._core.top_k_plain(k, arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None, place))
+    best = arrays[2] if len(arrays) > 2 else None
+    return bool(engines._core.top_k_plain(k, arrays[0], arrays[1], best, place))
 
 
 def in_top_k(

@@ -119,6 +119,9 @@ def _layouts() -> dict[int, Layout]:
 
 LAYOUTS = _layouts()
 
+PACKED_LAYOUTS = [code for code, layout in LAYOUTS.items() if not (layout.blocked32 or layout.opaque)]
+"""Those whose tensors without strides have no gaps."""
+
 
 def layout_of(code: int, keras_order: bool | None = None) -> Layout:
     """The layout with this code, which must exist; ``keras_order`` is the switch that MHA_DHK depends on."""
