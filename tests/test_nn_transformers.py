@@ -93,14 +93,14 @@ class Called(nn.Module):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=", ".join)
 def test_encoder_layers(options: dict[str, Any], causal: bool) -> None:
     net = nn.TransformerEncoderLayer(D, HEADS, WIDE, 0.0, causal=causal, **options)
     added = np.broadcast_to(CAUSAL if causal else np.zeros((T, T)), (N, HEADS, T, T))
     check(net, [numbers(N, T, D)], 1, lambda p: layer(p["0"], p, [added], None, options))
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=", ".join)
 def test_decoder_layers(options: dict[str, Any]) -> None:
     """With a mask of every kind."""
     padding = np.random.default_rng(1).random((N, S)) < 0.3
