@@ -302,6 +302,23 @@ def test_bound_losses_are_used_again_and_without_a_gradient(name: str) -> None:
         assert blind.run(given) == value == bound.run(given)
 
 
+@pytest.mark.parametrize("width", [5, 300])  # one with a table of all labels, and one without
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_class_numbers_and_probabilities_in_turns(width: int, smoothing: float) -> None:
+    """Labels of one batch leave nothing behind in those of the next."""
+    loss = nn.CrossEntropyLoss(RNG(0).random_sample(width), label_smoothing=smoothing)
+    y, gradient = numbers(6, width), np.empty((6, width), np.float32)
+    bound = loss.bind(y, gradient)
+    for turn in range(6):
+        targets = class_numbers((6,), width, ignored=-100 if turn % 2 else None, seed=turn)
+        if turn == 3:
+            targets = RNG(turn).dirichlet(np.ones(width), 6).astype(np.float32)
+        bound.take(targets)
+        value, wanted = loss(y, targets)
+        assert bound.run() == value
+        np.testing.assert_array_equal(gradient, wanted)
+
+
 @pytest.mark.parametrize("name", ["cross entropy, weights", "huber", "nll", "bce"])
 def test_losses_can_be_copied(name: str) -> None:
     case = CASES[name]

@@ -55,7 +55,7 @@ class BoundLoss:
         self._products: Array | None = None
 
     def take(self, targets: Array) -> None:
-        """Read the targets of a batch."""
+        """Read the targets of a batch, which ``Loss.check`` accepts: they are not looked at again here."""
         raise NotImplementedError
 
     def run(self, sample_weights: Array | None = None) -> float:

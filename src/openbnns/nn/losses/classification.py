@@ -88,16 +88,20 @@ class _Labels:
     def __init__(self, loss: ClassLoss, rows: int, width: int) -> None:
         self._smoothing, self._ignored, self._width = loss.label_smoothing, loss.ignore_index, width
         weight = np.ones(width) if loss.weight is None else loss.weight.astype(np.float64)
-        self._share = weight * (self._smoothing / width)  # of every class
-        self._whole = weight * (1.0 - self._smoothing)  # of the class itself, beside that
+        share = weight * (self._smoothing / width)  # of every class
+        whole = weight * (1.0 - self._smoothing)  # of the class itself, beside that
         self.weights = np.append(weight, 0.0).astype(np.float32)  # by class; the last one for what is left out
         self._table: Array | None = None
         if width <= _MOST_ROWS:
             table = np.zeros((width + 1, width))
-            table[:-1] = np.diag(self._whole) + self._share
+            table[:-1] = np.diag(whole) + share
             self._table = table.astype(np.float32)
+        self._share = np.append(share, 0.0).astype(np.float32)
+        self._own = np.append(share + whole, 0.0).astype(np.float32)
+        self.clean = False  # whether labels are 0 but for the places that were written last
         self._mask, self._index = np.empty(rows, np.bool_), np.empty(rows, np.intp)
-        self._places = np.arange(rows)
+        self._first = np.arange(rows) * width  # of each row
+        self._written = np.empty(rows, np.intp)
         self.counted = np.empty(rows, np.float32)
         self._unit = loss.weight is None
 
@@ -112,14 +116,26 @@ class _Labels:
         if self._table is not None:  # one call: between layers, little of NumPy is in the caches
             self._table.take(index, 0, labels, "clip")
         else:
-            labels[...] = self._share
-            labels[self._places, np.minimum(index, self._width - 1)] += self._whole.astype(np.float32).take(
-                index, 0, None, "clip"
-            )
-            labels[self._mask] = 0.0
+            self._write_places(labels, index)
+            if missing and self._smoothing:
+                labels[self._mask] = 0.0
         if self._unit and not missing:
             return None
         return self.weights.take(index, 0, self.counted, "clip")
+
+    def _write_places(self, labels: Array, index: Array) -> None:
+        """The same for many classes: of a row without smoothing, one place is not 0."""
+        flat = labels.reshape(-1)
+        if self._smoothing:
+            labels[...] = self._share[:-1]
+        elif self.clean:
+            flat[self._written] = 0.0
+        else:
+            labels.fill(0.0)
+            self.clean = True
+        np.minimum(index, self._width - 1, out=self._written)  # what is left out writes a 0
+        self._written += self._first
+        flat[self._written] = self._own.take(index, 0, self.counted, "clip")
 
 
 class ClassBound(NativeBound):
@@ -151,6 +167,8 @@ class SoftmaxLoss(ClassLoss, NativeLoss):
             bound.take_numbers(targets)
             return
         bound._counted = None
+        if bound.classes is not None:
+            bound.classes.clean = False
         super().fill(bound, targets)
         if self.label_smoothing:
             labels *= 1.0 - self.label_smoothing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -264,7 +264,9 @@ class KLDivLoss(ElementLoss):
 
     _reductions = ("none", "sum", "mean", "batchmean")
 
-    def __init__(self, *, reduction: Reduction | str = "mean", log_target: bool = False) -> None:
+    def __init__(
+        self, *, reduction: Literal["none", "sum", "mean", "batchmean"] = "mean", log_target: bool = False
+    ) -> None:
         self.log_target = bool(log_target)
         super().__init__(reduction, **({"log_target": True} if log_target else {}))
 
