@@ -254,6 +254,21 @@ def test_a_signal_at_the_last_step_of_an_epoch(tmp_path: Path) -> None:
     np.testing.assert_array_equal(resumed, run())
 
 
+def test_a_moving_average_is_resumed(tmp_path: Path) -> None:
+    x, y = images()
+
+    def run(folder: Path, resume: bool = False, stop: int = 0) -> Array:
+        net = network()
+        ema = nn.EMA(net, decay=0.9)
+        trainer = nn.Trainer(net, out=folder, batch_size=22, seed=1, quiet=True)
+        trainer.fit(x, y, epochs=3, resume=resume, callbacks=[ema, Stop(stop)])
+        return np.concatenate([array.ravel() for array in ema.state_dict().values()])
+
+    whole = run(tmp_path / "whole")
+    run(tmp_path / "cut", stop=5)
+    np.testing.assert_array_equal(run(tmp_path / "cut", resume=True), whole)
+
+
 def test_what_a_callback_remembers_must_be_plain(tmp_path: Path) -> None:
     class Bad(nn.Callback):
         def on_epoch(self, trainer: nn.Trainer, record: dict[str, Any]) -> None: ...

@@ -82,6 +82,10 @@ class EMA:
         self._rule.step(parameters=list(self._averages.values()), gradients=weights)
         self.updates += 1
 
+    def on_step(self, trainer: Any, step: Any) -> None:
+        """Update after every step of a trainer: ``fit(..., callbacks=[ema])``. The averages are part of its checkpoints."""
+        self.update()
+
     def apply(self) -> None:
         """Put the averages into the network; its own weights are kept for ``restore()``."""
         if self._aside is not None:
