@@ -287,7 +287,7 @@ def test_signatures_show_real_names(name: str) -> None:
     if not inspect.isclass(kind) or not issubclass(kind, nn.Module):
         return
     bundles = [p for p in inspect.signature(kind).parameters.values() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    takes_many = ("Sequential", "Add", "Concatenate", "Residual", "Reshape", "LSTM")
+    takes_many = ("Sequential", "Add", "Concatenate", "Residual", "Reshape", "LSTM", "GRU", "RNN")
     assert not bundles or name in takes_many
 
 
@@ -318,3 +318,22 @@ def test_channels_behind_a_linear_layer(make: Callable[[], nn.Sequential], shape
     axes: Any = (0, *range(2, z.ndim)) if "Batch" in repr(net[1]) else tuple(range(2, z.ndim))
     wanted: Array = (z - z.mean(axes, keepdims=True)) / np.sqrt(z.var(axes, keepdims=True) + 1e-5)
     np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
+
+
+# What follows parameters from before they are built.
+
+
+def test_averages_begin_when_the_network_is_built() -> None:
+    """Also where only some sizes are known before, and without fixing values that a seed is to decide."""
+    net = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(3))
+    ema = nn.EMA(net, decay=0.5)
+    net.build((4,), seed=3)
+    wanted = nn.Sequential(nn.Linear(5), nn.Tanh(), nn.Linear(3)).build((4,), seed=3).state_dict()
+    for name, array in net.state_dict().items():
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+    ema.update()
+    net[0].weight.data += 2
+    ema.update()
+    with ema.applied():
+        np.testing.assert_allclose(net[0].weight.data, wanted["0.weight"] + 1, rtol=1e-5)
+    assert nn.utils.clip_grad_norm_(nn.Linear(3, 2).parameters(), 1.0) == 0.0

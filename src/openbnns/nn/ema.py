@@ -57,7 +57,7 @@ class EMA:
 
     def _take_parameters(self, who: str) -> None:
         """Begin with the weights as they are, once there are any."""
-        found = {name: p for name, p in self.network.named_parameters() if p.sized}
+        found = {name: p for name, p in self.network.named_parameters() if p.used}
         if not self._averages:
             self._parameters = found
             self._averages = {name: p.data.copy() for name, p in found.items()}

@@ -88,4 +88,4 @@ def _trained(who: str, parameters: Any) -> list[Parameter]:
     for parameter in given:
         if not isinstance(parameter, Parameter):
             raise TypeError(f"{who}: {type(parameter).__name__} given. Pass network.parameters().")
-    return [p for p in given if p.requires_grad and p.sized]
+    return [p for p in given if p.requires_grad and p.used]
