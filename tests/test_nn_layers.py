@@ -602,3 +602,12 @@ def test_indices_out_of_the_image_are_refused() -> None:
     values = np.ones((1, 1, 2, 2), np.float32)
     with pytest.raises(openbnns.BNNSError, match="16"):
         layer(values, np.array([[[[0, 2], [8, 16]]]]))
+
+
+def test_rows_from_the_end() -> None:
+    layer = nn.Embedding(5, 2, padding_idx=-1)
+    assert layer.padding_idx == 4 and not layer(np.array([[4]])).any() and not layer.weight.data[4].any()
+    assert nn.EmbeddingBag(5, 2, padding_idx=-5).padding_idx == 0
+    for make in (nn.Embedding, nn.EmbeddingBag):
+        with pytest.raises(ValueError, match=r"padding_idx is 5, but rows are 0 to 4"):
+            make(5, 2, padding_idx=5)

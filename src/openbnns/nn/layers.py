@@ -157,9 +157,7 @@ class Embedding(Module):
         super().__init__()
         self.num_embeddings = positive(num_embeddings, "Embedding: num_embeddings")
         self.embedding_dim = positive(embedding_dim, "Embedding: embedding_dim")
-        if padding_idx is not None and not 0 <= padding_idx < num_embeddings:
-            raise ValueError(f"Embedding: padding_idx is {padding_idx}, but rows are 0 to {num_embeddings - 1}.")
-        self.padding_idx, self.weight_init = padding_idx, weight_init
+        self.padding_idx, self.weight_init = _row(padding_idx, num_embeddings, "Embedding: padding_idx"), weight_init
         self.weight = Parameter.of(self, "weight")
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
@@ -179,6 +177,13 @@ class Embedding(Module):
 
     def extra_repr(self) -> str:
         return f"{self.num_embeddings}, {self.embedding_dim}"
+
+
+def _row(number: int | None, count: int, who: str) -> int | None:
+    """A row of a table; negative numbers count from the end."""
+    if number is not None and not -count <= number < count:
+        raise ValueError(f"{who} is {number}, but rows are 0 to {count - 1}.")
+    return None if number is None else number % count
 
 
 class EmbeddingBag(Module):
@@ -209,13 +214,12 @@ class EmbeddingBag(Module):
         self.embedding_dim = positive(embedding_dim, "EmbeddingBag: embedding_dim")
         if mode not in ("sum", "mean", "max"):
             raise ValueError(f"EmbeddingBag: mode is {mode!r}. Use 'sum', 'mean' or 'max'.")
-        if padding_idx is not None and not 0 <= padding_idx < num_embeddings:
-            raise ValueError(f"EmbeddingBag: padding_idx is {padding_idx}, but rows are 0 to {num_embeddings - 1}.")
         if mode == "max" and padding_idx is not None:
             raise ValueError(
                 "EmbeddingBag: a maximum has no padding_idx, because its zeros would take part. Leave it out."
             )
-        self.mode, self.padding_idx, self.weight_init = mode, padding_idx, weight_init
+        self.padding_idx = _row(padding_idx, num_embeddings, "EmbeddingBag: padding_idx")
+        self.mode, self.weight_init = mode, weight_init
         self.weight = Parameter.of(self, "weight")
 
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
