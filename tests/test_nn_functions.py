@@ -171,3 +171,17 @@ def test_loss_function_of_classes() -> None:
 def test_loss_that_is_no_number(body: Any) -> None:
     with pytest.raises(TypeError, match="a loss gives one number, or one per sample"):
         nn.FunctionLoss(body)(numbers(2, 3), numbers(2, 3))
+
+
+def test_trainer_takes_a_function() -> None:
+    """It trains as the layer of the same formula does."""
+    x = numbers(40, 3)
+    t = x @ np.float32([[1], [-2], [0.5]])
+    losses: list[Any] = ["mse", lambda y, t: ((y - t) ** 2).mean()]
+    trained = []
+    for loss in losses:
+        net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+        history = nn.Trainer(net, loss, nn.Adam(0.02), seed=1, batch_size=16, quiet=True).fit(x, t, epochs=3)
+        trained.append((history[-1]["loss"], net[0].weight.data.copy()))
+    np.testing.assert_allclose(trained[0][0], trained[1][0], rtol=1e-4)
+    np.testing.assert_allclose(trained[0][1], trained[1][1], rtol=1e-3, atol=1e-5)

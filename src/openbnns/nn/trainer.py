@@ -60,6 +60,10 @@ def _folder(out: Path) -> Path:
     return out
 
 
+AnyLoss = Loss | str | Callable[[Any, Any], Any]
+"""An object, a name, or a function of the output and the targets."""
+
+
 class Trainer:
     """Trains a network.
 
@@ -72,7 +76,8 @@ class Trainer:
     >>> history[-1]["accuracy"] > 0.9
     True
 
-    ``loss`` and ``optimizer`` are objects or names (cross_entropy, mse, ...; adam, adamw, sgd, rmsprop). A network with several
+    ``loss`` and ``optimizer`` are objects or names (cross_entropy, mse, ...; adam, adamw, sgd, rmsprop); a loss may be a function
+    of the output and the targets as values, too (:class:`FunctionLoss`). A network with several
     outputs has a tuple or a dictionary of losses, one for each; their sum is trained on, times ``loss_weights`` if given.
     ``schedule`` changes the learning rate over the run. ``accumulate`` takes the gradients of so many batches for one step.
     ``clip_norm`` limits the norm of all gradients together. ``early_stopping`` ends after that many epochs without a lower
@@ -90,7 +95,7 @@ class Trainer:
     def __init__(
         self,
         network: Module,
-        loss: Loss | str | Sequence[Loss | str] | Mapping[str, Loss | str] = "cross_entropy",
+        loss: AnyLoss | Sequence[AnyLoss] | Mapping[str, AnyLoss] = "cross_entropy",
         optimizer: Optimizer | str = "adam",
         *,
         schedule: Schedule | str | None = None,
@@ -448,7 +453,12 @@ def _losses(given: Any) -> tuple[list[Key], list[Loss]]:
         keys, values = [None], [given]
     if not keys:
         raise ValueError("Trainer: loss is empty. Pass one loss for each output of the network.")
-    made: list[Loss] = [choose(value, losses.NAMED, Loss, "Trainer: loss") for value in values]
+    made: list[Loss] = [
+        losses.FunctionLoss(value)
+        if callable(value) and not isinstance(value, (Loss, type))
+        else choose(value, losses.NAMED, Loss, "Trainer: loss")
+        for value in values
+    ]
     for loss in made:
         if getattr(loss, "reduction", "mean") == "none":
             raise ValueError(f"Trainer: {loss!r} gives no single number to train on. Use reduction='mean' or 'sum'.")
