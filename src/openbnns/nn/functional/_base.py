@@ -25,6 +25,21 @@ def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
         if current_graph() is None:
+            from ._eager import run_at_once
+
+            result: _T = run_at_once(body, given, named)
+            return result
+        return body(*given, **named)
+
+    return call
+
+
+def layer_function(body: Callable[_P, _T]) -> Callable[_P, _T]:
+    """The same for functions that are layers: the first axis of their arrays is the batch."""
+
+    @wraps(body)
+    def call(*given: _P.args, **named: _P.kwargs) -> _T:
+        if current_graph() is None:
             from ._eager import run
 
             result: _T = run(body, given, named)

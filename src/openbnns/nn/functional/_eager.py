@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._graph import Graph, recording
+from .._program import Program
 from .._structure import flatten
 from .._value import Value
 from ..module import Module
@@ -28,15 +30,33 @@ class _Call(Module):
         return self._body(*given, **named)
 
 
+def run_at_once(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The result of a function on arrays, which have no batch axis: all axes are alike."""
+    everything, form = flatten([list(given), dict(named)])
+    _require_arrays(body, everything)
+    arrays = iter(form.fill(_array(x) if _is_array(x) else x for x in everything))
+    graph = Graph(np.random.RandomState(0))
+    with recording(graph):
+        outputs, structure = flatten(body(*next(arrays), **next(arrays)))
+    graph.finish(outputs)
+    program = Program(graph, 1, training=False)
+    program.forward()
+    return structure.fill(array.copy() for array in program.outputs)
+
+
 def run(body: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """The result of a function on arrays."""
+    """The result of a function on arrays whose first axis is the batch."""
     call = _Call(body, given, named)
-    if not call.arrays:
+    _require_arrays(body, call.arrays)
+    return call.eval()(*call.arrays)
+
+
+def _require_arrays(body: Callable[..., Any], given: Sequence[Any]) -> None:
+    if not any(map(_is_array, given)):
         raise TypeError(
             f"{body.__name__}: there is no array among its arguments, and no network is being recorded. Pass arrays, or call it "
             "in forward() of a module."
         )
-    return call.eval()(*call.arrays)
 
 
 def _is_array(x: Any) -> bool:

@@ -31,12 +31,15 @@ def detach(input: Tensor) -> Any:
 
 
 @function
-def embedding(input: Tensor, weight: Parameter, padding_idx: int | None = None) -> Any:
-    """Rows of a parameter by whole numbers; row ``padding_idx`` gets no gradient."""
+def embedding(input: Tensor, weight: Any, padding_idx: int | None = None) -> Any:
+    """Rows of a parameter, or of an array that stays as it is, by whole numbers; row ``padding_idx`` gets no gradient."""
     x = value(input, "embedding").as_indices("embedding")
-    if not isinstance(weight, Parameter):
+    if isinstance(weight, np.ndarray):
+        weight = Parameter(weight, requires_grad=False)
+    elif isinstance(weight, Parameter):
+        x.graph.parameter(weight)
+    else:
         raise TypeError(f"embedding: weight is a {type(weight).__name__}. Pass the nn.Parameter that holds the rows.")
-    x.graph.parameter(weight)
     return x.graph.append(operations.Embedding(x.graph, x, weight, padding_idx))
 
 

@@ -18,7 +18,7 @@ def matmul(input: Tensor, other: Tensor) -> Any:
 
     >>> import numpy as np
     >>> from openbnns import nn
-    >>> nn.functional.matmul(np.ones((2, 3, 4), np.float32), np.ones((4, 5), np.float32).T.T).shape
+    >>> nn.functional.matmul(np.ones((2, 3, 4), np.float32), np.ones((4, 5), np.float32)).shape
     (2, 3, 5)
     """
     return product(numbers(input, "matmul"), numbers(other, "matmul"))

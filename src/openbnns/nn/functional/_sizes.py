@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import operations
-from ._base import Tensor, function, numbers
+from ._base import Tensor, layer_function, numbers
 
 _MODES = ("constant", "reflect", "replicate", "circular")
 
 
-@function
+@layer_function
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
     """Elements added around the last axes: pairs (before, after), those of the last axis first; negative ones take away.
 
@@ -39,7 +39,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     return operations.pad(x, widths, mode, "pad", 0.0 if value is None else float(value))
 
 
-@function
+@layer_function
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -57,7 +57,7 @@ def interpolate(
     return layer(numbers(input, "interpolate"))
 
 
-@function
+@layer_function
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     """Channels as pixels; see PixelShuffle."""
     from ..resize import PixelShuffle
@@ -65,7 +65,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Any:
     return PixelShuffle(upscale_factor)(numbers(input, "pixel_shuffle"))
 
 
-@function
+@layer_function
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
     """Pixels as channels; see PixelUnshuffle."""
     from ..resize import PixelUnshuffle
@@ -73,7 +73,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Any:
     return PixelUnshuffle(downscale_factor)(numbers(input, "pixel_unshuffle"))
 
 
-@function
+@layer_function
 def channel_shuffle(input: Tensor, groups: int) -> Any:
     """Channels of all groups in turn; see ChannelShuffle."""
     from ..resize import ChannelShuffle

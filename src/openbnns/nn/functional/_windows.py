@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .._checks import Pair
-from ._base import Tensor, function, numbers
+from ._base import Tensor, layer_function, numbers
 from ._given import given_shape, with_parameters
 
 
-@function
+@layer_function
 def max_pool1d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
     ceil_mode: bool = False, return_indices: bool = False,
@@ -21,7 +21,7 @@ def max_pool1d(
     return layer(numbers(input, "max_pool1d"))
 
 
-@function
+@layer_function
 def max_pool2d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
     ceil_mode: bool = False, return_indices: bool = False,
@@ -39,7 +39,7 @@ def max_pool2d(
     return layer(numbers(input, "max_pool2d"))
 
 
-@function
+@layer_function
 def avg_pool1d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -50,7 +50,7 @@ def avg_pool1d(
     return AvgPool1d(kernel_size, stride, padding, ceil_mode, count_include_pad)(numbers(input, "avg_pool1d"))
 
 
-@function
+@layer_function
 def avg_pool2d(
     input: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
@@ -62,7 +62,7 @@ def avg_pool2d(
     return layer(numbers(input, "avg_pool2d"))
 
 
-@function
+@layer_function
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
 ) -> Any:
@@ -72,7 +72,7 @@ def lp_pool1d(
     return LPPool1d(norm_type, kernel_size, stride, ceil_mode)(numbers(input, "lp_pool1d"))
 
 
-@function
+@layer_function
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Pair, stride: Pair | None = None, ceil_mode: bool = False
 ) -> Any:
@@ -82,7 +82,7 @@ def lp_pool2d(
     return LPPool2d(norm_type, kernel_size, stride, ceil_mode)(numbers(input, "lp_pool2d"))
 
 
-@function
+@layer_function
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
     """The means of so many parts of a signal; see AdaptiveAvgPool1d."""
     from ..pooling import AdaptiveAvgPool1d
@@ -90,7 +90,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Any:
     return AdaptiveAvgPool1d(output_size)(numbers(input, "adaptive_avg_pool1d"))
 
 
-@function
+@layer_function
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
     """The means of so many parts of an image; see AdaptiveAvgPool2d."""
     from ..pooling import AdaptiveAvgPool2d
@@ -98,7 +98,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Any:
     return AdaptiveAvgPool2d(output_size)(numbers(input, "adaptive_avg_pool2d"))
 
 
-@function
+@layer_function
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of so many parts of a signal; see AdaptiveMaxPool1d."""
     from ..pooling import AdaptiveMaxPool1d
@@ -106,7 +106,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     return AdaptiveMaxPool1d(output_size, return_indices)(numbers(input, "adaptive_max_pool1d"))
 
 
-@function
+@layer_function
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The largest values of so many parts of an image; see AdaptiveMaxPool2d."""
     from ..pooling import AdaptiveMaxPool2d
@@ -114,7 +114,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return AdaptiveMaxPool2d(output_size, return_indices)(numbers(input, "adaptive_max_pool2d"))
 
 
-@function
+@layer_function
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0,
     output_size: Any = None,
@@ -125,7 +125,7 @@ def max_unpool1d(
     return MaxUnpool1d(kernel_size, stride, padding)(numbers(input, "max_unpool1d"), indices, output_size=output_size)
 
 
-@function
+@layer_function
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0,
     output_size: Any = None,
