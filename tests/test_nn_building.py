@@ -287,7 +287,7 @@ def test_signatures_show_real_names(name: str) -> None:
     if not inspect.isclass(kind) or not issubclass(kind, nn.Module):
         return
     bundles = [p for p in inspect.signature(kind).parameters.values() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    takes_many = ("Sequential", "Add", "Concatenate", "Residual", "Reshape", "LSTM", "GRU", "RNN")
+    takes_many = ("Sequential", "Add", "Concatenate", "Residual", "Reshape")
     assert not bundles or name in takes_many
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
@@ -42,29 +42,6 @@ def whole_number(value: Any, who: str, least: int, most: int | None = None) -> i
 def seed_number(value: Any, who: str) -> int:
     """A seed that NumPy's generators take, too."""
     return whole_number(value, who, 0, 2**32 - 1)
-
-
-def by_position(
-    usage: str, given: Sequence[Any], sizes: Mapping[str, Any], options: Mapping[str, tuple[Any, Any]]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Arguments in PyTorch's order: sizes, the first of which may be left out, then options; any of them by name, too.
-
-    ``sizes`` are what was given by name, or ``None``, in the order of their positions, and ``options`` pairs of that and
-    the default. Gives the values of both; a size that is to be inferred stays ``None``.
-    """
-    first = next(iter(sizes))
-    free = [name for name, value in sizes.items() if value is None]
-    if len(given) == len(free) - 1 and first in free:
-        free.remove(first)
-    rest = given[len(free) :]
-    if len(given) < len(free) or len(rest) > len(options):
-        raise TypeError(usage)
-    placed = dict(zip(options, rest, strict=False))
-    for name in placed:
-        if options[name][0] is not None:
-            raise TypeError(f"{usage} {name} is given twice: by position and by name.")
-    chosen = {name: default if value is None else value for name, (value, default) in options.items()}
-    return {**sizes, **dict(zip(free, given, strict=False))}, {**chosen, **placed}
 
 
 def first_may_be_omitted(init: Callable[..., None]) -> Callable[..., None]:

@@ -64,8 +64,9 @@ class Module:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "__init__" in cls.__dict__ and cls.__module__.startswith(__package__):
-            cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
+        if cls.__module__.startswith(__package__):
+            for name in {"__init__", "forward"} & cls.__dict__.keys():
+                setattr(cls, name, spelled(cls.__dict__[name]))
 
     def __init__(self) -> None:
         self._children: dict[str, Module] = {}

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._spelling import spelled
 from .. import functional as F
 from .. import initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
@@ -96,7 +95,6 @@ class MultiheadAttention(Module):
         bound = np.sqrt(6.0 / sum(shape))  # as PyTorch: the three projections as one matrix
         return initialisers.uniform(-bound, bound)(shape, generator)
 
-    @spelled
     def forward(
         self,
         query: Value,

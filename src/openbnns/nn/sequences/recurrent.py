@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from ..._spelling import spelled
 from .. import functional, initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
 from .._value import Array, Value
@@ -78,7 +77,6 @@ class Recurrent(Module):
     def _initial(self, name: str, shape: tuple[int, ...], generator: np.random.RandomState) -> Array:
         return initialisers.fan_in_uniform(self.hidden_size)(shape, generator)
 
-    @spelled
     def forward(self, input: Value, hx: Any = None, lengths: Any = None) -> Value:
         """Run the cells from the states ``hx``, zeros if left out, over ``lengths`` steps, all if left out."""
         x, who = input, type(self).__name__

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..._spelling import spelled
 from .._checks import positive
 from .._value import Array, Value
 from ..activation import GELU, ReLU
@@ -95,7 +94,6 @@ class TransformerEncoderLayer(_Layer):
         for number in (1, 2):
             self._add_part(number)
 
-    @spelled
     def forward(
         self, src: Value, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
     ) -> Value:
@@ -152,7 +150,6 @@ class TransformerDecoderLayer(_Layer):
         for number in (1, 2, 3):
             self._add_part(number)
 
-    @spelled
     def forward(
         self,
         tgt: Value,
@@ -222,7 +219,6 @@ class TransformerEncoder(_Stack):
         super().__init__()
         self._set_up(encoder_layer, num_layers, norm)
 
-    @spelled
     def forward(self, src: Value, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Value:
         x = src
         for layer in self.layers:
@@ -244,7 +240,6 @@ class TransformerDecoder(_Stack):
         super().__init__()
         self._set_up(decoder_layer, num_layers, norm)
 
-    @spelled
     def forward(
         self,
         tgt: Value,
@@ -308,7 +303,6 @@ class Transformer(Module):
             norm = LayerNorm(d_model, layer_norm_eps, bias=bias)
             self.decoder = TransformerDecoder(TransformerDecoderLayer(*options), num_decoder_layers, norm)
 
-    @spelled
     def forward(
         self,
         src: Value,
