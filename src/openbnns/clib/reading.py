@@ -15,7 +15,7 @@ from ..filters import arithmetic, loss, optimizer
 from .layouts import STRUCTS
 
 if engines._core is None:  # there would be nothing to read structs with
-    raise ImportError(f"the compiled core cannot be loaded ({engines._reason}). Reinstall openbnns.")
+    raise ImportError(f"the compiled core cannot be loaded ({engines.reason}). Reinstall openbnns.")
 
 Address = int | None
 
