@@ -274,3 +274,48 @@ def test_what_is_given_at_creation_cannot_be_set(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"MultiheadAttentionLayer\.{name} is given at creation. To change it"):
         setattr(layer, name, 0)
     assert layer.dropout == 0.5
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("shape", [None, (5, 7), (2, 5, 7), (3, 2, 5, 7)])
+@pytest.mark.parametrize("flags", [False, True])
+def test_masked_calls_at_once_and_with_every_check(
+    shape: tuple[int, ...] | None, flags: bool, dropout: float, accumulate: bool
+) -> None:
+    """Masks and dropout go to native code at once; strict mode makes every check, and gives the same bits."""
+    layer = ob.MultiheadAttentionLayer(8, 2, dropout=dropout, add_bias_kv=True, add_zero_attn=True)
+    q, k, v = numbers(3, 5, 8), numbers(3, 7, 8, seed=1), numbers(3, 7, 8, seed=2)
+    ignored = np.random.RandomState(3).rand(3, 7) < 0.3
+    mask = None if shape is None else numbers(*shape, seed=4)
+    if flags and mask is not None:
+        mask = mask > 0.5
+    dy = numbers(3, 5, 8, seed=5)
+
+    def run() -> list[Any]:
+        layer.draws = 4
+        results = [layer.apply(q, k, v, key_padding_mask=ignored, attn_mask=mask)]
+        results.append(layer.apply(q, k, v, key_padding_mask=ignored, attn_mask=mask))
+        grads = {name: np.ones_like(array) for name, array in layer.parameters.items()}
+        targets = [np.ones_like(array) for array in (q, k, v)]
+        layer.apply_backward(dy, *targets, grads, accumulate=accumulate)
+        results.append(layer.apply(q, k, v, attn_mask=mask, phase=ob.LearningPhase.INFERENCE))
+        assert layer.draws == (6 if dropout else 4)
+        return [*results, *targets, *grads.values()]
+
+    at_once = run()
+    with ob.strict():
+        checked = run()
+    for one, other in zip(at_once, checked, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.array_equal(at_once[0], at_once[1]) == (dropout == 0)
+
+
+def test_results_where_the_inputs_are() -> None:
+    """A masked call whose output is its input is staged, as one without a mask."""
+    layer = ob.MultiheadAttentionLayer(8, 2)
+    x, mask = numbers(3, 5, 8), np.triu(np.ones((5, 5), np.bool_), 1)
+    y = layer.apply(x, attn_mask=mask)
+    same = x.copy()
+    layer.apply(same, output=same, attn_mask=mask)
+    np.testing.assert_array_equal(same, y)

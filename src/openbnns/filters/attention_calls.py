@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .. import engines
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _strict, engines
 from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..calls.form import form
 from ..calls.signature import Argument, Need, need
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Operand
 from ._attention_gradients import ARGUMENTS, result_name
+from ._attention_memory import NO_DRAW
 from ._attention_slots import (
+    ADDED,
+    ADDED_IS_BOOLEAN,
     CACHE,
     FIRST_PARAMETER,
     FIRST_PARAMETER_GRADIENT,
     KEY,
     KEY_GRADIENT,
     KEY_MASK,
+    NO_DROPOUT,
     OUTPUT,
     OUTPUT_GRADIENT,
     QUERY,
@@ -137,6 +145,20 @@ BACKWARD = {
 }
 """Those of a backward call, members of structs one by one, without and with a cache."""
 
+SLOTS = {
+    "query": QUERY,
+    "key": KEY,
+    "value": VALUE,
+    "output": OUTPUT,
+    "output_param_delta.target_desc": OUTPUT_GRADIENT,
+}
+"""Tensors of both calls, members of structs by their full names, and where the plan takes them."""
+SLOTS |= {
+    f"{name}_param_delta.target_desc": slot
+    for name, slot in (("query", QUERY_GRADIENT), ("key", KEY_GRADIENT), ("value", VALUE_GRADIENT))
+}
+SLOTS |= {result_name(f"d{name}"): FIRST_PARAMETER_GRADIENT + number for number, name in enumerate(PARAMETERS)}
+
 
 def forward_arguments(f: MultiheadAttention) -> tuple[Argument, ...]:
     """What a forward call takes, as far as native code knows it: no added mask and no workspace."""
@@ -188,3 +210,39 @@ def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument
     if cached:
         arguments.append(_cache(f, writes=False, needs=(need(every, ""),)))
     return tuple(arguments)
+
+
+def run_checked(
+    filter: MultiheadAttention, batch: int, tensors: Mapping[str, NDArray[Any]], key_mask: NDArray[np.bool_] | None,
+    added: NDArray[Any] | None, cache: NDArray[np.float32] | None, draw: int | None, *, backward: bool,
+    accumulate: Sequence[str] = (),
+) -> bool:  # fmt: skip
+    """Run the plan on arrays whose shapes and types are checked, all C-contiguous; False if it has to be done in another way.
+
+    ``tensors`` are those of the call of C by name, members of structs by their full names, samples one after the other;
+    gradients in ``accumulate`` are added to. ``draw`` is that of the dropout, if it acts. What is written must not share
+    memory with what is read.
+    """
+    parameters = filter.fixed_addresses() if filter.plan is not None and engines.is_native() else None
+    if parameters is None or batch == 0 or filter.strict or _strict.active():
+        return False
+    options = NO_DROPOUT if draw is None else 0
+    head_stride = 0
+    named = [(SLOTS[name], array) for name, array in tensors.items()]
+    places = [(slot, int(array.ctypes.data), array.size // batch) for slot, array in named]
+    places += [(slot, address, 0) for slot, address, _ in parameters]
+    if key_mask is not None:
+        places.append((KEY_MASK, int(key_mask.ctypes.data), key_mask.size // batch))
+    if added is not None:
+        options |= ADDED_IS_BOOLEAN if added.dtype == np.bool_ else 0
+        head_stride = added.strides[-3] // added.itemsize if added.ndim > 2 else 0
+        places.append((ADDED, int(added.ctypes.data), added.strides[0] // added.itemsize if added.ndim > 3 else 0))
+    if cache is not None:
+        places.append((CACHE, int(cache.ctypes.data), 0))
+    assert filter.plan is not None
+    return bool(
+        engines._core.run(
+            filter.plan, backward, batch, places, sum(1 << SLOTS[name] for name in accumulate), filter.threads,
+            extra=[options, head_stride, NO_DRAW if draw is None else draw],
+        )
+    )  # fmt: skip

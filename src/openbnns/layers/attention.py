@@ -25,7 +25,7 @@ from ..abi.structs import (
 from ..calls.form import form
 from ..errors import Problem
 from ..filters.attention import MultiheadAttention
-from ..filters.attention_calls import APPLY, BACKWARD
+from ..filters.attention_calls import APPLY, BACKWARD, run_checked
 from ._functions import call
 from ._ports import (
     FLOAT,
@@ -106,10 +106,12 @@ class _Call:
     query: NDArray[Any]
     key: NDArray[Any]
     value: NDArray[Any]
-    key_mask: Any
-    added: Any
+    key_mask: NDArray[np.bool_] | None
+    added: NDArray[Any] | None
     cache: NDArray[np.float32]
     shared: tuple[bool, bool]  # key is query; value is the one before it
+    native: bool  # whether native code filled the cache
+    draw: int | None  # of the dropout, if it acted
 
 
 class MultiheadAttentionLayer(Layer):
@@ -374,15 +376,28 @@ class MultiheadAttentionLayer(Layer):
         if training:
             cache = self._cache(filter.cache_floats * max(1, batch))
             size = ctypes.c_size_t(cache.nbytes)
-        if not (added is None and filter.native(APPLY)(batch, q, 0, k, 0, mask, 0, v, 0, y, 0, cache) == 0):
+        draw = filter.draws if self.dropout and training else None
+        native = added is None and filter.native(APPLY)(batch, q, 0, k, 0, _masking(mask), 0, v, 0, y, 0, cache) == 0
+        if not native and self._apart([y], [q, k, v, mask, added]):
+            tensors = {"query": q, "key": k, "value": v, "output": y}
+            native = run_checked(filter, batch, tensors, mask, added, cache, draw, backward=False)
+            if native and draw is not None:
+                filter.draws = draw + 1
+        if not native:
             given = {
-                "query": q, "key": k, "key_mask": mask, "value": v, "output": y, "add_to_attention": added,
+                "query": q, "key": k, "key_mask": _masking(mask), "value": v, "output": y, "add_to_attention": _adding(added),
                 "backprop_cache_size": size, "backprop_cache": cache,
             }  # fmt: skip
             filter.perform("apply_attention", caller, batch, {n: (value, 0) for n, value in given.items()}, training)
         if cache is not None:
-            self._last = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, cache, (k_is_q, v_is_k))
+            shared = (k_is_q, v_is_k)
+            self._last = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, cache, shared, native, draw)
         return y if output is None else output
+
+    def _apart(self, written: list[Any], read: list[Any]) -> bool:
+        """Whether results and what they follow from lie in different memory."""
+        others = [array for array in (*read, *self.parameters.values()) if array is not None]
+        return not any(np.may_share_memory(array, other) for array in written for other in others)
 
     def _cache(self, floats: int) -> NDArray[np.float32]:
         """Memory for what the backward pass needs; that of the last call is used again if it has the right size."""
@@ -407,7 +422,7 @@ class MultiheadAttentionLayer(Layer):
         """The array for a result: the caller's, or a new one."""
         return np.empty(shape, np.float32) if given is None else exact_array(given, shape, who, output=True)
 
-    def _key_mask(self, mask: Any, key: NDArray[Any], who: str) -> BNNSNDArrayDescriptor | None:
+    def _key_mask(self, mask: Any, key: NDArray[Any], who: str) -> NDArray[np.bool_] | None:
         if mask is None:
             return None
         array = as_array(mask, who)
@@ -418,9 +433,9 @@ class MultiheadAttentionLayer(Layer):
             )
         if array.shape != key.shape[:-1]:
             raise Problem(f"{who} has shape {array.shape}, but one value per key, {key.shape[:-1]}, is expected.")
-        return _descriptor(_L.BNNSDataLayoutVector, (key.shape[-2],), np.ascontiguousarray(array), kind=_BOOLEAN)
+        return np.ascontiguousarray(array)
 
-    def _added(self, mask: Any, target: int, source: int, batch: int, who: str) -> BNNSNDArrayDescriptor | None:
+    def _added(self, mask: Any, target: int, source: int, batch: int, who: str) -> NDArray[Any] | None:
         if mask is None:
             return None
         array = np.ascontiguousarray(as_array(mask, who))
@@ -434,8 +449,7 @@ class MultiheadAttentionLayer(Layer):
                 f"{who} has shape {array.shape}, but {(target, source)}, {(heads, target, source)} or "
                 f"{(batch, heads, target, source)} is expected."
             )
-        kind = _BOOLEAN if array.dtype == np.bool_ else _FLOAT32
-        return _descriptor(_MASK_LAYOUTS[array.ndim], array.shape, array, kind=kind)
+        return array
 
     # Backward.
 
@@ -473,7 +487,7 @@ class MultiheadAttentionLayer(Layer):
         targets, returned = self._target_arrays(last, wanted, who)
         arrays = self._parameter_arrays(parameters, who)
         given = {
-            "query": last.query, "key": last.key, "key_mask": last.key_mask, "value": last.value,
+            "query": last.query, "key": last.key, "key_mask": _masking(last.key_mask), "value": last.value,
             "backprop_cache": last.cache, "output_param_delta.target_desc": self._target(arriving, 0),
         }  # fmt: skip
         for name, array, asked in zip(_INPUTS, targets, wanted, strict=True):
@@ -481,7 +495,8 @@ class MultiheadAttentionLayer(Layer):
                 given[f"{name}_param_delta.target_desc"] = self._target(array, 0 if asked is None else flags)
         for name, array in arrays.items():
             given[_GRADIENTS[name]] = Delta(self._forms[name], array, 0 if parameters is None else flags)
-        if last.added is not None or last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) != 0:
+        fast = last.added is None and last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) == 0
+        if not fast and not self._run_backward(last, arriving, given):
             self._perform_backward(caller, last, given)
         return AttentionGradients._make([*returned, None if parameters is skip else arrays])
 
@@ -489,6 +504,20 @@ class MultiheadAttentionLayer(Layer):
         """The gradient of an input or of the output."""
         form = Packed(int(_L.BNNSDataLayout2DFirstMajor), [array.shape[-2], self.embed_dim])
         return Delta(form, array, flags)
+
+    def _run_backward(self, last: _Call, arriving: NDArray[Any], given: dict[str, Any]) -> bool:
+        """The backward call by native code at once, which takes dropout and added masks; False if that cannot be."""
+        deltas = {name: delta for name, delta in given.items() if isinstance(delta, Delta)}
+        deltas.pop("output_param_delta.target_desc")
+        read = {"query": last.query, "key": last.key, "value": last.value, "output_param_delta.target_desc": arriving}
+        written = {name: delta.data for name, delta in deltas.items()}
+        if not last.native or not self._apart([*written.values()], [*read.values(), last.key_mask, last.added]):
+            return False
+        adding = [name for name, delta in deltas.items() if delta.flags]
+        return run_checked(
+            last.filter, last.batch, read | written, last.key_mask, last.added, last.cache, last.draw, backward=True,
+            accumulate=adding,
+        )  # fmt: skip
 
     def _perform_backward(self, caller: Caller, last: _Call, given: dict[str, Any]) -> None:
         """The backward call with every check; ``given`` has its tensors, members of structs by their full names."""
@@ -503,7 +532,7 @@ class MultiheadAttentionLayer(Layer):
                 **{m: described(f"{projection}_param_delta.{m}") for m in ("target_desc", "weights", "bias")}
             )
         tensors |= {name: described(name) for name in ("key_attn_bias_delta", "value_attn_bias_delta")}
-        tensors |= {"output": None, "add_to_attention": last.added, "backprop_cache_size": last.cache.nbytes}
+        tensors |= {"output": None, "add_to_attention": _adding(last.added), "backprop_cache_size": last.cache.nbytes}
         last.filter.perform(
             "apply_backward_attention", caller, last.batch, {name: (value, 0) for name, value in tensors.items()}
         )
@@ -552,6 +581,19 @@ def _descriptor(
     layout: int, size: Any, data: Any = None, flags: int = 0, kind: int = _FLOAT32
 ) -> BNNSNDArrayDescriptor:
     return BNNSNDArrayDescriptor(layout=layout, size=size, data=data, flags=flags, data_type=kind)
+
+
+def _masking(keys: NDArray[np.bool_] | None) -> BNNSNDArrayDescriptor | None:
+    """A mask of keys for calls of C."""
+    return None if keys is None else _descriptor(_L.BNNSDataLayoutVector, keys.shape[-1:], keys, kind=_BOOLEAN)
+
+
+def _adding(mask: NDArray[Any] | None) -> BNNSNDArrayDescriptor | None:
+    """Scores to add, or those that are forbidden, for calls of C."""
+    if mask is None:
+        return None
+    kind = _BOOLEAN if mask.dtype == np.bool_ else _FLOAT32
+    return _descriptor(_MASK_LAYOUTS[mask.ndim], mask.shape, mask, kind=kind)
 
 
 def _initial(name: str, shape: tuple[int, ...], random: np.random.Generator) -> NDArray[np.float32]:
