@@ -25,6 +25,8 @@ def figures() -> dict[str, Callable[[Settings], Figure]]:
         "training/CNN 2x(conv5x5+BN+ReLU+pool)+FC 28x28 batch 32": (_cnn, (1, 28, 28), 32, 2.5),
         "training/VGG-like 32x32 batch 32": (_vgg, (3, 32, 32), 32, 1.2),
         "training/transformer encoder layer d256 h8 ff1024 T128 batch 16": (_transformer, (128, 256), 16, 1.1),
+        "training/causal encoder layer d64 h4 ff256 T64 batch 16": (_causal, (64, 64), 16, 1.0),
+        "training/GRU I64 H128 T50 batch 32": (_gru, (50, 64), 32, 1.0),
     }
     found: dict[str, Callable[[Settings], Figure]] = {
         name: partial(_step_figure, name, *arguments) for name, arguments in networks.items()
@@ -111,6 +113,51 @@ def _transformer(torch: Any) -> tuple[Any, Any]:
         t.TransformerEncoderLayer(256, 8, 1024, dropout=0.0, batch_first=True), t.Linear(256, CLASSES)
     )
     return ours, theirs
+
+
+def _causal(torch: Any) -> tuple[Any, Any]:
+    t = torch.nn
+
+    class Layer(t.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.out = t.TransformerEncoderLayer(64, 4, 256, 0.0, batch_first=True), t.Linear(64, CLASSES)
+            self.mask = t.Transformer.generate_square_subsequent_mask(64)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.layer(x, self.mask, is_causal=True))
+
+    class Ours(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.out = nn.TransformerEncoderLayer(64, 4, 256, 0.0), nn.Linear(64, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.layer(x, is_causal=True))
+
+    return Ours(), Layer()
+
+
+def _gru(torch: Any) -> tuple[Any, Any]:
+    t = torch.nn
+
+    class Tagger(t.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.gru, self.out = t.GRU(64, 128, batch_first=True), t.Linear(128, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.gru(x)[0])
+
+    class Ours(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gru, self.out = nn.GRU(64, 128), nn.Linear(128, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            return self.out(self.gru(x)[0])
+
+    return Ours(), Tagger()
 
 
 def _our_step(network: Any, x: Any, y: Any) -> Step:

@@ -244,12 +244,12 @@ class Program:
     # Running.
 
     def fill(self, index: int, samples: Array) -> None:
-        """Copy samples into an input. Numbers become float32; a lookup takes whole numbers only."""
+        """Copy samples into an input. Numbers become float32; lookups, lengths and masks take whole numbers only."""
         target = self.inputs[index]
         if target.dtype.kind == "i" and samples.dtype.kind not in "iub":
             raise ValueError(
-                f"input {index} is {samples.dtype}, but the network looks it up in a table. Pass integers, e.g. "
-                ".astype(np.int64)."
+                f"input {index} is {samples.dtype}, but the network takes whole numbers from it: rows of a table, lengths or "
+                "a mask. Pass integers, e.g. .astype(np.int64), or booleans for a mask."
             )
         np.copyto(target, samples, casting="unsafe")
 
