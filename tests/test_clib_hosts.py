@@ -48,7 +48,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(program: Path, case: str, **variables: str | None) -> subprocess.CompletedProcess[str]:
     """A program in an environment that says nothing of Python but what is given."""
     given = environment_of_programs(**{"OPENBNNS_PYTHON": sys.executable, **variables})
-    return subprocess.run([program, case], capture_output=True, text=True, env=given, timeout=300, check=False)
+    return subprocess.run([program, case], capture_output=True, text=True, env=given, timeout=600, check=False)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -7,7 +7,7 @@ namespace openbnns {
 namespace clib {
 namespace {
 
-constexpr time_t kLongestWaitSeconds = 5;
+constexpr time_t kLongestWaitSeconds = 60;  // longer than imports take on a busy machine
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t changed = PTHREAD_COND_INITIALIZER;

@@ -217,14 +217,14 @@ static void* fork_repeatedly(void* f) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      alarm(120);
+      alarm(240);
       use_in_child(f);
       if (i % 5 == 0) {  // a child has threads and children of its own
         pthread_t t;
         pthread_create(&t, NULL, apply_once, f);
         const pid_t grandchild = fork();
         if (grandchild == 0) {
-          alarm(120);
+          alarm(240);
           use_in_child(f);
           _exit(0);
         }
@@ -263,12 +263,12 @@ static void early_forks(void) {  // while another thread makes the very first ca
     const pid_t first = fork();
     if (first == 0) {
       pthread_t t;
-      alarm(120);
+      alarm(240);
       pthread_create(&t, NULL, start_library, NULL);
       usleep(10000u * (unsigned)i);
       const pid_t child = fork();
       if (child == 0) {
-        alarm(120);
+        alarm(240);
         start_library(NULL);
         _exit(0);
       }
@@ -292,7 +292,7 @@ static void leave(void) {  // while calls are in progress: 50 times by a child, 
     const pid_t child = i < 50 ? fork() : 0;
     if (child == 0) {
       pthread_t t[6], last;
-      alarm(120);
+      alarm(240);
       start_all(&t, f);
       usleep(1000u * (unsigned)(i % 25));
       if (i % 2) exit(0);
