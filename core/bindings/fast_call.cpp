@@ -71,6 +71,11 @@ bool batch_below(const void* data, int64_t samples, int64_t stride, const Argume
   return good;
 }
 
+bool indices_fit(const ArgumentSpec& spec, const void* data, int64_t samples, int64_t stride, int threads) {
+  auto below = spec.index_bytes == 8 ? batch_below<uint64_t> : batch_below<uint32_t>;
+  return below(data, samples, stride, spec, threads > 0 ? threads : max_threads());
+}
+
 // What an interrupted call has left in the plan is good for nothing.
 void run_plan(Plan& plan, bool backward, const Call& call) {
   try {
@@ -83,11 +88,16 @@ void run_plan(Plan& plan, bool backward, const Call& call) {
 
 }  // namespace
 
-Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads) {
+Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads,
+               std::vector<ArgumentSpec> checked) {
   return [=](char* const* place) {
     Call placed = call;
     for (size_t i = 0; i < slots.size(); i++) placed.address[slots[i]] = reinterpret_cast<float*>(place[i]);
     placed.threads = threads > 0 ? threads : max_threads();
+    for (const ArgumentSpec& spec : checked)
+      if (!indices_fit(spec, placed.address[spec.slot], spec.batched ? call.batch : 1, call.stride[spec.slot], threads))
+        return false;
+    if (backward && !plan->recognizes(placed)) return false;
     try {
       run_plan(*plan, backward, placed);
     } catch (const ForwardLost&) {
@@ -175,10 +185,7 @@ inline bool FastCall::place(const ArgumentSpec& spec, const Memory& memory, int6
   }
   needed *= width;
   if (memory.bytes < needed || !is_aligned(memory.begin, width)) return false;
-  if (spec.index_limit) {
-    auto below = spec.index_bytes == 8 ? batch_below<uint64_t> : batch_below<uint32_t>;
-    if (!below(memory.begin, samples, stride, spec, threads_ > 0 ? threads_ : max_threads())) return false;
-  }
+  if (spec.index_limit && !indices_fit(spec, memory.begin, samples, stride, threads_)) return false;
 
   binding.call.address[spec.slot] = reinterpret_cast<float*>(memory.begin);
   binding.call.stride[spec.slot] = stride;
@@ -240,16 +247,21 @@ bool FastCall::consistent(const Binding& b) const {
 }
 
 bool FastCall::perform_recorded(const Binding& b) {
-  std::vector<char*> places;
+  Operation operation;
   std::vector<int> slots;
+  std::vector<ArgumentSpec> checked;
   for (const ArgumentSpec& spec : specs_) {
     if (!(b.present >> spec.slot & 1)) continue;
-    places.push_back(reinterpret_cast<char*>(b.call.address[spec.slot]));
+    operation.places.push_back(reinterpret_cast<char*>(b.call.address[spec.slot]));
     slots.push_back(spec.slot);
+    if (spec.index_limit) checked.push_back(spec);
   }
+  operation.work = plan_work(plan_, backward_, b.call, std::move(slots), threads_, std::move(checked));
+  operation.enabled = &filter_calls_enabled;
+  operation.number = number();
+  operation.bytes = b.bytes;
   try {
-    return perform(std::move(places), plan_work(plan_, backward_, b.call, std::move(slots), threads_),
-                   {number(), b.call, b.bytes});
+    return perform(std::move(operation));
   } catch (const std::bad_alloc&) {
     spoil_recording();
     return false;
@@ -272,19 +284,9 @@ bool FastCall::bind_all(const typename Reader::Source* arguments, size_t given, 
     if (spec.strided && (next >= given || !Reader::integer(arguments[next++], stride))) return false;
     if (here && !bind(spec, arguments[place], stride, reader, binding)) return false;
   }
-  return next == given && consistent(binding) && ready(call);
-}
-
-// What lies in memory, and in the plan, is what a backward call goes back from.
-bool FastCall::ready(Call& call) const {
-  if (backward_ && !plan_->recognizes(call)) return false;
+  if (next != given || !consistent(binding) || (backward_ && !plan_->recognizes(call))) return false;
   call.threads = threads_ > 0 ? threads_ : max_threads();
   return true;
-}
-
-int FastCall::run_bound(const Call& bound) const {
-  Call call = bound;
-  return filter_calls_enabled.load(std::memory_order_relaxed) && ready(call) ? run_prepared(call) : kDeclined;
 }
 
 int FastCall::run_prepared(const Call& call) const {

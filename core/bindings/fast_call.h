@@ -56,8 +56,9 @@ extern std::atomic<bool> fast_calls_enabled;
 extern std::atomic<bool> filter_calls_enabled;
 
 // A run of a plan with the addresses of `slots` as its places; 0 threads are as many as there may be. It declines if
-// the forward call is lost that it would go back from.
-Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads);
+// what it would go back from is lost, or if indices, `checked` ones, are not what they must be.
+Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads,
+               std::vector<ArgumentSpec> checked = {});
 
 class FastCall final : public NativeCall {
  public:
@@ -73,8 +74,6 @@ class FastCall final : public NativeCall {
   int run_raw(const OpenBNNSWord* words, size_t count) override;
   // Waits for calls in progress, from Python and from C programs, and declines all that follow.
   void end_all();
-  // A call whose memory has been placed and checked before; needs no lock.
-  int run_bound(const Call& bound) const;
 
  private:
   struct Binding;
@@ -91,7 +90,6 @@ class FastCall final : public NativeCall {
             Binding& binding) const;
   bool place(const ArgumentSpec& spec, const Memory& memory, int64_t stride, bool accumulate, Binding& binding) const;
   bool consistent(const Binding& binding) const;
-  bool ready(Call& call) const;
   bool perform_recorded(const Binding& binding);
   int run_prepared(const Call& call) const;
 

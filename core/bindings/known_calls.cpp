@@ -387,14 +387,33 @@ nb::object KnownCalls::run(nb::args arguments) {
     if (reading.memory[i].bytes < entry->bytes[i]) return nb::none();
   bool done;
   try {
-    Unlocked unlocked(entry->all_bytes() >= kInterruptibleBytes);
-    done = entry->run(reading.memory);
+    if (is_recording()) {
+      done = perform_recorded(entry, reading);
+    } else {
+      Unlocked unlocked(entry->all_bytes() >= kInterruptibleBytes);
+      done = entry->run(reading.memory);
+    }
   } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
     done = false;
   }
   if (!done) return nb::none();
   latest_call_succeeded();
   return result;
+}
+
+bool KnownCalls::perform_recorded(const std::shared_ptr<const Entry>& entry, const Reading& reading) {
+  Operation operation;
+  for (size_t i = 0; i < reading.count; i++) operation.places.push_back(reading.memory[i].begin);
+  const size_t count = reading.count;
+  operation.work = [entry, count, since = generation.load()](char* const* place) {
+    if (generation != since) return false;
+    Memory memory[kMostMemories + 1];
+    for (size_t i = 0; i < count; i++) memory[i].begin = place[i];
+    return entry->run(memory);
+  };
+  operation.enabled = &fast_calls_enabled;
+  operation.bytes = entry->all_bytes();
+  return perform(std::move(operation));
 }
 
 int KnownCalls::run_raw(const OpenBNNSWord* words, size_t count) {
@@ -414,11 +433,14 @@ int KnownCalls::run_raw(const OpenBNNSWord* words, size_t count) {
 
 void KnownCalls::record() { start_recording(generation); }
 
-void KnownCalls::discard() { take_recording(); }
+void KnownCalls::discard() {
+  take_recording();
+  spoil_recording();  // a recording that this one is a part of
+}
 
 void KnownCalls::keep(nb::tuple arguments, nb::object result, nb::list owner) {
   const Recording done = take_recording();
-  if (!fast_calls_enabled || !done.on || done.useless || done.operations.empty()) return;
+  if (!fast_calls_enabled || done.useless || done.operations.empty()) return;
   if (done.generation != generation) return;  // what decides about calls has changed meanwhile
   PythonReader reader(kMostMemories + 1 + nb::len(owner));
   Reading reading(!words_.empty());

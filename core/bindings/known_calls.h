@@ -69,6 +69,7 @@ class KnownCalls final : public Numbered {
       if (address == argument) return true;
     return false;
   }
+  static bool perform_recorded(const std::shared_ptr<const Entry>& entry, const Reading& reading);
   void clear();
   bool writes(size_t argument) const {
     return static_cast<int64_t>(argument) == output_ || static_cast<int64_t>(argument) == second_;

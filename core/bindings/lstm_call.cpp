@@ -14,6 +14,7 @@
 #include "bindings/latest_call.h"
 #include "bindings/numbered.h"
 #include "bindings/reader.h"
+#include "bindings/recording.h"
 #include "runtime/thread_pool.h"
 
 namespace openbnns {
@@ -209,6 +210,13 @@ class Reading {
   Key<kKeyBytes> key_;
 };
 
+// Whether the cache is that of a forward call of this plan.
+bool has_cache(const LstmPlan& plan, const LstmCall& call) {
+  LstmCacheHeader header;
+  std::memcpy(&header, call.cache, sizeof(header));
+  return header.magic == LstmCacheHeader::kMagic && header.signature == plan.signature();
+}
+
 // Places what was read; the cache is absent where it is null.
 template <class Source>
 bool place(const Reading<Source>& reading, const Known& entry, bool backward, const Memory* cache, int64_t capacity,
@@ -233,11 +241,7 @@ bool place(const Reading<Source>& reading, const Known& entry, bool backward, co
   if (cache) {
     if (capacity < entry.plan->cache_bytes()) return false;
     call.cache = take(*cache, entry.plan->cache_bytes(), !backward);
-    if (!call.cache) return false;
-    LstmCacheHeader header;
-    std::memcpy(&header, call.cache, sizeof(header));
-    if (backward && (header.magic != LstmCacheHeader::kMagic || header.signature != entry.plan->signature()))
-      return false;
+    if (!call.cache || (backward && !has_cache(*entry.plan, call))) return false;
   }
   return !overlap(stretches, stretches + count);
 }
@@ -293,6 +297,39 @@ LstmFunction& lstm_function(bool backward) {
   return backward ? *back : *forward;
 }
 
+int perform_recorded(const Known& known, bool backward, const LstmCall& call, bool repeats, int threads) {
+  Operation operation;
+  std::vector<int> slots;  // tensors, gradients, the cache
+  const auto add = [&](int slot, float* address, int64_t bytes) {
+    if (!address) return;
+    operation.places.push_back(reinterpret_cast<char*>(address));
+    operation.bytes += bytes;
+    slots.push_back(slot);
+  };
+  for (int i = 0; i < kLstmTensors; i++) add(i, call.tensor[i], known.bytes[static_cast<size_t>(i)]);
+  if (backward)
+    for (int i = kLstmTensors; i < 2 * kLstmTensors; i++)
+      add(i, call.gradient[i - kLstmTensors], known.bytes[static_cast<size_t>(i)]);
+  add(2 * kLstmTensors, call.cache, known.plan->cache_bytes());
+  operation.work = [=, plan = known.plan](char* const* place) {
+    LstmCall placed = call;
+    for (size_t i = 0; i < slots.size(); i++) {
+      auto* address = reinterpret_cast<float*>(place[i]);
+      if (slots[i] == 2 * kLstmTensors)
+        placed.cache = address;
+      else if (slots[i] < kLstmTensors)
+        placed.tensor[slots[i]] = address;
+      else
+        placed.gradient[slots[i] - kLstmTensors] = address;
+    }
+    if (backward && placed.cache && !has_cache(*plan, placed)) return false;
+    return run_plan(*plan, backward, placed, threads) == kDone;
+  };
+  if (repeats) operation.enabled = &fast_calls_enabled;
+  operation.number = lstm_function(backward).number();
+  return perform(std::move(operation)) ? kDone : kDeclined;
+}
+
 }  // namespace
 
 nb::object lstm_key(nb::handle params, nb::handle delta, int variant) {
@@ -340,7 +377,11 @@ int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle 
   if (!place(reading, entry, backward, cached ? &memory : nullptr, room, call)) return kDeclined;
   call.seed = seed;
   call.draw = draw;
-  {
+  if (is_recording()) {
+    double dropout;
+    const bool repeats = forward_params.dropout(dropout) && dropout == 0.0;  // Python numbers the masks
+    if (perform_recorded(entry, backward, call, repeats, threads) != kDone) return kDeclined;
+  } else {
     Unlocked unlocked(true);
     if (run_plan(*entry.plan, backward, call, threads) != kDone) return kDeclined;
   }

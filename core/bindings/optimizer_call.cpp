@@ -107,6 +107,7 @@ class OptimizerStep {
       std::vector<OptimizerTensor> tensors(static_cast<size_t>(count));
       if (!bind_all(reader, tensors, arrays, items(parameters), items(gradients), items(accumulators)))
         return kDeclined;
+      if (is_recording()) return perform_recorded(step, epsilon, tensors, threads);
       nb::gil_scoped_release unlocked;
       return carry_out(rule_, step, epsilon, tensors, threads);
     } catch (const std::bad_alloc&) {
@@ -172,6 +173,32 @@ class OptimizerStep {
                              threads > 0 ? threads : max_threads());
     latest_call_succeeded();
     return kDone;
+  }
+
+  // The size of the step is that of this call, whenever it is repeated.
+  int perform_recorded(double step, double epsilon, const std::vector<OptimizerTensor>& tensors, int threads) const {
+    Operation operation;
+    const auto add = [&](const float* p) {
+      operation.places.push_back(reinterpret_cast<char*>(const_cast<float*>(p)));
+    };
+    for (const OptimizerTensor& t : tensors) {
+      add(t.w);
+      add(t.gradient);
+      for (int role : states_) add(t.state[role]);
+      operation.bytes += (2 + roles()) * t.count * 4;
+    }
+    operation.work = [=, self = *this](char* const* place) {
+      std::vector<OptimizerTensor> placed = tensors;
+      const auto next = [&place] { return reinterpret_cast<float*>(*place++); };
+      for (OptimizerTensor& t : placed) {
+        t.w = next();
+        t.gradient = next();
+        for (int role : self.states_) t.state[role] = next();
+      }
+      return carry_out(self.rule_, step, epsilon, placed, threads) == kDone;
+    };
+    operation.enabled = &fast_calls_enabled;
+    return perform(std::move(operation)) ? kDone : kDeclined;
   }
 
   // Gets the memory of a tensor: an array's own, or that of a descriptor.

@@ -8,52 +8,61 @@
 namespace openbnns {
 namespace {
 
-PerThread<Recording> recordings;
+PerThread<std::vector<Recording>> recordings;  // the latest last
 
 }  // namespace
 
 std::atomic<int> recording_threads{0};
 
 void start_recording(uint64_t generation) {
-  Recording& recording = recordings.own();
-  const bool nested = recording.on;
-  if (!nested) recording_threads++;
-  recording = {};
-  recording.on = true;
-  recording.useless = nested;
-  recording.generation = generation;
+  std::vector<Recording>& open = recordings.own();
+  open.emplace_back();
+  open.back().generation = generation;
+  if (open.size() == 1) recording_threads++;
 }
 
 Recording take_recording() {
-  Recording recording = std::exchange(recordings.own(), {});
-  if (recording.on) recording_threads--;
-  return recording;
-}
-
-bool this_thread_records() {
-  const Recording* recording = recordings.get();
-  return recording && recording->on;
-}
-
-void spoil_recording() {
-  if (Recording* recording = recordings.get()) recording->useless = true;
-}
-
-bool perform(std::vector<char*> places, Work work) {
-  Recording* recording = recordings.get();
-  if (recording && recording->on) recording->operations.push_back({places, work});
-  bool done;
-  {
-    Unlocked unlocked(true);
-    done = work(places.data());
+  std::vector<Recording>& open = recordings.own();
+  Recording done;
+  done.useless = true;
+  if (open.empty()) return done;
+  done = std::move(open.back());
+  open.pop_back();
+  if (open.empty()) {
+    recording_threads--;
+  } else {
+    Recording& outer = open.back();
+    outer.useless |= done.useless;
+    outer.operations.insert(outer.operations.end(), done.operations.begin(), done.operations.end());
   }
-  if (recording && !done) recording->useless = true;
   return done;
 }
 
-bool perform(std::vector<char*> places, Work work, BoundCall bound) {
-  if (Recording* recording = recordings.get()) recording->bound.push_back(std::move(bound));
-  return perform(std::move(places), std::move(work));
+bool this_thread_records() {
+  const std::vector<Recording>* open = recordings.get();
+  return open && !open->empty();
+}
+
+void spoil_recording() {
+  if (is_recording()) recordings.own().back().useless = true;
+}
+
+bool perform(Operation operation) {
+  if (is_recording()) recordings.own().back().operations.push_back(operation);
+  bool done;
+  {
+    Unlocked unlocked(true);
+    done = operation.work(operation.places.data());
+  }
+  if (!done) spoil_recording();
+  return done;
+}
+
+bool perform(std::vector<char*> places, Work work) {
+  Operation operation;
+  operation.places = std::move(places);
+  operation.work = std::move(work);
+  return perform(std::move(operation));
 }
 
 }  // namespace openbnns

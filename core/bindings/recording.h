@@ -5,8 +5,6 @@
 #include <functional>
 #include <vector>
 
-#include "runtime/plan.h"
-
 namespace openbnns {
 
 // An operation on addresses; false if it declines because of what it reads, and then it has written nothing.
@@ -15,26 +13,24 @@ using Work = std::function<bool(char* const* places)>;
 struct Operation {
   std::vector<char*> places;
   Work work;
-};
-
-// A call of a filter with its memory in place, made by the FastCall of this number; one of the operations.
-struct BoundCall {
-  uint64_t number;
-  Call call;
-  int64_t bytes;  // that it touches
+  // Of an operation that is a whole call and may be repeated by itself, on the same memory: the switch that such calls
+  // are turned off by, and the number of what must not have ended meanwhile (numbered.h), 0 if there is no such thing.
+  // A part of a call has no switch.
+  const std::atomic<bool>* enabled = nullptr;
+  uint64_t number = 0;
+  int64_t bytes = 0;  // that it touches
 };
 
 // What a thread has done since it began to record.
 struct Recording {
-  bool on = false, useless = false;
+  bool useless = false;
   uint64_t generation = 0;  // for known_calls.h
   std::vector<Operation> operations;
-  std::vector<BoundCall> bound;
 };
 
-// Begins to record; a recording within a recording makes both useless.
+// Begins to record. A recording may contain others: what they hold, it holds too.
 void start_recording(uint64_t generation = 0);
-// Ends it.
+// Ends the latest one that has begun; a useless one if there is none.
 Recording take_recording();
 extern std::atomic<int> recording_threads;
 bool this_thread_records();
@@ -44,8 +40,8 @@ inline bool is_recording() { return recording_threads.load(std::memory_order_rel
 // repeated.
 void spoil_recording();
 
-// Runs the work without the interpreter's lock, and keeps it while a call is being recorded.
+// Runs the operation without the interpreter's lock, and keeps it while a call is being recorded.
+bool perform(Operation operation);
 bool perform(std::vector<char*> places, Work work);
-bool perform(std::vector<char*> places, Work work, BoundCall bound);
 
 }  // namespace openbnns

@@ -1,22 +1,30 @@
 #include "bindings/replay.h"
 
 #include <algorithm>
+#include <new>
 
-#include "bindings/fast_call.h"
 #include "bindings/interruption.h"
 #include "bindings/latest_call.h"
-#include "bindings/reader.h"
+#include "bindings/numbered.h"
 
 using namespace nanobind::literals;
 
 namespace openbnns {
 
 Replay::Replay(nb::list memory) : memory_(std::move(memory)) {
-  PythonReader reader(nb::len(memory_));
   for (nb::handle array : memory_) {
-    Memory found;
-    if (reader.memory(array.ptr(), kAnything, false, found))
-      stretches_.push_back({found.begin, found.begin + found.bytes});
+    Py_buffer view;
+    if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_STRIDES) != 0) {
+      PyErr_Clear();
+      continue;
+    }
+    const char *begin = static_cast<const char*>(view.buf), *end = begin + view.itemsize;
+    for (int a = 0; a < view.ndim; a++) {
+      const Py_ssize_t reach = view.strides[a] * (view.shape[a] - 1);
+      (reach < 0 ? begin : end) += reach;
+    }
+    if (view.len > 0) stretches_.push_back({begin, end});
+    PyBuffer_Release(&view);
   }
 }
 
@@ -29,24 +37,36 @@ bool Replay::add(nb::callable call) {
     throw;
   }
   Recording done = take_recording();
-  if (!done.on || done.useless || done.operations.size() != 1 || done.bound.size() != 1) return false;
+  if (done.useless || done.operations.size() != 1 || !done.operations[0].enabled) return false;
   for (const char* place : done.operations[0].places) {
     const auto holds = [place](const auto& stretch) { return place >= stretch.first && place < stretch.second; };
     if (std::none_of(stretches_.begin(), stretches_.end(), holds)) return false;
   }
-  bytes_ += done.bound[0].bytes;
-  calls_.push_back(std::move(done.bound[0]));
+  bytes_ += done.operations[0].bytes;
+  calls_.push_back(std::move(done.operations[0]));
   return true;
 }
+
+namespace {
+
+bool repeat(const Operation& call) {
+  if (!call.enabled->load(std::memory_order_relaxed)) return false;
+  try {
+    if (!call.number) return call.work(call.places.data());
+    const Numbered::Use use(call.number);
+    return use && call.work(call.places.data());
+  } catch (const std::bad_alloc&) {  // no room for scratch: the Python path words the failure
+    return false;
+  }
+}
+
+}  // namespace
 
 size_t Replay::run(size_t first) const {
   size_t next = first;
   {
     Unlocked unlocked(bytes_ >= kInterruptibleBytes);
-    for (; next < calls_.size(); next++) {
-      const Numbered::Use use(calls_[next].number);
-      if (!use || static_cast<FastCall&>(*use).run_bound(calls_[next].call) != kDone) break;
-    }
+    while (next < calls_.size() && repeat(calls_[next])) next++;
   }
   if (next == calls_.size()) latest_call_succeeded();
   return next;

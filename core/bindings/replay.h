@@ -1,4 +1,4 @@
-// A list of calls whose filters and memory stay the same, run in one crossing from Python to native code.
+// A list of calls that stay the same, filters, memory and all, run in one crossing from Python to native code.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -16,8 +16,8 @@ class Replay {
   // memory: arrays that outlive the calls, as they lie now; what calls read and write must lie in them.
   explicit Replay(nb::list memory);
 
-  // Makes a call of Python's, and keeps what it did. False if that was anything but one native call of a filter on
-  // memory of these arrays: then the call has been made, but is not part of the list.
+  // Makes a call of Python's, and keeps what it did. False if that was anything but one native call on memory of these
+  // arrays, of a kind that may be repeated: then the call has been made, but is not part of the list.
   bool add(nb::callable call);
 
   // Runs the calls from number `first` on. Gives the number of the first one that declines, which has written nothing,
@@ -25,7 +25,7 @@ class Replay {
   size_t run(size_t first) const;
 
  private:
-  std::vector<BoundCall> calls_;
+  std::vector<Operation> calls_;
   int64_t bytes_ = 0;
   nb::list memory_;
   std::vector<std::pair<const char*, const char*>> stretches_;  // begin and end of each array

@@ -51,6 +51,56 @@ void strided_copy(uintptr_t to, uintptr_t from, int bytes, const Ints& size, con
   });
 }
 
+// An array with any strides.
+class StridedArray {
+ public:
+  ~StridedArray() {
+    if (held_) PyBuffer_Release(&view);
+  }
+  bool hold(PyObject* object, bool writes) {
+    if (PyObject_GetBuffer(object, &view, PyBUF_STRIDES | PyBUF_FORMAT | (writes ? PyBUF_WRITABLE : 0)) != 0)
+      return PyErr_Clear(), false;
+    return held_ = true;
+  }
+  Py_buffer view;
+
+ private:
+  bool held_ = false;
+};
+
+// Copies an array into another one of the same shape and type; the two must not overlap. For networks, whose memory
+// nobody else has.
+void copy_array(nb::handle target, nb::handle source) {
+  StridedArray to, from;
+  if (!to.hold(target.ptr(), true) || !from.hold(source.ptr(), false))
+    throw nb::type_error("copy_array: two arrays are expected, the first of them writable");
+  const Py_buffer &t = to.view, &f = from.view;
+  if (t.ndim != f.ndim || t.ndim > StridedCopy::kMaxRank || t.itemsize != f.itemsize ||
+      !std::equal(t.shape, t.shape + t.ndim, f.shape) || std::strcmp(t.format, f.format) != 0)
+    throw nb::value_error("copy_array: the arrays differ in shape or type");
+  StridedCopy copy;
+  copy.bytes = static_cast<int>(t.itemsize);
+  copy.rank = t.ndim;
+  Operation operation;
+  operation.bytes = 2 * t.len;
+  for (int a = 0; a < t.ndim; a++) {
+    copy.size[a] = t.shape[a];
+    copy.to_step[a] = t.strides[a];
+    copy.from_step[a] = f.strides[a];
+  }
+  if (t.len == 0) return;
+  operation.places = {static_cast<char*>(t.buf), static_cast<char*>(f.buf)};
+  operation.work = [copy](char* const* place) {
+    StridedCopy placed = copy;
+    placed.to = place[0];
+    placed.from = place[1];
+    kernels().strided_copy(placed, max_threads());
+    return true;
+  };
+  operation.enabled = &fast_calls_enabled;
+  perform(std::move(operation));
+}
+
 constexpr int kGathers = -1;
 
 // Indices as the kernels take them: int64, checked, and index vectors (one entry per axis of `axes`) made positions in
@@ -254,6 +304,7 @@ void nearest_neighbors(uintptr_t samples, int64_t count, int64_t features, int64
 
 void bind_tensor(nb::module_& m) {
   m.def("strided_copy", &strided_copy, "to"_a, "from_"_a, "bytes"_a, "size"_a, "to_step"_a, "from_step"_a, "threads"_a);
+  m.def("copy_array", &copy_array, "target"_a, "source"_a);
   m.def("select", &select, "kind"_a, "bytes"_a, "outer"_a, "length"_a, "inner"_a, "count"_a, "per_element"_a, "axes"_a,
         "index_bytes"_a, "indices"_a, "whole"_a, "selected"_a, "threads"_a);
   m.def("select_plain", &select_plain, "kind"_a, "whole"_a, "part"_a, "indices"_a, "axis"_a);
