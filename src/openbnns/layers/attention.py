@@ -163,7 +163,9 @@ class MultiheadAttentionLayer(Layer):
         self.embed_dim, self.num_heads = embed_dim, num_heads
         self.dropout, self.add_zero_attn, self.seed = float(dropout), bool(add_zero_attn), seed
         self._filters: OrderedDict[tuple[int, int], MultiheadAttention] = OrderedDict()
-        self._last: _Call | None = None
+        self.latest: Any = None
+        """The latest ``apply`` in the training phase, which ``apply_backward`` goes back from; an earlier one may be set."""
+        self._made: NDArray[np.float32] | None = None  # the latest cache of its own
         self._alive = True
         self._filter_parameters = filter_parameters
         try:
@@ -320,7 +322,7 @@ class MultiheadAttentionLayer(Layer):
 
     def destroy(self) -> None:
         """Release the filters now; later calls of this layer fail."""
-        self._alive, self._last = False, None
+        self._alive, self.latest, self._made = False, None, None
         for filter in self._filters.values():
             filter.destroy()
         self._filters.clear()
@@ -347,13 +349,15 @@ class MultiheadAttentionLayer(Layer):
         key_padding_mask: Any = None,
         attn_mask: Any = None,
         phase: LearningPhase = LearningPhase.TRAINING,
+        cache: Any = None,
     ) -> Any:
         """Attention of ``query`` over ``key`` and ``value``.
 
         ``key`` is the query if left out (self-attention), and ``value`` the key. ``key_padding_mask`` (N, S) is true
         where a key is ignored. ``attn_mask`` (T, S), (num_heads, T, S), (N, num_heads, T, S) or PyTorch's
         (N * num_heads, T, S) is added to the scores if it is float32; if it is bool, true forbids. With
-        ``phase=LearningPhase.INFERENCE`` there is no dropout, and nothing is kept for ``apply_backward``.
+        ``phase=LearningPhase.INFERENCE`` there is no dropout, and nothing is kept for ``apply_backward``. What is kept
+        goes to ``cache`` (:meth:`cache_bytes` of uint8), or to memory of the layer's own.
         """
         who = caller.function
         self._require_alive(caller)
@@ -372,39 +376,46 @@ class MultiheadAttentionLayer(Layer):
         mask = self._key_mask(key_padding_mask, k, f"{who}: key_padding_mask")
         added = self._added(attn_mask, q.shape[-2], k.shape[-2], batch, f"{who}: attn_mask")
         training = phase.is_training
-        cache, size = None, None
+        memory, size = None, None
         if training:
-            cache = self._cache(filter.cache_floats * max(1, batch))
-            size = ctypes.c_size_t(cache.nbytes)
+            self.latest = None
+            memory = self._own_cache(filter.cache_bytes(batch)) if cache is None else as_array(cache, f"{who}: cache")
+            size = ctypes.c_size_t(memory.nbytes)
         draw = filter.draws if self.dropout and training else None
-        native = added is None and filter.native(APPLY)(batch, q, 0, k, 0, _masking(mask), 0, v, 0, y, 0, cache) == 0
-        if not native and self._apart([y], [q, k, v, mask, added]):
+        native = added is None and filter.native(APPLY)(batch, q, 0, k, 0, _masking(mask), 0, v, 0, y, 0, memory) == 0
+        read = [q, k, v, mask, added]
+        if not native and _holds(memory, size, filter.cache_bytes(batch)) and self._apart([y], [*read, memory]):
             tensors = {"query": q, "key": k, "value": v, "output": y}
-            native = run_checked(filter, batch, tensors, mask, added, cache, draw, backward=False)
+            native = run_checked(filter, batch, tensors, mask, added, memory, draw, backward=False)
             if native and draw is not None:
                 filter.draws = draw + 1
         if not native:
             given = {
                 "query": q, "key": k, "key_mask": _masking(mask), "value": v, "output": y, "add_to_attention": _adding(added),
-                "backprop_cache_size": size, "backprop_cache": cache,
+                "backprop_cache_size": size, "backprop_cache": memory,
             }  # fmt: skip
             filter.perform("apply_attention", caller, batch, {n: (value, 0) for n, value in given.items()}, training)
-        if cache is not None:
+        if memory is not None:
             shared = (k_is_q, v_is_k)
-            self._last = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, cache, shared, native, draw)
+            self.latest = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, memory, shared, native, draw)
         return y if output is None else output
+
+    @spelled
+    def cache_bytes(self, target: int, source: int, batch: int) -> int:
+        """The size of a cache for queries and keys of these lengths."""
+        return self.filter_for(target, source).cache_bytes(batch)
 
     def _apart(self, written: list[Any], read: list[Any]) -> bool:
         """Whether results and what they follow from lie in different memory."""
         others = [array for array in (*read, *self.parameters.values()) if array is not None]
         return not any(np.may_share_memory(array, other) for array in written for other in others)
 
-    def _cache(self, floats: int) -> NDArray[np.float32]:
+    def _own_cache(self, nbytes: int) -> NDArray[np.float32]:
         """Memory for what the backward pass needs; that of the last call is used again if it has the right size."""
-        last, self._last = self._last, None
-        if last is not None and last.cache.size == floats:
-            return last.cache
-        return np.empty(floats, np.float32)
+        if self._made is None or self._made.nbytes != nbytes:
+            self._made = None
+            self._made = np.empty(nbytes // 4, np.float32)
+        return self._made
 
     def _input(self, value: Any, who: str, query: NDArray[Any] | None) -> NDArray[Any]:
         array = as_array(value, who)
@@ -473,7 +484,7 @@ class MultiheadAttentionLayer(Layer):
         """
         who, flags = caller.function, 1 if accumulate else 0
         self._require_alive(caller)
-        last = self._last
+        last = self.latest
         if last is None:
             raise Problem(
                 f"{who}: there has been no forward call. Call apply in the training phase first; it keeps what "
@@ -581,6 +592,13 @@ def _descriptor(
     layout: int, size: Any, data: Any = None, flags: int = 0, kind: int = _FLOAT32
 ) -> BNNSNDArrayDescriptor:
     return BNNSNDArrayDescriptor(layout=layout, size=size, data=data, flags=flags, data_type=kind)
+
+
+def _holds(memory: NDArray[Any] | None, size: Any, needed: int) -> bool:
+    """Whether there is no cache to fill, or one that the plan may use as it is."""
+    if memory is None:
+        return True
+    return memory.dtype == np.float32 and memory.flags.c_contiguous and memory.flags.writeable and size.value >= needed
 
 
 def _masking(keys: NDArray[np.bool_] | None) -> BNNSNDArrayDescriptor | None:
