@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 _COUNT = "weights_size"  # of the weights of a loss: it stands where another tensor has its stride
@@ -50,32 +49,36 @@ def form(call: str, parameters: str | Sequence[str], variant: Hashable = None) -
     return _forms[key]
 
 
-@dataclass(frozen=True, eq=False)
 class Choosing:
     """The arguments of a public call of which some, at ``places``, choose the form of the others."""
 
-    forms: Mapping[Hashable, Form]
-    places: Sequence[int]
+    __slots__ = ("forms", "places")
+
+    def __init__(self, forms: Mapping[Hashable, Form], places: Sequence[int]) -> None:
+        self.forms, self.places = forms, places
 
     def choices(self) -> list[tuple[list[int], Form]]:
         """The values of the choosing arguments, and what they choose."""
         return [(list(map(int, c if isinstance(c, tuple) else (c,))), form) for c, form in self.forms.items()]
 
 
-@dataclass(frozen=True, eq=False)
 class Selecting:
     """The arguments of a public call that takes more than its native calls.
 
-    A form names members of structs as ``query_param_delta.weights``.
+    ``names`` are all arguments after the filter, ``absent`` those that must be NULL to be simple. Whether ``cache`` is
+    there tells the form; ``pointer`` is the type of what points to its size, ``None`` if that is passed itself, and
+    ``sample_bytes`` tells what a filter keeps there per sample. A form names ``members`` of structs, which are in the
+    order of C, as ``query_param_delta.weights``.
     """
 
-    names: Sequence[str]  # of all arguments after the filter
-    absent: Sequence[str]  # those that must be NULL to be simple
-    cache: str  # that which tells the form: whether it is there
-    pointer: type | None  # to the size of the cache; None if the size itself is passed
-    sample_bytes: Callable[[Any], int]  # what a filter keeps per sample in a cache
-    members: Sequence[str]  # of a struct, in the order of C
-    forms: Mapping[bool, Form]
+    __slots__ = ("absent", "cache", "forms", "members", "names", "pointer", "sample_bytes")
+
+    def __init__(
+        self, names: Sequence[str], absent: Sequence[str], cache: str, pointer: type | None,
+        sample_bytes: Callable[[Any], int], members: Sequence[str], forms: Mapping[bool, Form],
+    ) -> None:  # fmt: skip
+        self.names, self.absent, self.cache, self.pointer = names, absent, cache, pointer
+        self.sample_bytes, self.members, self.forms = sample_bytes, members, forms
 
     def picks(self, form: Form) -> list[tuple[int, int]]:
         """What is passed on: the place of an argument, and the number of its member, -1 for the argument itself."""
