@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -9,8 +13,23 @@ import pytest
 
 import openbnns as bn
 from helpers import assert_bitwise
-from openbnns import engines, nn
+from openbnns import capi, engines, nn
 from openbnns.nn._program import Program
+from openbnns.nn._steps import Steps
+from openbnns.nn.operations import Linear
+
+
+class Moves(nn.Module):
+    """Values taken apart, put together, repeated and used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(6), nn.Linear(3)
+
+    def forward(self, x: Any) -> Any:
+        y = self.first(x)
+        y = nn.Concatenate()(y[:, ::2], x, y) + nn.Concatenate()(y, y[:, 3:], x)
+        return self.last(y) + y[:, :1]
 
 
 def network(kind: str) -> Any:
@@ -21,27 +40,57 @@ def network(kind: str) -> Any:
             nn.Conv2d(4, 3, padding=1), nn.BatchNorm2d(), nn.ReLU(), nn.Conv2d(3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
             nn.Linear(3),
         ]  # fmt: skip
-    else:
+    elif kind == "pooled":
+        layers = [nn.Conv2d(4, 3, padding=1), nn.BatchNorm2d(), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3)]
+    elif kind == "residual":
         layers = [nn.Residual(nn.Linear(6), nn.Sigmoid()), nn.Linear(3)]
+    elif kind == "encoder":
+        layers = [nn.TransformerEncoderLayer(6, 2, 9, dropout=0.0) for _ in range(2)]
+        layers += [nn.Flatten(), nn.Linear(3)]
+    elif kind == "lstm":
+        layers = [nn.LSTM(5, num_layers=2, bidirectional=True), nn.Flatten(), nn.Linear(3)]
+    elif kind == "words":
+        layers = [nn.Embedding(11, 4), nn.Flatten(), nn.Linear(3)]
+    else:
+        layers = [Moves()]
     return nn.Sequential(*layers)
 
 
-SHAPES = {"dense": (6,), "images": (2, 7, 8), "residual": (6,)}
+SHAPES = {
+    "dense": (6,), "images": (2, 7, 8), "pooled": (2, 13, 14), "residual": (6,), "encoder": (4, 6), "lstm": (4, 3),
+    "words": (5,), "moves": (6,),
+}  # fmt: skip
+
+
+def samples(kind: str, batch: int, rng: np.random.Generator) -> Any:
+    shape = (batch, *SHAPES[kind])
+    return rng.integers(0, 11, shape) if kind == "words" else rng.normal(size=shape).astype(np.float32)
+
+
+def made(kind: str) -> Any:
+    net = network(kind)
+    net(samples(kind, 2, np.random.default_rng(5)))
+    return net
+
+
+def all_steps(program: Program) -> tuple[Steps, Steps, Steps]:
+    return program._forward, program._backward, program._backward_of_parameters
+
+
+def one_by_one(program: Program) -> Program:
+    """The program with every call made by Python."""
+    for steps in all_steps(program):
+        steps._left = 0
+    return program
 
 
 def twins(kind: str, batch: int) -> tuple[Program, Program, Any]:
     """Two programs of networks with the same weights: as they are, and with every call made by Python."""
-    x = np.random.default_rng(5).normal(size=(batch, *SHAPES[kind])).astype(np.float32)
-    nets = [network(kind), network(kind)]
-    programs = []
-    for net in nets:
-        net.build(SHAPES[kind]) if hasattr(net, "build") else net(x)
-        programs.append(net.program(batch, training=True))
+    nets = [made(kind), made(kind)]
     for mine, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
         other.data[...] = mine.data
-    for steps in (programs[1]._forward, programs[1]._backward, programs[1]._backward_of_parameters):
-        steps._run_first = lambda calls=steps.calls: [call() for call in calls]  # type: ignore[method-assign]
-    return programs[0], programs[1], x
+    programs = [net.train().program(batch, training=True) for net in nets]
+    return programs[0], one_by_one(programs[1]), samples(kind, batch, np.random.default_rng(5))
 
 
 def step(program: Program, x: Any, dy: Any, number: int) -> dict[str, Any]:
@@ -60,19 +109,102 @@ def replays(program: Program) -> list[int]:
 
 @pytest.mark.parametrize("kind", SHAPES)
 def test_steps_are_bitwise_the_same(kind: str) -> None:
-    replayed, single, x = twins(kind, 5)
+    replayed, single, _ = twins(kind, 5)
     rng = np.random.default_rng(1)
     for number in range(5):
         dy = rng.normal(size=replayed.output.shape).astype(np.float32)
-        inputs = rng.normal(size=x.shape).astype(np.float32)
+        inputs = samples(kind, 5, rng)
         found, expected = (step(program, inputs, dy, number) for program in (replayed, single))
         for name, values in expected.items():
             assert_bitwise(found[name], values, f"{kind}, step {number}: {name}")
-    assert sum(replays(replayed)) > 0 and not replays(single)
+    assert not replays(single)
+    for steps in (replayed._forward, replayed._backward_of_parameters):
+        assert [calls for replay, calls in steps._parts if replay is None] == [], "a call that takes Python"
+        assert len(steps._parts) == 1, "one crossing for each pass"
 
 
-def test_other_engines_and_strict_mode_take_over() -> None:
-    replayed, single, x = twins("dense", 4)
+@pytest.mark.parametrize("kind", ["images", "pooled", "encoder", "lstm"])
+def test_programs_of_one_network_take_turns(kind: str) -> None:
+    """What a forward pass leaves for the backward one belongs to its program, whoever runs the layers in between."""
+    nets = [made(kind), made(kind)]
+    for mine, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        other.data[...] = mine.data
+    rng = np.random.default_rng(2)
+    programs = [[net.train().program(batch, training=True) for batch in (5, 3)] for net in nets]
+    for program in programs[1]:
+        one_by_one(program)
+    for number in range(6):
+        which = number % 2 if number < 4 else 0
+        x, dy = samples(kind, (5, 3)[which], rng), rng.normal(size=programs[0][which].output.shape).astype(np.float32)
+        found, expected = (step(programs[i][which], x, dy, number) for i in range(2))
+        for name, values in expected.items():
+            assert_bitwise(found[name], values, f"{kind}, step {number}: {name}")
+
+
+def test_an_index_outside_is_refused_in_every_step() -> None:
+    """A replay reads what the indices are now, as the call itself does."""
+    program, _, x = twins("words", 4)
+    dy = np.ones(program.output.shape, np.float32)
+    for number in range(3):
+        step(program, x, dy, number)
+    assert replays(program)
+    x[2, 1] = 11
+    with pytest.raises(Exception, match="11"):
+        step(program, x, dy, 3)
+    x[2, 1] = 10
+    step(program, x, dy, 4)
+
+
+def test_calls_that_decline_are_recorded_again() -> None:
+    replayed, single, x = twins("residual", 4)
+    dy = np.ones(replayed.output.shape, np.float32)
+    for number in range(6):
+        if number == 2:
+            for operation in replayed.graph.operations:
+                if isinstance(operation, Linear):
+                    operation.layer.bnns_filter.redeclare()
+        found, expected = (step(program, x, dy, number) for program in (replayed, single))
+        for name, values in expected.items():
+            assert_bitwise(found[name], values, f"step {number}: {name}")
+    assert all(steps._replay() for steps in (replayed._forward, replayed._backward_of_parameters)), "nothing declines"
+
+
+@pytest.mark.parametrize("kind", ["encoder", "lstm", "pooled"])
+def test_interrupts_leave_a_program_that_works(kind: str) -> None:
+    replayed, single, x = twins(kind, 64)
+    dy = np.random.default_rng(3).normal(size=replayed.output.shape).astype(np.float32)
+    for number in range(3):
+        step(replayed, x, dy, number), step(single, x, dy, number)
+    for delay in (0.02, 0.031, 0.043):
+        timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            while True:
+                step(replayed, x, dy, 3)
+        timer.join()
+    found, expected = step(replayed, x, dy, 4), step(single, x, dy, 4)
+    for name, values in expected.items():
+        assert_bitwise(found[name], values, f"{kind}: {name}")
+
+
+def test_programs_in_threads() -> None:
+    kinds = ["encoder", "lstm", "pooled", "moves"]
+
+    def train(kind: str) -> None:
+        replayed, single, x = twins(kind, 3)
+        dy = np.random.default_rng(3).normal(size=replayed.output.shape).astype(np.float32)
+        for number in range(30):
+            found, expected = (step(program, x, dy, number) for program in (replayed, single))
+            for name, values in expected.items():
+                assert_bitwise(found[name], values, f"{kind}, step {number}: {name}")
+
+    with ThreadPoolExecutor(len(kinds)) as pool:
+        list(pool.map(train, kinds))
+
+
+@pytest.mark.parametrize("kind", ["dense", "pooled", "encoder", "lstm", "moves"])
+def test_other_engines_and_strict_mode_take_over(kind: str) -> None:
+    replayed, single, x = twins(kind, 4)
     dy = np.random.default_rng(2).normal(size=replayed.output.shape).astype(np.float32)
     step(replayed, x, dy, 0), step(single, x, dy, 0)
     for number, context in enumerate((bn.engine("reference"), bn.strict(), bn.engine("native")), 1):
@@ -124,3 +256,64 @@ def test_only_one_native_call_on_lasting_memory_is_kept() -> None:
         replay.add(lambda: 1 // 0)
     assert replay.run() == 0
     assert replay.add(lambda: layer.apply(x, y)) and replay.run() == 1
+
+
+def test_functions_without_a_filter_are_kept_once_they_are_known() -> None:
+    rng = np.random.default_rng(6)
+    x, y = (rng.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
+    given = [bn.Shape([4, 3]).descriptor(data=array) for array in (y, x)]
+    replay = engines._core.Replay([x, y])
+    engines._core.forget_calls()
+
+    def call() -> None:
+        assert capi.BNNSTranspose(given[0], bn.Shape([4, 3]).descriptor(data=x), 0, 0, None) == 0
+
+    assert not replay.add(call), "the Python path"
+    assert replay.add(call), "what the Python path has left"
+    x[...] = rng.normal(size=(3, 4))
+    assert replay.run() == 1
+    assert_bitwise(y, x, "a copy")
+    engines._core.forget_calls()
+    assert replay.run() == 0, "what decides about calls has changed"
+
+
+def test_steps_of_optimizers_are_kept_with_their_numbers() -> None:
+    rng = np.random.default_rng(7)
+    w, g, v = (rng.normal(size=(3, 4)).astype(np.float32) for _ in range(3))
+    sgd = bn.SGDMomentumOptimizer(learning_rate=0.1, momentum=0.9)
+    replay = engines._core.Replay([w, g, v])
+
+    def call() -> None:
+        sgd.step(parameters=[w], gradients=[g], accumulators=[v])
+
+    before = w.copy(), v.copy()
+    assert replay.add(call)
+    call()
+    expected = w.copy()
+    w[...], v[...] = before
+    assert replay.run() == 1 and replay.run() == 1
+    assert_bitwise(w, expected, "w after two steps")
+    with bn.engine("reference"):
+        assert replay.run() == 0
+
+
+def test_copies_of_arrays() -> None:
+    """Any strides, also backwards and repeated; what does not fit is an error."""
+    rng = np.random.default_rng(8)
+    copy = engines._core.copy_array
+    x = rng.normal(size=(4, 5, 6)).astype(np.float32)
+    y = np.zeros((6, 3, 9), np.float32)
+    target, source = y[::2, :, 1:7:3], x[3:0:-1, ::2, ::4][:, :3]
+    copy(target, source[..., :2])
+    expected = np.zeros_like(y)
+    expected[::2, :, 1:7:3] = source[..., :2]
+    assert_bitwise(y, expected, "strided")
+    copy(y, np.broadcast_to(np.float32([2]), y.shape))
+    assert (y == 2).all()
+    copy(y[:0], x[:0, :3, :].repeat(2, 2)[..., :9])
+    for wrong in (x[0], y.astype(np.float64), y.astype(np.int32)):
+        with pytest.raises(ValueError, match="copy_array"):
+            copy(y, wrong)
+    y.flags.writeable = False
+    with pytest.raises(TypeError, match="copy_array"):
+        copy(y, y.copy())

@@ -16,6 +16,7 @@ _GRADIENTS = {"weights": DW, "bias": DB, "beta": DBETA, "gamma": DGAMMA}
 class PooledCalls(NamedTuple):
     """Native calls on packed float32 arrays: 0 when done, 1 when declined."""
 
+    plan: Any  # which knows of the latest training forward
     inference: Callable[..., int]  # (batch, x, y)
     training: Callable[..., int]
     backward: Callable[..., int]  # (batch, x, dy, dx, gradients of the parameters that the chain has); None: not wanted
@@ -45,6 +46,7 @@ def pooled_calls(f: Fused) -> PooledCalls | None:
         *(argument(slot, p.view.count, batched=False, output=True) for slot, p in gradients.items()),
     ]
     return PooledCalls(
+        plan,
         core.FastCall(plan, False, forward, fixed, f.threads).run,
         core.FastCall(plan, False, forward, fixed, f.threads, True).run,
         core.FastCall(plan, True, arguments, fixed, f.threads).run,

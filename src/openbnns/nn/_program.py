@@ -8,62 +8,16 @@ last reader to that of its writer. ``_memory.plan`` lets buffers share memory ac
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .. import _strict, engines
 from ._graph import Call, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
+from ._steps import Steps, arrays
 from ._value import FLOAT32, Array, Value
+from .operations import adding
 from .parameter import Parameter
-
-
-class Steps:
-    """Calls that are made one after the other, again and again on the same memory.
-
-    The first time, native code keeps what each call of a layer did; from then on, native calls that follow each other
-    are one. ``lasting`` are the arrays that such calls may use.
-    """
-
-    def __init__(self, lasting: list[object]) -> None:
-        self.calls: list[Call] = []
-        self._lasting = lasting
-        self._parts: list[tuple[Any, list[Call]]] = []  # native calls as a replay, others with None
-
-    def run(self) -> None:
-        if not self._parts:
-            self._run_first()
-            return
-        for replay, calls in self._parts:
-            done = 0 if replay is None else replay.run()
-            while done < len(calls):  # the native call has declined, or there is none
-                calls[done]()
-                done += 1
-                if replay is not None:
-                    done = replay.run(done)
-
-    def _run_first(self) -> None:
-        if not engines.is_native() or _strict.active():
-            for call in self.calls:
-                call()
-            return
-        parts: list[tuple[Any, list[Call]]] = []
-        for call in self.calls:
-            replay = parts[-1][0] if parts else None
-            if not isinstance(call, partial):
-                call()
-            elif replay is not None and replay.add(call):
-                parts[-1][1].append(call)
-                continue
-            elif replay is None:
-                replay = engines._core.Replay(self._lasting)
-                if replay.add(call):
-                    parts.append((replay, [call]))
-                    continue
-            parts.append((None, [call]))
-        self._parts = parts
 
 
 class Program:
@@ -103,6 +57,8 @@ class Program:
         self.input_gradients: list[Array | None] = []
         if training:
             self._bind_backward()
+        for steps in (self._forward, self._backward):
+            self._lasting += arrays(steps.calls)
 
     @property
     def output(self) -> Array:
@@ -227,8 +183,7 @@ class Program:
         for key, target in targets:
             if target is not None and key in written:
                 part = np.empty_like(target)
-                self._lasting.append(part)
-                sums.append((key, _addition(target, part)))
+                sums.append((key, adding(target, target, part)))
                 target = part
             given.append(target)
             if target is not None:
@@ -286,7 +241,3 @@ def _owner(value: Value) -> Any:
 def _is_trained(leaf: Any) -> bool:
     """Whether a value stands for a parameter that requires a gradient."""
     return isinstance(leaf, Parameter) and leaf.requires_grad
-
-
-def _addition(target: Array, part: Array) -> Call:
-    return lambda: np.add(target, part, out=target)

@@ -1,5 +1,6 @@
 """The operations of networks, each on one layer of ``openbnns``."""
 
+from ._base import adding
 from ._window import Window
 from .activation import Activation
 from .arithmetic import Arithmetic, broadcast
@@ -24,7 +25,7 @@ from .rotary import Rotate
 __all__ = [
     "Activation", "Arithmetic", "Attention", "Concatenate", "Contraction", "Convolution", "CustomFunction", "Detach",
     "Dropout", "Embedding", "Expand", "Linear", "Lstm", "MatrixProduct", "Normalization", "Permute", "Pick",
-    "Pooling", "Reduction", "Slice", "Split", "broadcast", "PADDINGS", "GroupedTransposedConvolution",
+    "Pooling", "Reduction", "Slice", "Split", "adding", "broadcast", "PADDINGS", "GroupedTransposedConvolution",
     "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent", "Rotate", "Forbidden", "PixelShuffle",
     "Prelu", "Resize",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ... import ActivationFunction
+from ... import ActivationFunction, ArithmeticBinaryFunction, BinaryArithmeticLayer, Shape, engines
 from ...capi import BNNSFilterParameters, BNNSFlagsUseClientPtr
 from ...layers import skip
 from .._graph import Call, Operation
@@ -44,8 +44,22 @@ def wanted(gradient: Array | None) -> Any:
 
 
 def copying(target: Array, source: Array) -> Call:
-    """What copies one array into the other, again and again."""
-    return partial(np.copyto, target, source)
+    """What copies one array into the other, again and again; the two do not overlap."""
+    same = target.shape == source.shape and target.dtype == source.dtype
+    return partial(engines._core.copy_array if same and engines._core is not None else np.copyto, target, source)
+
+
+def clearing(target: Array) -> Call:
+    """What sets an array to zero, again and again."""
+    return copying(target, np.broadcast_to(np.zeros(1, target.dtype), target.shape))
+
+
+def adding(target: Array, a: Array, b: Array) -> Call:
+    """What stores the sum of two arrays of the same size, again and again; ``target`` may be one of them."""
+    layer = BinaryArithmeticLayer(
+        function=ArithmeticBinaryFunction.ADD, input_a=(n := Shape.vector(target.size)), input_b=n, output=n
+    )
+    return partial(layer.apply, a.reshape(1, -1), b.reshape(1, -1), target.reshape(1, -1))
 
 
 def rows(array: Array | None, width: int) -> Any:

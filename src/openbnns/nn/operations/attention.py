@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import LearningPhase, MultiheadAttentionLayer
 from .._graph import Call, Graph, Operation
+from .._steps import Chain
 from .._value import FLOAT32, Array, Value
 from ..parameter import Parameter
 from ._base import IN_PLACE, draw_number, wanted
@@ -69,19 +70,22 @@ class Attention(Operation):
             ignored = np.empty((len(query), self.source), np.bool_)
             number, masks = masks[0], masks[1:]
         score_mask = self._score_mask(masks, len(query))
-        apply = partial(
+        run: Any = partial(
             self.layer.apply, query, key, value, y, key_padding_mask=ignored, attn_mask=score_mask.array, phase=phase
         )
+        if training:
+            cache = np.empty(self.layer.cache_bytes(query.shape[1], key.shape[1], len(y)), np.uint8)
+            self._latest = _Latest(self.layer)  # of the program being made, whose backward pass is next
+            run = partial(self._latest.forward, partial(run, cache=cache))
         if ignored is None and score_mask.fixed:
-            return apply
+            return run  # type: ignore[no-any-return]
 
-        def call() -> None:
+        def prepare() -> None:
             if ignored is not None:
                 np.not_equal(number, 0, out=ignored)
             score_mask.refresh()
-            apply()
 
-        return call
+        return Chain([prepare, run])
 
     def _score_mask(self, masks: list[Array], batch: int) -> _ScoreMask:
         target = self.output.sample[0]
@@ -105,7 +109,22 @@ class Attention(Operation):
         for i in (1, 2):  # None: what is read again has its gradient summed into that of the place before
             if self.places[i] == self.places[i - 1] and dx[self.places[i]] is not None:
                 targets[i] = None
-        return partial(self.layer.apply_backward, dy, *targets, gradients)
+        return partial(self._latest.backward, partial(self.layer.apply_backward, dy, *targets, gradients))
+
+
+class _Latest:
+    """The latest training forward of one program, where several use the layer."""
+
+    def __init__(self, layer: Any) -> None:
+        self._layer, self._call = layer, None
+
+    def forward(self, run: Call) -> None:
+        run()
+        self._call = self._layer.latest
+
+    def backward(self, run: Call) -> None:
+        self._layer.latest = self._call
+        run()
 
 
 class _ScoreMask:

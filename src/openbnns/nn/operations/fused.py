@@ -97,14 +97,15 @@ class NormalizedOperation(ActivatedOperation):
         return partial(self.layer.apply, x[0], y, phase=phase(training))
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
+        result = y if self.keeps_output else None
         if self.normalization is None:
-            return partial(self.layer.apply_backward, x[0], y, dy, wanted(dx[0]), *map(wanted, dp))
+            return partial(self.layer.apply_backward, x[0], result, dy, wanted(dx[0]), *map(wanted, dp))
         if self.pooling is not None:
             return self.pooling.backward(x[0], dy, dx[0], dp)
-        return self.unpooled_backward(x, y, dy, dx, dp)
+        return self.unpooled_backward(x, result, dy, dx, dp)
 
     def unpooled_backward(
-        self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]
+        self, x: list[Array], y: Array | None, dy: Array, dx: list[Array | None], dp: list[Array | None]
     ) -> Call:
         """The backward pass of the layer itself, on what it gives before any pooling."""
         assert self.normalization is not None
@@ -132,7 +133,6 @@ class PooledChain:
 
     def __init__(self, operation: NormalizedOperation, pooling: Pooling) -> None:
         self.operation, self.pooling = operation, pooling
-        self._as_one = False  # whether the latest training forward was
         self._images: list[Array] = []  # the unpooled ones and their gradients, if the layers run by themselves
 
     @property
@@ -144,36 +144,34 @@ class PooledChain:
         self.calls = pooled_calls(layer.bnns_filter)
 
     def forward(self, x: Array, y: Array, training: bool) -> Call:
-        batch, chosen = len(y), phase(training)
-        run = None if self.calls is None else self.calls.training if training else self.calls.inference
+        return partial(self._run, len(y), x, y, training)
 
-        def call() -> None:
-            as_one = run is not None and run(batch, x, y) == 0
+    def _run(self, batch: int, x: Array, y: Array, training: bool) -> None:
+        if self.calls is not None:
+            if (self.calls.training if training else self.calls.inference)(batch, x, y) == 0:
+                return
             if training:
-                self._as_one = as_one
-            if not as_one:
-                z, _ = self._unpooled(batch)
-                self.operation.layer.apply(x, z, phase=chosen)
-                self.pooling.layer.apply(z, y)
-
-        return call
+                self.calls.plan.forget()  # it is not what the backward pass goes back from
+        z, _ = self._unpooled(batch)
+        self.operation.layer.apply(x, z, phase=phase(training))
+        self.pooling.layer.apply(z, y)
 
     def backward(self, x: Array, dy: Array, dx: Array | None, dp: list[Array | None]) -> Call:
-        batch = len(dy)
+        return partial(self._run_backward, len(dy), x, dy, dx, dp)
 
-        def call() -> None:
-            if not self._as_one:
-                z, dz = self._unpooled(batch)
-                self.pooling.layer.apply_backward(z, None, dy, dz)
-                self.operation.unpooled_backward([x], z, dz, [dx], dp)()
-            elif self.calls is None or self.calls.backward(batch, x, dy, dx, *dp) != 0:
+    def _run_backward(self, batch: int, x: Array, dy: Array, dx: Array | None, dp: list[Array | None]) -> None:
+        if self.calls is not None:
+            if self.calls.backward(batch, x, dy, dx, *dp) == 0:
+                return
+            if self.calls.plan.trained_batch() > 0:
                 raise LayerApplyError(
                     f"{type(self.operation).__name__}, normalization and pooling as one: the latest training forward was of "
                     f"another batch, or on another engine, than this backward call of {batch} samples. Run both on the same "
                     "batch and engine."
                 )
-
-        return call
+        z, dz = self._unpooled(batch)
+        self.pooling.layer.apply_backward(z, None, dy, dz)
+        self.operation.unpooled_backward([x], z, dz, [dx], dp)()
 
     def _unpooled(self, batch: int) -> list[Array]:
         if not self._images or len(self._images[0]) != batch:

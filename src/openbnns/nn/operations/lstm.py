@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ... import LearningPhase, LSTMLayer
 from .._graph import Call, Graph, Operation
+from .._steps import Chain
 from .._value import Array, Value
 from ..parameter import Parameter
-from ._base import IN_PLACE, wanted
+from ._base import IN_PLACE, adding, copying, wanted
 from .states import InitialState, require_lengths, values
 
 
@@ -52,45 +54,27 @@ class Lstm(Operation):
             bias=self._bias,
             filter_parameters=IN_PLACE,
         )
-        self._kept: dict[int, _Kept] = {}  # by batch: the latest
-
-    def _memory(self, batch: int) -> _Kept:
-        if batch not in self._kept:
-            self._kept = {batch: _Kept(self, batch)}
-        return self._kept[batch]
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
         batch, (steps, _), h = len(y[0]), self.inputs[0].sample, self.hidden
+        kept = _Kept(self, batch, training)
+        if training:
+            self._trained = kept  # of the program being made, whose backward pass is next
         outputs = np.empty((steps, batch, 1, h), np.float32)
         final = [np.empty((1, 1, batch, h), np.float32) for _ in range(2)]
-        biases = [b.data.reshape(4, 1, 1, h) for b in self.biases]
-
-        def call() -> None:
-            kept = self._memory(batch)
-            kept.arrange(x, steps)
-            if self._bias is not None:
-                np.add(biases[0], biases[1], out=self._bias)
-            self.layer.apply(
-                kept.sequence,
-                *kept.states,
-                output=outputs,
-                final_hidden=final[0],
-                final_cell=final[1],
-                batch_sizes=kept.batch_sizes,
-                phase=LearningPhase.TRAINING if training else LearningPhase.INFERENCE,
-                cache=kept.cache if training else None,
-            )
-            kept.to_steps(outputs[:, :, 0], y[0])
-            for state, array in zip(final, y[1:], strict=True):
-                kept.to_samples(state[0, 0], array)
-
-        return call
+        calls = kept.arrange(x, steps)
+        if self._bias is not None:
+            calls.append(adding(self._bias, *(b.data for b in self.biases)))
+        phase = LearningPhase.TRAINING if training else LearningPhase.INFERENCE
+        given = {"output": outputs, "final_hidden": final[0], "final_cell": final[1], "phase": phase}
+        calls += [kept.running(self.layer.apply, given), kept.to_steps(outputs[:, :, 0], y[0])]
+        return Chain([*calls, *(kept.to_samples(s[0, 0], array) for s, array in zip(final, y[1:], strict=True))])
 
     def backward_all(
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
     ) -> Call:
         batch, (steps, inputs) = len(y[0]), self.inputs[0].sample
-        h = self.hidden
+        kept, h = self._trained, self.hidden
         arriving = None if dy[0] is None else np.empty((steps, batch, 1, h), np.float32)
         ends = [None if gradient is None else np.empty((1, 1, batch, h), np.float32) for gradient in dy[1:]]
         leaving = None if dx[0] is None else np.empty((steps, batch, inputs), np.float32)
@@ -110,53 +94,56 @@ class Lstm(Operation):
         if self.biases:
             given["generating_bias_gradient"] = wanted(bias)
 
-        def call() -> None:
-            kept = self._memory(batch)
-            if arriving is not None and dy[0] is not None:
-                kept.from_steps(dy[0], arriving[:, :, 0])
-            for gradient, array in zip(dy[1:], ends, strict=True):
-                if gradient is not None and array is not None:
-                    kept.from_samples(gradient, array[0, 0])
-            self.layer.apply_backward(
-                kept.sequence, *kept.states, cache=kept.cache, batch_sizes=kept.batch_sizes, **given
-            )
-            for gradient in dp[2:]:
-                if gradient is not None and bias is not None:
-                    np.copyto(gradient, bias.reshape(-1))
-            if leaving is not None and dx[0] is not None:
-                kept.to_steps(leaving, dx[0])
-            for state, gradient, array in zip(self.initial, states, begins, strict=True):
-                if gradient is not None and array is not None:
-                    unsorted = np.empty_like(array[0, 0])
-                    kept.to_samples(array[0, 0], unsorted)
-                    state.write(unsorted, gradient)
-
-        return call
+        calls: list[Call] = []
+        if arriving is not None and dy[0] is not None:
+            calls.append(kept.from_steps(dy[0], arriving[:, :, 0]))
+        for gradient, array in zip(dy[1:], ends, strict=True):
+            if gradient is not None and array is not None:
+                calls.append(kept.from_samples(gradient, array[0, 0]))
+        calls.append(kept.running(self.layer.apply_backward, given))
+        for gradient in dp[2:]:
+            if gradient is not None and bias is not None:
+                calls.append(copying(gradient, bias.reshape(-1)))
+        if leaving is not None and dx[0] is not None:
+            calls.append(kept.to_steps(leaving, dx[0]))
+        for state, gradient, array in zip(self.initial, states, begins, strict=True):
+            if gradient is not None and array is not None:
+                whole = np.empty_like(array[0, 0])
+                calls += [kept.to_samples(array[0, 0], whole), _later(state.write, whole, gradient)]
+        return Chain(calls)
 
 
 class _Kept:
-    """The tensors of the latest forward pass in the order of the layer: time in front, long sequences first."""
+    """The tensors of a program's forward pass in the order of the layer: time in front, long sequences first.
 
-    order: Array | None = None  # of the samples; None: as they are
-    batch_sizes: Array | None = None  # how many samples take part at each step; None: all
+    Without lengths, that order is always the same, and every copy is a native call.
+    """
 
-    def __init__(self, operation: Lstm, batch: int) -> None:
+    def __init__(self, operation: Lstm, batch: int, training: bool) -> None:
         steps, inputs = operation.inputs[0].sample
         self.operation = operation
+        self.sorts = operation.lengths is not None
         self.sequence = np.empty((steps, batch, inputs), np.float32)
         self.states = [np.empty((1, 1, batch, operation.hidden), np.float32) for _ in operation.initial]
-        sizes = None if operation.lengths is None else [batch] * steps
-        self.cache = np.empty(operation.layer.cache_bytes(steps, batch, sizes), np.uint8)
+        self.cache: Array | None = None
+        if training:
+            sizes = [batch] * steps if self.sorts else None
+            self.cache = np.empty(operation.layer.cache_bytes(steps, batch, sizes), np.uint8)
 
-    def arrange(self, x: list[Array], steps: int) -> None:
-        """Take over the inputs of the operation."""
-        if self.operation.lengths is not None:
-            self._sort(x[-1], steps)
-        self.from_steps(x[0], self.sequence)
+    def arrange(self, x: list[Array], steps: int) -> list[Call]:
+        """What takes over the inputs of the operation."""
+        calls = [_later(self._sort, x[-1], steps)] if self.sorts else []
+        calls.append(self.from_steps(x[0], self.sequence))
         for state, array, to in zip(self.operation.initial, x[1:], self.states, strict=False):
             whole = np.empty_like(to[0, 0])
-            state.read(array, whole)
-            self.from_samples(whole, to[0, 0])
+            calls += [_later(state.read, array, whole), self.from_samples(whole, to[0, 0])]
+        return calls
+
+    def running(self, method: Any, given: dict[str, Any]) -> Call:
+        """A call of the layer on these tensors."""
+        if not self.sorts:
+            return partial(method, self.sequence, *self.states, cache=self.cache, **given)
+        return lambda: method(self.sequence, *self.states, cache=self.cache, batch_sizes=self.batch_sizes, **given)
 
     def _sort(self, lengths: Array, steps: int) -> None:
         require_lengths(lengths, steps, "LSTM")
@@ -172,27 +159,34 @@ class _Kept:
         view: Array = array.swapaxes(0, 1)[:: -1 if self.operation.reverse else 1]
         return view
 
-    def from_steps(self, array: Array, to: Array) -> None:
+    def from_steps(self, array: Array, to: Array) -> Call:
         """(N, T, ...) to (T, N, ...)."""
-        np.copyto(to, self._by_time(array) if self.order is None else array[self.order, self.times])
+        if not self.sorts:
+            return copying(to, self._by_time(array))
+        return lambda: np.copyto(to, array[self.order, self.times])
 
-    def to_steps(self, array: Array, to: Array) -> None:
+    def to_steps(self, array: Array, to: Array) -> Call:
         """(T, N, ...) to (N, T, ...), zero behind the end of each sample."""
-        if self.order is None:
-            np.copyto(self._by_time(to), array)
-            return
-        to.fill(0)
-        places, samples = np.nonzero(self.present)
-        to[self.order[samples], self.times[places, samples]] = array[places, samples]
+        if not self.sorts:
+            return copying(self._by_time(to), array)
 
-    def from_samples(self, array: Array, to: Array) -> None:
-        np.copyto(to, array if self.order is None else array[self.order])
+        def call() -> None:
+            to.fill(0)
+            places, samples = np.nonzero(self.present)
+            to[self.order[samples], self.times[places, samples]] = array[places, samples]
 
-    def to_samples(self, array: Array, to: Array) -> None:
-        if self.order is None:
-            np.copyto(to, array)
-        else:
-            to[self.order] = array
+        return call
+
+    def from_samples(self, array: Array, to: Array) -> Call:
+        return (lambda: np.copyto(to, array[self.order])) if self.sorts else copying(to, array)
+
+    def to_samples(self, array: Array, to: Array) -> Call:
+        return (lambda: to.__setitem__(self.order, array)) if self.sorts else copying(to, array)
+
+
+def _later(function: Any, *arguments: Any) -> Call:
+    """A call that Python makes."""
+    return lambda: function(*arguments)
 
 
 def _shaped(gradient: Array | None, *shape: int) -> Array | None:

@@ -10,8 +10,9 @@ import numpy as np
 
 from ... import PermuteLayer, ReductionFunction, ReductionLayer, scatter
 from .._graph import Call, Operation
+from .._steps import Chain
 from .._value import Array, Value
-from ._base import copying
+from ._base import clearing, copying
 from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 
 
@@ -56,13 +57,7 @@ class Slice(Operation):
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         target = dx[0]
         assert target is not None
-        part = target[self.index]
-
-        def call() -> None:
-            target.fill(0)
-            np.copyto(part, dy)
-
-        return call
+        return Chain([clearing(target), copying(target[self.index], dy)])
 
 
 class Pick(Operation):
@@ -172,11 +167,4 @@ class Detach(Operation):
 
 def _copies(pairs: list[tuple[Array, Array | None]]) -> Call:
     """Copies into each first array from each second; None stands for zeros."""
-    if len(pairs) == 1 and pairs[0][1] is not None:
-        return copying(pairs[0][0], pairs[0][1])
-
-    def call() -> None:
-        for target, source in pairs:
-            np.copyto(target, 0 if source is None else source)
-
-    return call
+    return Chain(clearing(target) if source is None else copying(target, source) for target, source in pairs)

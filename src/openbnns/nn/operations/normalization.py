@@ -91,7 +91,7 @@ class Normalization(ActivatedOperation):
         beta, gamma = (None if p is None else _flat(next(given)) for p in (self.beta, self.gamma))
         return partial(
             self.layer.apply_backward,
-            output=self._shaped(y),
+            output=self._shaped(y) if self.keeps_output else None,
             output_gradient=self._shaped(dy),
             generating_input_gradient=wanted(None if dx[0] is None else self._shaped(dx[0])),
             generating_beta_gradient=wanted(beta),

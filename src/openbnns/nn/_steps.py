@@ -1,0 +1,114 @@
+"""Calls that a program makes again and again, native ones in one crossing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import _strict, engines
+
+Call = Callable[[], object]
+
+_RECORDINGS = 8  # of one list of calls
+
+
+class Chain(tuple[Call, ...]):
+    """Calls made one after the other, as one.
+
+    >>> Chain([lambda: print("copied"), lambda: print("added")])()
+    copied
+    added
+    """
+
+    def __call__(self) -> None:
+        for call in self:
+            call()
+
+
+class Steps:
+    """Calls that are made one after the other, again and again on the same memory.
+
+    The first time, native code keeps what each call did; from then on, native calls that follow each other are one. Only
+    a ``partial`` may be kept, whose arguments stay the same: what it does must be no more than one native call on
+    ``lasting`` arrays.
+    """
+
+    def __init__(self, lasting: list[object]) -> None:
+        self.calls: list[Call] = []
+        self._lasting = lasting
+        self._parts: list[tuple[Any, list[Call]]] = []  # native calls as a replay, others with None
+        self._left = _RECORDINGS
+        self._again = True  # whether to record the next time
+
+    def run(self) -> None:
+        if self._again and self._left > 0 and _is_native():
+            self._record()
+        elif not self._parts:
+            for call in self.calls:
+                call()
+        elif not self._replay():
+            self._again = _is_native()
+
+    def _replay(self) -> bool:
+        """Whether no native call has declined."""
+        declined = False
+        for replay, calls in self._parts:
+            done = 0 if replay is None else replay.run()
+            while done < len(calls):  # the native call has declined, or there is none
+                calls[done]()
+                done += 1
+                if replay is not None:
+                    declined = True
+                    done = replay.run(done)
+        return not declined
+
+    def _record(self) -> None:
+        """Make the calls and keep what they do; what is not known yet may be the second time."""
+        first, self._left = self._left == _RECORDINGS, self._left - 1
+        calls = list(_flat(self.calls))
+        parts: list[tuple[Any, list[Call]]] = []
+        missed = False
+        for call in calls:
+            replay = parts[-1][0] if parts else None
+            if isinstance(call, partial):
+                if replay is not None and replay.add(call):
+                    parts[-1][1].append(call)
+                    continue
+                if replay is None:
+                    replay = engines._core.Replay(self._lasting)
+                    if replay.add(call):
+                        parts.append((replay, [call]))
+                        continue
+                missed = True
+            else:
+                call()
+            parts.append((None, [call]))
+        self._parts, self._again = parts, first and missed
+
+
+def _is_native() -> bool:
+    return engines.is_native() and not _strict.active()
+
+
+def _flat(calls: Iterable[Call]) -> Iterator[Call]:
+    for call in calls:
+        if isinstance(call, Chain):
+            yield from _flat(call)
+        else:
+            yield call
+
+
+def arrays(given: object) -> Iterator[np.ndarray[Any, Any]]:
+    """The arrays among the arguments of calls, which stay the same."""
+    if isinstance(given, np.ndarray):
+        yield given
+    elif isinstance(given, partial):
+        yield from arrays((given.args, given.keywords))
+    elif isinstance(given, Mapping):
+        yield from arrays(tuple(given.values()))
+    elif isinstance(given, (list, tuple)):
+        for entry in given:
+            yield from arrays(entry)
