@@ -53,8 +53,10 @@ def mask(case: LstmCase, draw: int = 0) -> Array | None:
     return np.asarray(numbers >= float(np.float32(case.dropout)))
 
 
-def last_draw() -> int:
-    return filters.draws._last
+def draw_of(run: LstmRun) -> int:
+    """The number of the mask that the latest forward call has left in the cache."""
+    assert run.cache is not None
+    return int(filters._HEADER.unpack_from(run.cache.tobytes())[3])
 
 
 def compare_outputs(case: LstmCase, outputs: dict[int, Array], values: dict[int, Array], keep: Array | None) -> None:
@@ -81,7 +83,7 @@ def test_ids_are_unique() -> None:
 @pytest.mark.parametrize("case", parameters(CASES, "rows"))
 def test_forward(case: LstmCase, engine: str) -> None:
     run = LstmRun(case)
-    compare_outputs(case, run.forward(), run.values, mask(case, last_draw()))
+    compare_outputs(case, run.forward(), run.values, mask(case, draw_of(run)))
     compare_outputs(case, run.forward(cached=False), run.values, mask(case))
     for index, memory in run.memory.items():
         memory.storage.assert_unchanged(str(index))
@@ -95,7 +97,7 @@ def test_backward(case: LstmCase, cached: bool, engine: str) -> None:
     run = LstmRun(case)
     run.forward(cached)
     before = None if run.cache is None else run.cache.copy()
-    keep = mask(case, last_draw() if cached else 0)
+    keep = mask(case, draw_of(run) if cached else 0)
     expected = case.expected_gradients(run.values, keep=keep)
     found = run.backward(cached=cached)
     compare_gradients(case, found, expected)
@@ -119,7 +121,7 @@ def test_gradients_by_finite_differences(case: LstmCase, engine: str) -> None:
         case = replace(case, activations=tuple(ob_smooth(a) for a in case.activations))
     run = LstmRun(case)
     run.forward()
-    keep = mask(case, last_draw())
+    keep = mask(case, draw_of(run))
     gradients = run.backward()
     rng = np.random.default_rng(5)
     for index, values in run.values.items():
@@ -153,7 +155,7 @@ def test_any_of_the_gradients_alone(case: LstmCase) -> None:
         for index, memory in run.backward(some).items():
             assert_bitwise(memory.storage.raw(), full[index], f"{index} of {some}")
     for arriving in ([Y], [HN], [CN], [Y, CN], [HN, CN]):
-        expected = case.expected_gradients(run.values, arriving, mask(case, last_draw()))
+        expected = case.expected_gradients(run.values, arriving, mask(case, draw_of(run)))
         compare_gradients(case, run.backward(arriving=arriving), expected)
 
 
@@ -265,18 +267,18 @@ def test_a_cache_works_on_the_other_engine_and_anywhere_in_memory() -> None:
         run = LstmRun(case)
         with ob.engine(ENGINES[first]):
             run.forward()
-        expected = case.expected_gradients(run.values, keep=mask(case, last_draw()))
+        expected = case.expected_gradients(run.values, keep=mask(case, draw_of(run)))
         with ob.engine(ENGINES[second]):
             compare_gradients(case, run.backward(), expected)
     run = LstmRun(case)
     capacity = capi.BNNSComputeLSTMTrainingCacheCapacity(run.params)
     run.cache = np.zeros(capacity + 1, np.uint8)[1:]  # not aligned
     assert capi.BNNSDirectApplyLSTMBatchTrainingCaching(run.params, None, run.cache, capacity) == 0
-    compare_gradients(case, run.backward(), case.expected_gradients(run.values, keep=mask(case, last_draw())))
+    compare_gradients(case, run.backward(), case.expected_gradients(run.values, keep=mask(case, draw_of(run))))
     moved = np.zeros(capacity + 3, np.uint8)[3:]
     moved[:] = run.cache
     run.cache = moved
-    compare_gradients(case, run.backward(), case.expected_gradients(run.values, keep=mask(case, last_draw())))
+    compare_gradients(case, run.backward(), case.expected_gradients(run.values, keep=mask(case, draw_of(run))))
 
 
 @pytest.mark.covers("lstm.dropout")
