@@ -323,7 +323,7 @@ def test_odd_values_in_model_files(tmp_path: Path, value: str, capsys: pytest.Ca
         arguments = ["--data", str(tmp_path / "a.csv"), "--model", str(tmp_path / "net.toml"), "--out", str(tmp_path)]
         assert cli.main(["train", *arguments]) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"openbnns train: {tmp_path / 'net.toml'}") or "do not fill (-3,)" in line
+        assert line.startswith(f"openbnns train: {tmp_path / 'net.toml'}") or "do not fill (N, -3)" in line
 
 
 def test_the_limit_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

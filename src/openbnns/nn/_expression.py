@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from .._spelling import spelled
+
 if TYPE_CHECKING:
     from ._value import Value
 
@@ -89,6 +91,7 @@ class Expression:
     def view(self, *shape: Any) -> Value:
         return _operated("reshape", self, *shape)
 
+    @spelled
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Value:
         return _operated("flatten", self, start_dim, end_dim)
 
@@ -130,6 +133,7 @@ class Expression:
     def repeat(self, *sizes: Any) -> Value:
         return _operated("repeat", self, *sizes)
 
+    @spelled
     def split(self, split_size: Any, dim: int = 0) -> tuple[Value, ...]:
         parts: tuple[Value, ...] = _f().split(self, split_size, dim)
         return parts

@@ -215,6 +215,7 @@ class Optimizer:
             raise ValueError(f"{type(self).__name__}: lr is {value}. It must be at least 0 and finite.")
         return float(value)
 
+    @spelled
     def add_param_group(self, param_group: Mapping[str, Any]) -> None:
         """Take charge of more parameters: ``{"params": ..., "lr": ...}``, as at creation."""
         (group,) = _groups(type(self).__name__, param_group)
@@ -375,6 +376,7 @@ class Optimizer:
         for bundle in self._bundles:
             bundle.bnns.gradient_clipping = GradientClipping.by_global_norm(clipping.threshold, known)
 
+    @spelled
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set every gradient to zero. Not needed before ``backward``, which overwrites.
 

@@ -31,16 +31,16 @@ def product(a: Value, b: Value, alpha: float = 1.0) -> Value:
     if a.ndim == 1 or b.ndim == 1:
         return _vector_product(a, b, alpha)
     (a, a_swapped), (b, b_swapped) = _untransposed(a), _untransposed(b)
+    if (b.rows and b.ndim == 2) or (a.rows and a.ndim == 2 and a_swapped):
+        raise ValueError(
+            "matmul: the batch is an axis of the matrices, whose samples would be mixed. Use einsum or sum."
+        )
     rows, inner = a.shape[-2:][::-1] if a_swapped else a.shape[-2:]
     other, columns = b.shape[-2:][::-1] if b_swapped else b.shape[-2:]
     if inner != other:
         raise ValueError(
             f"matmul: {_named(a, a_swapped)} and {_named(b, b_swapped)} do not fit: the columns of the first must be as many as "
             "the rows of the second."
-        )
-    if (b.rows and b.ndim == 2) or (a.rows and a.ndim == 2 and a_swapped):
-        raise ValueError(
-            "matmul: the batch is an axis of the matrices, whose samples would be mixed. Use einsum or sum."
         )
     if a.rows and a.ndim == 2:
         return a.graph.append(operations.MatrixProduct(a, b, a.like([columns]), (a_swapped, b_swapped), alpha))

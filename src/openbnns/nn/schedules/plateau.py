@@ -149,6 +149,7 @@ class ReduceLROnPlateau:
         state = {name: getattr(self, name) for name in _STATE}
         return state if self.optimizer is not None else {**state, "share": self._share}
 
+    @spelled
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from such a state."""
         needed = sorted(self.state_dict())

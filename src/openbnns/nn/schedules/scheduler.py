@@ -38,6 +38,7 @@ class LRScheduler:
         if "__init__" in cls.__dict__:
             cls.__init__ = spelled(cls.__init__)  # type: ignore[method-assign]
 
+    @spelled
     def __init__(self, optimizer: Optimizer | None, last_epoch: int = -1) -> None:
         who = type(self).__name__
         if optimizer is not None and not isinstance(optimizer, Optimizer):
@@ -144,6 +145,7 @@ class LRScheduler:
         """Where it stands, in plain numbers."""
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
+    @spelled
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from such a state; the learning rates of the optimizer are set."""
         self._check_state(state_dict)
