@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -169,6 +170,15 @@ def test_calls_that_decline_are_recorded_again() -> None:
     assert all(steps._replay() for steps in (replayed._forward, replayed._backward_of_parameters)), "nothing declines"
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also in processes that were started with it ignored, as in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 @pytest.mark.parametrize("kind", ["encoder", "lstm", "pooled"])
 def test_interrupts_leave_a_program_that_works(kind: str) -> None:
     replayed, single, x = twins(kind, 64)

@@ -230,7 +230,7 @@ def test_contraction_knows_its_operands() -> None:
         ("a_*i* -> c_*i", r"5 \('\*'\)", "second `\\*`"),
         ("a_i*j -> c_i*j", r"4 \('\*'\)", "`\\*` stands between letters. Put it in front"),
         ("a_i, b_j, c_k -> d_ijk", r"9 \(','\)", "more than two operands on the left. Contract two at a time"),
-        ("a_ij -> c_ji, d_i", r"13 \(','\)", "goes on after its output"),
+        ("a_ij -> c_ji, d_i", r"13 \(','\)", "there is more after the output"),
         ("a_*i -> c_i", r"3 \('\*'\)", r"`\*` of a_\*i is missing in the output c_i. Add it to the output"),
         ("a_i -> c_*i", r"10 \('\*'\)", r"`\*` of the output c_\*i occurs in no operand"),
         ("a_*i, b_i* -> c_*i", r"10 \('\*'\)", r"behind the letters in b_i\*, but in front of them in a_\*i"),
