@@ -212,7 +212,7 @@ def test_batch_size_follows_from_the_memory_of_descriptors() -> None:
     close(layer.apply(described(shape, x.ctypes.data), batch_size=2), (x @ w.T + b)[:2])
     with pytest.raises(ob.LayerApplyError, match=r"apply: batch_size cannot be inferred from input .*Pass batch_size"):
         layer.apply(described(shape, x.ctypes.data))
-    with pytest.raises(ob.LayerApplyError, match=r"batch_size cannot be told"):
+    with pytest.raises(ob.LayerApplyError, match=r"batch_size cannot be inferred"):
         layer.apply(described(shape, x.ravel()[:15].copy()))
 
 
