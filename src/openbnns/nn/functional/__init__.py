@@ -87,6 +87,19 @@ from ._arithmetic import (
     where,
 )
 from ._layers import detach, dropout, embedding, one_hot
+from ._losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
 from ._normalizations import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from ._products import bmm, einsum, linear, matmul, outer
 from ._reductions import (
@@ -153,19 +166,21 @@ from ._windows import (
 )
 
 __all__ = [
-    "abs", "acos", "acosh", "add", "addcmul", "amax", "amin", "argmax", "argmin", "asin", "asinh", "atan", "atanh",
-    "bmm", "cat", "ceil", "celu", "chunk", "clamp", "clip", "concat", "cos", "cosh", "cosine_similarity", "detach",
-    "div", "dropout", "einsum", "elu", "embedding", "erf", "exp", "exp2", "expand", "flatten", "flip", "floor",
-    "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "index", "index_select", "leaky_relu",
-    "lerp", "linear", "log", "log2", "log_softmax", "logsigmoid", "logsumexp", "masked_fill", "matmul", "max",
-    "maximum", "mean", "min", "minimum", "mish", "mul", "narrow", "neg", "norm", "normalize", "one_hot", "outer",
-    "pairwise_distance", "permute", "pow", "prelu", "prod", "reciprocal", "relu", "relu6", "repeat", "reshape",
-    "roll", "round", "rsqrt", "scaled_dot_product_attention", "select", "selu", "sigmoid", "sign", "silu", "sin",
-    "sinh", "softmax", "softmin", "softplus", "softshrink", "softsign", "split", "sqrt", "square", "squeeze", "stack",
-    "std", "sub", "sum", "tan", "tanh", "tanhshrink", "threshold", "transpose", "tril", "triu", "unbind", "unflatten",
-    "unsqueeze", "var", "where",
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d",
-    "batch_norm", "channel_shuffle", "conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d", "group_norm",
-    "instance_norm", "interpolate", "layer_norm", "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_unpool1d",
-    "max_unpool2d", "pad", "pixel_shuffle", "pixel_unshuffle", "rms_norm",
+    "abs", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "add", "addcmul", "amax", "amin", "argmax", "argmin", "asin", "asinh", "atan", "atanh",
+    "avg_pool1d", "avg_pool2d", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits", "bmm",
+    "cat", "ceil", "celu", "channel_shuffle", "chunk", "clamp", "clip", "concat", "conv1d", "conv2d",
+    "conv_transpose1d", "conv_transpose2d", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "detach", "div", "dropout", "einsum", "elu", "embedding", "erf", "exp", "exp2", "expand",
+    "flatten", "flip", "floor", "gelu", "glu", "group_norm", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hinge_embedding_loss", "huber_loss", "index", "index_select", "instance_norm", "interpolate", "kl_div",
+    "l1_loss", "layer_norm", "leaky_relu", "lerp", "linear", "log", "log2", "log_softmax", "logsigmoid", "logsumexp",
+    "lp_pool1d", "lp_pool2d", "masked_fill", "matmul", "max", "max_pool1d", "max_pool2d", "max_unpool1d",
+    "max_unpool2d", "maximum", "mean", "min", "minimum", "mish", "mse_loss", "mul", "narrow", "neg", "nll_loss",
+    "norm", "normalize", "one_hot", "outer", "pad", "pairwise_distance", "permute", "pixel_shuffle",
+    "pixel_unshuffle", "pow", "prelu", "prod", "reciprocal", "relu", "relu6", "repeat", "reshape", "rms_norm", "roll",
+    "round", "rsqrt", "scaled_dot_product_attention", "select", "selu", "sigmoid", "sign", "silu", "sin", "sinh",
+    "smooth_l1_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "split", "sqrt", "square",
+    "squeeze", "stack", "std", "sub", "sum", "tan", "tanh", "tanhshrink", "threshold", "transpose", "tril", "triu",
+    "unbind", "unflatten", "unsqueeze", "var", "where",
 ]  # fmt: skip

@@ -217,21 +217,21 @@ def unbind(input: Tensor, dim: int = 0) -> Any:
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Any:
     """``length`` entries along ``dim`` from ``start`` on."""
     x = numbers(input, "narrow")
-    return index(x, (slice(None),) * axis_of(x, dim, "narrow") + (slice(start, start + length),))
+    return _part(x, (slice(None),) * axis_of(x, dim, "narrow") + (slice(start, start + length),))
 
 
 @function
 def select(input: Tensor, dim: int, index: int) -> Any:
     """The entry ``index`` along ``dim``, without that axis."""
     x = numbers(input, "select")
-    return globals()["index"](x, (slice(None),) * axis_of(x, dim, "select") + (operator.index(index),))
+    return _part(x, (slice(None),) * axis_of(x, dim, "select") + (operator.index(index),))
 
 
 @function
 def index_select(input: Tensor, dim: int, index: Any) -> Any:
     """The entries along ``dim`` whose numbers ``index`` lists."""
     x = numbers(input, "index_select")
-    return globals()["index"](x, (slice(None),) * axis_of(x, dim, "index_select") + (np.asarray(index),))
+    return _part(x, (slice(None),) * axis_of(x, dim, "index_select") + (np.asarray(index),))
 
 
 @function
@@ -296,7 +296,11 @@ def index(input: Tensor, key: Any) -> Any:
     >>> Last()(np.arange(12, dtype=np.float32).reshape(1, 3, 4)).tolist()
     [[8.0, 10.0]]
     """
-    x = value(input, "indexing")
+    return _part(value(input, "indexing"), key)
+
+
+def _part(x: Value, key: Any) -> Value:
+    """The part of a value that an index names."""
     keys = list(key) if isinstance(key, tuple) else [key]
     if sum(k is Ellipsis for k in keys) > 1:
         raise IndexError("indexing: ... may stand once.")
