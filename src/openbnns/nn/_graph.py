@@ -121,7 +121,7 @@ class Graph:
         return self._leaves[id(parameter)][1]
 
     def constant(self, array: Any) -> Value:
-        """An array as a value without a batch axis; float32 arrays, such as buffers, are read where they lie."""
+        """An array as a value without a batch axis; contiguous float32 arrays, such as buffers, are read where they lie."""
         given = np.asarray(array)
         if id(given) not in self._leaves:
             numbers = given if given.dtype in (FLOAT32, INT64) else _plain(given)
