@@ -43,14 +43,15 @@ class FullyConnected(UnaryFilter):
     ) -> None:
         super().__init__(filter_params, who)
         x, y = resolve_both(p, who)
-        packed = dense_view(p.w_desc, who("w_desc"))
+        weights = who("w_desc")
+        packed = dense_view(p.w_desc, weights)
         self.sparse = packed is not None
-        w, values = packed or (descriptors.resolve(p.w_desc, who("w_desc")), p.w_desc.data)
+        w, values = packed or (descriptors.resolve(p.w_desc, weights), p.w_desc.data)
         self.inputs, self.outputs = x.count, y.count
         axes = self._check_weights(w, who)
         self.input = Operand(x, x.memory_axes, flat=True)
         self.output = Operand(y, y.memory_axes, flat=True)
-        self.weights = self.hold(w, axes, who("w_desc.data"), values)
+        self.weights = self.hold(w, axes, weights.field("data"), values)
         self.bias = resolve_bias(self, p.bias, self.outputs, who)
         self.fused_function = int(p.activation.function)
         self.activation = resolve_fused(p.activation, who)
@@ -107,9 +108,10 @@ def resolve_bias(owner: UnaryFilter, descriptor: Any, count: int, who: Caller) -
     """The bias of a layer: one value per output (channel), absent when its data is NULL."""
     if descriptor.data is None:
         return None
-    view = descriptors.resolve(descriptor, who("bias"))
+    bias = who("bias")
+    view = descriptors.resolve(descriptor, bias)
     if view.count != count or len(view.size) != 1:
         raise Problem(
-            f"{who('bias')} is {describe(view)}, but there is one value per output. Describe a Vector of size {count}."
+            f"{bias} is {describe(view)}, but there is one value per output. Describe a Vector of size {count}."
         )
-    return owner.hold(view, (0,), who("bias.data"), descriptor.data)
+    return owner.hold(view, (0,), bias.field("data"), descriptor.data)

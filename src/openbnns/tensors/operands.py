@@ -325,7 +325,8 @@ class Parameter:
             if not client_pointer and self.bound.buffer.nbytes is not None:
                 self._who, self._source = who, self.bound
         if not client_pointer:
-            self.fixed = memory.copy(self.read(np.float32))
+            address = self.address
+            self.fixed = memory.copy(self.read(np.float32)) if address is None else memory.copy_of(address, self.shape)
             self.bound = None
 
     def native_items(self, writes: bool) -> dict[str, Any]:
@@ -443,10 +444,11 @@ class OwnedMemory:
                 f"{who(f'filter_params.{given}')} is set but {missing} is {who.null}. Supply both as a pair, or neither."
             )
         self._given = allocate, free  # keeps a C library loaded as long as it is needed
-        self._allocate = _typed(allocate, _ALLOCATE, who("filter_params.alloc_memory"))
-        self._free, self._who = _typed(free, _FREE, who("filter_params.free_memory")), who
-        self._blocks: list[int] = []
+        self._allocate = self._free = None
+        self._who, self._blocks = who, list[int]()
         if allocate is not None:
+            self._allocate = _typed(allocate, _ALLOCATE, who("filter_params.alloc_memory"))
+            self._free = _typed(free, _FREE, who("filter_params.free_memory"))
             self._block(64)
 
     def _block(self, nbytes: int) -> int:
@@ -469,13 +471,22 @@ class OwnedMemory:
 
     def copy(self, values: NDArray[Any]) -> NDArray[np.float32]:
         """A float32 copy of the values in owned memory."""
-        if self._allocate is None:
-            return np.array(values, dtype=np.float32, order="C", copy=True)
-        block = Buffer(self._block(max(values.nbytes, 4)), None, True, None)
-        strides = np.empty(values.shape, np.float32).strides
-        owned = buffers.array_at(block, 0, np.dtype("f4"), values.shape, strides, writable=True)
+        owned = self._empty(values.shape)
         owned[...] = values
         return owned
+
+    def copy_of(self, address: int, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """A copy of the float32 values, in C order, at an address."""
+        owned = self._empty(shape)
+        ctypes.memmove(owned.ctypes.data, address, owned.nbytes)
+        return owned
+
+    def _empty(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        array = np.empty(shape, np.float32)
+        if self._allocate is None:
+            return array
+        block = Buffer(self._block(max(array.nbytes, 4)), None, True, None)
+        return buffers.array_at(block, 0, array.dtype, shape, array.strides, writable=True)
 
     def release(self) -> None:
         """Give every block back through the caller's free_memory."""
