@@ -108,9 +108,11 @@ def _vgg(torch: Any) -> tuple[Any, Any]:
 
 def _transformer(torch: Any) -> tuple[Any, Any]:
     t = torch.nn
-    ours = nn.Sequential(nn.TransformerEncoderLayer(256, 8, dim_feedforward=1024, dropout=0.0), nn.Linear(CLASSES))
+    ours = nn.Sequential(
+        nn.TransformerEncoderLayer(256, 8, dim_feedforward=1024, dropout=0.0), nn.Linear(CLASSES), nn.Flatten(0, 1)
+    )
     theirs = t.Sequential(
-        t.TransformerEncoderLayer(256, 8, 1024, dropout=0.0, batch_first=True), t.Linear(256, CLASSES)
+        t.TransformerEncoderLayer(256, 8, 1024, dropout=0.0, batch_first=True), t.Linear(256, CLASSES), t.Flatten(0, 1)
     )
     return ours, theirs
 
@@ -125,7 +127,7 @@ def _causal(torch: Any) -> tuple[Any, Any]:
             self.mask = t.Transformer.generate_square_subsequent_mask(64)
 
         def forward(self, x: Any) -> Any:
-            return self.out(self.layer(x, self.mask, is_causal=True))
+            return self.out(self.layer(x, self.mask, is_causal=True)).flatten(0, 1)
 
     class Ours(nn.Module):
         def __init__(self) -> None:
@@ -133,7 +135,7 @@ def _causal(torch: Any) -> tuple[Any, Any]:
             self.layer, self.out = nn.TransformerEncoderLayer(64, 4, 256, 0.0), nn.Linear(64, CLASSES)
 
         def forward(self, x: Any) -> Any:
-            return self.out(self.layer(x, is_causal=True))
+            return self.out(self.layer(x, is_causal=True)).flatten(0, 1)
 
     return Ours(), Layer()
 
@@ -147,7 +149,7 @@ def _gru(torch: Any) -> tuple[Any, Any]:
             self.gru, self.out = t.GRU(64, 128, batch_first=True), t.Linear(128, CLASSES)
 
         def forward(self, x: Any) -> Any:
-            return self.out(self.gru(x)[0])
+            return self.out(self.gru(x)[0]).flatten(0, 1)
 
     class Ours(nn.Module):
         def __init__(self) -> None:
@@ -155,7 +157,7 @@ def _gru(torch: Any) -> tuple[Any, Any]:
             self.gru, self.out = nn.GRU(64, 128), nn.Linear(128, CLASSES)
 
         def forward(self, x: Any) -> Any:
-            return self.out(self.gru(x)[0])
+            return self.out(self.gru(x)[0]).flatten(0, 1)
 
     return Ours(), Tagger()
 
@@ -192,7 +194,7 @@ def _torch_step(
     def step() -> float:
         optimizer.zero_grad(set_to_none=True)
         scores = run(x)
-        loss = criterion(scores.reshape(-1, scores.shape[-1]), y.reshape(-1))
+        loss = criterion(scores, y)
         loss.backward()
         optimizer.step()
         return float(loss.detach())
@@ -227,7 +229,7 @@ def _step_figure(name: str, make: Any, shape: tuple[int, ...], batch: int, targe
     random = np.random.RandomState(0)
     ours, theirs = make(torch)
     x = random.standard_normal((batch, *shape)).astype(np.float32)
-    y = random.randint(0, CLASSES, (batch, *shape[:-1]) if len(shape) == 2 else batch)
+    y = random.randint(0, CLASSES, batch * shape[0] if len(shape) == 2 else batch)
     ours.build(shape)
     weights = theirs.state_dict()
     ours.load_state_dict(weights)

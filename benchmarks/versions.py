@@ -28,7 +28,8 @@ AGAIN = 2
 class Version:
     """One environment, whose process measures on demand."""
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, label: str, python: str) -> None:
+        self.label = label
         command = [python, str(Path(__file__).resolve()), "--worker"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.names: dict[str, str] = self._ask("names")
@@ -45,6 +46,10 @@ class Version:
     def prepare(self, name: str) -> None:
         self._ask(f"prepare {name}")
 
+    def can(self, name: str) -> bool:
+        """Whether this version knows everything that a case needs."""
+        return bool(self._ask(f"try {name}"))
+
     def sample(self) -> float:
         """A number of the prepared case of which less is better."""
         return float(self._ask("sample"))
@@ -58,10 +63,14 @@ def main() -> int:
     parser.add_argument("new", help="Python of the environment with the new version")
     parser.add_argument("--only", default="", metavar="SUBSTRING", help="what has this in its name")
     options = parser.parse_args()
-    old, new = Version(options.old), Version(options.new)
+    old, new = Version("old", options.old), Version("new", options.new)
     names = [n for n in old.names if n in new.names and options.only in n]
     results = {}
     for name in names:
+        unable = [v.label for v in (old, new) if not v.can(name)]
+        if unable:
+            print(f"{name:70s} cannot be run by the {' and the '.join(unable)} version", flush=True)
+            continue
         rounds = ROUNDS if old.names[name] == "time" else FIGURE_ROUNDS
         ratios = [_ratio(old, new, name, rounds)]
         while ratios[-1] < LOSS and len(ratios) <= AGAIN:
@@ -120,13 +129,20 @@ def work() -> int:
             answer(dict.fromkeys([*cases, *calls], "time") | dict.fromkeys(figures, "figure"))
         elif question == "sample":
             answer(sample())
-        elif name in figures:
-            sample = _figure(figures[name], settings)
-            answer(None)
         else:
-            step = calls[name] if name in calls else our_step(cases[name].calls(cases[name].arrays()))
-            sample = sampler(step)
-            answer(None)
+            try:
+                if name in figures:
+                    sample = _figure(figures[name], settings)
+                else:
+                    sample = sampler(
+                        calls[name] if name in calls else our_step(cases[name].calls(cases[name].arrays()))
+                    )
+                if question == "try":
+                    sample()
+                answer(True)
+            except Exception as error:
+                print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+                answer(False)
     return 0
 
 
