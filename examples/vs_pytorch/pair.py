@@ -1,0 +1,111 @@
+"""A network in two forms, and how both are trained from the same weights on the same batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openbnns import nn
+
+Array = NDArray[Any]
+Batch = tuple[Array, ...]
+
+STEPS = 20
+FORMS = ("eager", "channels last", "compiled", "compiled, channels last")
+"""In which PyTorch may run."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One network, twice.
+
+    ``ours(sizes)`` makes an object that holds networks in attributes, together with what trains them, and that has a
+    method ``step(*batch)``: one training step, which gives the loss, or several of them. ``pytorch()`` imports torch and
+    gives a class of the same kind: its networks have the same names, and so have their weights.
+    """
+
+    title: str
+    ours: Callable[[Any], Any]
+    pytorch: Callable[[], Callable[[Any], Any]]
+    batch: Callable[[Any, np.random.RandomState], Batch]
+    """One batch of the given sizes."""
+    full: Any
+    """The sizes that are common practice, for benchmarks."""
+    small: Any
+    """Sizes at which 20 steps take a moment, for tests."""
+
+    def batches(self, sizes: Any, count: int) -> list[Batch]:
+        """The same ones whenever they are asked for."""
+        random = np.random.RandomState(0)
+        return [self.batch(sizes, random) for _ in range(count)]
+
+
+def find_pairs() -> dict[str, Pair]:
+    """The pairs of this folder, by the names of their files."""
+    modules = {found.name: f"{__package__}.{found.name}" for found in iter_modules(import_module(__package__).__path__)}
+    found = {name: import_module(path) for name, path in modules.items() if name != "__main__"}
+    return {name: module.PAIR for name, module in found.items() if hasattr(module, "PAIR")}
+
+
+def networks(side: Any, kind: type) -> Iterator[tuple[str, Any]]:
+    """The networks among the attributes of a side, with their names."""
+    return ((name, network) for name, network in vars(side).items() if isinstance(network, kind))
+
+
+def make_pytorch(pair: Pair, sizes: Any, form: str = "eager") -> Any:
+    """PyTorch's side in one of the ``FORMS``; the initial weights are always the same."""
+    import torch
+
+    torch.manual_seed(0)
+    side = pair.pytorch()(sizes)
+    for _, network in networks(side, torch.nn.Module):
+        if "channels last" in form:
+            network.to(memory_format=torch.channels_last)
+        if "compiled" in form:
+            network.compile()
+    return side
+
+
+def make_ours(pair: Pair, sizes: Any, theirs: Any = None) -> Any:
+    """Our side, with the present weights of PyTorch's, if that is given."""
+    nn.manual_seed(0)
+    side = pair.ours(sizes)
+    if theirs is not None:
+        for name, network in networks(side, nn.Module):
+            network.load_state_dict(getattr(theirs, name).state_dict())
+    return side
+
+
+def tensors(batch: Batch, form: str = "eager") -> tuple[Any, ...]:
+    """A batch as PyTorch takes it."""
+    import torch
+
+    given = (torch.from_numpy(array) for array in batch)
+    if "channels last" not in form:
+        return tuple(given)
+    return tuple(t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 else t for t in given)
+
+
+def train(side: Any, batches: list[Any]) -> Array:
+    """One step per batch; the losses (steps, losses of a step)."""
+    return np.array([np.atleast_1d(side.step(*batch)) for batch in batches])
+
+
+def compare_losses(pair: Pair, sizes: Any, steps: int = STEPS) -> tuple[Array, Array]:
+    """The losses of both sides, ours first, from the same weights on the same batches."""
+    batches = pair.batches(sizes, steps)
+    theirs = make_pytorch(pair, sizes)
+    ours = make_ours(pair, sizes, theirs)
+    return train(ours, batches), train(theirs, [tensors(batch) for batch in batches])
+
+
+def difference(ours: Array, theirs: Array) -> float:
+    """The largest relative difference of two losses; infinite if anything is NaN."""
+    worst = float(np.max(np.abs(ours - theirs) / np.abs(theirs)))
+    return worst if np.isfinite(worst) else float("inf")

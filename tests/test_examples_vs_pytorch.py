@@ -1,0 +1,86 @@
+"""The networks of examples/vs_pytorch: ours train, and follow PyTorch step by step."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+FOLDER = EXAMPLES / "vs_pytorch"
+NOT_NETWORKS = {"__init__", "__main__", "data", "measure", "pair"}
+NAMES = sorted(file.stem for file in FOLDER.glob("*.py") if file.stem not in NOT_NETWORKS)
+
+
+@pytest.fixture(autouse=True)
+def examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+
+
+def test_every_file_is_a_pair() -> None:
+    from vs_pytorch.pair import find_pairs
+
+    assert sorted(find_pairs()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ours_trains_without_pytorch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from vs_pytorch import pair as p
+
+    monkeypatch.setitem(sys.modules, "torch", None)  # an import of it fails
+    pair = p.find_pairs()[name]
+    losses = p.train(p.make_ours(pair, pair.small), pair.batches(pair.small, p.STEPS))
+    assert np.isfinite(losses).all()
+    assert losses[-5:, 0].mean() < losses[:5, 0].mean()
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", NAMES)
+def test_losses_follow_pytorch(name: str) -> None:
+    pytest.importorskip("torch")
+    from vs_pytorch import pair as p
+
+    pair = p.find_pairs()[name]
+    ours, theirs = p.compare_losses(pair, pair.small)
+    assert len(ours) == len(theirs) == p.STEPS
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=0)
+
+
+@pytest.mark.peers
+def test_the_command_reports_losses_and_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    from vs_pytorch import __main__ as command
+
+    report = tmp_path / "found.json"
+    monkeypatch.setattr(sys, "argv", ["vs_pytorch", "lenet", "--small", "--losses", "--memory", "--json", str(report)])
+    assert command.main() == 0
+    assert "largest relative difference" in capsys.readouterr().out
+    (row,) = json.loads(report.read_text())["rows"]
+    assert row["difference"] <= 1e-4
+    assert row["memory"]["ours"] > 0
+
+
+@pytest.mark.peers
+def test_time_is_compared_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from vs_pytorch import measure, pair
+
+    monkeypatch.setattr(measure, "FORMS", ("eager",))  # compiling takes long
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    lenet = pair.find_pairs()["lenet"]
+    time = measure.measure_time(lenet, lenet.small, seconds=0.1)
+    assert time.form == "eager"
+    assert 0 < time.lowest <= time.ratio <= time.highest
+
+
+def test_a_name_that_is_no_network(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from vs_pytorch import __main__ as command
+
+    monkeypatch.setattr(sys, "argv", ["vs_pytorch", "lenett"])
+    assert command.main() == 2
+    assert "There is no network lenett. There are " in capsys.readouterr().err
