@@ -7,6 +7,8 @@
 (32, 10)
 """
 
+from typing import TYPE_CHECKING
+
 from . import (
     checkpoints,
     data,
@@ -171,6 +173,10 @@ from .sequences import (
 from .softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from .trainer import Diverged, Interrupted, Trainer
 
+if TYPE_CHECKING:
+    from . import pytorch
+    from .pytorch import from_torch, to_torch_state_dict
+
 __all__ = [
     "Module", "Sequential", "ModuleList", "ModuleDict", "Residual", "Add", "Concatenate", "Parameter", "Value",
     "Function", "Mismatch", "Linear", "Conv2d", "ConvTranspose2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d",
@@ -195,7 +201,8 @@ __all__ = [
     "CELU", "Mish", "GLU", "Threshold", "Hardtanh", "Hardshrink", "Softshrink", "Tanhshrink", "Softmin", "Softmax2d",
     "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell", "LRScheduler", "LambdaLR",
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler",
+    "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
+    "to_torch_state_dict", "pytorch",
 ]  # fmt: skip
 
 _ELSEWHERE = {
@@ -208,8 +215,17 @@ _ELSEWHERE = {
 }
 
 
+_LATER = {"pytorch": None, "from_torch": "pytorch", "to_torch_state_dict": "pytorch"}
+"""Names that are imported when they are first used, and the modules that they are in."""
+
+
 def __getattr__(name: str) -> object:
-    """What PyTorch has by a name that is not here."""
+    """What is imported when it is used; else a hint about what PyTorch has by a name that is not here."""
+    if name in _LATER:
+        from importlib import import_module
+
+        module = import_module(f".{_LATER[name] or name}", __name__)
+        return getattr(module, name) if _LATER[name] else module
     from .choose import nearest
 
     hint = f" Use {_ELSEWHERE[name]}." if name in _ELSEWHERE else nearest(name, __all__)

@@ -1,0 +1,31 @@
+"""Weights on their way back to PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..module import Module
+from .errors import require_torch
+
+
+def to_torch_state_dict(network: Module) -> dict[str, Any]:
+    """The weights of a network as tensors that ``load_state_dict`` of the same module in PyTorch takes, strictly.
+
+    Names are those of ``network.state_dict()``, which are PyTorch's, with ``num_batches_tracked`` of normalizations that keep
+    running statistics. The tensors are copies.
+    """
+    torch = require_torch("to_torch_state_dict")
+    if not isinstance(network, Module):
+        raise TypeError(f"to_torch_state_dict: takes a network of openbnns.nn, not a {type(network).__name__}.")
+    state: dict[str, Any] = {}
+    shared: dict[int, Any] = {}
+    for name, array in network.state_dict().items():
+        if id(array) not in shared:
+            shared[id(array)] = torch.from_numpy(np.array(array))
+        state[name] = shared[id(array)]
+        path, _, last = name.rpartition(".")
+        if last == "running_var":  # PyTorch counts batches; nothing depends on it where momentum is a number
+            state.setdefault(f"{path}.num_batches_tracked" if path else "num_batches_tracked", torch.tensor(0))
+    return state

@@ -1,0 +1,62 @@
+"""What PyTorch computes with tensors that are no numbers to train: comparisons, masks, changes of type; in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..function import Function
+
+COMPARISONS: dict[str, Any] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
+}  # fmt: skip
+
+
+class AsNumbers(Function):
+    """Whole numbers as float32."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.astype(np.float32)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return None
+
+
+class Compare(Function):
+    """A comparison by name: 1 where it holds, else 0, as whole numbers."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Any, b: Any, name: str) -> Any:
+        return COMPARISONS[name](a, b).astype(np.int64)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return None, None, None
+
+
+class Not(Function):
+    """1 where a number is 0, else 0, as whole numbers."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return (x == 0).astype(np.int64)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return None
+
+
+class Forbid(Function):
+    """0 where a mask holds and minus infinity elsewhere, to be added to scores."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return np.where(x != 0, np.float32(0), np.float32(-np.inf))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return None

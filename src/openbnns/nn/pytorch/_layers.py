@@ -1,0 +1,192 @@
+"""Modules of ``torch.nn`` and the layers that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import activation, convolution, layers, normalization, padding, pooling, resize, sequences, softmax
+from ..module import Module
+from ._tensor import Misfit
+from .operations.elementwise import check_threshold
+from .operations.layers import check_padding_row
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a module is taken over: the layer, the attributes that are its arguments, those that must have one value.
+
+    ``runs`` says what axis the batch of its input may be: "each" any, because it works element by element; "last" any in front
+    of the features; "first" the first; "sequence" what ``batch_first`` says; "lookup" any.
+    """
+
+    layer: type[Module]
+    runs: str
+    options: tuple[str, ...] = ()
+    only: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    derived: dict[str, Callable[[Any], Any]] = field(default_factory=dict)
+    check: Callable[[Any], None] | None = None
+
+    def make(self, module: Any) -> Module:
+        """The layer with the options of the module, without its weights."""
+        for name, allowed in self.only.items():
+            value = getattr(module, name, allowed[0])
+            if not any(value is each or value == each for each in allowed):
+                raise Misfit(f"{name}={value!r} has no counterpart here")
+        if self.check is not None:
+            self.check(module)
+        given = {name: _plain(getattr(module, name)) for name in self.options}
+        given |= {name: derive(module) for name, derive in self.derived.items()}
+        return self.layer(**given)
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, (tuple, list)) else value
+
+
+def _has(name: str) -> Callable[[Any], bool]:
+    return lambda module: getattr(module, name) is not None
+
+
+def _softplus(module: Any) -> None:
+    check_threshold(module.threshold)
+
+
+def _named_axis(module: Any) -> None:
+    if module.dim is None:
+        raise Misfit("dim is None. Give the axis")
+
+
+def _padding_row(module: Any) -> None:
+    check_padding_row(module.weight.detach().cpu().numpy(), module.padding_idx)
+
+
+def _whole_axes(module: Any) -> None:
+    if not isinstance(module.dim, int) or not all(isinstance(n, int) for n in module.unflattened_size):
+        raise Misfit("named axes have no counterpart here. Use numbers")
+
+
+_BIAS: dict[str, Callable[[Any], Any]] = {"bias": _has("bias")}
+_CONVOLUTION = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode")
+_MAX = ("kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode")
+_AVERAGE = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")
+_CHANNELS = ("num_features", "eps", "momentum", "affine", "track_running_stats")
+_TABLE = ("num_embeddings", "embedding_dim", "padding_idx")
+_RECURRENT = ("input_size", "hidden_size", "num_layers", "bias", "dropout", "bidirectional")
+_CELL = ("input_size", "hidden_size", "bias")
+_PLAIN_ROWS: dict[str, tuple[Any, ...]] = {"max_norm": (None,), "scale_grad_by_freq": (False,)}
+
+
+def _momentum(module: Any) -> None:
+    if module.momentum is None:
+        raise Misfit("momentum=None, a mean over all batches, has no counterpart here. Give a number")
+
+
+def _simple(kind: type[Module], *options: str) -> Kind:
+    return Kind(kind, "each", options)
+
+
+KINDS: dict[str, Kind] = {
+    "Identity": _simple(layers.Identity),
+    "ReLU": _simple(activation.ReLU),
+    "ReLU6": _simple(activation.ReLU6),
+    "LeakyReLU": _simple(activation.LeakyReLU, "negative_slope"),
+    "ELU": _simple(activation.ELU, "alpha"),
+    "SELU": _simple(activation.SELU),
+    "CELU": _simple(activation.CELU, "alpha"),
+    "GELU": _simple(activation.GELU, "approximate"),
+    "SiLU": _simple(activation.SiLU),
+    "Mish": _simple(activation.Mish),
+    "Sigmoid": _simple(activation.Sigmoid),
+    "LogSigmoid": _simple(activation.LogSigmoid),
+    "Tanh": _simple(activation.Tanh),
+    "Softplus": Kind(activation.Softplus, "each", ("beta", "threshold"), check=_softplus),
+    "Softsign": _simple(activation.Softsign),
+    "Softshrink": _simple(activation.Softshrink, "lambd"),
+    "Hardshrink": _simple(activation.Hardshrink, "lambd"),
+    "Tanhshrink": _simple(activation.Tanhshrink),
+    "Hardtanh": _simple(activation.Hardtanh, "min_val", "max_val"),
+    "Hardswish": _simple(activation.Hardswish),
+    "Hardsigmoid": _simple(activation.Hardsigmoid),
+    "Threshold": _simple(activation.Threshold, "threshold", "value"),
+    "Dropout": _simple(layers.Dropout, "p"),
+    "PReLU": Kind(activation.PReLU, "first", ("num_parameters",)),
+    "GLU": Kind(activation.GLU, "axis", ("dim",)),
+    "Softmax": Kind(softmax.Softmax, "axis", ("dim",), check=_named_axis),
+    "LogSoftmax": Kind(softmax.LogSoftmax, "axis", ("dim",), check=_named_axis),
+    "Softmin": Kind(softmax.Softmin, "axis", ("dim",), check=_named_axis),
+    "Softmax2d": Kind(softmax.Softmax2d, "first"),
+    "Linear": Kind(layers.Linear, "last", ("in_features", "out_features"), derived=_BIAS),
+    "Bilinear": Kind(layers.Bilinear, "first", ("in1_features", "in2_features", "out_features"), derived=_BIAS),
+    "LayerNorm": Kind(
+        normalization.LayerNorm, "last", ("normalized_shape", "eps", "elementwise_affine"),
+        derived={"bias": lambda module: module.bias is not None or not module.elementwise_affine},
+    ),
+    "RMSNorm": Kind(normalization.RMSNorm, "last", ("normalized_shape", "eps", "elementwise_affine")),
+    "GroupNorm": Kind(normalization.GroupNorm, "first", ("num_groups", "num_channels", "eps", "affine")),
+    "BatchNorm1d": Kind(normalization.BatchNorm1d, "first", _CHANNELS, check=_momentum),
+    "BatchNorm2d": Kind(normalization.BatchNorm2d, "first", _CHANNELS, check=_momentum),
+    "InstanceNorm1d": Kind(normalization.InstanceNorm1d, "first", _CHANNELS, check=_momentum),
+    "InstanceNorm2d": Kind(normalization.InstanceNorm2d, "first", _CHANNELS, check=_momentum),
+    "Conv1d": Kind(convolution.Conv1d, "first", _CONVOLUTION, derived=_BIAS),
+    "Conv2d": Kind(convolution.Conv2d, "first", _CONVOLUTION, derived=_BIAS),
+    "ConvTranspose1d": Kind(convolution.ConvTranspose1d, "first", (*_CONVOLUTION, "output_padding"), derived=_BIAS),
+    "ConvTranspose2d": Kind(convolution.ConvTranspose2d, "first", (*_CONVOLUTION, "output_padding"), derived=_BIAS),
+    "MaxPool1d": Kind(pooling.MaxPool1d, "first", _MAX),
+    "MaxPool2d": Kind(pooling.MaxPool2d, "first", _MAX),
+    "AvgPool1d": Kind(pooling.AvgPool1d, "first", _AVERAGE),
+    "AvgPool2d": Kind(pooling.AvgPool2d, "first", (*_AVERAGE, "divisor_override")),
+    "LPPool1d": Kind(pooling.LPPool1d, "first", ("norm_type", "kernel_size", "stride", "ceil_mode")),
+    "LPPool2d": Kind(pooling.LPPool2d, "first", ("norm_type", "kernel_size", "stride", "ceil_mode")),
+    "AdaptiveAvgPool1d": Kind(pooling.AdaptiveAvgPool1d, "first", ("output_size",)),
+    "AdaptiveAvgPool2d": Kind(pooling.AdaptiveAvgPool2d, "first", ("output_size",)),
+    "AdaptiveMaxPool1d": Kind(pooling.AdaptiveMaxPool1d, "first", ("output_size", "return_indices")),
+    "AdaptiveMaxPool2d": Kind(pooling.AdaptiveMaxPool2d, "first", ("output_size", "return_indices")),
+    "MaxUnpool1d": Kind(pooling.MaxUnpool1d, "first", ("kernel_size", "stride", "padding")),
+    "MaxUnpool2d": Kind(pooling.MaxUnpool2d, "first", ("kernel_size", "stride", "padding")),
+    "ConstantPad1d": Kind(padding.ConstantPad1d, "first", ("padding", "value")),
+    "ConstantPad2d": Kind(padding.ConstantPad2d, "first", ("padding", "value")),
+    "ZeroPad1d": Kind(padding.ZeroPad1d, "first", ("padding",)),
+    "ZeroPad2d": Kind(padding.ZeroPad2d, "first", ("padding",)),
+    "ReflectionPad1d": Kind(padding.ReflectionPad1d, "first", ("padding",)),
+    "ReflectionPad2d": Kind(padding.ReflectionPad2d, "first", ("padding",)),
+    "ReplicationPad1d": Kind(padding.ReplicationPad1d, "first", ("padding",)),
+    "ReplicationPad2d": Kind(padding.ReplicationPad2d, "first", ("padding",)),
+    "CircularPad1d": Kind(padding.CircularPad1d, "first", ("padding",)),
+    "CircularPad2d": Kind(padding.CircularPad2d, "first", ("padding",)),
+    "Upsample": Kind(
+        resize.Upsample, "first", ("size", "scale_factor", "mode", "align_corners", "recompute_scale_factor")
+    ),
+    "UpsamplingNearest2d": Kind(resize.UpsamplingNearest2d, "first", ("size", "scale_factor")),
+    "UpsamplingBilinear2d": Kind(resize.UpsamplingBilinear2d, "first", ("size", "scale_factor")),
+    "PixelShuffle": Kind(resize.PixelShuffle, "first", ("upscale_factor",)),
+    "PixelUnshuffle": Kind(resize.PixelUnshuffle, "first", ("downscale_factor",)),
+    "ChannelShuffle": Kind(resize.ChannelShuffle, "first", ("groups",)),
+    "Dropout1d": Kind(layers.Dropout1d, "first", ("p",)),
+    "Dropout2d": Kind(layers.Dropout2d, "first", ("p",)),
+    "Flatten": Kind(layers.Flatten, "first", ("start_dim", "end_dim")),
+    "Unflatten": Kind(layers.Unflatten, "first", ("dim", "unflattened_size"), check=_whole_axes),
+    "Embedding": Kind(layers.Embedding, "lookup", _TABLE, _PLAIN_ROWS, check=_padding_row),
+    "EmbeddingBag": Kind(layers.EmbeddingBag, "bag", (*_TABLE, "mode"), {**_PLAIN_ROWS, "include_last_offset": (False,)}),
+    "LSTM": Kind(sequences.LSTM, "sequence", _RECURRENT, {"proj_size": (0,)}),
+    "GRU": Kind(sequences.GRU, "sequence", _RECURRENT),
+    "RNN": Kind(sequences.RNN, "sequence", (*_RECURRENT, "nonlinearity")),
+    "LSTMCell": Kind(sequences.LSTMCell, "cell", _CELL),
+    "GRUCell": Kind(sequences.GRUCell, "cell", _CELL),
+    "RNNCell": Kind(sequences.RNNCell, "cell", (*_CELL, "nonlinearity")),
+    "MultiheadAttention": Kind(
+        sequences.MultiheadAttention, "attention", ("embed_dim", "num_heads", "dropout", "add_zero_attn", "kdim", "vdim"),
+        derived={"bias": _has("in_proj_bias"), "add_bias_kv": _has("bias_k")},
+    ),
+}  # fmt: skip
+"""By the name of the class in ``torch.nn``."""
+
+
+def kind_of(torch: Any, module: Any) -> Kind | None:
+    """How a module is taken over, if it is one of ``torch.nn`` itself and nothing is hooked into it."""
+    name = type(module).__name__
+    if getattr(torch.nn, name, None) is not type(module):
+        return None
+    hooked = module._forward_hooks or module._forward_pre_hooks or module._backward_hooks
+    return None if hooked or "forward" in vars(module) else KINDS.get(name)

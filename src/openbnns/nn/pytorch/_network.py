@@ -1,0 +1,187 @@
+"""The network that a PyTorch module becomes: its parts under their names, and the steps that its forward takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import functional as F
+from .._value import Value
+from ..module import Module
+from ..parameter import Parameter
+from . import _running
+from ._layers import KINDS
+from ._recording import Record, Ref
+from ._tensor import Misfit, Tensor
+from .errors import Unsupported, refusal
+from .operations import FUNCTIONS, Call
+
+
+class Part(Module):
+    """A module of PyTorch that is no layer of ours: it holds layers and parameters under their names."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def forward(self, *inputs: Any) -> Any:
+        raise NotImplementedError(
+            f"{self._kind} is a part of a network from PyTorch, whose forward runs as a whole. Call the network, or convert this "
+            "part by itself: nn.from_torch(module.part, example)."
+        )
+
+    def place(self, name: str, part: Any) -> None:
+        """Hold a module, a parameter or an array under a name, which may be one that modules use for something else."""
+        free = not hasattr(self, name) and not name.startswith("_")
+        if isinstance(part, (Module, Parameter)) and free and name.isidentifier():
+            setattr(self, name, part)
+        elif isinstance(part, (Module, Parameter)):
+            table: dict[str, Any] = self._children if isinstance(part, Module) else self._parameters
+            table[name] = part
+        elif free:
+            self.register_buffer(name, part)
+        else:
+            self._buffers[name] = part
+
+    def extra_repr(self) -> str:
+        return f"{self._kind}," if self._children else self._kind
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a network is called: names of the inputs if it has any, which are whole numbers, and how the result is made."""
+
+    names: tuple[str, ...]
+    whole: tuple[bool, ...]
+    result: Any
+    batch_first: dict[str, bool] = field(default_factory=dict)  # of the recurrent modules and attentions, by path
+    kinds: dict[str, str] = field(default_factory=dict)  # names of torch.nn for the layers, by path
+
+
+class Network(Part):
+    """A network from PyTorch. It is called, trained, saved and looked at like any other one here."""
+
+    def __init__(self, kind: str, steps: list[Record], signature: Signature, constants: dict[str, Any]) -> None:
+        super().__init__(kind)
+        self._steps, self._signature, self._constants = steps, signature, constants
+
+    def forward(self, *inputs: Any) -> Any:
+        if len(inputs) != len(self._signature.whole):
+            raise TypeError(f"{self._kind}: takes {len(self._signature.whole)} inputs, not {len(inputs)}.")
+        for value, whole in zip(inputs, self._signature.whole, strict=True):
+            if whole:
+                value.as_indices(self._kind)
+        held: dict[int, Tensor] = {}
+        parts = dict(self._paths())
+        for step in self._steps:
+            self._take(step, inputs, held, parts)
+        return _result(self._signature.result, held)
+
+    def _paths(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """A network that is a single layer holds it without a name of its own."""
+        yield prefix, self
+        for name, child in self._children.items():
+            yield from child._paths(f"{prefix}.{name}" if prefix and name else prefix or name)
+
+    def _take(self, step: Record, inputs: tuple[Any, ...], held: dict[int, Tensor], parts: dict[str, Module]) -> None:
+        refs = list(_refs(step.outputs))
+        shapes = tuple(step.shapes[ref.index] for ref in refs)
+        kinds = tuple(step.dtypes[ref.index] for ref in refs)
+        if step.kind in ("module", "function"):
+            call = Call(step.target, shapes, kinds)
+            args, kwargs = _filled(step.args, held), _filled(step.kwargs, held)
+            try:
+                results = self._called(step, call, args, kwargs, parts)
+                for ref, x, shape, kind in zip(refs, _flat(results), shapes, kinds, strict=False):
+                    if step.detached and kind == "f":
+                        x = F.detach(x)
+                    if x is not None:
+                        held[ref.index] = Tensor(x, shape, kind)
+            except (Misfit, ValueError, TypeError, IndexError, KeyError) as error:
+                raise self._refused(step, error) from error
+            return
+        found = self._leaf(step, inputs, parts)
+        held[refs[0].index] = Tensor(found, shapes[0], kinds[0])
+
+    def _called(self, step: Record, call: Call, args: Any, kwargs: dict[str, Any], parts: dict[str, Module]) -> Any:
+        if step.kind == "function":
+            return FUNCTIONS[step.target](call, *args, **kwargs)
+        first = self._signature.batch_first.get(step.target, True)
+        kind = KINDS[self._signature.kinds[step.target]]
+        return _running.run(kind, parts[step.target], call, args, kwargs, first)
+
+    def _leaf(self, step: Record, inputs: tuple[Any, ...], parts: dict[str, Module]) -> Any:
+        if step.kind == "input":
+            return inputs[int(step.target)]
+        if step.kind == "constant":
+            return step.array
+        path, _, name = step.target.rpartition(".")
+        if step.kind == "parameter":
+            return parts[path]._parameters[name]
+        return self._constants[step.target] if step.target in self._constants else parts[path]._buffers[name]
+
+    def _refused(self, step: Record, error: Exception) -> Unsupported:
+        return refusal(f"{described(step, self._signature.kinds)}: {str(error).rstrip('.')}", step.place)
+
+    def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        """Inputs by position, where some are given by the names of PyTorch's forward."""
+        left = [name for name in self._signature.names[len(inputs) :] if name in named]
+        if len(inputs) + len(left) != len(self._signature.whole) or len(left) != len(named):
+            raise TypeError(
+                f"{self._kind}: takes {', '.join(self._signature.names)}, but gets {len(inputs)} inputs and {', '.join(named)}."
+            )
+        return [*inputs, *(named[name] for name in left)]
+
+
+def described(step: Record, kinds: Mapping[str, str]) -> str:
+    """A step as users know it."""
+    if step.kind == "module":
+        return f"nn.{kinds.get(step.target, 'Module')}"
+    return full_name(step.target)
+
+
+def full_name(name: str) -> str:
+    """The name of a function or method as it is written: ``F.relu``, ``torch.fft_fft``, ``x[...]``."""
+    if name.startswith("F."):
+        return f"torch.nn.functional.{name[2:]}"
+    return f"Tensor.{name}" if name.startswith("__") or name.endswith("_") else f"torch.{name}"
+
+
+def _refs(outputs: Any) -> Iterator[Ref]:
+    if isinstance(outputs, Ref):
+        yield outputs
+    elif isinstance(outputs, tuple):
+        for part in outputs:
+            yield from _refs(part)
+
+
+def _flat(results: Any) -> Iterator[Any]:
+    if type(results) in (tuple, list) or (isinstance(results, tuple) and not isinstance(results, Value)):
+        for part in results:
+            yield from _flat(part)
+    else:
+        yield results
+
+
+def _filled(given: Any, held: dict[int, Tensor]) -> Any:
+    """Arguments with tensors in place of Refs."""
+    if isinstance(given, Ref):
+        return held[given.index]
+    if isinstance(given, (tuple, list)):
+        parts = [_filled(part, held) for part in given]
+        return parts if isinstance(given, list) else tuple(parts)
+    if isinstance(given, dict):
+        return {name: _filled(part, held) for name, part in given.items()}
+    if isinstance(given, slice):
+        return slice(*(_filled(end, held) for end in (given.start, given.stop, given.step)))
+    return given
+
+
+def _result(structure: Any, held: dict[int, Tensor]) -> Any:
+    if isinstance(structure, Ref):
+        x = held[structure.index]
+        return x.value if x.kind != "f" else x.batched
+    if isinstance(structure, dict):
+        return {name: _result(part, held) for name, part in structure.items()}
+    return type(structure)(_result(part, held) for part in structure)

@@ -1,0 +1,44 @@
+"""What keeps a network of PyTorch from being taken over, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a network does something: in which module, and on which line of whose code."""
+
+    module: str
+    """Path and class, such as ``encoder.0 (Block)``."""
+    file: str = ""
+    line: int = 0
+    code: str = ""
+
+    def __str__(self) -> str:
+        if not self.file:
+            return f"in {self.module}"
+        return f'in {self.module}, {self.file} line {self.line}: "{self.code}"'
+
+
+class Unsupported(NotImplementedError):
+    """An operation of PyTorch that has no counterpart here; the message names it, its place and the cure."""
+
+
+def refusal(problem: str, place: Place | None, cure: str = "") -> Unsupported:
+    """What to raise: what cannot be, where, and what to do."""
+    where = "" if place is None else f" ({place})"
+    return Unsupported(f"from_torch: {problem}{where}.{' ' + cure if cure else ''}")
+
+
+def require_torch(who: str) -> Any:
+    """PyTorch, which is imported only here, when it is asked for."""
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise ImportError(
+            f"{who} needs PyTorch, which cannot be imported ({error}). Install it: pip install torch. Weights alone need no "
+            "PyTorch: write them there with safetensors.torch.save_file and read them here with net.load(path)."
+        ) from None

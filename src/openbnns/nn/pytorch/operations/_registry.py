@@ -1,0 +1,72 @@
+"""The one table of functions that can be taken over; documentation and error messages are made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .._steps import ByMode, Size
+from .._tensor import Misfit, Tensor
+
+Handler = Callable[..., Any]
+
+FUNCTIONS: dict[str, Handler] = {}
+"""By name: ``relu`` stands for torch.relu and Tensor.relu, ``F.relu`` for torch.nn.functional.relu."""
+
+GROUPS: dict[str, list[str]] = {}
+"""The names by kind, in the order of the documentation."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a handler knows besides the arguments: the name, and shapes and kinds of the results in PyTorch."""
+
+    name: str
+    shapes: tuple[tuple[Any, ...], ...]
+    kinds: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """That of the first result."""
+        return self.shapes[0]
+
+
+def operation(group: str, *names: str) -> Callable[[Handler], Handler]:
+    """Register a handler. Its arguments are those of PyTorch that are supported, under PyTorch's names.
+
+    It gets tensors as :class:`Tensor` and gives what :class:`Tensor` holds, one for each result.
+    """
+
+    def register(handler: Handler) -> Handler:
+        for name in names:
+            add(group, name, handler)
+        return handler
+
+    return register
+
+
+def add(group: str, name: str, handler: Handler) -> None:
+    assert name not in FUNCTIONS, name
+    FUNCTIONS[name] = handler
+    GROUPS.setdefault(group, []).append(name)
+
+
+def plain(given: Any, what: str) -> Any:
+    """An option that must be a plain number, the same in both modes and for all batch sizes."""
+    if isinstance(given, ByMode):
+        raise Misfit(f"{what} is {given.training} in training and {given.evaluation} in evaluation")
+    if isinstance(given, Size):
+        raise Misfit(f"{what} is the size of the batch, which is no number here")
+    if isinstance(given, Tensor):
+        array = given.array
+        if array.ndim:
+            raise Misfit(f"{what} is a tensor. Use a number")
+        return array.item()
+    return given
+
+
+def refuse_unless(what: str, given: Any, *allowed: Any) -> None:
+    """Refuse an option that has no counterpart here."""
+    if not any(given is value or given == value for value in allowed):
+        raise Misfit(f"{what}={given!r} has no counterpart here")

@@ -1,0 +1,275 @@
+"""Element by element: arithmetic, activations, masks, types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import functional as F
+from ..._value import Value
+from .._functions import COMPARISONS, Compare, Not
+from .._recording import Kind
+from .._tensor import Misfit, Tensor
+from ._registry import Call, add, operation, plain, refuse_unless
+
+ARITHMETIC = "arithmetic"
+ACTIVATIONS = "activations"
+MASKS = "masks and types"
+
+
+def operand(call: Call, given: Any) -> Any:
+    """A tensor so that it meets the others, or a number."""
+    if isinstance(given, Tensor):
+        return given.aligned(call.shape)
+    return plain(given, "a number")
+
+
+# Functions of one tensor.
+
+_UNARY = [
+    "neg", "abs", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "square", "reciprocal", "sin", "cos", "tan",
+    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "round", "sign",
+]  # fmt: skip
+_ALIASES = {"negative": "neg", "absolute": "abs", "arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+
+
+def _unary(function: Any) -> Any:
+    def handler(call: Call, input: Tensor) -> Any:
+        return function(input.numbers)
+
+    return handler
+
+
+for _name in _UNARY:
+    for _spelling in (_name, f"{_name}_"):
+        add(ARITHMETIC, _spelling, _unary(getattr(F, _name)))
+for _name, _other in _ALIASES.items():
+    add(ARITHMETIC, _name, _unary(getattr(F, _other)))
+add(ARITHMETIC, "__neg__", _unary(F.neg))
+add(ARITHMETIC, "__abs__", _unary(F.abs))
+
+
+@operation(ARITHMETIC, "log1p", "log1p_")
+def log1p(call: Call, input: Tensor) -> Any:
+    return F.log(F.add(input.numbers, 1.0))
+
+
+@operation(ARITHMETIC, "expm1", "expm1_")
+def expm1(call: Call, input: Tensor) -> Any:
+    return F.sub(F.exp(input.numbers), 1.0)
+
+
+@operation(ARITHMETIC, "log10", "log10_")
+def log10(call: Call, input: Tensor) -> Any:
+    return F.mul(F.log(input.numbers), 1 / np.log(10.0))
+
+
+# Functions of two.
+
+
+def _binary(function: Any, swapped: bool = False) -> Any:
+    def handler(call: Call, input: Any, other: Any) -> Any:
+        a, b = operand(call, input), operand(call, other)
+        return function(b, a) if swapped else function(a, b)
+
+    return handler
+
+
+for _name, _function in (("mul", F.mul), ("maximum", F.maximum), ("minimum", F.minimum)):
+    add(ARITHMETIC, _name, _binary(_function))
+for _name in ("mul_", "multiply", "__mul__", "__rmul__", "__imul__"):
+    add(ARITHMETIC, _name, _binary(F.mul))
+
+
+def _scaled(function: Any, swapped: bool = False) -> Any:
+    def handler(call: Call, input: Any, other: Any, *, alpha: Any = 1) -> Any:
+        a, b, factor = operand(call, input), operand(call, other), plain(alpha, "alpha")
+        if swapped:
+            a, b = b, a if factor == 1 else F.mul(a, factor)
+        elif factor != 1:
+            b = F.mul(b, factor) if isinstance(b, Value) else b * factor
+        return function(a, b)
+
+    return handler
+
+
+for _name in ("add", "add_", "__add__", "__radd__", "__iadd__"):
+    add(ARITHMETIC, _name, _scaled(F.add))
+for _name in ("sub", "sub_", "subtract", "__sub__", "__isub__"):
+    add(ARITHMETIC, _name, _scaled(F.sub))
+for _name in ("rsub", "__rsub__"):
+    add(ARITHMETIC, _name, _scaled(F.sub, swapped=True))
+
+
+@operation(ARITHMETIC, "div", "div_", "divide", "true_divide", "__truediv__", "__itruediv__")
+def div(call: Call, input: Any, other: Any, *, rounding_mode: Any = None) -> Any:
+    refuse_unless("rounding_mode", rounding_mode, None)
+    return F.div(operand(call, input), operand(call, other))
+
+
+@operation(ARITHMETIC, "__rtruediv__", "__rdiv__")
+def rdiv(call: Call, input: Any, other: Any) -> Any:
+    return F.div(operand(call, other), operand(call, input))
+
+
+@operation(ARITHMETIC, "pow", "pow_", "__pow__", "__ipow__")
+def pow(call: Call, input: Any, exponent: Any) -> Any:
+    return F.pow(operand(call, input), operand(call, exponent))
+
+
+@operation(ARITHMETIC, "__rpow__")
+def rpow(call: Call, input: Any, other: Any) -> Any:
+    return F.pow(operand(call, other), operand(call, input))
+
+
+@operation(ARITHMETIC, "clamp", "clamp_", "clip", "clip_")
+def clamp(call: Call, input: Tensor, min: Any = None, max: Any = None) -> Any:
+    low, high = (None if end is None else operand(call, end) for end in (min, max))
+    return F.clamp(input.aligned(call.shape), low, high)
+
+
+@operation(ARITHMETIC, "clamp_min", "clamp_min_")
+def clamp_min(call: Call, input: Tensor, min: Any) -> Any:
+    return F.maximum(input.aligned(call.shape), operand(call, min))
+
+
+@operation(ARITHMETIC, "clamp_max", "clamp_max_")
+def clamp_max(call: Call, input: Tensor, max: Any) -> Any:
+    return F.minimum(input.aligned(call.shape), operand(call, max))
+
+
+@operation(ARITHMETIC, "addcmul", "addcmul_")
+def addcmul(call: Call, input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Any:
+    a, b, c = (operand(call, x) for x in (input, tensor1, tensor2))
+    return F.addcmul(a, b, c, value=plain(value, "value"))
+
+
+@operation(ARITHMETIC, "lerp", "lerp_")
+def lerp(call: Call, input: Tensor, end: Tensor, weight: Any) -> Any:
+    return F.lerp(operand(call, input), operand(call, end), operand(call, weight))
+
+
+# Activations.
+
+_ACTIVATIONS = [
+    "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "sigmoid", "logsigmoid", "tanh",
+    "hardtanh", "hardsigmoid", "hardswish", "hardshrink", "softshrink", "tanhshrink", "threshold", "softsign",
+]  # fmt: skip
+
+
+def _activation(function: Any) -> Any:
+    def handler(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+        named.pop("inplace", None)
+        chosen = [plain(option, "an option") for option in options]
+        if chosen and isinstance(chosen[-1], bool):  # inplace, which makes no difference
+            chosen.pop()
+        return function(input.numbers, *chosen, **{name: plain(option, name) for name, option in named.items()})
+
+    return handler
+
+
+for _name in _ACTIVATIONS:
+    add(ACTIVATIONS, f"F.{_name}", _activation(getattr(F, _name)))
+for _name in ("relu", "sigmoid", "tanh", "selu", "celu", "hardshrink"):
+    add(ACTIVATIONS, _name, _activation(getattr(F, _name)))
+for _name in ("relu_", "sigmoid_", "tanh_"):
+    add(ACTIVATIONS, _name, _activation(getattr(F, _name[:-1])))
+for _name in ("relu_", "leaky_relu_", "elu_", "selu_", "celu_", "hardtanh_", "threshold_"):
+    add(ACTIVATIONS, f"F.{_name}", _activation(getattr(F, _name[:-1])))
+add(ACTIVATIONS, "expit", _activation(F.sigmoid))
+
+
+@operation(ACTIVATIONS, "F.softplus")
+def softplus(call: Call, input: Tensor, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
+    check_threshold(plain(threshold, "threshold"))
+    return F.softplus(input.numbers, plain(beta, "beta"))
+
+
+def check_threshold(threshold: float) -> None:
+    """Softplus is computed without a threshold; from 15 on the difference is below the precision of float32."""
+    if threshold < 15:
+        raise Misfit(f"softplus with threshold={threshold} has no counterpart here, only thresholds of at least 15")
+
+
+@operation(ACTIVATIONS, "F.prelu", "prelu")
+def prelu(call: Call, input: Tensor, weight: Tensor) -> Any:
+    if input.batch != 0:
+        raise Misfit(f"the batch of {input.shape} must be its first axis")
+    return F.prelu(input.batched, weight.numbers)
+
+
+# Masks and types.
+
+
+@operation(MASKS, "where")
+def where(call: Call, condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    if input is None or other is None:
+        raise Misfit("the places where a condition holds are not known before there are numbers. Give both values")
+    return F.where(operand(call, condition), operand(call, input), operand(call, other))
+
+
+@operation(MASKS, "masked_fill", "masked_fill_")
+def masked_fill(call: Call, input: Tensor, mask: Tensor, value: Any) -> Any:
+    return F.where(operand(call, mask), operand(call, value), operand(call, input))
+
+
+def _comparison(name: str) -> Any:
+    def handler(call: Call, input: Any, other: Any) -> Any:
+        a, b = (
+            x.aligned(call.shape) if isinstance(x, Tensor) else np.float32(plain(x, "a number")) for x in (input, other)
+        )
+        return Compare.apply(a, b, name)
+
+    return handler
+
+
+for _name in COMPARISONS:
+    add(MASKS, _name, _comparison(_name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    add(MASKS, f"__{_name}__", _comparison(_name))
+for _name, _other in (("and", "logical_and"), ("or", "logical_or"), ("xor", "logical_xor")):
+
+    def _logical(call: Call, input: Any, other: Any, name: str = _other) -> Any:
+        if any(isinstance(x, Tensor) and x.kind != "b" for x in (input, other)):
+            raise Misfit("bits of whole numbers have no counterpart here, only masks")
+        return _comparison(name)(call, input, other)
+
+    for _spelling in (f"__{_name}__", f"__r{_name}__", f"bitwise_{_name}"):
+        add(MASKS, _spelling, _logical)
+
+
+@operation(MASKS, "logical_not", "bitwise_not", "__invert__")
+def logical_not(call: Call, input: Tensor) -> Any:
+    if input.kind != "b" and call.name != "logical_not":
+        raise Misfit("bits of whole numbers have no counterpart here, only masks")
+    return Not.apply(input.value)
+
+
+_FLOATS = {"torch.float32", "torch.float64", "torch.float16", "torch.bfloat16", "torch.float", "torch.double"}
+_INTEGERS = {"torch.int64", "torch.int32", "torch.long", "torch.int"}
+
+
+def converted(input: Tensor, kind: str) -> Any:
+    """A tensor of numbers, whole numbers or booleans as one of another kind."""
+    if kind == input.kind or (kind == "i" and input.kind == "b"):
+        return input.held
+    if kind == "f":
+        return input.numbers
+    if kind == "b":
+        return Compare.apply(input.numbers, np.float32(0), "ne")
+    raise Misfit("numbers cannot be made whole here, except on the way into the network")
+
+
+@operation(MASKS, "to", "type")
+def to(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+    named.pop("non_blocking", None), named.pop("copy", None), named.pop("memory_format", None)
+    for option in [*options, *named.values()]:
+        if not isinstance(option, (Kind, Tensor, bool, str)):
+            raise Misfit(f"{option!r} is no type that there is here")
+    return converted(input, call.kinds[0])
+
+
+@operation(MASKS, "float", "double", "half", "bfloat16", "long", "int", "bool", "type_as")
+def cast(call: Call, input: Tensor, other: Any = None) -> Any:
+    return converted(input, call.kinds[0])

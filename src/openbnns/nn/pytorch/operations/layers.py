@@ -1,0 +1,336 @@
+"""Convolutions, poolings, normalizations, lookups, dropout and losses as functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ... import functional as F
+from ..._value import Value
+from .._recording import Kind
+from .._steps import ByMode, Size, batch_axis
+from .._tensor import Misfit, Tensor, held_parameter
+from ._registry import Call, add, operation, plain, refuse_unless
+
+LAYERS = "layers"
+LOSSES = "losses"
+RANDOM = "random numbers"
+
+
+def batch_first(x: Tensor) -> Value:
+    """A value for layers that need the batch to be the first axis, as it is here."""
+    if x.batch != 0:
+        where = "has no batch" if x.batch is None else f"has its batch at axis {x.batch}"
+        raise Misfit(f"the input {x.shape} {where}, but must have it in front")
+    return x.batched
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: plain_sizes(value, name) for name, value in given.items()}
+
+
+def plain_sizes(given: Any, name: str) -> Any:
+    if isinstance(given, (tuple, list)):
+        return tuple(plain(n, name) for n in given)
+    return plain(given, name)
+
+
+# Convolutions.
+
+
+def _convolution(function: Any, transposed: bool) -> Any:
+    def handler(
+        call: Call, input: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0,
+        *options: Any, **named: Any,
+    ) -> Any:  # fmt: skip
+        names = ("output_padding", "groups", "dilation") if transposed else ("dilation", "groups")
+        chosen = {"stride": stride, "padding": padding, **dict(zip(names, options, strict=False)), **named}
+        return function(batch_first(input), held_parameter(weight), held_parameter(bias), **_options(chosen))
+
+    return handler
+
+
+for _name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"):
+    for _spelling in (_name, f"F.{_name}"):
+        add(LAYERS, _spelling, _convolution(getattr(F, _name), "transpose" in _name))
+
+
+# Poolings, sizes.
+
+
+def _pooling(function: Any, *names: str) -> Any:
+    def handler(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+        chosen = {**dict(zip(names, options, strict=len(options) > len(names))), **named}
+        if not chosen.get("stride", 0):  # PyTorch's functions in C take [] for None
+            chosen.pop("stride", None)
+        return function(batch_first(input), **_options(chosen))
+
+    return handler
+
+
+_WINDOW = ("kernel_size", "stride", "padding")
+for _axes in ("1d", "2d"):
+    for _name in (f"max_pool{_axes}", f"F.max_pool{_axes}"):
+        add(
+            LAYERS, _name,
+            _pooling(getattr(F, f"max_pool{_axes}"), *_WINDOW, "dilation", "ceil_mode", "return_indices"),
+        )  # fmt: skip
+    for _name in (f"avg_pool{_axes}", f"F.avg_pool{_axes}"):
+        add(
+            LAYERS, _name,
+            _pooling(getattr(F, f"avg_pool{_axes}"), *_WINDOW, "ceil_mode", "count_include_pad", "divisor_override"),
+        )  # fmt: skip
+    for _name in (f"adaptive_avg_pool{_axes}", f"F.adaptive_avg_pool{_axes}"):
+        add(LAYERS, _name, _pooling(getattr(F, f"adaptive_avg_pool{_axes}"), "output_size"))
+    add(
+        LAYERS,
+        f"F.adaptive_max_pool{_axes}",
+        _pooling(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
+    )
+    add(
+        LAYERS,
+        f"F.lp_pool{_axes}",
+        _pooling(getattr(F, f"lp_pool{_axes}"), "norm_type", "kernel_size", "stride", "ceil_mode"),
+    )
+
+
+def _with_indices(function: Any, *names: str) -> Any:
+    inner = _pooling(function, *names)
+
+    def handler(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
+        named.pop("return_indices", None)
+        return inner(call, input, *options[: len(names) - 1], return_indices=True, **named)
+
+    return handler
+
+
+for _axes in ("1d", "2d"):
+    add(
+        LAYERS, f"F.max_pool{_axes}_with_indices",
+        _with_indices(getattr(F, f"max_pool{_axes}"), *_WINDOW, "dilation", "ceil_mode", "return_indices"),
+    )  # fmt: skip
+    add(
+        LAYERS, f"F.adaptive_max_pool{_axes}_with_indices",
+        _with_indices(getattr(F, f"adaptive_max_pool{_axes}"), "output_size", "return_indices"),
+    )  # fmt: skip
+
+
+@operation(LAYERS, "F.max_unpool1d", "F.max_unpool2d")
+def max_unpool(
+    call: Call, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Any:  # fmt: skip
+    function = F.max_unpool1d if call.name.endswith("1d") else F.max_unpool2d
+    size = None if output_size is None else [n for n in output_size if not isinstance(n, Size)]
+    stride = plain_sizes(stride, "stride") or None
+    return function(
+        batch_first(input), indices.value, plain_sizes(kernel_size, "kernel_size"), stride,
+        plain_sizes(padding, "padding"), size,
+    )  # fmt: skip
+
+
+@operation(LAYERS, "F.pad", "constant_pad_nd")
+def pad(call: Call, input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    if call.name == "constant_pad_nd":
+        mode, value = "constant", mode if value is None else value
+    widths = [plain(n, "pad") for n in pad]
+    batch = input.batch
+    if batch is not None and len(widths) > 2 * (input.rank - 1 - batch):
+        behind = input.rank - 1 - batch
+        if any(widths[2 * behind : 2 * behind + 2]):
+            raise Misfit("samples cannot be added to a batch")
+        widths = widths[: 2 * behind] + widths[2 * behind + 2 :]
+    return F.pad(input.batched, widths, mode, None if value is None else float(plain(value, "value")))
+
+
+@operation(LAYERS, "F.interpolate", "F.upsample")
+def interpolate(
+    call: Call, input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: Any = None, recompute_scale_factor: Any = None, antialias: bool = False,
+) -> Any:  # fmt: skip
+    refuse_unless("antialias", antialias, False)
+    options = _options({"size": size, "scale_factor": scale_factor})
+    return F.interpolate(
+        batch_first(input), mode=mode, align_corners=align_corners, recompute_scale_factor=recompute_scale_factor,
+        **options,
+    )  # fmt: skip
+
+
+for _name in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"):
+    for _spelling in (_name, f"F.{_name}"):
+        _option = {"pixel_shuffle": "upscale_factor", "pixel_unshuffle": "downscale_factor"}.get(_name, "groups")
+        add(LAYERS, _spelling, _pooling(getattr(F, _name), _option))
+
+
+# Normalizations.
+
+
+def _last_axes(input: Tensor, count: int) -> Value:
+    if input.batch is not None and input.batch >= input.rank - count:
+        raise Misfit(f"the batch of {input.shape} is among the axes to normalize")
+    return input.numbers
+
+
+@operation(LAYERS, "F.layer_norm")
+def layer_norm(
+    call: Call, input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+) -> Any:
+    shape = plain_sizes(normalized_shape, "normalized_shape")
+    value = _last_axes(input, len(shape))
+    return F.layer_norm(value, shape, held_parameter(weight), held_parameter(bias), plain(eps, "eps"))
+
+
+@operation(LAYERS, "F.rms_norm")
+def rms_norm(call: Call, input: Tensor, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
+    shape = plain_sizes(normalized_shape, "normalized_shape")
+    return F.rms_norm(_last_axes(input, len(shape)), shape, held_parameter(weight), plain(eps, "eps"))
+
+
+@operation(LAYERS, "F.group_norm")
+def group_norm(
+    call: Call, input: Tensor, num_groups: Any, weight: Any = None, bias: Any = None, eps: Any = 1e-5
+) -> Any:
+    return F.group_norm(
+        batch_first(input),
+        plain(num_groups, "num_groups"),
+        held_parameter(weight),
+        held_parameter(bias),
+        plain(eps, "eps"),
+    )
+
+
+@operation(LAYERS, "F.batch_norm")
+def batch_norm(
+    call: Call, input: Tensor, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
+    training: Any = False, momentum: Any = 0.1, eps: Any = 1e-5,
+) -> Any:  # fmt: skip
+    if running_mean is not None and training != ByMode(False, True):
+        raise Misfit(f"training={training!r} does not follow the mode. Pass training=self.training")
+    if running_mean is None and training is not True:
+        raise Misfit("without running statistics a batch norm must have training=True")
+    mean, variance = held_parameter(running_mean), held_parameter(running_var)
+    return F.batch_norm(
+        batch_first(input), mean, variance, held_parameter(weight), held_parameter(bias),
+        momentum=plain(momentum, "momentum"), eps=plain(eps, "eps"),
+    )  # fmt: skip
+
+
+@operation(LAYERS, "F.instance_norm")
+def instance_norm(
+    call: Call, input: Tensor, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
+    use_input_stats: Any = True, momentum: Any = 0.1, eps: Any = 1e-5,
+) -> Any:  # fmt: skip
+    refuse_unless("use_input_stats", use_input_stats, True)
+    refuse_unless("running_mean", running_mean, None)
+    return F.instance_norm(
+        batch_first(input), None, None, held_parameter(weight), held_parameter(bias), eps=plain(eps, "eps")
+    )
+
+
+# Lookups.
+
+
+@operation(LAYERS, "F.embedding")
+def embedding(
+    call: Call, input: Tensor, weight: Tensor, padding_idx: Any = None, max_norm: Any = None, norm_type: Any = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Any:  # fmt: skip
+    refuse_unless("max_norm", max_norm, None)
+    refuse_unless("scale_grad_by_freq", scale_grad_by_freq, False)
+    table = held_parameter(weight)
+    index = None if padding_idx is None else plain(padding_idx, "padding_idx") % weight.shape[0]
+    check_padding_row(table if isinstance(table, np.ndarray) else table.data, index)
+    return F.embedding(input.value, table, index)
+
+
+def check_padding_row(table: Any, padding_idx: int | None) -> None:
+    """The row of the padding reads as zeros here, and as whatever it holds in PyTorch."""
+    if padding_idx is not None and np.any(table[padding_idx]):
+        raise Misfit(
+            f"row padding_idx={padding_idx} of an embedding is not zero, but reads as zeros here. Set it to zero, or leave "
+            "padding_idx out"
+        )
+
+
+@operation(LAYERS, "F.one_hot")
+def one_hot(call: Call, tensor: Tensor, num_classes: Any = -1) -> Any:
+    return F.one_hot(tensor.value, call.shape[-1])
+
+
+# Dropout.
+
+
+def _rate(p: Any, training: Any) -> float:
+    """The rate of a dropout that follows the mode, or 0 for one that is off."""
+    if training is False:
+        return 0.0
+    if training != ByMode(False, True):
+        raise Misfit(f"a dropout with training={training!r} acts in evaluation too. Pass training=self.training")
+    return float(plain(p, "p"))
+
+
+@operation(LAYERS, "F.dropout", "dropout", "dropout_", "F.dropout1d", "F.dropout2d")
+def dropout(call: Call, input: Tensor, p: Any = 0.5, training: Any = True, inplace: bool = False, **named: Any) -> Any:
+    rate = _rate(p, named.pop("train", training))
+    if not rate:
+        return input.held
+    if call.name in ("F.dropout1d", "F.dropout2d"):
+        from ...layers import Dropout1d, Dropout2d
+
+        layer = Dropout1d(rate) if call.name == "F.dropout1d" else Dropout2d(rate)
+        return layer.forward(batch_first(input))
+    return F.dropout(input.batched, rate)
+
+
+# Losses.
+
+
+def _loss(function: Any) -> Any:
+    def handler(
+        call: Call, input: Tensor, target: Tensor, weight: Any = None, size_average: Any = None, *,
+        reduce: Any = None, reduction: str = "mean", **named: Any,
+    ) -> Any:  # fmt: skip
+        refuse_unless("size_average", size_average, None)
+        refuse_unless("reduce", reduce, None)
+        if weight is not None:
+            named["weight"] = weight
+        chosen = {
+            name: held_parameter(value) if isinstance(value, Tensor) else plain(value, name)
+            for name, value in named.items()
+        }
+        aim = target.value if function in (F.cross_entropy, F.nll_loss) else target.numbers
+        return function(batch_first(input), aim, reduction=reduction, **chosen)
+
+    return handler
+
+
+for _name in (
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "kl_div", "cross_entropy", "nll_loss", "hinge_embedding_loss",
+):  # fmt: skip
+    add(LOSSES, f"F.{_name}", _loss(getattr(F, _name)))
+
+
+# Random numbers.
+
+
+@operation(RANDOM, "randn_like", "rand_like", "randn", "rand")
+def random_numbers(call: Call, *given: Any, **named: Any) -> Any:
+    from ..._graph import current_graph
+    from ...operations.random_numbers import RandomNumbers
+
+    dtype = named.get("dtype")
+    if isinstance(dtype, Kind) and "float" not in dtype.name:
+        raise Misfit(f"random numbers of type {dtype.name} have no counterpart here")
+    if named.get("generator") is not None:
+        raise Misfit("a generator of PyTorch has no counterpart here")
+    if batch_axis(call.shape) is None:
+        raise Misfit(
+            f"random numbers of shape {call.shape} are the same for all samples, which has no counterpart here"
+        )
+    graph = current_graph()
+    assert graph is not None
+    rest = [n for n in call.shape if not isinstance(n, Size)]
+    rows = next(n.rows for n in call.shape if isinstance(n, Size))
+    return graph.append(RandomNumbers(graph, rest, rows, normal=call.name.startswith("randn")))
