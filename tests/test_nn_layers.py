@@ -297,6 +297,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], Formula]] = {
     "RMSNorm": (lambda: nn.RMSNorm((4, 3), 1e-3), (5, 4, 3), rms),
     "PReLU": (lambda: nn.PReLU(5), (5, 4, 3), prelu),
     "PReLU, one slope": (lambda: nn.PReLU(), (5, 4), prelu),
+    "LeakyReLU": (lambda: nn.LeakyReLU(0.2), (5, 4), lambda x, p: np.where(x > 0, x, 0.2 * x)),
     "CELU": (lambda: nn.CELU(1.7), (5, 4), lambda x, p: np.where(x > 0, x, 1.7 * np.expm1(x / 1.7))),
     "Threshold": (lambda: nn.Threshold(0.3, -1.5), (5, 4), lambda x, p: np.where(x > 0.3, x, -1.5)),
     "Hardtanh": (lambda: nn.Hardtanh(-0.4, 0.7), (5, 4), lambda x, p: x.clip(-0.4, 0.7)),

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from ... import ActivationFunction, ActivationLayer, Shape
+from ...layers import skip
 from .._graph import Call, Graph, Operation
 from .._value import Array, Value
 from ._base import can_fuse
@@ -43,4 +44,4 @@ class Activation(Operation):
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         read = self._blocks(x[0]) if self.keeps_inputs else None
         result = self._blocks(y) if self.keeps_output else None
-        return partial(self.layer.apply_backward, read, result, self._blocks(dy), self._blocks(dx[0]))
+        return partial(self.layer.apply_backward, read, result, self._blocks(dy), self._blocks(dx[0]), skip)
