@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .pair import Array
+from .pair import Array, Batch
 
 
 def smooth(random: np.random.RandomState, count: int, channels: int, size: int) -> NDArray[np.float32]:
@@ -34,3 +34,32 @@ def disks(random: np.random.RandomState, count: int, size: int) -> tuple[NDArray
     radii = random.uniform(0.1, 0.3, (count, 1, 1, 1))
     masks = ((rows - centers[0]) ** 2 + (columns - centers[1]) ** 2 < radii**2).astype(np.float32)
     return smooth(random, count, 3, size) + 1.5 * masks, masks
+
+
+def sentences(random: np.random.RandomState, count: int, length: int, vocabulary: int) -> Array:
+    """Texts (count, length): most characters are followed by the one that always follows them, some by any other."""
+    follower = np.random.RandomState(1).permutation(vocabulary)
+    surprise = random.uniform(size=(count, length)) < 0.2
+    text = random.randint(0, vocabulary, (count, length))
+    for t in range(1, length):
+        text[:, t] = np.where(surprise[:, t], text[:, t], follower[text[:, t - 1]])
+    return text
+
+
+def next_characters(random: np.random.RandomState, count: int, length: int, vocabulary: int) -> Batch:
+    """Texts (count, length), and at every position the character that comes next."""
+    text = sentences(random, count, length + 1, vocabulary)
+    return np.ascontiguousarray(text[:, :-1]), np.ascontiguousarray(text[:, 1:])
+
+
+def tagged_words(random: np.random.RandomState, count: int, length: int, words: int, tags: int) -> Batch:
+    """Sentences (count, length) of different lengths, behind which stand zeros; the lengths; tags, -100 where no word is.
+
+    Some words are frequent, most are rare. The tag of a word depends on the word and on the one behind it.
+    """
+    text = 1 + np.minimum(random.zipf(1.3, (count, length)), words - 1) % (words - 1)
+    lengths = random.randint(length // 4, length + 1, count)
+    behind = np.roll(text, -1, axis=1) % 2
+    labels = (3 * text + behind) % tags
+    absent = np.arange(length) >= lengths[:, None]
+    return np.where(absent, 0, text), lengths, np.where(absent, -100, labels)
