@@ -16,8 +16,9 @@ import numpy as np
 
 import convolution
 from cases import Arrays, Calls, Case, created, describe, training_parameters, vector
-from harness import Figure, Settings, alternate, our_step, sampler
+from harness import Figure, Settings, our_step
 from openbnns import capi
+from timing import alternate, sampler
 
 EPSILON = 1e-5
 IMAGE = (32, 64, 56, 56)

@@ -9,15 +9,12 @@ this the first steps would measure how fast the system wakes threads and fills c
 
 from __future__ import annotations
 
-import gc
-import os
 import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,19 +23,11 @@ from numpy.typing import NDArray
 import openbnns
 from cases import Arrays, Calls, Case
 from openbnns import engines
-
-Step = Callable[[], Any]
+from timing import QUIET, SETTLE, Step, alternate, estimate, repeat, sampler
 
 TOLERANCE = 5e-5  # largest difference, as a fraction of the largest value
-SETTLE = 0.02  # seconds until the other side's threads sleep
-SLICE = 0.03  # seconds that each side works per round,
-LEAST_STEPS = 2  # or this many steps, after one or more to warm up
-ROUNDS = (5, 25)  # fewest and most
-QUIET = 0.1  # share of the machine that others may take in a round that counts
-PATIENCE = 3  # times the allotted time is spent to find quiet rounds
 COPY_BYTES = 64 << 20  # of the array copied to find the bandwidth, at most
 LEAST_COPY = 16 << 20  # buffers smaller than this are not bound by memory
-STATISTICS = Path("/proc/stat")
 
 
 @dataclass(frozen=True)
@@ -166,92 +155,6 @@ class Ceilings:
         start = time.perf_counter()
         done = list(self._pool.map(work, range(self.threads)))
         return time.perf_counter() - start, done
-
-
-# Timing.
-
-
-def repeat(step: Step, count: int) -> float:
-    """Seconds per step over ``count`` steps in a row."""
-    start = time.perf_counter()
-    for _ in range(count):
-        step()
-    return (time.perf_counter() - start) / count
-
-
-def estimate(step: Step) -> int:
-    """How many steps fill a slice, after warming up."""
-    step()
-    count, seconds = 1, repeat(step, 1)
-    while count * seconds < 0.1 * SLICE:
-        count *= 4
-        seconds = repeat(step, count)
-    return max(LEAST_STEPS, round(SLICE / seconds))
-
-
-def sampler(step: Step) -> Callable[[], float]:
-    """Measures seconds per step, once the other side's threads sleep and ours are awake."""
-    count = estimate(step)
-
-    def sample() -> float:
-        time.sleep(SETTLE)
-        repeat(step, 1 + count // 20)
-        return repeat(step, count)
-
-    return sample
-
-
-class Load:
-    """How much of the machine other processes take from now on."""
-
-    def __init__(self) -> None:
-        self._busy, self._own, self._start = self._busy_seconds(), time.process_time(), time.perf_counter()
-
-    def others(self) -> float:
-        """Their share of all cores since the start; 0 where the system does not tell."""
-        own, elapsed = time.process_time() - self._own, time.perf_counter() - self._start
-        return max(0.0, (self._busy_seconds() - self._busy - own) / elapsed / (os.cpu_count() or 1))
-
-    @staticmethod
-    def _busy_seconds() -> float:
-        if not STATISTICS.exists():
-            return 0.0
-        user, nice, system, _, _, interrupt, soft, stolen = STATISTICS.read_text().split()[1:9]
-        return sum(map(int, (user, nice, system, interrupt, soft, stolen))) / os.sysconf("SC_CLK_TCK")
-
-
-def alternate(samplers: list[Callable[[], float]], seconds: float) -> tuple[list[list[float]], float]:
-    """One value per sampler and round, and how much other processes disturbed.
-
-    The order reverses from round to round. Rounds in which other processes took a noticeable share of the machine are
-    repeated for a while; if quiet ones remain too few, the quietest are used.
-    """
-    rounds: list[tuple[float, list[float]]] = []
-    order = list(range(len(samplers)))
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.perf_counter()
-        while _wants_more(rounds, (time.perf_counter() - start) / seconds):
-            load, values = Load(), [0.0] * len(samplers)
-            for i in order:
-                values[i] = samplers[i]()
-            order.reverse()
-            rounds.append((load.others(), values))
-    finally:
-        gc.enable()
-    rounds.sort(key=lambda r: r[0])
-    quiet = sum(share <= QUIET for share, _ in rounds)
-    kept = rounds[: max(quiet, ROUNDS[0])]
-    return [list(column) for column in zip(*(values for _, values in kept), strict=True)], kept[-1][0]
-
-
-def _wants_more(rounds: list[tuple[float, list[float]]], spent: float) -> bool:
-    """Whether to go on; ``spent`` is the share of the time allotted, which may triple on a busy machine."""
-    quiet = sum(share <= QUIET for share, _ in rounds)
-    if len(rounds) < ROUNDS[0]:
-        return True
-    return quiet < ROUNDS[1] and spent < (1 if quiet >= ROUNDS[0] else PATIENCE)
 
 
 # One case.

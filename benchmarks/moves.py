@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import openbnns as bn
-from harness import Figure, Settings, alternate, sampler
+from harness import Figure, Settings
+from timing import alternate, sampler
 
 Call = Callable[[], Any]
 

@@ -14,8 +14,9 @@ import numpy as np
 
 import openbnns
 from cases import vector
-from harness import Figure, Settings, alternate, sampler
+from harness import Figure, Settings
 from openbnns import capi, compat
+from timing import alternate, sampler
 
 # (tensors, elements of each) -> least ratio torch / ours
 TARGETS = {(10, 1_000_000): 1.0, (20, 1_000): 5.0}

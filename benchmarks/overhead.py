@@ -19,8 +19,9 @@ import convolution
 import fully_connected
 import openbnns
 from cases import Case
-from harness import Figure, Settings, alternate, repeat, sampler
+from harness import Figure, Settings
 from openbnns import Shape, capi
+from timing import alternate, repeat, sampler
 
 IMPORT = "import time, numpy; start = time.perf_counter(); import openbnns; print(time.perf_counter() - start)"
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-import harness
 from cases import Arrays, Calls, Case, created, describe
 from harness import Ceilings, Figure, Settings
 from openbnns import capi
+from timing import QUIET, alternate, sampler
 
 IMAGE = capi.BNNSDataLayoutImageCHW
 
@@ -139,9 +139,9 @@ def _permute(name: str, shape: tuple[int, ...], order: tuple[int, ...], share: b
         step()
     assert np.array_equal(y, other) and np.array_equal(y, theirs.numpy())
     ceilings = Ceilings(settings.threads)
-    samplers = [*map(harness.sampler, steps), partial(ceilings.gigabytes, x.nbytes + y.nbytes)]
-    (ours, torch_times, numpy_times, limits), disturbed = harness.alternate(samplers, settings.seconds)
-    note = f"others took {disturbed:.0%} of the machine" if disturbed > harness.QUIET else ""
+    samplers = [*map(sampler, steps), partial(ceilings.gigabytes, x.nbytes + y.nbytes)]
+    (ours, torch_times, numpy_times, limits), disturbed = alternate(samplers, settings.seconds)
+    note = f"others took {disturbed:.0%} of the machine" if disturbed > QUIET else ""
     judged = settings.judged and not note
     if share:
         rate = (x.nbytes + y.nbytes) / statistics.median(ours) / 1e9

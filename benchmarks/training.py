@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 import memory
-from harness import Figure, Settings, Step, alternate, estimate, repeat, sampler
+from harness import Figure, Settings
 from openbnns import nn
+from timing import Step, alternate, estimate, repeat, sampler
 
 CLASSES = 10
 

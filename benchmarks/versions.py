@@ -109,8 +109,9 @@ def work() -> int:
     sys.stdout = sys.stderr
     import openbnns
     import overhead
-    from harness import Settings, our_step, sampler
+    from harness import Settings, our_step
     from run import CASES, FIGURES
+    from timing import sampler
 
     settings = Settings(seconds=0.3)
     openbnns.set_num_threads(settings.threads)

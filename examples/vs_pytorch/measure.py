@@ -40,7 +40,7 @@ def measure_time(pair: Pair, sizes: Any, threads: int = 2, seconds: float = 6.0)
     import openbnns
 
     sys.path.append(str(_FOLDER.parents[1] / "benchmarks"))
-    from harness import alternate, repeat, sampler
+    from timing import alternate, repeat, sampler
 
     torch.set_num_threads(threads)
     openbnns.set_num_threads(threads)
