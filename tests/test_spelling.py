@@ -29,6 +29,11 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
+def _made(kind: type) -> Any:
+    """An object without its ``__init__``."""
+    return list.__new__(kind) if issubclass(kind, list) else object.__new__(kind)
+
+
 def public_callables() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
     """Name, what is called, and what has the signature: functions, constructors, factories and methods."""
     for face in FACES:
@@ -46,7 +51,7 @@ def public_callables() -> Iterator[tuple[str, Callable[..., Any], Callable[..., 
                     not isinstance(method, (staticmethod, classmethod)) and not inspect.isfunction(method)
                 ):
                     continue
-                bound = getattr(thing if not inspect.isfunction(method) else object.__new__(thing), key)
+                bound = getattr(thing if not inspect.isfunction(method) else _made(thing), key)
                 yield f"{name}.{key}", bound, bound
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from openbnns._table import Table
 
-TABLE = Table(("layer", "shape", "n"), [("0", "(3, <4>)", "12"), ("head & tail", "()", "3")], "T < U", "15 in all", words=2)
+TABLE = Table(
+    ("layer", "shape", "n"), [("0", "(3, <4>)", "12"), ("head & tail", "()", "3")], "T < U", "15 in all", words=2
+)
 
 
 class Cells(HTMLParser):

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
+from ._listing import public as listed
+
 
 def attach(
     package: str,
@@ -69,6 +71,6 @@ def attach(
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*here, *public()})
+        return listed([*public(), *(name for name in here if name.startswith("__"))])
 
     return __getattr__, __dir__

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from . import __version__
 
@@ -238,7 +238,7 @@ def _train(options: argparse.Namespace) -> int:
         say(f"Note: {note}")
     began = time.perf_counter()
     validation = data.parts.get("validation")
-    resume: bool | str = "override" if options.override else options.resume
+    resume: bool | Literal["override"] = "override" if options.override else bool(options.resume)
     try:
         trainer.fit(data.train_x, data.train_y, epochs=options.epochs, validation=validation, resume=resume)
     except Diverged as error:

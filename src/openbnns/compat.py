@@ -239,6 +239,11 @@ def __getattr__(name: str) -> bool:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    named = ["Switches", "in_force", "switches", "use", "using", *Switches.__dataclass_fields__]
+    return sorted([*named, *(name for name in globals() if name.startswith("__"))])
+
+
 sys.modules[__name__].__class__ = _Module
 
 if os.environ.get("OPENBNNS_COMPAT", "").strip():

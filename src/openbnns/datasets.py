@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ._listing import of_module as _of_module
+
 CREDIT = (
     "Optical Recognition of Handwritten Digits (test part), E. Alpaydin and C. Kaynak, 1998, UCI Machine Learning "
     "Repository, CC BY 4.0, in the copy that scikit-learn (BSD-3) ships; the same numbers, packed tighter."
@@ -33,3 +35,8 @@ def load_digits() -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.fl
     x, y = (table[:, :64] / 16).astype(np.float32), table[:, 64].astype(np.int64)
     test = np.arange(len(table)) % 5 == 0
     return x[~test], y[~test], x[test], y[test]
+
+
+__all__ = ["load_digits"]
+
+__dir__ = _of_module(__name__)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Literal
 
 import numpy as np
 
@@ -54,7 +55,7 @@ def get_num_threads() -> int:
     return int(engines._core.max_threads()) if engines._core is not None else 1
 
 
-def set_accuracy(accuracy: str) -> None:
+def set_accuracy(accuracy: Literal["fast", "exact"]) -> None:
     """Choose between speed and rounding errors, for filters created from now on.
 
     ``"fast"``, the default, lets convolutions save multiplications (Winograd's method), whose rounding errors are several

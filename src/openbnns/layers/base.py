@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
+from .._listing import Listed
 from .._words import Caller
 from ..abi.enums import BNNSFlags
 from ..abi.structs import BNNSFilterParameters
@@ -114,7 +115,7 @@ class _Given:
         )
 
 
-class Layer:
+class Layer(Listed):
     """Owns one filter, which is destroyed with it, at the end of a ``with`` block, or by :meth:`destroy`.
 
     A subclass makes the filter inside :meth:`_create`.

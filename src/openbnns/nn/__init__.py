@@ -9,6 +9,7 @@
 
 from typing import TYPE_CHECKING
 
+from .._listing import of_module as _of_module
 from . import (
     checkpoints,
     data,
@@ -55,6 +56,7 @@ from .containers import Add, ModuleDict, ModuleList, Residual, Sequential
 from .convolution import Conv1d, Conv2d, ConvTranspose1d, ConvTranspose2d
 from .ema import EMA
 from .function import Function
+from .history import History
 from .layers import (
     Bilinear,
     Concatenate,
@@ -202,8 +204,10 @@ __all__ = [
     "Dropout1d", "Dropout2d", "EmbeddingBag", "RMSNorm", "LSTMCell", "GRUCell", "RNNCell", "LRScheduler", "LambdaLR",
     "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR", "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR", "ChainedScheduler", "from_torch",
-    "to_torch_state_dict", "pytorch",
+    "to_torch_state_dict", "pytorch", "History",
 ]  # fmt: skip
+
+__dir__ = _of_module(__name__)
 
 _ELSEWHERE = {
     "RReLU": "LeakyReLU, whose slope is fixed",

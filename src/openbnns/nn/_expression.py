@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -83,12 +83,10 @@ class Expression:
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(_NOT_YET)
 
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __bool__ = __float__ = __int__ = __index__ = _refuse
-
     # Shapes.
 
     def view(self, *shape: Any) -> Value:
+        """The same as ``reshape``."""
         return _operated("reshape", self, *shape)
 
     @spelled
@@ -113,6 +111,7 @@ class Expression:
     swapaxes = transpose
 
     def t(self) -> Value:
+        """The last two axes exchanged."""
         return self.T
 
     @property
@@ -122,12 +121,14 @@ class Expression:
 
     @property
     def mT(self) -> Value:
+        """The last two axes exchanged."""
         return self.T
 
     def expand(self, *sizes: Any) -> Value:
         return _operated("expand", self, *sizes)
 
     def expand_as(self, other: Any) -> Value:
+        """Repeated to the shape of another value."""
         return _operated("expand", self, *other.shape)
 
     def repeat(self, *sizes: Any) -> Value:
@@ -159,6 +160,7 @@ class Expression:
         return _operated("roll", self, shifts, dims)
 
     def contiguous(self) -> Any:
+        """The value itself: memory is planned for the network as a whole."""
         return self
 
     # Reductions.
@@ -281,6 +283,13 @@ class Expression:
 
     def __iter__(self) -> Iterator[Value]:
         return iter(_f().unbind(self, 0))
+
+
+def document(functions: Mapping[str, Any]) -> None:
+    """Let methods say what the functions say that they stand for."""
+    for name, member in vars(Expression).items():
+        if callable(member) and not name.startswith("_") and not member.__doc__:
+            member.__doc__ = functions[name].__doc__
 
 
 def _operated(name: str, *given: Any) -> Value:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from .module import Module
 
 Call = Callable[[], object]
+
+
+class FunctionCall(NamedTuple):
+    """A call of a function on values; ``number`` tells it from all others."""
+
+    name: str
+    number: int
 
 
 class Operation:
@@ -41,6 +49,7 @@ class Operation:
         self.outputs = [outputs] if isinstance(outputs, Value) else list(outputs)
         self.parameters = list(parameters)
         self.modules: list[Module] = []  # whose work this is; several once fused
+        self.functions: list[FunctionCall | None] = []  # that these modules made for it
 
     @property
     def output(self) -> Value:
@@ -91,6 +100,8 @@ class Graph:
         self.operations: list[Operation] = []
         self.outputs: list[Value] = []
         self.modules: list[Module] = []  # those being called, outermost first
+        self.function: FunctionCall | None = None  # the one that the latest module is in, without those that it calls
+        self._calls = count()
         self._leaves: dict[int, tuple[object, Value]] = {}  # parameters and constants as values, by identity
 
     @property
@@ -134,9 +145,26 @@ class Graph:
             return self.constant(given)
         return self.parameter(given) if isinstance(given, Parameter) else given
 
+    @contextmanager
+    def calling(self, *, module: Module | None = None, function: str = "") -> Iterator[None]:
+        """While this lasts, operations are the work of a module, or of a function that the latest one calls."""
+        before = self.function
+        if module is not None:
+            self.modules.append(module)
+            self.function = None
+        elif before is None:
+            self.function = FunctionCall(function, next(self._calls))
+        try:
+            yield
+        finally:
+            self.function = before
+            if module is not None:
+                self.modules.pop()
+
     def append(self, operation: Operation) -> Value:
         """Record an operation; gives its first output."""
         operation.modules = self.modules[-1:]
+        operation.functions = [self.function] * len(operation.modules)
         for value in operation.outputs:
             value.producer = operation
         self.operations.append(operation)
@@ -192,6 +220,7 @@ class Graph:
             ):
                 producer.outputs = operation.outputs
                 producer.modules += operation.modules
+                producer.functions += operation.functions
                 producers[operation.output] = producer
                 continue
             producers |= dict.fromkeys(operation.outputs, operation)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import GradientClipping
+from .._listing import Listed
 from .._spelling import spelled
 from ._norms import total_norm
 from ._value import Array
@@ -124,7 +125,7 @@ class Bundle:
         self.steps += 1
 
 
-class Optimizer:
+class Optimizer(Listed):
     """Base of the optimizers: changes parameters in place, from their ``grad``.
 
     It changes the parameters that it was given, and of these only those that require a gradient: PyTorch's

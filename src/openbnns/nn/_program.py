@@ -14,6 +14,7 @@ import numpy as np
 
 from ._graph import Call, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
+from ._places import places
 from ._steps import Steps, arrays
 from ._value import FLOAT32, Array, Value
 from .operations import adding
@@ -220,11 +221,10 @@ class Program:
 
     def first_not_finite(self, network: Any) -> str:
         """Path and kind of the first layer that gives NaN or infinity for the present inputs; "" if none does."""
-        paths = {id(module): path for path, module in network.named_modules()}
-        for step, call in zip(self._steps, self._forward.calls, strict=True):
+        for step, place, call in zip(self._steps, places(network, self._steps), self._forward.calls, strict=True):
             call()
             if not all(np.isfinite(array).all() for array in self._arrays(step.outputs)):
-                return ", ".join(f"{paths.get(id(m), '')} ({type(m).__name__})" for m in step.modules)
+                return f"{place.path} ({place.kind})"
         return ""
 
     def backward(self, *, input_gradients: bool = True) -> None:

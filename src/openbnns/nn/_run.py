@@ -26,6 +26,7 @@ from ._saving import save
 from ._signals import StopRequest
 from ._value import Array
 from .callbacks import Best, having
+from .history import History
 from .progress import Progress
 from .weights import write_atomically
 
@@ -83,7 +84,7 @@ class Run:
             having(callbacks, f"on_{when}") for when in ("step", "epoch", "end")
         )
         self._accumulation = Accumulation(trainer.optimizer.parameters) if self.accumulate > 1 else None
-        trainer.history = []
+        trainer.history = History()
 
     best_weights: dict[str, Array] | None
     """Of the best epoch; empty if there is none yet, None if nobody asks."""

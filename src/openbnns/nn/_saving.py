@@ -14,6 +14,7 @@ from ._measures import Measures
 from ._resume import differences, examine, refuse_or_say
 from ._value import Array
 from .checkpoints import Checkpoint, CheckpointError
+from .history import History
 from .parameter import Mismatch
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _take(run: Run, found: Checkpoint, told: dict[str, str]) -> None:
     except (Mismatch, ValueError) as error:
         raise CheckpointError(f"{trainer.out}: the checkpoint does not fit. {error}") from None
     run.begins = bool(told)
-    run.epoch, trainer.history = state["epoch"], state["history"]
+    run.epoch, trainer.history = state["epoch"], History(state["history"])
     if state["batch"] and not run.batch:
         trainer._say(f"Epoch {run.epoch + 1} starts again: the samples or their order differ.")
     if not _OF_A_BEST_EPOCH & set(told) and not _chosen_otherwise(run, state["settings"], told):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from .._listing import public
 from ._expression import Expression, numpy_function
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Value(Expression):
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """float32, or int64 for whole numbers that are looked up."""
         return self.storage._dtype
 
     @property
@@ -116,6 +118,7 @@ class Value(Expression):
 
     @property
     def ndim(self) -> int:
+        """The number of axes, with that of the batch."""
         return len(self.sample) + bool(self.rows)
 
     @property
@@ -167,6 +170,7 @@ class Value(Expression):
         return self.shape if dim is None else self.shape[dim]
 
     def dim(self) -> int:
+        """The number of axes, with that of the batch."""
         return self.ndim
 
     def __len__(self) -> int:
@@ -191,8 +195,20 @@ class Value(Expression):
         hint = f" Write nn.functional.{name}(x, ...)." if hasattr(_functional(), name) else ""
         raise AttributeError(f"A Value has no {name!r}.{hint or ' See dir(x) and nn.functional for what there is.'}")
 
+    __lt__ = __le__ = __gt__ = __ge__ = Expression._refuse
+    __bool__ = __float__ = __int__ = __index__ = Expression._refuse
+
+    def __dir__(self) -> list[str]:
+        return public(super().__dir__(), _UNLISTED)
+
     def __repr__(self) -> str:
         return f"Value(shape={self.shape})"
+
+
+# What modules of this package use of a value, and others need not know.
+_UNLISTED = (
+    "as_indices", "concrete", "count", "graph", "leaf", "like", "producer", "rows", "sample", "source", "storage",
+)  # fmt: skip
 
 
 def _functional() -> Any:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from .. import ActivationFunction
 from . import functional, operations
 from ._checks import positive
+from ._tree import options
 from ._value import Array, Value
-from .module import Module
+from .module import Layer
 from .parameter import Parameter
 
 
-class _Activation(Module):
+class _Activation(Layer):
     def _function(self) -> ActivationFunction:
         raise NotImplementedError
 
@@ -142,7 +145,7 @@ class GELU(_Activation):
     [[-0.1587  1.9545]] [[-0.1588  1.9546]]
     """
 
-    def __init__(self, approximate: str = "none") -> None:
+    def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
         super().__init__()
         if approximate not in ("none", "tanh"):
             raise ValueError(f"GELU: approximate is {approximate!r}. Use 'none' or 'tanh'.")
@@ -382,7 +385,7 @@ class Tanhshrink(_Activation):
         return ActivationFunction.tanh_shrink()
 
 
-class PReLU(Module):
+class PReLU(Layer):
     """x for x > 0, else weight x, with a trained ``weight`` (num_parameters,): one number, or one per channel (axis 1).
 
     >>> import numpy as np
@@ -417,7 +420,7 @@ class PReLU(Module):
         return x.graph.append(operations.Prelu(x, weight))
 
     def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
+        return f"num_parameters={self.num_parameters}" + options(self, init=0.25)
 
 
 class Mish(_InPlace):
@@ -434,7 +437,7 @@ class Mish(_InPlace):
         return y
 
 
-class GLU(Module):
+class GLU(Layer):
     """The first half along ``dim`` times the sigmoid of the second.
 
     >>> import numpy as np

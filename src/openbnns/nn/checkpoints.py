@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .._listing import of_module as _of_module
 from ._value import Array
 from .weights import DamagedFile, encode, write_atomically
 from .weights import read as read_weights
@@ -143,3 +144,8 @@ def latest(
     if files:
         raise CheckpointError(f"{folder}: all {len(files)} checkpoints are damaged. Start again without resuming.")
     return None
+
+
+__all__ = ["Checkpoint", "CheckpointError", "latest", "list_files", "read", "save", "step_of"]
+
+__dir__ = _of_module(__name__)

@@ -6,10 +6,20 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from typing import TYPE_CHECKING, Any, overload
 
 from ._value import Value
-from .module import Module, check_module
+from .module import Layer, Module, check_module, nested
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from .parameter import Parameter
+
+    class Part(Module):
+        """What type checkers take a module of a container for: any, with the parameters that most have."""
+
+        weight: Parameter
+        bias: Any
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class _Series(Module):
@@ -18,14 +28,15 @@ class _Series(Module):
     def __len__(self) -> int:
         return len(self._children)
 
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._children.values())
+    def __iter__(self) -> Iterator[Part]:
+        parts: Any = self._children.values()
+        return iter(parts)
 
     def __contains__(self, module: object) -> bool:
         return any(child is module for child in self)
 
     @overload
-    def __getitem__(self, index: int) -> Module: ...
+    def __getitem__(self, index: int) -> Part: ...
 
     @overload
     def __getitem__(self, index: slice) -> Self: ...
@@ -37,36 +48,48 @@ class _Series(Module):
         return self._children[self._key(index)]
 
     def _part(self, names: list[str]) -> Self:
-        part = type(self)()
-        part._fill([self._children[name] for name in names])
-        return part
+        raise NotImplementedError
 
     def __setitem__(self, index: int, module: Module) -> None:
         check_module(module, f"{type(self).__name__}: part {index}")
         self._replace(self._children, self._key(index), module)
 
     def __delitem__(self, index: int | slice) -> None:
-        modules = list(self)
-        del modules[index]
-        self._fill(modules)
+        named = list(self._children.items())
+        del named[index if isinstance(index, slice) else list(self._children).index(self._key(index))]
+        self._renumber(named)
 
-    def _key(self, index: int) -> str:
-        keys = list(self._children)
-        if not -len(keys) <= index < len(keys):
-            raise IndexError(f"{type(self).__name__}: there is no module {index}, as it has {len(keys)}.")
-        return keys[index]
+    def _key(self, index: Any) -> str:
+        who, keys = type(self).__name__, list(self._children)
+        if not hasattr(index, "__index__"):
+            held = f" Write .{index} for a module by its name." if index in keys else ""
+            raise TypeError(f"{who}: {index!r} is no place of a module. Use a whole number or a slice.{held}")
+        place: int = index.__index__()
+        if not -len(keys) <= place < len(keys):
+            raise IndexError(f"{who}: there is no module {place}, as it has {len(keys)}.")
+        return keys[place]
 
     def _fill(self, modules: Iterable[Module]) -> None:
-        """Hold these modules and no others, by number."""
+        """Hold these modules, by number."""
+        self._renumber([("", module) for module in self._checked(modules)])
+
+    def _checked(self, modules: Iterable[Module]) -> list[Module]:
         if isinstance(modules, Module) and not isinstance(modules, _Series):
             raise TypeError(f"{type(self).__name__} takes a list of modules, not one {type(modules).__name__}.")
-        wanted = list(modules)
-        for i, module in enumerate(wanted):
+        found = list(modules)
+        for i, module in enumerate(found):
             check_module(module, f"{type(self).__name__}: part {i}")
+        return found
+
+    def _renumber(self, named: list[tuple[str, Module]]) -> None:
+        """Hold these modules and no others. Names stay, numbers become those of their places."""
         for name in list(self._children):
             self._replace(self._children, name, None)
-        for i, module in enumerate(wanted):
-            self._replace(self._children, str(i), module)
+        for i, (name, module) in enumerate(named):
+            self._hold(name if name and not name.isdecimal() else str(i), module)
+
+    def _hold(self, name: str, module: Module) -> None:
+        self._replace(self._children, name, module)
 
     def append(self, module: Module) -> Self:
         """Add a module at the end."""
@@ -79,24 +102,29 @@ class _Series(Module):
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add several modules at the end."""
-        for module in list(modules):
+        for module in self._checked(modules):
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> None:
+    def insert(self, index: int, module: Module) -> Self:
         """Put a module before the one at that place."""
-        modules = list(self)
-        modules.insert(index, module)
-        self._fill(modules)
+        check_module(module, f"{type(self).__name__}.insert: the argument")
+        named = list(self._children.items())
+        named.insert(index, ("", module))
+        self._renumber(named)
+        return self
 
-    def pop(self, index: int = -1) -> Module:
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+    def pop(self, index: int = -1) -> Part:
         """Take a module out."""
         module = self[index]
         del self[index]
         return module
 
 
-class Sequential(_Series):
+class Sequential(_Series, Layer):
     """Modules one after the other; each takes what the one before gives.
 
     >>> import numpy as np
@@ -121,12 +149,35 @@ class Sequential(_Series):
         if not isinstance(name, str) or not name or "." in name or name.startswith("_") or hasattr(self, name):
             raise ValueError(f"Sequential: a part cannot be called {name!r}. Use another name, without dots.")
         check_module(module, f"Sequential: part {len(self)}")
-        setattr(self, name, module)
+        self._hold(name, module)
 
     def _part(self, names: list[str]) -> Self:
-        part = type(self)()
-        part._children.update({name: self._children[name] for name in names})  # under the same names, as in PyTorch
-        return part
+        """Under the same names, as in PyTorch. A part of a class with an ``__init__`` of its own is a plain Sequential."""
+        part: Any = Sequential() if type(self).__init__ is not Sequential.__init__ else type(self)()
+        for name in names:
+            part._hold(name, self._children[name])
+        return part  # type: ignore[no-any-return]
+
+    def __add__(self, other: Iterable[Module]) -> Sequential:
+        """The modules of both, numbered anew."""
+        if not isinstance(other, Iterable):
+            return NotImplemented
+        return Sequential(*self, *self._checked(other))
+
+    def __mul__(self, times: int) -> Sequential:
+        """The same modules again and again, with shared parameters, as in PyTorch."""
+        if not hasattr(times, "__index__"):
+            return NotImplemented
+        if int(times) < 1:
+            raise ValueError(f"Sequential: cannot be repeated {times} times. Use a number of at least 1.")
+        return Sequential(*list(self) * int(times))
+
+    __rmul__ = __mul__
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Part:
+            """Modules that were given by name."""
 
     def forward(self, *inputs: Value) -> Value:
         result: Any = inputs
@@ -159,11 +210,29 @@ class ModuleList(_Series):
         super().__init__()
         self._fill(modules)
 
+    def _part(self, names: list[str]) -> Self:
+        """One of a class with an ``__init__`` of its own is a plain ModuleList."""
+        part: Any = ModuleList() if type(self).__init__ is not ModuleList.__init__ else type(self)()
+        part._fill([self._children[name] for name in names])
+        return part  # type: ignore[no-any-return]
+
     def __add__(self, modules: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *modules])
 
-    def __iadd__(self, modules: Iterable[Module]) -> Self:
-        return self.extend(modules)
+    def __repr__(self) -> str:
+        """As other modules show, but modules that look the same and follow each other once, with their number."""
+        shown: list[tuple[str, list[str]]] = []
+        for name, child in self._children.items():
+            text = repr(child)
+            if shown and shown[-1][0] == text:
+                shown[-1][1].append(name)
+            else:
+                shown.append((text, [name]))
+        lines = [
+            (names[0], text) if len(names) == 1 else (f"{names[0]}-{names[-1]}", f"{len(names)} x {text}")
+            for text, names in shown
+        ]
+        return nested(type(self).__name__, self.extra_repr(), lines)
 
 
 class ModuleDict(Module):
@@ -194,10 +263,16 @@ class ModuleDict(Module):
     def __contains__(self, name: object) -> bool:
         return name in self._children
 
-    def __getitem__(self, name: str) -> Module:
+    def __getitem__(self, name: str) -> Part:
         if name not in self._children:
             raise KeyError(f"ModuleDict: there is no {name!r}. It has {', '.join(map(repr, self)) or 'no modules'}.")
-        return self._children[name]
+        part: Any = self._children[name]
+        return part  # type: ignore[no-any-return]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Part:
+            """Modules by name."""
 
     def __setitem__(self, name: str, module: Module) -> None:
         if not isinstance(name, str) or not name or "." in name:
@@ -225,7 +300,7 @@ class ModuleDict(Module):
         for name, module in dict(modules).items():
             self[name] = module
 
-    def pop(self, name: str) -> Module:
+    def pop(self, name: str) -> Part:
         """Take a module out."""
         module = self[name]
         self._replace(self._children, name, None)
@@ -237,7 +312,7 @@ class ModuleDict(Module):
             self.pop(name)
 
 
-class Add(Module):
+class Add(Layer):
     """The sum of several branches that all read the same input: y = b₁(x) + b₂(x) + ...
 
     Called with two or more values and no branches, it adds those.
@@ -251,6 +326,7 @@ class Add(Module):
     def __init__(self, *branches: Module) -> None:
         super().__init__()
         for i, branch in enumerate(branches):
+            check_module(branch, f"Add: branch {i}")
             self._children[str(i)] = branch
 
     def forward(self, *inputs: Value) -> Value:
@@ -261,7 +337,7 @@ class Add(Module):
         return total
 
 
-class Residual(Module):
+class Residual(Layer):
     """y = x + body(x), or shortcut(x) + body(x) where the body changes the shape.
 
     >>> import numpy as np
@@ -273,6 +349,8 @@ class Residual(Module):
 
     def __init__(self, *body: Module, shortcut: Module | None = None) -> None:
         super().__init__()
+        for i, module in enumerate(body):
+            check_module(module, f"Residual: part {i}")
         self.body = body[0] if len(body) == 1 else Sequential(*body)
         self.shortcut = shortcut
 

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal, overload
+from typing import ClassVar, Literal, overload
 
 import numpy as np
 
 from . import initialisers, operations
 from ._checks import Pair, check_rank, check_size, optional, per_axis, positive
+from ._tree import options
 from ._value import Array, Value
 from .choose import first_may_be_omitted
-from .initialisers import Initialiser
-from .module import Module
+from .initialisers import Initial
+from .module import Layer
 from .parameter import Parameter
 
+PaddingName = Literal["same", "valid"]
 PaddingModeName = Literal["zeros", "reflect", "replicate", "circular"]
 AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
 
 
-class _Convolution(Module):
+class _Convolution(Layer):
     axes: ClassVar[int] = 2
     transposed: ClassVar[bool] = False
 
@@ -29,13 +31,13 @@ class _Convolution(Module):
         out_channels: int,
         kernel_size: Pair,
         stride: Pair,
-        padding: Pair | str,
+        padding: Pair | PaddingName,
         dilation: Pair,
         groups: int,
         bias: bool,
-        padding_mode: str,
-        weight_init: str | Initialiser | None,
-        bias_init: str | Initialiser | None,
+        padding_mode: PaddingModeName,
+        weight_init: Initial | None,
+        bias_init: Initial | None,
     ) -> None:
         super().__init__()
         who = type(self).__name__
@@ -56,7 +58,7 @@ class _Convolution(Module):
         self.weight = Parameter.of(self, "weight")
         self.bias = Parameter.of(self, "bias") if self.use_bias else None
 
-    def _checked_padding(self, padding: Pair | str, who: str) -> tuple[int, ...] | str:
+    def _checked_padding(self, padding: Pair | PaddingName, who: str) -> tuple[int, ...] | str:
         if not isinstance(padding, str):
             return per_axis(padding, self.axes, f"{who}: padding", 0)
         if self.transposed or padding not in ("same", "valid"):
@@ -130,15 +132,12 @@ class _Convolution(Module):
             return x.graph.append(operations.GroupedTransposedConvolution(x, weight, bias, shape, window, self.groups))
         return x.graph.append(operations.Convolution(x, weight, bias, shape, window, self.groups, self.transposed))
 
-    def _defaults(self) -> dict[str, Any]:
-        """Options with their defaults, as ``repr`` compares them."""
-        ones, zeros = (1,) * self.axes, (0,) * self.axes
-        return {"stride": ones, "padding": zeros, "dilation": ones, "groups": 1, "padding_mode": "zeros"}
-
     def extra_repr(self) -> str:
-        parts = [f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"]
-        parts += [f"{k}={getattr(self, k)!r}" for k, default in self._defaults().items() if getattr(self, k) != default]
-        return ", ".join(parts if self.use_bias else [*parts, "bias=False"])
+        sizes = f"{self.in_channels or '?'}, {self.out_channels}, kernel_size={self.kernel_size}"
+        return sizes + options(
+            self, stride=1, padding=0, dilation=1, groups=1, padding_mode="zeros", bias=True, weight_init=None,
+            bias_init=None,
+        )  # fmt: skip
 
 
 class Conv2d(_Convolution):
@@ -158,24 +157,25 @@ class Conv2d(_Convolution):
     @overload
     def __init__(
         self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
-        padding: Pair | Literal["same", "valid"] = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", weight_init: str | Initialiser | None = None,
-        bias_init: str | Initialiser | None = None,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @overload
     def __init__(
         self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | Literal["same", "valid"] = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", *, weight_init: str | Initialiser | None = None,
-        bias_init: str | Initialiser | None = None,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", *, weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @first_may_be_omitted
     def __init__(
         self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | str = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
-        *, weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros",
+        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
@@ -198,24 +198,25 @@ class Conv1d(_Convolution):
     @overload
     def __init__(
         self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1,
-        padding: Pair | Literal["same", "valid"] = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", weight_init: str | Initialiser | None = None,
-        bias_init: str | Initialiser | None = None,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @overload
     def __init__(
         self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | Literal["same", "valid"] = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
-        padding_mode: PaddingModeName = "zeros", *, weight_init: str | Initialiser | None = None,
-        bias_init: str | Initialiser | None = None,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros", *, weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @first_may_be_omitted
     def __init__(
         self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-        padding: Pair | str = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
-        *, weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+        padding: Pair | PaddingName = 0, dilation: Pair = 1, groups: int = 1, bias: bool = True,
+        padding_mode: PaddingModeName = "zeros",
+        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
@@ -237,9 +238,9 @@ class _TransposedConvolution(_Convolution):
         groups: int,
         bias: bool,
         dilation: Pair,
-        padding_mode: str,
-        weight_init: str | Initialiser | None,
-        bias_init: str | Initialiser | None,
+        padding_mode: PaddingModeName,
+        weight_init: Initial | None,
+        bias_init: Initial | None,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, weight_init,
@@ -261,8 +262,8 @@ class _TransposedConvolution(_Convolution):
     def _weights_shape(self, channels: int) -> tuple[int, ...]:
         return (channels, self.out_channels // self.groups, *self.kernel_size)
 
-    def _defaults(self) -> dict[str, Any]:
-        return super()._defaults() | {"output_padding": (0,) * self.axes}
+    def extra_repr(self) -> str:
+        return super().extra_repr() + options(self, output_padding=0)
 
 
 class ConvTranspose2d(_TransposedConvolution):
@@ -280,22 +281,23 @@ class ConvTranspose2d(_TransposedConvolution):
     def __init__(
         self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
         groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
-        weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+        weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @overload
     def __init__(
         self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
         output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
-        padding_mode: Literal["zeros"] = "zeros", *, weight_init: str | Initialiser | None = None,
-        bias_init: str | Initialiser | None = None,
+        padding_mode: Literal["zeros"] = "zeros", *, weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @first_may_be_omitted
     def __init__(
         self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: str = "zeros",
-        *, weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode,
@@ -320,22 +322,23 @@ class ConvTranspose1d(_TransposedConvolution):
     def __init__(
         self, out_channels: int, kernel_size: Pair, *, stride: Pair = 1, padding: Pair = 0, output_padding: Pair = 0,
         groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: Literal["zeros"] = "zeros",
-        weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+        weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @overload
     def __init__(
         self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
         output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
-        padding_mode: Literal["zeros"] = "zeros", *, weight_init: str | Initialiser | None = None,
-        bias_init: str | Initialiser | None = None,
+        padding_mode: Literal["zeros"] = "zeros", *, weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @first_may_be_omitted
     def __init__(
         self, in_channels: int | None, out_channels: int, kernel_size: Pair, stride: Pair = 1, padding: Pair = 0,
-        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1, padding_mode: str = "zeros",
-        *, weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+        output_padding: Pair = 0, groups: int = 1, bias: bool = True, dilation: Pair = 1,
+        padding_mode: Literal["zeros"] = "zeros",
+        *, weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, padding_mode,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._listing import of_module as _of_module
 from ._labels import is_one_hot, number_classes
 from ._parts import called, keys_of, parts_of
 from ._readers import read_csv, read_idx, read_npz
@@ -427,3 +428,5 @@ def _require_one_shape(parts: Iterable[tuple[str, tuple[Array, Array]]], who: st
 
 
 __all__ = ["Batches", "Data", "DataError", "check", "classification", "load", "notes", "read_idx"]
+
+__dir__ = _of_module(__name__)

@@ -62,8 +62,8 @@ class Function:
         if not inputs:
             raise TypeError(f"{cls.__name__}.apply: there is no value among its arguments.")
         outputs, several = cls._outputs(arguments, inputs)
-        operation = operations.CustomFunction(cls, arguments, inputs, outputs)
-        graph.append(operation)
+        with graph.calling(function=cls.__name__):
+            graph.append(operations.CustomFunction(cls, arguments, inputs, outputs))
         return tuple(outputs) if several else outputs[0]
 
     @classmethod

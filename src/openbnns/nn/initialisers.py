@@ -6,13 +6,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
+from .._listing import of_module as _of_module
 from .._spelling import spelled
 from ._value import Array
 
 Initialiser = Callable[[tuple[int, ...], np.random.RandomState], Array]
+InitialiserName = Literal[
+    "zeros", "ones", "kaiming_uniform", "kaiming_normal", "xavier_uniform", "xavier_normal", "orthogonal",
+]  # fmt: skip
+Initial = InitialiserName | Initialiser
+"""How parameters begin, by name or as a function."""
 
 
 def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -96,7 +103,7 @@ NAMED: dict[str, Initialiser] = {
 }
 
 
-def find(choice: str | Initialiser | None, default: Initialiser) -> Initialiser:
+def find(choice: Initial | None, default: Initialiser) -> Initialiser:
     """An initialiser by name or as it is."""
     if choice is None:
         return default
@@ -105,3 +112,11 @@ def find(choice: str | Initialiser | None, default: Initialiser) -> Initialiser:
     if choice not in NAMED:
         raise ValueError(f"There is no initialiser {choice!r}. Use one of {', '.join(NAMED)}, or pass a function.")
     return NAMED[choice]
+
+
+__all__ = [
+    "Initialiser", "InitialiserName", "constant", "fan_in_uniform", "kaiming_normal", "kaiming_uniform", "normal", "ones",
+    "orthogonal", "uniform", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip
+
+__dir__ = _of_module(__name__)

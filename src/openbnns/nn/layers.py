@@ -13,14 +13,15 @@ import numpy as np
 
 from . import functional, initialisers, operations
 from ._checks import check_rank, check_size, optional, positive
+from ._tree import options
 from ._value import Array, Value
 from .choose import first_may_be_omitted
-from .initialisers import Initialiser
-from .module import Module
+from .initialisers import Initial
+from .module import Layer, Module
 from .parameter import Parameter
 
 
-class Linear(Module):
+class Linear(Layer):
     """y = x Wᵀ + b along the last axis: (..., in) -> (..., out). ``weight`` is (out, in), ``bias`` (out,).
 
     >>> import numpy as np
@@ -34,20 +35,20 @@ class Linear(Module):
 
     @overload
     def __init__(
-        self, out_features: int, *, bias: bool = True, weight_init: str | Initialiser | None = None,
-        bias_init: str | Initialiser | None = None,
+        self, out_features: int, *, bias: bool = True, weight_init: Initial | None = None,
+        bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @overload
     def __init__(
         self, in_features: int | None, out_features: int, bias: bool = True, *,
-        weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+        weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None: ...  # fmt: skip
 
     @first_may_be_omitted
     def __init__(
         self, in_features: int | None, out_features: int, bias: bool = True, *,
-        weight_init: str | Initialiser | None = None, bias_init: str | Initialiser | None = None,
+        weight_init: Initial | None = None, bias_init: Initial | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.in_features = optional(in_features, "Linear: in_features")
@@ -76,10 +77,12 @@ class Linear(Module):
         return x.graph.append(operations.Linear(x.graph, x, weight, bias))
 
     def extra_repr(self) -> str:
-        return f"{self.in_features or '?'}, {self.out_features}" + ("" if self.use_bias else ", bias=False")
+        return f"{self.in_features or '?'}, {self.out_features}" + options(
+            self, bias=True, weight_init=None, bias_init=None
+        )
 
 
-class Dropout(Module):
+class Dropout(Layer):
     """In training every element is 0 with probability p, else x / (1 - p); at inference y = x.
 
     >>> import numpy as np
@@ -134,7 +137,7 @@ class Dropout1d(Dropout2d):
     axes = "(channels, length)"
 
 
-class Embedding(Module):
+class Embedding(Layer):
     """Rows of ``weight`` (num_embeddings, embedding_dim) by number: integers (...) -> (..., embedding_dim).
 
     The row ``padding_idx`` reads as zeros and gets no gradient.
@@ -152,7 +155,7 @@ class Embedding(Module):
         embedding_dim: int,
         padding_idx: int | None = None,
         *,
-        weight_init: str | Initialiser | None = None,
+        weight_init: Initial | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings = positive(num_embeddings, "Embedding: num_embeddings")
@@ -176,7 +179,7 @@ class Embedding(Module):
         return x.graph.append(operations.Embedding(x.graph, x, weight, self.padding_idx))
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
+        return f"{self.num_embeddings}, {self.embedding_dim}" + options(self, padding_idx=None, weight_init=None)
 
 
 def _row(number: int | None, count: int, who: str) -> int | None:
@@ -186,7 +189,7 @@ def _row(number: int | None, count: int, who: str) -> int | None:
     return None if number is None else number % count
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(Layer):
     """The sum, mean or maximum of rows of ``weight``, by number: integers (bag,) -> (embedding_dim,).
 
     ``per_sample_weights``, a second input in the shape of the first, multiplies the rows of a sum. The row ``padding_idx``
@@ -207,7 +210,7 @@ class EmbeddingBag(Module):
         *,
         mode: Literal["sum", "mean", "max"] = "mean",
         padding_idx: int | None = None,
-        weight_init: str | Initialiser | None = None,
+        weight_init: Initial | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings = positive(num_embeddings, "EmbeddingBag: num_embeddings")
@@ -259,10 +262,11 @@ class EmbeddingBag(Module):
         return counts
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        sizes = f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        return sizes + options(self, padding_idx=None, weight_init=None)
 
 
-class Bilinear(Module):
+class Bilinear(Layer):
     """y_o = aᵀ W_o b + bias_o for two inputs: (..., in1), (..., in2) -> (..., out). ``weight`` is (out, in1, in2).
 
     >>> import numpy as np
@@ -310,12 +314,10 @@ class Bilinear(Module):
         return y if bias is None else y + graph.parameter(bias)
 
     def extra_repr(self) -> str:
-        return f"{self.in1_features}, {self.in2_features}, {self.out_features}" + (
-            "" if self.use_bias else ", bias=False"
-        )
+        return f"{self.in1_features}, {self.in2_features}, {self.out_features}" + options(self, bias=True)
 
 
-class Flatten(Module):
+class Flatten(Layer):
     """The axes from ``start_dim`` to ``end_dim`` as one, by default all but the batch; no data is moved.
 
     >>> import numpy as np
@@ -343,7 +345,7 @@ class Flatten(Module):
         )
 
 
-class Unflatten(Module):
+class Unflatten(Layer):
     """An axis as several; one of the sizes may be -1. No data is moved.
 
     >>> import numpy as np
@@ -364,7 +366,7 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class Reshape(Module):
+class Reshape(Layer):
     """Samples in another shape with the same number of elements; one size may be -1. No data is moved.
 
     >>> import numpy as np
@@ -385,7 +387,7 @@ class Reshape(Module):
         return ", ".join(map(str, self.shape))
 
 
-class Identity(Module):
+class Identity(Layer):
     """y = x.
 
     >>> import numpy as np
@@ -399,7 +401,7 @@ class Identity(Module):
         return x
 
 
-class Concatenate(Module):
+class Concatenate(Layer):
     """The results of several branches that read the same input, side by side along ``axis`` of the sample.
 
     Called with several values and no branches, it joins those.

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from .._listing import of_module as _of_module
 from .choose import nearest
 from .containers import Add, Residual, Sequential
 from .files import open_regular, shown
@@ -206,3 +207,5 @@ def _composite(kind: type[Module], fields: dict[str, Any], where: str, outputs: 
 
 
 __all__ = ["NAMED", "ModelError", "cnn", "from_file", "mlp", "transformer"]
+
+__dir__ = _of_module(__name__)

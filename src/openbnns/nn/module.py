@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from inspect import signature
-from typing import Any, TypeVar
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -29,9 +30,13 @@ from ._graph import Graph, current_graph, recording
 from ._program import Program
 from ._random import next_seed
 from ._structure import Structure, flatten
+from ._tree import Tree
 from ._value import Array, Value
 from .choose import seed_number
 from .parameter import Mismatch, Parameter, as_float_array
+
+if TYPE_CHECKING:
+    from .summary import Summary
 
 _SomeModule = TypeVar("_SomeModule", bound="Module")
 
@@ -43,7 +48,7 @@ _replacements = 0
 """How often a module, a parameter or an option of a layer has taken the place of another, in any network."""
 
 
-class Module:
+class Module(Tree):
     """Base of all networks and layers. A subclass makes its parts in ``__init__`` and joins them in ``forward``.
 
     ``module(x)`` runs it on an array (N, ...); ``module.backward(dy)`` gives the gradient of x and fills every ``grad``.
@@ -131,12 +136,18 @@ class Module:
     def _replace(self, parts: dict[str, Any], name: str, new: Any) -> None:
         """Put a part in its place, or with None remove it; networks that use this one record again at their next call."""
         global _replacements
-        if self._in_use and parts.get(name) is not new:
+        old = parts.get(name)
+        attribute = old is not None and self.__dict__.get(name) is old
+        if self._in_use and old is not new:
             _replacements += 1
         if new is None and parts is not self.__dict__:
             parts.pop(name, None)
+            if attribute:
+                del self.__dict__[name]
         else:
             parts[name] = new
+            if attribute:
+                self.__dict__[name] = new
 
     def add_module(self, name: str, module: Module) -> None:
         """The same as assigning to an attribute of that name, for names that are computed."""
@@ -172,6 +183,7 @@ class Module:
     # Parts.
 
     def children(self) -> Iterator[Module]:
+        """The modules that this one holds itself."""
         yield from self._children.values()
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
@@ -189,6 +201,7 @@ class Module:
             yield from child._paths(f"{prefix}.{name}" if prefix else name)
 
     def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
         for _, module in self.named_modules():
             yield module
 
@@ -202,10 +215,12 @@ class Module:
                     yield (f"{path}.{name}" if path else name), parameter
 
     def parameters(self) -> Iterator[Parameter]:
+        """Every parameter once, for optimizers."""
         for _, parameter in self.named_parameters():
             yield parameter
 
     def named_buffers(self) -> Iterator[tuple[str, Array]]:
+        """Arrays that are saved but not trained, with their paths."""
         for path, module in self.named_modules():
             for name, array in module._buffers.items():
                 yield (f"{path}.{name}" if path else name), array
@@ -327,6 +342,7 @@ class Module:
 
     @property
     def built(self) -> bool:
+        """Whether all sizes are known, so that it can be run."""
         return self._graph is not None
 
     def build(self: _SomeModule, *input_shapes: Sequence[int] | int, seed: int | None = None) -> _SomeModule:
@@ -407,11 +423,8 @@ class Module:
         graph = current_graph()
         if graph is not None:
             graph.require_parts(self)
-            graph.modules.append(self)
-            try:
+            with graph.calling(module=self):
                 return self.forward(*map(graph.value, inputs), **{name: graph.value(x) for name, x in named.items()})
-            finally:
-                graph.modules.pop()
         return self._shown(array.copy() for array in self._run(inputs, named))
 
     def run(self, *inputs: Any, **named: Any) -> Any:
@@ -533,8 +546,28 @@ class Module:
 
     # Looking.
 
-    def summary(self) -> str:
-        """A table of the layers with output shapes and numbers of parameters."""
+    def summary(self) -> Summary:
+        """A table of the layers with output shapes and numbers of parameters, as text that notebooks show as a table.
+
+        Layers have the names that you gave them; functions have their own, in the module that calls them.
+
+        >>> from openbnns import nn
+        >>> class Block(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 4)
+        ...     def forward(self, x):
+        ...         return nn.functional.tanh(x + self.last(nn.functional.relu(self.first(x))))
+        >>> nn.Sequential(Block(), nn.Linear(4, 1)).build((4,)).summary()
+        layer            computes       output of a sample  parameters
+        ---------------  -------------  ------------------  ----------
+        0.first, 0.relu  Linear + relu  (8,)                        40
+        0.last           Linear         (4,)                        36
+        0.add            add            (4,)                         -
+        0.tanh           tanh           (4,)                         -
+        1                Linear         (1,)                         5
+        81 parameters, 0.00 MB
+        """
         from .summary import summary
 
         self._require_built("summary")
@@ -559,13 +592,37 @@ class Module:
         return self.load_state_dict(load(path), strict=strict)
 
     def __repr__(self) -> str:
-        lines = [
-            f"  ({name}): {repr(child).replace(chr(10), chr(10) + '  ')}" for name, child in self._children.items()
-        ]
-        inside = self.extra_repr()
-        if not lines:
-            return f"{type(self).__name__}({inside})"
-        return f"{type(self).__name__}({inside}\n" + "\n".join(lines) + "\n)"
+        children = [(name, repr(child)) for name, child in self._children.items()]
+        return nested(type(self).__name__, self.extra_repr(), children)
+
+    def _repr_html_(self) -> str | None:
+        """The table of the layers, for notebooks; until the network is built they show its text."""
+        from .summary import table
+
+        return table(self).html() if self.built else None
+
+
+class Layer(Module):
+    """A module that gives one value for values, and one array for arrays; type checkers know it."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, *inputs: Value, **named: Value) -> Value: ...
+
+        @overload
+        def __call__(self, *inputs: Array, **named: Array) -> Array: ...
+
+        @overload
+        def __call__(self, *inputs: Any, **named: Any) -> Any: ...
+
+        def __call__(self, *inputs: Any, **named: Any) -> Any: ...
+
+
+def nested(name: str, options: str, children: Iterable[tuple[str, str]]) -> str:
+    """A module with those that it holds, on lines of their own."""
+    lines = [indent(f"({child}): {text}", "  ") for child, text in children]
+    return "\n".join([f"{name}({options}", *lines, ")"]) if lines else f"{name}({options})"
 
 
 def check_module(module: Any, who: str) -> None:

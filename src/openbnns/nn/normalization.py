@@ -15,12 +15,13 @@ import numpy as np
 from .. import NormalizationType
 from . import functional, operations
 from ._checks import check_rank, check_size, optional, positive
+from ._tree import options
 from ._value import Array, Value
-from .module import Module
+from .module import Layer
 from .parameter import Parameter
 
 
-class _Normalization(Module):
+class _Normalization(Layer):
     """``affine`` gives every channel (or element) a trained weight and bias."""
 
     def __init__(self, eps: float, momentum: float, affine: bool, bias: bool = True) -> None:
@@ -62,6 +63,7 @@ class _ChannelNorm(_Normalization):
 
     ranks: ClassVar[tuple[int, ...]] = (3,)
     axes: ClassVar[str] = "(channels, height, width)"
+    _usual: ClassVar[bool] = True  # whether there are weights and statistics unless told otherwise
 
     def __init__(
         self,
@@ -108,7 +110,8 @@ class _ChannelNorm(_Normalization):
         return self._record(x, self._kind(), x.sample[:1], sample)
 
     def extra_repr(self) -> str:
-        return f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
+        sizes = f"{self.num_features or '?'}, eps={self.eps:g}, momentum={self.momentum:g}"
+        return sizes + options(self, affine=self._usual, track_running_stats=self._usual)
 
 
 class BatchNorm2d(_ChannelNorm):
@@ -154,6 +157,8 @@ class InstanceNorm2d(_ChannelNorm):
     >>> print(nn.InstanceNorm2d()(np.float32([[[[1, 3]], [[10, 30]]]])).round(3).tolist())
     [[[[-1.0, 1.0]], [[-1.0, 1.0]]]]
     """
+
+    _usual = False
 
     def __init__(
         self,
@@ -222,7 +227,7 @@ class GroupNorm(_Normalization):
         return self._record(x, NormalizationType.group(group_count=self.num_groups), x.sample[:1], sample)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, eps={self.eps:g}"
+        return f"{self.num_groups}, {self.num_channels or '?'}, eps={self.eps:g}" + options(self, affine=True)
 
 
 class LayerNorm(_Normalization):
@@ -254,10 +259,11 @@ class LayerNorm(_Normalization):
         return self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape or '?'}, eps={self.eps:g}"
+        shown = "" if self.affine else ", elementwise_affine=False"
+        return f"{self.normalized_shape or '?'}, eps={self.eps:g}{shown}" + options(self, bias=True)
 
 
-class RMSNorm(Module):
+class RMSNorm(Layer):
     """x / sqrt(mean(x²) + eps) · weight, with the mean of each sample over the axes of ``normalized_shape``, or the last one.
 
     ``eps`` is the smallest step of float32 above 1 unless given.
@@ -297,7 +303,7 @@ class RMSNorm(Module):
         return y if weight is None else y * x.graph.parameter(weight)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape or '?'}, eps={self.eps:g}"
+        return f"{self.normalized_shape or '?'}, eps={self.eps:g}" + options(self, elementwise_affine=True)
 
 
 def sample_end(sizes: int | Sequence[int] | None, who: str) -> tuple[int, ...] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ._optimizer import Bundle, Optimizer, ParameterGroup
 from ._value import Array
 from .parameter import Parameter
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Adamax", "Optimizer", "ParameterGroup", "RMSprop"]
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Adamax", "Optimizer", "OptimizerName", "ParameterGroup", "RMSprop"]
 
 
 def _check(who: str, **limits: tuple[float, float, float]) -> None:
@@ -429,6 +429,8 @@ def _betas(who: str, betas: Sequence[float]) -> tuple[float, float]:
     _check(who, beta1=(beta1, 0, 1), beta2=(beta2, 0, 1))
     return float(beta1), float(beta2)
 
+
+OptimizerName = Literal["adam", "adamw", "sgd", "rmsprop", "adagrad", "adamax"]
 
 NAMED: dict[str, type[Optimizer]] = {
     "adam": Adam,

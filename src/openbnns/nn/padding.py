@@ -8,13 +8,13 @@ from typing import ClassVar
 from . import operations
 from ._checks import check_rank
 from ._value import Value
-from .module import Module
+from .module import Layer
 
 _AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
 _SIDES = {1: "(left, right)", 2: "(left, right, top, bottom)"}
 
 
-class _Pad(Module):
+class _Pad(Layer):
     axes: ClassVar[int] = 2
     mode: ClassVar[str] = "constant"
     value: float = 0.0

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .._listing import public
 from .._spelling import spelled
 from ._expression import Expression, numpy_function
 from ._random import next_seed
-from ._value import Array
+from ._value import Array, Value
 
 
 class Parameter(Expression):
@@ -140,12 +141,71 @@ class Parameter(Expression):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **named: Any) -> Any:
         """In ``forward`` a value; elsewhere what NumPy makes of the numbers."""
-        from ._graph import current_graph
-
-        if current_graph() is not None:
+        if _recording():
             return numpy_function(ufunc, method)(*given, **named)
         arrays = [p.data if isinstance(p, Parameter) else p for p in given]
         return getattr(ufunc, method)(*arrays, **named)
+
+    def __bool__(self) -> bool:
+        if self.size == 1 and not _recording():
+            return bool(self.data.reshape(())[()])
+        raise TypeError(
+            f"{self!r} is neither true nor false. Ask `is not None` for whether a layer has a parameter, and "
+            "(p.data > 0).any() or the like for its values, outside of forward()."
+        )
+
+    def _number(self, kind: type) -> Any:
+        if _recording():
+            self._refuse()
+        if self.size != 1:
+            raise TypeError(f"{self!r} is not one number. Take one of its values, such as p.data[0], or p.data.mean().")
+        return kind(self.data.reshape(())[()])
+
+    def __float__(self) -> float:
+        number: float = self._number(float)
+        return number
+
+    def __int__(self) -> int:
+        number: int = self._number(int)
+        return number
+
+    def item(self) -> float:
+        """The value of a parameter with one."""
+        return float(self)
+
+    def _compared(self, other: Any, ufunc: Any) -> Any:
+        """Outside of ``forward`` what NumPy says about the values."""
+        if _recording() or isinstance(other, Value):
+            self._refuse()
+        return ufunc(self.data, other.data if isinstance(other, Parameter) else other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(other, np.less)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(other, np.less_equal)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(other, np.greater)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(other, np.greater_equal)
+
+    def numpy(self) -> Array:
+        """The values, as PyTorch calls it; the same memory as ``data``."""
+        return self.data
+
+    def tolist(self) -> Any:
+        """The values as numbers and lists."""
+        return self.data.tolist()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError(f"{self!r} is a single number, which has no length.")
+        return self.shape[0]
+
+    def __dir__(self) -> list[str]:
+        return public(super().__dir__(), ("make", "of", "reseed", "sized", "used"))
 
     def reshape(self, *shape: Any) -> Any:
         """A value of other shape, in ``forward``."""
@@ -154,6 +214,7 @@ class Parameter(Expression):
         return functional.reshape(self, *shape)
 
     def dim(self) -> int:
+        """The number of axes."""
         return self.data.ndim
 
     def numel(self) -> int:
@@ -162,6 +223,7 @@ class Parameter(Expression):
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Its sizes, once they are known."""
         shape = self._known_shape()
         if shape is None:
             assert self._maker is not None
@@ -174,11 +236,18 @@ class Parameter(Expression):
 
     @property
     def size(self) -> int:
+        """The number of values."""
         return math.prod(self.shape)
 
     def __repr__(self) -> str:
         shape = f"shape={self.shape}" if self.sized else "not built"
         return f"Parameter({shape}{'' if self.requires_grad else ', requires_grad=False'})"
+
+
+def _recording() -> bool:
+    from ._graph import current_graph
+
+    return current_graph() is not None
 
 
 def trainable(parameters: Iterable[Parameter]) -> list[bool]:

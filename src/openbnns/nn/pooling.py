@@ -11,17 +11,19 @@ import numpy as np
 from .. import PoolingType
 from . import functional, operations
 from ._checks import Pair, check_rank, per_axis, positive
+from ._tree import options
 from ._value import Array, Value
-from .module import Module
+from .module import Layer
 from .resize import resampled
 
 _AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
 
 
-class _Windows(Module):
+class _Windows(Layer):
     """Windows of ``kernel_size`` that move by ``stride``, which is the window unless given."""
 
     axes: ClassVar[int] = 2
+    _further: ClassVar[dict[str, Any]] = {}  # options of a kind of windows, with their defaults
 
     def __init__(self, kernel_size: Pair, stride: Pair | None, padding: Pair, dilation: Pair, ceil_mode: bool) -> None:
         super().__init__()
@@ -63,16 +65,14 @@ class _Windows(Module):
         return (x.sample[0], *sizes)
 
     def extra_repr(self) -> str:
-        parts = [f"kernel_size={self.kernel_size}"]
-        for name, default in (
-            ("stride", self.kernel_size), ("padding", (0,) * self.axes), ("dilation", (1,) * self.axes), ("ceil_mode", False),
-        ):  # fmt: skip
-            if getattr(self, name) != default:
-                parts.append(f"{name}={getattr(self, name)}")
-        return ", ".join(parts)
+        return f"kernel_size={self.kernel_size}" + options(
+            self, stride=self.kernel_size, padding=0, dilation=1, ceil_mode=False, **self._further
+        )
 
 
 class _MaxPool(_Windows):
+    _further: ClassVar[dict[str, Any]] = {"return_indices": False}
+
     def __init__(
         self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, dilation: Pair = 1,
         return_indices: bool = False, ceil_mode: bool = False,
@@ -122,6 +122,7 @@ class MaxPool1d(_MaxPool):
 
 
 class _AvgPool(_Windows):
+    _further: ClassVar[dict[str, Any]] = {"count_include_pad": True, "divisor_override": None}
     count_include_pad = True
     divisor_override: int | None = None
 
@@ -193,7 +194,7 @@ class AvgPool1d(_AvgPool):
         self.count_include_pad = bool(count_include_pad)
 
 
-class GlobalAvgPool2d(Module):
+class GlobalAvgPool2d(Layer):
     """The mean of every channel: (C, H, W) -> (C,).
 
     >>> import numpy as np
@@ -209,13 +210,14 @@ class GlobalAvgPool2d(Module):
         return pooled.reshape(x.sample[0])
 
 
-class _Adaptive(Module):
+class _Adaptive(Layer):
     """Windows that divide every axis into as many parts as ``output_size`` says; None keeps the size of an axis.
 
     Part i of m begins at floor(i n / m) and ends before ceil((i + 1) n / m).
     """
 
     axes: ClassVar[int] = 2
+    _further: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
         super().__init__()
@@ -245,7 +247,7 @@ class _Adaptive(Module):
         return operations.Window(tuple(kernel), tuple(kernel), (1,) * self.axes, ((0, 0),) * self.axes)
 
     def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
+        return f"output_size={self.output_size}" + options(self, **self._further)
 
 
 class _AdaptiveAvg(_Adaptive):
@@ -290,6 +292,8 @@ class AdaptiveAvgPool1d(_AdaptiveAvg):
 
 
 class _AdaptiveMax(_Adaptive):
+    _further: ClassVar[dict[str, Any]] = {"return_indices": False}
+
     def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = bool(return_indices)

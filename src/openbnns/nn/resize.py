@@ -10,14 +10,15 @@ import numpy as np
 
 from . import functional, operations
 from ._checks import check_rank, per_axis, positive
+from ._tree import options
 from ._value import Array, Value
-from .module import Module
+from .module import Layer
 
 _MODES = {"nearest": (1, 2), "nearest-exact": (1, 2), "linear": (1,), "bilinear": (2,), "bicubic": (2,)}
 _AXES = {1: "(channels, length)", 2: "(channels, height, width)"}
 
 
-class Upsample(Module):
+class Upsample(Layer):
     """Signals or images sampled anew, in ``size``, or ``scale_factor`` times as large: (C, H, W) -> (C, H', W').
 
     ``mode`` is "nearest", "nearest-exact", "linear" for signals, "bilinear" or "bicubic" for images. ``align_corners`` puts
@@ -118,8 +119,7 @@ class Upsample(Module):
 
     def extra_repr(self) -> str:
         size = f"size={self.size}" if self.size is not None else f"scale_factor={self.scale_factor}"
-        corners = ", align_corners=True" if self.align_corners else ""
-        return f"{size}, mode={self.mode!r}{corners}"
+        return f"{size}, mode={self.mode!r}" + options(self, align_corners=False, recompute_scale_factor=False)
 
 
 def _number(value: Any, who: str) -> float | None:
@@ -178,7 +178,7 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", align_corners=True)
 
 
-class PixelShuffle(Module):
+class PixelShuffle(Layer):
     """Channels as pixels: (C r², H, W) -> (C, H r, W r).
 
     >>> import numpy as np
@@ -205,7 +205,7 @@ class PixelShuffle(Module):
         return f"upscale_factor={self.upscale_factor}"
 
 
-class PixelUnshuffle(Module):
+class PixelUnshuffle(Layer):
     """Pixels as channels: (C, H r, W r) -> (C r², H, W).
 
     >>> import numpy as np
@@ -232,7 +232,7 @@ class PixelUnshuffle(Module):
         return f"downscale_factor={self.downscale_factor}"
 
 
-class ChannelShuffle(Module):
+class ChannelShuffle(Layer):
     """Channels of all groups in turn: the first of every group, then the second of every group, and so on.
 
     >>> import numpy as np

@@ -5,10 +5,10 @@ from __future__ import annotations
 from . import functional
 from ._checks import check_rank
 from ._value import Value
-from .module import Module
+from .module import Layer
 
 
-class Softmax(Module):
+class Softmax(Layer):
     """exp(x) / Σ exp(x) along ``dim``, which counts the batch axis; the last one if left out.
 
     >>> import numpy as np
@@ -57,7 +57,7 @@ class Softmin(Softmax):
         return y
 
 
-class Softmax2d(Module):
+class Softmax2d(Layer):
     """Softmax over the channels of every pixel of an image (C, H, W).
 
     >>> import numpy as np

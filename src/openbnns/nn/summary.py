@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
+from .._table import Table
+from ._places import places
 from .module import Module
+from .parameter import Parameter
 
 
-def summary(network: Module) -> str:
+class Summary(str):
+    """The table of a network as text; notebooks show it as a table."""
+
+    _table: Table
+
+    def __new__(cls, table: Table) -> Summary:
+        made = super().__new__(cls, str(table))
+        made._table = table
+        return made
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return self._table.html()
+
+
+def table(network: Module) -> Table:
     """One line per step as it runs: its layers (several where they are fused), output shape and parameters."""
     graph = network._graph
-    paths = {id(module): path for path, module in network.named_modules()}
-    rows: list[tuple[str, ...]] = []
-    if graph is not None:
-        for operation in graph.operations:
-            modules = operation.modules
-            names = " + ".join(type(m).__name__ for m in modules) or type(operation).__name__
-            where = ", ".join(paths.get(id(m), "") for m in modules)
-            count = sum(p.size for p in operation.parameters)
-            rows.append((where, names, str(operation.output.sample), f"{count:,}" if count else "-"))
+    operations = [] if graph is None else graph.operations
+    rows = []
+    for operation, place in zip(operations, places(network, operations), strict=True):
+        values = [value.storage.leaf for value in operation.inputs]
+        count = sum(p.size for p in (*operation.parameters, *values) if isinstance(p, Parameter))
+        rows.append((place.path, place.kind, str(operation.output.sample), f"{count:,}" if count else "-"))
     total = sum(p.size for p in network.parameters())
-    return _table(("layer", "computes", "output of a sample", "parameters"), rows) + (
-        f"\n{total:,} parameters, {4 * total / 1e6:.2f} MB"
-    )
+    header = ("layer", "computes", "output of a sample", "parameters")
+    return Table(header, rows, footer=f"{total:,} parameters, {4 * total / 1e6:.2f} MB", words=3)
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-
-    def line(row: tuple[str, ...]) -> str:
-        cells = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        return "  ".join([*cells, row[-1].rjust(widths[-1])])
-
-    return "\n".join([line(header), "  ".join("-" * width for width in widths), *map(line, rows)])
+def summary(network: Module) -> Summary:
+    """The table, to print or to look at."""
+    return Summary(table(network))

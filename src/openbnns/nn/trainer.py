@@ -10,11 +10,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .. import GradientClipping, engines
+from .._listing import Listed
 from .._spelling import spelled
 from . import callbacks as _callbacks
 from . import checkpoints, losses, optimizers, schedules
@@ -31,15 +32,17 @@ from ._run import Diverged, Interrupted, Run
 from ._sample_weights import ClassWeights
 from ._saving import load
 from ._signals import deferred_signals
+from ._value import Array
 from .callbacks import Best, EarlyStopping
 from .checkpoints import CheckpointError
 from .choose import choose, seed_number, whole_number
 from .data import Batches, split_rows
-from .losses import Loss
-from .metrics import Metric
+from .history import History
+from .losses import Loss, LossName
+from .metrics import Metric, MetricName
 from .module import Module
-from .optimizers import Optimizer
-from .schedules import Schedule
+from .optimizers import Optimizer, OptimizerName
+from .schedules import Schedule, ScheduleName
 from .transforms import Draws
 
 if TYPE_CHECKING:
@@ -60,11 +63,11 @@ def _folder(out: Path) -> Path:
     return out
 
 
-AnyLoss = Loss | str | Callable[[Any, Any], Any]
+AnyLoss = Loss | LossName | Callable[..., Any]
 """An object, a name, or a function of the output and the targets."""
 
 
-class Trainer:
+class Trainer(Listed):
     """Trains a network.
 
     >>> import numpy as np
@@ -96,14 +99,14 @@ class Trainer:
         self,
         network: Module,
         loss: AnyLoss | Sequence[AnyLoss] | Mapping[str, AnyLoss] = "cross_entropy",
-        optimizer: Optimizer | str = "adam",
+        optimizer: Optimizer | OptimizerName = "adam",
         *,
-        schedule: Schedule | str | None = None,
+        schedule: Schedule | ScheduleName | None = None,
         batch_size: int = 32,
         accumulate: int = 1,
         clip_norm: float | None = None,
         early_stopping: int | EarlyStopping | None = None,
-        metrics: str | Metric | Sequence[str | Metric] | Mapping[str, Any] | None = None,
+        metrics: MetricName | Metric | Sequence[MetricName | Metric] | Mapping[str, Any] | None = None,
         loss_weights: Sequence[float] | Mapping[str, float] | None = None,
         read_ahead: int | None = None,
         seed: int = 0,
@@ -111,7 +114,7 @@ class Trainer:
         force: bool = False,
         quiet: bool = False,
         say: Callable[[str], None] = print,
-        accuracy: str | None = None,
+        accuracy: Literal["fast", "exact"] | None = None,
     ) -> None:
         if not isinstance(network, Module):
             raise TypeError(f"Trainer: network must be an openbnns.nn.Module, not {type(network).__name__}.")
@@ -147,7 +150,7 @@ class Trainer:
         self._force = force
         self.quiet = quiet
         self._say: Callable[[str], None] = (lambda text: None) if quiet else say
-        self.history: list[dict[str, Any]] = []
+        self.history = History()
         self.chosen_epoch = 0  # whose weights the network has after fit
         self.transforms: list[_transforms.Function] = []  # those of fit, which evaluate and predict apply as well
         self._passes = Passes(network, self._losses, self._shares, self._loss_keys)
@@ -166,12 +169,12 @@ class Trainer:
         epochs: int = 10,
         validation: tuple[Any, ...] | Iterable[Any] | None = None,
         validation_split: float | None = None,
-        resume: bool | str = False,
-        class_weights: Mapping[int, float] | Sequence[float] | str | None = None,
+        resume: bool | Literal["override"] = False,
+        class_weights: Mapping[int, float] | Sequence[float] | Array | Literal["balanced"] | None = None,
         sample_weights: Any = None,
         transforms: _transforms.Function | Sequence[_transforms.Function] | None = None,
         callbacks: Any = None,
-    ) -> list[dict[str, Any]]:
+    ) -> History:
         """Train for so many epochs in all; gives the history, one record per epoch.
 
         ``x`` and ``y`` are arrays with one entry per sample, in memory or memory-mapped (``np.load(..., mmap_mode="r")``), or

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .._listing import of_module as _of_module
 from .._spelling import spelled
 from ._parts import Key, joined, keys_of, parts_of
 from ._value import Array
@@ -447,3 +448,5 @@ def apply(transforms: Sequence[Function], x: Any, y: Any, draws: Callable[[int],
 
 
 __all__ = ["Crop", "Draws", "Flip", "Mixup", "Noise", "Normalize", "Shift", "Transform"]
+
+__dir__ = _of_module(__name__)

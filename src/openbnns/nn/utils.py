@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from .._listing import of_module as _of_module
 from .._spelling import spelled
 from ._norms import total_norm
 from .parameter import Parameter
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_"]
+
+__dir__ = _of_module(__name__)
 
 
 @spelled

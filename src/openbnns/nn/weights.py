@@ -19,6 +19,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .._listing import of_module as _of_module
 from ._value import Array
 from .files import open_regular
 
@@ -258,3 +259,8 @@ def read(path: Any) -> tuple[dict[str, Array], dict[str, str]]:
     """The arrays and the metadata of a ``.safetensors`` file."""
     with open_regular(path, DamagedFile) as (file, size):
         return _read(file, size, str(path))
+
+
+__all__ = ["DamagedFile", "decode", "encode", "load", "read", "save"]
+
+__dir__ = _of_module(__name__)

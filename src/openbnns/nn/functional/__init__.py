@@ -16,6 +16,8 @@ at once.
 (2, 3)
 """
 
+from ..._listing import of_module as _of_module
+from .._expression import document as _document
 from ._activations import (
     celu,
     elu,
@@ -184,3 +186,7 @@ __all__ = [
     "squeeze", "stack", "std", "sub", "sum", "tan", "tanh", "tanhshrink", "threshold", "transpose", "tril", "triu",
     "unbind", "unflatten", "unsqueeze", "var", "where",
 ]  # fmt: skip
+
+__dir__ = _of_module(__name__)
+
+_document(globals())

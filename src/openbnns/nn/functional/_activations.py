@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from ... import ActivationFunction
 from .. import operations
@@ -67,7 +67,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Any:
 
 
 @function
-def gelu(input: Tensor, approximate: str = "none") -> Any:
+def gelu(input: Tensor, approximate: Literal["none", "tanh"] = "none") -> Any:
     """x times the normal distribution function of x; ``approximate="tanh"`` for the formula with tanh."""
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate is {approximate!r}. Use 'none' or 'tanh'.")

@@ -24,12 +24,14 @@ def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
-        if current_graph() is None:
+        graph = current_graph()
+        if graph is None:
             from ._eager import run_at_once
 
             result: _T = run_at_once(body, given, named)
             return result
-        return body(*given, **named)
+        with graph.calling(function=body.__name__):
+            return body(*given, **named)
 
     return call
 
@@ -39,12 +41,14 @@ def layer_function(body: Callable[_P, _T]) -> Callable[_P, _T]:
 
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
-        if current_graph() is None:
+        graph = current_graph()
+        if graph is None:
             from ._eager import run
 
             result: _T = run(body, given, named)
             return result
-        return body(*given, **named)
+        with graph.calling(function=body.__name__):
+            return body(*given, **named)
 
     return call
 

@@ -29,12 +29,13 @@ def with_parameters(input: Tensor, layer: Module, who: str, **parameters: Any) -
 
     def body(x: Tensor) -> Any:
         for name, parameter in parameters.items():
-            setattr(layer, name, _held(parameter, recording, f"{who}: {name}"))
+            setattr(layer, name, _held(parameter, graph is not None, f"{who}: {name}"))
         return layer.forward(numbers(x, who))
 
-    recording = current_graph() is not None
-    if recording:
-        return body(input)
+    graph = current_graph()
+    if graph is not None:
+        with graph.calling(function=who):
+            return body(input)
     from ._eager import run
 
     return run(body, (input,), {})

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from .. import operations
 from ._base import Tensor, layer_function, numbers
 
-_MODES = ("constant", "reflect", "replicate", "circular")
+PadMode = Literal["constant", "reflect", "replicate", "circular"]
+ResizeMode = Literal["nearest", "nearest-exact", "linear", "bilinear", "bicubic"]
 
 
 @layer_function
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
+def pad(input: Tensor, pad: Sequence[int], mode: PadMode = "constant", value: float | None = None) -> Any:
     """Elements added around the last axes: pairs (before, after), those of the last axis first; negative ones take away.
 
     ``mode`` is "constant" with ``value``, or "reflect", "replicate" or "circular".
@@ -24,8 +25,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """
     x = numbers(input, "pad")
     numbers_given = list(pad)
-    if mode not in _MODES:
-        raise ValueError(f"pad: mode is {mode!r}. Use one of {', '.join(map(repr, _MODES))}.")
+    if mode not in get_args(PadMode):
+        raise ValueError(f"pad: mode is {mode!r}. Use one of {', '.join(map(repr, get_args(PadMode)))}.")
     if (
         len(numbers_given) % 2
         or len(numbers_given) > 2 * len(x.sample)
@@ -41,7 +42,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 @layer_function
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest", align_corners: bool | None = None,
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: ResizeMode = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
 ) -> Any:  # fmt: skip
     """Signals or images sampled anew; see Upsample.

@@ -3,6 +3,9 @@
 ``targets`` are as in PyTorch: class numbers for losses of classes, or arrays of the network's output shape.
 """
 
+from typing import Literal
+
+from ..._listing import of_module as _of_module
 from ._base import BoundLoss, Loss, LossAndGradient
 from .bnns import (
     CosineDistanceLoss,
@@ -30,8 +33,14 @@ from .function import FunctionLoss
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "BoundLoss", "CategoricalCrossEntropyLoss", "CosineDistanceLoss", "CosineEmbeddingLoss",
     "CrossEntropyLoss", "FunctionLoss", "HingeEmbeddingLoss", "HingeLoss", "HuberLoss", "KLDivLoss", "L1Loss", "LogLoss", "Loss",
-    "LossAndGradient", "MSELoss", "MeanAbsoluteErrorLoss", "MeanSquareErrorLoss", "NAMED", "NLLLoss",
+    "LossAndGradient", "LossName", "MSELoss", "MeanAbsoluteErrorLoss", "MeanSquareErrorLoss", "NAMED", "NLLLoss",
     "SigmoidCrossEntropyLoss", "SmoothL1Loss", "SoftmaxCrossEntropyLoss", "YoloLoss",
+]  # fmt: skip
+
+LossName = Literal[
+    "cross_entropy", "mse", "l1", "huber", "bce_with_logits", "bce", "nll", "kl_div", "smooth_l1", "hinge_embedding",
+    "softmax_cross_entropy", "sigmoid_cross_entropy", "categorical_cross_entropy", "mean_square_error",
+    "mean_absolute_error", "cosine_distance", "hinge", "log",
 ]  # fmt: skip
 
 NAMED: dict[str, type[Loss]] = {
@@ -55,3 +64,5 @@ NAMED: dict[str, type[Loss]] = {
     "log": LogLoss,
 }
 """Those that need no arguments, by name."""
+
+__dir__ = _of_module(__name__)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..._listing import Listed
 from ..._spelling import spelled
 from .._value import Array
 from ..choose import nearest
@@ -139,7 +140,7 @@ class BoundLoss:
         return samples.reshape(samples.shape + (1,) * (len(self.shape) - samples.ndim))
 
 
-class Loss:
+class Loss(Listed):
     """Base of the losses.
 
     ``loss(y, targets)`` gives the loss and its gradient with respect to y, as a pair. ``reduction`` says what becomes of

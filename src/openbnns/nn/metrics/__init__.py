@@ -20,8 +20,9 @@ and classes do not enter metrics.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+from ..._listing import of_module as _of_module
 from ..choose import nearest
 from ._base import Metric, Running
 from .classes import AUC, F1, Accuracy, Precision, Recall, TopK
@@ -32,6 +33,12 @@ NAMED: dict[str, Callable[[], Metric]] = {
     kind.name: kind for kind in (Accuracy, Precision, Recall, F1, AUC, MAE, MSE, RMSE, R2)
 }
 _TOP = {f"top{k}": k for k in range(1, 101)}
+
+MetricName = Literal[
+    "accuracy", "precision", "recall", "f1", "auc", "mae", "mse", "rmse", "r2", "top1", "top2", "top3", "top4", "top5",
+    "top10", "top20", "top50", "top100",
+]  # fmt: skip
+"""The names of :data:`NAMED`, and of the ``topK`` those that are used; any other is there as ``TopK(k)``."""
 
 
 def by_name(given: Any) -> dict[str, Metric]:
@@ -84,5 +91,8 @@ def _metric(name: str, entry: Any) -> Metric:
 
 
 __all__ = [
-    "AUC", "F1", "MAE", "MSE", "R2", "RMSE", "Accuracy", "Custom", "Metric", "Precision", "Recall", "Running", "TopK",
+    "AUC", "F1", "MAE", "MSE", "R2", "RMSE", "Accuracy", "Custom", "Metric", "MetricName", "Precision", "Recall", "Running",
+    "TopK",
 ]  # fmt: skip
+
+__dir__ = _of_module(__name__)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._listing import Listed
 from ..._spelling import spelled
 from .._parts import Key, joined, keys_of, parts_of
 from .._value import Array
@@ -32,7 +33,7 @@ class Running(ABC):
         """Take over what ``arrays`` gave in another process."""
 
 
-class Metric(ABC):
+class Metric(Listed, ABC):
     """Base of the metrics. ``metric(outputs, targets)`` is its value for these arrays.
 
     ``output`` selects one of several outputs of a network, and the target of the same key. ``higher_is_better`` is ``None``

@@ -6,7 +6,9 @@ functions here, any other, or one of the schedules with PyTorch's names. The lat
 """
 
 from collections.abc import Callable
+from typing import Literal
 
+from ..._listing import of_module as _of_module
 from .combined import ChainedScheduler, SequentialLR
 from .factors import Schedule, constant, cosine, per_epoch, step_decay, warm_up
 from .plateau import ReduceLROnPlateau
@@ -27,8 +29,10 @@ from .schedulers import (
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR", "LRScheduler",
     "LambdaLR", "LinearLR", "MultiStepLR", "NAMED", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "Schedule",
-    "SequentialLR", "StepLR", "constant", "cosine", "per_epoch", "step_decay", "warm_up",
+    "ScheduleName", "SequentialLR", "StepLR", "constant", "cosine", "per_epoch", "step_decay", "warm_up",
 ]  # fmt: skip
+
+ScheduleName = Literal["constant", "step", "cosine", "warmup", "warmup_cosine"]
 
 NAMED: dict[str, Callable[[], Schedule]] = {
     "constant": constant,
@@ -37,3 +41,5 @@ NAMED: dict[str, Callable[[], Schedule]] = {
     "warmup": lambda: warm_up(0.05),
     "warmup_cosine": lambda: warm_up(0.05, cosine()),
 }
+
+__dir__ = _of_module(__name__)

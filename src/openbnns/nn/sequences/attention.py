@@ -9,6 +9,7 @@ import numpy as np
 from .. import functional as F
 from .. import initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
+from .._tree import options
 from .._value import FLOAT32, Array, Value
 from ..module import Module
 from ..parameter import Parameter
@@ -233,13 +234,10 @@ class MultiheadAttention(Module):
         return y
 
     def extra_repr(self) -> str:
-        options: list[tuple[str, Any, Any]] = [
-            ("dropout", self.dropout, 0.0), ("bias", self.use_bias, True), ("add_bias_kv", self.bias_k is not None, False),
-            ("add_zero_attn", self.add_zero_attn, False), ("kdim", self.kdim, self.embed_dim),
-            ("vdim", self.vdim, self.embed_dim), ("causal", self.causal, False),
-        ]  # fmt: skip
-        shown = "".join(f", {name}={value}" for name, value, default in options if value != default)
-        return f"{self.embed_dim}, {self.num_heads}{shown}"
+        rows = "" if self.bias_k is None else ", add_bias_kv=True"
+        return f"{self.embed_dim}, {self.num_heads}{rows}" + options(
+            self, dropout=0.0, bias=True, add_zero_attn=False, kdim=self.embed_dim, vdim=self.embed_dim, causal=False
+        )
 
 
 class Masks:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
+from .._tree import options
 from .._value import Array, Value
 from ..choose import first_may_be_omitted
 from ..module import Module
@@ -77,7 +78,7 @@ class _Cell(Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        return f"{self.input_size or '?'}, {self.hidden_size}" + ("" if self.use_bias else ", bias=False")
+        return f"{self.input_size or '?'}, {self.hidden_size}" + options(self, bias=True)
 
 
 class LSTMCell(_Cell):
@@ -203,3 +204,6 @@ class RNNCell(_Cell):
         self, x: Value, weights: tuple[Parameter, Parameter], biases: list[Parameter], initial: list[InitialState]
     ) -> Any:
         return operations.Recurrent(x.graph, x, self.nonlinearity, weights, biases, initial=initial)
+
+    def extra_repr(self) -> str:
+        return super().extra_repr() + options(self, nonlinearity="tanh")

@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
+from .._tree import changed, options
 from .._value import Array, Value
 from ..layers import Dropout
 from ..module import Module
@@ -51,7 +52,7 @@ class SinusoidalEncoding(_AddedEncoding):
         return self._add(x, np.ascontiguousarray(encoding, np.float32))
 
     def extra_repr(self) -> str:
-        return str(self.d_model or "")
+        return ", ".join(changed(self, d_model=None, base=10000.0))
 
 
 class LearnedEncoding(_AddedEncoding):
@@ -94,7 +95,7 @@ class LearnedEncoding(_AddedEncoding):
         return self._add(x, x.graph.parameter(weight)[:steps])
 
     def extra_repr(self) -> str:
-        return f"{self.max_len}, {self.d_model or '?'}"
+        return f"{self.max_len}, {self.d_model or '?'}" + options(self, standard_deviation=0.02)
 
 
 class RotaryEncoding(Module):
@@ -147,7 +148,7 @@ class RotaryEncoding(Module):
         return x.graph.append(operations.Rotate(x, angles, self.interleaved))
 
     def extra_repr(self) -> str:
-        return f"{self.dim or '?'}, base={self.base:g}" + (", interleaved=True" if self.interleaved else "")
+        return f"{self.dim or '?'}, base={self.base:g}" + options(self, interleaved=False, offset=0)
 
 
 def _angles(positions: Array, count: int, dim: int, base: float) -> Array:

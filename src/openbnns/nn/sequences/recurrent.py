@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import functional, initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
+from .._tree import options
 from .._value import Array, Value
 from ..choose import first_may_be_omitted
 from ..module import Module
@@ -164,12 +165,9 @@ class Recurrent(Module):
         )
 
     def extra_repr(self) -> str:
-        options: list[tuple[str, Any, Any]] = [
-            ("num_layers", self.num_layers, 1), ("bias", self.use_bias, True), ("dropout", self.dropout, 0.0),
-            ("bidirectional", self.bidirectional, False), ("last_only", self.last_only, False),
-        ]  # fmt: skip
-        shown = "".join(f", {name}={value}" for name, value, default in options if value != default)
-        return f"{self.input_size or '?'}, {self.hidden_size}{shown}"
+        return f"{self.input_size or '?'}, {self.hidden_size}" + options(
+            self, num_layers=1, bias=True, dropout=0.0, bidirectional=False, last_only=False
+        )
 
 
 def _fits(value: Any, x: Value, sample: tuple[int, ...]) -> bool:
@@ -354,4 +352,4 @@ class RNN(Recurrent):
         )
 
     def extra_repr(self) -> str:
-        return super().extra_repr() + (", nonlinearity='relu'" if self.nonlinearity == "relu" else "")
+        return super().extra_repr() + options(self, nonlinearity="tanh")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .._checks import positive
+from .._tree import options
 from .._value import Array, Value
 from ..activation import GELU, ReLU
 from ..containers import ModuleList
@@ -18,7 +19,7 @@ from ..normalization import LayerNorm
 from .attention import MultiheadAttention
 from .recurrent import require_batch_first
 
-Activation = str | Module | Callable[[Value], Value]
+Activation = Literal["relu", "gelu"] | Module | Callable[[Value], Value]
 
 
 class _Layer(Module):
@@ -57,6 +58,13 @@ class _Layer(Module):
     def _feed(self, x: Value) -> Value:
         y: Value = self.linear2(self.dropout(self.activation(self.linear1(x))))
         return y
+
+    def extra_repr(self) -> str:
+        attention = self.self_attn
+        shown = options(self, norm_first=False)
+        if not isinstance(self.activation, Module):  # a function is no part that shows itself
+            shown += options(self, activation=None)
+        return f"{attention.embed_dim}, {attention.num_heads}{shown}"
 
 
 class TransformerEncoderLayer(_Layer):
@@ -112,9 +120,7 @@ class TransformerEncoderLayer(_Layer):
         return self._residual(2, self._residual(1, src, attend), self._feed)
 
     def extra_repr(self) -> str:
-        return ", ".join(
-            name for name, on in (("norm_first=True", self.norm_first), ("causal=True", self.causal)) if on
-        )
+        return super().extra_repr() + options(self, causal=False)
 
 
 class TransformerDecoderLayer(_Layer):
@@ -176,9 +182,6 @@ class TransformerDecoderLayer(_Layer):
 
         x = self._residual(2, self._residual(1, tgt, attend), look)
         return self._residual(3, x, self._feed)
-
-    def extra_repr(self) -> str:
-        return "norm_first=True" if self.norm_first else ""
 
 
 class _Stack(Module):
