@@ -69,22 +69,26 @@ using Place = std::tuple<int, uintptr_t, int64_t>;  // slot, address, stride
 // Runs a plan on addresses that the caller has checked. A list, not a vector: what
 // nanobind does to make one ends the process when there is no memory for it. False if nothing was done, because the
 // forward call is lost that a backward call belongs to.
+// repeatable: it is a whole call, which does the same on the same memory.
 bool run(std::shared_ptr<Plan> plan, bool backward, int64_t batch, nb::typed<nb::list, Place> tensors,
-         uint32_t accumulate, int threads, bool training, const Ints& extra) {
+         uint32_t accumulate, int threads, bool training, const Ints& extra, bool repeatable) {
   Call call;
   call.training = training;
   for (size_t i = 0; i < extra.size(); i++) call.extra[i] = extra[i];
   call.batch = batch;
   call.accumulate = accumulate;
-  std::vector<char*> places;
+  Operation operation;
   std::vector<int> slots;
   for (nb::handle tensor : tensors) {
     const auto [slot, address, stride] = nb::cast<Place>(tensor);
-    places.push_back(reinterpret_cast<char*>(address));
+    operation.places.push_back(reinterpret_cast<char*>(address));
     slots.push_back(slot);
     call.stride[slot] = stride;
+    operation.bytes += batch * stride * 4;
   }
-  return perform(std::move(places), plan_work(std::move(plan), backward, call, std::move(slots), threads));
+  if (repeatable) operation.enabled = &filter_calls_enabled;
+  operation.work = plan_work(std::move(plan), backward, call, std::move(slots), threads);
+  return perform(std::move(operation));
 }
 
 ArgumentSpec argument(int slot, int kind, bool strided, bool batched, bool output, int64_t count, uint32_t needed_with,
@@ -149,7 +153,7 @@ NB_MODULE(_core, m) {
   m.def("fast_lstm", &fast_lstm, "params"_a, "delta"_a.none(), "cache"_a.none(), "capacity"_a, "variant"_a, "seed"_a,
         "draw"_a, "threads"_a);
   m.def("run", &run, "plan"_a, "backward"_a, "batch"_a, "tensors"_a, "accumulate"_a = 0, "threads"_a = 0,
-        "training"_a = false, "extra"_a = Ints{});
+        "training"_a = false, "extra"_a = Ints{}, "repeatable"_a = false);
 
   bind_training(m);
   bind_optimizer(m);

@@ -34,6 +34,7 @@
   PLAN(Plan, activation, const ActivationShape&, const ActivationSpec&)                               \
   PLAN(Plan, arithmetic, const ArithmeticShape&, const ActivationSpec&)                               \
   PLAN(Plan, attention, const AttentionShape&)                                                        \
+  PLAN(Plan, attention_heads, const AttentionHeadsShape&)                                             \
   PLAN(Plan, clip_by_norm, const ClipByNormShape&)                                                    \
   PLAN(Plan, contraction, const ContractionShape&)                                                    \
   PLAN(Plan, convolution, const ConvolutionShape&, const ActivationSpec&)                             \

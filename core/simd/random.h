@@ -47,17 +47,23 @@ inline void random_words(RandomStream stream, uint64_t first, uint32_t words[kRa
 // 23 random bits in the middle of equal cells: never 0, never 1, exact in float.
 OPENBNNS_INLINE float uniform_from_word(uint32_t word) { return (static_cast<float>(word >> 9) + 0.5f) * 0x1p-23f; }
 
-// out[i] = uniform number first + i of the stream, in (0, 1), for i < count
-inline void fill_uniform(RandomStream stream, uint64_t first, float* out, int64_t count) {
+// out[i] = convert(word of number first + i), for i < count
+template <class Result, class Convert>
+void fill_random(RandomStream stream, uint64_t first, Result* out, int64_t count, Convert convert) {
   uint32_t words[kRandomGroup];
   for (int64_t i = 0; i < count;) {
     uint64_t start = (first + static_cast<uint64_t>(i)) / 4 * 4;
     int64_t skip = static_cast<int64_t>(first + static_cast<uint64_t>(i) - start);
     int64_t take = kRandomGroup - skip < count - i ? kRandomGroup - skip : count - i;
     random_words(stream, start, words);
-    for (int64_t k = 0; k < take; k++) out[i + k] = uniform_from_word(words[skip + k]);
+    for (int64_t k = 0; k < take; k++) out[i + k] = convert(words[skip + k]);
     i += take;
   }
+}
+
+// out[i] = uniform number first + i of the stream, in (0, 1), for i < count
+inline void fill_uniform(RandomStream stream, uint64_t first, float* out, int64_t count) {
+  fill_random(stream, first, out, count, uniform_from_word);
 }
 
 }  // namespace OPENBNNS_ISA

@@ -78,6 +78,22 @@ def attention(
     parameter_steps: Sequence[Sequence[int]],
     gradient_steps: Sequence[Sequence[int]],
 ) -> Plan: ...
+def attention_heads(
+    *,
+    target: int,
+    source: int,
+    key: int,
+    value: int,
+    heads: int,
+    scale: float,
+    causal: bool,
+    dropout: float,
+    seed: int,
+    q_steps: Sequence[int],
+    k_steps: Sequence[int],
+    v_steps: Sequence[int],
+    o_steps: Sequence[int],
+) -> Plan: ...
 def clip_by_norm(*, rank: int, size: Sequence[int], inside: Sequence[bool], max_norm: float) -> Plan: ...
 def contraction(
     *,
@@ -356,6 +372,7 @@ def run(
     threads: int = 0,
     training: bool = False,
     extra: Sequence[int] = [],
+    repeatable: bool = False,
 ) -> bool: ...
 def clip_by_global_norm(
     tensors: Sequence[tuple[int, int, int]], max_norm: float, use_norm: float, threads: int

@@ -1,10 +1,11 @@
-// Multihead attention: projections, heads (attention_heads.cpp), output projection, and the gradients of all of it.
+// Multihead attention: projections, heads (heads.cpp), output projection, and the gradients of all of it.
 //
 // Work on a batch goes in chunks of samples, so that memory is bounded whatever the batch. Qh, Kt, Vt, the concatenated
 // heads C and the log-sums of the softmax are kept in the cache, if there is one, from forward to backward.
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "common/scratch_uses.h"
@@ -103,9 +104,21 @@ void sum_over_rows(const In& dy, int64_t rows, int64_t samples, float* db, bool 
   });
 }
 
+HeadsShape heads_shape(const AttentionShape& s) {
+  return {s.target,
+          s.source,
+          int64_t{s.attention_bias} + s.zero_row,
+          s.key,
+          s.value,
+          s.heads,
+          1.0f / std::sqrt(static_cast<float>(s.key)),
+          s.dropout,
+          s.masked_rows_are_zero};
+}
+
 class Attention : public Plan {
  public:
-  explicit Attention(const AttentionShape& shape) : s_(shape), heads_(shape), rows_(heads_.source_rows()) {
+  explicit Attention(const AttentionShape& shape) : s_(shape), heads_(heads_shape(shape)), rows_(heads_.source_rows()) {
     const int64_t widths[kAttentionParameters] = {s_.key, s_.key,   s_.value, s_.value, s_.key,
                                                   s_.key, s_.value, 1,        s_.key,   s_.value};
     for (int i = 0; i < kAttentionParameters; i++) {
@@ -129,7 +142,7 @@ class Attention : public Plan {
                       run.parameter[kPo], {at(call, kOutput, n), call.stride[kOutput], s_.target, s_.model}, s_.target,
                       samples, false, call.threads);
     }
-    if (call.address[kAttentionCache]) write_header(call);
+    if (call.address[kAttentionCache]) write_header(run, s_.token);
   }
 
   void backward(const Call& call) override {
@@ -168,7 +181,8 @@ class Attention : public Plan {
     float* gradient[kAttentionParameters];
     float* work;  // intermediates of a chunk
     int64_t chunk;
-    bool cached;
+    bool cached, drops;
+    uint64_t draw;
   };
   // From forward to backward, per chunk: see HeadsCall.
   struct Kept {
@@ -189,9 +203,7 @@ class Attention : public Plan {
     if (each == 0) return std::max<int64_t>(1, batch);
     return std::max<int64_t>(1, std::min(batch, kChunkFloats / each));
   }
-  int64_t partial_floats(bool backward, int64_t samples) const {
-    return backward ? (heads_.groups(samples) - 1) * samples * rows_ * (hk() + hv()) : 0;
-  }
+  int64_t partial_floats(bool backward, int64_t samples) const { return backward ? heads_.partial_floats(samples) : 0; }
   // Of parameters, and gradients of parameters, whose order in memory is not the canonical one.
   int64_t staged_floats(bool backward) const {
     int64_t floats = 0;
@@ -203,7 +215,8 @@ class Attention : public Plan {
   }
 
   Run start(const Call& call, bool backward) const {
-    Run run{&call, {}, {}, nullptr, 0, call.address[kAttentionCache] != nullptr};
+    Run run{&call, {}, {}, nullptr, 0, call.address[kAttentionCache] != nullptr, false, kNoDraw};
+    find_draw(run, backward);
     run.chunk = chunk_of(backward, call.batch, run.cached);
     float* next;
     if (float* given = call.address[kAttentionWorkspace]) {
@@ -231,6 +244,22 @@ class Attention : public Plan {
     }
     run.work = next;
     return run;
+  }
+
+  // What dropout draws, if it acts.
+  void find_draw(Run& run, bool backward) const {
+    const Call& call = *run.call;
+    run.drops = s_.dropout > 0 && !(call.extra[kAttentionOptions] & kNoDropout);
+    if (backward && run.cached) {
+      AttentionCacheHeader header;
+      std::memcpy(&header, call.address[kAttentionCache], sizeof header);
+      run.draw = header.draw;
+      run.drops = s_.dropout > 0 && run.draw != kNoDraw;
+    } else if (run.drops) {
+      run.draw = static_cast<uint64_t>(call.extra[kDropoutDraw]);
+      int64_t* counter = reinterpret_cast<int64_t*>(call.extra[kDropoutCounter]);
+      if (counter) run.draw = static_cast<uint64_t>(__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED));
+    }
   }
 
   // Whether the gradient of a parameter is added to what its (perhaps staged) place holds.
@@ -274,8 +303,13 @@ class Attention : public Plan {
     h.added_is_boolean = call.extra[kAttentionOptions] & kAddedIsBoolean;
     h.added_stride = call.stride[kAdded];
     h.added_head_stride = call.extra[kAddedHeadStride];
-    h.drops = s_.dropout > 0 && !(call.extra[kAttentionOptions] & kNoDropout);
-    h.stream = {s_.seed, static_cast<uint64_t>(call.extra[kDropoutDraw])};
+    h.q_places = {s_.target * hk(), s_.key, hk()};
+    h.k_places = {rows_ * hk(), s_.key, hk()};
+    h.v_places = {rows_ * hv(), s_.value, hv()};
+    h.o_places = {s_.target * hv(), s_.value, hv()};
+    h.causal = call.extra[kAttentionOptions] & kCausal;
+    h.drops = run.drops;
+    h.stream = {s_.seed, run.draw};
     return h;
   }
 
@@ -303,10 +337,10 @@ class Attention : public Plan {
     if (s_.zero_row) std::fill_n(next, width, 0.f);
   }
 
-  void write_header(const Call& call) const {
-    AttentionCacheHeader header{AttentionCacheHeader::kMark, s_.token, static_cast<uint64_t>(call.batch),
-                                static_cast<uint64_t>(call.extra[kDropoutDraw]), kNativeEngine};
-    std::memcpy(call.address[kAttentionCache], &header, sizeof header);
+  static void write_header(const Run& run, uint64_t token) {
+    AttentionCacheHeader header{AttentionCacheHeader::kMark, token, static_cast<uint64_t>(run.call->batch), run.draw,
+                                kNativeEngine};
+    std::memcpy(run.call->address[kAttentionCache], &header, sizeof header);
   }
 
   static bool wants(const Run& run, int slot, std::initializer_list<int> parameters) {

@@ -8,16 +8,31 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-// One run over some samples of a batch. S' = S plus the appended rows; projections are token-major, so that head h of
-// one position is a run of K (or V) numbers inside its row.
+// S' = S plus the appended rows, which no mask reaches.
+struct HeadsShape {
+  int64_t target, source, appended, key, value, heads;
+  float scale;  // above 0
+  float dropout = 0;
+  bool masked_rows_are_zero = false;  // instead of NaN
+};
+
+// Where the rows of one head lie: elements from sample to sample, from head to head and from row to row.
+struct HeadPlaces {
+  int64_t sample, head, row;
+};
+
+// One run over some samples of a batch.
 struct HeadsCall {
   int64_t samples = 0;
   int64_t first = 0;         // number of the first sample in its batch
-  const float* q = nullptr;  // [samples][T][H * K]
-  const float* k = nullptr;  // [samples][S'][H * K]
-  const float* v = nullptr;  // [samples][S'][H * V]
-  float* o = nullptr;        // [samples][T][H * V], the concatenated heads
+  const float* q = nullptr;  // T rows of K per head
+  const float* k = nullptr;  // S' rows of K
+  const float* v = nullptr;  // S' rows of V
+  float* o = nullptr;        // T rows of V
   float* lse = nullptr;      // [samples][H][T], log of the sum of exponentials of each row
+  HeadPlaces q_places{}, k_places{}, v_places{}, o_places{};
+  // Position i reads source rows up to i, and appended ones.
+  bool causal = false;
   // Both may be absent. Strides are those from one sample to the next (and, for added, from head to head).
   const uint8_t* key_mask = nullptr;
   int64_t key_mask_stride = 0;
@@ -27,15 +42,15 @@ struct HeadsCall {
   bool drops = false;
   RandomStream stream;
   // Backward only.
-  const float* dout = nullptr;                        // [samples][T][H * V]
+  const float* dout = nullptr;                        // as o
   float *dq = nullptr, *dk = nullptr, *dv = nullptr;  // as q, k, v; a null one is not wanted
   int64_t groups = 1;                                 // of target positions: see Heads::groups
-  float* partial = nullptr;                           // [groups - 1][samples][S'][H * (K + V)]
+  float* partial = nullptr;                           // [groups - 1][samples][H][S'][K + V]
 };
 
 class Heads {
  public:
-  [[gnu::cold]] explicit Heads(const AttentionShape& shape);
+  [[gnu::cold]] explicit Heads(const HeadsShape& shape);
 
   // o = softmax(scale q k^T + ...) v per head, and lse
   void forward(const HeadsCall& call, int threads) const;
@@ -45,35 +60,53 @@ class Heads {
   // In how many groups the target positions of a head are taken, when there are too few heads to share out. Depends on
   // the sizes only.
   int64_t groups(int64_t samples) const;
+  int64_t partial_floats(int64_t samples) const {
+    return (groups(samples) - 1) * samples * s_.heads * rows_ * (s_.key + s_.value);
+  }
   int64_t source_rows() const { return rows_; }
 
  private:
   struct Pair;
   struct Tiles;
+  struct Extents;
   Pair pair_of(const HeadsCall& call, int64_t number) const;
   Tiles tiles(bool backward) const;
-  void pack_pair(const HeadsCall& call, const Pair& pair, const Tiles& t, bool backward) const;
+  void pack_pair(const HeadsCall& call, Pair& pair, const Tiles& t, bool backward, int64_t end) const;
+  void find_hidden(const HeadsCall& call, Pair& pair, const Tiles& t) const;
+  int64_t find_limits(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
+
   void forward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
-  void backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
-  void softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows, int64_t column,
-                    int64_t columns) const;
-  bool is_plain(const HeadsCall& call, int64_t column, int64_t columns) const;
-  Vec largest_of(const float* scores, int64_t columns) const;
-  Vec finish_scores(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, float* scores, int64_t column,
-                    int64_t columns) const;
-  Vec exponentials(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t i, int64_t column,
-                   int64_t columns, float scale) const;
+  void softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
+                    int64_t rows, int64_t column) const;
+  template <class Added>
+  Vec finish_scores(const HeadsCall& call, const Tiles& t, const Added& added, int64_t row, float* scores,
+                    int64_t column, int64_t columns) const;
+  Vec finish_row(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, float* scores, int64_t column,
+                 int64_t columns) const;
+  Vec largest_of(float* scores, int64_t visible) const;
+  Vec exponentials(float* scores, int64_t columns, int64_t visible, float scale, float shift) const;
+  void drop(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, float* scores, int64_t column,
+            int64_t columns) const;
   void draw(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t column,
             int64_t columns) const;
-  void gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows, int64_t column,
-                     int64_t columns, bool scores) const;
-  void finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group) const;
 
-  const int64_t target_, source_, rows_, key_, value_, heads_;
-  const float scale_, dropout_;
-  const bool masked_rows_are_zero_;
-  int tile_;       // rows of a register tile
-  int64_t strip_;  // target positions taken together
+  void backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const;
+  void gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
+                     int64_t rows, int64_t column, bool scores) const;
+  template <bool kDrops, bool kScores>
+  void limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_t visible, float lse) const;
+  template <class Added>
+  void masked_gradients(const HeadsCall& call, const Tiles& t, const Added& added, int64_t row, int64_t i,
+                        int64_t column, int64_t columns, float lse, bool scores) const;
+  void sum_over_rows(const HeadsCall& call, const Tiles& t, const Extents& e, int64_t column, bool scores) const;
+  void finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group) const;
+  void join_groups(const HeadsCall& call, int threads) const;
+
+  const HeadsShape s_;
+  const int64_t rows_;       // S'
+  const int32_t threshold_;  // random numbers of 23 bits below it stand for what is dropped
+  int tile_;                 // rows of a register tile
+  int64_t strip_;            // target positions taken together
   int64_t strips_;
   int64_t block_;                      // source rows taken together
   int64_t padded_;                     // source rows rounded up to whole blocks of 16

@@ -27,9 +27,12 @@ enum AttentionSlot {
   kAttentionWorkspace
 };
 constexpr int kAttentionParameters = 10;
-// Numbers of a Call. A cache notes its draw; without one, the call names it.
-enum AttentionExtra { kAttentionOptions, kAddedHeadStride, kDropoutDraw };
-enum AttentionOption { kCanonicalParameters = 1, kAddedIsBoolean = 2, kNoDropout = 4 };
+// Numbers of a Call. A forward call draws kDropoutDraw, or, if kDropoutCounter is the address of an int64_t, what lies
+// there, which is then one more. A cache notes the draw of its forward call for the backward one.
+enum AttentionExtra { kAttentionOptions, kAddedHeadStride, kDropoutDraw, kDropoutCounter };
+// kCausal: position i reads source rows up to i, and appended ones.
+enum AttentionOption { kCanonicalParameters = 1, kAddedIsBoolean = 2, kNoDropout = 4, kCausal = 8 };
+constexpr uint64_t kNoDraw = (uint64_t{1} << 63) - 1;  // in a cache: nothing was dropped
 
 struct AttentionShape {
   int64_t target, source, model, key, value, heads;
@@ -52,5 +55,33 @@ struct AttentionCacheHeader {
   uint64_t mark, token, batch, draw, engine;
 };
 constexpr uint64_t kNativeEngine = 1;
+
+// The heads alone, for networks: q, k and v are there already, and what is made is not projected. Samples N = batch;
+// where head h of sample n begins, and how far its rows are apart, say steps (sample, head, row).
+enum AttentionHeadsSlot {
+  kHeadsQ,  // rows of K
+  kHeadsK,
+  kHeadsV,  // rows of V
+  kHeadsO,
+  kHeadsLse,    // [N][H][T], for the backward call
+  kHeadsAdded,  // [T][S] of floats, or bytes, nonzero for -infinity; heads and samples as extra says
+  kHeadsDo,     // as o; gradients as their tensors, null where none is wanted
+  kHeadsDq,
+  kHeadsDk,
+  kHeadsDv,
+  kHeadsCounter,  // int64_t: number of the next draw of dropout; a forward call adds one
+  kHeadsDrawn,    // int64_t: that of the latest, for the backward call
+};
+enum AttentionHeadsExtra { kHeadsAddedIsBoolean, kHeadsAddedHeadStride };
+
+struct AttentionHeadsShape {
+  int64_t target, source, key, value, heads;
+  float scale;
+  bool causal = false;
+  float dropout = 0;  // in training
+  uint64_t seed = 0;
+  int64_t q_steps[3] = {}, k_steps[3] = {}, v_steps[3] = {}, o_steps[3] = {};
+  OPENBNNS_FIELDS(target, source, key, value, heads, scale, causal, dropout, seed, q_steps, k_steps, v_steps, o_steps)
+};
 
 }  // namespace openbnns

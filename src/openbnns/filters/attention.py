@@ -102,7 +102,7 @@ class MultiheadAttention(Filter):
             if name in tensors:
                 self.held[name] = self._hold(p, name, tensors[name].view, tensors[name].order, who)
         self.token = next(_tokens) % 2**63
-        self.draws = 0  # forward calls with dropout so far
+        self.counter = np.zeros(1, np.int64)  # forward calls with dropout so far; native code reads and advances it
         self.cache_floats = cache_floats(self.sizes)
         self.plan: _core.Plan | None = None
         self.letters = letter_sizes(self.sizes)
@@ -116,6 +116,15 @@ class MultiheadAttention(Filter):
         holder = getattr(p, projection)
         descriptor = getattr(holder, member) if member else holder
         return self.hold(view, order, who(f"{field(name)}.data"), descriptor.data)
+
+    @property
+    def draws(self) -> int:
+        """Forward calls with dropout so far: the next mask follows from the seed and this number."""
+        return int(self.counter[0])
+
+    @draws.setter
+    def draws(self, number: int) -> None:
+        self.counter[0] = number
 
     def parameters(self) -> list[Parameter]:
         return list(self.held.values())

@@ -16,11 +16,11 @@ from ..calls.signature import Argument, Need, need
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Operand
 from ._attention_gradients import ARGUMENTS, result_name
-from ._attention_memory import NO_DRAW
 from ._attention_slots import (
     ADDED,
     ADDED_IS_BOOLEAN,
     CACHE,
+    CAUSAL,
     FIRST_PARAMETER,
     FIRST_PARAMETER_GRADIENT,
     KEY,
@@ -214,19 +214,20 @@ def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument
 
 def run_checked(
     filter: MultiheadAttention, batch: int, tensors: Mapping[str, NDArray[Any]], key_mask: NDArray[np.bool_] | None,
-    added: NDArray[Any] | None, cache: NDArray[np.float32] | None, draw: int | None, *, backward: bool,
-    accumulate: Sequence[str] = (),
+    added: NDArray[Any] | None, cache: NDArray[Any] | None, *, causal: bool = False, drops: bool = False,
+    backward: bool = False, accumulate: Sequence[str] = (),
 ) -> bool:  # fmt: skip
     """Run the plan on arrays whose shapes and types are checked, all C-contiguous; False if it has to be done in another way.
 
     ``tensors`` are those of the call of C by name, members of structs by their full names, samples one after the other;
-    gradients in ``accumulate`` are added to. ``draw`` is that of the dropout, if it acts. What is written must not share
-    memory with what is read.
+    gradients in ``accumulate`` are added to. With ``causal`` a position reads source rows up to its own, too. ``drops``
+    says whether dropout acts in a forward call, which draws the next mask of the filter; the cache notes it for the
+    backward call. What is written must not share memory with what is read.
     """
     parameters = filter.fixed_addresses() if filter.plan is not None and engines.is_native() else None
     if parameters is None or batch == 0 or filter.strict or _strict.active():
         return False
-    options = NO_DROPOUT if draw is None else 0
+    options = (0 if drops else NO_DROPOUT) | (CAUSAL if causal else 0)
     head_stride = 0
     named = [(SLOTS[name], array) for name, array in tensors.items()]
     places = [(slot, int(array.ctypes.data), array.size // batch) for slot, array in named]
@@ -243,6 +244,6 @@ def run_checked(
     return bool(
         engines._core.run(
             filter.plan, backward, batch, places, sum(1 << SLOTS[name] for name in accumulate), filter.threads,
-            extra=[options, head_stride, NO_DRAW if draw is None else draw],
+            extra=[options, head_stride, 0, filter.counter.ctypes.data], repeatable=True,
         )
     )  # fmt: skip

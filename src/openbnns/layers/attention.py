@@ -108,10 +108,14 @@ class _Call:
     value: NDArray[Any]
     key_mask: NDArray[np.bool_] | None
     added: NDArray[Any] | None
-    cache: NDArray[np.float32]
+    cache: Any
     shared: tuple[bool, bool]  # key is query; value is the one before it
     native: bool  # whether native code filled the cache
-    draw: int | None  # of the dropout, if it acted
+    causal: bool
+
+    def scores(self) -> NDArray[Any] | None:
+        """All masks of scores as one."""
+        return _joined(self.added, self.shape[-2], self.source[-2]) if self.causal else self.added
 
 
 class MultiheadAttentionLayer(Layer):
@@ -348,6 +352,7 @@ class MultiheadAttentionLayer(Layer):
         *,
         key_padding_mask: Any = None,
         attn_mask: Any = None,
+        is_causal: bool = False,
         phase: LearningPhase = LearningPhase.TRAINING,
         cache: Any = None,
     ) -> Any:
@@ -356,6 +361,7 @@ class MultiheadAttentionLayer(Layer):
         ``key`` is the query if left out (self-attention), and ``value`` the key. ``key_padding_mask`` (N, S) is true
         where a key is ignored. ``attn_mask`` (T, S), (num_heads, T, S), (N, num_heads, T, S) or PyTorch's
         (N * num_heads, T, S) is added to the scores if it is float32; if it is bool, true forbids. With
+        ``is_causal`` every position reads the keys up to its own, besides; the others then cost nothing. With
         ``phase=LearningPhase.INFERENCE`` there is no dropout, and nothing is kept for ``apply_backward``. What is kept
         goes to ``cache`` (:meth:`cache_bytes` of uint8), or to memory of the layer's own.
         """
@@ -381,23 +387,25 @@ class MultiheadAttentionLayer(Layer):
             self.latest = None
             memory = self._own_cache(filter.cache_bytes(batch)) if cache is None else as_array(cache, f"{who}: cache")
             size = ctypes.c_size_t(memory.nbytes)
-        draw = filter.draws if self.dropout and training else None
-        native = added is None and filter.native(APPLY)(batch, q, 0, k, 0, _masking(mask), 0, v, 0, y, 0, memory) == 0
+        causal, shared = bool(is_causal), (k_is_q, v_is_k)
+        latest = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, memory, shared, True, causal)
+        native = False
+        if added is None and not causal:
+            native = filter.native(APPLY)(batch, q, 0, k, 0, _masking(mask), 0, v, 0, y, 0, memory) == 0
         read = [q, k, v, mask, added]
         if not native and _holds(memory, size, filter.cache_bytes(batch)) and self._apart([y], [*read, memory]):
             tensors = {"query": q, "key": k, "value": v, "output": y}
-            native = run_checked(filter, batch, tensors, mask, added, memory, draw, backward=False)
-            if native and draw is not None:
-                filter.draws = draw + 1
+            drops = training and self.dropout > 0
+            native = run_checked(filter, batch, tensors, mask, added, memory, causal=causal, drops=drops)
         if not native:
             given = {
-                "query": q, "key": k, "key_mask": _masking(mask), "value": v, "output": y, "add_to_attention": _adding(added),
-                "backprop_cache_size": size, "backprop_cache": memory,
+                "query": q, "key": k, "key_mask": _masking(mask), "value": v, "output": y,
+                "add_to_attention": _adding(latest.scores()), "backprop_cache_size": size, "backprop_cache": memory,
             }  # fmt: skip
             filter.perform("apply_attention", caller, batch, {n: (value, 0) for n, value in given.items()}, training)
         if memory is not None:
-            shared = (k_is_q, v_is_k)
-            self.latest = _Call(filter, batch, q.shape, k.shape, q, k, v, mask, added, memory, shared, native, draw)
+            latest.native = native
+            self.latest = latest
         return y if output is None else output
 
     @spelled
@@ -506,7 +514,9 @@ class MultiheadAttentionLayer(Layer):
                 given[f"{name}_param_delta.target_desc"] = self._target(array, 0 if asked is None else flags)
         for name, array in arrays.items():
             given[_GRADIENTS[name]] = Delta(self._forms[name], array, 0 if parameters is None else flags)
-        fast = last.added is None and last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) == 0
+        fast = False
+        if last.added is None and not last.causal:
+            fast = last.filter.native(_BACKWARD)(last.batch, *map(given.get, _ORDER)) == 0
         if not fast and not self._run_backward(last, arriving, given):
             self._perform_backward(caller, last, given)
         return AttentionGradients._make([*returned, None if parameters is skip else arrays])
@@ -526,8 +536,8 @@ class MultiheadAttentionLayer(Layer):
             return False
         adding = [name for name, delta in deltas.items() if delta.flags]
         return run_checked(
-            last.filter, last.batch, read | written, last.key_mask, last.added, last.cache, last.draw, backward=True,
-            accumulate=adding,
+            last.filter, last.batch, read | written, last.key_mask, last.added, last.cache, causal=last.causal,
+            backward=True, accumulate=adding,
         )  # fmt: skip
 
     def _perform_backward(self, caller: Caller, last: _Call, given: dict[str, Any]) -> None:
@@ -543,7 +553,11 @@ class MultiheadAttentionLayer(Layer):
                 **{m: described(f"{projection}_param_delta.{m}") for m in ("target_desc", "weights", "bias")}
             )
         tensors |= {name: described(name) for name in ("key_attn_bias_delta", "value_attn_bias_delta")}
-        tensors |= {"output": None, "add_to_attention": _adding(last.added), "backprop_cache_size": last.cache.nbytes}
+        tensors |= {
+            "output": None,
+            "add_to_attention": _adding(last.scores()),
+            "backprop_cache_size": last.cache.nbytes,
+        }
         last.filter.perform(
             "apply_backward_attention", caller, last.batch, {name: (value, 0) for name, value in tensors.items()}
         )
@@ -598,7 +612,16 @@ def _holds(memory: NDArray[Any] | None, size: Any, needed: int) -> bool:
     """Whether there is no cache to fill, or one that the plan may use as it is."""
     if memory is None:
         return True
-    return memory.dtype == np.float32 and memory.flags.c_contiguous and memory.flags.writeable and size.value >= needed
+    plain = memory.dtype in (np.float32, np.uint8) and memory.flags.c_contiguous and memory.flags.writeable
+    return bool(plain and memory.ctypes.data % 4 == 0 and size.value >= needed)
+
+
+def _joined(added: NDArray[Any] | None, target: int, source: int) -> NDArray[Any]:
+    """Masks of scores that also keep positions from looking ahead."""
+    ahead = np.triu(np.ones((target, source), np.bool_), 1)
+    if added is None:
+        return ahead
+    return added | ahead if added.dtype == np.bool_ else np.where(ahead, np.float32(-np.inf), added)
 
 
 def _masking(keys: NDArray[np.bool_] | None) -> BNNSNDArrayDescriptor | None:

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <cmath>
+
+#include "gemm/gemm.h"
+#include "kernels/attention/tiles.h"
+#include "runtime/dynamic_items.h"
+
+namespace openbnns {
+namespace OPENBNNS_ISA {
+namespace {
+
+float dot(const float* a, const float* b, int64_t count) {
+  Vec sum{};
+  int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) sum += load(a + i) * load(b + i);
+  if (i < count) sum += load_partial(a + i, count - i) * load_partial(b + i, count - i);
+  return sum_lanes(sum);
+}
+
+// The first strip of a group: groups of a triangle have about the same area.
+int64_t first_strip(int64_t group, int64_t groups, int64_t strips, bool causal) {
+  if (!causal || group == groups) return strips * group / groups;
+  return static_cast<int64_t>(static_cast<double>(strips) *
+                              std::sqrt(static_cast<double>(group) / static_cast<double>(groups)));
+}
+
+}  // namespace
+
+void Heads::backward(const HeadsCall& call, int threads) const {
+  double products = 2.0 * static_cast<double>(call.samples * s_.heads) * static_cast<double>(s_.target * rows_);
+  threads = useful_threads(threads, products * static_cast<double>(2 * s_.key + 2 * s_.value + 20));
+  int64_t pairs = call.samples * s_.heads, count = call.groups;
+  dynamic_items(threads, pairs * count, [&](int64_t item) {
+    Pair pair = pair_of(call, item / count);
+    for (int64_t i = 0; i < s_.target; i++) pair.whole |= !(pair.lse[i] > -math::kInfinity);
+    Tiles t = tiles(true);
+    const int64_t group = item % count, end = first_strip(group + 1, count, strips_, call.causal);
+    pack_pair(call, pair, t, true, std::min(s_.target, end * strip_));
+    for (int64_t i = first_strip(group, count, strips_, call.causal); i < end; i++) {
+      check_interruption();
+      backward_strip(call, pair, t, i * strip_, std::min(strip_, s_.target - i * strip_));
+    }
+    finish_accumulators(call, pair, t, group);
+  });
+  if (count > 1) join_groups(call, threads);
+}
+
+// Of o = pd v, pd = p keep / (1 - dropout), p = softmax(s), s = scale q k^T + ...:
+//   dv += pd^T do,  dp = (do v^T) keep / (1 - dropout),  ds = p (dp - rowsum(do o)) scale,  dq = ds k,  dk += ds^T q
+// where rowsum(dp p) = rowsum(do o).
+void Heads::backward_strip(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, int64_t rows) const {
+  const int64_t strip_block = strip_ * kBlock, q_row = call.q_places.row, o_row = call.o_places.row;
+  const int64_t depth = round_up(rows, kDepth);
+  const bool scores = call.dq || call.dk;
+  pack_columns(pair.q + row * q_row, q_row, rows, s_.key, t.q, strip_block);
+  pack_columns(pair.dout + row * o_row, o_row, rows, s_.value, t.dout, strip_block);
+  clear_rows(t.q, strip_block, key_blocks_, rows, depth);
+  clear_rows(t.dout, strip_block, value_blocks_, rows, depth);
+  clear_rows(t.scores, strip_block, block_ / kBlock, rows, depth);
+  if (scores) clear_rows(t.ds, strip_block, block_ / kBlock, rows, depth);
+  if (scores)
+    for (int64_t i = 0; i < rows; i++)
+      t.factor[i] = dot(pair.dout + (row + i) * o_row, pair.o + (row + i) * o_row, s_.value);
+  const int64_t reach = find_limits(call, pair, t, row, rows);
+  for (int64_t column = 0; column < reach; column += block_) {
+    const Extents e(t, tile_, rows, column, block_);
+    multiply_to_extent({TileForm::Matrix, t.q, strip_entries_.data(), kBlock, t.keys_across + column * key_depth_,
+                        packed_entries_.data(), key_depth_ * kBlock, key_depth_, t.scores, strip_block, Write::Set},
+                       e);
+    if (scores)
+      multiply_to_extent(
+          {TileForm::Matrix, t.dout, strip_entries_.data(), kBlock, t.values_across + column * value_depth_,
+           packed_entries_.data(), value_depth_ * kBlock, value_depth_, t.ds, strip_block, Write::Set},
+          e);
+    gradient_rows(call, pair, t, e, row, rows, column, scores);
+    sum_over_rows(call, t, e, column, scores);
+    if (call.dq)
+      multiply_over_extent(
+          {TileForm::Matrix, t.ds, strip_entries_.data(), kBlock, t.keys_along + column * kBlock,
+           packed_entries_.data(), padded_ * kBlock, 0, t.sums, strip_block, column ? Write::Add : Write::Set},
+          e, key_blocks_);
+  }
+  if (call.dq) unblock(t.sums, strip_block, rows, s_.key, nullptr, call.dq + (pair.q - call.q) + row * q_row, q_row);
+}
+
+// dv += pd^T do,  dk += ds^T q, over the rows of a strip that reach a block of 16 source rows.
+void Heads::sum_over_rows(const HeadsCall& call, const Tiles& t, const Extents& e, int64_t column, bool scores) const {
+  constexpr int kAcross = kBlock % kWeightRows == 0 ? kWeightRows : (kBlock + 2) / 3;
+  const int64_t strip_block = strip_ * kBlock;
+  for (int64_t b = 0; b < e.most / kBlock; b++) {
+    float *p = t.scores + b * strip_block, *ds = t.ds + b * strip_block;
+    auto reaches = [&](int n) { return e.columns(n) > b * kBlock; };
+    auto end_of = [&](int n) { return std::min(e.rows, int64_t{n + 1} * e.tile); };
+    int first = 0, last = e.count - 1;
+    while (!reaches(first)) first++;
+    while (!reaches(last)) last--;
+    // Whole steps of the product; rows in between that do not reach count as zeros.
+    const int64_t begin = int64_t{first} * e.tile / kDepth * kDepth, end = round_up(end_of(last), kDepth);
+    auto clear = [&](int64_t from, int64_t to) {
+      clear_rows(p, strip_block, 1, from, to);
+      if (scores) clear_rows(ds, strip_block, 1, from, to);
+    };
+    clear(begin, int64_t{first} * e.tile);
+    for (int n = first; n < last; n++)
+      if (!reaches(n)) clear(int64_t{n} * e.tile, end_of(n));
+    clear(end_of(last), end);
+    auto sum = [&](const float* left, const float* right, float* sums, int64_t right_blocks) {
+      multiply({TileForm::Pixels4, left + begin * kBlock, packed_entries_.data(), 1, right + begin * kBlock,
+                packed_entries_.data(), strip_block, end - begin, sums + (column + b * kBlock) * kBlock,
+                padded_ * kBlock, Write::Add},
+               kBlock, kAcross, right_blocks);
+    };
+    if (call.dv) sum(p, t.dout, t.dv, value_blocks_);
+    if (call.dk) sum(ds, t.q, t.dk, key_blocks_);
+  }
+}
+
+// Scores to pd, and do v^T to ds.
+void Heads::gradient_rows(const HeadsCall& call, const Pair& pair, const Tiles& t, const Extents& e, int64_t row,
+                          int64_t rows, int64_t column, bool scores) const {
+  for (int64_t i = 0; i < rows; i++) {
+    const int64_t columns = e.columns_of_row(i);
+    const float lse = pair.lse[row + i];
+    if (call.drops && columns > 0) draw(call, pair, t, row + i, column, columns);
+    if (pair.limited) {
+      const int64_t visible = std::clamp<int64_t>(t.limit[i] - column, 0, columns);
+      if (call.drops && scores)
+        limited_gradients<true, true>(t, i, columns, visible, lse);
+      else if (call.drops)
+        limited_gradients<true, false>(t, i, columns, visible, lse);
+      else if (scores)
+        limited_gradients<false, true>(t, i, columns, visible, lse);
+      else
+        limited_gradients<false, false>(t, i, columns, visible, lse);
+      continue;
+    }
+    const uint8_t* added = pair.added ? pair.added + (row + i) * pair.row_bytes : nullptr;
+    if (!added)
+      masked_gradients(call, t, NothingAdded{}, row + i, i, column, columns, lse, scores);
+    else if (call.added_is_boolean)
+      masked_gradients(call, t, BytesAdded{added, s_.source}, row + i, i, column, columns, lse, scores);
+    else
+      masked_gradients(call, t, FloatsAdded{reinterpret_cast<const float*>(added), s_.source}, row + i, i, column,
+                       columns, lse, scores);
+  }
+}
+
+// Row i of a strip, whose first `visible` scores count.
+template <bool kDrops, bool kScores>
+void Heads::limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_t visible, float lse) const {
+  const Vec kept = splat(1.0f / (1.0f - s_.dropout)), scale = splat(s_.scale);
+  const Vec subtracted = splat(lse), mean = splat(kScores ? t.factor[i] : 0.0f);
+  const Vec hidden = math::exp_not_positive(splat(-math::kInfinity) - subtracted);  // 0, or NaN in a row that is NaN
+  auto put = [&](int64_t j, Vec p) {
+    float *to = t.scores + i * kBlock + place_of(j, strip_), *ds = t.ds + i * kBlock + place_of(j, strip_);
+    const Vec factor = kDrops ? select(are_kept(t.words + j, threshold_), kept, Vec{}) : Vec{};
+    store(to, kDrops ? p * factor : p);
+    if (kScores) store(ds, p * ((kDrops ? load(ds) * factor : load(ds)) - mean) * scale);
+  };
+  auto probability = [&](int64_t j) {
+    return math::exp_not_positive(load(t.scores + i * kBlock + place_of(j, strip_)) * scale - subtracted);
+  };
+  int64_t j = 0;
+  for (; j + kWidth <= visible; j += kWidth) put(j, probability(j));
+  if (j < visible) {
+    put(j, select(lanes_from(j) < splat_int(static_cast<int32_t>(visible)), probability(j), hidden));
+    j += kWidth;
+  }
+  for (; j < columns; j += kWidth) put(j, hidden);
+}
+
+template <class Added>
+void Heads::masked_gradients(const HeadsCall& call, const Tiles& t, const Added& added, int64_t row, int64_t i,
+                             int64_t column, int64_t columns, float lse, bool scores) const {
+  const Vec kept = splat(1.0f / (1.0f - s_.dropout)), scale = splat(s_.scale);
+  const Vec subtracted = splat(lse), mean = splat(scores ? t.factor[i] : 0.0f);
+  for (int64_t j = 0; j < columns; j += kWidth) {
+    float *to = t.scores + i * kBlock + place_of(j, strip_), *ds = t.ds + i * kBlock + place_of(j, strip_);
+    Vec x = masked_score(to, scale, added, t.hidden, call.causal, row, s_.source, column + j);
+    Vec p = math::exp_not_positive(x - subtracted);
+    Vec factor = call.drops ? select(are_kept(t.words + j, threshold_), kept, Vec{}) : splat(1.0f);
+    store(to, p * factor);
+    if (scores) store(ds, p * (load(ds) * factor - mean) * scale);
+  }
+}
+
+void Heads::finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group) const {
+  const int64_t each = rows_ * (s_.key + s_.value);
+  auto put = [&](const float* sums, int64_t columns, float* whole, int64_t row, int64_t offset) {
+    if (group) {
+      whole = call.partial + ((group - 1) * call.samples * s_.heads + pair.number) * each + offset;
+      row = columns;
+    }
+    unblock(sums, padded_ * kBlock, rows_, columns, nullptr, whole, row);
+  };
+  if (call.dk) put(t.dk, s_.key, call.dk + (pair.k - call.k), call.k_places.row, 0);
+  if (call.dv) put(t.dv, s_.value, call.dv + (pair.v - call.v), call.v_places.row, rows_ * s_.key);
+}
+
+// Adds up what groups have kept apart.
+void Heads::join_groups(const HeadsCall& call, int threads) const {
+  constexpr int64_t kRun = 64;  // source rows
+  const int64_t pairs = call.samples * s_.heads, each = rows_ * (s_.key + s_.value), runs = (rows_ + kRun - 1) / kRun;
+  const double work = 4.0 * static_cast<double>(call.groups * pairs * each);
+  parallel_items(useful_threads(threads, work), pairs * runs, [&](int64_t item) {
+    const Pair pair = pair_of(call, item / runs);
+    const int64_t begin = item % runs * kRun, end = std::min(rows_, begin + kRun);
+    auto add = [&](float* sum, int64_t row, int64_t columns, int64_t offset) {
+      for (int64_t g = 0; g + 1 < call.groups; g++) {
+        const float* part = call.partial + (g * pairs + pair.number) * each + offset;
+        for (int64_t s = begin; s < end; s++)
+          for (int64_t i = 0; i < columns; i++) sum[s * row + i] += part[s * columns + i];
+      }
+    };
+    if (call.dk) add(call.dk + (pair.k - call.k), call.k_places.row, s_.key, 0);
+    if (call.dv) add(call.dv + (pair.v - call.v), call.v_places.row, s_.value, rows_ * s_.key);
+  });
+}
+
+}  // namespace OPENBNNS_ISA
+}  // namespace openbnns
