@@ -33,6 +33,25 @@ class Moves(nn.Module):
         return self.last(y) + y[:, :1]
 
 
+class Masked(nn.Module):
+    """Attention with every kind of mask that stays the same, and dropout, once as a layer and once taken apart."""
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.layer = nn.MultiheadAttention(6, 2, dropout, causal=True)
+        self.other = nn.MultiheadAttention(6, 2, dropout)
+        self.flags, self.numbers = np.eye(4, k=1, dtype=np.bool_), np.ones((2, 4, 4), np.float32)
+        self.heads, self.last = nn.Linear(18), nn.Linear(3)
+
+    def forward(self, x: Any) -> Any:
+        y = self.other(self.layer(x), attn_mask=self.flags)
+        y = y + self.other(y, attn_mask=self.numbers)
+        parts = [part.reshape(x.shape[0], 4, 2, 3).transpose(1, 2) for part in self.heads(y).chunk(3, -1)]
+        z = nn.functional.scaled_dot_product_attention(*parts, dropout_p=self.dropout, is_causal=True)
+        return self.last(z.transpose(1, 2).reshape(x.shape[0], 24))
+
+
 def network(kind: str) -> Any:
     if kind == "dense":
         layers = [nn.Linear(9), nn.ReLU(), nn.Dropout(0.3), nn.LayerNorm(), nn.Linear(7), nn.Tanh(), nn.Linear(3)]
@@ -48,6 +67,8 @@ def network(kind: str) -> Any:
     elif kind == "encoder":
         layers = [nn.TransformerEncoderLayer(6, 2, 9, dropout=0.0) for _ in range(2)]
         layers += [nn.Flatten(), nn.Linear(3)]
+    elif kind in ("masked", "dropped"):
+        layers = [Masked(0.4 if kind == "dropped" else 0.0)]
     elif kind == "lstm":
         layers = [nn.LSTM(5, num_layers=2, bidirectional=True), nn.Flatten(), nn.Linear(3)]
     elif kind == "words":
@@ -59,7 +80,7 @@ def network(kind: str) -> Any:
 
 SHAPES = {
     "dense": (6,), "images": (2, 7, 8), "pooled": (2, 13, 14), "residual": (6,), "encoder": (4, 6), "lstm": (4, 3),
-    "words": (5,), "moves": (6,),
+    "words": (5,), "moves": (6,), "masked": (4, 6), "dropped": (4, 6),
 }  # fmt: skip
 
 
@@ -124,7 +145,7 @@ def test_steps_are_bitwise_the_same(kind: str) -> None:
         assert len(steps._parts) == 1, "one crossing for each pass"
 
 
-@pytest.mark.parametrize("kind", ["images", "pooled", "encoder", "lstm"])
+@pytest.mark.parametrize("kind", ["images", "pooled", "encoder", "lstm", "masked", "dropped"])
 def test_programs_of_one_network_take_turns(kind: str) -> None:
     """What a forward pass leaves for the backward one belongs to its program, whoever runs the layers in between."""
     nets = [made(kind), made(kind)]
@@ -179,7 +200,7 @@ def interrupts() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("interrupts")
-@pytest.mark.parametrize("kind", ["encoder", "lstm", "pooled"])
+@pytest.mark.parametrize("kind", ["encoder", "lstm", "pooled", "dropped"])
 def test_interrupts_leave_a_program_that_works(kind: str) -> None:
     replayed, single, x = twins(kind, 64)
     dy = np.random.default_rng(3).normal(size=replayed.output.shape).astype(np.float32)
@@ -212,7 +233,7 @@ def test_programs_in_threads() -> None:
         list(pool.map(train, kinds))
 
 
-@pytest.mark.parametrize("kind", ["dense", "pooled", "encoder", "lstm", "moves"])
+@pytest.mark.parametrize("kind", ["dense", "pooled", "encoder", "lstm", "moves", "masked", "dropped"])
 def test_other_engines_and_strict_mode_take_over(kind: str) -> None:
     replayed, single, x = twins(kind, 4)
     dy = np.random.default_rng(2).normal(size=replayed.output.shape).astype(np.float32)

@@ -34,7 +34,6 @@ from ._activations import (
     prelu,
     relu,
     relu6,
-    scaled_dot_product_attention,
     selu,
     sigmoid,
     silu,
@@ -88,6 +87,7 @@ from ._arithmetic import (
     tan,
     where,
 )
+from ._attention import scaled_dot_product_attention
 from ._layers import detach, dropout, embedding, one_hot
 from ._losses import (
     binary_cross_entropy,

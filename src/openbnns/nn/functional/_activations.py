@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 from ... import ActivationFunction
@@ -199,49 +198,3 @@ def log_softmax(input: Tensor, dim: int | None = None) -> Any:
 def softmin(input: Tensor, dim: int | None = None) -> Any:
     """Softmax of -x."""
     return softmax(mul(input, -1.0), dim)
-
-
-@function
-def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-) -> Any:
-    """softmax(query keyᵀ scale + mask) value over the last two axes, (..., T, D) with (..., S, D).
-
-    ``attn_mask`` is added to the scores; one of booleans says which of them take part. ``is_causal`` lets every position
-    see those before it and itself. ``scale`` is 1 / sqrt(D) if left out.
-
-    >>> import numpy as np
-    >>> from openbnns import nn
-    >>> x = np.ones((2, 4, 5, 8), np.float32)
-    >>> nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
-    (2, 4, 5, 8)
-    """
-    import numpy as np
-
-    from ._arithmetic import add
-    from ._layers import dropout
-    from ._products import matmul, product
-    from ._shapes import transpose
-
-    who = "scaled_dot_product_attention"
-    q, k = numbers(query, who), numbers(key, who)
-    if min(len(q.sample), len(k.sample)) < 2:
-        raise ValueError(f"{who}: query {q.shape} and key {k.shape} must end in (positions, features).")
-    factor = 1.0 / math.sqrt(q.sample[-1]) if scale is None else float(scale)
-    scores: Any = product(q, transpose(k, -1, -2), factor)
-    if is_causal:
-        if attn_mask is not None:
-            raise ValueError(f"{who}: is_causal is a mask of its own. Leave attn_mask out, or put both into it.")
-        attn_mask = np.tril(np.ones((q.sample[-2], k.sample[-2]), np.bool_))
-    if attn_mask is not None:
-        if isinstance(attn_mask, np.ndarray) and attn_mask.dtype == np.bool_:
-            attn_mask = np.where(attn_mask, np.float32(0), np.float32(-np.inf))
-        scores = add(scores, attn_mask)
-    weights = softmax(scores, -1)
-    return matmul(dropout(weights, dropout_p) if dropout_p else weights, value)

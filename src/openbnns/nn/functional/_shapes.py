@@ -69,6 +69,8 @@ def permute(input: Tensor, *dims: Any) -> Any:
         raise ValueError(f"permute: {tuple(given)} must name each axis of {x.shape} once.")
     if x.rows and order[0] != 0:
         raise ValueError(f"permute: {tuple(given)} moves the batch of {x.shape}, which stays the first axis.")
+    if isinstance(x.producer, operations.Permute):  # two in a row are one, or none
+        order, x = tuple(x.producer.order[axis] for axis in order), x.producer.inputs[0]
     if order == tuple(range(x.ndim)):
         return x
     moved = [axis for axis in order if isinstance(x.shape[axis], BatchSize) or x.shape[axis] != 1]

@@ -9,6 +9,7 @@ from .convolution import Convolution, GroupedTransposedConvolution
 from .dropout import Dropout
 from .embedding import Embedding
 from .function import CustomFunction
+from .heads import AttentionHeads, parts_of
 from .linear import Linear
 from .lstm import Lstm
 from .moves import Concatenate, Detach, Expand, Permute, Pick, Slice, Split
@@ -27,5 +28,5 @@ __all__ = [
     "Dropout", "Embedding", "Expand", "Linear", "Lstm", "MatrixProduct", "Normalization", "Permute", "Pick",
     "Pooling", "Reduction", "Slice", "Split", "adding", "broadcast", "PADDINGS", "GroupedTransposedConvolution",
     "MaxPoolingWithIndices", "MaxUnpooling", "Window", "pad", "Recurrent", "Rotate", "Forbidden", "PixelShuffle",
-    "Prelu", "Resize",
+    "Prelu", "Resize", "AttentionHeads", "parts_of",
 ]  # fmt: skip

@@ -71,10 +71,11 @@ class Attention(Operation):
             number, masks = masks[0], masks[1:]
         score_mask = self._score_mask(masks, len(query))
         run: Any = partial(
-            self.layer.apply, query, key, value, y, key_padding_mask=ignored, attn_mask=score_mask.array, phase=phase
-        )
+            self.layer.apply, query, key, value, y, key_padding_mask=ignored, attn_mask=score_mask.array,
+            is_causal=self.causal, phase=phase,
+        )  # fmt: skip
         if training:
-            cache = np.empty(self.layer.cache_bytes(query.shape[1], key.shape[1], len(y)), np.uint8)
+            cache = np.empty(self.layer.cache_bytes(query.shape[1], key.shape[1], len(y)) // 4, np.float32)
             self._latest = _Latest(self.layer)  # of the program being made, whose backward pass is next
             run = partial(self._latest.forward, partial(run, cache=cache))
         if ignored is None and score_mask.fixed:
@@ -96,8 +97,6 @@ class Attention(Operation):
             elif value.rows and len(value.sample) == 2:
                 array = array[:, None]
             shaped.append((array, isinstance(value.storage.leaf, np.ndarray)))
-        if self.causal:
-            shaped.append((np.triu(np.ones((target, self.source), np.int64), 1), True))
         return _ScoreMask(shaped, self.heads)
 
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:

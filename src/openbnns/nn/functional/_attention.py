@@ -1,0 +1,108 @@
+"""Attention without projections."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import operations
+from .._value import Array, Value
+from ._activations import softmax
+from ._arithmetic import add
+from ._base import Tensor, function, numbers
+from ._layers import dropout
+from ._products import matmul, product
+from ._shapes import permute, transpose
+
+_WHO = "scaled_dot_product_attention"
+
+
+@function
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Any:
+    """softmax(query keyᵀ scale + mask) value over the last two axes, (..., T, D) with (..., S, D).
+
+    ``attn_mask`` is added to the scores; one of booleans says which of them take part. ``is_causal`` lets every position
+    see those before it and itself. ``scale`` is 1 / sqrt(D) if left out.
+
+    Where query, key and value have the same axes in front, and the mask is an array, all of it is one operation, which
+    neither keeps the scores nor computes those that are masked at the end of their row. Heads that were split and
+    transposed, ``x.reshape(n, t, h, d).transpose(1, 2)``, are read where they lie.
+
+    >>> import numpy as np
+    >>> from openbnns import nn
+    >>> x = np.ones((2, 4, 5, 8), np.float32)
+    >>> nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True).shape
+    (2, 4, 5, 8)
+    """
+    q, k, v = numbers(query, _WHO), numbers(key, _WHO), numbers(value, _WHO)
+    if min(len(q.sample), len(k.sample)) < 2:
+        raise ValueError(f"{_WHO}: query {q.shape} and key {k.shape} must end in (positions, features).")
+    if not 0 <= dropout_p < 1:
+        raise ValueError(
+            f"{_WHO}: dropout_p is {dropout_p}. It is the probability to drop: at least 0 and less than 1."
+        )
+    if is_causal and attn_mask is not None:
+        raise ValueError(f"{_WHO}: is_causal is a mask of its own. Leave attn_mask out, or put both into it.")
+    factor = 1.0 / math.sqrt(q.sample[-1]) if scale is None else float(scale)
+    if _fit(q, k, v) and factor > 0 and (attn_mask is None or isinstance(attn_mask, np.ndarray)):
+        forbidden = None if attn_mask is None else _mask(attn_mask, q, k)
+        if attn_mask is None or forbidden is not None:
+            return _heads(q, k, v, factor, forbidden, bool(is_causal), float(dropout_p))
+    scores: Any = product(q, transpose(k, -1, -2), factor)
+    if is_causal:
+        attn_mask = np.tril(np.ones((q.sample[-2], k.sample[-2]), np.bool_))
+    if attn_mask is not None:
+        if isinstance(attn_mask, np.ndarray) and attn_mask.dtype == np.bool_:
+            attn_mask = np.where(attn_mask, np.float32(0), np.float32(-np.inf))
+        scores = add(scores, attn_mask)
+    weights = softmax(scores, -1)
+    return matmul(dropout(weights, dropout_p) if dropout_p else weights, v)
+
+
+def _fit(q: Value, k: Value, v: Value) -> bool:
+    """Whether the operation takes them: the same heads, and elements that follow each other in memory."""
+    if len(v.sample) < 2 or 0 in (*q.sample, *k.sample, *v.sample):
+        return False
+    leaves = [x.storage.leaf for x in (q, k, v)]
+    plain = all(leaf.flags.c_contiguous for leaf in leaves if isinstance(leaf, np.ndarray))
+    heads = q.rows == k.rows == v.rows and q.sample[:-2] == k.sample[:-2] == v.sample[:-2]
+    return plain and heads and q.sample[-1] == k.sample[-1] and k.sample[-2] == v.sample[-2]
+
+
+def _mask(mask: Array, q: Value, k: Value) -> Array | None:
+    """A mask of all samples as the operation takes it; None if it is not one."""
+    whole = (q.sample[-2], k.sample[-2])
+    leading = q.sample[:-2]
+    while mask.ndim > 2 and mask.shape[0] == 1:
+        mask = mask[0]
+    if mask.dtype != np.bool_ and mask.dtype != np.float32:
+        return None
+    forbidden = np.logical_not(mask) if mask.dtype == np.bool_ else mask
+    if forbidden.ndim <= 2:
+        small = np.broadcast_shapes(forbidden.shape, whole) == whole
+        return np.ascontiguousarray(np.broadcast_to(forbidden, whole)) if small else None
+    if forbidden.ndim - 2 > len(leading) or np.broadcast_shapes(forbidden.shape, (*leading, *whole)) != (
+        *leading,
+        *whole,
+    ):
+        return None
+    return np.ascontiguousarray(np.broadcast_to(forbidden, (*leading, *whole))).reshape(-1, *whole)
+
+
+def _heads(q: Value, k: Value, v: Value, scale: float, added: Array | None, causal: bool, rate: float) -> Value:
+    operation = operations.AttentionHeads(q.graph, operations.parts_of([q, k, v]), scale, added, causal, rate)
+    y = q.graph.append(operation)
+    if operation.by_position and len(y.sample) == 3 and y.sample[1] > 1:
+        result: Value = permute(y, 0, 2, 1, 3)
+        return result
+    return y.reshape(*([y.shape[0]] if y.rows else []), *q.sample[:-1], v.sample[-1])

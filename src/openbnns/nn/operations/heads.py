@@ -1,0 +1,202 @@
+"""Attention heads: means of values, weighted by how queries fit keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ... import engines
+from ...parameters.random_numbers import Stream
+from ...reference.random_numbers import uniform
+from .._graph import Call, Graph, Operation
+from .._value import Array, Value
+from ._base import draw_number
+from .heads_formulas import attend, attend_backward
+from .moves import Permute, Split
+
+# AttentionHeadsSlot.
+_Q, _K, _V, _O, _LSE, _ADDED, _DO, _DQ, _DK, _DV, _COUNTER, _DRAWN = range(12)
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of all heads inside the samples of a value: where they begin, and the steps from head to head and row to row."""
+
+    value: Value
+    heads: int
+    length: int  # rows of a head
+    width: int
+    first: int
+    head: int
+    row: int
+
+    @property
+    def steps(self) -> list[int]:
+        return [self.value.count, self.head, self.row]
+
+    def address(self, array: Array) -> int:
+        return int(array.ctypes.data) + 4 * self.first
+
+    def view(self, array: Array) -> Array:
+        """(samples, heads, length, width) on the memory of an array."""
+        flat = array.reshape(-1)[self.first :]
+        samples = array.size // self.value.count
+        steps = [4 * step for step in (*self.steps, 1)]
+        return as_strided(flat, (samples, self.heads, self.length, self.width), steps)
+
+
+def part_of(value: Value) -> Part:
+    """The heads of (..., length, width). Of (N, heads, length, width) that is permuted, they are read where they come from."""
+    length, width = value.sample[-2:]
+    heads = value.count // (length * width)
+    producer = value.producer
+    if isinstance(producer, Permute) and value.rows and producer.order == (0, 2, 1, 3):
+        return Part(producer.inputs[0], heads, length, width, 0, width, heads * width)
+    return Part(value, heads, length, width, 0, width if heads == 1 else length * width, width)
+
+
+def parts_of(values: Sequence[Value]) -> list[Part]:
+    """The heads of query, key and value. The three parts of a tensor along its features are read where they come from."""
+    found = [part_of(value) for value in values]
+    owners = [part.value.storage for part in found]
+    split = owners[0].producer
+    if not isinstance(split, Split) or len(split.outputs) != 3 or split.axis != 2:
+        return found
+    whole = split.inputs[0]
+    if {id(owner) for owner in owners} != {id(output) for output in split.outputs} or not whole.rows:
+        return found
+    row = whole.count // whole.sample[0]
+    inner = row // whole.sample[1]
+    for part, owner in zip(found, owners, strict=True):
+        by_position = part.head == part.width and part.length == whole.sample[0]
+        if not by_position or part.value.rows != whole.rows or part.value.count != owner.count:
+            return found
+    starts = dict(zip(map(id, split.outputs), np.cumsum([0, *split.sizes]).tolist(), strict=False))
+    return [
+        Part(whole, p.heads, p.length, p.width, starts[id(owner)] * inner, p.head, row)
+        for p, owner in zip(found, owners, strict=True)
+    ]
+
+
+class AttentionHeads(Operation):
+    """softmax(scale q kᵀ + mask) v of every head -> rows of v's width, in the order of q; and a number for each row.
+
+    ``added`` is a mask for all samples, (T, S) or (heads, T, S): numbers to add to the scores, or true where a score does
+    not count. ``causal`` lets positions see those up to their own. What is masked behind the last score that counts in a
+    row is not computed. Dropout of the weights acts in training.
+    """
+
+    keeps_output = True
+
+    def __init__(
+        self, graph: Graph, parts: Sequence[Part], scale: float, added: Array | None, causal: bool, dropout: float
+    ) -> None:
+        self.parts, self.scale, self.added, self.causal, self.dropout = list(parts), scale, added, causal, dropout
+        q, _, v = self.parts
+        self.random = dropout > 0
+        self.counter = np.zeros(1, np.int64)  # of the next draw
+        if self.random:
+            self.counter[0] = graph.generator.randint(2**31)
+        shared = len({id(part.value) for part in parts}) == 1 and len({part.first for part in parts}) == 3
+        self.by_position = q.head == q.width and q.row > q.width  # (T, heads, V), else (heads, T, V)
+        sample = (q.length, q.heads, v.width) if self.by_position else (q.heads, q.length, v.width)
+        output = q.value.like(sample)
+        steps = (v.width, q.heads * v.width) if self.by_position else (q.length * v.width, v.width)
+        self.result = Part(output, q.heads, q.length, v.width, 0, *steps)
+        inputs = [q.value] if shared else [part.value for part in parts]
+        super().__init__(inputs, [output, q.value.like((q.heads, q.length))])
+
+    def reseed(self, seed: int, step: int, index: int) -> None:
+        self.counter[0] = draw_number(seed, step, index)
+
+    def prepare(self) -> None:
+        self._plan: Any = None
+
+    @property
+    def plan(self) -> Any:
+        if self._plan is None:
+            q, k, v = self.parts
+            self._plan = engines._core.attention_heads(
+                target=q.length, source=k.length, key=q.width, value=v.width, heads=q.heads, scale=self.scale,
+                causal=self.causal, dropout=self.dropout, seed=_SEED, q_steps=q.steps, k_steps=k.steps, v_steps=v.steps,
+                o_steps=self.result.steps,
+            )  # fmt: skip
+        return self._plan
+
+    def _each(self, arrays: Sequence[Any]) -> list[Any]:
+        """One for each of query, key and value."""
+        return list(arrays) * (3 // len(arrays))
+
+    def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
+        self._drawn = np.zeros(1, np.int64)  # of the program being made, whose backward pass is next
+        return partial(self._run, False, self._tensors(x, y), training)
+
+    def backward_all(
+        self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
+    ) -> Call:
+        tensors = self._tensors(x, y) | {_DO: dy[0]}
+        tensors |= {
+            slot: array for slot, array in zip((_DQ, _DK, _DV), self._each(dx), strict=True) if array is not None
+        }
+        return partial(self._run, True, tensors, True)
+
+    def _tensors(self, x: list[Array], y: list[Array]) -> dict[int, Any]:
+        tensors = dict(zip((_Q, _K, _V), self._each(x), strict=True)) | {_O: y[0], _LSE: y[1]}
+        if self.added is not None:
+            tensors[_ADDED] = self.added
+        if self.random:
+            tensors |= {_COUNTER: self.counter, _DRAWN: self._drawn}
+        return tensors
+
+    def _run(self, backward: bool, tensors: dict[int, Array], training: bool) -> None:
+        q, k, v = self.parts
+        parts = {_Q: q, _K: k, _V: v, _O: self.result, _DQ: q, _DK: k, _DV: v, _DO: self.result}
+        if not engines.is_native():
+            self._run_formulas(
+                backward, {s: parts[s].view(a) for s, a in tensors.items() if s in parts}, tensors, training
+            )
+            return
+        places = [
+            (slot, parts[slot].address(array) if slot in parts else int(array.ctypes.data), 0)
+            for slot, array in tensors.items()
+        ]
+        boolean, head_stride = 0, 0
+        if self.added is not None:
+            boolean = int(self.added.dtype == np.bool_)
+            head_stride = self.added[0].size if self.added.ndim == 3 else 0
+        batch = tensors[_LSE].size // (q.heads * q.length)
+        engines._core.run(
+            self.plan, backward, batch, places, training=training, extra=[boolean, head_stride], repeatable=True
+        )
+
+    def _run_formulas(self, backward: bool, views: dict[int, Array], tensors: dict[int, Array], training: bool) -> None:
+        q, k, v = (views[slot].astype(np.float64) for slot in (_Q, _K, _V))
+        shape = (*q.shape[:-1], k.shape[-2])
+        factor = None
+        if self.random and training:
+            if not backward:
+                tensors[_DRAWN][0] = self.counter[0]
+                self.counter += 1
+            numbers = uniform(Stream(_SEED, int(tensors[_DRAWN][0])), int(np.prod(shape)))
+            factor = (numbers >= np.float32(self.dropout)).reshape(shape) / (1 - float(np.float32(self.dropout)))
+        added = np.zeros(shape[-2:])
+        if self.added is not None:
+            added = (
+                np.where(self.added, -np.inf, 0.0) if self.added.dtype == np.bool_ else self.added.astype(np.float64)
+            )
+        if self.causal:
+            added = added + np.where(np.triu(np.ones(shape[-2:]), 1), -np.inf, 0.0)
+        if not backward:
+            views[_O][...], _, lse = attend(q, k, v, self.scale, added, factor)
+            tensors[_LSE][...] = lse.reshape(tensors[_LSE].shape)
+            return
+        gradients = attend_backward(q, k, v, self.scale, added, factor, views[_DO].astype(np.float64))
+        for slot, gradient in zip((_DQ, _DK, _DV), gradients, strict=True):
+            if slot in views:
+                views[slot][...] = gradient
