@@ -62,6 +62,10 @@ class Operation:
     def reseed(self, seed: int, step: int, index: int) -> None:
         """Make the next forward pass draw what follows from these numbers, if the operation draws at all."""
 
+    def passed_on(self) -> Sequence[int]:
+        """Numbers of the inputs whose gradient is that of the output as it is, element by element."""
+        return ()
+
     def fuse(self, following: Operation) -> bool:
         """Take over the work of the operation that alone reads this one's output; False if that cannot be."""
         return False

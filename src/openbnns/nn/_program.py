@@ -2,7 +2,8 @@
 
 Time runs from 0 to 2 n for n operations: operation i works forward at i and backward at 2 n - i. A value lives from the
 operation that writes it to the last one that reads it, on either side; its gradient lives from the backward step of its
-last reader to that of its writer. ``_memory.plan`` lets buffers share memory accordingly.
+last reader to that of its writer. ``_memory.plan`` lets buffers share memory accordingly, and ``_gradients.py`` says which
+gradients are the same numbers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
 from ._graph import Call, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
 from ._places import places
@@ -35,6 +37,8 @@ class Program:
         self._wanted = self._values_with_gradient(input_gradients) if training else set()
         self._blocks: dict[Value, Block] = {}
         self._gradient_blocks: dict[Value, Block] = {}
+        self._added_blocks: dict[tuple[int, int], Block] = {}  # by step and target
+        self._backward_steps = backward_steps(graph, self._wanted)
         self._place_values()
         if training:
             self._place_gradients()
@@ -79,7 +83,7 @@ class Program:
         for step in self._steps:
             if step.stops_gradient:
                 continue
-            wanted |= {v.storage for v in step.inputs if _is_trained(v.storage.leaf)}
+            wanted |= {v.storage for v in step.inputs if is_trained(v.storage.leaf)}
             if any(p.requires_grad for p in step.parameters) or any(v.storage in wanted for v in step.inputs):
                 wanted.update(v for v in step.outputs if v.dtype == FLOAT32)
         return wanted
@@ -108,33 +112,49 @@ class Program:
 
     def _place_gradients(self) -> None:
         """The gradient of a value is first written by its last reader, and last read by its writer."""
-        first: dict[Value, int] = {}
-        for i, step in enumerate(self._steps):
-            for value in step.inputs:
-                if value.storage in self._wanted and self._goes_back(step):
-                    first[value.storage] = self._last - i
-        for value in self.graph.outputs:
-            if value.storage in self._wanted:
-                first[value.storage] = len(self._steps)
         written = {value: self._last - i for i, step in enumerate(self._steps) for value in step.outputs}
-        for value, start in first.items():
-            if value.leaf is None:  # the gradient of a parameter has a place of its own
-                self._gradient_blocks[value] = Block(self._bytes(value), start, written.get(value, self._last))
+        for value in (v.storage for v in self.graph.outputs):
+            if value in self._wanted and value.leaf is None:
+                block = Block(self._bytes(value), len(self._steps), written.get(value, self._last))
+                self._gradient_blocks[value] = block
+        for step in self._backward_steps:
+            now = self._last - step.index
+            for number, target in enumerate(step.targets):
+                if target.wanted and target.adds:
+                    self._added_blocks[step.index, number] = Block(self._bytes(target.owner), now, now)
+                elif target.wanted and isinstance(target.owner, Value):  # that of a parameter has a place of its own
+                    block = Block(self._bytes(target.owner), now, written.get(target.owner, self._last))
+                    self._gradient_blocks[target.owner] = block
+        read = {value.storage for step in self._steps if self._goes_back(step) for value in step.inputs}
+        for value in self.graph.inputs:
+            if value in self._wanted & read - self._gradient_blocks.keys():  # nothing depends on it: always zeros
+                self._gradient_blocks[value] = Block(self._bytes(value), 0, self._last)
+        share(self.graph, self._backward_steps, self._join)
 
-    def _bytes(self, value: Value) -> int:
+    def _join(self, part: Value, whole: Value) -> None:
+        """Lay the gradients of both into the same memory."""
+        block, other = self._gradient_blocks[whole], self._gradient_blocks[part]
+        block.start, block.end = min(block.start, other.start), max(block.end, other.end)
+        self._gradient_blocks[part] = block
+
+    def _bytes(self, value: Value | Parameter) -> int:
+        if isinstance(value, Parameter):
+            return value.data.nbytes
         return math.prod(value.concrete(self.batch)) * value.dtype.itemsize
 
     def _allocate(self) -> int:
-        blocks = [*self._blocks.values(), *self._gradient_blocks.values()]
-        size = plan(blocks)
+        blocks = [*self._blocks.values(), *self._gradient_blocks.values(), *self._added_blocks.values()]
+        size = plan(list({id(block): block for block in blocks}.values()))
         memory = np.empty(size + ALIGNMENT, np.uint8)
         start = -memory.ctypes.data % ALIGNMENT
         self._memory = memory[start : start + size]
         return size
 
     def _view(self, block: Block, value: Value) -> Array:
-        piece = self._memory[block.offset : block.offset + block.size]
-        return piece.view(value.dtype).reshape(value.concrete(self.batch))
+        return self._piece(block, value.dtype).reshape(value.concrete(self.batch))
+
+    def _piece(self, block: Block, dtype: np.dtype[Any]) -> Array:
+        return self._memory[block.offset : block.offset + block.size].view(dtype)
 
     def _array(self, value: Value) -> Array:
         leaf = value.storage.leaf
@@ -148,7 +168,7 @@ class Program:
 
     def _gradient(self, value: Value) -> Array | None:
         leaf = value.storage.leaf
-        if _is_trained(leaf):
+        if is_trained(leaf):
             gradient: Array = leaf.grad
             return gradient.reshape(value.sample)
         block = self._gradient_blocks.get(value.storage)
@@ -158,42 +178,38 @@ class Program:
 
     def _bind_backward(self) -> None:
         self.output_gradients = [self._gradient(value) for value in self.graph.outputs]
-        written: set[Any] = {_owner(value) for value in self.graph.outputs}
         needed = self._values_with_gradient(input_gradients=False)
-        for step in reversed(self._steps):
-            if self._goes_back(step):
-                self._bind_step(step, written, needed)
+        for step in self._backward_steps:
+            self._bind_step(step, needed)
+        written = {owner(value) for value in self.graph.outputs}
+        written.update(target.owner for step in self._backward_steps for target in step.targets if target.wanted)
         self.trained = [p for p in self.graph.parameters if p in written]
         self.input_gradients = [self._gradient(value) for value in self.graph.inputs]
         for value, gradient in zip(self.graph.inputs, self.input_gradients, strict=True):
             if gradient is not None and value not in written:  # nothing depends on this input
                 gradient[...] = 0
 
-    def _bind_step(self, step: Operation, written: set[Any], needed: set[Value]) -> None:
-        """One backward step; a gradient that another step has begun is added to.
-
-        ``needed`` are the storages whose gradients those of the parameters follow from.
-        """
-        dy = [self._gradient(v) if v in written else None for v in step.outputs]
-        if not any(gradient is not None for gradient in dy):  # the result does not depend on it
-            return
-        targets: list[tuple[Any, Array | None]] = [(_owner(v), self._gradient(v)) for v in step.inputs]
-        targets += [(p, p.grad if p.requires_grad else None) for p in step.parameters]
-        given: list[Array | None] = []
+    def _bind_step(self, step: BackwardStep, needed: set[Value]) -> None:
+        """One backward step. ``needed`` are the storages whose gradients those of the parameters follow from."""
+        operation = step.operation
+        places = [self._gradient(v) for v in operation.inputs]
+        places += [p.grad if p.requires_grad else None for p in operation.parameters]
         sums: list[tuple[Any, Call]] = []
-        for key, target in targets:
-            if target is not None and key in written:
-                part = np.empty_like(target)
-                sums.append((key, adding(target, target, part)))
-                target = part
-            given.append(target)
-            if target is not None:
-                written.add(key)
-        count = len(step.inputs)
-        x, y = self._arrays(step.inputs), self._arrays(step.outputs)
-        call = step.backward_all(x, y, dy, given[:count], given[count:])
+        for number, (target, place) in enumerate(zip(step.targets, places, strict=True)):
+            if target.shared:
+                places[number] = None
+            elif target.adds and place is not None:
+                part = self._piece(self._added_blocks[step.index, number], place.dtype).reshape(place.shape)
+                sums.append((target.owner, adding(place, place, part)))
+                places[number] = part
+        if all(place is None for place in places):
+            return
+        count = len(operation.inputs)
+        dy = [self._gradient(v) if v in self._gradient_blocks else None for v in operation.outputs]
+        x, y = self._arrays(operation.inputs), self._arrays(operation.outputs)
+        call = operation.backward_all(x, y, dy, places[:count], places[count:])
         self._backward.calls += [call, *(addition for _, addition in sums)]
-        if any(value in needed for value in step.outputs):
+        if any(value in needed for value in operation.outputs):
             of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
             self._backward_of_parameters.calls += [call, *of_parameters]
 
@@ -230,14 +246,3 @@ class Program:
     def backward(self, *, input_gradients: bool = True) -> None:
         """Compute all gradients from ``output_gradients``, or only what those of the parameters take."""
         (self._backward if input_gradients else self._backward_of_parameters).run()
-
-
-def _owner(value: Value) -> Any:
-    """Whose gradient that of a value is: the parameter's that it stands for, or that of the value with the memory."""
-    leaf = value.storage.leaf
-    return leaf if isinstance(leaf, Parameter) else value.storage
-
-
-def _is_trained(leaf: Any) -> bool:
-    """Whether a value stands for a parameter that requires a gradient."""
-    return isinstance(leaf, Parameter) and leaf.requires_grad

@@ -36,6 +36,11 @@ class Arithmetic(ShapedOperation):
         self.keeps_inputs = function not in _LINEAR
         super().__init__(operands, broadcast(operands, function.name.lower()))
 
+    def passed_on(self) -> list[int]:
+        places = {ArithmeticBinaryFunction.ADD: (0, 1), ArithmeticBinaryFunction.SUBTRACT: (0,)}.get(self.function, ())
+        y = self.output
+        return [i for i in places if (self.inputs[i].rows, self.inputs[i].count) == (y.rows, y.count)]
+
     def make(self, x: list[Sizes], y: Sizes) -> Any:
         *operands, result = merged_axes(x, y)
         described = {name: shape(sizes) for name, sizes in zip(_NAMES[len(x)], operands, strict=True)}

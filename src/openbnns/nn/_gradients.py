@@ -1,0 +1,104 @@
+"""Which gradients a backward pass writes, which it adds to, and which lie in the same memory.
+
+Steps run backward from the last to the first. The gradient of a value is first written by its last reader; every other
+reader has memory of its own for the one step it takes, and adds. The gradient of a sum is that of its parts as it is: a
+part shares its memory, unless somebody would add to one of them while another is still to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._graph import Graph, Operation
+from ._value import Value
+from .parameter import Parameter
+
+
+@dataclass
+class Target:
+    """The gradient of an input or of a parameter of a step."""
+
+    owner: Any  # the parameter, or the value with the memory
+    wanted: bool
+    adds: bool = False  # to what a step before it has written
+    shared: bool = False  # it is that of the output, in the same memory
+
+
+@dataclass
+class BackwardStep:
+    """One operation on the way back: targets of its inputs, then of its parameters."""
+
+    index: int
+    operation: Operation
+    targets: list[Target] = field(default_factory=list)
+
+
+def backward_steps(graph: Graph, wanted: set[Value]) -> list[BackwardStep]:
+    """The steps of a backward pass in the order in which they run; ``wanted`` are the storages that have a gradient."""
+    written: set[Any] = {owner(value) for value in graph.outputs}
+    steps = []
+    for index in reversed(range(len(graph.operations))):
+        operation = graph.operations[index]
+        if not any(value in wanted and value in written for value in operation.outputs):
+            continue  # the result does not depend on it
+        step = BackwardStep(index, operation)
+        for value in operation.inputs:
+            leaf = value.storage.leaf
+            step.targets.append(Target(owner(value), value.storage in wanted if leaf is None else is_trained(leaf)))
+        step.targets += [Target(parameter, parameter.requires_grad) for parameter in operation.parameters]
+        for target in step.targets:
+            if target.wanted:
+                target.adds = target.owner in written
+                written.add(target.owner)
+        steps.append(step)
+    return steps
+
+
+def share(graph: Graph, steps: Sequence[BackwardStep], join: Callable[[Value, Value], None]) -> None:
+    """Mark the targets that are their step's output gradient; ``join(part, whole)`` lays both into the same memory."""
+    producers = {value: i for i, operation in enumerate(graph.operations) for value in operation.outputs}
+    readers: dict[Value, list[int]] = {}
+    for step in steps:
+        for target in step.targets:
+            if target.wanted and isinstance(target.owner, Value):
+                readers.setdefault(target.owner, []).append(step.index)
+    outside = {value.storage for value in [*graph.inputs, *graph.outputs]}
+    groups: dict[Value, list[Value]] = {}
+    for step in steps:
+        whole = step.operation.outputs[0]
+        if whole in outside:
+            continue
+        group = groups.setdefault(whole, [whole])
+        for number in step.operation.passed_on():
+            target = step.targets[number]
+            part = target.owner
+            if not target.wanted or target.adds or not isinstance(part, Value) or part in outside:
+                continue
+
+            def free(other: Value, part: Value = part, now: int = step.index) -> bool:
+                """Whether nobody adds to one of both while the other is still to be read."""
+                if other not in readers or producers[other] >= now:
+                    return True
+                additions = [i for i in readers[part] if i < now], [i for i in readers[other] if i < now]
+                return all(i <= producers[other] for i in additions[0]) and all(
+                    i <= producers[part] for i in additions[1]
+                )
+
+            if all(free(other) for other in group):
+                target.shared = True
+                group.append(part)
+                groups[part] = group
+                join(part, whole)
+
+
+def owner(value: Value) -> Any:
+    """Whose gradient that of a value is: the parameter's that it stands for, or that of the value with the memory."""
+    leaf = value.storage.leaf
+    return leaf if isinstance(leaf, Parameter) else value.storage
+
+
+def is_trained(leaf: Any) -> bool:
+    """Whether a value stands for a parameter that requires a gradient."""
+    return isinstance(leaf, Parameter) and leaf.requires_grad
