@@ -27,6 +27,11 @@ _LINEAR = {ArithmeticBinaryFunction.ADD, ArithmeticBinaryFunction.SUBTRACT}
 
 Function = ArithmeticUnaryFunction | ArithmeticBinaryFunction | ArithmeticTernaryFunction
 
+# Operands whose gradient is that of the result.
+_PASSED_ON: dict[Function, tuple[int, ...]] = {
+    ArithmeticBinaryFunction.ADD: (0, 1), ArithmeticBinaryFunction.SUBTRACT: (0,),
+}  # fmt: skip
+
 
 class Arithmetic(ShapedOperation):
     """y = f(a), f(a, b) or f(a, b, c); the gradient of an operand that is repeated is summed over its copies."""
@@ -37,9 +42,12 @@ class Arithmetic(ShapedOperation):
         super().__init__(operands, broadcast(operands, function.name.lower()))
 
     def passed_on(self) -> list[int]:
-        places = {ArithmeticBinaryFunction.ADD: (0, 1), ArithmeticBinaryFunction.SUBTRACT: (0,)}.get(self.function, ())
         y = self.output
-        return [i for i in places if (self.inputs[i].rows, self.inputs[i].count) == (y.rows, y.count)]
+        return [
+            i
+            for i in _PASSED_ON.get(self.function, ())
+            if (self.inputs[i].rows, self.inputs[i].count) == (y.rows, y.count)
+        ]
 
     def make(self, x: list[Sizes], y: Sizes) -> Any:
         *operands, result = merged_axes(x, y)

@@ -131,7 +131,7 @@ def max_unpool(
 
 
 @operation(LAYERS, "F.pad", "constant_pad_nd")
-def pad(call: Call, input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+def pad(call: Call, input: Tensor, pad: Any, mode: Any = "constant", value: Any = None) -> Any:
     if call.name == "constant_pad_nd":
         mode, value = "constant", mode if value is None else value
     widths = [plain(n, "pad") for n in pad]
@@ -146,7 +146,7 @@ def pad(call: Call, input: Tensor, pad: Any, mode: str = "constant", value: Any 
 
 @operation(LAYERS, "F.interpolate", "F.upsample")
 def interpolate(
-    call: Call, input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    call: Call, input: Tensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest",
     align_corners: Any = None, recompute_scale_factor: Any = None, antialias: bool = False,
 ) -> Any:  # fmt: skip
     refuse_unless("antialias", antialias, False)
