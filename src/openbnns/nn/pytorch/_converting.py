@@ -46,15 +46,16 @@ def from_torch(module: Any, example: Any) -> Network:
     if not isinstance(module, torch.nn.Module):
         raise TypeError(f"from_torch: takes a torch.nn.Module, not a {type(module).__name__}.")
     names, given = _example(torch, module, example)
+    by_name = isinstance(example, Mapping)
     with _untouched(torch, module):
-        steps = _recorded(torch, module, names, given)
+        steps = _recorded(torch, module, names if by_name else (), given)
     _check_functions(steps.records)
     result = _without_none(steps.result)
     if result is None:
         raise refusal("forward gives no tensor", None)
     network = _built(torch, module, steps, result, names, given)
     with _untouched(torch, module):
-        _compare(torch, module, network, names, given, steps)
+        _compare(torch, module, network, names if by_name else (), given, steps)
     return network.train(bool(module.training))
 
 
@@ -133,19 +134,15 @@ def _recorded(torch: Any, module: Any, names: tuple[str, ...], given: list[Any])
         module.train(training)
         recorder = Recorder(torch, module, lambda part: kind_of(torch, part) is not None)
         samples = _batch(torch, given, size)
-        positional = len(names) < len(given)
-        return recorder.run(
-            tuple(samples) if positional else (), {} if positional else dict(zip(names, samples, strict=True))
-        )
+        named = dict(zip(names, samples, strict=bool(names)))
+        return recorder.run(() if named else tuple(samples), named)
 
     training = for_all_batches(run(True, SIZES[0]), run(True, SIZES[1]))
     return for_both_modes(training, run(False, SIZES[0]))
 
 
 def _call(module: Any, names: tuple[str, ...], samples: list[Any]) -> Any:
-    if len(names) < len(samples):
-        return module(*samples)
-    return module(**dict(zip(names, samples, strict=True)))
+    return module(**dict(zip(names, samples, strict=True))) if names else module(*samples)
 
 
 def _check_functions(records: list[Record]) -> None:

@@ -7,6 +7,7 @@ tensor is refused, because its result would hold for this batch alone.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import sys
@@ -28,6 +29,11 @@ READING = {
 # Functions whose result depends on the sizes of a tensor alone.
 BY_SIZE = {
     "zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor",
+}  # fmt: skip
+# Functions that go by another name inside PyTorch than in people's code.
+WRITTEN = {
+    "F._threshold": "F.threshold", "log_sigmoid": "F.logsigmoid", "special_expit": "special.expit",
+    "linalg_norm": "linalg.norm", "linalg_vector_norm": "linalg.vector_norm",
 }  # fmt: skip
 RANDOM = {"randn", "rand", "randn_like", "rand_like", "bernoulli", "normal", "randint", "randperm"}
 
@@ -134,7 +140,8 @@ class Recorder:
             if id(module) not in self._paths or not self.leaf(module):
                 return original(module, *args, **kwargs)
             record = Record("module", self._paths[id(module)])
-            record.args, record.kwargs = self._encode(args), self._encode(kwargs)
+            bound = inspect.signature(module.forward).bind(*args, **kwargs)
+            record.args, record.kwargs = self._encode(bound.args), self._encode(bound.kwargs)
             self._paused += 1
             try:
                 result = original(module, *args, **kwargs)
@@ -167,12 +174,14 @@ class Recorder:
                 record.args, record.kwargs = self._encode(args), self._encode(kwargs)
             except Unsupported as problem:  # which does not matter to a function that looks at sizes alone
                 error = problem
+            if name == "__iter__":  # which hides its tensors
+                record.target, function = "unbind", self.torch.Tensor.unbind
             result = function(*args, **kwargs)
             if bare not in BY_SIZE and self._has_tensor(result):
                 if error is not None:
                     raise error
                 self._finish(record, result)
-            return result
+            return iter(result) if name == "__iter__" else result
         finally:
             self._paused -= 1
 
@@ -258,6 +267,13 @@ class Recorder:
         return self._sources[name]
 
     def _constant(self, tensor: Any) -> Ref:
+        if tensor.requires_grad:
+            raise refusal(
+                "a tensor is used here that depends on inputs or parameters in a way that cannot be seen, or that is a parameter "
+                "which the module does not hold",
+                self.place(),
+                "Assign parameters to attributes of the module, and compute with functions of PyTorch.",
+            )
         key = id(tensor), _version(tensor)
         if key not in self._constants:
             record = Record("constant", "", self.place(), array=array_of(tensor))
@@ -284,7 +300,8 @@ class Recorder:
         known = (
             getattr(functional, name, None) is function or getattr(function, "__module__", "") == functional.__name__
         )
-        return f"F.{name}" if known else name
+        name = f"F.{name}" if known else name
+        return WRITTEN.get(name, name)
 
     def place(self) -> Place:
         module = self._stack[-1]

@@ -42,8 +42,9 @@ def _unary(function: Any) -> Any:
 
 
 for _name in _UNARY:
-    for _spelling in (_name, f"{_name}_"):
-        add(ARITHMETIC, _spelling, _unary(getattr(F, _name)))
+    add(ARITHMETIC, _name, _unary(getattr(F, _name)))
+    if _name not in ("asinh", "acosh", "atanh"):  # which PyTorch cannot differentiate in place
+        add(ARITHMETIC, f"{_name}_", _unary(getattr(F, _name)))
 for _name, _other in _ALIASES.items():
     add(ARITHMETIC, _name, _unary(getattr(F, _other)))
 add(ARITHMETIC, "__neg__", _unary(F.neg))
@@ -153,8 +154,8 @@ def lerp(call: Call, input: Tensor, end: Tensor, weight: Any) -> Any:
 # Activations.
 
 _ACTIVATIONS = [
-    "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "sigmoid", "logsigmoid", "tanh",
-    "hardtanh", "hardsigmoid", "hardswish", "hardshrink", "softshrink", "tanhshrink", "threshold", "softsign",
+    "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish",
+    "hardtanh", "hardsigmoid", "hardswish", "hardshrink", "softshrink", "tanhshrink", "softsign",
 ]  # fmt: skip
 
 
@@ -171,13 +172,15 @@ def _activation(function: Any) -> Any:
 
 for _name in _ACTIVATIONS:
     add(ACTIVATIONS, f"F.{_name}", _activation(getattr(F, _name)))
-for _name in ("relu", "sigmoid", "tanh", "selu", "celu", "hardshrink"):
+for _name in ("relu", "sigmoid", "tanh", "selu", "celu"):
     add(ACTIVATIONS, _name, _activation(getattr(F, _name)))
 for _name in ("relu_", "sigmoid_", "tanh_"):
     add(ACTIVATIONS, _name, _activation(getattr(F, _name[:-1])))
 for _name in ("relu_", "leaky_relu_", "elu_", "selu_", "celu_", "hardtanh_", "threshold_"):
     add(ACTIVATIONS, f"F.{_name}", _activation(getattr(F, _name[:-1])))
-add(ACTIVATIONS, "expit", _activation(F.sigmoid))
+add(ACTIVATIONS, "special.expit", _activation(F.sigmoid))
+add(ACTIVATIONS, "F.logsigmoid", _activation(F.logsigmoid))
+add(ACTIVATIONS, "F.threshold", _activation(F.threshold))
 
 
 @operation(ACTIVATIONS, "F.softplus")
@@ -192,7 +195,7 @@ def check_threshold(threshold: float) -> None:
         raise Misfit(f"softplus with threshold={threshold} has no counterpart here, only thresholds of at least 15")
 
 
-@operation(ACTIVATIONS, "F.prelu", "prelu")
+@operation(ACTIVATIONS, "F.prelu")
 def prelu(call: Call, input: Tensor, weight: Tensor) -> Any:
     if input.batch != 0:
         raise Misfit(f"the batch of {input.shape} must be its first axis")

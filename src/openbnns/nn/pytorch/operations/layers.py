@@ -52,8 +52,7 @@ def _convolution(function: Any, transposed: bool) -> Any:
 
 
 for _name in ("conv1d", "conv2d", "conv_transpose1d", "conv_transpose2d"):
-    for _spelling in (_name, f"F.{_name}"):
-        add(LAYERS, _spelling, _convolution(getattr(F, _name), "transpose" in _name))
+    add(LAYERS, f"F.{_name}", _convolution(getattr(F, _name), "transpose" in _name))
 
 
 # Poolings, sizes.
@@ -76,13 +75,11 @@ for _axes in ("1d", "2d"):
             LAYERS, _name,
             _pooling(getattr(F, f"max_pool{_axes}"), *_WINDOW, "dilation", "ceil_mode", "return_indices"),
         )  # fmt: skip
-    for _name in (f"avg_pool{_axes}", f"F.avg_pool{_axes}"):
-        add(
-            LAYERS, _name,
-            _pooling(getattr(F, f"avg_pool{_axes}"), *_WINDOW, "ceil_mode", "count_include_pad", "divisor_override"),
-        )  # fmt: skip
-    for _name in (f"adaptive_avg_pool{_axes}", f"F.adaptive_avg_pool{_axes}"):
-        add(LAYERS, _name, _pooling(getattr(F, f"adaptive_avg_pool{_axes}"), "output_size"))
+    add(
+        LAYERS, f"F.avg_pool{_axes}",
+        _pooling(getattr(F, f"avg_pool{_axes}"), *_WINDOW, "ceil_mode", "count_include_pad", "divisor_override"),
+    )  # fmt: skip
+    add(LAYERS, f"F.adaptive_avg_pool{_axes}", _pooling(getattr(F, f"adaptive_avg_pool{_axes}"), "output_size"))
     add(
         LAYERS,
         f"F.adaptive_max_pool{_axes}",
@@ -144,7 +141,7 @@ def pad(call: Call, input: Tensor, pad: Any, mode: Any = "constant", value: Any 
     return F.pad(input.batched, widths, mode, None if value is None else float(plain(value, "value")))
 
 
-@operation(LAYERS, "F.interpolate", "F.upsample")
+@operation(LAYERS, "F.interpolate")
 def interpolate(
     call: Call, input: Tensor, size: Any = None, scale_factor: Any = None, mode: Any = "nearest",
     align_corners: Any = None, recompute_scale_factor: Any = None, antialias: bool = False,
@@ -157,10 +154,10 @@ def interpolate(
     )  # fmt: skip
 
 
-for _name in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle"):
-    for _spelling in (_name, f"F.{_name}"):
-        _option = {"pixel_shuffle": "upscale_factor", "pixel_unshuffle": "downscale_factor"}.get(_name, "groups")
-        add(LAYERS, _spelling, _pooling(getattr(F, _name), _option))
+for _name, _option in (
+    ("pixel_shuffle", "upscale_factor"), ("pixel_unshuffle", "downscale_factor"), ("channel_shuffle", "groups"),
+):  # fmt: skip
+    add(LAYERS, f"F.{_name}", _pooling(getattr(F, _name), _option))
 
 
 # Normalizations.
@@ -270,7 +267,7 @@ def _rate(p: Any, training: Any) -> float:
     return float(plain(p, "p"))
 
 
-@operation(LAYERS, "F.dropout", "dropout", "dropout_", "F.dropout1d", "F.dropout2d")
+@operation(LAYERS, "F.dropout", "dropout", "F.dropout1d", "F.dropout2d")
 def dropout(call: Call, input: Tensor, p: Any = 0.5, training: Any = True, inplace: bool = False, **named: Any) -> Any:
     rate = _rate(p, named.pop("train", training))
     if not rate:

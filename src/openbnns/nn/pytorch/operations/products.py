@@ -24,6 +24,8 @@ def matmul(call: Call, input: Tensor, other: Tensor) -> Any:
     if call.name == "inner":
         return F.sum(F.mul(a.numbers, b.numbers), -1) if a.rank == b.rank == 1 else _refuse_inner()
     batch = batch_axis(call.shape)
+    if a.rank > 2 and a.batch != a.rank - 1 and b.rank <= 2 and b.batch is None:  # a matrix for all samples
+        return F.matmul(a.numbers, b.numbers)
     if batch is None or max(a.rank, b.rank) <= 2 or b.rank == 1:
         return _matrix(a, b)
     if batch >= len(call.shape) - 2:
@@ -68,7 +70,7 @@ def linear(call: Call, input: Tensor, weight: Tensor, bias: Any = None) -> Any:
     return F.linear(input.numbers, weight.numbers, None if bias is None else bias.numbers)
 
 
-@operation(PRODUCTS, "F.bilinear", "bilinear")
+@operation(PRODUCTS, "F.bilinear")
 def bilinear(call: Call, input1: Tensor, input2: Tensor, weight: Tensor, bias: Any = None) -> Any:
     letters = string.ascii_lowercase[: input1.rank - 1]
     product = _contraction(f"{letters}y,xyz,{letters}z->{letters}x", [input1, weight, input2], call.shape)
@@ -112,7 +114,7 @@ def outer(call: Call, input: Tensor, vec2: Tensor) -> Any:
     return F.outer(input.numbers, vec2.numbers)
 
 
-@operation(PRODUCTS, "F.scaled_dot_product_attention", "scaled_dot_product_attention")
+@operation(PRODUCTS, "F.scaled_dot_product_attention")
 def attention(
     call: Call, query: Tensor, key: Tensor, value: Tensor, attn_mask: Any = None, dropout_p: Any = 0.0,
     is_causal: bool = False, *, scale: Any = None, enable_gqa: bool = False,

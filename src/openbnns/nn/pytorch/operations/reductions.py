@@ -77,12 +77,12 @@ def spread(
     return _shaped(call, (F.var if call.name == "var" else F.std)(value, axes, correction=taken, keepdim=keepdim))
 
 
-@operation(REDUCTIONS, "norm", "linalg_vector_norm", "linalg_norm")
+@operation(REDUCTIONS, "norm", "linalg.vector_norm", "linalg.norm")
 def norm(call: Call, input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
     order = plain(named.pop("ord", p), "p")
     if named.pop("dtype", None) is not None or any(value is not None for value in named.values()):
         raise Misfit(f"options {sorted(named)} have no counterpart here")
-    if call.name == "linalg_norm" and dim is None and order is not None:
+    if call.name == "linalg.norm" and dim is None and order is not None:
         raise Misfit("norms of matrices have no counterpart here. Give dim")
     value = _over(input, dim)
     axes = _axes(Tensor(value, input.shape), dim)
@@ -96,14 +96,14 @@ def normalize(call: Call, input: Tensor, p: Any = 2.0, dim: Any = 1, eps: Any = 
     return F.normalize(value, float(p), _axes(Tensor(value, input.shape), dim), plain(eps, "eps"))
 
 
-@operation(REDUCTIONS, "cosine_similarity", "F.cosine_similarity")
+@operation(REDUCTIONS, "F.cosine_similarity")
 def cosine_similarity(call: Call, x1: Tensor, x2: Tensor, dim: Any = 1, eps: Any = 1e-8) -> Any:
     if x1.shape != x2.shape:
         raise Misfit(f"tensors of different shapes, {x1.shape} and {x2.shape}, have no counterpart here")
     return F.cosine_similarity(x1.batched, x2.batched, Tensor(x1.batched, x1.shape).axis(dim), plain(eps, "eps"))
 
 
-@operation(REDUCTIONS, "pairwise_distance", "F.pairwise_distance")
+@operation(REDUCTIONS, "F.pairwise_distance")
 def pairwise_distance(call: Call, x1: Tensor, x2: Tensor, p: Any = 2.0, eps: Any = 1e-6, keepdim: bool = False) -> Any:
     if x1.shape != x2.shape or x1.batch == x1.rank - 1:
         raise Misfit(f"distances of {x1.shape} and {x2.shape} have no counterpart here")

@@ -27,7 +27,7 @@ def reshape(call: Call, input: Tensor, *options: Any, **named: Any) -> Any:
     return reshaped(input, call.shape)
 
 
-@operation(SHAPES, "contiguous", "clone", "data", "detach", "detach_", "positive", "alias", "requires_grad_")
+@operation(SHAPES, "contiguous", "clone", "data", "detach", "detach_", "positive")
 def same(call: Call, input: Tensor, **named: Any) -> Any:
     stops = call.name in ("data", "detach", "detach_")
     return F.detach(input.numbers) if stops and input.kind == "f" else input.held
@@ -198,7 +198,7 @@ def split(call: Call, input: Tensor, *options: Any, dim: Any = None, **named: An
     return F.split(input.numbers, lengths, _along(input, axis))
 
 
-@operation(PARTS, "unbind", "__iter__")
+@operation(PARTS, "unbind")
 def unbind(call: Call, input: Tensor, dim: Any = 0) -> Any:
     return F.unbind(input.numbers, _along(input, dim))
 
