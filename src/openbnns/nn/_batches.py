@@ -138,9 +138,16 @@ class IterableSource(Source):
     waits = True
 
     def __init__(
-        self, batches: Any, who: str, *, seed: int = 0, say: Callable[[str], None] = lambda text: None
+        self,
+        batches: Any,
+        who: str,
+        *,
+        seed: int = 0,
+        say: Callable[[str], None] = lambda text: None,
+        targets: bool = True,
     ) -> None:
-        self._batches, self._who, self._seed = batches, who, seed
+        """Without ``targets``, which a loss may do without, batches may be samples alone: x, (x,) or (x, None)."""
+        self._batches, self._who, self._seed, self._targets = batches, who, seed, targets
         self._open = self._opener()
         self._first: Batch | None = None
         self._first = self.first()
@@ -219,7 +226,9 @@ class IterableSource(Source):
             raise DataError(f"{self._who}: epoch {number + 1} gave {batches} batches, but {told}.")
 
     def _batch(self, item: Any, who: str, seen: int) -> Batch:
-        if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
+        if not self._targets and (not isinstance(item, (tuple, list)) or len(item) == 1):
+            item = (item[0] if isinstance(item, (tuple, list)) else item, None)
+        if not isinstance(item, (tuple, list)) or len(item) not in (2, 3) or (self._targets and item[1] is None):
             raise DataError(f"{who} is a {type(item).__name__}. Give (x, y) or (x, y, sample_weights) for every batch.")
         x, y = check_parts(item[0], item[1], who)
         keys = keys_of(item[0]), keys_of(item[1])

@@ -7,7 +7,7 @@ from typing import Any
 
 from ._batches import Batch
 from ._feed import Feed
-from ._parts import Key, joined
+from ._parts import Key, called, joined, label
 from ._passes import LossSums, Passes
 from ._value import Array
 from .losses import Loss
@@ -20,11 +20,13 @@ def default_metrics(losses: Sequence[Loss], keys: Sequence[Key]) -> dict[str, Me
     if keys == [None]:
         return {"accuracy": Accuracy()} if losses[0].classes else {}
     having = [key for loss, key in zip(losses, keys, strict=True) if loss.classes]
-    return {f"accuracy_{key}": Accuracy(output=key) for key in having}
+    return {f"accuracy_{label(key)}": Accuracy(output=key) for key in having}
 
 
-def check_metrics(metrics: Mapping[str, Metric], losses: Sequence[Loss], keys: Sequence[Key]) -> None:
-    """Refuse metrics that do not fit the outputs and their losses."""
+def check_metrics(
+    metrics: Mapping[str, Metric], losses: Sequence[Loss] | None, keys: Sequence[Key], targets: Sequence[Key]
+) -> None:
+    """Refuse metrics that do not fit the outputs and their losses, or with None one function of all outputs."""
     for name, metric in metrics.items():
         if metric.output is not None and metric.output not in keys:
             known = "a single output" if keys == [None] else f"outputs {', '.join(map(repr, keys))}"
@@ -36,6 +38,14 @@ def check_metrics(metrics: Mapping[str, Metric], losses: Sequence[Loss], keys: S
                 f"Trainer: the metric {name!r} could be of any of {len(keys)} outputs. Say which: "
                 f"{{{name!r}: nn.metrics.{type(metric).__name__}(output={keys[0]!r})}}."
             )
+        if losses is None:
+            if metric.output not in targets and len(targets) != 1:
+                raise ValueError(
+                    f"Trainer: the metric {name!r} compares {called('outputs', metric.output)} with the target of the same key, "
+                    f"which is none of {', '.join(called('y', key) for key in targets) or 'y, as there is no y'}. Use a function "
+                    "(outputs, targets) -> number."
+                )
+            continue
         loss = losses[0 if metric.output is None else list(keys).index(metric.output)]
         decides = loss.classes or threshold_of(loss) is not None or metric.threshold is not None
         if metric.of_classes and not decides:
@@ -57,27 +67,29 @@ class Measures:
     """All metrics of an epoch while it runs, and its losses."""
 
     def __init__(self, metrics: Mapping[str, Metric], passes: Passes) -> None:
-        self._keys = passes.keys
+        self._outputs, self._targets = passes.output_keys, passes.target_keys
         self.losses = LossSums(passes)
         self.running: dict[str, Running] = {}
-        self._of_one: list[tuple[Running, int]] = []  # and the output that it is of
+        self._of_one: list[tuple[Running, int, int]] = []  # and the output and the target that it is of
         self._of_all: list[Running] = []
         for name, metric in metrics.items():
-            whole = metric.output is None and len(passes.keys) > 1
-            index = 0 if metric.output is None else passes.keys.index(metric.output)
-            running = self.running[name] = metric.start(None if whole else passes.loss[index])
-            if whole:  # a function of all outputs
-                self._of_all.append(running)
-            else:
-                self._of_one.append((running, index))
+            whole = metric.output is None and max(len(self._outputs), len(self._targets)) > 1
+            if whole or (not self._targets and metric.output is None):  # a function of all outputs
+                self.running[name] = metric.start(None)
+                self._of_all.append(self.running[name])
+                continue
+            index = 0 if metric.output is None else self._outputs.index(metric.output)
+            target = self._targets.index(metric.output) if metric.output in self._targets else 0
+            running = self.running[name] = metric.start(None if passes.joint else passes.loss[index])
+            self._of_one.append((running, index, target))
 
     def add(self, passes: Passes, batch: Batch) -> None:
         """Count the batch whose forward pass was just made."""
         self.losses.add(passes)
-        for running, index in self._of_one:
-            running.add(passes.outputs[index], batch.y[index])
+        for running, index, target in self._of_one:
+            running.add(passes.outputs[index], batch.y[target] if batch.y else None)
         for running in self._of_all:
-            running.add(joined(self._keys, passes.outputs), joined(self._keys, batch.y))
+            running.add(joined(self._outputs, passes.outputs), joined(self._targets, batch.y))
 
     def values(self) -> dict[str, float]:
         return {**self.losses.values(), **{name: running.value() for name, running in self.running.items()}}

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from ._parts import Key
+from collections.abc import Iterator
+
+from ._parts import Key, Step, as_key
+from ._structure import Structure
 from .module import Module
 
 
 def arrange(network: Module, keys: list[Key], who: str) -> list[int]:
     """The positions of the parts of samples, in the order in which ``forward`` takes them."""
+    if any(isinstance(key, tuple) for key in keys):
+        raise ValueError(
+            f"{who}: x has structures inside each other. Pass an array, or one tuple or dictionary of arrays."
+        )
     if not isinstance(keys[0], str):
         return list(range(len(keys)))
     try:
@@ -18,30 +25,30 @@ def arrange(network: Module, keys: list[Key], who: str) -> list[int]:
 
 def output_keys(network: Module) -> list[Key]:
     """The keys of what the network gives."""
-    structure = network._structure
-    assert structure is not None
+    assert network._structure is not None
+    return [as_key(path) for path in _paths(network._structure, ())]
+
+
+def _paths(structure: Structure, path: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
     if structure.kind is None:
-        return [None]
-    if any(part.kind is not None for part in structure.parts):
-        raise ValueError(
-            f"Trainer: {type(network).__name__}.forward gives {structure.describe()} with others inside. Give "
-            "a tuple or a dictionary of values."
-        )
-    return list(structure.names) if structure.kind is dict else list(range(len(structure.parts)))
+        yield path
+    for step, part in zip(structure.names or range(len(structure.parts)), structure.parts, strict=True):
+        yield from _paths(part, (*path, step))
 
 
-def check_targets(targets: list[Key], outputs: list[Key], who: str) -> list[int]:
+def check_targets(targets: list[Key], wanted: list[Key], who: str, why: str = "the network gives") -> list[int]:
     """The positions of the parts of targets, in the order of the outputs they are for."""
-    if len(targets) != len(outputs) or set(map(str, targets)) != set(map(str, outputs)):
-        raise ValueError(
-            f"{who}: y is {_described(targets)}, but the network gives {_described(outputs)}. Pass one target for each output."
-        )
-    return [targets.index(key) for key in outputs]
+    if len(targets) != len(wanted) or set(map(str, targets)) != set(map(str, wanted)):
+        cure = "Pass one target for each output." if why == "the network gives" else "Pass the same."
+        raise ValueError(f"{who}: y is {_described(targets)}, but {why} {_described(wanted)}. {cure}")
+    return [targets.index(key) for key in wanted]
 
 
 def _described(keys: list[Key]) -> str:
-    if keys == [None]:
-        return "one array"
+    if keys == [None] or not keys:
+        return "one array" if keys else "left out"
+    if any(isinstance(key, tuple) for key in keys):
+        return f"a structure with {', '.join(map(repr, keys))}"
     if isinstance(keys[0], str):
         return f"a dictionary with {', '.join(map(repr, keys))}"
     return f"a tuple of {len(keys)}"

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from ._batches import Batch
-from ._parts import Key
+from ._outputs import output_keys
+from ._parts import Key, label
 from ._program import Program
 from ._sample_weights import ClassWeights
+from ._structure import Structure
 from ._value import Array
-from .losses import Loss
+from .losses import FunctionLoss, Loss
 from .module import Module
 from .parameter import Parameter
 
@@ -31,7 +34,8 @@ class _Bound:
     Outputs may be the same elements in several shapes. Then all but the first write to memory of their own (``joins``).
     """
 
-    def __init__(self, program: Program, losses: Sequence[Loss]) -> None:
+    def __init__(self, program: Program, losses: Sequence[Loss], structure: Structure | None) -> None:
+        """``structure`` is that of the outputs if one loss is of all of them together."""
         self.program = program
         self.gradients: list[Array | None] = []
         self.joins: list[tuple[Array, Array]] = []
@@ -43,26 +47,45 @@ class _Bound:
                 gradient = self.joins[-1][1]
             begun.add(value.storage)
             self.gradients.append(gradient)
-        self.losses = [
-            loss.bind(output, gradient)
-            for loss, output, gradient in zip(losses, program.outputs, self.gradients, strict=True)
-        ]
+        self.losses: list[Any] = []
+        if structure is not None:
+            (loss,) = losses
+            assert isinstance(loss, FunctionLoss)
+            self.losses = [loss.bind_all(program.outputs, self.gradients, structure)]
+        else:
+            self.losses = [
+                loss.bind(output, gradient)
+                for loss, output, gradient in zip(losses, program.outputs, self.gradients, strict=True)
+            ]
 
 
 class Passes:
-    """A network with one loss for each of its outputs. ``losses`` holds those of the last batch, ``seconds`` the time by phase.
+    """A network with one loss for each of its outputs, or one function of all of them and of any targets (``joint``).
 
-    The loss of a batch is the sum of the losses times their ``shares``.
+    The loss of a batch is the sum of the losses times their ``shares``. ``losses`` holds those of the last batch, ``seconds`` the
+    time by phase. ``output_keys`` and ``target_keys`` are the keys of outputs and targets, in their order.
     """
 
     def __init__(self, network: Module, losses: Sequence[Loss], shares: Sequence[float], keys: Sequence[Key]) -> None:
         self.network, self.loss, self.shares, self.keys = network, list(losses), list(shares), list(keys)
+        self.joint = self.keys == [None] and isinstance(self.loss[0], FunctionLoss)
+        self.target_keys: list[Key] = list(keys)
         self.class_weights: ClassWeights | None = None
         self.losses = [0.0] * len(self.loss)
         self.weights = [0.0] * len(self.loss)  # by which the losses of batches are averaged
         self.outputs: list[Array] = []
         self.seconds = dict.fromkeys(PHASES, 0.0)
         self._bound: dict[int, _Bound] = {}
+
+    @property
+    def output_keys(self) -> list[Key]:
+        return output_keys(self.network) if self.joint else self.keys
+
+    def expect_targets(self, keys: list[Key]) -> None:
+        """Take targets with these keys from now on."""
+        if keys != self.target_keys:
+            self.target_keys = list(keys)
+            self._bound.clear()
 
     def bound(self, batch: int, *, training: bool) -> _Bound:
         """The network with memory for so many samples, and its losses on that memory."""
@@ -71,7 +94,8 @@ class Passes:
         if found is None or found.program is not program:
             kept = self.network._programs.values()
             self._bound = {key: bound for key, bound in self._bound.items() if bound.program in kept}
-            found = self._bound[id(program)] = _Bound(program, self.loss)
+            structure = self.network._structure if self.joint else None
+            found = self._bound[id(program)] = _Bound(program, self.loss, structure)
         return found
 
     def forward(self, batch: Batch, *, training: bool, seed: tuple[int, int] | None = None) -> tuple[Program, float]:
@@ -92,7 +116,10 @@ class Passes:
         self.outputs = program.outputs
         total = 0.0
         for i, loss in enumerate(bound.losses):
-            loss.take(batch.y[i])
+            if self.joint:
+                loss.take_all(batch.y, self.target_keys)
+            else:
+                loss.take(batch.y[i])
             weights = batch.weights if self.class_weights is None else self.class_weights.combined(batch, i)
             self.losses[i] = value = loss.run(weights)
             share = self.shares[i]
@@ -117,7 +144,7 @@ class LossSums:
 
     def __init__(self, passes: Passes) -> None:
         self._shares = passes.shares
-        self._names = [] if passes.keys == [None] else [f"loss_{key}" for key in passes.keys]
+        self._names = [] if passes.keys == [None] else [f"loss_{label(key)}" for key in passes.keys]
         self.sums, self.weights = [0.0] * len(passes.shares), [0.0] * len(passes.shares)
 
     def add(self, passes: Passes) -> None:

@@ -9,6 +9,7 @@ gradients are the same numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,23 @@ class Program:
     """Runs a graph on ``batch`` samples. Inputs are read from ``inputs``, the results stand in ``outputs``.
 
     ``training`` adds the backward pass: it reads ``output_gradients``, and writes the gradients of the parameters that
-    require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs.
+    require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs. ``outside`` says of
+    the first inputs where they lie already, and where their gradients go, if anywhere; None for one that needs memory.
     """
 
-    def __init__(self, graph: Graph, batch: int, *, training: bool, input_gradients: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        batch: int,
+        *,
+        training: bool,
+        input_gradients: bool = False,
+        outside: Sequence[tuple[Array, Array | None] | None] = (),
+    ) -> None:
         self.graph, self.batch, self.training = graph, batch, training
         self._steps = graph.operations
         self._last = 2 * len(self._steps)
+        self._outside = {value: pair for value, pair in zip(graph.inputs, outside, strict=False) if pair is not None}
         self._wanted = self._values_with_gradient(input_gradients) if training else set()
         self._blocks: dict[Value, Block] = {}
         self._gradient_blocks: dict[Value, Block] = {}
@@ -44,6 +55,7 @@ class Program:
             self._place_gradients()
         self.arena_bytes = self._allocate()
         self._lasting: list[object] = [self._memory]  # arrays that live as long as the program
+        self._lasting += [array for pair in self._outside.values() for array in pair if array is not None]
         for parameter in graph.parameters:
             trained = training and parameter.requires_grad
             self._lasting += [parameter.data, parameter.grad] if trained else [parameter.data]
@@ -79,7 +91,10 @@ class Program:
 
     def _values_with_gradient(self, input_gradients: bool) -> set[Value]:
         """Storages of the values that parameters, or the inputs if wanted, have a part in."""
-        wanted = {v for v in self.graph.inputs if v.dtype == FLOAT32} if input_gradients else set()
+        wanted: set[Value] = set()
+        if input_gradients:
+            without = {value for value, (_, gradient) in self._outside.items() if gradient is None}
+            wanted = {v for v in self.graph.inputs if v.dtype == FLOAT32 and v not in without}
         for step in self._steps:
             if step.stops_gradient:
                 continue
@@ -105,7 +120,8 @@ class Program:
         for value in self.graph.inputs:
             ends[value] = self._last  # the caller may run the same input again
         for value, start in starts.items():
-            self._blocks[value] = Block(self._bytes(value), start, ends[value])
+            if value not in self._outside:
+                self._blocks[value] = Block(self._bytes(value), start, ends[value])
 
     def _goes_back(self, step: Operation) -> bool:
         return any(value in self._wanted for value in step.outputs)
@@ -122,12 +138,14 @@ class Program:
             for number, target in enumerate(step.targets):
                 if target.wanted and target.adds:
                     self._added_blocks[step.index, number] = Block(self._bytes(target.owner), now, now)
-                elif target.wanted and isinstance(target.owner, Value):  # that of a parameter has a place of its own
+                elif target.wanted and isinstance(target.owner, Value) and target.owner not in self._outside:
+                    # Those of parameters and of inputs that lie elsewhere have places of their own.
                     block = Block(self._bytes(target.owner), now, written.get(target.owner, self._last))
                     self._gradient_blocks[target.owner] = block
         read = {value.storage for step in self._steps if self._goes_back(step) for value in step.inputs}
         for value in self.graph.inputs:
-            if value in self._wanted & read - self._gradient_blocks.keys():  # nothing depends on it: always zeros
+            if value in self._wanted & read - self._gradient_blocks.keys() - self._outside.keys():
+                # Nothing depends on it: always zeros.
                 self._gradient_blocks[value] = Block(self._bytes(value), 0, self._last)
         share(self.graph, self._backward_steps, self._join)
 
@@ -158,6 +176,8 @@ class Program:
 
     def _array(self, value: Value) -> Array:
         leaf = value.storage.leaf
+        if value.storage in self._outside:
+            return self._outside[value.storage][0].reshape(value.concrete(self.batch))
         if leaf is None:
             return self._view(self._blocks[value.storage], value)
         array: Array = leaf.data if isinstance(leaf, Parameter) else leaf
@@ -171,6 +191,9 @@ class Program:
         if is_trained(leaf):
             gradient: Array = leaf.grad
             return gradient.reshape(value.sample)
+        if value.storage in self._outside:
+            outside = self._outside[value.storage][1] if value.storage in self._wanted else None
+            return None if outside is None else outside.reshape(value.concrete(self.batch))
         block = self._gradient_blocks.get(value.storage)
         return None if block is None else self._view(block, value)
 
@@ -187,6 +210,8 @@ class Program:
         self.input_gradients = [self._gradient(value) for value in self.graph.inputs]
         for value, gradient in zip(self.graph.inputs, self.input_gradients, strict=True):
             if gradient is not None and value not in written:  # nothing depends on this input
+                if value in self._outside:  # others may write there in between
+                    self._backward.calls.append(_zeroing(gradient))
                 gradient[...] = 0
 
     def _bind_step(self, step: BackwardStep, needed: set[Value]) -> None:
@@ -246,3 +271,10 @@ class Program:
     def backward(self, *, input_gradients: bool = True) -> None:
         """Compute all gradients from ``output_gradients``, or only what those of the parameters take."""
         (self._backward if input_gradients else self._backward_of_parameters).run()
+
+
+def _zeroing(array: Array) -> Call:
+    def call() -> None:
+        array[...] = 0
+
+    return call

@@ -59,7 +59,7 @@ def fingerprint(x: Array | list[Array], y: Array | list[Array]) -> dict[str, Any
         "samples": len(samples[0]),
         "of": "samples",
         "shape": shapes[0] if len(shapes) == 1 else shapes,
-        "types": " and ".join(", ".join(str(array.dtype) for array in part) for part in (samples, targets)),
+        "types": " and ".join(", ".join(str(array.dtype) for array in part) for part in (samples, targets) if part),
         "sha256": digest.hexdigest(),
     }
 

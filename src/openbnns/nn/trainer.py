@@ -18,15 +18,16 @@ from .. import GradientClipping, engines
 from .._listing import Listed
 from .._spelling import spelled
 from . import callbacks as _callbacks
-from . import checkpoints, losses, optimizers, schedules
+from . import checkpoints, optimizers, schedules
 from . import metrics as _metrics
 from . import transforms as _transforms
 from ._batches import ArraySource, IterableSource, Source, check_weights
 from ._feed import Feed
 from ._folder_lock import locked
+from ._loss_arguments import listed, read_losses, read_shares
 from ._measures import check_metrics, default_metrics, measure
 from ._outputs import arrange, check_targets, output_keys
-from ._parts import Key, joined, keys_of, parts_of
+from ._parts import Key, called, joined, keys_of, label, parts_of
 from ._passes import Passes
 from ._run import Diverged, Interrupted, Run
 from ._sample_weights import ClassWeights
@@ -38,7 +39,7 @@ from .checkpoints import CheckpointError
 from .choose import choose, seed_number, whole_number
 from .data import Batches, split_rows
 from .history import History
-from .losses import Loss, LossName
+from .losses import FunctionLoss, Loss, LossName
 from .metrics import Metric, MetricName
 from .module import Module
 from .optimizers import Optimizer, OptimizerName
@@ -80,8 +81,8 @@ class Trainer(Listed):
     True
 
     ``loss`` and ``optimizer`` are objects or names (cross_entropy, mse, ...; adam, adamw, sgd, rmsprop); a loss may be a function
-    of the output and the targets as values, too (:class:`FunctionLoss`). A network with several
-    outputs has a tuple or a dictionary of losses, one for each; their sum is trained on, times ``loss_weights`` if given.
+    of the outputs and the targets as values, too (:class:`FunctionLoss`), whatever their number and structure. Else a network
+    with several outputs has a tuple or a dictionary of losses, one for each; their sum is trained on, times ``loss_weights``.
     ``schedule`` changes the learning rate over the run. ``accumulate`` takes the gradients of so many batches for one step.
     ``clip_norm`` limits the norm of all gradients together. ``early_stopping`` ends after that many epochs without a lower
     validation loss and goes back to the best weights; :class:`EarlyStopping` does so by any metric. ``metrics`` are names
@@ -121,10 +122,10 @@ class Trainer(Listed):
         self.network = network
         if accuracy is not None:
             network._accuracy = engines.check_accuracy(accuracy, "Trainer")
-        self._loss_keys, self._losses = _losses(loss)
+        self._loss_keys, self._losses = read_losses(loss)
         self.loss: Any = joined(self._loss_keys, self._losses)
         self.loss_weights = loss_weights
-        self._shares = _shares(loss_weights, self._loss_keys)
+        self._shares = read_shares(loss_weights, self._loss_keys)
         self.optimizer: Optimizer = choose(optimizer, optimizers.NAMED, Optimizer, "Trainer: optimizer")
         schedule = schedule or "constant"
         self.schedule: Schedule = choose(schedule, schedules.NAMED, None, "Trainer: schedule")
@@ -145,7 +146,8 @@ class Trainer(Listed):
         self.metrics: dict[str, Metric] = _metrics.by_name(metrics)
         if metrics is None:
             self.metrics = default_metrics(self._losses, self._loss_keys)
-        check_metrics(self.metrics, self._losses, self._loss_keys)
+        if not self._joint:
+            check_metrics(self.metrics, self._losses, self._loss_keys, self._loss_keys)
         self.out = None if out is None else _folder(Path(out))
         self._force = force
         self.quiet = quiet
@@ -182,7 +184,8 @@ class Trainer(Listed):
         of the arguments of ``forward``. Without ``y``, ``x`` gives batches (x, y) or (x, y, sample_weights): a list, an object
         that can be iterated anew for every epoch, such as a torch ``DataLoader``, or a function that is called for every epoch,
         with its number from 0 if it takes one, and gives an iterator. For a run to be resumable it must give the same batches
-        for the same epoch.
+        for the same epoch. If the loss is a function of the outputs alone, ``y`` is left out; an autoencoder has its samples as
+        targets, ``fit(x, x)``.
 
         ``validation`` is measured after every epoch, and early stopping selects by it. So do not call it test data: keep
         other samples for :meth:`evaluate` at the end. It is (x, y), (x, y, sample_weights) or an iterable of batches;
@@ -204,10 +207,10 @@ class Trainer(Listed):
             raise CheckpointError(
                 "Trainer.fit: resume needs the folder of the checkpoints. Give the Trainer out=FOLDER."
             )
-        called = _callbacks.check(callbacks)
+        listening = _callbacks.check(callbacks)
         if isinstance(self.schedule, schedules.ReduceLROnPlateau):  # it follows what is measured
             self.schedule.reset()
-            called.append(self.schedule)
+            listening.append(self.schedule)
         changes = _transforms.check(transforms)
         source = self._source(x, y, sample_weights, "Trainer.fit", batch_size=self.batch_size, seed=self.seed)
         source, tested = self._validation(source, validation, validation_split)
@@ -224,7 +227,7 @@ class Trainer(Listed):
             if self.out is not None:
                 held.enter_context(locked(self.out, force=self._force, say=self._say))
                 checkpoints.remove_litter(self.out)
-            run = Run(self, feed, held_out, epochs, called, best)
+            run = Run(self, feed, held_out, epochs, listening, best)
             if resume:
                 load(run, override=resume == "override")
             with deferred_signals() as stop:
@@ -239,14 +242,18 @@ class Trainer(Listed):
         """Where batches come from; in their own order if there is no seed."""
         if y is None:
             if hasattr(x, "dtype") or keys_of(x) != [None]:
-                raise TypeError(
-                    f"{who}: y is missing. Pass samples and targets, x and y, or an iterable of batches (x, y)."
-                )
-            if weights is not None:
+                if self._needs_targets:
+                    raise TypeError(
+                        f"{who}: y is missing. Pass samples and targets, x and y, or an iterable of batches (x, y). An "
+                        "autoencoder has its samples as targets: pass them twice. A loss that needs no targets is a function "
+                        "of one argument, the outputs."
+                    )
+            elif weights is not None:
                 raise TypeError(
                     f"{who}: sample_weights belong to arrays. Let the iterable give batches (x, y, sample_weights)."
                 )
-            return IterableSource(x, who, seed=self.seed, say=self._say)
+            else:
+                return IterableSource(x, who, seed=self.seed, say=self._say, targets=self._needs_targets)
         source = ArraySource(x, y, who, batch_size=batch_size, seed=seed)
         if weights is not None:
             source.weights = check_weights(weights, source.samples, who)
@@ -264,7 +271,8 @@ class Trainer(Listed):
                     "Trainer.fit: validation_split takes samples out of arrays. For an iterable of batches, pass other batches "
                     "as validation."
                 )
-            chosen, rest = split_rows(source.y[0], share, self.seed, "Trainer.fit: validation_split")
+            classes = source.y[0] if source.y else np.full(source.samples, 0.5)  # which are no class numbers
+            chosen, rest = split_rows(classes, share, self.seed, "Trainer.fit: validation_split")
             tested = source.part(chosen, shuffled=False, batch_size=_EVALUATED)
             return source.part(rest, shuffled=True, batch_size=self.batch_size), tested
         if given is None:
@@ -272,6 +280,8 @@ class Trainer(Listed):
         who = "Trainer.fit, validation"
         if _are_batches(given):
             return source, self._source(given, None, None, who, batch_size=0, seed=None)
+        if not self._needs_targets and (hasattr(given, "dtype") or isinstance(given, Mapping)):
+            given = (given, None)
         if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
             raise TypeError(
                 "Trainer.fit: validation must be a pair (x, y) of samples and targets, or an iterable of batches."
@@ -283,14 +293,14 @@ class Trainer(Listed):
         stopping = self.early_stopping
         if stopping is None:
             return Best(None, True)
-        names = ["loss"] if self._loss_keys == [None] else ["loss", *(f"loss_{key}" for key in self._loss_keys)]
+        names = ["loss"] if self._loss_keys == [None] else ["loss", *(f"loss_{label(key)}" for key in self._loss_keys)]
         return Best(stopping, stopping.lower_is_better(self.metrics, validated=validated, losses=names))
 
     def _note(self, source: Source, tested: Source | None) -> None:
         """Say what makes good numbers worthless."""
         if not isinstance(source, ArraySource) or not source.checked or source.rows is not None:
             return
-        y = source.y[0]
+        y = source.y[0] if source.y else np.empty(0)
         if self._losses[0].classes and y.dtype.kind in "iu" and y.size > 1 and (y == y.flat[0]).all():
             self._say(f"All {len(y)} training samples have class {y.flat[0]}: there is nothing to tell apart.")
         if not isinstance(tested, ArraySource) or not tested.checked:
@@ -300,7 +310,7 @@ class Trainer(Listed):
 
     def _prepare(self, feed: Feed) -> None:
         """Everything that can be wrong is found here, before the first step."""
-        self._fit_network(feed, "Trainer.fit")
+        self._fit_network(feed, "Trainer.fit", training=True)
         self.optimizer.attach_network(self.network.parameters())
         if not any(p.requires_grad for p in self.optimizer.parameters):
             raise ValueError(
@@ -322,11 +332,14 @@ class Trainer(Listed):
             if not os.access(self.out, os.W_OK):
                 raise PermissionError(f"{self.out}: the folder is not writable. Choose another one.")
 
-    def _fit_network(self, feed: Feed, who: str) -> None:
+    def _fit_network(self, feed: Feed, who: str, *, training: bool = False) -> None:
         """Build the network for these samples, and refuse targets that do not fit what it gives for them."""
         inputs = arrange(self.network, feed.x_keys, who)
         self.network.build(*(feed.first.x[i].shape[1:] for i in inputs), seed=self.seed)
         keys = output_keys(self.network)
+        if self._joint:
+            feed.arrange(inputs, self._joint_targets(feed, keys, who, training))
+            return
         if keys != self._loss_keys:
             self._order_losses(keys)
         feed.arrange(inputs, check_targets(feed.y_keys, keys, who))
@@ -338,11 +351,45 @@ class Trainer(Listed):
 
         feed.require(check)
 
+    @property
+    def _joint(self) -> bool:
+        """Whether one function is the loss of all outputs together."""
+        return self._loss_keys == [None] and isinstance(self._losses[0], FunctionLoss)
+
+    @property
+    def _needs_targets(self) -> bool:
+        return not self._joint or bool(getattr(self._losses[0], "needs_targets", True))
+
+    def _joint_targets(self, feed: Feed, keys: list[Key], who: str, training: bool) -> list[int]:
+        """The order of the parts of the targets, which the loss takes in any structure, but always in the same one."""
+        assert self.network._graph is not None
+        for key, value in zip(keys, self.network._graph.outputs, strict=True):
+            if value.rows != 1:
+                raise ValueError(
+                    f"{who}: {called('the output', key)} is {value.shape}, which has no entry for each sample of the batch. A "
+                    "loss function takes values of samples: let forward give x * 0 + it, or use nn.Function."
+                )
+        if feed.first.weights is not None:
+            raise ValueError(
+                f"{who}: sample_weights cannot be put into a loss function. Pass them as a part of y, and use them in it."
+            )
+        used = getattr(self._losses[0], "takes_targets", True) or self.metrics
+        if feed.y_keys and not used:
+            raise ValueError(
+                f"{who}: y is given, but {self._losses[0]!r} takes the outputs alone, and there are no metrics. Leave y out, or "
+                "give the function a second argument."
+            )
+        passes = self._passes
+        if training or not self.history:
+            passes.expect_targets(feed.y_keys)
+        check_metrics(self.metrics, None, keys, passes.target_keys)
+        return check_targets(feed.y_keys, passes.target_keys, who, "samples to train on had")
+
     def _order_losses(self, keys: list[Key]) -> None:
         """Bring the losses into the order of the outputs of the network, or say why that cannot be."""
         if set(map(str, keys)) != set(map(str, self._loss_keys)) or len(keys) != len(self._loss_keys):
             raise ValueError(
-                f"Trainer: the network gives {_listed(keys)}, but loss is {self.loss!r}. Pass one loss for each output, "
+                f"Trainer: the network gives {listed(keys)}, but loss is {self.loss!r}. Pass one loss for each output, "
                 f"{'in a dictionary by name' if isinstance(keys[0], str) else 'in a tuple'}."
             )
         order = [self._loss_keys.index(key) for key in keys]
@@ -444,47 +491,6 @@ class Trainer(Listed):
         feed = Feed(source, _transforms.check(transforms), seed=self.seed, training=True, ahead=self.read_ahead)
         self._prepare(feed)
         return find(self, feed, lowest, highest, whole_number(steps, "Trainer.find_learning_rate: steps", 10))
-
-
-def _losses(given: Any) -> tuple[list[Key], list[Loss]]:
-    """The losses of the outputs and their keys."""
-    if isinstance(given, Mapping):
-        keys, values = list(given), list(given.values())
-    elif isinstance(given, (tuple, list)):
-        keys, values = list(range(len(given))), list(given)
-    else:
-        keys, values = [None], [given]
-    if not keys:
-        raise ValueError("Trainer: loss is empty. Pass one loss for each output of the network.")
-    made: list[Loss] = [
-        losses.FunctionLoss(value)
-        if callable(value) and not isinstance(value, (Loss, type))
-        else choose(value, losses.NAMED, Loss, "Trainer: loss")
-        for value in values
-    ]
-    for loss in made:
-        if getattr(loss, "reduction", "mean") == "none":
-            raise ValueError(f"Trainer: {loss!r} gives no single number to train on. Use reduction='mean' or 'sum'.")
-    return keys, made
-
-
-def _shares(given: Any, keys: list[Key]) -> list[float]:
-    """What the losses of the outputs are multiplied by."""
-    if given is None:
-        return [1.0] * len(keys)
-    found = dict(given) if isinstance(given, Mapping) else dict(enumerate(given))
-    if set(found) != set(keys) or keys == [None]:
-        raise ValueError(
-            f"Trainer: loss_weights are {given!r}, but the losses are of {_listed(keys)}. Pass one number for each."
-        )
-    shares = [float(found[key]) for key in keys]
-    if not all(0 <= share < np.inf for share in shares):
-        raise ValueError(f"Trainer: loss_weights are {given!r}. They must be finite and at least 0.")
-    return shares
-
-
-def _listed(keys: Sequence[Key]) -> str:
-    return "one output" if list(keys) == [None] else f"outputs {', '.join(map(repr, keys))}"
 
 
 def _are_batches(given: Any) -> bool:

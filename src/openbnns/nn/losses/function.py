@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from .._parts import Key, called, joined
 from .._program import Program
 from .._structure import Structure
-from .._value import Array, Value
+from .._value import FLOAT32, Array, Value
 from ..module import Module
 from ._base import BoundLoss, Loss
 
@@ -17,8 +19,9 @@ from ._base import BoundLoss, Loss
 class FunctionLoss(Loss):
     """Any function of outputs and targets, written with expressions, as a loss.
 
-    It is called with what the network gives (a value, or a tuple or dictionary of values) and with the targets, and
-    returns a single number, or one per sample, whose mean is trained on. Gradients follow by themselves.
+    It is called with what the network gives (a value, or a tuple or dictionary of values, also inside each other) and with the
+    targets, one array or several in any structure, and returns a single number, or one per sample, whose mean is trained on.
+    Gradients follow by themselves. A function of one argument needs no targets.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -35,6 +38,17 @@ class FunctionLoss(Loss):
         if not callable(function):
             raise TypeError(f"FunctionLoss: {function!r} cannot be called. Pass a function of outputs and targets.")
         self.function = function
+        least, most = _positional(function)
+        if least > 2 or most < 1:
+            raise TypeError(
+                f"FunctionLoss: {self._name} takes {least if least > 2 else 'no'} arguments, but it is called with outputs and "
+                "targets, or with outputs alone. Put what else it needs into a closure or a class."
+            )
+        self.takes_targets, self.needs_targets = most > 1, least > 1
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
 
     def bind(self, output: Array, gradient: Array | None) -> BoundFunction:
         return self.bind_all([output], [gradient], Structure())
@@ -49,62 +63,109 @@ class FunctionLoss(Loss):
         """Targets of any shape may fit; the function says so when it is recorded."""
 
     def __repr__(self) -> str:
-        return f"FunctionLoss({getattr(self.function, '__qualname__', repr(self.function))})"
+        return f"FunctionLoss({getattr(self.function, '__qualname__', type(self.function).__name__)})"
+
+
+def _positional(function: Callable[..., Any]) -> tuple[int, float]:
+    """How many arguments a function takes by position, at least and at most."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # some functions of C do not tell
+        return 2, 2
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    by_position = [p for p in parameters if p.kind in kinds]
+    least = sum(p.default is inspect.Parameter.empty for p in by_position)
+    several = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+    return least, float("inf") if several else len(by_position)
 
 
 class _Network(Module):
     """Outputs and targets in, the loss out."""
 
-    def __init__(self, loss: FunctionLoss, structure: Structure, count: int) -> None:
+    def __init__(self, loss: FunctionLoss, structure: Structure, count: int, keys: Sequence[Key]) -> None:
         super().__init__()
-        self._loss, self._form, self._count = loss, structure, count
+        self._loss, self._form, self._count, self._keys = loss, structure, count, list(keys)
 
     def forward(self, *inputs: Value) -> Value:
         from .. import functional
 
-        who = getattr(self._loss.function, "__name__", "loss")
-        result = self._loss.function(self._form.fill(inputs[: self._count]), *inputs[self._count :])
+        loss = self._loss
+        given = [self._form.fill(inputs[: self._count])]
+        if loss.takes_targets and (self._keys or loss.needs_targets):
+            given.append(joined(self._keys, inputs[self._count :]))
+        result = loss.function(*given)
         if not isinstance(result, Value) or (result.sample and result.count != 1):
             what = f"{result.shape}" if isinstance(result, Value) else f"a {type(result).__name__}"
             raise TypeError(
-                f"{who}: a loss gives one number, or one per sample, but this one gives {what}. Use mean()."
+                f"{loss._name}: a loss gives one number, or one per sample, but this one gives {what}. Use mean()."
             )
         mean: Value = functional.mean(result)
         return mean
 
 
 class BoundFunction(BoundLoss):
-    """A loss function recorded for fixed arrays; it is built with the first targets, which tell their shape."""
+    """A loss function recorded for fixed arrays; it is built with the first targets, which tell their shape.
+
+    It reads the outputs, and writes their gradients, where they lie.
+    """
 
     def __init__(
         self, loss: FunctionLoss, outputs: Sequence[Array], gradients: Sequence[Array | None], structure: Structure
     ) -> None:
         super().__init__(loss, gradients[0], (len(outputs[0]),))
+        self._function, self._structure = loss, structure
         self._outputs, self._gradients = list(outputs), list(gradients)
-        self._network = _Network(loss, structure, len(outputs))
         self._program: Program | None = None
+        self._copied: list[
+            int
+        ] = []  # outputs that the function takes for whole numbers, which need memory of their own
 
     def take(self, targets: Array) -> None:
+        self.take_all([targets], [None])
+
+    def take_all(self, targets: Sequence[Array], keys: Sequence[Key]) -> None:
+        """Read the targets of a batch, which belong to these keys."""
         if self._program is None:
-            shapes = [array.shape[1:] for array in (*self._outputs, targets)]
-            self._network.build(*shapes)
-            wanted = any(gradient is not None for gradient in self._gradients)
-            self._program = self._network.program(len(self._outputs[0]), training=wanted, input_gradients=wanted)
-        self._program.fill(len(self._outputs), targets)
+            self._program = self._recorded(targets, keys)
+        count = len(self._outputs)
+        for i, (array, key) in enumerate(zip(targets, keys, strict=True), count):
+            wanted = self._program.inputs[i].shape
+            if array.shape != wanted:  # which NumPy might broadcast
+                raise ValueError(
+                    f"{self._function!r}: {called('targets', key)} has shape {array.shape}, but had {wanted} before. All "
+                    "batches need targets of one shape."
+                )
+            self._program.fill(i, array)
+
+    def _recorded(self, targets: Sequence[Array], keys: Sequence[Key]) -> Program:
+        network = _Network(self._function, self._structure, len(self._outputs), keys)
+        network.build(*(array.shape[1:] for array in (*self._outputs, *targets)))
+        graph = network._graph
+        assert graph is not None
+        outside: list[tuple[Array, Array | None] | None] = []
+        for i, (value, output) in enumerate(zip(graph.inputs, self._outputs, strict=False)):
+            lies = value.dtype == FLOAT32 == output.dtype and output.flags.c_contiguous
+            outside.append((output, self._gradients[i]) if lies else None)
+            if not lies:
+                self._copied.append(i)
+        wanted = any(gradient is not None for gradient in self._gradients)
+        return Program(graph, len(self._outputs[0]), training=wanted, input_gradients=wanted, outside=outside)
 
     def run(self, sample_weights: Array | None = None) -> float:
         if sample_weights is not None:
             raise ValueError("FunctionLoss: sample weights cannot be put into a function. Use them inside it.")
         program = self._program
         assert program is not None, "take comes first"
-        for i, output in enumerate(self._outputs):
-            program.fill(i, output)
+        for i in self._copied:
+            program.fill(i, self._outputs[i])
         value = float(program.forward())
         self.total_weight = float(len(self._outputs[0]))
         if program.output_gradient is not None:
             program.output_gradient[...] = 1
             program.backward()
-            for target, gradient in zip(self._gradients, program.input_gradients, strict=False):
-                if target is not None:
-                    np.copyto(target, 0 if gradient is None else gradient)
+        for i in self._copied:
+            gradient = self._gradients[i]
+            if gradient is not None:
+                found = program.input_gradients[i] if program.input_gradients else None
+                np.copyto(gradient, 0 if found is None else found)
         return value

@@ -1,0 +1,59 @@
+"""The losses of a trainer, and what they are multiplied by, from what users pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import losses
+from ._parts import Key, Step, as_key
+from .choose import choose
+from .losses import Loss
+
+
+def read_losses(given: Any) -> tuple[list[Key], list[Loss]]:
+    """The losses of the outputs and their keys."""
+    found = dict(_entries(given, ()))
+    if not found:
+        raise ValueError("Trainer: loss is empty. Pass one loss for each output of the network.")
+    made: list[Loss] = [
+        losses.FunctionLoss(value)
+        if callable(value) and not isinstance(value, (Loss, type))
+        else choose(value, losses.NAMED, Loss, "Trainer: loss")
+        for value in found.values()
+    ]
+    for loss in made:
+        if getattr(loss, "reduction", "mean") == "none":
+            raise ValueError(f"Trainer: {loss!r} gives no single number to train on. Use reduction='mean' or 'sum'.")
+    return list(found), made
+
+
+def read_shares(given: Any, keys: list[Key]) -> list[float]:
+    """What the losses of the outputs are multiplied by."""
+    if given is None:
+        return [1.0] * len(keys)
+    found = dict(_entries(given.tolist() if hasattr(given, "tolist") else given, ()))
+    if set(found) != set(keys) or keys == [None]:
+        raise ValueError(
+            f"Trainer: loss_weights are {given!r}, but the losses are of {listed(keys)}. Pass one number for each."
+        )
+    shares = [float(found[key]) for key in keys]
+    if not all(0 <= share < np.inf for share in shares):
+        raise ValueError(f"Trainer: loss_weights are {given!r}. They must be finite and at least 0.")
+    return shares
+
+
+def _entries(given: Any, path: tuple[Step, ...]) -> Iterator[tuple[Key, Any]]:
+    """What tuples, lists and dictionaries, also inside each other, hold, with its key."""
+    if not isinstance(given, (Mapping, tuple, list)):
+        yield as_key(path), given
+        return
+    for step, member in given.items() if isinstance(given, Mapping) else enumerate(given):
+        yield from _entries(member, (*path, step))
+
+
+def listed(keys: Sequence[Key]) -> str:
+    """Outputs in words."""
+    return "one output" if list(keys) == [None] else f"outputs {', '.join(map(repr, keys))}"
