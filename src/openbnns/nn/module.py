@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from inspect import signature
+from inspect import BoundArguments, signature
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -27,6 +27,7 @@ import numpy as np
 from .. import engines
 from .._spelling import spelled
 from ._graph import Graph, current_graph, recording
+from ._parts import is_plain
 from ._program import Program
 from ._random import next_seed
 from ._structure import Structure, flatten
@@ -81,8 +82,10 @@ class Module(Tree):
         self._programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
         self._structure: Structure | None = None  # in which forward gives its values
         self._latest: Program | None = None
+        self._latest_structure: Structure | None = None  # of its outputs
         self._recorded: tuple[int, str] = (0, "")
         self._accuracy: str | None = None  # of its filters; None: what the process has chosen
+        self._who = type(self).__name__  # in messages about calls
         self._in_use = False  # whether a network that holds it was built, so that changes to it concern that network
         self.training = True
 
@@ -157,7 +160,7 @@ class Module(Tree):
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles: everything but what was built, which is made again from the shapes of the inputs."""
         shapes = None if self._graph is None else [value.sample for value in self._graph.inputs]
-        return {**self.__dict__, "_graph": shapes, "_programs": OrderedDict(), "_latest": None}
+        return {**self.__dict__, "_graph": shapes, "_programs": OrderedDict(), "_latest": None, "_calls": []}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         shapes = state["_graph"]
@@ -425,7 +428,24 @@ class Module(Tree):
             graph.require_parts(self)
             with graph.calling(module=self):
                 return self.forward(*map(graph.value, inputs), **{name: graph.value(x) for name, x in named.items()})
+        if not self._in_a_row(inputs, named):
+            return self._call_with(inputs, named)[0]
         return self._shown(array.copy() for array in self._run(inputs, named))
+
+    def _in_a_row(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+        """Whether the arguments are arrays, for all that ``forward`` takes up to the last of them."""
+        if not is_plain(inputs, named):
+            return False
+        return not named or not self._bound(inputs, named).kwargs
+
+    def _call_with(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, bool]:
+        """Run on arguments of any kind; gives the result, and whether it was taken apart."""
+        from ._arguments import arrays_and_call
+
+        arrays, call = arrays_and_call(self, inputs, named)
+        result = call._shown(array.copy() for array in call._run(tuple(arrays), {}))
+        self._latest, self._latest_structure = call._latest, call._structure
+        return result, call.apart
 
     def run(self, *inputs: Any, **named: Any) -> Any:
         """Like a call, but the result lies in memory that the next call on this batch size overwrites."""
@@ -443,21 +463,25 @@ class Module(Tree):
         batch = len(arrays[0])
         if any(len(x) != batch for x in arrays):
             counts = ", ".join(str(len(x)) for x in arrays)
-            raise ValueError(f"{type(self).__name__}: inputs have {counts} samples. Pass the same number of each.")
+            raise ValueError(f"{self._who}: inputs have {counts} samples. Pass the same number of each.")
         self._latest = None  # a run that is interrupted has no backward, not even that of the run before
         program = self.program(batch, training=self.training, input_gradients=self.training)
         for i, x in enumerate(arrays):
             program.fill(i, x)
         program.forward()
         self._latest = program if program.training else None
+        self._latest_structure = self._structure
         return program.outputs
+
+    def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> BoundArguments:
+        try:
+            return signature(self.forward).bind(*inputs, **named)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}: {error}. Inputs are named as the arguments of forward.") from None
 
     def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         """Inputs by position, where some are given by the names that ``forward`` has for them."""
-        try:
-            bound = signature(self.forward).bind(*inputs, **named)
-        except TypeError as error:
-            raise TypeError(f"{type(self).__name__}: {error}. Inputs are named as the arguments of forward.") from None
+        bound = self._bound(inputs, named)
         if bound.kwargs:
             raise TypeError(f"{type(self).__name__}: forward takes {next(iter(bound.kwargs))} by keyword only.")
         return list(bound.args)
@@ -466,14 +490,14 @@ class Module(Tree):
         array = np.asarray(x)
         if array.ndim < 1 or array.dtype.kind not in "fiub" or len(array) == 0:
             raise ValueError(
-                f"{type(self).__name__}: input {index} is {array.dtype} of shape {array.shape}. Pass an array of numbers "
+                f"{self._who}: input {index} is {array.dtype} of shape {array.shape}. Pass an array of numbers "
                 "with at least one sample, batch axis first."
             )
         if self._graph is not None and index < len(self._graph.inputs):
             wanted = self._graph.inputs[index].sample
             if array.shape[1:] != wanted:
                 raise ValueError(
-                    f"{type(self).__name__}: input {index} has shape {array.shape}, but the network is built for "
+                    f"{self._who}: input {index} has shape {array.shape}, but the network is built for "
                     f"(N, {', '.join(map(str, wanted))}). The first axis is the batch."
                 )
         return array
@@ -520,11 +544,12 @@ class Module(Tree):
 
     def _take_gradients(self, program: Program, output_gradient: Any) -> None:
         """Copy the gradients of the outputs to where the backward pass reads them; None stands for zeros."""
-        assert self._structure is not None
+        wanted = self._latest_structure
+        assert wanted is not None
         given, structure = flatten(output_gradient)
-        if len(program.outputs) != 1 and structure != self._structure:
+        if len(program.outputs) != 1 and structure != wanted:
             raise ValueError(
-                f"{type(self).__name__}.backward: output_gradient must be {self._structure.describe()}, as forward gives it, "
+                f"{type(self).__name__}.backward: output_gradient must be {wanted.describe()}, as forward gives it, "
                 "with None for outputs whose gradient is zero."
             )
         gradients = [None if gradient is None else np.asarray(gradient) for gradient in given]

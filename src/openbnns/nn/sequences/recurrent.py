@@ -9,15 +9,17 @@ from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
+from ..._spelling import spelled
 from .. import functional, initialisers, operations
 from .._checks import check_rank, check_size, optional, positive
+from .._graph import current_graph
 from .._tree import options
 from .._value import Array, Value
 from ..choose import first_may_be_omitted
 from ..module import Module
 from ..operations.states import InitialState
 from ..parameter import Parameter
-from .results import Parts, States
+from .results import Output, Parts, States
 
 
 def require_batch_first(who: str, batch_first: bool) -> None:
@@ -101,6 +103,72 @@ class Recurrent(Module):
         y = _side_by_side([states[0] for states in hidden] if self.last_only else directions)
         ends = [States(kind) for kind in zip(*finals, strict=True)]
         return Parts(y, lambda: ends[0] if len(ends) == 1 else tuple(ends))
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """In ``forward`` a value, which can be taken apart; on arrays an array, which can be as well.
+
+        On arrays states are PyTorch's, (layers * directions, N, H), as given and as taken.
+        """
+        if current_graph() is not None:
+            return super().__call__(*inputs, **named)
+        bound = self._bound(inputs, named)
+        given = dict(bound.arguments)
+        x = given["input"] = np.asarray(given["input"])
+        if given.get("hx") is not None:
+            given["hx"] = self._state_arrays(given["hx"], len(x) if x.ndim else 0)
+        if x.ndim == 3 and not self.built:  # else the call says what is wrong with it
+            self.build(x.shape[1:])
+        result, _ = self._call_with((), given)
+        y, states = result
+        stacked = [np.stack(kind) for kind in ((states,) if len(self.state_names) == 1 else states)]
+        return Output.of(y, stacked[0] if len(stacked) == 1 else tuple(stacked))
+
+    def _state_arrays(self, hx: Any, batch: int) -> Any:
+        """States to begin with as ``forward`` takes them: for every kind, one (N, H) per layer and direction."""
+        who, names, cells, h = type(self).__name__, self.state_names, len(self._cells()), self.hidden_size
+        given = (hx,) if len(names) == 1 else tuple(hx) if isinstance(hx, (tuple, list)) else ()
+        if len(given) != len(names):
+            raise ValueError(f"{who}: hx must be ({', '.join(names)}), two states, not a {type(hx).__name__}.")
+        found = []
+        for name, state in zip(names, given, strict=True):
+            array = np.asarray(state, np.float32)
+            if array.shape == (batch, h) and cells == 1:
+                array = array[None]
+            if array.shape not in ((cells, batch, h), (cells, 1, h), (cells, h)):
+                raise ValueError(
+                    f"{who}: {name} has shape {array.shape}, but ({cells}, {batch}, {h}) is needed: layers * directions, then "
+                    "the batch, as such a module gives it and as in PyTorch."
+                )
+            shaped = np.broadcast_to(array.reshape(cells, -1, h), (cells, batch, h))
+            found.append(tuple(np.ascontiguousarray(part) for part in shaped))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    @spelled
+    def backward(self, output_gradient: Any, *, accumulate: bool = False, input_gradient: bool = True) -> Any:
+        """As of other modules. The gradient of a call on arrays may be that of the output alone, or (output, states).
+
+        The result is the gradient of the input, or (input, states) if states were given to begin with.
+        """
+        taken = self._latest_structure
+        if taken is not None and taken.kind is tuple:
+            output_gradient = self._all_gradients(output_gradient)
+        found = super().backward(output_gradient, accumulate=accumulate, input_gradient=input_gradient)
+        if not isinstance(found, tuple):
+            return found
+        x, *others = found
+        cells, kinds = len(self._cells()), len(self.state_names)
+        if len(others) < cells * kinds:  # lengths, which have no gradient
+            return x
+        states = [np.stack(others[kind * cells : (kind + 1) * cells]) for kind in range(kinds)]
+        return x, states[0] if kinds == 1 else tuple(states)
+
+    def _all_gradients(self, given: Any) -> Any:
+        """Those of the output and of every state, in the structure of a result that was taken apart; None for zeros."""
+        y, states = given if isinstance(given, tuple) else (given, None)
+        kinds, cells = len(self.state_names), len(self._cells())
+        each = (states,) if kinds == 1 else (None,) * kinds if states is None else tuple(states)
+        parts = [(None,) * cells if kind is None else tuple(np.asarray(kind)) for kind in each]
+        return y, parts[0] if kinds == 1 else tuple(parts)
 
     def _direction(
         self, x: Value, layer: int, ending: str, initial: list[InitialState], lengths: Value | None
@@ -192,7 +260,8 @@ class LSTM(Recurrent):
     ``x, (h, c) = self.lstm(x)``, ``h[-1]``. ``self.lstm(x, (h, c))`` begins with given states, else they are zero.
     ``self.lstm(x, lengths=lengths)``, where ``lengths`` is an input of integers, one per sample, runs over the first steps of
     every sample alone, as PyTorch does with ``pack_padded_sequence``: outputs behind the end are zero, and final states are
-    those of the last step that counts.
+    those of the last step that counts. On arrays all of this is the same: ``y, (h, c) = lstm(x, (h, c), lengths)``, with states
+    (layers * directions, N, H).
 
     ``bidirectional`` adds cells that run from the last step to the first, with parameters ``weight_ih_l0_reverse`` and so
     on: outputs stand side by side, (T, 2 H), and further layers see both. With ``last_only`` the result is what each

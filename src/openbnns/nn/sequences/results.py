@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from .. import functional
-from .._value import BatchSize, Value
+from .._value import Array, BatchSize, Value
 
 
 class Parts(Value):
@@ -33,6 +35,32 @@ class Parts(Value):
             return tuple(self)[index]
         assert self.source is not None
         return self.source[index]
+
+
+class Output(np.ndarray[Any, np.dtype[Any]]):
+    """The same for arrays: the output of a module, with what PyTorch returns beside it."""
+
+    _rest: Any = None  # what is computed from it is an array and nothing else
+
+    @classmethod
+    def of(cls, output: Array, rest: Any) -> Output:
+        made = output.view(cls)
+        made._rest = rest
+        return made
+
+    def __iter__(self) -> Iterator[Any]:
+        return super().__iter__() if self._rest is None else iter((self.view(np.ndarray), self._rest))
+
+    def __len__(self) -> int:
+        return super().__len__() if self._rest is None else 2
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._rest is not None and isinstance(index, int):
+            return tuple(self)[index]
+        return self.view(np.ndarray)[index]
+
+    def __reduce__(self) -> Any:
+        return self.view(np.ndarray).__reduce__()
 
 
 class States(tuple[Value, ...]):

@@ -1,0 +1,83 @@
+"""Modules called on arrays that are not simply one after the other: in tuples and dictionaries, by name, with None between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ._parts import is_structure
+from ._structure import Structure, flatten
+from ._value import Array, Value
+from .module import Module
+
+_KEPT = 4  # calls of one module in different ways
+
+
+class _Array:
+    """Stands for an array among arguments."""
+
+
+_ARRAY = _Array()
+
+
+class Call(Module):
+    """A module with its arguments, of which the arrays are inputs.
+
+    The result is what the module gives; of one that can be taken apart, such as an LSTM, both parts.
+    """
+
+    def __init__(self, module: Module, arguments: list[Any], form: Structure, shapes: list[tuple[int, ...]]) -> None:
+        super().__init__()
+        self.module = module
+        self._who = type(module).__name__
+        self._arguments, self._form, self._shapes = arguments, form, shapes
+        self.apart = False  # whether the result was taken apart
+
+    def forward(self, *inputs: Value) -> Any:
+        from .sequences.results import Parts
+
+        values = iter(inputs)
+        given, named = self._form.fill(next(values) if x is _ARRAY else x for x in self._arguments)
+        result = self.module(*given, **named)
+        self.apart = isinstance(result, Parts)
+        return tuple(result) if self.apart else result
+
+
+def arrays_and_call(module: Module, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Array], Call]:
+    """The arrays among the arguments, and the call that they are the inputs of; calls of the same form and sizes are kept."""
+    flat, form = _flattened([list(inputs), dict(named)])
+    arrays = [x for x in flat if isinstance(x, np.ndarray)]
+    if not arrays:
+        raise TypeError(f"{type(module).__name__}: there is no array among its arguments. Pass at least one.")
+    arguments = [_ARRAY if isinstance(x, np.ndarray) else x for x in flat]
+    calls: list[Call] = module.__dict__.setdefault("_calls", [])
+    shapes = [x.shape[1:] for x in arrays]
+    like = (c for c in calls if c._form == form and c._shapes == shapes and all(map(_same, c._arguments, arguments)))
+    call = next(like, None)
+    if call is None:
+        call = Call(module, arguments, form, shapes)
+    else:
+        calls.remove(call)
+    calls.append(call)
+    del calls[:-_KEPT]
+    call.training = module.training
+    return arrays, call
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, (bool, int, float, str)) and one == other)
+
+
+def _flattened(value: Any) -> tuple[list[Any], Structure]:
+    """Like ``flatten``, but lists and tuples of numbers are arrays."""
+    given, named = value
+    flat, form = flatten([[_prepared(x) for x in given], {name: _prepared(x) for name, x in named.items()}])
+    return flat, form
+
+
+def _prepared(x: Any) -> Any:
+    if is_structure(x):
+        return {k: _prepared(v) for k, v in x.items()} if isinstance(x, Mapping) else tuple(map(_prepared, x))
+    return x if x is None or isinstance(x, (bool, str, int, float)) else np.asarray(x)
