@@ -165,3 +165,42 @@ def test_unpooling() -> None:
 def test_mistakes(function: Callable[[Any], Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Call(function).build((3, 4, 4))
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_prelu_is_the_layer(count: int) -> None:
+    """One native step, with a parameter or with fixed slopes; slopes that are computed have their own gradient."""
+    x, slopes = numbers(2, 3, 4), np.float32([0.5, -0.25, 2.0])[:count]
+
+    class Sloped(nn.Module):
+        def __init__(self, use: Callable[[Any, Any], Any]) -> None:
+            super().__init__()
+            self.slopes, self.use = nn.Parameter(slopes), use
+
+        def forward(self, x: nn.Value) -> nn.Value:
+            y: nn.Value = self.use(x, self.slopes)
+            return y
+
+    layer = nn.PReLU(count)
+    layer.weight.data = slopes
+    expected = layer(x)
+    dx = layer.backward(numbers(2, 3, 4, seed=1))
+    for use, steps in (
+        (F.prelu, ["Prelu"]),
+        (lambda x, p: F.prelu(x, slopes), ["Prelu"]),
+        (lambda x, p: F.prelu(x, p * 1), None),
+    ):
+        net = Sloped(use)
+        np.testing.assert_allclose(net(x), expected, rtol=1e-6)
+        assert net._graph is not None
+        assert steps is None or [type(step).__name__ for step in net._graph.operations] == steps
+        np.testing.assert_allclose(net.backward(numbers(2, 3, 4, seed=1)), dx, rtol=1e-6)
+        if any(p is net.slopes for p in net._graph.parameters):
+            np.testing.assert_allclose(net.slopes.grad, layer.weight.grad, rtol=1e-5)
+    np.testing.assert_allclose(F.prelu(x, slopes), expected, rtol=1e-6)
+
+
+def test_prelu_refuses_other_slopes() -> None:
+    for slopes, shape in ((numbers(4), r"\(4,\)"), (numbers(3, 1), r"\(3, 1\)")):
+        with pytest.raises(ValueError, match=rf"prelu: weight has shape {shape}, but \(3,\), one per channel"):
+            F.prelu(numbers(2, 3, 4), slopes)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+
 from ... import ActivationFunction
 from .. import operations
 from .._value import Value
+from ..parameter import Parameter
 from ._arithmetic import mul, sub
 from ._base import Tensor, axis_of, function, keep_batch, numbers
 
@@ -40,10 +43,17 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def prelu(input: Tensor, weight: Tensor) -> Any:
     """x for x > 0, else weight x; one weight, or one per channel, which is axis 1."""
     x, slope = numbers(input, "prelu"), numbers(weight, "prelu")
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if slope.rows or slope.sample not in ((), (1,), (channels,)):
+        raise ValueError(
+            f"prelu: weight has shape {slope.shape}, but ({channels},), one per channel of {x.shape}, or (1,) is needed."
+        )
+    leaf = slope.leaf  # not of a reshaped value: a layer holds the parameter itself
+    if x.rows and (isinstance(leaf, (np.ndarray, Parameter))):
+        held = leaf if isinstance(leaf, Parameter) else Parameter(leaf, requires_grad=False)
+        return x.graph.append(operations.Prelu(x, held))
     if slope.count > 1:
-        if len(x.sample) < 1 or slope.sample != (x.sample[0],):
-            raise ValueError(f"prelu: weight has shape {slope.shape}, but {x.shape} has {x.sample[:1]} channels.")
-        slope = slope.reshape(slope.count, *[1] * (len(x.sample) - 1))
+        slope = slope.reshape(channels, *[1] * (x.ndim - 2))
     return sub(relu(x), mul(slope, relu(mul(x, -1.0))))
 
 
