@@ -209,6 +209,9 @@ case(
 case("channels mixed", lambda x: _channel_shuffle(x, 2), IMAGE)
 case("loop over a size", lambda x: sum(x[:, t] * t for t in range(x.size(1))))
 
+case("assignment", lambda s, x: _assigned(s, x))
+case("outputs one by one", lambda x: _filled(x))
+
 # Reductions.
 
 case(
@@ -336,6 +339,24 @@ def _in_place(x: Any) -> Any:
     y /= 2
     y **= 2
     return y + z  # which is the same tensor
+
+
+def _assigned(s: Any, x: Any) -> Any:
+    y = x * 2
+    y[:, 0] = 0
+    y[..., 1:3] = x[..., :2]
+    y[:, [3, 1]] = s.p
+    y[:, 2, ::2] *= 3
+    return y
+
+
+def _filled(x: Any) -> Any:
+    outputs = torch.zeros(x.size(1), x.size(0), 5, dtype=x.dtype)
+    state = x[:, 0]
+    for t in range(x.size(1)):
+        state = torch.tanh(state + x[:, t])
+        outputs[t] = state
+    return outputs.transpose(0, 1)
 
 
 def _without_gradient(s: Any, x: Any) -> Any:

@@ -70,7 +70,7 @@ def _example(torch: Any, module: Any, example: Any) -> tuple[tuple[str, ...], li
     reference = next(iter(module.parameters()), None)
     tensors = []
     for x in given:
-        tensor = x.detach() if isinstance(x, torch.Tensor) else torch.as_tensor(np.ascontiguousarray(x))
+        tensor = x.detach() if isinstance(x, torch.Tensor) else torch.as_tensor(np.array(x))
         if not tensor.ndim or not len(tensor):
             raise ValueError(
                 f"from_torch: an example has shape {tuple(tensor.shape)}. Pass at least one sample, the batch axis first."
@@ -219,7 +219,8 @@ class _Builder:
             if parameter is not None:
                 ours.place(name, self._parameter(parameter))
         for name, buffer in theirs._buffers.items():
-            if buffer is not None and name not in theirs._non_persistent_buffers_set:
+            counts = name == "num_batches_tracked"  # which nothing here depends on, as in our layers
+            if buffer is not None and not counts and name not in theirs._non_persistent_buffers_set:
                 ours.place(name, self._buffer(buffer))
         for name, child in theirs._modules.items():
             if child is not None:

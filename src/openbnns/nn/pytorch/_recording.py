@@ -169,6 +169,8 @@ class Recorder:
                     self.place(),
                     "Choose with torch.where, or take that part out of forward.",
                 )
+            if name == "__setitem__":
+                self._expect_change(*args)
             record, error = Record("function", name), None
             try:
                 record.args, record.kwargs = self._encode(args), self._encode(kwargs)
@@ -177,13 +179,23 @@ class Recorder:
             if name == "__iter__":  # which hides its tensors
                 record.target, function = "unbind", self.torch.Tensor.unbind
             result = function(*args, **kwargs)
-            if bare not in BY_SIZE and self._has_tensor(result):
+            made = args[0] if name == "__setitem__" else result  # which changes a tensor and gives nothing
+            if bare not in BY_SIZE and self._has_tensor(made):
                 if error is not None:
                     raise error
-                self._finish(record, result)
+                self._finish(record, made)
             return iter(result) if name == "__iter__" else result
         finally:
             self._paused -= 1
+
+    def _expect_change(self, target: Any, key: Any, value: Any) -> None:
+        """``x[key] += y`` changes that part of x in place and then assigns it: all else of x is as it was."""
+        known = self._live.get(id(target))
+        if known is None or id(value) not in self._live or _version(value) != known.version + 1:
+            return
+        part = target[key]
+        if part.data_ptr() == value.data_ptr() and (part.shape, part.stride()) == (value.shape, value.stride()):
+            known.version += 1
 
     def _finish(self, record: Record, result: Any) -> None:
         record.place = self.place()

@@ -32,6 +32,8 @@ def _over(x: Tensor, dim: Any) -> Any:
 
 def _reduction(function: Any) -> Any:
     def handler(call: Call, input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        if dtype is not None and call.kinds[0] != "f":
+            raise Misfit("sums of whole numbers have no counterpart here")
         value = _over(input, dim)
         seen = Tensor(value, input.shape)
         return _shaped(call, function(value, _axes(seen, dim), keepdim))

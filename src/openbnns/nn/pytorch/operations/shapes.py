@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -137,30 +138,62 @@ def _first(value: Value) -> Any:
 
 @operation(PARTS, "__getitem__")
 def getitem(call: Call, input: Tensor, key: Any) -> Any:
+    ours, _ = _keys(input, key)
+    value = input.value if input.kind != "f" else input.numbers
+    part = F.index(value, tuple([slice(None)] * bool(value.rows) + ours))
+    return part.reshape((*part.shape[: int(bool(part.rows))], *[n for n in call.shape if not isinstance(n, Size)]))
+
+
+@operation(PARTS, "__setitem__")
+def setitem(call: Call, input: Tensor, key: Any, value: Any) -> Any:
+    """The new entries stand behind the old ones, and are picked in place of those that they replace."""
+    ours, front = _keys(input, key)
+    old = np.arange(math.prod(input.rest))
+    places = old.reshape(input.rest)[tuple(ours)]
+    part: tuple[Any, ...] = places.shape
+    if input.batch is not None:
+        part = (*part[:front], input.shape[input.batch], *part[front:])
+    if not isinstance(value, Tensor):
+        value = Tensor(np.array(plain(value, "a number"), np.float32), ())
+    new = value.aligned(part)
+    new = F.expand(new, *new.shape[: int(bool(new.rows))], *places.shape)
+    rows = max(input.value.rows, new.rows)
+    picked = old.copy()
+    picked[places.ravel()] = len(old) + np.arange(places.size)
+    both = F.cat([_as_rows(input.numbers, rows), _as_rows(new, rows)], int(bool(rows)))
+    result = F.index_select(both, int(bool(rows)), picked)
+    return result.reshape((*result.shape[: int(bool(rows))], *input.rest))
+
+
+def _as_rows(value: Value, rows: int) -> Value:
+    """All elements of a sample, or without a batch all there are, as one axis."""
+    flat = value.reshape((*value.shape[: int(bool(value.rows))], -1))
+    result: Value = F.expand(flat, BatchSize(rows), -1) if rows and not flat.rows else flat
+    return result
+
+
+def _keys(input: Tensor, key: Any) -> tuple[list[Any], int]:
+    """An index of all axes but the batch, which is taken whole, and how many axes of the part come in front of the batch."""
     keys = list(key) if isinstance(key, tuple) else [key]
     named = sum(k is not None and k is not Ellipsis for k in keys)
     place = next((i for i, k in enumerate(keys) if k is Ellipsis), len(keys))
     keys[place : place + 1] = [slice(None)] * (input.rank - named)
     ours: list[Any] = []
-    axis = 0
+    axis = front = 0
     for k in keys:
-        if k is None:
-            ours.append(None)
-            continue
-        if axis == input.batch:
+        if k is not None and axis == input.batch:
             if not isinstance(k, slice) or not _is_whole(k, input.shape[axis]):
                 raise Misfit(f"a batch is taken whole, but {_shown(k)} is taken of {input.shape}. Pick samples outside")
+            front = sum(not isinstance(one, int) for one in ours)
         else:
-            ours.append(_index(k))
-        axis += 1
+            ours.append(None if k is None else _index(k))
+        axis += k is not None
     arrays = [i for i, k in enumerate(ours) if isinstance(k, np.ndarray)]
     if len(arrays) > 1:
         raise Misfit("only one axis can be indexed with a tensor or a list")
     if arrays:
         ours[arrays[0]] = ours[arrays[0]].ravel()
-    value = input.value if input.kind != "f" else input.numbers
-    part = F.index(value, tuple([slice(None)] * bool(value.rows) + ours))
-    return part.reshape((*part.shape[: int(bool(part.rows))], *[n for n in call.shape if not isinstance(n, Size)]))
+    return ours, front
 
 
 def _is_whole(k: slice, size: Any) -> bool:

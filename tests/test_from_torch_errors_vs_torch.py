@@ -1,0 +1,184 @@
+"""What ``nn.from_torch`` refuses: the operation, its place and the cure are named, and the module stays as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openbnns import nn
+from openbnns.nn.pytorch import Unsupported
+from torch_networks import F, T, floats, tokens, torch
+
+pytestmark = pytest.mark.peers
+
+X = floats(3, 4, 5)
+
+
+class Inner(T.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function, self.linear, self.norm = function, T.Linear(5, 5), T.BatchNorm1d(4)
+        self.stray = [T.Parameter(torch.ones(5))]
+
+    def forward(self, *inputs: Any) -> Any:
+        x = self.norm(self.linear(inputs[0])) if inputs[0].is_floating_point() else inputs[0]
+        return self.function(self, x, *inputs[1:])
+
+
+class Outer(T.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.blocks = T.ModuleList([Inner(function)])
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.blocks[0](*inputs)
+
+
+class Doubled(torch.autograd.Function):  # type: ignore[misc, name-defined]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, dy: Any) -> Any:
+        return dy * 3
+
+
+def changed_through_a_view(x: Any) -> Any:
+    y = x * 1
+    y[:, 0].mul_(2)
+    return y + 1
+
+
+def detaching(x: Any) -> Any:
+    return x + torch.from_numpy(x.detach().numpy())
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
+    "unknown": (lambda s, x: torch.cumsum(x, 1), r"torch\.cumsum has no counterpart"),
+    "unknown in torch.nn.functional": (lambda s, x: F.rrelu(x), r"torch\.nn\.functional\.rrelu has no counterpart"),
+    "unknown method": (lambda s, x: x.erfinv_(), r"Tensor\.erfinv_ has no counterpart"),
+    "branch": (lambda s, x: x if x.sum() > 0 else -x, r"__bool__ turns numbers .* Choose with torch\.where"),
+    "item": (lambda s, x: x * x.mean().item(), r"item turns numbers"),
+    "numpy": (lambda s, x: detaching(x), r"numpy turns numbers"),
+    "option": (lambda s, x: torch.div(x, 3, rounding_mode="floor"), r"torch\.div: rounding_mode='floor' has no counterpart"),
+    "option that we do not have": (lambda s, x: F.softplus(x, threshold=2), r"threshold=2 has no counterpart"),
+    "antialias": (
+        lambda s, x: F.interpolate(x[:, None], scale_factor=2, mode="bilinear", antialias=True),
+        r"interpolate: antialias=True has no counterpart",
+    ),
+    "keyword": (lambda s, x: x.repeat_interleave(2, 1, output_size=8), r"torch\.repeat_interleave: .*'output_size'"),
+    "whole batch": (lambda s, x: x[0], r"a batch is taken whole, but 0 is taken of \(N, 4, 5\)"),
+    "part of a batch": (lambda s, x: x[1:], r"a batch is taken whole"),
+    "batches joined": (lambda s, x: torch.cat([x, x]), r"batches cannot be joined"),
+    "batch counted": (lambda s, x: x.sum(0) / x.size(0), r"size of the batch, which is no number"),
+    "batch times itself": (lambda s, x: x[:, 0] @ x[:, 0].t(), r"mixes the samples of a batch"),
+    "softmax over the batch": (lambda s, x: x.softmax(0), r"softmax over the batch"),
+    "batch in front of others": (lambda s, x: x.transpose(0, 1).reshape(-1, 5), r"axes in front of the batch would be mixed"),
+    "dropout that never ends": (lambda s, x: F.dropout(x, 0.5), r"training=True acts in evaluation too.*training=self\.training"),
+    "attention that drops in evaluation": (
+        lambda s, x: F.scaled_dot_product_attention(x, x, x, dropout_p=0.1), r"dropout_p acts in evaluation too",
+    ),
+    "modes": (lambda s, x: x * 2 if s.training else x.relu(), r"different things for training and evaluation"),
+    "an option by mode": (lambda s, x: x * (2.0 if s.training else 1.0), r"2\.0 in training and 1\.0 in evaluation"),
+    "random constant": (lambda s, x: x + torch.empty(5).uniform_(), r"differs from run to run"),
+    "samples told apart": (lambda s, x: x + torch.arange(len(x))[:, None, None], r"not the same for all samples"),
+    "view": (lambda s, x: changed_through_a_view(x), r"changed in place through another view"),
+    "assignment": (lambda s, x: x.__setitem__(0, 1.0) or x, r"Tensor\.__setitem__: a batch is taken whole"),
+    "own backward": (lambda s, x: Doubled.apply(x) + 1, r"torch\.autograd\.Function has a backward pass of its own"),
+    "stray parameter": (lambda s, x: x * s.stray[0], r"parameter which the module does not hold"),
+    "computed kernel": (lambda s, x: F.conv1d(x, (s.linear.weight * 2)[:4, :4, None]), r"weights must be parameters"),
+    "complex": (lambda s, x: torch.fft.rfft(x).abs(), r"fft_rfft has no counterpart"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    function, message = FUNCTIONS[name]
+    module = Outer(function)
+    before = {key: value.clone() for key, value in module.state_dict().items()}
+    state = torch.get_rng_state()
+    with pytest.raises(Unsupported, match=message) as caught:
+        nn.from_torch(module, X)
+    place = re.search(r"in blocks\.0 \(Inner\), (\S+) line (\d+)", str(caught.value))
+    assert place is not None, str(caught.value)
+    assert place[1] == __file__
+    assert int(place[2]) > 10
+    assert all(torch.equal(value, before[key]) for key, value in module.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), state)
+    assert module.training
+    assert not hasattr(torch.nn.Module.__call__, "recorder")
+
+
+MODULES: dict[str, tuple[Callable[[], Any], Any, str]] = {
+    "momentum": (lambda: T.BatchNorm1d(4, momentum=None), X, r"nn\.BatchNorm1d: momentum=None.*\(in 0 \(BatchNorm1d\)"),
+    "max_norm": (lambda: T.Embedding(5, 3, max_norm=1.0), tokens(5, 3, 4), r"nn\.Embedding: max_norm=1\.0 has no"),
+    "padding row": (lambda: filled_embedding(), tokens(5, 3, 4), r"row padding_idx=2 of an embedding is not zero"),
+    "proj_size": (lambda: T.LSTM(5, 4, proj_size=2, batch_first=True), X, r"nn\.LSTM: proj_size=2 has no counterpart"),
+    "softmax": (lambda: T.Softmax(), X, r"nn\.Softmax: dim is None. Give the axis"),
+    "threshold": (lambda: T.Softplus(threshold=3), X, r"nn\.Softplus: softplus with threshold=3"),
+    "dropout": (lambda: T.Dropout(1.0), X, r"nn\.Dropout: .*p is 1"),
+    "lstm over the batch": (lambda: T.LSTM(5, 4), X, r"batch_first=False, but the batch of \(N, 4, 5\) is axis 0"),
+    "volumes": (lambda: T.Conv3d(4, 2, 1), floats(3, 4, 2, 2, 2), r"torch\.nn\.functional\.conv3d has no counterpart"),
+    "alpha": (lambda: T.AlphaDropout(0.2), X, r"alpha_dropout has no counterpart"),
+}
+
+
+def filled_embedding() -> Any:
+    module = T.Embedding(5, 3, padding_idx=2)
+    T.init.ones_(module.weight)
+    return module
+
+
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.filterwarnings("ignore:Implicit dimension", "ignore:LSTM with projections")
+def test_modules(name: str) -> None:
+    make, x, message = MODULES[name]
+    with pytest.raises(Unsupported, match=message):
+        nn.from_torch(T.Sequential(make()), x)
+
+
+def test_modules_that_are_not_used_may_be_anything() -> None:
+    class Spare(T.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear, self.spare = T.Linear(5, 2), T.BatchNorm1d(4, momentum=None)
+            self.volume = T.Conv3d(2, 3, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.linear(x)
+
+    module = Spare()
+    net = nn.from_torch(module, X)
+    assert set(net.state_dict()) == set(module.state_dict()) - {"spare.num_batches_tracked"}
+    module.load_state_dict(nn.to_torch_state_dict(net), strict=True)
+
+
+def test_arguments() -> None:
+    with pytest.raises(TypeError, match=r"takes a torch\.nn\.Module, not a Sequential"):
+        nn.from_torch(nn.Sequential(), X)
+    with pytest.raises(ValueError, match="at least one sample"):
+        nn.from_torch(T.Linear(5, 2), np.float32(1))
+    with pytest.raises(ValueError, match=r"3, 2 samples\. Pass the same number"):
+        nn.from_torch(T.Bilinear(5, 5, 2), (X[:, 0], X[:2, 0]))
+    with pytest.raises(TypeError, match="takes a network of openbnns"):
+        nn.to_torch_state_dict(T.Linear(2, 3))
+    net = nn.from_torch(T.Linear(5, 2), X)
+    with pytest.raises(ValueError, match=r"input 0 has shape \(2, 5\), but the network is built for"):
+        net(X[:2, 0])
+
+
+def test_a_module_that_fails_says_so_itself() -> None:
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        nn.from_torch(T.Linear(4, 2), X)
+    assert T.Linear(5, 2)(torch.tensor(X)).shape == (3, 4, 2)  # nothing is left patched
+
+
+def test_parts_do_not_run_alone() -> None:
+    net = nn.from_torch(Outer(lambda s, x: x * 2), X)
+    with pytest.raises(NotImplementedError, match=r"Inner is a part .* nn\.from_torch\(module\.part, example\)"):
+        net.blocks[0](X)
