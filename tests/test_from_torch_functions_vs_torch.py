@@ -264,6 +264,7 @@ case(
 case("vectors", lambda s, x: x @ s.p + torch.mv(x[:, 0], s.p)[:, None] + torch.dot(s.p, s.p) + torch.inner(s.p, s.p)
      + torch.addmv(x[:, 0, 0], x[:, 1], s.p)[:, None] + torch.outer(s.p, s.p).sum() + torch.ger(s.p, s.p).mean())  # fmt: skip
 case("linear", lambda s, x: F.linear(x, s.w) + F.linear(x, s.w * 2, s.w[:, 0]))
+case("weight norm", lambda s, x: F.linear(x, torch._weight_norm(s.w, s.w[:, :1], 0)))
 case("bilinear", lambda s, x: F.bilinear(x, x + 1, s.w[None, :5], s.p[:1]) + torch.bilinear(x, x, s.w[None, :5], None))
 case("einsum", lambda s, x: torch.einsum("bij,bkj->bik", x, x) @ x + torch.einsum("bij,oj->bio", x, s.w) @ s.w + torch.einsum(
     "...d,d->...d", x, s.p))  # fmt: skip

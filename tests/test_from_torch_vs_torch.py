@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from openbnns import nn
 from torch_networks import (
     GPT,
     VAE,
@@ -17,6 +22,7 @@ from torch_networks import (
     MobileNetV2,
     MultiheadGPT,
     ResNet,
+    SamplingVAE,
     Translator,
     UNet,
     ViT,
@@ -61,3 +67,176 @@ def _seeded() -> None:
 )
 def test_networks(make: Any, inputs: tuple[Any, ...]) -> None:
     check(make(), *inputs)
+
+
+@pytest.mark.parametrize("kind", [LeNet, UNet])
+def test_trains_as_in_pytorch(kind: Any) -> None:
+    shape = (1, 28, 28) if kind is LeNet else (2, 20, 20)
+    module = kind()
+    net = nn.from_torch(module, floats(2, *shape))
+    theirs = torch.optim.SGD(module.parameters(), lr=0.05, momentum=0.9)
+    ours = nn.SGD(net.parameters(), lr=0.05, momentum=0.9)
+    loss = nn.CrossEntropyLoss()
+    for step in range(10):
+        x = floats(6, *shape, seed=step)
+        y = tokens(3, 6, seed=step) if kind is LeNet else tokens(3, 6, 20, 20, seed=step)
+        theirs.zero_grad()
+        expected = torch.nn.functional.cross_entropy(module(torch.tensor(x)), torch.tensor(y))
+        expected.backward()
+        theirs.step()
+        value, gradient = loss(net(x), y)
+        net.backward(gradient)
+        ours.step()
+        assert value == pytest.approx(expected.item(), rel=1e-4), step
+
+
+def test_the_trainer_takes_it(tmp_path: Path) -> None:
+    net = nn.from_torch(LeNet(), floats(2, 1, 28, 28))
+    trainer = nn.Trainer(net, nn.NLLLoss(), "adam", batch_size=8, seed=1, quiet=True, out=tmp_path)
+    trainer.fit(floats(32, 1, 28, 28), tokens(10, 32), epochs=2)
+    assert trainer.history[-1]["loss"] < trainer.history[0]["loss"]
+
+
+def test_saved_copied_and_pickled_networks_are_the_same(tmp_path: Path) -> None:
+    module, x = GPT(), tokens(29, 2, 7)
+    net = nn.from_torch(module, x).eval()
+    y = net(x)
+    for twin in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        np.testing.assert_array_equal(twin(x), y)
+        twin.lm_head.weight.data[:] = 0
+        assert not twin(x).any()
+    np.testing.assert_array_equal(net(x), y)
+    net.save(tmp_path / "weights.safetensors")
+    other = nn.from_torch(GPT(), x).eval()
+    assert np.abs(other(x) - y).max() > 0.1
+    other.load(tmp_path / "weights.safetensors")
+    np.testing.assert_array_equal(other(x), y)
+    again = GPT()
+    again.load_state_dict(other.to_torch_state_dict())
+    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), module.parameters(), strict=True))
+
+
+def test_what_is_shared_stays_shared() -> None:
+    class Shared(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = torch.nn.Linear(4, 4)
+            self.second, self.third = self.first, torch.nn.Linear(4, 4)
+            self.third.weight = self.first.weight
+
+        def forward(self, x: Any) -> Any:
+            return self.third(self.second(self.first(x)))
+
+    net = check(Shared(), floats(3, 4))
+    assert net.first is net.second
+    assert net.third.weight is net.first.weight
+    assert len(list(net.parameters())) == 3
+
+
+def test_dropout_follows_the_mode() -> None:
+    class Dropped(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.drop = torch.nn.Dropout(0.5)
+
+        def forward(self, x: Any) -> Any:
+            return self.drop(x), torch.nn.functional.dropout(x, 0.25, self.training)
+
+    net, x = nn.from_torch(Dropped().eval(), np.ones((2, 500), np.float32)), np.ones((4, 500), np.float32)
+    assert not net.training
+    assert all((y == 1).all() for y in net(x))
+    half, quarter = net.train()(x)
+    assert set(np.unique(half)) == {0, 2}
+    assert 0.4 < (half == 0).mean() < 0.6
+    assert 0.2 < (quarter == 0).mean() < 0.3
+
+
+def test_random_numbers_are_drawn_anew() -> None:
+    class Noise(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            noise = torch.rand(x.size(0), 1000) + 2
+            return x + torch.randn_like(x), x.new_zeros(1) + noise, torch.rand_like(x), torch.randn(len(x), 1000)
+
+    net, x = nn.from_torch(Noise(), np.zeros((1, 1000), np.float32)), np.zeros((5, 1000), np.float32)
+    for training in (True, False):
+        normal, shifted, uniform, other = net.train(training)(x)
+        assert not np.array_equal(net(x)[0], normal)
+        assert abs(normal.mean()) < 0.1
+        assert 0.9 < normal.std() < 1.1
+        assert 0 <= uniform.min() < 0.01 < 0.99 < uniform.max() < 1
+        assert 2 <= shifted.min() < 2.01
+        assert 0.9 < other.std() < 1.1
+    vae = nn.from_torch(SamplingVAE(), floats(2, 6, 6))
+    output, mu, _ = vae(floats(4, 6, 6))
+    assert output.shape == (4, 36)
+    vae.backward((np.ones_like(output), np.zeros_like(mu), None))
+    assert np.abs(vae.fc22.weight.grad).max() > 0
+
+
+def test_examples_of_every_kind() -> None:
+    x, t = floats(2, 6, 5), floats(2, 4, 6, seed=1)
+    module = Translator().eval()
+    expected = module(torch.tensor(x), torch.tensor(t)).detach().numpy()
+    for example in ((x, t), [torch.tensor(x), t], {"target": t, "source": x}):
+        net = nn.from_torch(module, example)
+        np.testing.assert_allclose(net(source=x, target=t), expected, atol=1e-5)
+    np.testing.assert_allclose(nn.from_torch(module, (x, t))(x, target=t), expected, atol=1e-5)
+    with pytest.raises(TypeError, match="takes target, source, but gets 1 inputs and tgt"):
+        net(x, tgt=t)
+    linear = nn.from_torch(torch.nn.Linear(5, 2).double(), x)
+    assert linear(x).dtype == np.float32
+
+
+def test_lazy_and_hooked_modules() -> None:
+    lazy, x = torch.nn.Sequential(torch.nn.LazyLinear(4), torch.nn.ReLU(), torch.nn.LazyLinear(2)), floats(3, 7)
+    net = nn.from_torch(lazy, x)
+    np.testing.assert_allclose(net(x), lazy(torch.tensor(x)).detach().numpy(), atol=1e-6)
+    normed = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(5, 3))
+    net = check(normed, floats(3, 5))
+    assert sorted(net.state_dict()) == sorted(normed.state_dict())
+    hooked = torch.nn.Sequential(torch.nn.Linear(5, 3))
+    hooked[0].register_forward_hook(lambda module, given, output: output * 2)
+    check(hooked, floats(3, 5))
+
+
+def test_names_that_modules_use_themselves() -> None:
+    class Names(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.build, self.run, self._kind = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+            self.summary = torch.nn.Parameter(torch.ones(4))
+            self.register_buffer("save", torch.full((4,), 2.0))
+
+        def forward(self, x: Any) -> Any:
+            return self._kind(self.run(self.build(x) * self.summary)) + self.save
+
+    net = check(Names(), floats(3, 4))
+    assert "build" in net.summary()
+
+
+def test_the_summary_names_what_users_wrote() -> None:
+    text = nn.from_torch(MobileNetV2(), floats(2, 3, 33, 29)).summary()
+    assert "features.1.conv.0.0" in text
+    assert "classifier.1" in text
+
+
+def test_half_of_the_result_may_be_none() -> None:
+    net = nn.from_torch(GPT(), tokens(29, 2, 7))
+    assert net(tokens(29, 3, 7)).shape == (3, 7, 29)
+
+
+def test_state_dicts_of_our_own_networks() -> None:
+    ours = nn.Sequential(
+        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(2), nn.LSTM(9, 5, bidirectional=True), nn.Linear(10, 8),
+        nn.TransformerEncoderLayer(8, 2, 16), nn.InstanceNorm1d(4, affine=True, track_running_stats=True),
+    )  # fmt: skip
+    t = torch.nn
+    theirs = t.Sequential(
+        t.Conv2d(3, 4, 3), t.BatchNorm2d(4), t.Flatten(2), t.LSTM(9, 5, bidirectional=True), t.Linear(10, 8),
+        t.TransformerEncoderLayer(8, 2, 16), t.InstanceNorm1d(4, affine=True, track_running_stats=True),
+    )  # fmt: skip
+    state = ours.to_torch_state_dict()
+    theirs.load_state_dict(state, strict=True)
+    assert state["1.num_batches_tracked"].dtype == torch.int64
+    state["0.weight"].fill_(0)  # a copy
+    assert ours[0].weight.data.any()

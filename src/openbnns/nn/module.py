@@ -616,6 +616,12 @@ class Module(Tree):
 
         return self.load_state_dict(load(path), strict=strict)
 
+    def to_torch_state_dict(self) -> dict[str, Any]:
+        """The weights as tensors that the same module of PyTorch loads; see :func:`openbnns.nn.to_torch_state_dict`."""
+        from .pytorch import to_torch_state_dict
+
+        return to_torch_state_dict(self)
+
     def __repr__(self) -> str:
         children = [(name, repr(child)) for name, child in self._children.items()]
         return nested(type(self).__name__, self.extra_repr(), children)

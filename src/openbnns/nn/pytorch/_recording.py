@@ -147,8 +147,7 @@ class Recorder:
                 result = original(module, *args, **kwargs)
             finally:
                 self._paused -= 1
-            self._finish(record, result)
-            return result
+            return self._finish(record, result)
         finally:
             self._stack.pop()
 
@@ -183,7 +182,8 @@ class Recorder:
             if bare not in BY_SIZE and self._has_tensor(made):
                 if error is not None:
                     raise error
-                self._finish(record, made)
+                made = self._finish(record, made)
+                result = result if name == "__setitem__" else made
             return iter(result) if name == "__iter__" else result
         finally:
             self._paused -= 1
@@ -197,11 +197,20 @@ class Recorder:
         if part.data_ptr() == value.data_ptr() and (part.shape, part.stride()) == (value.shape, value.stride()):
             known.version += 1
 
-    def _finish(self, record: Record, result: Any) -> None:
+    def _finish(self, record: Record, result: Any) -> Any:
+        """Take a step down; gives its result, which is a tensor of its own even where a function gives back its argument."""
+        known = self._live.get(id(result))
+        if known is not None and known.version == _version(
+            result
+        ):  # as a dropout does, in one mode and not in the other
+            self._paused += 1
+            result = result.view_as(result)
+            self._paused -= 1
         record.place = self.place()
         record.detached = not self.torch.is_grad_enabled()
         record.outputs = self._bind(result, record, record.detached)
         self.records.append(record)
+        return result
 
     def _bind(self, result: Any, record: Record, detached: bool) -> Any:
         """Refs for the tensors of a result."""

@@ -70,6 +70,15 @@ def linear(call: Call, input: Tensor, weight: Tensor, bias: Any = None) -> Any:
     return F.linear(input.numbers, weight.numbers, None if bias is None else bias.numbers)
 
 
+@operation(PRODUCTS, "_weight_norm")
+def weight_norm(call: Call, v: Tensor, g: Tensor, dim: Any = 0) -> Any:
+    """What ``torch.nn.utils.weight_norm`` computes weights with."""
+    if v.batch is not None or dim == -1:
+        raise Misfit("weights normalized over all axes have no counterpart here. Give dim")
+    others = [axis for axis in range(v.rank) if axis != dim % v.rank]
+    return F.mul(v.numbers, F.div(g.numbers, F.norm(v.numbers, 2, others, True)))
+
+
 @operation(PRODUCTS, "F.bilinear")
 def bilinear(call: Call, input1: Tensor, input2: Tensor, weight: Tensor, bias: Any = None) -> Any:
     letters = string.ascii_lowercase[: input1.rank - 1]
