@@ -543,7 +543,7 @@ def _check_same(p: BNNSLayerParametersLSTM, delta: BNNSLayerParametersLSTM, call
 
 
 def _require_float32(bound: Bound, name: str) -> None:
-    if bound.view.element is not FLOAT32:
+    if bound.view.element.code != FLOAT32.code:
         raise Problem(
             f"{name}.data_type is {bound.view.element.name}, but training works on Float32. Use BNNSDataTypeFloat32.",
             kind=TypeError,

@@ -19,7 +19,7 @@ from ..abi.enums import BNNSDataLayout, BNNSDataType
 from ..abi.structs import BNNSFilterParameters, BNNSNDArrayDescriptor
 from ..abi.values import Struct
 from ..errors import BNNSError, InvalidDescriptorError, Problem, as_exception
-from ..tensors import buffers, descriptors
+from ..tensors import buffers, descriptors, wide
 from ..tensors.descriptors import LAYOUTS, View, describe
 from .shape import Shape
 from .types import DataLayout, DataType
@@ -430,7 +430,7 @@ def require_output(array: NDArray[Any], who: str) -> None:
 
 def require_dtype(array: NDArray[Any], dtype: np.dtype[Any], who: str, *, output: bool = False) -> None:
     """Refuse an array of another element type."""
-    if array.dtype != dtype:
+    if array.dtype != dtype and not (dtype == FLOAT and wide.is_wide(array.dtype)):
         cure = f"np.empty({array.shape}, np.{dtype.name})" if output else f"the array's .astype(np.{dtype.name})"
         verb = "writes" if output else "takes"
         raise Problem(f"{who} is {array.dtype}, but this layer {verb} {dtype.name} here. Pass {cure}.", kind=TypeError)

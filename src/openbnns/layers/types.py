@@ -13,6 +13,7 @@ import numpy as np
 
 from .._spelling import Members
 from ..abi import enums as c
+from ..tensors import wide
 from ..tensors.descriptors import ELEMENT_TYPES
 from ._activation_function import ActivationFunction
 from ._choices import (
@@ -114,6 +115,8 @@ class DataType(Members):
             wanted = np.dtype(dtype)
         except TypeError:
             raise TypeError(f"DataType.from_dtype: dtype must be a NumPy type, not {dtype!r}.") from None
+        if wide.is_wide(wanted):
+            return cls.FLOAT32
         name = "BOOLEAN" if wanted == np.bool_ else wanted.name.upper()
         if name not in cls.__members__ or wanted.byteorder == ">":
             choices = "float16, float32, bool, int8 to int64, uint8 to uint64"

@@ -15,7 +15,7 @@ from .. import _strict
 from .._words import Caller, Named
 from ..abi.structs import BNNSNDArrayDescriptor
 from ..errors import Problem, record
-from . import buffers, descriptors, staging
+from . import buffers, descriptors, staging, wide
 from .buffers import Buffer
 from .descriptors import FLOAT32, ElementType, View, describe
 
@@ -269,7 +269,10 @@ def bind(
     """
     if data is None:
         raise Problem(f"{who} is {who.null}, but this call needs it. Pass the memory of {describe(view)}.")
-    buffer = buffers.resolve(data, view.element, who)
+    element = wide.stored_as(view.element, data)
+    if element is not view.element:
+        view = replace(view, element=element)
+    buffer = buffers.resolve(data, element, who)
     stride = stride or view.extent
     bound = Bound(view, buffer, batch, stride, order, shape, accumulate=output and flags == 1)
     if buffer.nbytes is not None and buffer.nbytes < bound.nbytes:
@@ -325,8 +328,9 @@ class Parameter:
             if not client_pointer and self.bound.buffer.nbytes is not None:
                 self._who, self._source = who, self.bound
         if not client_pointer:
-            address = self.address
-            self.fixed = memory.copy(self.read(np.float32)) if address is None else memory.copy_of(address, self.shape)
+            address = None if wide.active() else self.address
+            kind = wide.number_type()
+            self.fixed = memory.copy(self.read(kind)) if address is None else memory.copy_of(address, self.shape)
             self.bound = None
 
     def native_items(self, writes: bool) -> dict[str, Any]:
@@ -339,7 +343,7 @@ class Parameter:
         if self.fixed is not None:
             return int(self.fixed.ctypes.data)
         bound = self._bound
-        if self.view.canonical and self.order == self.view.memory_axes and bound.buffer.address % 4 == 0:
+        if bound.view.canonical and self.order == self.view.memory_axes and bound.buffer.address % 4 == 0:
             return bound.buffer.address
         return None
 
@@ -469,8 +473,8 @@ class OwnedMemory:
         self._blocks.append(place.value)
         return place.value
 
-    def copy(self, values: NDArray[Any]) -> NDArray[np.float32]:
-        """A float32 copy of the values in owned memory."""
+    def copy(self, values: NDArray[Any]) -> NDArray[Any]:
+        """A copy of the values in owned memory, as float32 unless memory is wide."""
         owned = self._empty(values.shape)
         owned[...] = values
         return owned
@@ -481,8 +485,8 @@ class OwnedMemory:
         ctypes.memmove(owned.ctypes.data, address, owned.nbytes)
         return owned
 
-    def _empty(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
-        array = np.empty(shape, np.float32)
+    def _empty(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        array = np.empty(shape, wide.number_type())
         if self._allocate is None:
             return array
         block = Buffer(self._block(max(array.nbytes, 4)), None, True, None)

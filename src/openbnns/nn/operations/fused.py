@@ -152,7 +152,7 @@ class PooledChain:
                 return
             if training:
                 self.calls.plan.forget()  # it is not what the backward pass goes back from
-        z, _ = self._unpooled(batch)
+        z, _ = self._unpooled(batch, x.dtype)
         self.operation.layer.apply(x, z, phase=phase(training))
         self.pooling.layer.apply(z, y)
 
@@ -169,11 +169,11 @@ class PooledChain:
                     f"another batch, or on another engine, than this backward call of {batch} samples. Run both on the same "
                     "batch and engine."
                 )
-        z, dz = self._unpooled(batch)
+        z, dz = self._unpooled(batch, x.dtype)
         self.pooling.layer.apply_backward(z, None, dy, dz)
         self.operation.unpooled_backward([x], z, dz, [dx], dp)()
 
-    def _unpooled(self, batch: int) -> list[Array]:
+    def _unpooled(self, batch: int, kind: np.dtype[Any]) -> list[Array]:
         if not self._images or len(self._images[0]) != batch:
-            self._images = [np.empty((batch, *self.unpooled_shape), np.float32) for _ in range(2)]
+            self._images = [np.empty((batch, *self.unpooled_shape), kind) for _ in range(2)]
         return self._images

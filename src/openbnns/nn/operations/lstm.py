@@ -47,7 +47,7 @@ class Lstm(Operation):
 
     def prepare(self) -> None:
         h, inputs = self.hidden, self.inputs[0].sample[1]
-        self._bias = np.zeros((4, 1, 1, h), np.float32) if self.biases else None
+        self._bias = np.zeros((4, 1, 1, h), self.weights[0].data.dtype) if self.biases else None
         self.layer = LSTMLayer(
             input_weights=self.weights[0].data.reshape(4, 1, h, inputs),
             hidden_weights=self.weights[1].data.reshape(4, 1, 1, h, h),
@@ -57,11 +57,11 @@ class Lstm(Operation):
 
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
         batch, (steps, _), h = len(y[0]), self.inputs[0].sample, self.hidden
-        kept = _Kept(self, batch, training)
+        kept = _Kept(self, batch, training, y[0].dtype)
         if training:
             self._trained = kept  # of the program being made, whose backward pass is next
-        outputs = np.empty((steps, batch, 1, h), np.float32)
-        final = [np.empty((1, 1, batch, h), np.float32) for _ in range(2)]
+        outputs = np.empty((steps, batch, 1, h), y[0].dtype)
+        final = [np.empty((1, 1, batch, h), y[0].dtype) for _ in range(2)]
         calls = kept.arrange(x, steps)
         if self._bias is not None:
             calls.append(adding(self._bias, *(b.data for b in self.biases)))
@@ -74,13 +74,13 @@ class Lstm(Operation):
         self, x: list[Array], y: list[Array], dy: list[Array | None], dx: list[Array | None], dp: list[Array | None]
     ) -> Call:
         batch, (steps, inputs) = len(y[0]), self.inputs[0].sample
-        kept, h = self._trained, self.hidden
-        arriving = None if dy[0] is None else np.empty((steps, batch, 1, h), np.float32)
-        ends = [None if gradient is None else np.empty((1, 1, batch, h), np.float32) for gradient in dy[1:]]
-        leaving = None if dx[0] is None else np.empty((steps, batch, inputs), np.float32)
+        kept, h, kind = self._trained, self.hidden, y[0].dtype
+        arriving = None if dy[0] is None else np.empty((steps, batch, 1, h), kind)
+        ends = [None if gradient is None else np.empty((1, 1, batch, h), kind) for gradient in dy[1:]]
+        leaving = None if dx[0] is None else np.empty((steps, batch, inputs), kind)
         states = dx[1 : 1 + len(self.initial)]
-        begins = [None if gradient is None else np.empty((1, 1, batch, h), np.float32) for gradient in states]
-        bias = np.empty((4, 1, 1, h), np.float32) if any(gradient is not None for gradient in dp[2:]) else None
+        begins = [None if gradient is None else np.empty((1, 1, batch, h), kind) for gradient in states]
+        bias = np.empty((4, 1, 1, h), kind) if any(gradient is not None for gradient in dp[2:]) else None
         given: dict[str, Any] = {
             "output_gradient": arriving,
             "final_hidden_gradient": ends[0],
@@ -119,12 +119,12 @@ class _Kept:
     Without lengths, that order is always the same, and every copy is a native call.
     """
 
-    def __init__(self, operation: Lstm, batch: int, training: bool) -> None:
+    def __init__(self, operation: Lstm, batch: int, training: bool, kind: np.dtype[Any]) -> None:
         steps, inputs = operation.inputs[0].sample
         self.operation = operation
         self.sorts = operation.lengths is not None
-        self.sequence = np.empty((steps, batch, inputs), np.float32)
-        self.states = [np.empty((1, 1, batch, operation.hidden), np.float32) for _ in operation.initial]
+        self.sequence = np.empty((steps, batch, inputs), kind)
+        self.states = [np.empty((1, 1, batch, operation.hidden), kind) for _ in operation.initial]
         self.cache: Array | None = None
         if training:
             sizes = [batch] * steps if self.sorts else None

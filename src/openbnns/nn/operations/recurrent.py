@@ -73,7 +73,7 @@ class Recurrent(Operation):
         if self.biases:
             tensors[_B] = self.biases[1].data
         if self.initial:
-            tensors[_H0] = np.empty(y[1].shape, np.float32)
+            tensors[_H0] = np.empty_like(y[1])
         if self.kind == "gru":
             tensors[_Q] = y[3]
         if self.lengths is not None:
@@ -116,7 +116,7 @@ class Recurrent(Operation):
         tensors = self._tensors(x, y)
         sequence = self._sequence(x, y)
         states = dx[1 : 1 + len(self.initial)]
-        begins = np.empty(y[1].shape, np.float32) if any(gradient is not None for gradient in states) else None
+        begins = np.empty_like(y[1]) if any(gradient is not None for gradient in states) else None
         of_bias = dp[3] if self.biases else None
         gradients = {_DY: dy[0], _DHN: dy[1], _DU: dp[1], _DB: of_bias, _DH0: begins}
         tensors |= {slot: array for slot, array in gradients.items() if array is not None}

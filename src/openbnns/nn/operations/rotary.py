@@ -37,7 +37,7 @@ class Rotate(Operation):
         a, b = (x[..., half] for half in self.halves)
         to_a, to_b = (y[..., half] for half in self.halves)
         turned, rest = slice(0, self.whole), slice(self.whole, None)
-        part = np.empty(a.shape, np.float32)
+        part = np.empty(a.shape, x.dtype)
 
         def call() -> None:
             np.multiply(x[..., turned], self.cosine, out=y[..., turned])

@@ -1,0 +1,62 @@
+"""Float32 tensors in float64 memory, for runs of the reference engine that round nothing.
+
+Descriptors go on to say Float32. In a :func:`float64_memory` block an array of float64 may stand wherever one of float32
+may, and holds results as precisely as they were computed. Networks are gradient-checked in this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import engines
+from .descriptors import FLOAT32, ElementType
+
+_FLOAT64 = replace(FLOAT32, bits=64, numpy=np.dtype(np.float64))
+_active = False
+
+
+@contextmanager
+def float64_memory() -> Iterator[None]:
+    """Run the filters of a ``with`` block on the reference engine, which then takes arrays of float64 as well.
+
+    Filters that are created on such arrays must not outlive the block. Like the engine, this holds for the whole process.
+
+    >>> import numpy as np
+    >>> from openbnns import *
+    >>> from openbnns.tensors.wide import float64_memory
+    >>> layer = ActivationLayer(function=ActivationFunction.abs(), input=Shape.vector(1))
+    >>> with float64_memory():
+    ...     layer.apply(np.array([-1e-60]), np.empty(1)).tolist()
+    [1e-60]
+    """
+    global _active
+    before, _active = _active, True
+    try:
+        with engines.engine(engines.REFERENCE):
+            yield
+    finally:
+        _active = before
+
+
+def active() -> bool:
+    return _active
+
+
+def number_type() -> np.dtype[Any]:
+    """What holds numbers that a filter copies."""
+    return np.dtype(np.float64 if _active else np.float32)
+
+
+def is_wide(dtype: np.dtype[Any]) -> bool:
+    """Whether arrays of this type stand for float32 ones at the moment."""
+    return _active and dtype == np.float64
+
+
+def stored_as(element: ElementType, data: Any) -> ElementType:
+    """The element type of memory given for a tensor."""
+    return _FLOAT64 if _active and element is FLOAT32 and getattr(data, "dtype", None) == np.float64 else element
