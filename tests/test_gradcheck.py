@@ -239,9 +239,8 @@ def test_inputs_of_different_batches() -> None:
 def test_mistakes() -> None:
     wrong: Any
     for wrong in (5, None, ob.FullyConnectedLayer):
-        with pytest.raises(
-            TypeError, match=rf"gradcheck: a layer, or a filter .* is needed, not {type(wrong).__name__}"
-        ):
+        name = "the class FullyConnectedLayer" if isinstance(wrong, type) else type(wrong).__name__
+        with pytest.raises(TypeError, match=rf"gradcheck: a layer, a filter .* a network, .* is needed, not {name}"):
             ob.gradcheck(wrong)
     with pytest.raises(ob.LayerApplyError, match=r"gradcheck: input has shape \(2, 6\), but one sample is \(7,\)"):
         ob.gradcheck(dense(), numbers(2, 6))

@@ -11,7 +11,7 @@ _HEAD = _CELL + ";border-bottom:1px solid #94a3b8"
 
 @dataclass(frozen=True)
 class Table:
-    """A table of texts with a line above and a line below it, both optional.
+    """A table of texts with a line above and lines below it, both optional.
 
     The first ``words`` columns are aligned to the left, the others, which are numbers, to the right.
 
@@ -64,5 +64,6 @@ class Table:
             )
             for row in self.rows
         )
-        last = f"<p>{escape(self.footer)}</p>" if self.footer else ""
+        lines = [escape(line) for line in self.footer.splitlines()]
+        last = f"<p>{'<br/>'.join(lines)}</p>" if lines else ""
         return f"<div><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{last}</div>"

@@ -1,4 +1,4 @@
-"""Check the gradients of a layer or filter against finite differences of its formula in float64.
+"""Check gradients against finite differences in float64; of networks, see ``nn/gradient_check.py``. For layers and filters:
 
 For a tensor t (input, weights, bias, ...), a random direction u and a random cotangent v, these two must agree:
 
@@ -10,7 +10,7 @@ Points lie away from kinks: where the slopes on both sides differ, another point
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,76 +23,42 @@ from ..filters.base import Filter
 from ..layers.base import Layer
 from . import subject_of
 from ._base import Array, Subject, float32_numbers
+from ._report import GradientReport as GradientReport
+from ._report import GradientRow as GradientRow
 
 STEP = 1e-5
 TOLERANCE = 2e-4
 ATTEMPTS = 20
 
 
-@dataclass(frozen=True)
-class GradientRow:
-    """One comparison: the gradient of a tensor along one direction."""
-
-    name: str
-    analytic: float
-    numeric: float
-    relative_error: float
-    passed: bool
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class GradientReport:
-    """What :func:`gradcheck` found. True in a condition when every gradient passed; prints as a table.
-
-    >>> from openbnns import *
-    >>> report = gradcheck(ActivationLayer(function=ActivationFunction.tanh(), input=Shape.vector(5)), verbose=False)
-    >>> report.passed, {row.name for row in report.rows}
-    (True, {'input'})
-    """
-
-    title: str
-    tolerance: float
-    rows: tuple[GradientRow, ...] = field(default=())
-
-    @property
-    def passed(self) -> bool:
-        """Whether every gradient agrees with the finite differences."""
-        return bool(self.rows) and all(row.passed for row in self.rows)
-
-    def __bool__(self) -> bool:
-        return self.passed
-
-    def __str__(self) -> str:
-        width = max([len(row.name) for row in self.rows] + [8])
-        lines = [f"{self.title}, tolerance {self.tolerance:g}"]
-        lines.append(f"{'gradient':{width}s}  {'analytic':>13s}  {'numeric':>13s}  {'rel. error':>10s}")
-        for row in self.rows:
-            verdict = "ok" if row.passed else "FAILED"
-            note = f"  ({row.note})" if row.note else ""
-            numbers = f"{row.analytic:13.6g}  {row.numeric:13.6g}  {row.relative_error:10.2e}"
-            lines.append(f"{row.name:{width}s}  {numbers}  {verdict}{note}")
-        lines.append("all gradients agree" if self.passed else "GRADIENTS DISAGREE")
-        return "\n".join(lines)
-
-
 @spelled
 def gradcheck(
-    layer_or_filter: Layer | Filter,
+    layer_or_filter: Any,
     inputs: Any = None,
-    *,
+    *more_inputs: Any,
     seed: int = 0,
     directions: int = 3,
+    samples: int | None = None,
     step: float | None = None,
     tolerance: float | None = None,
     engine: str | None = None,
     verbose: bool = True,
 ) -> GradientReport:
-    """Compare every gradient of a layer, or of a filter of ``openbnns.capi``, with finite differences in float64.
+    """Compare every gradient of a layer, a network or a function with finite differences in float64.
 
-    ``inputs`` is the input array, or a sequence of them for a layer with several: C order, one sample or a batch. Left
-    out, suitable random inputs are drawn. Each gradient is checked along ``directions`` random directions with steps of
-    ``step`` (1e-5) and passes when the relative error is at most ``tolerance`` (2e-4, which leaves room for float32).
+    **Layers**, and filters of ``openbnns.capi``: ``inputs`` is the input array, or a sequence of them for a layer with
+    several: C order, one sample or a batch. Left out, suitable random inputs are drawn. Each gradient is checked along
+    ``directions`` random directions with steps of ``step`` (1e-5) and passes when the relative error is at most
+    ``tolerance`` (2e-4, which leaves room for float32).
+
+    **Networks** in training mode: ``gradcheck(network, x)``, with inputs as for a call. A subclass of ``nn.Function`` is
+    checked on its arguments, ``gradcheck(Cube, x)``, and so is any function of values, ``gradcheck(lambda x: x * x, x)``,
+    where arrays have a batch axis in front and an ``nn.Parameter`` has none. The network runs in float64 throughout:
+    ``samples`` entries of every input and parameter (up to 16, fewer if that would take long) and a direction through all
+    entries are checked, with ``tolerance`` 1e-5. Of each tensor the report has the worst, and how far the gradient of the
+    engine in use is from that in float64. A place where the slopes on both sides differ is a kink, which is no failure.
+    Weights, gradients, running statistics and random choices of the network stay as they were; a draw of dropout is fixed.
+
     ``engine`` names the engine whose gradients are checked, by default the one in use. The report is printed when
     ``verbose``.
 
@@ -101,26 +67,53 @@ def gradcheck(
     >>> report = openbnns.gradcheck(layer, verbose=False)
     >>> report.passed, sorted({row.name for row in report.rows})
     (True, ['bias', 'input', 'weights'])
+    >>> from openbnns import nn
+    >>> report = openbnns.gradcheck(nn.Sequential(nn.Linear(4), nn.Tanh()), np.ones((2, 3)), verbose=False)
+    >>> report.ok, [row.name for row in report.rows]
+    (True, ['input', '0.weight', '0.bias'])
     """
-    if not isinstance(layer_or_filter, (Layer, Filter)):
-        raise TypeError(
-            f"gradcheck: a layer, or a filter of openbnns.capi, is needed, not {type(layer_or_filter).__name__}."
-            + (" Its creation failed: see openbnns.last_error()." if layer_or_filter is None else "")
-        )
-    filter = layer_or_filter.bnns_filter if isinstance(layer_or_filter, Layer) else layer_or_filter
-    name = type(layer_or_filter).__name__ if isinstance(layer_or_filter, Layer) else f"{filter.family} filter"
+    given = None if inputs is None else (inputs, *more_inputs) if more_inputs else inputs
     with engines.engine(engine or engines.current()):
-        try:
-            filter.require_alive(Caller("gradcheck"))
-            random, allowed = np.random.default_rng(seed), TOLERANCE if tolerance is None else tolerance
-            check = _Check(subject_of(layer_or_filter), random, step or STEP, allowed)
-            rows = check.run(inputs, directions)
-        except Problem as problem:
-            raise as_exception(problem, LayerApplyError) from None
-        report = GradientReport(f"{name} ({engines.current()} engine)", check.tolerance, tuple(rows))
+        if isinstance(layer_or_filter, (Layer, Filter)):
+            report = _check_layer(layer_or_filter, given, seed, directions, step, tolerance)
+        else:
+            report = _check_network(layer_or_filter, given, seed, samples, step, tolerance)
     if verbose:
         print(report)
     return report
+
+
+def _check_network(
+    network: Any, given: Any, seed: int, samples: int | None, step: float | None, tolerance: float | None
+) -> GradientReport:
+    from ..nn.gradient_check import check
+
+    for name, value, needed in (("samples", samples, 1), ("seed", seed, 0)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < needed):
+            raise ValueError(f"gradcheck: {name} is {value!r}. Use a whole number, {needed} or more.")
+    if given is not None and not isinstance(given, (tuple, list, Mapping)):
+        given = (given,)
+    return check(network, given, seed=seed, samples=samples, step=step, tolerance=tolerance)
+
+
+def _check_layer(
+    layer_or_filter: Layer | Filter,
+    inputs: Any,
+    seed: int,
+    directions: int,
+    step: float | None,
+    tolerance: float | None,
+) -> GradientReport:
+    filter = layer_or_filter.bnns_filter if isinstance(layer_or_filter, Layer) else layer_or_filter
+    name = type(layer_or_filter).__name__ if isinstance(layer_or_filter, Layer) else f"{filter.family} filter"
+    try:
+        filter.require_alive(Caller("gradcheck"))
+        random, allowed = np.random.default_rng(seed), TOLERANCE if tolerance is None else tolerance
+        check = _Check(subject_of(layer_or_filter), random, step or STEP, allowed)
+        rows = check.run(inputs, directions)
+    except Problem as problem:
+        raise as_exception(problem, LayerApplyError) from None
+    return GradientReport(f"{name} ({engines.current()} engine)", check.tolerance, tuple(rows))
 
 
 class _Check:

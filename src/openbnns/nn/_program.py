@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tensors import wide
 from ._gradients import BackwardStep, backward_steps, is_trained, owner, share
 from ._graph import Call, Graph, Operation
 from ._memory import ALIGNMENT, Block, plan
@@ -30,6 +31,8 @@ class Program:
     ``training`` adds the backward pass: it reads ``output_gradients``, and writes the gradients of the parameters that
     require one when the program is made (``trained``), and with ``input_gradients`` those of the inputs. ``outside`` says of
     the first inputs where they lie already, and where their gradients go, if anywhere; None for one that needs memory.
+
+    Made in a block of ``float64_memory``, it has float64 in place of float32, and no two values share memory.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class Program:
         outside: Sequence[tuple[Array, Array | None] | None] = (),
     ) -> None:
         self.graph, self.batch, self.training = graph, batch, training
+        self._wide = wide.active()
         self._steps = graph.operations
         self._last = 2 * len(self._steps)
         self._outside = {value: pair for value, pair in zip(graph.inputs, outside, strict=False) if pair is not None}
@@ -63,9 +67,10 @@ class Program:
         self.outputs = [self._array(value) for value in graph.outputs]
         self._forward = Steps(self._lasting)
         self._forward.calls = [
-            step.forward_all(self._arrays(step.inputs), self._arrays(step.outputs), training) for step in self._steps
+            step.forward_all(self.arrays(step.inputs), self.arrays(step.outputs), training) for step in self._steps
         ]
         self._random = [step for step in self._steps if step.random]
+        self.backward_calls: list[tuple[Operation, list[Call]]] = []  # in the order in which they run
         self._backward = Steps(self._lasting)
         # Those that are needed if nobody wants the gradients of the inputs.
         self._backward_of_parameters = Steps(self._lasting)
@@ -121,7 +126,8 @@ class Program:
             ends[value] = self._last  # the caller may run the same input again
         for value, start in starts.items():
             if value not in self._outside:
-                self._blocks[value] = Block(self._bytes(value), start, ends[value])
+                lives = (0, self._last) if self._wide else (start, ends[value])
+                self._blocks[value] = Block(self._bytes(value), *lives)
 
     def _goes_back(self, step: Operation) -> bool:
         return any(value in self._wanted for value in step.outputs)
@@ -155,10 +161,14 @@ class Program:
         block.start, block.end = min(block.start, other.start), max(block.end, other.end)
         self._gradient_blocks[part] = block
 
+    def _stored(self, value: Value) -> np.dtype[Any]:
+        """The type of the memory of a value."""
+        return np.dtype(np.float64) if self._wide and value.dtype == FLOAT32 else value.dtype
+
     def _bytes(self, value: Value | Parameter) -> int:
         if isinstance(value, Parameter):
             return value.data.nbytes
-        return math.prod(value.concrete(self.batch)) * value.dtype.itemsize
+        return math.prod(value.concrete(self.batch)) * self._stored(value).itemsize
 
     def _allocate(self) -> int:
         blocks = [*self._blocks.values(), *self._gradient_blocks.values(), *self._added_blocks.values()]
@@ -169,7 +179,7 @@ class Program:
         return size
 
     def _view(self, block: Block, value: Value) -> Array:
-        return self._piece(block, value.dtype).reshape(value.concrete(self.batch))
+        return self._piece(block, self._stored(value)).reshape(value.concrete(self.batch))
 
     def _piece(self, block: Block, dtype: np.dtype[Any]) -> Array:
         return self._memory[block.offset : block.offset + block.size].view(dtype)
@@ -183,7 +193,8 @@ class Program:
         array: Array = leaf.data if isinstance(leaf, Parameter) else leaf
         return array.reshape(value.sample)
 
-    def _arrays(self, values: list[Value]) -> list[Array]:
+    def arrays(self, values: list[Value]) -> list[Array]:
+        """Where values lie."""
         return [self._array(value) for value in values]
 
     def _gradient(self, value: Value) -> Array | None:
@@ -231,14 +242,21 @@ class Program:
             return
         count = len(operation.inputs)
         dy = [self._gradient(v) if v in self._gradient_blocks else None for v in operation.outputs]
-        x, y = self._arrays(operation.inputs), self._arrays(operation.outputs)
+        x, y = self.arrays(operation.inputs), self.arrays(operation.outputs)
         call = operation.backward_all(x, y, dy, places[:count], places[count:])
-        self._backward.calls += [call, *(addition for _, addition in sums)]
+        calls = [call, *(addition for _, addition in sums)]
+        self.backward_calls.append((operation, calls))
+        self._backward.calls += calls
         if any(value in needed for value in operation.outputs):
             of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
             self._backward_of_parameters.calls += [call, *of_parameters]
 
     # Running.
+
+    @property
+    def forward_calls(self) -> list[tuple[Operation, Call]]:
+        """The operations and what each does, in the order in which they run."""
+        return list(zip(self._steps, self._forward.calls, strict=True))
 
     def fill(self, index: int, samples: Array) -> None:
         """Copy samples into an input. Numbers become float32; lookups, lengths and masks take whole numbers only."""
@@ -249,6 +267,18 @@ class Program:
                 "a mask. Pass integers, e.g. .astype(np.int64), or booleans for a mask."
             )
         np.copyto(target, samples, casting="unsafe")
+
+    def fill_gradients(self, gradients: Sequence[Array | None]) -> None:
+        """Copy the gradients of the outputs to where the backward pass reads them; None stands for zeros."""
+        begun: set[Value] = set()  # several outputs may be the same elements in several shapes
+        for value, target, gradient in zip(self.graph.outputs, self.output_gradients, gradients, strict=True):
+            if target is None:
+                continue
+            if value.storage in begun:
+                target += 0 if gradient is None else gradient
+            else:
+                np.copyto(target, 0 if gradient is None else gradient, casting="unsafe")
+            begun.add(value.storage)
 
     def forward(self) -> Array:
         """Compute the outputs from ``inputs``; gives the first."""
@@ -264,7 +294,7 @@ class Program:
         """Path and kind of the first layer that gives NaN or infinity for the present inputs; "" if none does."""
         for step, place, call in zip(self._steps, places(network, self._steps), self._forward.calls, strict=True):
             call()
-            if not all(np.isfinite(array).all() for array in self._arrays(step.outputs)):
+            if not all(np.isfinite(array).all() for array in self.arrays(step.outputs)):
                 return f"{place.path} ({place.kind})"
         return ""
 

@@ -355,7 +355,6 @@ class Module(Tree):
         loaded before stay as they are. Called on its own by the first call with an array; calling it again with the same
         shapes changes nothing.
         """
-        global _replacements
         shapes = [(s,) if isinstance(s, int) else tuple(s) for s in input_shapes]
         if self._graph is not None and self._recorded != self._recording():
             self._graph, self._latest = None, None
@@ -373,14 +372,26 @@ class Module(Tree):
             for parameter in self.parameters():
                 if parameter.sized:
                     parameter.make(parameter.shape)
-        graph = Graph(np.random.RandomState(next_seed() if number is None else number), self.modules())
+        graph, structure = self._traced(shapes, next_seed() if number is None else number)
+        for parameter in self.parameters():
+            parameter.reseed(graph.generator)  # those that forward has no use for
+        self._graph, self._recorded, self._structure = graph, self._recording(), structure
+        for module in graph.parts:
+            module._in_use = True
+        return self
+
+    def _traced(self, shapes: Sequence[tuple[int, ...]], seed: int = 0) -> tuple[Graph, Structure]:
+        """What ``forward`` does on samples of these shapes, with layers of its own, and how it gives its values.
+
+        The network itself stays as it is, but for parameters that are made now, from the seed.
+        """
+        global _replacements
+        graph = Graph(np.random.RandomState(seed), self.modules())
         values = [graph.input(shape) for shape in shapes]
         replacements = _replacements
         with recording(graph):
             output = self(*values)
         _replacements = replacements  # sizes that layers note while they are recorded concern no other network
-        for parameter in self.parameters():
-            parameter.reseed(graph.generator)  # those that forward has no use for
         outputs, structure = flatten(output)
         wrong = next((type(value).__name__ for value in outputs if not isinstance(value, Value)), None)
         if wrong or not outputs:
@@ -388,13 +399,9 @@ class Module(Tree):
                 f"{type(self).__name__}.forward gave a {wrong or type(output).__name__}, but it must give the value that its "
                 "last module returned, or a tuple, list or dictionary of values."
             )
-        recorded = self._recording()
-        with engines.using_accuracy(recorded[1]):
+        with engines.using_accuracy(self._recording()[1]):
             graph.finish(outputs)
-        self._graph, self._recorded, self._structure = graph, recorded, structure
-        for module in graph.parts:
-            module._in_use = True
-        return self
+        return graph, structure
 
     def _recording(self) -> tuple[int, str]:
         """What a graph depends on besides the shapes: when it changes, the network is recorded again."""
@@ -457,13 +464,8 @@ class Module(Tree):
         return self._structure.fill(outputs)
 
     def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Array]:
-        given = self._in_order(inputs, named) if named else inputs
-        arrays = [self._input_array(x, i) for i, x in enumerate(given)]
-        self.build(*(x.shape[1:] for x in arrays))
+        arrays = self._inputs(self._in_order(inputs, named) if named else inputs)
         batch = len(arrays[0])
-        if any(len(x) != batch for x in arrays):
-            counts = ", ".join(str(len(x)) for x in arrays)
-            raise ValueError(f"{self._who}: inputs have {counts} samples. Pass the same number of each.")
         self._latest = None  # a run that is interrupted has no backward, not even that of the run before
         program = self.program(batch, training=self.training, input_gradients=self.training)
         for i, x in enumerate(arrays):
@@ -472,6 +474,15 @@ class Module(Tree):
         self._latest = program if program.training else None
         self._latest_structure = self._structure
         return program.outputs
+
+    def _inputs(self, given: Sequence[Any]) -> list[Array]:
+        """The inputs of a call, checked; builds the network for them."""
+        arrays = [self._input_array(x, i) for i, x in enumerate(given)]
+        self.build(*(x.shape[1:] for x in arrays))
+        if any(len(x) != len(arrays[0]) for x in arrays):
+            counts = ", ".join(str(len(x)) for x in arrays)
+            raise ValueError(f"{self._who}: inputs have {counts} samples. Pass the same number of each.")
+        return arrays
 
     def _bound(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> BoundArguments:
         try:
@@ -559,15 +570,7 @@ class Module(Tree):
                     f"{type(self).__name__}.backward: output_gradient has shape {gradient.shape}, but the output of the latest "
                     f"call has shape {output.shape}."
                 )
-        begun: set[Value] = set()  # several outputs may be the same elements in several shapes
-        for value, target, gradient in zip(program.graph.outputs, program.output_gradients, gradients, strict=True):
-            if target is None:
-                continue
-            if value.storage in begun:
-                target += 0 if gradient is None else gradient
-            else:
-                np.copyto(target, 0 if gradient is None else gradient, casting="unsafe")
-            begun.add(value.storage)
+        program.fill_gradients(gradients)
 
     # Looking.
 

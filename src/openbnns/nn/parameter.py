@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,7 @@ class Parameter(Expression):
     def grad(self) -> Array:
         """The gradient; assigning to it copies, and None stands for zeros."""
         if self._grad is None or self._grad.shape != self.shape:
-            self._grad = np.zeros(self.shape, np.float32)
+            self._grad = np.zeros(self.shape, np.float32 if self._data is None else self._data.dtype)
         return self._grad
 
     @grad.setter
@@ -118,6 +119,16 @@ class Parameter(Expression):
         if given.shape != self.shape:
             raise ValueError(f"Parameter.{name}: shape {given.shape} given, {self.shape} needed.")
         return given
+
+    @contextmanager
+    def apart(self, dtype: type[np.floating[Any]] = np.float32) -> Iterator[None]:
+        """In the block, ``grad`` is another array, and so is ``data`` if it is to have another type."""
+        before = self._data, self._grad
+        self._data, self._grad = self.data.astype(dtype, copy=False), None
+        try:
+            yield
+        finally:
+            self._data, self._grad = before
 
     @property
     def requires_grad(self) -> bool:

@@ -47,6 +47,7 @@ class CustomFunction(Operation):
     def forward_all(self, x: list[Array], y: list[Array], training: bool) -> Call:
         given = self._given(x)
         needs = tuple(isinstance(argument, Value) and argument.dtype == FLOAT32 for argument in self.arguments)
+        exact = any(array.dtype == np.float64 for array in x)
 
         def call() -> None:
             context = Context(needs, training)
@@ -54,6 +55,11 @@ class CustomFunction(Operation):
                 self._contexts[_address(y)] = context
             results = as_list(self.function.forward(context, *given))
             for result, target in zip(results, y, strict=True):
+                if exact and np.asarray(result).dtype in (np.float32, np.float16):
+                    raise TypeError(
+                        f"{self.name}.forward gave {np.asarray(result).dtype} for arguments of float64, which is not precise "
+                        "enough for finite differences. It must keep the type of its arguments: np.empty(shape, x.dtype)."
+                    )
                 copy(self.name, "forward", result, target)
 
         return call

@@ -1,0 +1,159 @@
+"""How much arithmetic the operations of a network are.
+
+A multiplication and an addition count as two. Products are counted exactly; functions of elements as one, five for softmax
+and eight for a normalization, whatever they cost. Moving elements is none, and neither is what users write in NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+
+from .. import ConvolutionType, InterpolationMethod
+from . import operations
+from ._graph import Operation
+from ._value import Value
+from .operations.fused import NormalizedOperation
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of a forward pass: what products take, and what all else takes."""
+
+    products: int = 0
+    others: int = 0
+
+    @property
+    def forward(self) -> int:
+        return self.products + self.others
+
+    def backward(self, operation: Operation, wanted: Sequence[bool]) -> int:
+        """The same for a backward pass that gives the gradients of these inputs.
+
+        The gradient of either operand of a product is as much work as the product.
+        """
+        trained = any(p.requires_grad for p in operation.parameters)
+        operands = int(any(wanted)) + int(trained) if operation.parameters else sum(wanted)
+        return self.products * operands + self.others
+
+
+def count(value: Value, batch: int) -> int:
+    """Elements of a value."""
+    return math.prod(value.concrete(batch))
+
+
+@singledispatch
+def work(operation: Operation, batch: int) -> Work:
+    """The work of a forward pass on so many samples."""
+    return Work()
+
+
+@work.register(operations.Arithmetic)
+@work.register(operations.Dropout)
+@work.register(operations.Prelu)
+@work.register(operations.Forbidden)
+def _elementwise(operation: Operation, batch: int) -> Work:
+    return Work(others=count(operation.output, batch))
+
+
+@work.register
+def _activation(operation: operations.Activation, batch: int) -> Work:
+    return Work(others=count(operation.output, batch) * (5 if "softmax" in operation.function.case else 1))
+
+
+@work.register
+def _normalization(operation: operations.Normalization, batch: int) -> Work:
+    return Work(others=count(operation.output, batch) * (8 + _activates(operation)))
+
+
+def _activates(operation: operations.Normalization | NormalizedOperation) -> bool:
+    return operation.activation.case != "identity"
+
+
+def _behind(operation: NormalizedOperation, results: int) -> int:
+    """What follows the product of a layer with weights: bias, normalization, activation and pooling."""
+    parts = int(operation.bias is not None) + 8 * (operation.normalization is not None) + _activates(operation)
+    return results * (parts + (operation.pooling is not None))
+
+
+@work.register
+def _linear(operation: operations.Linear, batch: int) -> Work:
+    results = count(operation.output, batch)
+    return Work(2 * results * operation.weight.shape[1], _behind(operation, results))
+
+
+@work.register
+def _convolution(operation: operations.Convolution, batch: int) -> Work:
+    weight, rows = operation.weight, batch * (operation.output.rows or 1)
+    sample = operation.output.sample if operation.pooling is None else operation.pooling.unpooled_shape
+    results = rows * math.prod(sample)
+    # Every element of the smaller image meets all weights of its channel.
+    small = count(operation.inputs[0], batch) if operation.type is ConvolutionType.TRANSPOSED else results
+    return Work(2 * small * (weight.size // weight.shape[0]), _behind(operation, results))
+
+
+@work.register
+def _grouped(operation: operations.GroupedTransposedConvolution, batch: int) -> Work:
+    weight = operation.weight
+    biased = count(operation.output, batch) if operation.bias is not None else 0
+    return Work(2 * count(operation.inputs[0], batch) * (weight.size // weight.shape[0]), biased)
+
+
+@work.register
+def _matrix_product(operation: operations.MatrixProduct, batch: int) -> Work:
+    a = operation.inputs[0].concrete(batch)
+    return Work(2 * count(operation.output, batch) * a[-2 if operation.transposed[0] else -1])
+
+
+@work.register
+def _contraction(operation: operations.Contraction, batch: int) -> Work:
+    sizes: dict[str, int] = {}
+    for value, letters in zip(operation.inputs, operation.letters, strict=True):
+        sizes |= zip(letters, value.concrete(batch), strict=True)
+    return Work(2 * math.prod(sizes.values()))
+
+
+@work.register
+def _attention(operation: operations.Attention, batch: int) -> Work:
+    query = operation.output
+    targets, width = query.concrete(batch)[-2:]
+    samples = batch * (query.rows or 1)
+    # Projections of queries and results, of keys and values; scores and their sums of values.
+    projections = 4 * samples * width * width * (targets + operation.source)
+    scores = samples * operation.heads * targets * operation.source
+    return Work(projections + 4 * samples * targets * operation.source * width, 5 * scores)
+
+
+@work.register(operations.Lstm)
+@work.register(operations.Recurrent)
+def _recurrent(operation: operations.Lstm | operations.Recurrent, batch: int) -> Work:
+    steps = count(operation.output, batch) // operation.hidden
+    gates = operation.weights[0].shape[0]
+    return Work(2 * steps * sum(w.size for w in operation.weights), 3 * steps * gates)
+
+
+@work.register
+def _pooling(operation: operations.Pooling, batch: int) -> Work:
+    return Work(others=count(operation.output, batch) * math.prod(operation.window.kernel))
+
+
+@work.register
+def _pooling_with_indices(operation: operations.MaxPoolingWithIndices, batch: int) -> Work:
+    return Work(others=count(operation.output, batch) * math.prod(operation.window.kernel))
+
+
+@work.register
+def _reduction(operation: operations.Reduction, batch: int) -> Work:
+    return Work(others=count(operation.inputs[0], batch))
+
+
+@work.register
+def _rotation(operation: operations.Rotate, batch: int) -> Work:
+    return Work(others=3 * count(operation.output, batch))
+
+
+@work.register
+def _resize(operation: operations.Resize, batch: int) -> Work:
+    return Work(others=8 * count(operation.output, batch) if operation.method is InterpolationMethod.LINEAR else 0)

@@ -1,0 +1,392 @@
+"""Gradient checks of networks, Functions and functions of values, behind :func:`openbnns.gradcheck`.
+
+With one random cotangent of all outputs, two comparisons are made for every tensor that has a gradient: finite differences
+with the gradient, both in float64 throughout (``_slopes.py``), and the gradient of the engine in use with that in float64.
+In networks so large that this would take long, parameters are varied within their layers, and all of them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from inspect import Parameter as Argument
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from .. import engines
+from ..gradients.check import GradientReport, GradientRow
+from ..tensors.wide import float64_memory
+from ._graph import Graph
+from ._program import Program
+from ._slopes import Alone, Finding, Point, Slopes, root_mean_square
+from ._value import FLOAT32, Array, Value
+from ._work import work
+from .function import Function
+from .module import Module, shared_names
+from .operations import CustomFunction, Normalization
+from .parameter import Parameter
+
+STEP = 1e-5
+TOLERANCE = 1e-5
+ENGINE_TOLERANCE = 1e-2  # a ReLU that rounding flips among a million units changes a gradient by a thousandth
+SAMPLES = 16
+_BUDGET = 2e10  # operations that finite differences may take, more or less
+_DIRECTIONS = 3  # through all parameters of a large network
+_BATCH = 3
+
+
+# What is checked.
+
+
+class _Application(Module):
+    """A function as a network: its arguments are inputs, parameters, or passed on as they are."""
+
+    def __init__(self, function: Any, arguments: Sequence[Any], names: Sequence[str], parameters: bool) -> None:
+        super().__init__()
+        self._function, self._names = function, list(names)
+        self._given: list[Any] = []
+        self.inputs: list[Any] = []
+        for name, argument in zip(names, arguments, strict=True):
+            if isinstance(argument, np.ndarray) and argument.dtype.kind == "f" and parameters:
+                argument = Parameter(argument)
+            if isinstance(argument, Parameter):
+                self._parameters[name] = argument
+            elif isinstance(argument, np.ndarray) and not parameters:
+                self.inputs.append(argument)
+                argument = _INPUT
+            self._given.append(argument)
+
+    def forward(self, *values: Any) -> Any:
+        given = iter(values)
+        return self._function(*(next(given) if argument is _INPUT else argument for argument in self._given))
+
+    @property
+    def input_names(self) -> list[str]:
+        return [name for name, argument in zip(self._names, self._given, strict=True) if argument is _INPUT]
+
+
+_INPUT = object()
+
+
+def _function_class(subject: Any) -> type[Function] | None:
+    """The class of an operation written in NumPy, given as it is or by its ``apply``."""
+    owner = getattr(subject, "__self__", subject)
+    if owner is not subject and getattr(subject, "__name__", "") != "apply":
+        return None
+    return owner if isinstance(owner, type) and issubclass(owner, Function) else None
+
+
+def _argument_names(function: Any, count: int, skipped: int = 0) -> list[str]:
+    """The names that a function has for its arguments, and numbers where it has none."""
+    try:
+        named = list(signature(function).parameters.values())[skipped:]
+    except (TypeError, ValueError):
+        named = []
+    plain = [p.name for p in named if p.kind in (Argument.POSITIONAL_ONLY, Argument.POSITIONAL_OR_KEYWORD)]
+    return [plain[i] if i < len(plain) else f"input {i}" if count > 1 else "input" for i in range(count)]
+
+
+def _network(subject: Any, given: Any) -> tuple[Module, list[Any], list[str], str]:
+    """A network, its inputs and their names, and what to call it."""
+    if isinstance(subject, Module):
+        if isinstance(given, Mapping):
+            given = tuple(subject._in_order((), given))
+        inputs = _drawn(subject) if given is None else list(given)
+        return subject, inputs, _argument_names(subject.forward, len(inputs)), type(subject).__name__
+    owner = _function_class(subject)
+    if owner is None and (isinstance(subject, type) or not callable(subject)):
+        raise TypeError(
+            "gradcheck: a layer, a filter of openbnns.capi, a network, an nn.Function or a function of values is needed, not "
+            + (f"the class {subject.__name__}." if isinstance(subject, type) else f"{type(subject).__name__}.")
+            + (" Its creation failed: see openbnns.last_error()." if subject is None else "")
+        )
+    if given is None or isinstance(given, Mapping):
+        raise ValueError("gradcheck: pass the arguments of the function behind it: gradcheck(function, x, ...).")
+    arguments = [np.asarray(x) if hasattr(x, "__array__") and not isinstance(x, Parameter) else x for x in given]
+    function, skipped = (subject, 0) if owner is None else (owner.forward, 1)
+    names = _argument_names(function, len(arguments), skipped)
+    made = _Application(subject if owner is None else owner.apply, arguments, names, owner is not None)
+    if not made.inputs and not made._parameters:
+        raise ValueError("gradcheck: there is no array of floats among the arguments, so there is nothing to check.")
+    return made, made.inputs, made.input_names, getattr(owner or subject, "__name__", type(subject).__name__)
+
+
+def _drawn(network: Module) -> list[Array]:
+    """Random inputs for a network that knows its sizes."""
+    if network._graph is None or any(value.dtype != FLOAT32 for value in network._graph.inputs):
+        raise ValueError(
+            f"gradcheck: {type(network).__name__} needs inputs: pass arrays as for a call, gradcheck(network, x). Only for a "
+            "network that is built, and takes no integers, can they be drawn."
+        )
+    random = np.random.default_rng(0)
+    return [random.standard_normal((_BATCH, *value.sample)) for value in network._graph.inputs]
+
+
+# Runs.
+
+
+@contextmanager
+def untouched(network: Module, dtype: type[np.floating[Any]] = np.float32) -> Iterator[None]:
+    """In the block, parameters have gradients of their own, and data of this type."""
+    with ExitStack() as stack:
+        for parameter in network.parameters():
+            stack.enter_context(parameter.apart(dtype))
+        yield
+
+
+@contextmanager
+def same_statistics(graph: Graph) -> Iterator[None]:
+    """Put the moving statistics back after the block."""
+    found = [op if isinstance(op, Normalization) else getattr(op, "normalization", None) for op in graph.operations]
+    arrays = [a for n in found if n is not None for a in (n.type.moving_mean, n.type.moving_variance) if a is not None]
+    before = [array.copy() for array in arrays]
+    try:
+        yield
+    finally:
+        for array, numbers in zip(arrays, before, strict=True):
+            array[...] = numbers
+
+
+def _backward(program: Program, cotangents: Sequence[Array | None]) -> tuple[dict[int, Array], list[Array | None]]:
+    """Gradients of parameters, by identity, and of inputs."""
+    program.fill_gradients(cotangents)
+    program.backward()
+    found = {id(p): p.grad.astype(np.float64) for p in program.trained}
+    return found, [None if g is None else g.astype(np.float64) for g in program.input_gradients]
+
+
+@dataclass
+class _Tensor:
+    """An input or a parameter, where a program reads it, and its gradient."""
+
+    name: str
+    leaf: Value | Parameter
+    memory: Array
+    gradient: Array
+
+
+# The check.
+
+
+def check(
+    subject: Any, given: Any, *, seed: int, samples: int | None, step: float | None, tolerance: float | None
+) -> GradientReport:
+    """The report on a network or function; the gradients of the engine in use are among what is compared.
+
+    ``given`` are its inputs: a sequence, a mapping by name, or None for random ones.
+    """
+    network, inputs, names, title = _network(subject, given)
+    if not network.training:
+        raise RuntimeError(
+            f"gradcheck: {title} is in inference mode, in which networks have no backward pass. Call train() first."
+        )
+    arrays = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in network._inputs(inputs)]
+    return _Check(network, arrays, names, title, seed, step or STEP, tolerance or TOLERANCE).run(samples)
+
+
+class _Check:
+    """One check of a network."""
+
+    def __init__(
+        self, network: Module, arrays: list[Array], names: list[str], title: str, seed: int, step: float, tolerance: float
+    ) -> None:  # fmt: skip
+        self.network, self.arrays, self.names, self.title = network, arrays, names, title
+        self.seed, self.step, self.tolerance = seed, step, tolerance
+        self.random = np.random.default_rng(seed)
+        self.engine = engines.current()
+
+    def run(self, samples: int | None) -> GradientReport:
+        cotangents, on_engine = self._on_engine()
+        flat = [v.ravel() for v in cotangents if v is not None]
+        if not flat:
+            raise ValueError(f"gradcheck: {self.title} gives integers only, which have no gradient.")
+        with float64_memory(), untouched(self.network, np.float64):
+            program = self._program()
+            with same_statistics(program.graph):
+                point = Point(program, self.seed)
+                y = point.base()
+                if not np.isfinite(y).all():
+                    raise ValueError(
+                        f"gradcheck: the output of {self.title} is not finite at this point. Choose other inputs."
+                    )
+                tensors = self._tensors(program, _backward(program, cotangents))
+                slopes = self._slopes(np.concatenate(flat), y)
+                rows, notes = self._rows(point, tensors, slopes, samples, on_engine)
+        return GradientReport(
+            f"{self.title} in float64 and on the {self.engine} engine",
+            self.tolerance,
+            tuple(rows),
+            tuple(notes),
+            self.engine,
+        )
+
+    def _slopes(self, cotangent: Array, y: Array) -> Slopes:
+        return Slopes(cotangent, y, self.tolerance, self.step, self.random)
+
+    def _on_engine(self) -> tuple[list[Array | None], dict[str, Array]]:
+        """Random cotangents of the outputs, and the gradients that the engine in use gives for them."""
+        with untouched(self.network):
+            program = self._program()
+            with same_statistics(program.graph):
+                program.seed(self.seed, 0)
+                program.forward()
+                cotangents = [self._cotangent(array) for array in program.outputs]
+                tensors = self._tensors(program, _backward(program, cotangents))
+        return cotangents, {tensor.name: tensor.gradient for tensor in tensors}
+
+    def _program(self) -> Program:
+        """A program with layers of its own, filled with the inputs."""
+        graph, _ = self.network._traced([x.shape[1:] for x in self.arrays])
+        batch = len(self.arrays[0]) if self.arrays else 1
+        program = Program(graph, batch, training=True, input_gradients=True)
+        for i, x in enumerate(self.arrays):
+            program.fill(i, x)
+        return program
+
+    def _cotangent(self, output: Array) -> Array | None:
+        """Numbers that float32 holds exactly, so that both engines go back from the same."""
+        if output.dtype.kind != "f":
+            return None
+        return self.random.standard_normal(output.shape).astype(np.float32).astype(np.float64)
+
+    def _names(self) -> dict[int, str]:
+        """All names of every parameter, by identity."""
+        paths = shared_names({path: one for path, one in self.network._named_state() if isinstance(one, Parameter)})
+        return {identity: " = ".join(names) for identity, names in paths.items()}
+
+    def _tensors(self, program: Program, gradients: tuple[dict[int, Array], list[Array | None]]) -> list[_Tensor]:
+        """What has a gradient; it is zero where the result does not depend on it."""
+        of_parameters, of_inputs = gradients
+        found = []
+        for i, value in enumerate(program.graph.inputs):
+            if value.dtype == FLOAT32:
+                memory, gradient = program.inputs[i], of_inputs[i]
+                found.append(
+                    _Tensor(self.names[i], value, memory, np.zeros(memory.shape) if gradient is None else gradient)
+                )
+        names = self._names()
+        for parameter in program.graph.parameters:
+            if id(parameter) in names and parameter.requires_grad:
+                gradient = of_parameters.get(id(parameter))
+                gradient = np.zeros(parameter.shape) if gradient is None else gradient
+                found.append(_Tensor(names[id(parameter)], parameter, parameter.data, gradient))
+        return found
+
+    # Rows.
+
+    def _rows(
+        self, point: Point, tensors: list[_Tensor], slopes: Slopes, samples: int | None, on_engine: Mapping[str, Array]
+    ) -> tuple[list[GradientRow], list[str]]:
+        forward = sum(work(operation, point.program.batch).forward for operation in point.program.graph.operations)
+        affordable = _BUDGET / (2 * len(tensors) * forward + 1)
+        notes, found, together = [], {}, []
+        if affordable >= 2:
+            count = min(SAMPLES, int(affordable) - 1) if samples is None else samples
+            found = self._through_network(point, tensors, slopes, count)
+        else:
+            count = int(np.clip(_BUDGET / (6 * forward), 1, SAMPLES)) if samples is None else samples
+            parameters = [t for t in tensors if isinstance(t.leaf, Parameter)]
+            found = self._within_layers(point, parameters, count)
+            found |= self._through_network(point, [t for t in tensors if t not in parameters], slopes, count)
+            pairs = [(t.memory, t.gradient) for t in parameters]
+            every = [slopes.along_direction(pairs, point.run) for _ in range(_DIRECTIONS)]
+            together = [max(every, key=lambda slope: slope.rank)]
+            notes.append(
+                "a large network: parameters were checked within their layers, and together through the network"
+            )
+        floor = 1e-3 * max((root_mean_square(t.gradient) for t in tensors), default=0.0)
+        rows = {}
+        for tensor in tensors:
+            error = _distance(on_engine[tensor.name], tensor.gradient, floor)
+            rows[tensor.name] = self._row(tensor.name, tensor.memory.shape, found[tensor.name], error)
+        shown = list(self._in_order(rows))
+        total = sum(t.memory.size for t in tensors)
+        shown += [self._row("all parameters", (total,), Finding(slope, slope.kink, total), None) for slope in together]
+        if any(row.relative_error > self.tolerance and not row.passed for row in shown):
+            point.base()
+            notes += [f"wrong backward pass: {described}" for described in self._wrong_operations(point)]
+        if any(operation.random for operation in point.program.graph.operations):
+            notes.append("dropout: every run dropped the same elements")
+        return shown, notes
+
+    def _through_network(
+        self, point: Point, tensors: list[_Tensor], slopes: Slopes, samples: int
+    ) -> dict[str, Finding]:
+        found = {}
+        # From the last operation to the first, so that what lies before is always that of the point itself.
+        for tensor in sorted(tensors, key=lambda t: -point.first_reader(t.leaf)):
+            run = partial(point.run, point.first_reader(tensor.leaf))
+            found[tensor.name] = slopes.examine(tensor.memory, tensor.gradient, samples, run)
+        return found
+
+    def _within_layers(self, point: Point, tensors: list[_Tensor], samples: int) -> dict[str, Finding]:
+        """Every parameter in the operations that use it, each between the values that it has at the point."""
+        names = {int(tensor.memory.ctypes.data): tensor.name for tensor in tensors}
+        found: dict[str, Finding] = {}
+        for alone in self._operations(point):
+            for memory, gradient in alone.gradients():
+                name = names.get(int(memory.ctypes.data))
+                if name is not None:
+                    slopes = self._slopes(alone.cotangent, alone.base)
+                    found[name] = slopes.examine(memory, gradient, samples, alone.outputs).or_worse(found.get(name))
+        return found
+
+    def _row(self, name: str, shape: tuple[int, ...], found: Finding, engine_error: float | None) -> GradientRow:
+        worst, note = found.worst, f"{found.kinks} at kinks" if found.kinks else ""
+        passed, verdict = worst.kink or worst.error <= self.tolerance, "kink" if worst.kink else ""
+        if passed and engine_error is not None and not engine_error <= ENGINE_TOLERANCE:
+            passed, verdict, note = False, "", f"the {self.engine} gradient differs"
+        return GradientRow(
+            name, worst.analytic, worst.numeric, worst.error, passed, note, shape, found.entries, worst.index, engine_error,
+            verdict,
+        )  # fmt: skip
+
+    def _in_order(self, rows: Mapping[str, GradientRow]) -> Iterator[GradientRow]:
+        """The rows as the network has its inputs and parameters, and those without a gradient among them."""
+        for name, array in zip(self.names, self.arrays, strict=True):
+            yield rows.get(name) or _without_gradient(name, array.shape, "integers")
+        names = self._names()
+        for parameter in self.network.parameters():
+            name = names[id(parameter)]
+            why = "unused" if parameter.requires_grad else "frozen"
+            yield rows.get(name) or _without_gradient(name, parameter.shape, why)
+
+    # Single operations.
+
+    def _operations(self, point: Point) -> Iterator[Alone]:
+        drawing = 0
+        for operation, _ in point.program.forward_calls:
+            yield Alone(operation, point, drawing, self.random)
+            drawing += operation.random
+
+    def _wrong_operations(self, point: Point) -> Iterator[str]:
+        """The operations whose own gradients disagree."""
+        paths = {id(module): path for path, module in self.network.named_modules()}
+        for alone in self._operations(point):
+            operation = alone.operation
+            if any(not self._agrees(alone, memory, gradient) for memory, gradient in alone.gradients()):
+                name = operation.name if isinstance(operation, CustomFunction) else type(operation).__name__
+                places = [
+                    (paths.get(id(m)), type(m).__name__) for m in operation.modules if type(m) is not _Application
+                ]
+                where = ", ".join(f"{path} ({kind})" if path else kind for path, kind in places)
+                yield f"{name}, in {where}" if where else name
+
+    def _agrees(self, alone: Alone, memory: Array, gradient: Array) -> bool:
+        found = self._slopes(alone.cotangent, alone.base).along_direction([(memory, gradient)], alone.outputs)
+        return found.kink or found.error <= self.tolerance
+
+
+def _without_gradient(name: str, shape: tuple[int, ...], why: str) -> GradientRow:
+    return GradientRow(name, 0.0, 0.0, 0.0, True, shape=shape, verdict=why)
+
+
+def _distance(found: Array, exact: Array, floor: float) -> float:
+    """How far a gradient is off, relative to its norm; ``floor`` is the size of entries that are as good as zero."""
+    norm = max(float(np.linalg.norm(exact)), floor * float(np.sqrt(exact.size)))
+    difference = float(np.linalg.norm(found - exact))
+    return difference / norm if norm else difference
