@@ -251,6 +251,10 @@ class Program:
             of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
             self._backward_of_parameters.calls += [call, *of_parameters]
 
+    def wanted_gradients(self, operation: Operation) -> list[bool]:
+        """Which inputs of an operation the backward pass gives a gradient."""
+        return [self._gradient(value) is not None for value in operation.inputs]
+
     # Running.
 
     @property

@@ -37,6 +37,7 @@ from .choose import seed_number
 from .parameter import Mismatch, Parameter, as_float_array
 
 if TYPE_CHECKING:
+    from .profiling import Profile
     from .summary import Summary
 
 _SomeModule = TypeVar("_SomeModule", bound="Module")
@@ -600,6 +601,22 @@ class Module(Tree):
 
         self._require_built("summary")
         return summary(self)
+
+    @spelled
+    def profile(self, *inputs: Any, repeats: int | None = None) -> Profile:
+        """Time, share, arithmetic and memory of every layer on these inputs, as a table; see :class:`Profile`.
+
+        In training mode a step is measured, forward and backward without loss and optimizer, else a forward pass. It is
+        run ``repeats`` times, by default for about a second. Weights, gradients, running statistics and the choices of
+        dropout stay as they are.
+        """
+        from .profiling import profile
+
+        if repeats is not None and (isinstance(repeats, bool) or not isinstance(repeats, int) or repeats < 1):
+            raise ValueError(f"{type(self).__name__}.profile: repeats is {repeats!r}. Use a whole number, 1 or more.")
+        if not inputs:
+            raise TypeError(f"{type(self).__name__}.profile: pass the inputs of a call, profile(x).")
+        return profile(self, self._inputs(inputs), repeats)
 
     def save(self, path: Any) -> None:
         """Write all weights to a ``.safetensors`` file.
