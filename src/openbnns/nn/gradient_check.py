@@ -20,7 +20,9 @@ import numpy as np
 from .. import engines
 from ..gradients.check import GradientReport, GradientRow
 from ..tensors.wide import float64_memory
+from ._arguments import arrays_and_call
 from ._graph import Graph
+from ._parts import is_structure
 from ._program import Program
 from ._slopes import Alone, Finding, Point, Slopes, root_mean_square
 from ._value import FLOAT32, Array, Value
@@ -90,29 +92,65 @@ def _argument_names(function: Any, count: int, skipped: int = 0) -> list[str]:
     return [plain[i] if i < len(plain) else f"input {i}" if count > 1 else "input" for i in range(count)]
 
 
-def _network(subject: Any, given: Any) -> tuple[Module, list[Any], list[str], str]:
-    """A network, its inputs and their names, and what to call it."""
-    if isinstance(subject, Module):
-        if isinstance(given, Mapping):
-            given = tuple(subject._in_order((), given))
-        inputs = _drawn(subject) if given is None else list(given)
-        return subject, inputs, _argument_names(subject.forward, len(inputs)), type(subject).__name__
-    owner = _function_class(subject)
-    if owner is None and (isinstance(subject, type) or not callable(subject)):
+@dataclass
+class _Subject:
+    """What is checked: a network and its inputs. ``owner`` has the parameters under the names that users know."""
+
+    network: Module
+    inputs: list[Any]
+    names: list[str]
+    owner: Module
+    title: str
+
+
+def _subject(given_subject: Any, given: Any) -> _Subject:
+    """The network behind what :func:`openbnns.gradcheck` was given, and its inputs."""
+    if isinstance(given_subject, Module):
+        return _network(given_subject, given)
+    function = _function_class(given_subject)
+    if function is None and (isinstance(given_subject, type) or not callable(given_subject)):
+        what = (
+            f"the class {given_subject.__name__}" if isinstance(given_subject, type) else type(given_subject).__name__
+        )
         raise TypeError(
             "gradcheck: a layer, a filter of openbnns.capi, a network, an nn.Function or a function of values is needed, not "
-            + (f"the class {subject.__name__}." if isinstance(subject, type) else f"{type(subject).__name__}.")
-            + (" Its creation failed: see openbnns.last_error()." if subject is None else "")
+            f"{what}." + (" Its creation failed: see openbnns.last_error()." if given_subject is None else "")
         )
     if given is None or isinstance(given, Mapping):
         raise ValueError("gradcheck: pass the arguments of the function behind it: gradcheck(function, x, ...).")
     arguments = [np.asarray(x) if hasattr(x, "__array__") and not isinstance(x, Parameter) else x for x in given]
-    function, skipped = (subject, 0) if owner is None else (owner.forward, 1)
-    names = _argument_names(function, len(arguments), skipped)
-    made = _Application(subject if owner is None else owner.apply, arguments, names, owner is not None)
+    called, skipped = (given_subject, 0) if function is None else (function.forward, 1)
+    names = _argument_names(called, len(arguments), skipped)
+    made = _Application(given_subject if function is None else function.apply, arguments, names, function is not None)
     if not made.inputs and not made._parameters:
         raise ValueError("gradcheck: there is no array of floats among the arguments, so there is nothing to check.")
-    return made, made.inputs, made.input_names, getattr(owner or subject, "__name__", type(subject).__name__)
+    title = getattr(function or given_subject, "__name__", type(given_subject).__name__)
+    return _Subject(made, made.inputs, made.input_names, made, title)
+
+
+def _network(network: Module, given: Any) -> _Subject:
+    """A network with arguments as for a call: arrays in a row, or of any other form."""
+    inputs, named = ((), given) if isinstance(given, Mapping) else (() if given is None else tuple(given), {})
+    title = type(network).__name__
+    if given is None:
+        arrays = _drawn(network)
+        return _Subject(network, arrays, _argument_names(network.forward, len(arrays)), network, title)
+    if network._in_a_row(inputs, named):
+        arrays = network._in_order(inputs, named) if named else list(inputs)
+        return _Subject(network, arrays, _argument_names(network.forward, len(arrays)), network, title)
+    arrays, call = arrays_and_call(network, inputs, named)
+    labels = [*zip(_argument_names(network.forward, len(inputs)), inputs, strict=True), *named.items()]
+    names = [label for name, value in labels for label in _labels(name, value)]
+    return _Subject(call, arrays, names, network, title)
+
+
+def _labels(name: str, value: Any) -> Iterator[str]:
+    """Names of the arrays in an argument."""
+    if is_structure(value):
+        for key, part in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _labels(f"{name}[{key!r}]", part)
+    elif value is not None and not isinstance(value, (bool, str, int, float)):
+        yield name
 
 
 def _drawn(network: Module) -> list[Array]:
@@ -179,22 +217,21 @@ def check(
 
     ``given`` are its inputs: a sequence, a mapping by name, or None for random ones.
     """
-    network, inputs, names, title = _network(subject, given)
-    if not network.training:
+    found = _subject(subject, given)
+    if not found.network.training:
         raise RuntimeError(
-            f"gradcheck: {title} is in inference mode, in which networks have no backward pass. Call train() first."
+            f"gradcheck: {found.title} is in inference mode, in which networks have no backward pass. Call train() first."
         )
-    arrays = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in network._inputs(inputs)]
-    return _Check(network, arrays, names, title, seed, step or STEP, tolerance or TOLERANCE).run(samples)
+    arrays = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in found.network._inputs(found.inputs)]
+    return _Check(found, arrays, seed, step or STEP, tolerance or TOLERANCE).run(samples)
 
 
 class _Check:
     """One check of a network."""
 
-    def __init__(
-        self, network: Module, arrays: list[Array], names: list[str], title: str, seed: int, step: float, tolerance: float
-    ) -> None:  # fmt: skip
-        self.network, self.arrays, self.names, self.title = network, arrays, names, title
+    def __init__(self, subject: _Subject, arrays: list[Array], seed: int, step: float, tolerance: float) -> None:
+        self.network, self.owner, self.arrays = subject.network, subject.owner, arrays
+        self.names, self.title = subject.names, subject.title
         self.seed, self.step, self.tolerance = seed, step, tolerance
         self.random = np.random.default_rng(seed)
         self.engine = engines.current()
@@ -255,7 +292,7 @@ class _Check:
 
     def _names(self) -> dict[int, str]:
         """All names of every parameter, by identity."""
-        paths = shared_names({path: one for path, one in self.network._named_state() if isinstance(one, Parameter)})
+        paths = shared_names({path: one for path, one in self.owner._named_state() if isinstance(one, Parameter)})
         return {identity: " = ".join(names) for identity, names in paths.items()}
 
     def _tensors(self, program: Program, gradients: tuple[dict[int, Array], list[Array | None]]) -> list[_Tensor]:
@@ -350,7 +387,7 @@ class _Check:
         for name, array in zip(self.names, self.arrays, strict=True):
             yield rows.get(name) or _without_gradient(name, array.shape, "integers")
         names = self._names()
-        for parameter in self.network.parameters():
+        for parameter in self.owner.parameters():
             name = names[id(parameter)]
             why = "unused" if parameter.requires_grad else "frozen"
             yield rows.get(name) or _without_gradient(name, parameter.shape, why)
