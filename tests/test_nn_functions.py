@@ -167,6 +167,54 @@ def test_loss_function_of_classes() -> None:
     np.testing.assert_allclose(gradient, by_layer, rtol=1e-5, atol=1e-7)
 
 
+def test_loss_function_of_several_outputs() -> None:
+    """Gradients come in the structure of the outputs, and are those of central differences."""
+
+    def loss(outputs: dict[str, nn.Value], t: nn.Value) -> Any:
+        return ((outputs["mean"] - t) ** 2 * F.exp(-outputs["logvar"])).sum(dim=1) + 0.5 * outputs["logvar"][:, 0]
+
+    criterion = nn.FunctionLoss(loss)
+    for batch in (5, 3, 5):  # recorded anew for other shapes
+        given = {"mean": numbers(batch, 2, seed=batch), "logvar": numbers(batch, 2, seed=7)}
+        t = numbers(batch, 2, seed=1)
+
+        def value(t: Any = t, **given: Any) -> float:
+            m, s = given["mean"].astype(np.float64), given["logvar"].astype(np.float64)
+            return float((((m - t) ** 2 * np.exp(-s)).sum(axis=1) + 0.5 * s[:, 0]).mean())
+
+        found, gradients = criterion(given, t)
+        assert found == pytest.approx(value(**given), rel=1e-5)
+        assert list(gradients) == list(given)
+        for name, gradient in gradients.items():
+            for place in np.ndindex(gradient.shape):
+                step = np.zeros((batch, 2))
+                step[place] = 1e-5
+                ends = [value(**{**given, name: given[name] + sign * step}) for sign in (1, -1)]
+                assert gradient[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-4, abs=1e-6)
+
+
+def test_loss_function_is_recorded_once() -> None:
+    calls = []
+
+    def loss(y: nn.Value, t: nn.Value) -> Any:
+        calls.append(y)
+        return (y - t).mean()
+
+    criterion = nn.FunctionLoss(loss)
+    kept = [criterion(numbers(4, 2, seed=i), np.zeros((4, 2)))[1] for i in range(3)]
+    assert len(calls) == 1
+    np.testing.assert_array_equal(kept[0], np.full((4, 2), 0.125, np.float32))
+    assert kept[0] is not kept[1]
+
+
+@pytest.mark.parametrize("targets", [numbers(1, 2), numbers(2, 2), np.float32(1)])
+def test_loss_function_of_other_targets(targets: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"FunctionLoss: the outputs have shape .* the targets .* one entry per sample"
+    ):
+        nn.FunctionLoss(lambda y, t: (y - t).mean())(numbers(3, 2), targets)
+
+
 @pytest.mark.parametrize("body", [lambda y, t: y - t, lambda y, t: 3.0])
 def test_loss_that_is_no_number(body: Any) -> None:
     with pytest.raises(TypeError, match="a loss gives one number, or one per sample"):

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .._parts import Key, called, joined
+from ..._spelling import spelled
+from .._parts import Key, called, joined, keys_of, parts_of
 from .._program import Program
-from .._structure import Structure
+from .._structure import Structure, flatten
 from .._value import FLOAT32, Array, Value
 from ..module import Module
-from ._base import BoundLoss, Loss
+from ._base import BoundLoss, Loss, LossAndGradient
+
+_KEPT = 4  # forms of outputs and targets that a function stays recorded for
 
 
 class FunctionLoss(Loss):
@@ -21,7 +24,8 @@ class FunctionLoss(Loss):
 
     It is called with what the network gives (a value, or a tuple or dictionary of values, also inside each other) and with the
     targets, one array or several in any structure, and returns a single number, or one per sample, whose mean is trained on.
-    Gradients follow by themselves. A function of one argument needs no targets.
+    Gradients follow by themselves, one for each output. A function of one argument needs no targets. Like ``forward``, the
+    function is recorded once, not run at every call: a number that changes from step to step is passed with the targets.
 
     >>> import numpy as np
     >>> from openbnns import nn
@@ -29,6 +33,10 @@ class FunctionLoss(Loss):
     >>> value, gradient = loss(np.float32([[1, 2]]), np.float32([[1, 1]]))
     >>> value, gradient.tolist()
     (2.0, [[0.5, 1.5]])
+    >>> far = nn.FunctionLoss(lambda outputs, t: ((outputs[0] - t) ** 2).mean() - outputs[1].mean())
+    >>> value, (first, second) = far((np.float32([[1]]), np.float32([[2, 3]])), np.float32([[0]]))
+    >>> value, first.tolist(), second.tolist()
+    (-1.5, [[2.0]], [[-0.5, -0.5]])
     """
 
     _reductions = ("mean",)
@@ -59,11 +67,41 @@ class FunctionLoss(Loss):
         """The loss on several outputs of a network, which the function gets in the structure that ``forward`` gave."""
         return BoundFunction(self, outputs, gradients, structure)
 
+    @spelled
+    def __call__(self, output: Any, targets: Any = None, *, sample_weights: Any = None) -> tuple[Any, Any]:
+        """The loss and its gradient with respect to ``output``, in the structure that ``output`` has."""
+        given, structure = flatten(output)
+        outputs, labels, keys = list(map(np.asarray, given)), list(map(np.asarray, parts_of(targets))), keys_of(targets)
+        _check_samples(outputs, labels, keys)
+        form = (structure, tuple(keys), *((array.shape, array.dtype.kind) for array in (*outputs, *labels)))
+        bound: BoundFunction | None = self._layers.pop(form, None)
+        if bound is None:
+            held = [np.empty(array.shape, np.float32) for array in outputs]
+            bound = self.bind_all(held, [np.empty_like(array) for array in held], structure)
+        for array, held_array in zip(outputs, bound.outputs, strict=True):
+            np.copyto(held_array, array, casting="unsafe")
+        bound.take_all(labels, keys)
+        value = bound.run(sample_weights)
+        self._layers[form] = bound
+        while len(self._layers) > _KEPT:
+            del self._layers[next(iter(self._layers))]
+        return LossAndGradient((value, structure.fill(np.array(gradient) for gradient in bound.gradients)))
+
     def check(self, output_shape: tuple[int, ...], targets: Array) -> None:
         """Targets of any shape may fit; the function says so when it is recorded."""
 
     def __repr__(self) -> str:
         return f"FunctionLoss({getattr(self.function, '__qualname__', type(self.function).__name__)})"
+
+
+def _check_samples(outputs: Sequence[Array], targets: Sequence[Array], keys: Sequence[Key]) -> None:
+    counts = {array.shape[:1] for array in (*outputs, *targets)}
+    if len(counts) != 1 or () in counts:
+        shapes = ", ".join(str(array.shape) for array in outputs)
+        known = ", ".join(f"the {called('targets', key)} {array.shape}" for key, array in zip(keys, targets, strict=True))
+        raise ValueError(
+            f"FunctionLoss: the outputs have shape {shapes}, {known}. All have one entry per sample, on the first axis."
+        )
 
 
 def _positional(function: Callable[..., Any]) -> tuple[int, float]:
@@ -114,11 +152,9 @@ class BoundFunction(BoundLoss):
     ) -> None:
         super().__init__(loss, gradients[0], (len(outputs[0]),))
         self._function, self._structure = loss, structure
-        self._outputs, self._gradients = list(outputs), list(gradients)
+        self.outputs, self.gradients = list(outputs), list(gradients)
         self._program: Program | None = None
-        self._copied: list[
-            int
-        ] = []  # outputs that the function takes for whole numbers, which need memory of their own
+        self._copied: list[int] = []  # outputs that the function takes for whole numbers, in memory of their own
 
     def take(self, targets: Array) -> None:
         self.take_all([targets], [None])
@@ -127,7 +163,7 @@ class BoundFunction(BoundLoss):
         """Read the targets of a batch, which belong to these keys."""
         if self._program is None:
             self._program = self._recorded(targets, keys)
-        count = len(self._outputs)
+        count = len(self.outputs)
         for i, (array, key) in enumerate(zip(targets, keys, strict=True), count):
             wanted = self._program.inputs[i].shape
             if array.shape != wanted:  # which NumPy might broadcast
@@ -138,18 +174,18 @@ class BoundFunction(BoundLoss):
             self._program.fill(i, array)
 
     def _recorded(self, targets: Sequence[Array], keys: Sequence[Key]) -> Program:
-        network = _Network(self._function, self._structure, len(self._outputs), keys)
-        network.build(*(array.shape[1:] for array in (*self._outputs, *targets)))
+        network = _Network(self._function, self._structure, len(self.outputs), keys)
+        network.build(*(array.shape[1:] for array in (*self.outputs, *targets)))
         graph = network._graph
         assert graph is not None
         outside: list[tuple[Array, Array | None] | None] = []
-        for i, (value, output) in enumerate(zip(graph.inputs, self._outputs, strict=False)):
+        for i, (value, output) in enumerate(zip(graph.inputs, self.outputs, strict=False)):
             lies = value.dtype == FLOAT32 == output.dtype and output.flags.c_contiguous
-            outside.append((output, self._gradients[i]) if lies else None)
+            outside.append((output, self.gradients[i]) if lies else None)
             if not lies:
                 self._copied.append(i)
-        wanted = any(gradient is not None for gradient in self._gradients)
-        return Program(graph, len(self._outputs[0]), training=wanted, input_gradients=wanted, outside=outside)
+        wanted = any(gradient is not None for gradient in self.gradients)
+        return Program(graph, len(self.outputs[0]), training=wanted, input_gradients=wanted, outside=outside)
 
     def run(self, sample_weights: Array | None = None) -> float:
         if sample_weights is not None:
@@ -157,14 +193,14 @@ class BoundFunction(BoundLoss):
         program = self._program
         assert program is not None, "take comes first"
         for i in self._copied:
-            program.fill(i, self._outputs[i])
+            program.fill(i, self.outputs[i])
         value = float(program.forward())
-        self.total_weight = float(len(self._outputs[0]))
+        self.total_weight = float(len(self.outputs[0]))
         if program.output_gradient is not None:
             program.output_gradient[...] = 1
             program.backward()
         for i in self._copied:
-            gradient = self._gradients[i]
+            gradient = self.gradients[i]
             if gradient is not None:
                 found = program.input_gradients[i] if program.input_gradients else None
                 np.copyto(gradient, 0 if found is None else found)
