@@ -259,6 +259,30 @@ def test_two_values(body: Any, oracle: Any, other: Any) -> None:
     check(body, oracle, [X, other])
 
 
+SUMS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Arrays, Arrays]] = {
+    "relu": (lambda a, b: F.relu(a + b), lambda a, b: np.maximum(a + b, 0), [X, SECOND], []),
+    "sigmoid": (lambda a, b: F.sigmoid(a - b), lambda a, b: 1 / (1 + np.exp(b - a)), [X, SECOND], []),
+    "tanh, repeated": (lambda a, p: F.tanh(a - p), lambda a, p: np.tanh(a - p), [X], [CHANNELS]),
+    "elu, repeated": (lambda a, p: F.elu(p + a), lambda a, p: np.where(a > -p, a + p, np.expm1(a + p)), [X], [CHANNELS]),
+    "used twice": (lambda a: F.relu(a + a), lambda a: np.maximum(2 * a, 0), [X], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_activations_of_sums_are_one_operation(name: str) -> None:
+    body, oracle, inputs, parameters = SUMS[name]
+    check(body, oracle, inputs, parameters)
+    net = Expressed(body, parameters).build(*([(4, 5)] * len(inputs)))
+    assert len(net._graph.operations) == 1
+
+
+def test_activations_that_stay_apart_from_sums() -> None:
+    """A slope that the output does not tell, and a sum that is used again."""
+    gelu = Expressed(lambda a, b: F.gelu(a + b), []).build((4, 5), (4, 5))
+    twice = Expressed(lambda a, b: F.relu(c := a + b) * c, []).build((4, 5), (4, 5))
+    assert [len(net._graph.operations) for net in (gelu, twice)] == [2, 3]
+
+
 def test_detach() -> None:
     net = Expressed(lambda x: x * x.detach(), [])
     net(X)

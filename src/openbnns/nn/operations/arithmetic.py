@@ -16,9 +16,9 @@ from ... import (
     TernaryArithmeticLayer,
     UnaryArithmeticLayer,
 )
-from .._graph import Call
+from .._graph import Call, Operation
 from .._value import FLOAT32, Array, Value
-from ._base import wanted
+from ._base import IDENTITY, ActivatedOperation, wanted
 from ._shaped import ShapedOperation, Sizes, merged_axes, shape
 
 _LAYERS: Any = {1: UnaryArithmeticLayer, 2: BinaryArithmeticLayer, 3: TernaryArithmeticLayer}
@@ -33,8 +33,11 @@ _PASSED_ON: dict[Function, tuple[int, ...]] = {
 }  # fmt: skip
 
 
-class Arithmetic(ShapedOperation):
-    """y = f(a), f(a, b) or f(a, b, c); the gradient of an operand that is repeated is summed over its copies."""
+class Arithmetic(ShapedOperation, ActivatedOperation):
+    """y = f(a), f(a, b) or f(a, b, c); the gradient of an operand that is repeated is summed over its copies.
+
+    Sums and differences take over an activation behind them: like their own gradient, its slope needs no operand.
+    """
 
     def __init__(self, function: Function, operands: Sequence[Value]) -> None:
         self.function = function
@@ -42,17 +45,18 @@ class Arithmetic(ShapedOperation):
         super().__init__(operands, broadcast(operands, function.name.lower()))
 
     def passed_on(self) -> list[int]:
-        y = self.output
-        return [
-            i
-            for i in _PASSED_ON.get(self.function, ())
-            if (self.inputs[i].rows, self.inputs[i].count) == (y.rows, y.count)
-        ]
+        if self.activation is not IDENTITY:
+            return []
+        y, x = self.output, self.inputs
+        return [i for i in _PASSED_ON.get(self.function, ()) if (x[i].rows, x[i].count) == (y.rows, y.count)]
+
+    def fuse(self, following: Operation) -> bool:
+        return self.function in _LINEAR and super().fuse(following)
 
     def make(self, x: list[Sizes], y: Sizes) -> Any:
         *operands, result = merged_axes(x, y)
         described = {name: shape(sizes) for name, sizes in zip(_NAMES[len(x)], operands, strict=True)}
-        return _LAYERS[len(x)](function=self.function, output=shape(result), **described)
+        return _LAYERS[len(x)](function=self.function, output=shape(result), activation=self.activation, **described)
 
     def forward(self, x: list[Array], y: Array, training: bool) -> Call:
         *operands, result = self._merged(x, y)
@@ -61,11 +65,12 @@ class Arithmetic(ShapedOperation):
     def backward(self, x: list[Array], y: Array, dy: Array, dx: list[Array | None], dp: list[Array | None]) -> Call:
         layer = self.layer(x, y)
         *operands, gradient = self._merged(x, dy)
+        result = y.reshape(gradient.shape) if self.keeps_output else None
         targets = [
             wanted(None if g is None else g.reshape(operand.shape)) for g, operand in zip(dx, operands, strict=True)
         ]
         read = operands if self.keeps_inputs else [None] * len(operands)
-        return partial(layer.apply_backward, *read, None, gradient, *targets)
+        return partial(layer.apply_backward, *read, result, gradient, *targets)
 
     def _merged(self, x: list[Array], y: Array) -> list[Array]:
         """The arrays with their axes merged, on the same memory."""
