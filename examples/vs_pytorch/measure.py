@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,9 @@ from .pair import FORMS, Batch, Pair, find_pairs, make_ours, make_pytorch, tenso
 _FOLDER = Path(__file__).resolve().parent
 _BATCHES = 4  # that steps go through in turn
 _COUNTED_STEPS = 5  # of which memory is measured
+_SLICE = 0.05  # seconds that a side works in a round, or one step
+_ROUNDS = 7  # at least
+_SETTLE = 0.02  # seconds
 
 
 @dataclass
@@ -39,23 +44,47 @@ def measure_time(pair: Pair, sizes: Any, threads: int = 2, seconds: float = 6.0)
 
     import openbnns
 
-    sys.path.append(str(_FOLDER.parents[1] / "benchmarks"))
-    from timing import alternate, repeat, sampler
-
     torch.set_num_threads(threads)
     openbnns.set_num_threads(threads)
     batches = pair.batches(sizes, _BATCHES)
     ours = _steps(make_ours(pair, sizes, make_pytorch(pair, sizes)), batches)
     theirs = _forms(pair, sizes, batches)
-    for step in theirs.values():
-        repeat(step, 2)
-    form = min(theirs, key=lambda form: min(repeat(theirs[form], 2) for _ in range(3)))
-    (mine, peer), _ = alternate([sampler(ours), sampler(theirs[form])], seconds)
+    best = {form: min(_seconds(step) for _ in range(4)) for form, step in theirs.items()}
+    form = min(best, key=lambda form: best[form])
+    mine, peer = _in_turns(ours, theirs[form], seconds)
     ratios = [p / m for m, p in zip(mine, peer, strict=True)]
     return Time(
         statistics.median(mine) * 1e3, statistics.median(peer) * 1e3, form, statistics.median(ratios), min(ratios),
         max(ratios),
     )  # fmt: skip
+
+
+def _in_turns(ours: Callable[[], Any], theirs: Callable[[], Any], seconds: float) -> tuple[list[float], list[float]]:
+    """Seconds per step of both, round by round; each round begins with the other side."""
+    steps = (ours, theirs)
+    counts = [max(1, round(_SLICE / min(_seconds(step) for _ in range(3)))) for step in steps]
+    times: tuple[list[float], list[float]] = ([], [])
+    gc.collect()
+    gc.disable()
+    try:
+        end = time.perf_counter() + seconds
+        while len(times[0]) < _ROUNDS or time.perf_counter() < end:
+            order = (0, 1) if len(times[0]) % 2 else (1, 0)
+            for side in order:
+                time.sleep(_SETTLE)  # threads of the other side may still be waiting for work
+                steps[side]()  # caches and threads are warm in a training loop
+                times[side].append(_seconds(steps[side], counts[side]))
+    finally:
+        gc.enable()
+    return times
+
+
+def _seconds(step: Callable[[], Any], count: int = 1) -> float:
+    """Per step, over so many in a row."""
+    start = time.perf_counter()
+    for _ in range(count):
+        step()
+    return (time.perf_counter() - start) / count
 
 
 def _steps(side: Any, batches: list[Any]) -> Callable[[], Any]:

@@ -1,0 +1,159 @@
+"""MobileNetV2 in the form for small images: inverted residuals, whose 3 x 3 convolutions see one channel each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from openbnns import nn
+from openbnns.nn import functional as F
+
+from . import data
+from .pair import Batch, Pair
+
+# Factor that a block widens its input by, channels it gives, number of such blocks, stride of the first.
+BLOCKS = ((1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+RATE = 5e-4  # as in a warm-up: with more rounding grows so fast that PyTorch's own memory layouts part
+FEW_BLOCKS = ((1, 8, 1, 1), (6, 12, 2, 2), (6, 16, 2, 2))
+
+
+@dataclass(frozen=True)
+class Sizes:
+    batch: int = 32
+    image: int = 32
+    blocks: tuple[tuple[int, int, int, int], ...] = BLOCKS
+    first: int = 32
+    last: int = 1280
+
+
+def batch(sizes: Sizes, random: np.random.RandomState) -> Batch:
+    """Images (N, 3, H, W) and their classes (N,)."""
+    return data.labelled_images(random, sizes.batch, channels=3, size=sizes.image)
+
+
+# In PyTorch.
+
+
+def pytorch() -> Any:
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+
+    def conv_bn_relu(inputs, outputs, size, stride=1, groups=1):
+        return nn.Sequential(
+            nn.Conv2d(inputs, outputs, size, stride, padding=size // 2, groups=groups, bias=False),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU6(),
+        )
+
+    class InvertedResidual(nn.Module):
+        def __init__(self, inputs, outputs, stride, factor):
+            super().__init__()
+            wide = factor * inputs
+            self.adds = stride == 1 and inputs == outputs
+            self.conv = nn.Sequential(
+                *([conv_bn_relu(inputs, wide, 1)] if factor != 1 else []),
+                conv_bn_relu(wide, wide, 3, stride, groups=wide),
+                nn.Conv2d(wide, outputs, 1, bias=False),
+                nn.BatchNorm2d(outputs),
+            )
+
+        def forward(self, x):
+            return x + self.conv(x) if self.adds else self.conv(x)
+
+    class MobileNetV2(nn.Module):
+        def __init__(self, blocks, first, last, classes=10):
+            super().__init__()
+            layers, channels = [conv_bn_relu(3, first, 3)], first
+            for factor, width, count, stride in blocks:
+                for i in range(count):
+                    layers.append(InvertedResidual(channels, width, stride if i == 0 else 1, factor))
+                    channels = width
+            self.features = nn.Sequential(*layers, conv_bn_relu(channels, last, 1))
+            self.classifier = nn.Linear(last, classes)
+
+        def forward(self, x):
+            x = self.features(x)
+            x = F.adaptive_avg_pool2d(x, 1).flatten(1)
+            return self.classifier(x)
+
+    class Training:
+        def __init__(self, sizes):
+            self.net = MobileNetV2(sizes.blocks, sizes.first, sizes.last)
+            self.criterion = nn.CrossEntropyLoss()
+            self.optimizer = torch.optim.SGD(
+                self.net.parameters(), lr=RATE, momentum=0.9, weight_decay=4e-5, fused=True
+            )
+
+        def step(self, images, labels):
+            self.optimizer.zero_grad()
+            loss = self.criterion(self.net(images), labels)
+            loss.backward()
+            self.optimizer.step()
+            return loss.item()
+
+    return Training
+
+
+# With OpenBNNS.
+
+
+def conv_bn_relu(inputs, outputs, size, stride=1, groups=1):
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, size, stride, padding=size // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU6(),
+    )
+
+
+class InvertedResidual(nn.Module):
+    def __init__(self, inputs, outputs, stride, factor):
+        super().__init__()
+        wide = factor * inputs
+        self.adds = stride == 1 and inputs == outputs
+        self.conv = nn.Sequential(
+            *([conv_bn_relu(inputs, wide, 1)] if factor != 1 else []),
+            conv_bn_relu(wide, wide, 3, stride, groups=wide),
+            nn.Conv2d(wide, outputs, 1, bias=False),
+            nn.BatchNorm2d(outputs),
+        )
+
+    def forward(self, x):
+        return x + self.conv(x) if self.adds else self.conv(x)
+
+
+class MobileNetV2(nn.Module):
+    def __init__(self, blocks, first, last, classes=10):
+        super().__init__()
+        layers, channels = [conv_bn_relu(3, first, 3)], first
+        for factor, width, count, stride in blocks:
+            for i in range(count):
+                layers.append(InvertedResidual(channels, width, stride if i == 0 else 1, factor))
+                channels = width
+        self.features = nn.Sequential(*layers, conv_bn_relu(channels, last, 1))
+        self.classifier = nn.Linear(last, classes)
+
+    def forward(self, x):
+        x = self.features(x)
+        x = F.adaptive_avg_pool2d(x, 1).flatten(1)
+        return self.classifier(x)
+
+
+class Training:
+    def __init__(self, sizes):
+        self.net = MobileNetV2(sizes.blocks, sizes.first, sizes.last)
+        self.criterion = nn.CrossEntropyLoss()
+        self.optimizer = nn.SGD(self.net.parameters(), lr=RATE, momentum=0.9, weight_decay=4e-5)
+
+    def step(self, images, labels):
+        loss, gradient = self.criterion(self.net(images), labels)
+        self.net.backward(gradient, input_gradient=False)
+        self.optimizer.step()
+        return loss
+
+
+PAIR = Pair(
+    "MobileNetV2, 32 x 32, batch 32", Training, pytorch, batch, full=Sizes(), small=Sizes(16, 16, FEW_BLOCKS, 8, 32)
+)
