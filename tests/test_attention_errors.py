@@ -179,7 +179,7 @@ def test_bad_caches(engine: str) -> None:
     whole = {"backprop_cache_size": needed}
     fails(
         run,
-        f"has {needed - 1} bytes by backprop_cache_size.*needs {needed}",
+        f"has {needed - 1} bytes according to backprop_cache_size.*needs {needed}",
         backprop_cache=cache,
         backprop_cache_size=needed - 1,
     )

@@ -296,7 +296,7 @@ BAD: list[tuple[str, tuple[Any, ...], str]] = [
     ("BNNSClipByGlobalNorm", ([desc()], None, 1, 1, 0), "src is NULL"),
     ("BNNSClipByGlobalNorm", ([None], [desc()], 1, 1, 0), r"dest\[0\] is NULL"),
     ("BNNSClipByGlobalNorm", ([desc()], [desc()], 1, 1, -2), "use_norm is -2"),
-    ("BNNSComputeNorm", (desc((1,)), desc(), 2, 0), "norm_type is 2, but there is only BNNSL2Norm"),
+    ("BNNSComputeNorm", (desc((1,)), desc(), 2, 0), "norm_type is 2, but BNNSL2Norm .1. is the only norm"),
     ("BNNSComputeNorm", (desc((2,)), desc(), L2, 0), "one value: a Vector of size 1"),
     ("BNNSComputeNorm", (desc((3,)), desc((2, 2), ROW_MAJOR), L2, 1), r"has size \(2,\). Axes inside the norm are removed"),
     ("BNNSComputeNormBackward", (None, desc(), np.ones(1, np.float32), desc((1,)), L2, 0), "in is NULL"),

@@ -262,7 +262,7 @@ def test_layer(engine: str) -> None:
 @pytest.mark.parametrize(
     "changes, pattern",
     [
-        ({"rate": 1.0}, r"rate is 1\. It is the probability to drop: at least 0 and less than 1"),
+        ({"rate": 1.0}, r"rate is 1\. It is the probability of dropping an element: at least 0 and less than 1"),
         ({"rate": -0.1}, r"rate is -0\.1"),
         ({"rate": float("nan")}, r"rate is nan"),
         ({"rate": 0.99999999999}, r"rate is 1\."),

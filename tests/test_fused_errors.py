@@ -72,7 +72,7 @@ def _kinds(*wanted: int) -> Callable[[list[Any], list[Any]], None]:
      r"layer_params\[0\].o_desc is .* but layer_params\[1\].i_desc is", False),
     (CONV, _set(1, i_desc=image(6, 6, 5, stride=(1, 6, 40)).descriptor()), "equal in size, stride and data_type", False),
     (CONV, _set(1, i_desc=image(6, 6, 5, data_type=FLOAT16).descriptor()), "equal in size, stride and data_type", False),
-    (FC, _set(1, i_desc=vector(5).descriptor(), o_desc=vector(5).descriptor()), "What one layer writes is what the next reads|beta", False),
+    (FC, _set(1, i_desc=vector(5).descriptor(), o_desc=vector(5).descriptor()), "The second layer reads what the first one writes|beta", False),
     (ADD, _set(1, i_desc=image(6, 5, 4).descriptor(), o_desc=image(6, 5, 4).descriptor()), "arithmetic_function_fields.out is", False),
     (replace(CONV, norm=Norm("Group", groups=4)), lambda k, v: None, "4|group", False),
     (CONV, _set(1, activation=Act("Softmax").struct), "[Ss]oftmax", True),

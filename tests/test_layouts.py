@@ -145,20 +145,20 @@ def test_default_strides_one_by_one(name: str) -> None:
     """A zero in any place of stride[] takes its packed value from the stride before it."""
     size, _, packed = SIMPLE[name]
     resolved = descriptors.resolve(descriptor(name, size), "test")
-    steps = [resolved.steps[axis] for axis in resolved.layout.stepped]
+    steps = [resolved.strides[axis] for axis in resolved.layout.stepped]
     assert tuple(steps) == packed(size)
     assert resolved.count == resolved.span == resolved.extent == math.prod(size)
     doubled = descriptors.resolve(descriptor(name, size, stride=[2] + [0] * (len(size) - 1)), "test")
-    assert [doubled.steps[axis] for axis in doubled.layout.stepped] == [2 * p for p in packed(size)]
+    assert [doubled.strides[axis] for axis in doubled.layout.stepped] == [2 * p for p in packed(size)]
     assert doubled.extent == 2 * math.prod(size)
 
 
 def test_default_strides_spelled_out() -> None:
     """The example of the reference: 3DFirstMajor size (2,3,4) has strides (1,4,12), which run opposite to the sizes."""
     view = descriptors.resolve(descriptor("3DFirstMajor", (2, 3, 4)), "test")
-    assert view.steps == (12, 4, 1)
+    assert view.strides == (12, 4, 1)
     view = descriptors.resolve(descriptor("MHA_DHK", (4, 3, 2)), "test")  # D, K, H
-    assert view.steps == (1, 8, 4)
+    assert view.strides == (1, 8, 4)
 
 
 @pytest.mark.parametrize("name", covered(SIMPLE))

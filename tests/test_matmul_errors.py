@@ -212,4 +212,4 @@ def test_single_input_filters_refuse_two_inputs() -> None:
     )
     gradient = image(2, 2, 2).descriptor(np.ones(8, np.float32))
     assert capi.BNNSFilterApplyBackwardBatch(f, 1, None, 0, gradient, 0, None, 0, d, 0) == -1
-    assert _matches("the gradient of a tensor that meets itself depends on it") and (y == 3.0).all()
+    assert _matches("the gradient of a tensor contracted with itself depends on it") and (y == 3.0).all()

@@ -372,7 +372,7 @@ def test_longer_lists_and_nothing_to_do() -> None:
 BAD_FIELDS = [
     (2, {"time_step": 0.0}, "time_step is 0, but steps count from 1"),
     (2, {"time_step": math.nan}, "time_step is nan"),
-    (2, {"beta1": 1.0}, "beta1 is 1, but BNNSOptimizerFunctionAdam needs it a number from 0 to below 1"),
+    (2, {"beta1": 1.0}, "beta1 is 1, but BNNSOptimizerFunctionAdam needs a number from 0 to below 1"),
     (4, {"beta2": -0.1}, "beta2 is -0.1"),
     (2, {"epsilon": -1.0}, "epsilon is -1"),
     (2, {"learning_rate": math.nan}, "learning_rate is nan"),

@@ -34,7 +34,7 @@ BAD_CREATIONS: list[tuple[Any, str]] = [
     (changed(BASE, k_width=1 << 40), r"k_width is 1099511627776, which is more than any image has"),
     (changed(BASE, x_stride=1 << 63), r"x_stride is 9223372036854775808, which is more"),
     (changed(BASE, k_width=1 << 20, k_height=1 << 20), r"the window has 1099511627776 cells, more than"),
-    (changed(BASE, x_dilation_stride=1 << 20, y_dilation_stride=1 << 20), r"reach over \d+ cells, more than"),
+    (changed(BASE, x_dilation_stride=1 << 20, y_dilation_stride=1 << 20), r"cover \d+ cells, more than"),
     (changed(BASE, pad=(1 << 20,) * 4, x_stride=1 << 19, y_stride=1 << 19), r"x_stride \* y_stride is 274877906944, more than"),
     (changed(BASE, o_desc=image(3, 2, 3).descriptor()), r"i_desc has 2 channels and o_desc 3"),
     (changed(BASE, o_desc=image(2, 2, 4).descriptor()), r"o_desc width is 4, .* start of 3 windows.*o_desc.size\[0\]"),
@@ -118,7 +118,7 @@ def test_indices_beyond_32_bits(per_sample: bool) -> None:
     assert (fits.fast, too_large.fast) == (not per_sample, False)
     fits.bind("BNNSPoolingFilterApplyBatchEx: indices", memory, 1, 0, output=True)
     wide.bind("BNNSPoolingFilterApplyBatchEx: indices", memory.astype(np.uint64), 1, 0, output=True)
-    with pytest.raises(Problem, match="their type is UInt32, but indices of this image go beyond its range"):
+    with pytest.raises(Problem, match="the indices are UInt32, which cannot hold every index of this image"):
         too_large.bind("BNNSPoolingFilterApplyBatchEx: indices", memory, 1, 0, output=True)
 
 

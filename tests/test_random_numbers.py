@@ -237,7 +237,7 @@ def test_creation_and_destruction() -> None:
     refused(capi.BNNSRandomFillUniformFloat(one, vector(8).descriptor(x), 0.0, 1.0), "has been destroyed")
     assert not x.any()
     assert capi.BNNSRandomGeneratorStateSize(one) == 0
-    refused(capi.BNNSCreateRandomGenerator(3), "there is only BNNSRandomGeneratorMethodAES_CTR")
+    refused(capi.BNNSCreateRandomGenerator(3), "BNNSRandomGeneratorMethodAES_CTR .0. is the only method")
     assert capi.BNNSCreateRandomGeneratorWithSeed(AES, -1) is None
     refused(capi.BNNSCreateRandomGeneratorWithSeed(AES, 2**64), "seed is 18446744073709551616")
     for call in (
@@ -327,7 +327,7 @@ BAD: list[tuple[str, tuple[Any, ...], str]] = [
     ("CategoricalFloat", (ones(), weights(-math.inf, -math.inf), True), "not all -inf"),
     ("CategoricalFloat", (ones(), weights(math.nan, 0), True), "not all -inf"),
     ("CategoricalFloat", (half(1.0), weights(1, 1), False), "probabilities.data_type is Float32, but desc is Float16"),
-    ("CategoricalFloat", (ones(), ones(size=(2, 3), layout=ROW_MAJOR), False), "Give each place of desc a distribution"),
+    ("CategoricalFloat", (ones(), ones(size=(2, 3), layout=ROW_MAJOR), False), "Describe one distribution for each position"),
     ("CategoricalFloat", (ones(INT8), weights(1, 1), False), "desc.data_type is Int8"),
 ]  # fmt: skip
 

@@ -35,7 +35,7 @@ for _name in capi.__all__:  # each is loaded when first asked for, and only then
 def tensor_of(operand: Any) -> Tensor:
     """What the descriptor of an operand says."""
     view, layout = operand.view, capi.BNNSDataLayout(operand.view.layout.code)
-    stride = () if layout == PACK32 else tuple(view.steps[axis] for axis in view.layout.stepped)
+    stride = () if layout == PACK32 else tuple(view.strides[axis] for axis in view.layout.stepped)
     return Tensor(layout, tuple(view.size), stride, capi.BNNSDataType(view.element.code), view.scale, view.bias)
 
 

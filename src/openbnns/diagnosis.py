@@ -1,9 +1,9 @@
-"""What a failed call meant: mistakes that are found by looking for a small change that makes the call valid.
+"""What a failed call was meant to be: mistakes found by looking for a small change that makes the call valid.
 
-Checks stop at the first thing that does not fit, which often is not the thing that is wrong: with ``i_desc`` and
-``o_desc`` exchanged, the weights do not fit. So when a call has failed, the changes that undo common mistakes are tried,
-and one that makes everything fit is what the message is about. Nothing here runs unless a call has failed, and nothing
-here touches the caller's memory.
+Checks stop at the first mismatch, which is often not the mistake itself: with ``i_desc`` and ``o_desc`` exchanged, it is
+the weights that do not match. So when a call has failed, changes that undo common mistakes are tried, and the message
+names the one that makes the call valid. Nothing here runs unless a call has failed, and nothing here touches the
+caller's memory.
 
 * :func:`of_creation` varies the descriptors (or shapes) of a filter and asks ``valid`` about each variant.
 * :func:`of_call` compares the memory of an apply call with the tensors of the filter.
@@ -25,7 +25,7 @@ from .tensors import buffers, descriptors
 from .tensors.descriptors import LAYOUTS, View, describe
 
 _LARGEST = 1 << 24
-"""Elements of the largest tensor of a description that is varied: making a filter of each variant has to stay quick."""
+"""The largest tensor, in elements, of a description that is varied: creating a filter for each variant must stay quick."""
 
 _ORDER = {
     "ImageCHW": "(width, height, channels)",
@@ -58,7 +58,7 @@ def sizes_of(value: Any) -> Sizes | None:
 
 
 def with_sizes(value: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
-    """The same descriptor or shape with other sizes and strides; the original stays as it is."""
+    """A copy of a descriptor or shape with other sizes and strides."""
     if hasattr(value, "is_packed"):
         return type(value)(size, value.layout, stride if any(stride) else None)
     changed = value.copy()
@@ -93,7 +93,7 @@ def _full(value: Any) -> bool:
 class _Variant:
     changed: dict[str, Any]
     text: str
-    """What the original looks like."""
+    """What is wrong with the original, as a sentence."""
 
 
 def of_creation(
@@ -101,11 +101,11 @@ def of_creation(
 ) -> Problem:  # fmt: skip
     """The problem of a creation call, with a better cure if there is one.
 
-    ``tensors`` are the descriptors or shapes by the names that the caller knows, and arrays, which stay as they are;
+    ``tensors`` are the descriptors or shapes by the names that the caller knows, and arrays, which are not varied;
     ``valid`` says whether the call would succeed with some of them replaced.
     """
     known = {n: v for n, v in tensors.items() if sizes_of(v) is not None or isinstance(v, np.ndarray)}
-    if problem.kind is not ValueError or problem.unsupported or valid({}):  # then it is not about the tensors
+    if problem.kind is not ValueError or problem.unsupported or valid({}):  # the tensors are not to blame
         return problem
 
     def fits(variant: _Variant) -> bool:
@@ -113,7 +113,7 @@ def of_creation(
 
     found = [v for kind in (_swapped, _strides_in_bytes, _reversed) for v in kind(known) if fits(v)]
     found = found or [v for v in _turned(known) if fits(v)]
-    if problem.cure and all(_full_of_data(v) for v in found):  # what was found so far may miss the point
+    if problem.cure and all(_full_of_data(v) for v in found):  # an earlier cure may miss the point
         odd = [v for v in _odd_one_out(known) if fits(v)]
         found += odd if len(odd) == 1 else []
     if not found:
@@ -140,7 +140,7 @@ def _swapped(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
 
 
 def _strides_in_bytes(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
-    """Strides that count bytes, of all tensors or of one."""
+    """Strides of all tensors, or of one, that count bytes."""
     divided = {}
     for name, value in tensors.items():
         found, item = sizes_of(value), _item_bytes(value)
@@ -159,7 +159,7 @@ def _item_bytes(value: Any) -> int:
 
 
 def _reversed(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
-    """Sizes listed from the other end: of all tensors without memory, of all, or of one."""
+    """Sizes in reverse order: of all tensors without memory, of all tensors, or of one."""
     turned = {}
     for name, value in tensors.items():
         found = sizes_of(value)
@@ -190,7 +190,7 @@ def _turned(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
 
 
 def _odd_one_out(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
-    """A tensor that contradicts the others, and fits with one of its sizes replaced by one of theirs."""
+    """A tensor that contradicts the others, but agrees if one of its sizes is replaced by one of theirs."""
     for name, value in tensors.items():
         found = sizes_of(value)
         if found is None or any(found.stride):
@@ -208,7 +208,7 @@ def _lengths(value: Any) -> tuple[int, ...]:
 
 
 def descriptors_in(struct: Any, prefix: str = "") -> dict[str, Any]:
-    """All descriptors of a parameter struct by their C names, those of structs inside it included."""
+    """All descriptors of a parameter struct and of the structs inside it, by their C names."""
     found: dict[str, Any] = {}
     for name in getattr(struct, "_kinds", ()):
         value = getattr(struct, name)
@@ -330,14 +330,14 @@ def _bytes_inside(batch: int, tensors: Sequence[Given]) -> str:
     """Strides inside a sample that counted bytes when the filter was created."""
     for t in tensors:
         view, item, nbytes = t.view, t.view.element.bits // 8, t.nbytes()
-        if view.packed or nbytes is None or item < 2 or any(step % item for step in view.steps):
+        if view.packed or nbytes is None or item < 2 or any(stride % item for stride in view.strides):
             continue
-        steps = tuple(step // item for step in view.steps)
-        smaller = View(view.layout, view.element, view.size, steps)
+        strides = tuple(stride // item for stride in view.strides)
+        smaller = View(view.layout, view.element, view.size, strides)
         if nbytes < t.needed(batch, t.stride or view.extent) and Given("", smaller, None, 0).holds(nbytes, batch, 0):
             return (
-                f"The filter was created with strides that look like bytes: {view.steps} along the axes of size[]. The stride "
-                f"of a descriptor counts elements, and the memory of {t.name} fits {steps}."
+                f"The filter was created with strides that look like bytes: {view.strides} along the axes of size[]. The stride "
+                f"of a descriptor counts elements, and the memory of {t.name} fits {strides}."
             )
     return ""
 
@@ -346,7 +346,7 @@ def _bytes_inside(batch: int, tensors: Sequence[Given]) -> str:
 
 
 def of_arrays(problem: Problem, arrays: Sequence[tuple[str, tuple[int, ...], Any]]) -> Problem:
-    """The same for a call with arrays; ``arrays`` lists name, shape of one sample and value."""
+    """The problem of a layer call with a better cure, if any; ``arrays`` lists name, shape of one sample and value."""
     if problem.kind is not ValueError:
         return problem
     plain = [entry for entry in arrays if isinstance(entry[2], np.ndarray)]

@@ -75,7 +75,7 @@ def BNNSDirectApplyActivationBatch(
 
     def work(*_: Any) -> None:
         f = ActivationFilter(p, filter_params, Caller(who))
-        if f.repeats_itself:
+        if f.repeatable:
             made.append(f)
         x, y = p.i_desc.data, p.o_desc.data
         if not made or f.native(_APPLY)(batch_size, x, in_stride, y, out_stride) != 0:
@@ -86,7 +86,7 @@ def BNNSDirectApplyActivationBatch(
 
 
 def _key(p: BNNSLayerParametersActivation) -> tuple[Any, ...]:
-    """What decides about a call of functions without integer parameters."""
+    """What a call depends on, for functions without integer parameters."""
     a = p.activation
     return p.i_desc, p.o_desc, a.function, a.alpha, a.beta, p.axis_flags
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FUNCTIONS = frozenset(map(int, Function))
 _FLOAT = struct.Struct("f")
 
-# Functions that only a filter of their own can compute.
+# Functions that cannot be fused into another filter.
 _STANDALONE_ONLY = {
     Function.INTEGER_LINEAR_SATURATE,
     Function.INTEGER_LINEAR_SATURATE_PER_CHANNEL,
@@ -43,7 +43,7 @@ def _c_name(function: int) -> str:
 
 
 def resolve_fused(activation: Any, who: Caller, field: str = "activation") -> Activation:
-    """The activation of a layer, checked for being one that can be fused."""
+    """The activation of a layer; one that cannot be fused is refused."""
     subject = who(f"{field}.function")
     function = check_function(activation.function, subject)
     if function in _STANDALONE_ONLY:
@@ -59,7 +59,7 @@ def resolve_fused(activation: Any, who: Caller, field: str = "activation") -> Ac
 
 
 def make_activation(function: int, activation: Any) -> Activation:
-    """A function with its parameters, read as the switches in force say."""
+    """A function with its parameters, read according to the compat switches in force."""
     right_slope = compat.switches.kink_derivative_from_right and function == Function.RECTIFIED_LINEAR
     return Activation(function, as_float32(activation.alpha), as_float32(activation.beta), right_slope=right_slope)
 
@@ -100,24 +100,27 @@ def check_trainable(f: Activation, caller: str, original: int | None = None) -> 
 
 
 def needs_input(f: Activation) -> bool:
-    """Whether the output leaves so much open that there is no derivative without the input: ELU of a negative alpha."""
+    """Whether the derivative cannot be found without the input: ELU with a negative alpha."""
     return f.function == Function.ELU and f.alpha < 0
 
 
 def output_determines_slope(f: Activation) -> bool:
-    """Whether the output alone tells the derivative; otherwise it is taken from z, recomputed from the layer's input."""
+    """Whether the output alone determines the derivative; if not, it comes from z, recomputed from the layer's input."""
     if f.function == Function.GELU_APPROXIMATION_SIGMOID or f.right_slope or needs_input(f):
         return False
     return not (f.function == Function.THRESHOLD and f.beta > f.alpha)
 
 
 def native_activation(f: Activation, seed: int = 0) -> _core.ActivationSpec:
-    """A function as native code takes it; ``seed`` feeds the Gumbel functions."""
+    """A function in the form that native code takes; ``seed`` is for the Gumbel functions."""
     return engines._core.ActivationSpec(function=int(f.function), alpha=f.alpha, beta=f.beta, seed=seed)
 
 
 def native_slope(f: Activation) -> _core.ActivationSpec:
-    """The same where the kernel differentiates from the input: slope 1 at 0 is that of LeakyRectifiedLinear with alpha 0."""
+    """The function whose derivative the kernel takes from the input.
+
+    ReLU with slope 1 at 0 (``right_slope``) has the derivative of LeakyRectifiedLinear with alpha 0.
+    """
     return native_activation(Activation(Function.LEAKY_RECTIFIED_LINEAR) if f.right_slope else f)
 
 

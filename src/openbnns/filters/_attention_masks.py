@@ -1,4 +1,4 @@
-"""Key mask and added scores of attention: any layout and stride, brought to the form that engines take."""
+"""Key mask and added scores of attention: any layout and stride, converted to the form that engines take."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Masks:
     """Key mask and added scores of one call, in the form engines take."""
 
     key_mask: NDArray[np.uint8] | None = None  # (N, S)
-    added: NDArray[Any] | None = None  # uint8 for a Boolean one, else float32; (T, S), (H, T, S) or (N, H, T, S)
+    added: NDArray[Any] | None = None  # uint8 if Boolean, else float32; (T, S), (H, T, S) or (N, H, T, S)
     named: dict[str, Bound] = field(default_factory=dict)
 
     @property
@@ -42,7 +42,7 @@ class Masks:
         return self.added is not None and self.added.dtype == np.uint8
 
     def stride(self, axis: int) -> int:
-        """Elements from head to head (axis -3) or from sample to sample (-4) of the added scores, 0 if they share."""
+        """Stride of the added scores from head to head (axis -3) or from sample to sample (-4), 0 if they are shared."""
         if self.added is None or self.added.ndim < -axis:
             return 0
         return int(self.added.strides[axis]) // self.added.itemsize
@@ -54,7 +54,7 @@ class Masks:
 
 
 def bind_masks(caller: Caller, letters: dict[str, int], batch: int, key_mask: Any, stride: Any, added: Any) -> Masks:
-    """Check both; ``letters`` are the sizes of the filter."""
+    """Check both tensors against the sizes of the filter, ``letters``."""
     stride = check_stride(stride, caller("key_mask_stride"))
     named: dict[str, Bound] = {}
     mask = None

@@ -1,4 +1,4 @@
-"""Cache and workspace of multihead attention: size pointers, room, and whose cache it is."""
+"""Cache and workspace of multihead attention: size pointers, capacity, and which filter filled a cache."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNSIGNED = (ctypes.c_size_t, ctypes.c_uint64, ctypes.c_ulong, ctypes.c_ulonglon
 
 
 def cache_floats(sizes: Sizes) -> int:
-    """Floats of the cache per sample: what the native engine keeps, or copies of the inputs for the reference one."""
+    """Floats of the cache per sample: what the native engine keeps, or the reference engine's copies of the inputs."""
     inputs = (sizes.target + 2 * sizes.source) * sizes.model
     return HEADER_FLOATS + max(sizes.linear_cache_elements(1), inputs)
 
@@ -52,8 +52,8 @@ def block(data: Any, nbytes: int | None, needed: int, who: Named, size_name: str
     buffer = buffers.resolve(data, _BYTES, who)
     if nbytes is not None and nbytes < needed:
         raise Problem(
-            f"{who} has {nbytes} bytes by {size_name}, but this call needs {needed}. Ask for the size with the same batch "
-            f"first, by passing {who.null} for the memory."
+            f"{who} has {nbytes} bytes according to {size_name}, but this call needs {needed}. First ask for the size with "
+            f"the same batch, by passing {who.null} for the memory."
         )
     if buffer.nbytes is not None and buffer.nbytes < needed:
         raise Problem(f"{who} holds {buffer.nbytes} bytes, but this call needs {needed}. Pass a larger buffer.")
@@ -71,7 +71,7 @@ def _as_bytes(data: Any, who: str) -> NDArray[np.uint8]:
         )
     if not array.flags.c_contiguous:
         raise Problem(
-            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so it is no plain stretch of "
+            f"{who} of shape {array.shape} is not C-contiguous (strides {array.strides}), so it is not one block of "
             "memory. Pass a contiguous array."
         )
     return array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
@@ -131,5 +131,5 @@ def opened(buffer: Buffer, token: int, batch: int, floats: int, who: Named) -> C
 
 
 def stated_size(value: Any, who: str) -> int:
-    """``backprop_cache_size`` of the backward call, which is a number there; a c_size_t will do too."""
+    """``backprop_cache_size`` of the backward call: a number there, not a pointer; a ``c_size_t`` is accepted too."""
     return check_count(value.value if isinstance(value, _UNSIGNED) else value, who)

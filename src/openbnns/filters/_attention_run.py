@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class NativeCall:
-    """The tensors of one run of the plan, in canonical form, held until it has ended."""
+    """The tensors of one run of the plan, in canonical form, kept alive until it has ended."""
 
     def __init__(self, filter: MultiheadAttention, batch: int, masks: Masks, draw: int) -> None:
         self.filter, self.batch = filter, batch
@@ -64,7 +64,7 @@ class NativeCall:
                 self._place(FIRST_PARAMETER + number, self.filter.held[name].read(np.float32), 0)
 
     def cache(self, cache: Cache | None) -> NDArray[np.float32] | None:
-        """Use a cache; gives the aligned copy that stands in for one at an odd address."""
+        """Use a cache; returns the aligned copy that replaces a misaligned cache, if one is needed."""
         if cache is None:
             return None
         if cache.buffer.address % 4 == 0:

@@ -1,7 +1,7 @@
 """Native steps of the optimizers; see core/kernels/optimizer/shape.h.
 
-What native code computes with are simple terms in the values of an optimizer. It is given the terms, so that a C program
-may change values from step to step and stay in native code.
+The numbers that native code computes with are simple terms in the fields of an optimizer. Native code is given the terms,
+not the numbers, so that a C program can change fields from step to step without leaving native code.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _terms(o: Optimizer) -> tuple[int, int, list[Term], list[int]]:
     if isinstance(o, RMSProp):
         terms = [_term("learning_rate"), _term("momentum"), *[_ZERO] * 5, *_average("alpha"), _ZERO]
         return _RMSPROP, 0, terms, [0] + [1] * o.centered + [2] * (o.momentum != 0.0)
-    if isinstance(o, Adagrad):  # whose mean is a sum
+    if isinstance(o, Adagrad):  # RMSProp with a sum in place of the mean
         return _RMSPROP, 0, [_term("learning_rate"), *[_ZERO] * 6, _ONE, _ONE, _ZERO], [0]
     if isinstance(o, Adamax):
         return _ADAMAX, 0, [*[_ZERO] * 5, *_average("beta1"), _term("beta2"), _ZERO, _ZERO], [0, 1]
@@ -116,7 +116,7 @@ def _terms(o: Optimizer) -> tuple[int, int, list[Term], list[int]]:
 
 
 def _average(name: str) -> list[Term]:
-    """What is kept of the old, and what is added of the new."""
+    """The weights of the old and of the new value in a running average."""
     return [_term(name), _term(name, factor=-1.0, offset=1.0)]
 
 

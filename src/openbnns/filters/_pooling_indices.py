@@ -1,7 +1,7 @@
 """Indices of pooling filters: their element types, their checks, how they are read and stored.
 
-An index is row * width + column within one plane of the larger image. All bits set stand for the winner of a Max window
-without any cell of the image.
+An index is row * width + column within one plane of the larger image. All bits set means no index: a Max window that covers
+no cell of the image.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INDEX_TYPES: dict[Hashable, ElementType] = {None: _UINT64, _UINT32.code: _UINT32
 
 
 def resolve_index_type(code: Any, caller: Caller) -> int | None:
-    """The code of a type of indices, checked; ``None`` for size_t."""
+    """The code of an element type for indices, checked; ``None`` for size_t."""
     if code is None:
         return None
     if not isinstance(code, (int, np.integer)):
@@ -51,7 +51,7 @@ class IndexOperand(Operand):
 
     plane: int = 0  # cells of one channel of the larger image
     unpools: bool = False  # UnMax reads them and needs every one; Max writes them, and reads them in backward
-    per_sample: bool = False  # they count on through the channels, instead of starting at 0 in each
+    per_sample: bool = False  # counted across all channels of a sample, not from 0 in each
 
     @classmethod
     def of(cls, small: Operand, element: ElementType, plane: int, unpools: bool) -> IndexOperand:
@@ -65,7 +65,7 @@ class IndexOperand(Operand):
 
     @property
     def fits(self) -> bool:
-        """Whether the type holds every index, and the one that stands for no cell."""
+        """Whether the element type can hold every index, and the value that means no index."""
         cells = self.plane * (self.shape[0] if self.per_sample else 1)
         return cells < 1 << (8 * self.width)
 
@@ -79,10 +79,10 @@ class IndexOperand(Operand):
         }  # fmt: skip
 
     def bind(self, who: Named, data: Any, batch: int, stride: int, *, output: bool = False) -> IndexBound:
-        """Check the memory given for the indices, and those that are read."""
+        """Check the memory of the indices and, if they are read, their values."""
         if not self.fits:
             raise Problem(
-                f"{who}: their type is {self.view.element.name}, but indices of this image go beyond its range. Use "
+                f"{who}: the indices are {self.view.element.name}, which cannot hold every index of this image. Use "
                 "BNNSDataTypeUInt64.",
                 kind=TypeError,
             )
@@ -93,7 +93,7 @@ class IndexOperand(Operand):
 
 @dataclass(frozen=True)
 class IndexBound(Bound):
-    """The indices of one call. Arrays of them are plane positions, with all bits set for none."""
+    """The indices of one call. As arrays they are positions within a plane, with all bits set for none."""
 
     rules: IndexOperand | None = None
     values: NDArray[np.uint64] | None = None
@@ -105,7 +105,7 @@ class IndexBound(Bound):
         return stored
 
     def read(self, dtype: DTypeLike) -> NDArray[Any]:
-        """As the kernels take them, or for a reference run (float64) signed, with -1 for none."""
+        """The indices in the form that kernels take, or signed with -1 for none for the reference engine (float64)."""
         assert self.values is not None
         return self.values.view(np.int64) if dtype == np.float64 else self.values.astype(self.staged_type)
 
@@ -123,7 +123,7 @@ class IndexBound(Bound):
         self.write_unsigned(np.where(none, self._none, numbers))
 
     def checked(self, who: str) -> NDArray[np.uint64]:
-        """Plane positions in memory of their own; all bits set for none."""
+        """A copy as positions within a plane; all bits set for none."""
         assert self.rules is not None
         if self.batch == 0:
             return np.empty((0, *self.shape), np.uint64)
@@ -150,7 +150,7 @@ class IndexBound(Bound):
 
     @property
     def _none(self) -> np.uint64:
-        """The stored index that stands for no cell."""
+        """The stored value that means no index."""
         none: np.uint64 = np.uint64(0xFFFF_FFFF_FFFF_FFFF if self.view.element is _UINT64 else 0xFFFF_FFFF)
         return none
 

@@ -1,4 +1,4 @@
-"""Checks of how pooling windows lie on an image."""
+"""Checks of where pooling windows lie on an image."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def check_windows(large: View, small: View, window: Window, who: Caller, roles: 
 
 
 def check_effort(large: View, small: View, kernel: tuple[int, int], window: Window, who: Caller) -> None:
-    """Refuse windows that reach over far more memory than the images have, such as a padding of a million."""
-    steps, reach = 1, 1
+    """Refuse windows that cover far more cells than the images have, such as with a padding of a million."""
+    strides, reach = 1, 1
     for axis in (0, 1):
         padding = window.padding[2 * axis] + window.padding[2 * axis + 1]
-        steps *= window.stride[axis] if small.size[1 - axis] > 1 else 1
+        strides *= window.stride[axis] if small.size[1 - axis] > 1 else 1
         reach *= large.size[1 - axis] + padding + window.extent(kernel[axis], axis)
     plane = 4 * large.size[0] * large.size[1]
     for value, most, what in (
         (kernel[0] * kernel[1], plane + (1 << 22), "the window has {} cells"),
-        (steps, 1 << 20, f"{who.name('x_stride')} * {who.name('y_stride')} is {{}}"),
-        (reach, plane + (1 << 28), "windows, padding and dilation reach over {} cells"),
+        (strides, 1 << 20, f"{who.name('x_stride')} * {who.name('y_stride')} is {{}}"),
+        (reach, plane + (1 << 28), "windows, padding and dilation cover {} cells"),
     ):
         if value > most:
             raise Problem(
-                f"{who}: {what.format(value)}, more than the {most} that pooling can do here. Use a smaller one.",
+                f"{who}: {what.format(value)}, more than the {most} that pooling can handle here. Use a smaller one.",
                 unsupported=True,
             )

@@ -1,4 +1,4 @@
-"""Checks of a description that several families share."""
+"""Checks at creation that several families share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..tensors.descriptors import FLOAT32, View, describe, resolve
 
 
 def chosen(value: Any, members: Iterable[int], enum: str, who: Caller, field: str, use: str = "") -> int:
-    """The number of a choice that exists; ``use`` says which there are."""
+    """The number of an enum member, checked; ``use`` tells the reader of the message which members there are."""
     number, known = int(value), set(members)
     if number not in known:
         use = use or f"one of {min(known)} to {max(known)}"
@@ -25,7 +25,7 @@ def resolve_both(p: Any, who: Caller) -> tuple[View, View]:
 
 
 def both(x: View, y: View, who: Caller) -> str:
-    """The beginning of a message about an input and an output that do not fit."""
+    """The beginning of a message about an input and an output that do not match."""
     return f"{who('i_desc')} is {describe(x)} and {who.name('o_desc')} is {describe(y)}"
 
 
@@ -43,7 +43,7 @@ def require_same_shape(x: View, y: View, who: Caller, rule: str) -> None:
 
 
 def require_float32(view: View, subject: str, works: str, *, unsupported: bool = False) -> None:
-    """``works`` names what has Float32 only, with its verb."""
+    """Refuse other element types; ``works`` is subject and verb of the message, such as "losses work on"."""
     if view.element is not FLOAT32:
         raise Problem(
             f"{subject}.data_type is {view.element.name}, but {works} Float32 only. Use BNNSDataTypeFloat32.",

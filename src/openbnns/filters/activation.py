@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 
 _INTEGER = (Function.INTEGER_LINEAR_SATURATE, Function.INTEGER_LINEAR_SATURATE_PER_CHANNEL)
 _TRAINABLE_ALPHA = (Function.LEAKY_RECTIFIED_LINEAR, Function.PRELU_PER_CHANNEL)
-# Derivatives that the output alone determines: those of fused training, and two more.
+# Functions whose derivative the output alone determines: those that can be trained when fused, and two more.
 _OUTPUT_SUFFICES = FROM_OUTPUT | {Function.SCALED_TANH, Function.RELU6}
-# Those where alpha decides, which the caller may edit later.
+# Functions for which that depends on alpha, which the caller may edit later.
 _OUTPUT_SUFFICES_BY_ALPHA = (
     Function.LEAKY_RECTIFIED_LINEAR, Function.CLAMPED_LEAKY_RECTIFIED_LINEAR, Function.ELU, Function.THRESHOLD,
 )  # fmt: skip
@@ -183,9 +183,9 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def _regular(self) -> bool:
-        """The plan runs on samples in place: no batch axis among the chosen ones, and no gap between them.
+        """Whether the plan can run on the samples as they are: the chosen axes are adjacent and exclude the batch.
 
-        GumbelMax is never regular: its kernel leaves one maximum per row, and the output repeats it.
+        GumbelMax is never regular: its kernel writes one maximum per row, and the output repeats it.
         """
         if self.activation.function == Function.GUMBEL_MAX:
             return False
@@ -194,8 +194,8 @@ class ActivationFilter(UnaryFilter):
         )
 
     @property
-    def repeats_itself(self) -> bool:
-        """Two calls on the same numbers give the same result: nothing random, no parameters but alpha and beta."""
+    def repeatable(self) -> bool:
+        """Whether a call may be recorded and repeated: nothing random, and no parameters but alpha and beta."""
         return self.activation.function not in (*_INTEGER, Function.GUMBEL, Function.GUMBEL_MAX)
 
     @property
@@ -206,7 +206,7 @@ class ActivationFilter(UnaryFilter):
 
     @property
     def _copies_integers(self) -> bool:
-        """A conversion between integer types of one scale and bias, which needs no (inexact) real numbers."""
+        """Whether this converts between integer types with equal scale and bias, which needs no (inexact) real numbers."""
         x, y = self.input.view, self.output.view
         both = self.activation.function == Function.IDENTITY and x.element.is_integer and y.element.is_integer
         return both and (x.scale, x.bias) == (y.scale, y.bias) and (x.bias == 0.0 or not y.bias_before_scale)
@@ -315,7 +315,7 @@ class ActivationFilter(UnaryFilter):
         rows = self._folded(numbers)
         columns = 1 if self.activation.function == Function.GUMBEL_MAX else rows.shape[1]
         result = np.empty((len(rows), columns), np.float32)
-        seed = (self.seed + next(self.draws)) % (1 << 64)  # every call draws anew
+        seed = (self.seed + next(self.draws)) % (1 << 64)  # every call draws new numbers
         plan = _plan_of_rows(rows, native_activation(self.activation, seed))
         self.run_plan(plan, False, len(rows), {X: rows, W: self.values.read(np.float32), Y: result})
         y.write(self._unfolded(np.broadcast_to(result, rows.shape), numbers.shape))
@@ -365,15 +365,15 @@ class ActivationFilter(UnaryFilter):
         return gradients
 
     def _backward_irregular(self, bound: dict[str, Bound]) -> None:
-        arriving = bound["out_delta"].read(np.float32)
-        rows = self._folded(arriving)
+        output_gradient = bound["out_delta"].read(np.float32)
+        rows = self._folded(output_gradient)
         result = np.empty_like(rows)
         plan = _plan_of_rows(rows, native_activation(self.activation, self.seed))
         tensors: dict[int, NDArray[Any] | None] = {DY: rows, DX: result, W: self.values.read(np.float32)}
         slot, known = (X, "in") if "in" in bound else (Y, "out")
         tensors[slot] = self._folded(bound[known].read(np.float32))
         self.run_plan(plan, True, len(rows), tensors)
-        bound["in_delta"].write(self._unfolded(result, arriving.shape))
+        bound["in_delta"].write(self._unfolded(result, output_gradient.shape))
 
     # BNNSGetPointer.
 

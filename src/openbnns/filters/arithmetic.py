@@ -178,7 +178,7 @@ class Arithmetic(Filter):
         return self.out_role == BNNSDescriptorType.BNNSSample
 
     def same_place(self, i: int) -> bool:
-        """Operand ``i`` has the output's shape and batch axis, so it may lie in the same memory."""
+        """Whether operand ``i`` has the output's shape and batch axis, so that it may share the output's memory."""
         return self.operands[i].view == self.output.view and self.batched[i] == self.out_batched
 
     def _trains_fast(self) -> bool:
@@ -236,14 +236,14 @@ class Arithmetic(Filter):
             for i, operand in enumerate(self.operands)
         ]  # fmt: skip
 
-    def gradient_arguments(self, arriving: str) -> list[Argument]:
+    def gradient_arguments(self, output_gradient: str) -> list[Argument]:
         """The gradients of the operands; those of constants have no effect."""
         arguments = []
         for i, operand in enumerate(self.operands):
             constant = self.roles[i] == BNNSDescriptorType.BNNSConstant
             may_equal = {f"in_delta[{j}]" for j in range(self.count) if j != i and self._may_be_one(i, j)}
             if self.backward_in_place and self.same_place(i):
-                may_equal.add(arriving)
+                may_equal.add(output_gradient)
             arguments.append(
                 Argument(
                     f"in_delta[{i}]", DA0 + i, None if constant else operand, writes=True,
@@ -289,7 +289,7 @@ class Arithmetic(Filter):
 
     @property
     def backward_in_place(self) -> bool:
-        """Whether ``out_delta`` may lie in the same memory as an operand's gradient."""
+        """Whether an operand's gradient may be written over ``out_delta``."""
         return self.function in _IN_PLACE or (self.function in _IN_PLACE_IDENTITY and self.activation.function == 0)
 
     # Rules that no record holds.
@@ -341,7 +341,7 @@ class Arithmetic(Filter):
             )
 
     def check_shared_gradients(self, caller: Caller, bound: dict[str, Bound]) -> None:
-        """Gradients in one place belong to operands that are one tensor; that of the output lies elsewhere."""
+        """Refuse gradients that share memory, unless their operands are one tensor or backward works in place."""
         dy = bound["out_delta"]
         results = {i: bound[f"in_delta[{i}]"] for i in range(self.count) if f"in_delta[{i}]" in bound}
         for i, result in results.items():
@@ -349,8 +349,8 @@ class Arithmetic(Filter):
                 first, second = bound.get(f"in[{j}]"), bound.get(f"in[{i}]")
                 if first is not None and second is not None and first.buffer.address != second.buffer.address:
                     raise Problem(
-                        f"{caller(f'in_delta[{j}]')} and {caller.name(f'in_delta[{i}]')} share memory, which is for operands "
-                        "that are one tensor with the same data pointer. Give each its own buffer."
+                        f"{caller(f'in_delta[{j}]')} and {caller.name(f'in_delta[{i}]')} share memory, which is allowed only "
+                        "for operands that are one tensor with the same data pointer. Give each its own buffer."
                     )
             if result.overlaps(dy) and not (self.backward_in_place and self.same_place(i) and result.same_memory(dy)):
                 raise Problem(
@@ -378,8 +378,8 @@ class Arithmetic(Filter):
             shared = {slot for slot in operands if not self.batched[slot - A0]}
             tensors = {slot: operand.read(np.float32) for slot, operand in operands.items()} | {OUT: z}
             run_plan(plan, False, batch, tensors, shared, self.threads)
-            arriving = bound["out_delta"].read(np.float32)
-            read = {"out_delta": gradient_from_input(self.activation, z, arriving, self.threads), "out": z}
+            dy = bound["out_delta"].read(np.float32)
+            read = {"out_delta": gradient_from_input(self.activation, z, dy, self.threads), "out": z}
         run_staged(self, call, plan, batch, bound, {}, read)
 
     def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:

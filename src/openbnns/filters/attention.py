@@ -160,7 +160,7 @@ class MultiheadAttention(Filter):
         return fixed_addresses(self)
 
     def perform(self, name: str, caller: Caller, batch: Any, given: Given, choice: Any = None) -> None:
-        """``given`` holds all arguments of the C call; ``choice`` of a forward call is ``False`` to leave dropout out."""
+        """``given`` holds all arguments of the C call; ``choice`` of a forward call is ``False`` to turn dropout off."""
         self.require_alive(caller)
         if name not in ("apply_attention", "apply_backward_attention"):
             raise self.refusal(name, caller)
@@ -229,7 +229,7 @@ class MultiheadAttention(Filter):
         return self.operands[key].bind(caller(name), data, batch, step, output=key == "o" if output is None else output)
 
     def _apply(self, caller: Caller, batch: int, given: Given, *, drops: bool) -> None:
-        """Run forward, or answer a question for sizes. With ``drops`` off, dropout is left out."""
+        """Run forward, or only report sizes if that is what the arguments ask for; ``drops`` turns dropout on."""
         backprop_cache, workspace = _value(given, "backprop_cache"), _value(given, "workspace")
         cache_size = size_pointer(_value(given, "backprop_cache_size"), caller("backprop_cache_size"))
         work_size = size_pointer(_value(given, "workspace_size"), caller("workspace_size"))
@@ -295,7 +295,7 @@ class MultiheadAttention(Filter):
         self, batch: int, inputs: dict[str, Bound], y: Bound, masks: Masks, cache: Cache | None, draw: int
     ) -> None:
         q, k, v = (inputs[name].read(np.float64) for name in "qkv")
-        if cache is not None:  # before the output is written, which may lie where an input does
+        if cache is not None:  # before the output is written, because it may share memory with an input
             copies = np.concatenate([x.reshape(-1) for x in (q, k, v)])
             cache.floats_at(copies.size, writable=True)[...] = copies
             cache.write_header(self.token)
@@ -331,7 +331,7 @@ class MultiheadAttention(Filter):
                 inputs[key] = self._bind(caller, key, name, batch, given, output=False)
             else:
                 check_stride(given[name][1], caller(f"{name}_stride"))
-        inputs.pop("o", None)  # checked, but of no use
+        inputs.pop("o", None)  # checked, but not used
         masks = self._bind_masks(caller, batch, given)
         cache = None
         if has_cache:
@@ -401,7 +401,7 @@ class MultiheadAttention(Filter):
         self, caller: Caller, cache: Cache | None, work: Any, results: dict[str, Bound], sources: dict[str, Bound],
         masks: Masks,
     ) -> None:  # fmt: skip
-        """Cache and workspace are the call's own: nothing else may lie in them."""
+        """Refuse a cache or workspace that shares memory with another argument or a parameter."""
         blocks = {}
         if cache is not None:
             blocks["backprop_cache"] = cache.memory
@@ -425,7 +425,7 @@ class MultiheadAttention(Filter):
         return any(result.touches(held.memory) for held in self.held.values())
 
     def _inputs_of(self, inputs: dict[str, Bound], cache: Cache | None, dtype: Any) -> dict[str, NDArray[Any]]:
-        """Q, K and V from the arguments, else from the copies that the reference engine leaves in a cache."""
+        """Q, K and V from the arguments, or else from the copies that the reference engine stores in a cache."""
         arrays = {name: bound.read(dtype) for name, bound in inputs.items()}
         if cache is None or cache.engine != REFERENCE:
             return arrays

@@ -1,4 +1,4 @@
-"""What native code takes of attention calls, declared; and the steps of its parameters."""
+"""Declarations of the attention calls that native code runs, and the strides of their parameters."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _VECTOR = int(BNNSDataLayout.BNNSDataLayoutVector)
 
 def make_plan(f: MultiheadAttention) -> _core.Plan:
     """The native plan of a new filter."""
-    stored = [_stored_steps(f, name) for name in PARAMETERS]
-    gradient = [_gradient_steps(f, name) for name in PARAMETERS]
+    stored = [_stored_strides(f, name) for name in PARAMETERS]
+    gradient = [_gradient_strides(f, name) for name in PARAMETERS]
     s = f.sizes
     return engines._core.attention(
         target=s.target, source=s.source, model=s.model, key=s.key, value=s.value, heads=s.heads,
@@ -56,38 +56,38 @@ def make_plan(f: MultiheadAttention) -> _core.Plan:
     )  # fmt: skip
 
 
-def _steps(f: MultiheadAttention, name: str, view: View, order: tuple[int, ...]) -> tuple[int, int, int]:
-    """Steps along (head, component, feature) of a parameter whose canonical axes are ``order``."""
-    steps = [view.steps[axis] for axis in order]
+def _strides(f: MultiheadAttention, name: str, view: View, order: tuple[int, ...]) -> tuple[int, int, int]:
+    """Strides along (head, component, feature) of a parameter whose canonical axes are ``order``."""
+    strides = [view.strides[axis] for axis in order]
     if name == "po":
-        return (f.sizes.model, f.sizes.model, steps[0])
+        return (f.sizes.model, f.sizes.model, strides[0])
     if name == "wo":
-        return (f.sizes.value * steps[0], steps[0], steps[1])
-    return (steps[0], steps[1], steps[2] if len(steps) == 3 else 1)
+        return (f.sizes.value * strides[0], strides[0], strides[1])
+    return (strides[0], strides[1], strides[2] if len(strides) == 3 else 1)
 
 
-def _canonical_steps(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
+def _canonical_strides(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
     width = f.sizes.value if name[1] in "vo" else f.sizes.key
     inner = f.sizes.model if name.startswith("w") else 1
     return (f.sizes.model, f.sizes.model, 1) if name == "po" else (width * inner, inner, 1)
 
 
-def _stored_steps(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
+def _stored_strides(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
     held = f.held.get(name)
     if held is None or held.fixed is not None:
-        return _canonical_steps(f, name)
-    return _steps(f, name, held.view, held.order)
+        return _canonical_strides(f, name)
+    return _strides(f, name, held.view, held.order)
 
 
-def _gradient_steps(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
+def _gradient_strides(f: MultiheadAttention, name: str) -> tuple[int, int, int]:
     held = f.held.get(name)
     if held is None or not held.view.packed:
-        return _canonical_steps(f, name)
-    return _steps(f, name, held.view, held.order)
+        return _canonical_strides(f, name)
+    return _strides(f, name, held.view, held.order)
 
 
 def fixed_addresses(f: MultiheadAttention) -> list[tuple[int, int, int]] | None:
-    """Slot, address and elements of the parameters; ``None`` when one has to be staged at each call."""
+    """Slot, address and element count of the parameters; ``None`` when one has to be staged at each call."""
     fixed = []
     for number, name in enumerate(PARAMETERS):
         held = f.held.get(name)
@@ -102,7 +102,7 @@ def fixed_addresses(f: MultiheadAttention) -> list[tuple[int, int, int]] | None:
 
 @dataclass(frozen=True)
 class _Mask(Operand):
-    """Which keys take part: one truth value each."""
+    """Which keys are ignored: one truth value each."""
 
     def native_items(self, writes: bool) -> dict[str, Any]:
         return {"index_bytes": 1, "data_type": self.view.element.code}
@@ -130,7 +130,7 @@ _PROJECTIONS = " ".join(f"{{0}}_param_delta.{member}" for member in ("target_des
 _INPUTS = "batch_size query query_stride {} key key_stride key_mask key_mask_stride {} value value_stride {}"
 
 APPLY = form("apply_attention", " ".join(_INPUTS.format("", "", "").split()) + " output output_stride backprop_cache")
-"""Arguments of a forward call without an added mask and a workspace."""
+"""Arguments of a forward call without an added mask or a workspace."""
 
 BACKWARD = {
     cached: form(
@@ -143,7 +143,7 @@ BACKWARD = {
     )
     for cached in (False, True)
 }
-"""Those of a backward call, members of structs one by one, without and with a cache."""
+"""Arguments of a backward call without and with a cache; members of structs are listed one by one."""
 
 SLOTS = {
     "query": QUERY,
@@ -152,7 +152,7 @@ SLOTS = {
     "output": OUTPUT,
     "output_param_delta.target_desc": OUTPUT_GRADIENT,
 }
-"""Tensors of both calls, members of structs by their full names, and where the plan takes them."""
+"""The plan's slot for each tensor of both calls; members of structs go by their full names."""
 SLOTS |= {
     f"{name}_param_delta.target_desc": slot
     for name, slot in (("query", QUERY_GRADIENT), ("key", KEY_GRADIENT), ("value", VALUE_GRADIENT))
@@ -161,7 +161,7 @@ SLOTS |= {result_name(f"d{name}"): FIRST_PARAMETER_GRADIENT + number for number,
 
 
 def forward_arguments(f: MultiheadAttention) -> tuple[Argument, ...]:
-    """What a forward call takes, as far as native code knows it: no added mask and no workspace."""
+    """What a native forward call takes: neither an added mask nor a workspace."""
     names = {"query": ("q", QUERY), "key": ("k", KEY), "value": ("v", VALUE)}
     return (
         *(Argument(name, slot, f.operands[key], required=True) for name, (key, slot) in names.items()),
@@ -172,7 +172,7 @@ def forward_arguments(f: MultiheadAttention) -> tuple[Argument, ...]:
 
 
 def backward_arguments(f: MultiheadAttention, *, cached: bool) -> tuple[Argument, ...]:
-    """What a backward call takes, with a cache or without one. Members of structs go by their full names."""
+    """What a native backward call takes, with or without a cache. Members of structs go by their full names."""
     targets = {"q": QUERY_GRADIENT, "k": KEY_GRADIENT, "v": VALUE_GRADIENT}
     names = {key: result_name(f"d{key}") for key in targets}
     parameters = {name: result_name(f"d{name}") for name in PARAMETERS}
@@ -217,12 +217,12 @@ def run_checked(
     added: NDArray[Any] | None, cache: NDArray[Any] | None, *, causal: bool = False, drops: bool = False,
     backward: bool = False, accumulate: Sequence[str] = (),
 ) -> bool:  # fmt: skip
-    """Run the plan on arrays whose shapes and types are checked, all C-contiguous; False if it has to be done in another way.
+    """Run the plan on C-contiguous arrays of checked shapes and types; False if the plan cannot be used.
 
-    ``tensors`` are those of the call of C by name, members of structs by their full names, samples one after the other;
-    gradients in ``accumulate`` are added to. With ``causal`` a position reads source rows up to its own, too. ``drops``
-    says whether dropout acts in a forward call, which draws the next mask of the filter; the cache notes it for the
-    backward call. What is written must not share memory with what is read.
+    ``tensors`` are the tensors of the C call by name, members of structs by their full names, with packed samples. Results
+    are added to the gradients named in ``accumulate``. With ``causal``, a position also ignores source rows after its own.
+    ``drops`` says whether dropout acts in a forward call, which then draws the filter's next mask; the cache records the
+    mask for the backward call. Results must not share memory with inputs.
     """
     parameters = filter.fixed_addresses() if filter.plan is not None and engines.is_native() else None
     if parameters is None or batch == 0 or filter.strict or _strict.active():

@@ -1,4 +1,4 @@
-"""The tensors of multihead attention: which axes of a descriptor are positions, features, heads, and do they agree."""
+"""The tensors of multihead attention: which axes are positions, features and heads, and whether their sizes agree."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FIELDS: dict[str, tuple[str, str]] = {
     "bk": ("key_attn_bias", ""),
     "bv": ("value_attn_bias", ""),
 }
-"""Where a parameter stands in the struct: projection and member."""
+"""Where a parameter is in the struct: projection and member."""
 
 
 def field(name: str) -> str:
@@ -51,7 +51,7 @@ def field(name: str) -> str:
     return f"{projection}.{member}" if member else projection
 
 
-# The letters of a tensor's axes: logical ones as the descriptor names them, and canonical ones as the engines take them.
+# The letters of a tensor's axes: in logical order, as the descriptor names them, and in canonical order, as engines take them.
 AXES: dict[str, tuple[str, str]] = {
     "q": ("TD", "TD"),
     "k": ("SD", "SD"),
@@ -131,7 +131,7 @@ class Agreement:
 
 
 def describe_tensors(p: BNNSLayerParametersMultiheadAttention, who: Caller) -> tuple[dict[str, Tensor], Sizes]:
-    """All tensors of the struct that are there, and the sizes they agree on."""
+    """All tensors that the struct has, and the sizes they agree on."""
     agreement, tensors = Agreement(who), {}
     descriptions = {
         "q": (p.query.target_desc, "query.target_desc"),

@@ -1,8 +1,8 @@
 """The filter contract: create, apply, apply backward, destroy.
 
 A filter is made once from a checked description and then applied to memory that the caller owns. It declares its calls
-(:mod:`openbnns.calls`). A call first tries the native way, made from the declaration, for arguments already in the form
-that kernels want; :meth:`Filter.perform` takes everything else, knows every rule and words every message.
+(:mod:`openbnns.calls`). A call first tries the native path, built from the declaration, for arguments already in the form
+that kernels take; :meth:`Filter.perform` handles everything else, knows every rule and words every message.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Filter:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Calls in the block leave the filter as it was: moving statistics, and which random numbers come next."""
+        """A context whose calls leave the filter's state as it was: moving statistics and the random stream."""
         yield
 
     def choose(self, call: str, choice: Any, caller: Caller) -> Hashable:
@@ -139,7 +139,7 @@ class Filter:
         raise NotImplementedError
 
     def run_reference(self, call: Call, batch: int, bound: dict[str, Bound]) -> None:
-        """The same by the formulas, in float64."""
+        """Compute the results of a checked call by the formulas, in float64."""
         raise NotImplementedError
 
     # Calls.
@@ -160,7 +160,7 @@ class Filter:
         self._declared.clear()
 
     def native(self, arguments: Arguments) -> Any:
-        """What runs such arguments natively: it gives 0 when done, and something else when it declines."""
+        """The native call for such arguments, which returns 0 when done and another number when it declines."""
         return self.fast.get(arguments) or self.prepare(arguments)
 
     def prepare(self, arguments: Arguments) -> Any:
@@ -168,18 +168,18 @@ class Filter:
         if not self.alive:
             return declined
         try:
-            bytearray(_ROOM)  # the bindings end a process that has no memory for small objects
+            bytearray(_ROOM)  # nanobind aborts the process when it cannot allocate: fail here first
             run = self.fast[arguments] = native_call(self, arguments)
-        except MemoryError:  # the checked call says so
+        except MemoryError:  # the checked call will report it
             return declined
         return run
 
     def number(self, arguments: Arguments) -> int:
-        """What C programs know the native call by (core/bindings/raw.h), 0 if there is none."""
+        """The number by which C programs run the native call (core/bindings/raw.h), 0 if there is none."""
         return number_of(self.native(arguments))
 
     def perform(self, name: str, caller: Caller, batch: Any, given: Given, choice: Any = None) -> None:
-        """Make a call with every check; raises :class:`Problem`, and nothing has been written then."""
+        """Make a call with every check; on failure, raise :class:`Problem` before anything is written."""
         self.require_alive(caller)
         variant = self.choose(name, choice, caller)
         call = self.declared(name, variant)
@@ -230,7 +230,7 @@ GRADIENTS = {"in_delta": "dx", "weights_delta": "dw", "bias_delta": "db"}
 class UnaryFilter(Filter):
     """A filter with one input: y = f(layer(x; w, b)), and its gradients.
 
-    A family sets the operands, parameters and activation, makes the native plan, and names the reference functions.
+    A family sets the operands, parameters and activation, makes the native plan, and provides the reference formulas.
     """
 
     input: Operand
@@ -366,7 +366,7 @@ class UnaryFilter(Filter):
         return self.make_plan(IDENTITY)
 
     def forward_extras(self, bound: Mapping[str, Bound]) -> dict[int, NDArray[Any]]:
-        """Further tensors of a backward call that recomputing z needs."""
+        """Further tensors of a backward call that are needed to recompute z."""
         return {}
 
     def run_plan(self, plan: Any, backward: bool, batch: int, tensors: Mapping[int, NDArray[Any] | None]) -> None:

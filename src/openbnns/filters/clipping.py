@@ -1,6 +1,6 @@
 """Clipping by value, by norm and by global norm, and the L2 norm over some axes with its gradient.
 
-These are direct calls: descriptors bring their data, nothing is kept. Everything is checked before anything is written.
+These are direct calls: descriptors carry their data, nothing is kept. Everything is checked before anything is written.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: An
     low, high = number(minimum, caller("min_val")), number(maximum, caller("max_val"))
     if not low <= high:
         raise Problem(
-            f"{caller('min_val')} is {low:g} and {caller.name('max_val')} {high:g}. The lower bound comes first, neither is NaN."
+            f"{caller('min_val')} is {low:g} and {caller.name('max_val')} {high:g}. The lower bound must not be above the "
+            "upper one, and neither may be NaN."
         )
     x, y = _pair(caller, dest, src)
     if not engines.is_native():
@@ -46,7 +47,7 @@ def clip_by_value(caller: Caller, dest: Any, src: Any, minimum: Any, maximum: An
 
 
 def clip_by_norm(caller: Caller, dest: Any, src: Any, max_norm: Any, axis_flags: Any) -> None:
-    """y = x * min(1, max_norm / |x|), with one norm for every slice that the axes leave over."""
+    """y = x * min(1, max_norm / |x|), with one norm for every position along the remaining axes."""
     limit = _limit(caller, max_norm)
     x, y = _pair(caller, dest, src)
     inside = _inside(caller, x.view, axis_flags)
@@ -60,7 +61,7 @@ def clip_by_norm(caller: Caller, dest: Any, src: Any, max_norm: Any, axis_flags:
 
 
 def clip_by_global_norm(caller: Caller, dest: Any, src: Any, count: Any, max_norm: Any, use_norm: Any) -> None:
-    """y_k = x_k * min(1, max_norm / G), G = use_norm, or if that is 0 the norm of all elements of all tensors."""
+    """y_k = x_k * min(1, max_norm / G), G = use_norm, or if that is 0, the norm of all elements of all tensors."""
     count = check_count(count, caller("count"))
     limit = _limit(caller, max_norm)
     known = number(use_norm, caller("use_norm"))
@@ -94,7 +95,7 @@ def clip_by_global_norm(caller: Caller, dest: Any, src: Any, count: Any, max_nor
 
 
 def compute_norm(caller: Caller, dest: Any, src: Any, norm_type: Any, axis_flags: Any) -> None:
-    """y = sqrt(sum of x^2 over the axes), which y does not have."""
+    """y = sqrt(sum of x^2 over the axes); y does not have these axes."""
     _check_type(caller, norm_type)
     x = _bind(caller, "src", src)
     inside = _inside(caller, x.view, axis_flags)
@@ -167,13 +168,13 @@ def number(value: Any, who: str) -> float:
 def _limit(caller: Caller, max_norm: Any) -> float:
     limit = number(max_norm, caller("max_norm"))
     if not limit >= 0.0:
-        raise Problem(f"{caller('max_norm')} is {limit:g}. A norm is limited to a number of at least 0.")
+        raise Problem(f"{caller('max_norm')} is {limit:g}. The limit of a norm must be a number of at least 0.")
     return limit
 
 
 def _check_type(caller: Caller, norm_type: Any) -> None:
     if integer(norm_type, caller("norm_type")) != BNNSNormType.BNNSL2Norm:
-        raise Problem(f"{caller('norm_type')} is {int(norm_type)}, but there is only BNNSL2Norm (1).")
+        raise Problem(f"{caller('norm_type')} is {int(norm_type)}, but BNNSL2Norm (1) is the only norm.")
 
 
 def _bind(caller: Caller, name: str, descriptor: Any, *, output: bool = False) -> Bound:
@@ -191,7 +192,7 @@ def _bind(caller: Caller, name: str, descriptor: Any, *, output: bool = False) -
 
 
 def _pair(caller: Caller, dest: Any, src: Any, dest_name: str = "dest", src_name: str = "src") -> tuple[Bound, Bound]:
-    """Input and output of one size; the output in the order of the input's axes."""
+    """Input and output of equal size; the output in the order of the input's axes."""
     x = _bind(caller, src_name, src)
     y = _bind(caller, dest_name, dest, output=True)
     if x.view.numbered_shape == y.view.numbered_shape:
@@ -235,7 +236,7 @@ def _inside(caller: Caller, view: View, axis_flags: Any) -> set[int]:
 
 
 def _axes(inside: set[int], view: View) -> tuple[int, ...]:
-    """The same as axes of the C-order array."""
+    """The axes inside the norm as axes of the C-order array."""
     return tuple(position for position, axis in enumerate(view.memory_axes) if axis in inside)
 
 

@@ -68,17 +68,17 @@ class Contraction(UnaryFilter):
     """What matrix products, tensor contractions and Gram matrices share: y = alpha * sum of products, plus the previous y.
 
     The tensors on the left are one input; one input used twice (a self contraction); one input and weights; or two inputs.
-    Only the last kind is driven by the two-input calls. A native plan needs no more than this, so all families share it.
+    Only the last kind is driven by the two-input calls. The native plan depends on nothing else, so all families share it.
 
     A tensor's *named* axes are those of its layout in the order in which indices, rows and columns name them. Operands are
-    kept in the order of memory, which is what the native plan takes, and turned to named order for the reference engine.
+    kept in the order of memory, which is what the native plan takes, and transposed to named order for the reference engine.
 
     A family resolves its tensors, then calls :meth:`set_up`.
     """
 
     activation = IDENTITY
     fused_function = 0
-    second: Operand | None = None  # the other input, of a filter with two
+    second: Operand | None = None  # the second input, if there are two
     self_contraction = False
     needs_input = False  # the gradient of the input depends on the input
     alpha: float
@@ -107,7 +107,7 @@ class Contraction(UnaryFilter):
         return self.hold(view, view.memory_axes, who(f"{field}.data"), descriptor.data)
 
     def set_up(self, indices: Sequence[Sequence[int]], output_indices: Sequence[int]) -> None:
-        """Build the native plan. ``indices``: one number per named axis, of the input and of what it meets."""
+        """Build the native plan. ``indices``: one number per named axis, of the input and of its partner."""
         self.indices, self.output_indices = indices, output_indices
         self.needs_input = self.self_contraction
         if self.second is not None:
@@ -161,7 +161,7 @@ class Contraction(UnaryFilter):
     def input_needs(self) -> tuple[Need, ...]:
         if not self.needs_input:
             return super().input_needs()
-        because = "the gradient of a tensor that meets itself depends on it"
+        because = "the gradient of a tensor contracted with itself depends on it"
         return (*super().input_needs(), need({"in_delta"}, because, optional=False))
 
     def _two_inputs(self, second: Operand) -> tuple[Argument, ...]:
@@ -264,7 +264,7 @@ class TensorContraction(Contraction):
         self.set_up(indices[::-1] if self.weights_first else indices, output[1:])
 
     def _in_order(self, values: Sequence[Any]) -> list[Any]:
-        """Input and weights as the expression has them, or back."""
+        """Input and weights in the order of the expression, or back."""
         return list(values[::-1]) if self.weights_first else list(values)
 
     def forward64(self, tensors: list[NDArray[Any]], previous: NDArray[Any] | None) -> NDArray[Any]:

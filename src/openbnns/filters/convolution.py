@@ -63,22 +63,22 @@ class Window:
 
 
 _WINDOW_FIELDS = ("x_stride", "y_stride", "x_dilation_stride", "y_dilation_stride", "x_padding", "y_padding")
-_LARGEST_STEP = 1 << 20
+_LARGEST_VALUE = 1 << 20
 
 
 def check_window(p: Any, who: Caller) -> None:
-    """Refuse steps that no image needs, such as a negative number cast to size_t."""
+    """Refuse values larger than any image needs, such as a negative number cast to size_t."""
     values = {name: getattr(p, name) for name in _WINDOW_FIELDS} | {f"pad[{k}]": v for k, v in enumerate(p.pad)}
     values |= {name: getattr(p, name) for name in ("k_width", "k_height") if hasattr(p, name)}
     for name, value in values.items():
-        if value > _LARGEST_STEP:
+        if value > _LARGEST_VALUE:
             raise Problem(
-                f"{who(name)} is {value}, which is more than any image has. Use a value up to {_LARGEST_STEP}."
+                f"{who(name)} is {value}, which is more than any image has. Use a value up to {_LARGEST_VALUE}."
             )
 
 
 def resolve_window(p: Any) -> Window:
-    """Stride, dilation and padding of a convolution or pooling description, with their zeros filled in."""
+    """Stride, dilation and padding of a convolution or pooling description, with defaults in place of zeros."""
     if p.x_padding > 0 or p.y_padding > 0:
         padding = (p.y_padding, p.y_padding, p.x_padding, p.x_padding)
     else:
@@ -132,16 +132,16 @@ def check_output_size(
 
 
 class KernelFilter(UnaryFilter):
-    """What a convolution and its adjoint, the transposed one, have in common."""
+    """What a convolution and its adjoint, the transposed convolution, have in common."""
 
     window: Window
     kernel: tuple[int, int]
     groups = 1
-    exact: bool  # plain sums only: the accuracy that was set when the filter was created
+    exact: bool  # plain sums only, as the accuracy setting at creation demands
     _formulas: tuple[Callable[..., NDArray[Any]], Callable[..., dict[str, NDArray[Any]]]]  # forward and backward
 
     def _finish(self, p: BNNSLayerParametersConvolution, who: Caller) -> None:
-        """Bias, activation and plan, when tensors and window are known."""
+        """Set up bias, activation and plan, once tensors and window are known."""
         channels, *image = self.output.shape
         self.bias = resolve_bias(self, p.bias, channels, who)
         self.fused_function = int(p.activation.function)
@@ -224,7 +224,7 @@ class Convolution(KernelFilter):
 def check_kernel_channels(
     w: View, axes: tuple[int, ...], expected: tuple[int, int], images: tuple[int, int], who: Caller, per_group: str = ""
 ) -> None:
-    """Refuse kernels with other numbers of output and input channels than the images have."""
+    """Refuse kernels whose numbers of output and input channels differ from those of the images."""
     got = (w.size[axes[0]], w.size[axes[1]])
     if got != expected:
         size = f"{who.name('w_desc')}.size"

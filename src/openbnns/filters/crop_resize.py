@@ -1,7 +1,7 @@
 """Crop-resize: boxes cut out of images and sampled bilinearly to one size, in one call.
 
-Shapes in C order: images x (N, C, H, W), boxes (B, 4), y (B, N, C, h, w): every box is cut out of every image. How boxes are
-read and where they are sampled is written in reference/crop_resize.py. Backward spreads dy over the pixels with
+Shapes in C order: images x (N, C, H, W), boxes (B, 4), y (B, N, C, h, w): every box is cut out of every image.
+reference/crop_resize.py defines how boxes are read and where they are sampled. Backward spreads dy over the pixels with
 the weights of the forward pass; nothing flows back from positions outside the image, nor to the boxes.
 """
 
@@ -42,14 +42,14 @@ class CropResize:
         self, p: BNNSLayerParametersCropResize, filter_params: BNNSFilterParameters | None, caller: Caller
     ) -> None:
         f = filter_params if filter_params is not None else BNNSFilterParameters()
-        OwnedMemory(f.alloc_memory, f.free_memory, caller).release()  # the pair must be one
+        OwnedMemory(f.alloc_memory, f.free_memory, caller).release()  # checks that both functions are given, or neither
         self.threads, self.caller = min(int(f.n_threads), 256), caller
         sampling = chosen(p.sampling_mode, Sampling, "BNNSLinearSamplingMode", caller, "sampling_mode")
         box = chosen(p.box_coordinate_mode, Box, "BNNSBoxCoordinateMode", caller, "box_coordinate_mode")
         scale, outside = as_float32(p.spatial_scale), as_float32(p.extrapolation_value)
         if not math.isfinite(scale):
             raise Problem(
-                f"{caller('spatial_scale')} is {scale:g}. It multiplies the boxes: use a finite number, 1 for none."
+                f"{caller('spatial_scale')} is {scale:g}. It multiplies the boxes: use a finite number, 1 for no scaling."
             )
         self.settings = Settings(
             sampling, box, bool(p.normalized_coordinates), scale, outside, compat.switches.crop_resize_plain_extent
@@ -85,10 +85,10 @@ class CropResize:
             )
             dx.write(gradient[None])
             return
-        arriving = dy.read(np.float32)[0]
+        output_gradient = dy.read(np.float32)[0]
         target = None if dx.overlaps(dy) or dx.touches(self._place(roi)) else dx.direct()
         result = np.empty((1, *dx.shape), np.float32) if target is None else target
-        self._run(result[0], boxes, arriving, backward=True, accumulate=dx.accumulate and target is not None)
+        self._run(result[0], boxes, output_gradient, backward=True, accumulate=dx.accumulate and target is not None)
         if target is None:
             dx.write(result)
 
@@ -155,12 +155,12 @@ class CropResize:
             expected = f"channels {x.shape[1]}, images {x.shape[0]} and boxes {boxes}"
             raise Problem(
                 f"{self.caller(output)} is {describe(y)}, but {self.caller.name(input)} is {describe(x)} and there are "
-                f"{boxes} boxes. Its last three sizes are {expected}."
+                f"{boxes} boxes. Its last three sizes must be {expected}."
             )
 
 
 def _cells(position: NDArray[Any], extent: int) -> tuple[bytes, bytes, bytes]:
-    """Of positions along an axis: the cell below each, the weight of the next, and whether it is inside the image."""
+    """For positions along an axis: the cell below each, the weight of the cell above, and whether it is in the image."""
     inside = (position >= 0.0) & (position <= extent - 1.0)
     low, _, fraction = cells_around(np.where(inside, position, 0.0), extent)
     return low.astype(np.int64).tobytes(), fraction.astype(np.float32).tobytes(), inside.tobytes()

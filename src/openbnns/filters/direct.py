@@ -1,7 +1,7 @@
 """What the direct tensor functions share: whole tensors with their data, paired axes, conversion, and where results go.
 
-Axis arguments are numbers in the count of ``View.numbered_axes``, and where two tensors meet in such a function, axes of the
-same number belong together. The numbers follow ``size[]``, except for RowMajorMatrix.
+Axis arguments count axes in the order of ``View.numbered_axes``, and where a function combines two tensors, axes with the
+same number correspond. The numbers follow ``size[]``, except for RowMajorMatrix.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..tensors.descriptors import View, describe, resolve
 from ..tensors.operands import Bound, OwnedMemory, bind, check_stride, integer, keep_apart
 
 SHAPE_CODE = -1003
-"""Status of selections whose shapes do not fit."""
+"""Status of selections whose shapes do not match."""
 
 INDEX_CODE = -1005
 """Status of an index outside its axis."""
 
 Pairs = Sequence[tuple[int, int]]
-"""Numbers of arguments that belong together."""
+"""Positions of arguments that belong together."""
 
 if engines._core is not None:
     compat.on_change.append(engines._core.forget_calls)
@@ -55,16 +55,16 @@ class _WithoutCore:
 def known_calls(
     output: int, second: int = -1, *, words: str = "", batch: int = -1, strides: Pairs = (), described: Pairs = ()
 ) -> Any:
-    """The calls of one function that have been made before; it writes arguments ``output`` and perhaps ``second``.
+    """The recorded calls of one function, which writes its arguments ``output`` and perhaps ``second``.
 
-    ``words`` says what the arguments of the C function are, one letter each (``Word`` in core/bindings/known_calls.cpp),
-    if C programs may repeat its calls by number. ``batch`` is the argument with the number of samples, ``strides`` has
-    tensors with the arguments that say how far apart their samples are, ``described`` has plain addresses with the
-    descriptors of what lies there.
+    All numbers are positions of arguments. ``words`` gives the kinds of the C function's arguments, one letter each
+    (``Word`` in core/bindings/known_calls.cpp), if C programs may repeat its calls by number. ``batch`` is the number of
+    samples, ``strides`` pairs tensors with their batch strides, ``described`` pairs plain addresses with the descriptors
+    of the tensors there.
 
-    ``run`` repeats a known call and gives its first output, None if it is not known. Then the call is made between
-    ``record`` and ``keep`` (or ``discard``, if it fails), and is known afterwards if all it did was to run native code on
-    the memory of its arguments. What decides about a call beside its arguments are the switches of compat.
+    ``run`` repeats a known call and returns its first output, or None if the call is not known. An unknown call is made
+    between ``record`` and ``keep`` (or ``discard``, if it fails), and is known afterwards if all it did was run native
+    code on the memory of its arguments. Apart from the arguments, only the switches of compat may affect a call.
     """
     if engines._core is None:
         return _WithoutCore()
@@ -73,10 +73,10 @@ def known_calls(
 
 
 def recorded(known: Any, key: tuple[Any, ...], work: Callable[..., Any], constants: list[Any] | None = None) -> Any:
-    """Do the work of a call that is not known; the next one with such a ``key`` will be.
+    """Do the work of a call that is not known, and record it for later calls with an equal ``key``.
 
-    ``work`` takes what the key holds, as this call owns it: another thread may change a descriptor at any time, and what
-    is kept must be what was done. It may add to ``constants``: arrays that are the same for every such call, or the
+    ``work`` takes copies of the arguments in the key: another thread may change a descriptor at any time, and what is
+    recorded must be what was done. It may add to ``constants``: arrays that are the same for every such call, or the
     objects that hold them.
     """
     own = tuple(map(_own, key))
@@ -91,7 +91,7 @@ def recorded(known: Any, key: tuple[Any, ...], work: Callable[..., Any], constan
 
 
 def _own(argument: Any) -> Any:
-    """The same argument in a form that only this call can change; memory is still the caller's."""
+    """A copy of an argument that only this call can change; the memory of tensors is still the caller's."""
     kind = type(argument)
     if kind is BNNSNDArrayDescriptor or kind is BNNSFilterParameters or kind is list:
         return argument.copy()
@@ -99,7 +99,7 @@ def _own(argument: Any) -> Any:
 
 
 def threads_of(caller: Caller, filter_params: Any) -> int:
-    """The number of threads that a call asks for; 0 leaves it open."""
+    """The number of threads that a call asks for; 0 if it does not say."""
     if filter_params is None:
         return 0
     if not isinstance(filter_params, BNNSFilterParameters):
@@ -142,12 +142,12 @@ def tensor(
 
 
 def plain_array(descriptor: Any, batch: int = 0, stride: int = 0) -> tuple[View, NDArray[Any]] | None:
-    """The data of a descriptor as the C-order array that kernels take as it is, its axes in the order of memory.
+    """The data of a descriptor as a C-order array that kernels use directly, with its axes in the order of memory.
 
-    With a batch that is the first axis.
+    A batch, if there is one, is the first axis.
 
-    None for anything that is not this simple, mistakes included: other memory than an array of the descriptor's type
-    and size, strides, element types without a counterpart, the flag to accumulate.
+    ``None`` for anything less simple, mistakes included: memory that is not an array of the descriptor's type and size,
+    strides, element types that NumPy does not have, the accumulate flag.
     """
     if type(descriptor) is not BNNSNDArrayDescriptor or int(descriptor.flags) != 0:
         return None
@@ -156,7 +156,7 @@ def plain_array(descriptor: Any, batch: int = 0, stride: int = 0) -> tuple[View,
         return None
     try:
         view = resolve(descriptor, "")
-    except Problem:  # the caller will say what is wrong
+    except Problem:  # the checked call will report it
         return None
     if not view.packed or view.element.kind not in ("float", "int", "uint") or view.element.numpy != data.dtype:
         return None
@@ -193,12 +193,12 @@ def axis_text(number: int, view: View) -> str:
 
 
 def place_of(bound: Bound, number: int) -> int:
-    """Where the axis of this number is among the axes of the array that ``bound`` reads and writes."""
+    """The axis with this number as an axis of the array that ``bound`` reads and writes."""
     return bound.order.index(bound.view.numbered_axes[number])
 
 
 def aligned(bound: Bound, other: Bound) -> Bound:
-    """The same tensor with its axes in the order of those of ``other`` that have the same numbers."""
+    """The same tensor with its axes in the order of the corresponding axes of ``other``."""
     numbers = (other.view.numbered_axes.index(axis) for axis in other.order)
     return ordered(bound, tuple(bound.view.numbered_axes[n] for n in numbers))
 
@@ -228,12 +228,12 @@ def refuse_overlap(caller: Caller, result: Bound, name: str, source: Bound, sour
 
 
 def is_plain_integer(view: View) -> bool:
-    """Integers that stand for themselves."""
+    """Whether elements are integers whose stored value is their value."""
     return view.element.is_integer and view.scale == 1.0 and view.bias == 0.0
 
 
 def same_elements(a: View, b: View) -> bool:
-    """Whether stored elements mean the same on both sides."""
+    """Whether equal stored elements have equal values in both tensors."""
     tables = (a.table is None and b.table is None) or (
         a.table is not None and b.table is not None and np.array_equal(a.table, b.table, equal_nan=True)
     )
@@ -259,7 +259,7 @@ def strided(bound: Bound, *, writable: bool = False) -> NDArray[Any] | None:
 
 
 def storage(view: View) -> np.dtype[Any]:
-    """What holds one stored element outside the caller's memory."""
+    """The NumPy type that holds one stored element outside the caller's memory."""
     return view.element.numpy if view.element.numpy is not None else np.dtype("u1")
 
 

@@ -50,7 +50,9 @@ class Dropout(UnaryFilter):
         require_same_shape(x, y, who, "Dropout keeps the shape")
         self.rate = as_float32(p.rate)
         if not 0.0 <= self.rate < 1.0:
-            raise Problem(f"{who('rate')} is {self.rate:g}. It is the probability to drop: at least 0 and less than 1.")
+            raise Problem(
+                f"{who('rate')} is {self.rate:g}. It is the probability of dropping an element: at least 0 and less than 1."
+            )
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.activation, self.fused_function = IDENTITY, 0
         self.seed = int(p.seed) or int.from_bytes(os.urandom(8), "little")
@@ -58,7 +60,7 @@ class Dropout(UnaryFilter):
         self.shared = reference.shared_axes(int(p.control), size_axes, compat.switches.dropout_control_reversed)
         # Forward calls so far, and the batch of the latest one; native calls count here too.
         self.state = np.zeros(2, np.uint64)
-        self._waits = False  # for a backward call, as far as strict mode has seen
+        self._waits = False  # a forward call awaits its backward call, as far as strict mode knows
         self.build_plan()
 
     @property
@@ -129,7 +131,7 @@ class Dropout(UnaryFilter):
         draws, latest = (int(v) for v in self.state)
         if draws == 0:
             raise Problem(
-                f"{caller}: there is no mask, because the filter has not run forward. Apply it first; the gradient passes "
+                f"{caller}: there is no mask, because the filter has not run forward. Apply it first: the gradient uses "
                 "the mask of the latest forward call."
             )
         if batch != latest:

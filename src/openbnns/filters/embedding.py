@@ -47,7 +47,7 @@ class Indices(Operand):
 
     @property
     def width(self) -> int:
-        """Bytes of an index as the kernels take it; others are staged as 64-bit integers."""
+        """Bytes of an index in the form that kernels take; other types are staged as 64-bit integers."""
         return self.view.element.bits // 8 if self.view.element.bits in (32, 64) else 8
 
     @property
@@ -71,12 +71,12 @@ class BoundIndices(Bound):
     values: NDArray[Any] | None = None
 
     def read(self, dtype: DTypeLike) -> NDArray[Any]:
-        """As the kernels take them, or for a reference run (float64) as 64-bit integers."""
+        """The indices in the form that kernels take, or as 64-bit integers for the reference engine (float64)."""
         assert self.values is not None
         return self.values.astype(np.int64) if dtype == np.float64 else self.values
 
     def checked(self, who: str, expected: Indices) -> NDArray[Any]:
-        """The indices of a batch (N, *index), each of which names an entry, in memory of their own."""
+        """A copy of the indices of a batch (N, *index), after checking that each names an entry."""
         if self.batch == 0:
             return np.empty((0, *self.shape), np.int64)
         found, entries = self.read_integers(), expected.entries
@@ -157,7 +157,7 @@ class Embedding(UnaryFilter):
         return replace(plain, takes_fast=plain.takes_fast and not self._renormalizes, trained=trained)
 
     def backward_arguments(self) -> tuple[Argument, ...]:
-        """The gradient of the dictionary; indices have none, so ``in_delta`` has no effect, nor have ``out`` and a bias."""
+        """The gradient of the dictionary. Indices have none: ``in_delta`` has no effect, nor do ``out`` and a bias."""
         known = {a.name: a for a in super().backward_arguments()}
         indices = replace(
             known["in"],
@@ -187,7 +187,7 @@ class Embedding(UnaryFilter):
     def look_up(
         self, indices: NDArray[Any], dictionary: NDArray[np.float64], *, limited: bool = True
     ) -> NDArray[np.float64]:
-        """The output by the reference engine; without the limit of the norms if ``limited`` is false."""
+        """The output by the reference engine; norms are not limited if ``limited`` is false."""
         settings = self.settings if limited else replace(self.settings, max_norm=0.0)
         return self._from_reference(reference.forward(indices, self._entries_first(dictionary), settings))
 
@@ -203,7 +203,7 @@ class Embedding(UnaryFilter):
         return np.moveaxis(out, range(1, 1 + rank), range(out.ndim - rank, out.ndim))
 
     def _to_reference(self, dy: NDArray[Any]) -> NDArray[Any]:
-        """The reverse of the above."""
+        """The reverse of :meth:`_from_reference`."""
         if not self.item_major:
             return dy
         rank = self.input.view.layout.rank

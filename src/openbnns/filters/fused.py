@@ -1,4 +1,4 @@
-"""Fused filters: a first layer, then a normalization or a quantization of what it gives, run as one.
+"""Fused filters: a first layer, then a normalization or a quantization of its output, run as one.
 
     first layer h                                       then            slots of delta_parameters
     convolution, transposed, fully connected            normalization   weights, bias, beta, gamma
@@ -7,10 +7,10 @@
 
     y = f(gamma*hhat + beta),  hhat = (h - mean)/sqrt(variance + epsilon),  h = first(inputs)
     dbeta, dgamma, dh           gradients of the normalization, from dy, y and what the training forward kept
-    dx, dw, db or da, db, dc    gradients of the first layer with dh arriving at it
+    dx, dw, db or da, db, dc    gradients of the first layer, with dh as its output gradient
 
-A training forward keeps h and its statistics; a backward call is for the latest of them, with the same batch.
-Shapes are those of the layers: see their own pages.
+A training forward keeps h and its statistics; a backward call belongs to the latest training forward and has the same
+batch. Shapes are those of the layers: see their own pages.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ BETA, GAMMA, DBETA, DGAMMA, MOVING_MEAN, MOVING_VARIANCE = range(8, 14)
 _SLOTS = {"weights": (W, DW), "bias": (B, DB), "beta": (BETA, DBETA), "gamma": (GAMMA, DGAMMA)}
 assert (A0, OUT, DA0) == (X, Y, DX)
 
-_BOUNDARY = Caller("fused filter")("boundary")  # memory of its own, always there
+_BOUNDARY = Caller("fused filter")("boundary")  # named in no message: its memory is the filter's
 _SINGLE = "BNNSFusedFilterApplyBatch"
 _MULTI = "BNNSFusedFilterApplyMultiInputBatch"
 _SINGLE_BACKWARD = "BNNSFusedFilterApplyBackwardBatch"
@@ -94,7 +94,7 @@ class Fused(Filter):
         self.backward_call = f"{_SINGLE_BACKWARD} or {_MULTI_BACKWARD}" if len(self.inputs) == 1 else _MULTI_BACKWARD
         if not isinstance(self.first, Arithmetic):
             self.apply_call, self.backward_call = _SINGLE, _SINGLE_BACKWARD
-        self.trained: Trained | None = None  # unless the native plan has it
+        self.trained: Trained | None = None  # None while the native plan keeps it
         self.plan: _core.Plan | None = None
         if engines._core is not None and self.normalization is not None:
             self.plan = self._make_plan(self.normalization)
@@ -137,13 +137,13 @@ class Fused(Filter):
         return own if isinstance(self.first, Arithmetic) else {"weights": self.weights, "bias": self.bias, **own}
 
     def gradient_form(self, name: str) -> Operand | Parameter | None:
-        """What the gradient in a slot looks like; ``None`` for a bias that is not there."""
+        """The form of the gradient in a slot; ``None`` for a bias that the layer does not have."""
         parameter = self.slots[name]
         return self.norm.gradient_form(parameter) if name in ("beta", "gamma") else parameter
 
     @property
     def runs_natively(self) -> bool:
-        """Whether the compiled plan computes this chain; halved ties of Minimum and Maximum are the reference's."""
+        """Whether the native plan computes this chain; only the reference engine halves ties of Minimum and Maximum."""
         return engines.is_native() and not (isinstance(self.first, Arithmetic) and self.first.splits_ties)
 
     @property
@@ -340,7 +340,7 @@ class Fused(Filter):
         return [name for name in names if name in bound]
 
     def _check_twins(self, caller: Caller, bound: dict[str, Bound]) -> None:
-        """Operands that are one tensor share one gradient, which receives the sum; others do not."""
+        """Refuse gradients that share memory, unless their operands are one tensor, whose gradient is the sum."""
         for i in range(len(self.inputs)):
             for j in range(i):
                 names = f"in_delta[{j}]", f"in_delta[{i}]"
@@ -436,7 +436,7 @@ class Fused(Filter):
         return self.last
 
     def reference_first(self) -> reference.FirstLayer:
-        """The first layer as the reference engine takes it, with its present parameters."""
+        """The first layer in the form that the reference engine takes, with its current parameters."""
         first = self.first
         if isinstance(first, Arithmetic):
             return reference.Arithmetic(first.function, first.activation, first.splits_ties)

@@ -64,7 +64,7 @@ def make_layers(
 
 
 def struct_of(kind: int) -> type[Any] | None:
-    """The struct that describes a layer of a chain; ``None`` for one that cannot be in any."""
+    """The struct that describes a layer of a chain; ``None`` for a layer that no chain may have."""
     if kind in _FIRST:
         return _FIRST[kind][1]
     return _last_struct(kind) if kind in (*_NORMALIZATIONS, BNNSFilterType.BNNSQuantization) else None
@@ -105,9 +105,9 @@ def _check_boundary(first: FirstLayer, last: LastLayer, who: Caller) -> None:
     if _memory_form(out) != _memory_form(into):
         name = "arithmetic_function_fields.out" if isinstance(first, Arithmetic) else "o_desc"
         raise Problem(
-            f"{who(f'layer_params[0].{name}')} is {describe(out)} with steps {out.steps}, but "
-            f"{who.name('layer_params[1].i_desc')} is {describe(into)} with steps {into.steps}. What one layer writes is what "
-            "the next reads: make both descriptors equal in size, stride and data_type."
+            f"{who(f'layer_params[0].{name}')} is {describe(out)} with strides {out.strides}, but "
+            f"{who.name('layer_params[1].i_desc')} is {describe(into)} with strides {into.strides}. The second layer "
+            "reads what the first one writes: make both descriptors equal in size, stride and data_type."
         )
     if isinstance(first, Arithmetic) and not first.out_batched:
         raise Problem(
@@ -117,4 +117,4 @@ def _check_boundary(first: FirstLayer, last: LastLayer, who: Caller) -> None:
 
 
 def _memory_form(view: View) -> tuple[Any, ...]:
-    return view.element.code, view.size, view.steps, view.memory_axes
+    return view.element.code, view.size, view.strides, view.memory_axes

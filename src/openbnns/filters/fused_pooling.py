@@ -1,4 +1,4 @@
-"""Fused chains with a pooling behind them as one native plan, for networks."""
+"""A fused chain followed by max pooling as one native plan, for networks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _GRADIENTS = {"weights": DW, "bias": DB, "beta": DBETA, "gamma": DGAMMA}
 class PooledCalls(NamedTuple):
     """Native calls on packed float32 arrays: 0 when done, 1 when declined."""
 
-    plan: Any  # which knows of the latest training forward
+    plan: Any  # keeps the latest training forward
     inference: Callable[..., int]  # (batch, x, y)
     training: Callable[..., int]
     backward: Callable[..., int]  # (batch, x, dy, dx, gradients of the parameters that the chain has); None: not wanted
 
 
 def pooled_calls(f: Fused) -> PooledCalls | None:
-    """The chain with the maximum of 2 x 2 pixels, side by side, behind it; ``None`` where there is no such plan."""
+    """The chain followed by max pooling over adjacent windows of 2 x 2 pixels; ``None`` if there is no such plan."""
     core, fixed, backward = engines._core, f.fixed_addresses(), f.declared("apply_backward_fused")
     if f.plan is None or fixed is None or backward is None or not backward.takes_fast or not f.inputs[0].fast:
         return None

@@ -122,7 +122,7 @@ class BoundWeights(Bound):
     samples: int = 1
 
     def read(self, dtype: DTypeLike) -> NDArray[Any]:
-        """One row per sample, the same row for all if there is one weight for everything."""
+        """One row per sample; the same row for all samples if there is one weight for everything."""
         values = super().read(dtype)[0]
         if len(values) == 1:
             return np.broadcast_to(values, (max(self.samples, 1), 1))
@@ -330,7 +330,7 @@ class Loss(Filter):
 
     @property
     def weights_per_sample(self) -> int:
-        """How many weights a sample has when there is more than one for everything; 0 if that cannot be."""
+        """Weights per sample, where a call has more than one for everything; 0 if it cannot have more."""
         if self.function == Function.YOLO:
             return 0
         return 1 if self.function == Function.SOFTMAX_CROSS_ENTROPY else self.width

@@ -1,7 +1,7 @@
 """LSTM: layers of cells run along a sequence, in one direction or in both. Formulas: docs/filters/lstm.md.
 
 Sizes: T steps (seq_len), N batch, I input, H hidden, L layers, R directions. The training cache begins with a header
-that tells the cache of one description from that of another; behind it lies what the native kernels keep.
+that identifies the description it was filled for, followed by what the native kernels keep.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from .. import _core
 
 SIZE_MAX = 2**64 - 1
-_SEED = 0x4C53544D  # of the masks that dropout draws
+_SEED = 0x4C53544D  # of the dropout masks
 
 _HEADER = struct.Struct("<5Q")  # LstmCacheHeader in core/kernels/lstm/shape.h
 _MAGIC = 0x31656863614D5453
@@ -79,17 +79,17 @@ if engines._core is not None:
     compat.on_change.append(engines._core.forget_lstm)
 
 
-_draws = itertools.count(1)  # which needs no lock, that a fork might find taken
+_draws = itertools.count(1)  # needs no lock, which a child of fork could find taken
 
 
 def next_draw() -> int:
-    """The number of another mask: every training call has one of its own. Number 0 is that of calls without a cache."""
+    """The number of the next dropout mask: one per training call. Calls without a cache use mask 0."""
     return next(_draws) if engines._core is None else engines._core.next_lstm_draw()
 
 
 @dataclass(frozen=True)
 class _Cache:
-    """Memory of the training cache; ``staged`` stands in for memory that is not aligned for floats."""
+    """Memory of the training cache; ``staged`` is a copy, if the memory is not aligned for floats."""
 
     buffer: Buffer
     staged: NDArray[np.float32] | None
@@ -100,7 +100,7 @@ class _Cache:
 
 
 class LSTM(Filter):
-    """An LSTM as one parameter struct describes it; the memory of a call is that of the struct it is given."""
+    """An LSTM as described by one parameter struct; each call uses the memory of the struct that it is given."""
 
     family = "LSTM"
     apply_call = "BNNSDirectApplyLSTMBatchTrainingCaching"
@@ -136,13 +136,13 @@ class LSTM(Filter):
         )  # fmt: skip
 
     def _signature(self) -> int:
-        """A number that differs, all but certainly, between descriptions with different caches."""
+        """A number that almost certainly differs between descriptions with different caches."""
         text = repr((self.sizes, self.first_layers, self.activations, self.dropout, self.batch_sizes))
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
     @property
     def cache_bytes(self) -> int:
-        """The least size of a training cache."""
+        """The minimum size of a training cache."""
         return _HEADER.size if self.plan is None else int(self.plan.cache_bytes())
 
     # Tensors of a call.
@@ -151,7 +151,7 @@ class LSTM(Filter):
         return resolve(descriptor, self.shapes[index], f"{who}{NAMES[index]}")
 
     def _inputs(self, p: BNNSLayerParametersLSTM, who: Named) -> dict[int, Bound]:
-        """Everything that is read in both directions."""
+        """Everything that both forward and backward calls read."""
         found: dict[int, Bound] = {}
         for index, descriptor in enumerate(descriptors_of(p)):
             if index in _OUTPUTS or 0 in self.shapes[index]:
@@ -218,14 +218,14 @@ class LSTM(Filter):
         self, backward: bool, tensors: dict[int, NDArray[Any]], gradients: dict[int, NDArray[Any]], accumulate: int,
         memory: _Cache | None, stream: Stream,
     ) -> None:  # fmt: skip
-        given, arriving = (
+        addresses, gradient_addresses = (
             [arrays[index].ctypes.data if index in arrays else 0 for index in range(len(NAMES))]
             for arrays in (tensors, gradients)
         )
         assert self.plan is not None
         engines._core.run_lstm(
-            self.plan, backward, given, arriving, accumulate, cache=0 if memory is None else memory.address,
-            seed=stream.seed, draw=stream.draw, threads=self.threads,
+            self.plan, backward, addresses, gradient_addresses, accumulate,
+            cache=0 if memory is None else memory.address, seed=stream.seed, draw=stream.draw, threads=self.threads,
         )  # fmt: skip
 
     def _forward_reference(
@@ -271,14 +271,14 @@ class LSTM(Filter):
         ]
 
     def _piece(self, gate: int, layer: int) -> tuple[int, int]:
-        """Which tensor holds the input weights of a layer, and at which place."""
+        """Which tensor holds the input weights of a layer, and at which index."""
         first = self.first_layers[gate]
         return (gate_tensor(gate, W0), layer) if layer < first else (gate_tensor(gate, W1), layer - first)
 
     # Fast calls.
 
     def register(self, p: BNNSLayerParametersLSTM, delta: BNNSLayerParametersLSTM | None, who: str) -> None:
-        """Let later calls with equal structs skip the checks, if every tensor is used in place."""
+        """Let later calls with equal structs skip the checks, provided that no tensor needs staging."""
         core = engines._core
         if core is None or not engines.is_native() or self.batch_sizes is not None:
             return
@@ -328,7 +328,7 @@ class LSTM(Filter):
         return _Cache(buffer, staged)
 
     def _read_header(self, caller: Caller, memory: _Cache) -> Stream:
-        """The mask of the forward call, after making sure that the cache is that of this description."""
+        """The dropout mask of the forward call, after checking that the cache belongs to this description."""
         magic, signature, seed, draw, _ = _HEADER.unpack(ctypes.string_at(memory.address, _HEADER.size))
         who = caller("training_cache_ptr")
         if magic != _MAGIC:
@@ -357,11 +357,11 @@ class LSTM(Filter):
         for index, bound in inputs.items():
             _require_float32(bound, f"{who}{NAMES[index]}")
         missing = absent(p)
-        arriving, results = self._bind_deltas(delta, delta_who, missing)
-        leave_out_unused(results, missing, [*inputs.values(), *arriving.values()])
+        output_gradients, results = self._bind_deltas(delta, delta_who, missing)
+        leave_out_unused(results, missing, [*inputs.values(), *output_gradients.values()])
         _refuse_collisions(results, delta_who)
         memory = self._bind_cache(
-            caller, cache, capacity, [*inputs.values(), *arriving.values(), *results.values()], output=False
+            caller, cache, capacity, [*inputs.values(), *output_gradients.values(), *results.values()], output=False
         )
         if memory is not None:
             stream = self._read_header(caller, memory)
@@ -370,15 +370,15 @@ class LSTM(Filter):
         if not results:
             return
         if engines.is_native():
-            self._backward_native(inputs, arriving, results, memory, stream)
+            self._backward_native(inputs, output_gradients, results, memory, stream)
         else:
-            self._backward_reference(inputs, arriving, results, stream)
+            self._backward_reference(inputs, output_gradients, results, stream)
 
     def _bind_deltas(
         self, delta: BNNSLayerParametersLSTM, who: Named, missing: set[int]
     ) -> tuple[dict[int, Bound], dict[int, Bound]]:
-        """Gradients of the outputs, and those to be written."""
-        arriving: dict[int, Bound] = {}
+        """The gradients that are read (of the outputs), and the gradients to be written."""
+        output_gradients: dict[int, Bound] = {}
         results: dict[int, Bound] = {}
         for index, descriptor in enumerate(descriptors_of(delta)):
             if descriptor.data is None or 0 in self.shapes[index] or (index in missing and is_empty(descriptor.data)):
@@ -393,21 +393,21 @@ class LSTM(Filter):
                 _data_of(who, index), descriptor.data, output=output, flags=int(descriptor.flags)
             )
             _require_float32(bound, name)
-            (results if output else arriving)[index] = bound
-        if not arriving:
+            (results if output else output_gradients)[index] = bound
+        if not output_gradients:
             raise Problem(
                 f"{who}output_descriptor has no data, so there is no output gradient. Point data_desc, hidden_desc or "
                 "cell_state_desc to the gradient of the output, of the final hidden or of the final cell state."
             )
-        return arriving, results
+        return output_gradients, results
 
     def _backward_native(
-        self, inputs: dict[int, Bound], arriving: dict[int, Bound], results: dict[int, Bound], memory: _Cache | None,
+        self, inputs: dict[int, Bound], output_gradients: dict[int, Bound], results: dict[int, Bound], memory: _Cache | None,
         stream: Stream,
     ) -> None:  # fmt: skip
         tensors = {index: read(bound, np.float32) for index, bound in inputs.items()}
-        gradients = {index: read(bound, np.float32) for index, bound in arriving.items()}
-        sources, staged, accumulate = [*inputs.values(), *arriving.values()], {}, 0
+        gradients = {index: read(bound, np.float32) for index, bound in output_gradients.items()}
+        sources, staged, accumulate = [*inputs.values(), *output_gradients.values()], {}, 0
         for index, bound in results.items():
             target = None if any(bound.overlaps(source) for source in sources) else direct(bound)
             if target is None:
@@ -420,23 +420,23 @@ class LSTM(Filter):
             results[index].write(numbers[None])
 
     def _backward_reference(
-        self, inputs: dict[int, Bound], arriving: dict[int, Bound], results: dict[int, Bound], stream: Stream
+        self, inputs: dict[int, Bound], output_gradients: dict[int, Bound], results: dict[int, Bound], stream: Stream
     ) -> None:
         arrays = {index: read(bound, np.float64) for index, bound in inputs.items()}
-        gradients = {index: read(bound, np.float64) for index, bound in arriving.items()}
+        gradients = {index: read(bound, np.float64) for index, bound in output_gradients.items()}
         found = self.reference_backward(arrays, gradients, stream)
         for index, bound in results.items():
             bound.write(found[index][None])
 
     def reference_backward(
-        self, arrays: dict[int, NDArray[Any]], arriving: dict[int, NDArray[Any]], stream: Stream
+        self, arrays: dict[int, NDArray[Any]], output_gradients: dict[int, NDArray[Any]], stream: Stream
     ) -> dict[int, NDArray[Any]]:
         """All gradients by tensor number."""
         forward = self.reference_forward(arrays, stream)
         wanted = frozenset({"dx", "dh0", "dc0", "dw", "du", "dp", "db"})
         d = reference.backward(
-            self._stack(arrays), forward.cache, wanted, arriving.get(Y), arriving.get(HN), arriving.get(CN),
-            self._reference_activations,
+            self._stack(arrays), forward.cache, wanted, output_gradients.get(Y), output_gradients.get(HN),
+            output_gradients.get(CN), self._reference_activations,
         )  # fmt: skip
         assert d.dx is not None and d.dh0 is not None and d.dc0 is not None
         found = {X: d.dx, H0: d.dh0, C0: d.dc0}
@@ -454,7 +454,7 @@ class LSTM(Filter):
 
 
 def variant() -> int:
-    """What decides on the meaning of a struct but does not stand in it: the switch for kinks."""
+    """What affects the meaning of a struct without being in it: the switch for kinks."""
     return int(compat.switches.kink_derivative_from_right)
 
 
@@ -503,7 +503,7 @@ def _dropout(p: BNNSLayerParametersLSTM, who: Caller) -> float:
 
 
 def _activations(p: BNNSLayerParametersLSTM, who: Caller) -> tuple[Activation, ...] | None:
-    """Those of the gates and of the cell state; ``None`` for the usual ones."""
+    """The activations of the gates and of the cell state; ``None`` for the defaults."""
     if int(p.lstm_flags) & int(BNNSLayerFlags.BNNSLayerFlagsLSTMDefaultActivations):
         return None
     gates = tuple(resolve_fused(getattr(p, name).activation, who, f"{name}.activation") for name in GATES)
@@ -515,7 +515,7 @@ def _activations(p: BNNSLayerParametersLSTM, who: Caller) -> tuple[Activation, .
 
 
 def _first_layers(sizes: Sizes, described: list[Any], gate: int) -> int:
-    """How many layers have their input weights in iw_desc[0]: all of them if every layer reads as much as the first."""
+    """How many layers have their input weights in iw_desc[0]: all of them if every layer's input is as wide as the first."""
     if sizes.layers == 1 or sizes.directions * sizes.hidden != sizes.inputs:
         return 1
     first, second = described[gate_tensor(gate, W0)], described[gate_tensor(gate, W1)]

@@ -1,8 +1,8 @@
-"""The tensors of an LSTM: their places in the struct, the shapes that belong to them, how descriptors are filled in.
+"""The tensors of an LSTM: their places in the struct, their shapes, and how missing sizes are filled in.
 
 Memory has a fixed order whatever the layout: input [T][N][I], output [T][N][R][H], states [L][R][N][H], weights
 [L][R][H][in], bias [L][R][H]. A descriptor may join neighbouring axes, and leave sizes (or everything but data and its
-type) at 0. One layout says something else: NSE has the batch in front, [N][T][...].
+type) at 0. One layout is an exception: NSE has the batch first, [N][T][...].
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor as it is described: ``order`` lists the axes of size[] so that memory has the order of ``shape``."""
+    """One tensor as described: ``order`` lists the axes of size[] so that memory has the order of ``shape``."""
 
     view: View
     order: tuple[int, ...]
@@ -114,7 +114,7 @@ def resolve(descriptor: Any, shape: tuple[int, ...], who: str) -> Tensor:
     if code == 0 and not any(descriptor.size) and not any(descriptor.stride):
         code = int(BNNSDataLayout[f"BNNSDataLayout{len(shape)}DFirstMajor"])
     if code not in descriptors.LAYOUTS:
-        descriptors.resolve(descriptor, who)  # words the problem
+        descriptors.resolve(descriptor, who)  # raises the problem
     layout = descriptors.layout_of(code)
     if layout.flipped or layout.blocked32 or layout.opaque:
         raise Problem(f"{who}.layout is {layout.name}, which is for other layers. Use one such as 4DFirstMajor.")
@@ -146,7 +146,7 @@ def _fill(given: list[int], shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def _joined(shape: tuple[int, ...], rank: int) -> Iterator[tuple[int, ...]]:
-    """Every way to write the shape with ``rank`` axes: neighbours joined, or axes of 1 put in front."""
+    """Every way to write the shape with ``rank`` axes: neighbours joined, or axes of size 1 prepended."""
     shape = (1,) * (rank - len(shape)) + shape
     for cuts in itertools.combinations(range(1, len(shape)), rank - 1):
         edges = (0, *cuts, len(shape))
@@ -166,7 +166,7 @@ def _with(d: Any, layout: int, size: list[int]) -> BNNSNDArrayDescriptor:
 
 
 def read_batch_sizes(descriptor: Any, steps: int, batch: int, caller: Caller, field: str) -> tuple[int, ...] | None:
-    """How many samples every step has, or ``None`` for all of them."""
+    """The number of samples of every step, or ``None`` if every step has all samples."""
     if descriptor.data is None:
         return None
     who = caller(field)
@@ -208,7 +208,7 @@ def leave_out_unused(results: dict[int, Bound], missing: set[int], sources: list
     """Drop gradients of missing parameters whose memory also belongs to another tensor of the call.
 
     Callers without peepholes or biases point the descriptors of these gradients to any memory at hand, the same for all.
-    Such a gradient has no use, and writing it would spoil the other tensor. In memory of its own it is computed.
+    Such a gradient is of no use, and writing it would overwrite the other tensor. In separate memory it is computed.
     """
     shared = [
         index

@@ -100,7 +100,7 @@ class BroadcastMatMul(Contraction):
 
 
 def product_indices(a: View, b: View, y: View, p: Product, who: Caller) -> tuple[list[int], list[int], list[int]]:
-    """The number of every named axis of A, B and C, once their sizes are known to fit."""
+    """The index of every named axis of A, B and C, after checking that their sizes match."""
     shapes = {}
     for name, view in (("iA_desc", a), ("iB_desc", b), ("o_desc", y)):
         shapes[name] = view.named_shape
@@ -147,8 +147,8 @@ def _leading(a: tuple[int, ...], b: tuple[int, ...], b_name: str, who: Caller) -
         if n != m and 1 not in (n, m):
             raise Problem(
                 f"{who}: the leading axes of {who.name('iA_desc')} are {a} and those of {who.name(b_name)} {b}: {n} and {m}, "
-                f"axis {rank - k} in front of the matrix, do not fit. Matched from the back, sizes are equal, or one of them "
-                "is 1 or missing."
+                f"axis {rank - k} in front of the matrix, do not match. Compared from the back, sizes must be equal, or one "
+                "of them 1 or missing."
             )
     return tuple(max(n, m) for n, m in zip(full_a, full_b, strict=True))
 
@@ -188,7 +188,7 @@ def _refuse_mixed_halves(views: Sequence[View], who: Caller) -> None:
 def _direct_filter(
     a: View, b: View, y: View, indices: tuple[tuple[int, ...], ...], p: Product, threads: int
 ) -> BroadcastMatMul:
-    """The filter behind a direct product of tensors that fit; kept, because direct calls repeat."""
+    """The filter behind a direct product of matching tensors; kept, because direct calls repeat."""
     made = BroadcastMatMul.__new__(BroadcastMatMul)
     Contraction.__init__(made, BNNSFilterParameters(n_threads=threads), _NO_CALLER, p.alpha, 0.0)
     made.product, made.a_is_weights = p, False
@@ -197,7 +197,7 @@ def _direct_filter(
     return made
 
 
-_NO_CALLER = Caller("")  # of checks that cannot fail
+_NO_CALLER = Caller("")  # for checks that cannot fail
 _DIRECT = {"iA_desc": "inputA", "iB_desc": "inputB", "o_desc": "output"}
 
 

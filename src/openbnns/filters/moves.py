@@ -1,7 +1,7 @@
 """Copy, transpose, tile and its gradient, shuffle, band part and comparisons of whole tensors.
 
 Descriptors bring their data, nothing is kept, and everything is checked before anything is written. Elements move as
-they are; between different types they are converted as everywhere (rounded to nearest, saturated).
+they are; between different types they are converted by the usual rules (rounded to nearest, saturated).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _MATRICES = (
 
 
 def copy(caller: Caller, dest: Any, src: Any, filter_params: Any) -> None:
-    """y = x, element by element; axes of the same number belong together."""
+    """y = x, element by element; axes with the same number correspond."""
     threads = threads_of(caller, filter_params)
     x, y = tensor(caller, "src", src), tensor(caller, "dest", dest, output=True)
     if x.view.numbered_shape != y.view.numbered_shape:
@@ -290,7 +290,8 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
     for name, bound in (("input", x), ("output", y)):
         if not bound.view.packed:
             raise Problem(
-                f"{caller(name)} has strides {bound.view.steps}, but bands are cut from packed tensors only. Set its stride to 0."
+                f"{caller(name)} has strides {bound.view.strides}, but bands are cut from packed tensors only. Set its "
+                "stride to 0."
             )
     if compat.switches.band_part_refuses_matrices and x.view.layout.code in _MATRICES:
         raise Problem(
@@ -300,7 +301,7 @@ def band_part(caller: Caller, num_lower: Any, num_upper: Any, input: Any, output
     source = contiguous(stored_as(x, y.view), threads)[0]
     rows, columns = x.shape[-2:]
     matrices = math.prod(x.shape[:-2])
-    lower, upper = max(-1, min(lower, rows)), max(-1, min(upper, columns))  # no more than there is
+    lower, upper = max(-1, min(lower, rows)), max(-1, min(upper, columns))  # no more than the matrix has
 
     def work(target: NDArray[Any]) -> None:
         if not engines.is_native():

@@ -1,7 +1,7 @@
 """Nearest neighbours: a store of points, and for each of them the nearest ones by Euclidean distance.
 
-distance(a, b) = sqrt(sum_f (a_f - b_f)²); a point is its own first neighbour, at distance 0. Of points equally far the
-one with the lower index comes first. Missing neighbours have index -1 and infinite distance.
+distance(a, b) = sqrt(sum_f (a_f - b_f)²); a point is its own first neighbour, at distance 0. Of equally distant points,
+the one with the lower index comes first. Missing neighbours have index -1 and infinite distance.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class NearestNeighbors:
         return self._parts[0]
 
     def info(self, caller: Caller, sample_number: Any, indices: Any, distances: Any) -> None:
-        """Write the neighbours of one point, or with a negative number of all; NULL for what is not wanted."""
+        """Write the neighbours of one point, or of all points if the number is negative; NULL for what is not wanted."""
         self.require_alive(caller)
         number = integer(sample_number, caller("sample_number"))
         if number >= self.count:

@@ -227,7 +227,7 @@ class Normalization(Filter):
         require_float32(view, who, "moving statistics are")
         if view.overlapping:
             raise Problem(
-                f"{who}: strides {view.steps} make elements share memory. Use larger strides, or 0 for packed."
+                f"{who}: strides {view.strides} make elements share memory. Use larger strides, or 0 for packed."
             )
         return self.hold(view, view.memory_axes, who.field("data"), descriptor.data, client_pointer=True)
 
@@ -258,19 +258,19 @@ class Normalization(Filter):
         return not output_determines_slope(self.activation)
 
     def gradient_form(self, parameter: Parameter | None) -> Operand | Parameter:
-        """What the gradient of beta or gamma looks like; that of an absent one has the usual shape."""
+        """The form of the gradient of beta or gamma; if the parameter is absent, the shape it usually has."""
         if parameter is not None:
             return parameter
         if self.kind == Kind.LAYER:
             view = self.input.view
-            return _Absent(View(view.layout, FLOAT32, view.size, _packed(view)), self.input.order, owner=self)
+            return _Absent(view.packed_as(FLOAT32), self.input.order, owner=self)
         vector = LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)]
         return _Absent(View(vector, FLOAT32, (self.channels,), (1,)), (0,), owner=self)
 
     def bind_absent(
         self, who: Named, delta: Any, usual: Operand, elements: tuple[ElementType, ...] = (FLOAT32,)
     ) -> Bound:
-        """Check the gradient of a beta or gamma that is not there: it has any form that the parameter could have had."""
+        """Check the gradient of an absent beta or gamma: it may have any form that the parameter could have had."""
         view = resolve_delta(delta, who, usual.view, output=True, elements=elements)
         (self._check_spread if self.kind == Kind.LAYER else self._check_per_channel)(view, who)
         bound = bind(
@@ -474,7 +474,7 @@ class Normalization(Filter):
             )
         if other:
             raise Problem(
-                f"{caller.function}: the latest training forward ran on the other engine, whose statistics are not at hand. "
+                f"{caller.function}: the latest training forward ran on the other engine, so its statistics are not available. "
                 "Run forward and backward on the same engine."
             )
         raise Problem(
@@ -522,15 +522,6 @@ def _resolve_sample(descriptor: Any, who: str) -> View:
             "a Vector of channels: use BNNSDataLayoutImageCHW or BNNSDataLayoutVector."
         )
     return view
-
-
-def _packed(view: View) -> tuple[int, ...]:
-    """Steps of the packed tensor of this layout and size."""
-    strides = descriptors.packed_strides(view.layout, view.size, (0,) * view.layout.rank)
-    steps = [0] * view.layout.rank
-    for stride, axis in zip(strides, view.layout.stepped, strict=True):
-        steps[axis] = stride
-    return tuple(steps)
 
 
 def _write_moving(moving: Parameter, values: NDArray[Any]) -> None:

@@ -88,16 +88,16 @@ _NAMES: dict[Any, tuple[str, ...]] = {
 _VALUES = {struct: attrgetter(*names) for struct, names in _NAMES.items()}
 
 C_FACE = "BNNSOptimizerStep"
-"""The function whose rules C programs repeat without the interpreter."""
+"""The function whose rules C programs apply repeatedly without the interpreter."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A checked rule, and the native step that carries it out."""
+    """A checked rule, and the native step that applies it."""
 
     optimizer: Optimizer
     native: Any
-    fast: Any  # the same if it may be run without further ado: not if strict mode has something to say about it
+    fast: Any  # the same if it may run without further checks, None if strict mode warns about the rule
 
     @property
     def roles(self) -> int:
@@ -127,7 +127,7 @@ def check_function(function: int, fields: Any, who: Caller) -> None:
 
 
 def read_rule(function: int, fields: Any, who: Caller, torch_epsilon: bool | None = None) -> Rule:
-    """The rule that a struct describes; the time step is read apart. ``torch_epsilon`` overrides the switch of that kind."""
+    """The rule that a struct describes, without the time step. ``torch_epsilon`` overrides the compat switch for it."""
     switches = compat.switches
     struct: Any = type(fields)
     return _rule(
@@ -195,7 +195,7 @@ def rule_of(optimizer: Optimizer) -> Rule:
 
 
 def _ranges(p: dict[str, Any], clip: Clipping) -> list[tuple[int, float, float]]:
-    """What values of these fields must be in for the rule to be good for them, too; others are looked at here."""
+    """The ranges of these fields within which native code may reuse the rule; other values are checked in Python."""
     ranges = [(VALUES.index(name), *_range_of(name)[:2]) for name in _checked_names(p)]
     if clip.function in (ClippingFunction.BY_NORM, ClippingFunction.BY_GLOBAL_NORM):
         ranges.append((VALUES.index("clip_gradients_max_norm"), 0.0, math.inf))
@@ -225,15 +225,15 @@ if engines._core is not None:
         )
 
 
-# Fields with the range they must be in: at least, less than (or at most), and how to say it.
+# The range of each field: smallest and largest value, and its words in a message.
 _RANGES: dict[str, tuple[float, float, str]] = {
     "beta1": (0.0, math.nextafter(1.0, 0.0), "a number from 0 to below 1, such as 0.9"),
     "beta2": (0.0, math.nextafter(1.0, 0.0), "a number from 0 to below 1, such as 0.999"),
     "alpha": (0.0, 1.0, "a number from 0 to 1, such as 0.99"),
-    "epsilon": (0.0, 3.4e38, "not negative and finite, such as 1e-8"),
-    "momentum": (0.0, 3.4e38, "not negative and finite, such as 0.9 or 0 for none"),
+    "epsilon": (0.0, 3.4e38, "a finite number of at least 0, such as 1e-8"),
+    "momentum": (0.0, 3.4e38, "a finite number of at least 0, such as 0.9, or 0 for none"),
 }
-_FINITE = (-3.4028235677973366e38, 3.4028235677973366e38, "finite")
+_FINITE = (-3.4028235677973366e38, 3.4028235677973366e38, "a finite number")
 
 
 def _range_of(name: str) -> tuple[float, float, str]:
@@ -241,7 +241,7 @@ def _range_of(name: str) -> tuple[float, float, str]:
 
 
 def _checked_names(p: dict[str, Any]) -> list[str]:
-    """Fields with a range of their own."""
+    """The fields that have a range."""
     return [name for name, value in p.items() if isinstance(value, float) and not name.startswith("clip_")]
 
 
@@ -249,13 +249,13 @@ def _check_numbers(p: dict[str, Any], function: int, who: Caller) -> None:
     for name in _checked_names(p):
         low, high, wanted = _range_of(name)
         if not low <= p[name] <= high:
-            raise Problem(f"{who(name)} is {p[name]:g}, but {function_name(function)} needs it {wanted}.")
+            raise Problem(f"{who(name)} is {p[name]:g}, but {function_name(function)} needs {wanted}.")
 
 
 def _choice(p: dict[str, Any], name: str, count: int, who: Caller) -> int:
     value = int(p[name])
     if not 0 <= value < count:
-        raise Problem(f"{who(name)} is {value}, but there are 0 to {count - 1}. Use the constants of its enum.")
+        raise Problem(f"{who(name)} is {value}, but valid values are 0 to {count - 1}. Use the constants of its enum.")
     return value
 
 
@@ -277,7 +277,9 @@ def read_clipping(p: dict[str, Any], who: Caller) -> Clipping:
         return Clipping(function, low, high)
     limit, known = p["clip_gradients_max_norm"], p["clip_gradients_use_norm"]
     if not limit >= 0.0:
-        raise Problem(f"{who('clip_gradients_max_norm')} is {limit:g}. A norm is limited to a number of at least 0.")
+        raise Problem(
+            f"{who('clip_gradients_max_norm')} is {limit:g}. The limit of a norm must be a number of at least 0."
+        )
     if function == ClippingFunction.BY_NORM:
         return Clipping(function, max_norm=limit)
     if not known >= 0.0:
@@ -295,7 +297,7 @@ def run_fast(
     rule: Rule, t: float, count: Any, parameters: Any, gradients: Any, accumulators: Any, threads: int,
     arrays: bool = False,
 ) -> bool:  # fmt: skip
-    """Carry out a step whose tensors are in the form that native code takes; False if something has to be looked at."""
+    """Make a step whose tensors are in the form that native code takes; False if the call needs the full checks."""
     if rule.fast is None or type(count) is not int or not 0 <= count < 1 << 24:
         return False
     step, epsilon = step_size(rule.optimizer, t)
@@ -305,7 +307,7 @@ def run_fast(
 def run_checked(
     caller: Caller, rule: Rule, t: float, count: Any, parameters: Any, gradients: Any, accumulators: Any, threads: int
 ) -> None:
-    """Check every tensor, then carry out the step."""
+    """Check every tensor, then make the step."""
     if _strict.active() and rule.optimizer.preparation.gradient_scale == 0.0:
         _strict.no_gradient(caller.function)
     count = check_count(count, caller("number_of_parameters"))
@@ -387,8 +389,8 @@ def flat_view(count: int) -> View:
     return View(LAYOUTS[int(BNNSDataLayout.BNNSDataLayoutVector)], FLOAT32, (count,), (1,))
 
 
-# Layouts whose elements lie in an order of their own.
 def _is_special(tensor: _Tensor) -> bool:
+    """Whether the layout stores elements reversed or in blocks, so that only equal layouts have the same order."""
     from ..tensors.descriptors import LAYOUTS
 
     layout = LAYOUTS[tensor.form[0]]
@@ -408,7 +410,7 @@ def _check_alike(caller: Caller, parameter: _Tensor, other: _Tensor) -> None:
 
 
 def _check_overlaps(caller: Caller, written: Sequence[_Tensor], read: Sequence[_Tensor]) -> None:
-    """Refuse memory that is written and used for anything else."""
+    """Refuse written memory that is also used for anything else."""
     tagged = [(t.bound.buffer.address, t.bound.nbytes, True, t.name) for t in written]
     tagged += [(t.bound.buffer.address, t.bound.nbytes, False, t.name) for t in read]
     tagged.sort(key=lambda entry: entry[0])

@@ -137,12 +137,12 @@ class Pooling(UnaryFilter):
     def make_plan(self, f: Activation, index_bytes: int = 8) -> _core.Plan:
         kernel, stride, dilation = self.kernel, self.window.stride, self.window.dilation
         padding = (self.window.padding[0], self.window.padding[2])
-        if self.unpools:  # the indices say everything
+        if self.unpools:  # the indices alone decide
             kernel = stride = dilation = (1, 1)
             padding = (0, 0)
         channels, in_height, in_width = self.input.shape
         _, rows, columns = self.output.shape
-        stride = (stride[0] if rows > 1 else 1, stride[1] if columns > 1 else 1)  # one window takes no step
+        stride = (stride[0] if rows > 1 else 1, stride[1] if columns > 1 else 1)  # a single window does not move
         return engines._core.pooling(
             function=self.function, channels=channels, in_height=in_height, in_width=in_width, out_height=rows,
             out_width=columns, kernel_height=kernel[0], kernel_width=kernel[1], stride_y=stride[0], stride_x=stride[1],

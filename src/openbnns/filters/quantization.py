@@ -39,7 +39,7 @@ _NUMBER_TYPES = {
 
 
 class Quantization(Filter):
-    """Quantizes or dequantizes; made for one direct call, or as the last layer of a fused filter."""
+    """A quantizer or dequantizer, created for one direct call or as the last layer of a fused filter."""
 
     family = "quantization"
     apply_call = "BNNSDirectApplyQuantizer"
@@ -188,7 +188,7 @@ class Quantization(Filter):
         engines._core.run(plan, False, len(x), places, 0, self.threads)
 
     def _vectors(self, shape: tuple[int, ...], dtype: Any) -> tuple[NDArray[Any] | None, NDArray[Any] | None]:
-        """Scale and bias; both along the axis, or none, where there is one."""
+        """Scale and bias; with an axis, both are vectors along it or both are ``None``."""
         scale = self.scale.read(dtype) if self.scale is not None else None
         bias = self.bias.read(dtype) if self.bias is not None else None
         if self.axis is not None and (scale is None) != (bias is None):
@@ -208,7 +208,7 @@ class Quantization(Filter):
 
 
 def _plain(descriptor: Any, who: str) -> View:
-    """A tensor whose integers are meant as they are stored."""
+    """A tensor whose stored integers are its values."""
     return replace(descriptors.resolve(descriptor, who), scale=1.0, bias=0.0, bias_before_scale=False)
 
 

@@ -39,7 +39,7 @@ _FLOATS: dict[str, tuple[float, int, int]] = {
     "Float32": (float(np.finfo(np.float32).max), 24, -149),
 }
 
-# Held while a generator moves on. One lock for all generators, which every fork waits for, so that a child finds it free.
+# Held while a generator advances. One lock for all generators, which every fork waits for, so that a child finds it free.
 _taking = threading.Lock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_taking.acquire, after_in_parent=_taking.release, after_in_child=_taking.release)
@@ -57,14 +57,16 @@ class RandomGenerator:
     """
 
     def __init__(self, method: Any, seed: Any, filter_params: BNNSFilterParameters | None, who: Caller) -> None:
-        """``seed`` ``None`` stands for one that differs from generator to generator."""
+        """A ``seed`` of ``None`` stands for one that differs from generator to generator."""
         if integer(method, who("method")) != BNNSRandomGeneratorMethod.BNNSRandomGeneratorMethodAES_CTR:
-            raise Problem(f"{who('method')} is {int(method)}, but there is only BNNSRandomGeneratorMethodAES_CTR (0).")
+            raise Problem(
+                f"{who('method')} is {int(method)}, but BNNSRandomGeneratorMethodAES_CTR (0) is the only method."
+            )
         if seed is None:
             seed = secrets.randbits(64)
         seed = integer(seed, who("seed"))
         if not 0 <= seed < 1 << 64:
-            raise Problem(f"{who('seed')} is {seed}, but it is a 64-bit number without sign: 0 to 2^64 - 1.")
+            raise Problem(f"{who('seed')} is {seed}, but it is an unsigned 64-bit number: 0 to 2^64 - 1.")
         self.stream = Keystream(seed)
         self.threads = 0 if filter_params is None else min(int(filter_params.n_threads), 256)
         self.alive = True
@@ -94,7 +96,7 @@ class RandomGenerator:
         self.restore(caller, buffers.array_at(memory, 0, np.dtype("u1"), (STATE_SIZE,), (1,)).tobytes())
 
     def restore(self, caller: Caller, state: bytes) -> None:
-        """Continue where the generator that gave these bytes was."""
+        """Continue from where the generator that gave these bytes was."""
         try:
             stream = Keystream.from_bytes(state)
         except ValueError:
@@ -224,7 +226,7 @@ class RandomGenerator:
         )  # fmt: skip
 
     def _take(self, words: int) -> Keystream:
-        """The stream of a fill that uses this many words; the next fill begins behind them."""
+        """The stream of a fill that uses this many words; the next fill begins after them."""
         with _taking:
             stream = self.stream
             self.stream = stream.after(words)
@@ -238,7 +240,7 @@ class RandomGenerator:
         *,
         pairs: bool = False,
     ) -> None:
-        """Draw with the engine in force: straight into the memory, or in double and then converted."""
+        """Draw on the engine in force: directly into the memory, or in double precision with a conversion."""
         words = target.view.count + (target.view.count % 2 if pairs else 0)
         if not engines.is_native():
             target.write(make(self._take(words), target.shape)[np.newaxis])
@@ -288,15 +290,15 @@ def _check_distributions(caller: Caller, target: View, p: View) -> None:
     if p.element is not target.element:
         raise Problem(
             f"{caller('probabilities')}.data_type is {p.element.name}, but {caller.name('desc')} is {target.element.name}. "
-            "Both have one type.",
+            "Give both the same type.",
             kind=TypeError,
         )
     lead = p.shape[:-1]
     if target.shape[: len(lead)] != lead:
         raise Problem(
             f"{caller('desc')} is {describe(target)}, but probabilities is {describe(p)}: without its innermost axis, the "
-            f"categories, its shape is {lead} in C order, and that of {caller.name('desc')} begins otherwise. Give each "
-            f"place of {caller.name('desc')} a distribution."
+            f"categories, its shape is {lead} in C order, and the shape of {caller.name('desc')} must begin with that. "
+            f"Describe one distribution for each position of {caller.name('desc')}."
         )
     most = 1 << _FLOATS[p.element.name][1]
     if p.shape[-1] > most + 1:

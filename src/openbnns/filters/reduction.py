@@ -94,7 +94,7 @@ class Reduction(UnaryFilter):
 
     @property
     def wide_positions(self) -> bool:
-        """Positions go to an element type that may hold more of them than float32."""
+        """Whether the output holds positions in an element type that may represent more of them than float32."""
         return self.function in _POSITIONS and self.output.view.element is not FLOAT32
 
     def make_plan(self, f: Activation) -> _core.Plan:
@@ -176,7 +176,7 @@ _COUNTS_TO = {"Float32": 1 << 24, "Float16": 1 << 11, "BFloat16": 1 << 8}  # exa
 
 
 def _check_holds_positions(view: View, count: int, who: str) -> None:
-    """Positions are exact or refused: a rounded or saturated one is that of another element."""
+    """Refuse an element type that cannot hold every position exactly: a rounded position is another element's."""
     element = view.element
     most = integer_range(element)[1] if is_plain_integer(view) else _COUNTS_TO.get(element.name, count)
     if most < count - 1:

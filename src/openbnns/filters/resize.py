@@ -1,4 +1,4 @@
-"""Resize: every axis whose size changes is sampled anew, one after the other.
+"""Resize: every axis whose size changes is resampled, one after the other.
 
 For output index i of an axis that goes from n_in to n_out cells, the position in the input is
 
@@ -77,7 +77,7 @@ class Resize(UnaryFilter):
             run_staged(self, call, self.plan, batch, bound, {})
 
     def require_plan(self) -> None:
-        """Make the plan of a very long axis, whose positions are computed only when memory for it exists."""
+        """Make the plan for a very long axis, whose positions are computed only once a call has memory of that length."""
         if self.plan is None:
             super().build_plan()
             self.redeclare()

@@ -187,7 +187,7 @@ def _by_vectors(
 
 
 def _integers(caller: Caller, idx: Bound) -> NDArray[np.int64]:
-    """Stored indices as int64; those beyond its range become negative, which no axis has."""
+    """Stored indices as int64; those beyond its range become negative, which is invalid for every axis."""
     if not idx.view.element.is_integer:
         raise Problem(
             f"{caller('indices')}.data_type is {idx.view.element.name}, but indices are integers. Use an Int or UInt type.",
@@ -219,7 +219,7 @@ def _check_range(caller: Caller, numbers: NDArray[np.int64], limit: int, axis: i
     if bad >= 0:
         raise Problem(
             f"{caller(name)} holds {int(numbers.reshape(-1)[bad])}, but axis {axis} has {limit} entries: indices are 0 to "
-            f"{limit - 1}, and none is counted from the end or clamped.",
+            f"{limit - 1}; negative ones do not count from the end, and none is clamped.",
             code=INDEX_CODE,
         )
 
@@ -255,7 +255,7 @@ def _gather_into(y: Bound, stored: NDArray[Any], along: _Along, sources: tuple[B
 
 
 def _scatter_into(function: int, x: Bound, y: Bound, along: _Along, idx: Bound, threads: int) -> None:
-    """Combine x into y: elements as they are, or sums in float32, in int64 for integers that stand for themselves."""
+    """Combine x into y: elements as they are, or sums in float32 (in int64 for integers without scale and bias)."""
     if function == Reduction.NONE:
         kind, source = _WRITE, contiguous(stored_as(x, y.view), threads)
         old = y.direct_raw()
@@ -372,7 +372,7 @@ def _found_best(k: int, axis: int, batch: int, tensors: list[tuple[Any, int]]) -
 
 
 def _found_best_in(k: int, place: int, tensors: list[Bound]) -> bool:
-    """The same for checked tensors, whose memory may be known by its address alone."""
+    """The same for checked tensors, of whose memory only the address may be known."""
     if not engines.is_native() or any(t.view.element is not FLOAT32 for t in tensors[:2]):
         return False
     if not all(is_plain_integer(t.view) for t in tensors[2:]):
@@ -435,8 +435,8 @@ def _axis_and_k(caller: Caller, axis: Any, count: Any, view: View) -> tuple[int,
     k, length = check_count(count, caller("K")), view.numbered_shape[number]
     if not 1 <= k <= length:
         raise Problem(
-            f"{caller('K')} is {k}, but {axis_text(number, view)} of {describe(view)} has {length} entries: choose 1 to that "
-            "many."
+            f"{caller('K')} is {k}, but {axis_text(number, view)} of {describe(view)} has {length} entries. Pass 1 to "
+            f"{length}."
         )
     return number, k
 
@@ -463,7 +463,7 @@ def _check_holds_indices(caller: Caller, view: View, length: int) -> None:
         )
     if integer_range(element)[1] < length - 1:
         raise Problem(
-            f"{caller('best_indices')}.data_type is {element.name}, which ends at {integer_range(element)[1]}, but indices "
+            f"{caller('best_indices')}.data_type is {element.name}, which holds at most {integer_range(element)[1]}, but indices "
             f"go up to {length - 1}. Use a wider type.",
             kind=TypeError,
         )

@@ -2,9 +2,9 @@
 
 The packed form, layout FullyConnectedSparse, is this library's own: the dense matrix, rows of inputs, in the element
 type of the values. With compat.sparse_packed_compactly, and where that is shorter, it is one bit per element of that matrix,
-lowest bit of the first byte first, and then, at a multiple of the element's bytes, the values that are not 0. ``stride[0]``
-of the descriptor, which has no other meaning here, tells how many bytes these are, and is 0 for the dense form. Packed
-weights can be the weights of a fully connected filter, forward only.
+lowest bit of the first byte first, followed, at a multiple of the element's bytes, by the values that are not 0. ``stride[0]``
+of the descriptor, which has no other meaning here, holds the size of this form in bytes, and is 0 for the dense form.
+Packed weights can be the weights of a fully connected filter, forward only.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def sparsify_rows(
     starts = _integers(caller, "in_row_starts", in_row_starts).reshape(-1)
     if columns.size != values.size:
         raise Problem(
-            f"{caller('in_column_indices')} has {columns.size} entries, but there are {values.size} values. One each."
+            f"{caller('in_column_indices')} has {columns.size} entries, but there are {values.size} values. Pass one per value."
         )
     if starts.size != height + 1:
         raise Problem(
@@ -179,7 +179,7 @@ def dense_view(descriptor: Any, who: Named) -> tuple[View, Any] | None:
     if int(descriptor.layout) != BNNSDataLayout.BNNSDataLayoutFullyConnectedSparse:
         return None
     packed = descriptors.resolve(descriptor, who, opaque=True)
-    view = replace(packed, layout=_ROW_MAJOR, steps=(1, packed.size[0]))
+    view = replace(packed, layout=_ROW_MAJOR, strides=(1, packed.size[0]))
     size = int(descriptor.stride[0])
     if size == 0 or descriptor.data is None:
         return view, descriptor.data
@@ -211,7 +211,7 @@ def _compacted(dense: NDArray[np.float32], view: View) -> NDArray[np.uint8] | No
 
 
 def _expanded(view: View, size: int, data: Any, who: Named) -> NDArray[Any]:
-    """The dense matrix of the compact form, stored as its element type has it."""
+    """The dense matrix of the compact form, in its stored element type."""
     assert view.element.numpy is not None
     itemsize, count = view.element.numpy.itemsize, view.count
     marked = -(-count // 8)

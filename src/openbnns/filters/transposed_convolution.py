@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def _rotated(view: View) -> View:
-    """The kernel turned by 180 degrees: what is stored straight is read in reverse and the other way round."""
+    """The kernel turned by 180 degrees: layouts that store it unrotated are read in reverse, and vice versa."""
     flipped = () if view.layout.flipped else (0, 1)
     return replace(view, layout=replace(view.layout, flipped=flipped))
 

@@ -1,4 +1,4 @@
-"""A filter as gradcheck sees it. Its declared calls say nearly all; a family adds what no record holds."""
+"""A filter as gradcheck sees it. Its declared calls say almost everything; a family adds what no record holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 BATCH = 3
 CALLER = Caller("gradcheck", {"in": "input", "out": "output"})
 NAMES = {"in": "input", "inA": "input_a", "inB": "input_b", "in[0]": "input_a", "in[1]": "input_b", "in[2]": "input_c"}
-"""What the report calls tensors of the C calls."""
+"""The report's names for tensors of the C calls."""
 
 
 class Subject:
@@ -33,22 +33,22 @@ class Subject:
     """
 
     names: ClassVar[Mapping[str, str]] = {}
-    """What this family calls its tensors in the report, if not as usual."""
+    """The report's names for tensors of this family, where they differ from the usual ones."""
 
     of_layer: ClassVar[bool] = False
-    """Whether it is made from a layer, because the filter declares no calls."""
+    """Whether the subject is made from a layer, because the filter declares no calls."""
 
     def __init__(self, filter: Filter) -> None:
         self.filter = filter
         forward, backward = filter.driving_calls() or (None, None)
         if forward is None or backward is None:
-            what = f"a filter of family {filter.family} has no gradient that could be checked"
+            what = f"a filter of family {filter.family} has no gradient to check"
             raise Problem(f"gradcheck: {what}.", unsupported=True)
         self.calls = forward, backward
         self.forward_call, self.backward_call = (self._declared(*call) for call in self.calls)
         self.inputs = {self.name(a.name): a for a in self.forward_call.arguments if a.required and not a.writes}
-        arriving = next(a for a in self.backward_call.arguments if a.gradient_of and not a.writes)
-        self.output = self.forward_call.by_name[arriving.gradient_of]
+        output_gradient = next(a for a in self.backward_call.arguments if a.gradient_of and not a.writes)
+        self.output = self.forward_call.by_name[output_gradient.gradient_of]
         self.held = self.parameters_of(self.backward_call)
 
     def _declared(self, call: str, choice: Any) -> Call:
@@ -57,10 +57,10 @@ class Subject:
             raise self.filter.refusal(call, CALLER)
         return found
 
-    # What a family may know better.
+    # What a family may override.
 
     def name(self, tensor: str) -> str:
-        """What the report calls a tensor."""
+        """The report's name for a tensor."""
         if tensor == "in[0]" and "in[1]" not in self.forward_call.by_name:
             return "input"
         return self.names.get(tensor) or NAMES.get(tensor, tensor)
@@ -75,15 +75,15 @@ class Subject:
         return random.standard_normal(shape)
 
     def moved(self, values: dict[str, Array]) -> dict[str, Array]:
-        """Inputs that were drawn or given, moved to where the function is defined."""
+        """The inputs, drawn or given, moved into the domain of the function."""
         return values
 
     def others(self, batch: int) -> dict[str, NDArray[Any]]:
-        """Canonical numbers of further tensors that both calls take, by their C names."""
+        """Values, in canonical form, of further tensors that both calls take, by their C names."""
         return {}
 
     def cancelled(self, name: str, gradients: dict[str, Array]) -> float:
-        """Size of the terms of a gradient that cancel by nature, which leave rounding errors of that size."""
+        """Magnitude of terms that always cancel in a gradient, leaving rounding errors relative to that magnitude."""
         return 0.0
 
     # Values.
@@ -114,7 +114,7 @@ class Subject:
         return self.moved(values)
 
     def parameters(self) -> dict[str, Array]:
-        """Weights and the like as they are now."""
+        """The current values of weights and other parameters."""
         return {name: held.read(np.float64) for name, held in self.held.items()}
 
     # Calls.
@@ -143,14 +143,14 @@ class Subject:
             if a.tensor is not None and (a.name in numbers or (a.writes and not a.described)):
                 tensor = Tensor(a.tensor, batch if a.batched else 1)
                 tensors[a.name] = tensor.fill(numbers[a.name]) if a.name in numbers else tensor.memory
-        arriving = Tensor(self.output.tensor, len(cotangent))
-        arriving.fill(cotangent.reshape(len(cotangent), *arriving.operand.shape))
+        output_gradient = Tensor(self.output.tensor, len(cotangent))
+        output_gradient.fill(cotangent.reshape(len(cotangent), *output_gradient.operand.shape))
         gradients = {}
         given = {name: tensors[name] for name in self.backward_call.by_name.keys() & tensors.keys()}
         for a in self.backward_call.arguments:
             name = self.name(a.gradient_of)
             if a.gradient_of and not a.writes:
-                given[a.name] = arriving.descriptor()
+                given[a.name] = output_gradient.descriptor()
             elif a.tensor is not None and (name in self.inputs or name in self.held):
                 gradients[name] = Tensor(self.held.get(name, a.tensor), batch if a.batched else 1)
                 given[a.name] = gradients[name].descriptor()
@@ -172,7 +172,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Exact(Bound):
-    """A tensor of a call on the reference engine that keeps the numbers themselves, not rounded to any memory."""
+    """A tensor of a call on the reference engine that holds float64 values, not rounded to an element type."""
 
     held: list[NDArray[Any]] = field(default_factory=list)
 
@@ -221,7 +221,7 @@ class Tensor:
 
 
 def described(view: View, memory: NDArray[Any]) -> BNNSNDArrayDescriptor:
-    stride = [] if view.layout.blocked32 else [view.steps[axis] for axis in view.layout.stepped]
+    stride = [] if view.layout.blocked32 else [view.strides[axis] for axis in view.layout.stepped]
     return BNNSNDArrayDescriptor(
         layout=view.layout.code, size=view.size, stride=stride, data=memory, data_type=view.element.code
     )

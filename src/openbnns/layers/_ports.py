@@ -140,7 +140,7 @@ class Port:
     def _require_dense(self, who: str) -> None:
         if not self.dense:
             raise Problem(
-                f"{who}: this tensor was described as {describe(self.view)} with steps {self.view.steps}, which no "
+                f"{who}: this tensor was described as {describe(self.view)} with strides {self.view.strides}, which no "
                 "plain array holds. Pass a BNNSNDArrayDescriptor with data, or create the layer from a packed shape."
             )
 
@@ -203,11 +203,11 @@ class Port:
                 f"{who}.data_type is {view.element.name}, but the layer was created with {self.view.element.name}.",
                 kind=TypeError,
             )
-        same = (view.layout.code, view.size, view.steps) == (self.view.layout.code, self.view.size, self.view.steps)
+        same = (view.layout.code, view.size, view.strides) == (self.view.layout.code, self.view.size, self.view.strides)
         if not same and not (view.packed and self.view.packed and view.count == self.view.count):
             raise Problem(
-                f"{who} is {describe(view)} with steps {view.steps}, but this layer was created with "
-                f"{describe(self.view)} with steps {self.view.steps} here. Describe the tensor as at creation."
+                f"{who} is {describe(view)} with strides {view.strides}, but this layer was created with "
+                f"{describe(self.view)} with strides {self.view.strides} here. Describe the tensor as at creation."
             )
 
     def samples_in(self, descriptor: BNNSNDArrayDescriptor, who: str) -> int | None:
@@ -239,7 +239,7 @@ class Port:
 
 def shape_of(view: View) -> Shape:
     """The Shape of a tensor."""
-    return Shape(view.size, BNNSDataLayout(view.layout.code), [view.steps[a] for a in view.layout.stepped])
+    return Shape(view.size, BNNSDataLayout(view.layout.code), [view.strides[a] for a in view.layout.stepped])
 
 
 def _product(shape: Sequence[int]) -> int:

@@ -220,9 +220,9 @@ def _described_indices(value: BNNSNDArrayDescriptor, small: View, who: str) -> t
     require_data(value, who)
     if view.element.code not in (_UINT32, _UINT64):
         raise Problem(f"{who}.data_type is {view.element.name}, but indices are UInt32 or UInt64.", kind=TypeError)
-    if (view.size, view.steps) != (small.size, small.steps):
+    if (view.size, view.strides) != (small.size, small.strides):
         raise Problem(
-            f"{who} is {describe(view)} with steps {view.steps}, but indices have the dimensions and strides of the smaller "
-            f"image: size {small.size} with steps {small.steps}."
+            f"{who} is {describe(view)} with strides {view.strides}, but indices have the dimensions and strides of the smaller "
+            f"image: size {small.size} with strides {small.strides}."
         )
     return value.data, view.element.code

@@ -1,6 +1,6 @@
 """Array descriptors resolved to views: element types, data layouts, sizes and strides.
 
-A :class:`View` is what a ``BNNSNDArrayDescriptor`` means, checked and with every default filled in. Sizes and steps are
+A :class:`View` is what a ``BNNSNDArrayDescriptor`` means, checked and with every default filled in. Sizes and strides are
 kept in the order of ``size[]``; ``memory_axes`` lists those axes from slowest to fastest, so that a packed array is the
 C-order NumPy array of shape ``view.shape``.
 """
@@ -137,14 +137,14 @@ def layout_of(code: int, keras_order: bool | None = None) -> Layout:
 class View:
     """A descriptor resolved: what each element is and where it lies.
 
-    ``steps[a]`` is the distance in elements between neighbours along axis ``size[a]`` (absolute; rotated axes are
+    ``strides[a]`` is the distance in elements between neighbours along axis ``size[a]`` (absolute; rotated axes are
     listed in ``layout.flipped``).
     """
 
     layout: Layout
     element: ElementType
     size: tuple[int, ...]
-    steps: tuple[int, ...]
+    strides: tuple[int, ...]
     scale: float = 1.0
     bias: float = 0.0
     table: NDArray[np.float32] | None = None
@@ -163,7 +163,7 @@ class View:
         """What two views of the same kind of tensor share."""
         table = None if self.table is None else self.table.tobytes()
         return (
-            self.layout, self.element.code, self.size, self.steps, self.scale, self.bias, table, self.bias_before_scale,
+            self.layout, self.element.code, self.size, self.strides, self.scale, self.bias, table, self.bias_before_scale,
         )  # fmt: skip
 
     @cached_property
@@ -220,7 +220,7 @@ class View:
         if self.layout.blocked32:
             kw, kh, inputs, outputs = self.size
             return 32 * kw * kh * inputs * ((outputs + 31) // 32)
-        return 1 + sum((n - 1) * step for n, step in zip(self.size, self.steps, strict=True))
+        return 1 + sum((n - 1) * stride for n, stride in zip(self.size, self.strides, strict=True))
 
     @cached_property
     def extent(self) -> int:
@@ -228,7 +228,7 @@ class View:
         if self.layout.blocked32:
             return self.span
         slowest = self.layout.stepped[-1]
-        return self.steps[slowest] * self.size[slowest]
+        return self.strides[slowest] * self.size[slowest]
 
     @cached_property
     def packed(self) -> bool:
@@ -248,9 +248,9 @@ class View:
         reach = 1
         for axis in self.layout.stepped:
             if self.size[axis] > 1:
-                if self.steps[axis] < reach:
+                if self.strides[axis] < reach:
                     return True
-                reach = self.steps[axis] * (self.size[axis] - 1) + reach
+                reach = self.strides[axis] * (self.size[axis] - 1) + reach
         return False
 
     def bytes_of(self, elements: int) -> int:
@@ -260,17 +260,17 @@ class View:
     def packed_as(self, element: ElementType) -> View:
         """The same tensor of plain elements without gaps."""
         strides = packed_strides(self.layout, self.size, (0,) * self.layout.rank)
-        return View(self.layout, element, self.size, _steps(self.layout, strides))
+        return View(self.layout, element, self.size, _by_size_axis(self.layout, strides))
 
 
 def packed_strides(layout: Layout, size: tuple[int, ...], given: tuple[int, ...]) -> tuple[int, ...]:
     """``stride[]`` with every 0 replaced by its packed value."""
     strides: list[int] = []
     for k in range(layout.rank):
-        step = given[k]
-        if step == 0:
-            step = 1 if k == 0 else strides[k - 1] * size[layout.stepped[k - 1]]
-        strides.append(step)
+        stride = given[k]
+        if stride == 0:
+            stride = 1 if k == 0 else strides[k - 1] * size[layout.stepped[k - 1]]
+        strides.append(stride)
     return tuple(strides)
 
 
@@ -350,10 +350,10 @@ def _resolve(given: _Fields, who: str, like: View | None, opaque: bool) -> View:
         total *= n
     if total > MAX_ELEMENTS:
         raise Problem(f"{who}.size {size} has {total} elements, more than any memory holds. Check the sizes.")
-    steps = _resolve_strides(given.stride[: layout.rank], layout, size, who)
+    strides = _resolve_strides(given.stride[: layout.rank], layout, size, who)
     table = _resolve_table(given, element, who) if element.kind == "indexed" else None
     if not element.is_integer:
-        return View(layout, element, size, steps, table=table)
+        return View(layout, element, size, strides, table=table)
     with np.errstate(over="ignore"):
         scale, bias = float(np.float32(given.scale)), float(np.float32(given.bias))
     if not (math.isfinite(scale) and math.isfinite(bias)):
@@ -361,7 +361,7 @@ def _resolve(given: _Fields, who: str, like: View | None, opaque: bool) -> View:
             f"{who}: data_scale is {scale:g} and data_bias {bias:g}. Both must be finite; 1 and 0 leave values alone."
         )
     scale = scale if scale != 0.0 else 1.0
-    return View(layout, element, size, steps, scale, bias, bias_before_scale=given.bias_before_scale)
+    return View(layout, element, size, strides, scale, bias, bias_before_scale=given.bias_before_scale)
 
 
 def _resolve_strides(given: tuple[int, ...], layout: Layout, size: tuple[int, ...], who: str) -> tuple[int, ...]:
@@ -378,15 +378,15 @@ def _resolve_strides(given: tuple[int, ...], layout: Layout, size: tuple[int, ..
     reach = sum((size[axis] - 1) * stride for axis, stride in zip(layout.stepped, strides, strict=True))
     if max(reach, *strides) > MAX_ELEMENTS:
         raise Problem(f"{who}.stride is {given}, which reaches further than any memory. Check the strides.")
-    return _steps(layout, strides)
+    return _by_size_axis(layout, strides)
 
 
-def _steps(layout: Layout, strides: tuple[int, ...]) -> tuple[int, ...]:
+def _by_size_axis(layout: Layout, strides: tuple[int, ...]) -> tuple[int, ...]:
     """``stride[]``, which begins with the fastest axis, in the order of ``size[]``."""
-    steps = [0] * layout.rank
+    ordered = [0] * layout.rank
     for k, axis in enumerate(layout.stepped):
-        steps[axis] = strides[k]
-    return tuple(steps)
+        ordered[axis] = strides[k]
+    return tuple(ordered)
 
 
 def _resolve_table(given: _Fields, element: ElementType, who: str) -> NDArray[np.float32]:

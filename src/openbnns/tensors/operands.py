@@ -282,7 +282,7 @@ def bind(
         buffers.require_writable(buffer, who)
         if view.overlapping:
             raise Problem(
-                f"{who}: strides {view.steps} make elements of size {view.size} share memory, so it cannot be written. "
+                f"{who}: strides {view.strides} make elements of size {view.size} share memory, so it cannot be written. "
                 "Use larger strides, or 0 for packed."
             )
     return bound

@@ -141,15 +141,15 @@ def _to_bfloat16(values: NDArray[Any]) -> NDArray[np.uint16]:
 
 
 def _geometry(view: View, batch: int, stride: int, order: tuple[int, ...]) -> tuple[tuple[int, ...], list[int], int]:
-    """Shape, element steps and first element of ``(batch, *axes in order)``."""
+    """Shape, strides in elements and first element of ``(batch, *axes in order)``."""
     shape = (batch, *(view.size[a] for a in order))
-    steps = [stride, *(view.steps[a] for a in order)]
+    strides = [stride, *(view.strides[a] for a in order)]
     first = 0
     for position, axis in enumerate(order):
         if axis in view.layout.flipped:
-            first += (view.size[axis] - 1) * view.steps[axis]
-            steps[1 + position] = -view.steps[axis]
-    return shape, steps, first
+            first += (view.size[axis] - 1) * view.strides[axis]
+            strides[1 + position] = -view.strides[axis]
+    return shape, strides, first
 
 
 def _strided(
@@ -157,10 +157,10 @@ def _strided(
 ) -> NDArray[Any]:
     """The stored elements as ``(batch, *axes in order)``, a view of the memory."""
     assert view.element.numpy is not None
-    shape, steps, first = _geometry(view, batch, stride, order)
+    shape, strides, first = _geometry(view, batch, stride, order)
     width = view.element.numpy.itemsize
-    strides = tuple(s * width for s in steps)
-    return buffers.array_at(buffer, first * width, view.element.numpy, shape, strides, writable=writable)
+    in_bytes = tuple(s * width for s in strides)
+    return buffers.array_at(buffer, first * width, view.element.numpy, shape, in_bytes, writable=writable)
 
 
 def strided(
@@ -190,10 +190,10 @@ def _places(view: View, batch: int, stride: int, order: tuple[int, ...]) -> NDAr
         sample = blocks.transpose(3, 2, 1, 0, 4).reshape(kw, kh, inputs, -1)[..., :outputs]
         sample = np.flip(sample, view.layout.flipped).transpose(order)
         return np.asarray(sample[None] + stride * np.arange(batch).reshape(-1, *[1] * len(order)))
-    shape, steps, first = _geometry(view, batch, stride, order)
+    shape, strides, first = _geometry(view, batch, stride, order)
     place = np.full(shape, first, np.int64)
-    for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
-        place += (step * np.arange(n)).reshape([n if a == axis else 1 for a in range(len(shape))])
+    for axis, (n, distance) in enumerate(zip(shape, strides, strict=True)):
+        place += (distance * np.arange(n)).reshape([n if a == axis else 1 for a in range(len(shape))])
     return place
 
 
