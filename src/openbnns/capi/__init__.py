@@ -2,7 +2,7 @@
 
 Functions take the C parameters in the C order; a name that Python reserves has a trailing underscore (``in_``).
 Creation returns a :class:`BNNSFilter` or ``None``; apply calls return 0, or a negative code, and then
-:func:`openbnns.last_error` tells what was wrong. Structs and enums carry the C field and member names.
+:func:`openbnns.last_error` says what was wrong. Structs and enums carry the C field and member names.
 """
 
 from .._lazy import attach as _attach

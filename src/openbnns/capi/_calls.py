@@ -1,4 +1,4 @@
-"""How every function of the C face fails: a message kept and logged, a status code, nothing raised, nothing written."""
+"""How every function of the C face fails: it keeps and logs a message, returns a status code, and writes nothing."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def is_given(value: Any, struct: type[Any], who: str, name: str = "layer_params"
 
 
 def check_filter_params(filter_params: Any, who: str) -> None:
-    """Only a ``BNNSFilterParameters`` or NULL will do."""
+    """Refuse anything but a ``BNNSFilterParameters`` or NULL."""
     if filter_params is not None and not isinstance(filter_params, BNNSFilterParameters):
         raise TypeError(
             f"{who}: filter_params must be a BNNSFilterParameters or None, not {type(filter_params).__name__}."
@@ -77,15 +77,15 @@ def check_filter_params(filter_params: Any, who: str) -> None:
 
 
 class Known:
-    """A function without a filter as a C call, which repeats at once what has been done before."""
+    """A C function without a filter, whose recorded calls are repeated without checks."""
 
     by_name: ClassVar[dict[str, Known]] = {}
 
     def __init__(self, function: str, *outputs: int, words: str = "", **memory: Any) -> None:
         """``outputs`` are the positions of what the function writes in the keys of its calls.
 
-        ``words`` says what its arguments are, for functions whose calls C programs may repeat, ``memory`` how much of it
-        addresses stand for; see ``known_calls``.
+        ``words`` gives the kinds of its arguments, if C programs may repeat its calls; ``memory`` says which arguments
+        describe the memory behind an address. See ``known_calls``.
         """
         self.caller, self.calls, self.words = Caller(function), known_calls(*outputs, words=words, **memory), words
         self.by_name[function] = self
@@ -119,7 +119,7 @@ class Direct(Known):
 
 
 def attempt_direct(work: Callable[..., None], caller: Caller, *arguments: Any) -> int:
-    """Run a function without a filter, one whose calls are not kept, as a C call."""
+    """Run a function without a filter as a C call, without recording it."""
     try:
         work(caller, *arguments)
     except Problem as problem:

@@ -5,8 +5,8 @@
         '''Run a single-input filter on one sample.'''
         return DECLARED
 
-Such a function tries the filter's native call, and otherwise makes the call with all checks. It gives 0, or a negative
-code with the reason kept for ``last_error``.
+Such a function tries the filter's native call first, and otherwise makes the call with all checks. It returns 0, or a
+negative code with the reason kept for ``last_error``.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ..calls.binding import Given
 
 DECLARED = 0
-"""What the written body of such a function gives. It runs only to check arguments against the signature."""
+"""What the body of such a function returns. The body runs only to check arguments against the signature."""
 
 DRIVERS: dict[str, list[tuple[Callable[..., int], tuple[str, ...]]]] = {}
-"""The functions that make each call of a filter, each with its arguments that are no tensors."""
+"""The functions that make each call of a filter, each with its arguments that are not tensors."""
 
 _Function = TypeVar("_Function", bound=Callable[..., int])
 _ABSENT: Any = object()
@@ -43,11 +43,11 @@ def drives(
     among: Sequence[Hashable] = (),
     selecting: Callable[[Sequence[str]], Selecting] | None = None,
 ) -> Callable[[_Function], _Function]:
-    """Make a function of the C face that makes the named call of its filter.
+    """Turn a signature into a function of the C face that makes the named call of its filter.
 
-    ``chooses`` are arguments that are no tensors but select a variant of the call, as ``training`` does; ``among`` lists
-    the choices that may have a native call, tuples where several arguments choose. ``selecting`` tells, for the names of
-    its arguments, what a function passes on that takes more than its native calls.
+    ``chooses`` are arguments that are not tensors but select a variant of the call, as ``training`` does; ``among`` lists
+    the choices that may have a native call, as tuples where several arguments choose. ``selecting``, for a function with
+    more arguments than its native calls, says from the argument names which of them to pass on.
     """
 
     def decorate(function: _Function) -> _Function:
@@ -61,7 +61,7 @@ def drives(
 
 
 class _Entry:
-    """One function: its parameters, and its words."""
+    """One function: its parameters, and how its messages name them."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class _Entry:
         return filter.number(self.arguments)
 
     def in_order(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any] | None:
-        """All arguments after the filter, by their places; ``None`` if they do not fit the signature."""
+        """All arguments after the filter, in order; ``None`` if they do not match the signature."""
         names = self.python_names[1:]
         if not named.keys() <= set(names[len(arguments) :]):
             return None
@@ -106,7 +106,7 @@ class _Entry:
     def checked(self, filter: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> int:
         """The call with every check."""
         given = arguments if filter is _ABSENT else (filter, *arguments)
-        self.function(*given, **named)  # raises TypeError for arguments that do not fit
+        self.function(*given, **named)  # raises TypeError for arguments that do not match
         values = {**self.defaults, **dict(zip(self.python_names, given, strict=False)), **named}
         by_name = {name.rstrip("_"): value for name, value in values.items()}
         tensors = {name: (by_name[name], by_name[stride] if stride else 0) for name, stride in self.tensors}
@@ -119,7 +119,7 @@ class _Entry:
 def perform(
     filter: Any, call: str, caller: Caller, batch: Any, tensors: Given, choice: Any = None, *, single: bool = False
 ) -> int:
-    """Make a call of a filter with every check, as a C function does; ``single``: one for a single sample."""
+    """Make a call of a filter with every check, as a C function does; ``single``: the call takes a single sample."""
     try:
         _require_filter(filter, caller.function)
         if _strict.active():
@@ -155,7 +155,7 @@ def _with_samples(filter: Filter, call: str, caller: Caller, tensors: Given, cho
 
     try:
         record = filter.declared(call, filter.choose(call, choice, caller))
-    except (Problem, TypeError):  # the call itself says so
+    except (Problem, TypeError):  # the call itself reports it
         return []
     found = []
     for name, (data, stride) in tensors.items():

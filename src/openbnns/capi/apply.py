@@ -138,7 +138,7 @@ def BNNSFilterApplyBackwardTwoInputBatch(
     """Gradients of a two-input filter.
 
     ``inA_delta`` and ``inB_delta`` describe one sample and are written as their flags say; ``None`` skips one. ``inA`` is
-    needed for the gradient of B and the other way round; ``out``, ``weights_delta`` and ``bias_delta`` have no effect.
+    needed for the gradient of B, and vice versa; ``out``, ``weights_delta`` and ``bias_delta`` have no effect.
 
     >>> import numpy as np
     >>> from openbnns import Shape

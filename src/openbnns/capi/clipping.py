@@ -40,7 +40,7 @@ def BNNSClipByValue(
 def BNNSClipByNorm(
     dest: BNNSNDArrayDescriptor | Any, src: BNNSNDArrayDescriptor | Any, max_norm: float, axis_flags: int
 ) -> int:
-    """Scale a tensor down to a largest L2 norm, or each of its slices: bit d of ``axis_flags`` puts axis d inside.
+    """Scale a tensor, or each of its slices, down to a maximum L2 norm; bit d of ``axis_flags`` puts axis d in the norm.
 
     y = x max_norm / max(max_norm, |x|). Axes are counted in the order of size[], but rows first in a RowMajorMatrix.
 

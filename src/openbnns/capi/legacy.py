@@ -1,4 +1,4 @@
-"""First-generation creators: the structs of before 2020, translated to today's descriptions."""
+"""First-generation creators: the structs from before 2020, translated to current descriptions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _NAMES = {"i_desc": "in_desc", "o_desc": "out_desc", "w_desc": "layer_params.weights", "bias": "layer_params.bias"}
-"""What these functions call the fields of today's structs."""
+"""What these functions call the fields of the current structs."""
 
 
 def _elements(d: BNNSImageStackDescriptor | BNNSVectorDescriptor, who: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ __all__ = [
 
 
 def BNNSComputeLSTMTrainingCacheCapacity(layer_params: BNNSLayerParametersLSTM | Any) -> int:
-    """The least size in bytes of a training cache for this description; 2**64 - 1 if the description is wrong.
+    """The minimum size in bytes of a training cache for this description; 2**64 - 1 if the description is invalid.
 
     >>> import numpy as np
     >>> from openbnns.capi import *

@@ -46,7 +46,7 @@ def BNNSMatMulWorkspaceSize(
     transA: bool, transB: bool, alpha: float, inputA: BNNSNDArrayDescriptor | None, inputB: BNNSNDArrayDescriptor | None,
     output: BNNSNDArrayDescriptor | None, filter_params: BNNSFilterParameters | None = None,
 ) -> int:  # fmt: skip
-    """Bytes of workspace that ``BNNSMatMul`` needs for these descriptors, whose data is not looked at.
+    """Bytes of workspace that ``BNNSMatMul`` needs for these descriptors, whose data is not read.
 
     That is 0, as products need no memory beyond what each thread keeps; a negative number means an invalid description.
 

@@ -1,4 +1,4 @@
-"""Functions that move and compare the elements of whole tensors, under their C names. Descriptors bring their data."""
+"""Functions that move and compare the elements of whole tensors, under their C names. Descriptors carry their data."""
 
 from __future__ import annotations
 

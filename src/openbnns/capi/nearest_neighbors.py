@@ -85,7 +85,7 @@ def BNNSNearestNeighborsLoad(knn: BNNSNearestNeighbors | None, n_new_samples: in
 def BNNSNearestNeighborsGetInfo(
     knn: BNNSNearestNeighbors | None, sample_number: int, indices: Any = None, distances: Any = None
 ) -> int:
-    """Sorted neighbours of one stored point, or with a negative number of all: int32 indices, and distances.
+    """Sorted neighbours of one stored point, or of all points if the number is negative: int32 indices, and distances.
 
     >>> import numpy as np
     >>> from openbnns.capi import *

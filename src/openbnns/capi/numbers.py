@@ -30,8 +30,8 @@ def of_filter(function: str, filter: Any) -> int:
 def of_function(function: str) -> int:
     """The number of a function without a filter; 0 if its calls always go through Python.
 
-    Python makes the first call with given descriptors (sizes, types, strides); the number repeats such calls. It changes
-    when what is known is dropped, so ask again after a call that was declined.
+    Python makes the first call with given descriptors (sizes, types, strides); the number repeats such calls. The number
+    changes when recorded calls are dropped, so ask again after a call was declined.
 
     >>> of_function("BNNSCopy") > 0, of_function("BNNSCreateRandomGenerator")
     (True, 0)

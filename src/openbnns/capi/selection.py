@@ -1,4 +1,4 @@
-"""Functions that select elements of whole tensors, under their C names. Descriptors bring their data."""
+"""Functions that select elements of whole tensors, under their C names. Descriptors carry their data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def BNNSScatter(
     axis: int, op: BNNSReduceFunction | int, input: Descriptor, indices: Descriptor, output: Descriptor,
     filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """Write (op None) or add (op Sum) entries at places along one axis, counted as in BNNSGather; other places keep their values.
+    """Write (op None) or add (op Sum) entries at indices along one axis, counted as in BNNSGather; the rest is unchanged.
 
     >>> import numpy as np
     >>> from openbnns import Shape
@@ -78,7 +78,7 @@ def BNNSScatterND(
     op: BNNSReduceFunction | int, input: Descriptor, indices: Descriptor, output: Descriptor,
     filter_params: Parameters = None,
 ) -> int:  # fmt: skip
-    """Write (op None) or add (op Sum) elements or slices at places that index vectors name.
+    """Write (op None) or add (op Sum) elements or slices at the positions that index vectors name.
 
     >>> import numpy as np
     >>> from openbnns import Shape

@@ -21,7 +21,7 @@ def BNNSNDArrayFullyConnectedSparsifySparseCOO(
     """Pack weights given as a coordinate list; ``out`` is filled in and then serves as ``w_desc``.
 
     ``in_indices`` holds one pair per value in the order of the dense shape's ``size[]``: (column, row) for
-    RowMajorMatrix, (row, column) for ColumnMajorMatrix. ``out.data`` NULL is allocated.
+    RowMajorMatrix, (row, column) for ColumnMajorMatrix. If ``out.data`` is NULL, memory is allocated.
 
     >>> import numpy as np
     >>> from openbnns import Shape
