@@ -154,7 +154,7 @@ def test_three_parts_and_their_names(
     best = losses.index(min(losses)) + 1
     assert len(history) == best + 4 < 90
     assert f"The weights are those of epoch {best}: it has the lowest validation loss." in printed
-    assert "% of 40 samples, used for nothing else." in printed
+    assert "% of 40 samples that were used for nothing else." in printed
     page = (out / "report.html").read_text()
     for piece in (
         f"The weights are those of epoch {best}, chosen by its validation loss.",

@@ -248,7 +248,7 @@ def test_mistakes() -> None:
         ob.gradcheck(dense(), [numbers(2, 7), numbers(2, 7)])
     with pytest.raises(ob.LayerApplyError, match=r"cannot be trained"):
         ob.gradcheck(dense(activation=AF.silu()))
-    with pytest.raises(ob.LayerApplyError, match=r"draw random numbers"):
+    with pytest.raises(ob.LayerApplyError, match=r"draw new random numbers"):
         ob.gradcheck(ob.ActivationLayer(function=AF.gumbel(alpha=0.5, beta=0.1), input=ob.Shape.vector(3)))
     with pytest.raises(ob.LayerApplyError, match=r"has been destroyed"), dense() as layer:
         layer.destroy()

@@ -300,4 +300,4 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         code == 0 and "going on from the weights" in out and "learning rate: " in out and "Resuming at epoch 3" in out
     )
     code, out, err = run("--override")
-    assert code == 2 and "Use it together with --resume." in err
+    assert code == 2 and "--override has a meaning only with --resume." in err

@@ -1,7 +1,7 @@
 """The command line: ``openbnns train``, ``openbnns check``, ``openbnns info``, ``openbnns c-flags``.
 
-Exit codes: 0 done; 1 it ran, and the result is a failure (a gradient that is wrong, a loss that is no number); 2 it could
-not start (bad arguments, data, files); 130 stopped by a signal.
+Exit codes: 0 success; 1 the command ran, and its result is a failure (a wrong gradient, a loss that is not a number); 2 the
+command could not start (bad arguments, data or files); 130 stopped by a signal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OK, FAILED, UNUSABLE, STOPPED = 0, 1, 2, 130
 
 
 class _Parser(argparse.ArgumentParser):
-    """Ends with our exit code for unusable arguments, after one line of usage and one of explanation."""
+    """Exits with our code for unusable arguments, after one line of usage and one of explanation."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -96,44 +96,42 @@ def _parser() -> _Parser:
     train.add_argument("--clip-norm", type=_rate, default=None, help="limit for the norm of all gradients together")
     train.add_argument(
         "--early-stopping", type=_count, default=None, metavar="EPOCHS",
-        help="stop after so many without a lower validation loss",
+        help="stop after this many epochs without a lower validation loss",
     )  # fmt: skip
     train.add_argument(
         "--validation-share", type=_share, default=0.1, metavar="SHARE",
-        help="of the samples, for validation while training, if the data has no such part (default: 0.1)",
+        help="share of the samples for validation during training, if the data has no validation part (default: 0.1)",
     )  # fmt: skip
     train.add_argument(
         "--test-share", type=_share, default=0.2, metavar="SHARE",
-        help="of the samples, for the test at the end, if the data has no such part (default: 0.2)",
+        help="share of the samples for the test at the end, if the data has no test part (default: 0.2)",
     )  # fmt: skip
     train.add_argument(
         "--memory-limit", type=_bytes, default=None, metavar="BYTES",
-        help="what the data may expand to, such as 8G (default: 1G, or 20 times the size of the file if that is more)",
+        help="limit for the data in memory, such as 8G (default: 1G, or 20 times the size of the file if that is more)",
     )  # fmt: skip
-    train.add_argument("--seed", type=_seed, default=0, help="of weights, order and dropout (default: 0)")
+    train.add_argument("--seed", type=_seed, default=0, help="seed of weights, order and dropout (default: 0)")
     train.add_argument(
         "--accuracy", choices=("fast", "exact"), default=None,
-        help="exact: plain sums in all convolutions, slower (default: fast, or what OPENBNNS_ACCURACY says)",
+        help="exact: plain sums in all convolutions, slower (default: OPENBNNS_ACCURACY if set, else fast)",
     )  # fmt: skip
     train.add_argument("--threads", type=_count, default=None, help="worker threads (default: one per core)")
+    train.add_argument("--out", type=Path, default=Path("out"), help="folder for all output files (default: out)")
+    train.add_argument("--resume", action="store_true", help="continue from the latest checkpoint in the output folder")
     train.add_argument(
-        "--out", type=Path, default=Path("out"), help="folder for everything that is written (default: out)"
-    )
-    train.add_argument("--resume", action="store_true", help="go on from the latest checkpoint in that folder")
-    train.add_argument(
-        "--override", action="store_true", help="with --resume: go on although settings or data differ from before"
+        "--override", action="store_true", help="with --resume: continue even if settings or data have changed"
     )
     train.add_argument(
-        "--force", action="store_true", help="take the folder over from a process on another host that has ended"
+        "--force", action="store_true", help="take over the output folder of a process on another host that has ended"
     )
-    train.add_argument("--no-report", action="store_true", help="leave the report out")
+    train.add_argument("--no-report", action="store_true", help="write no report")
     train.add_argument("--quiet", action="store_true", help="print nothing but errors")
     train.set_defaults(run=_train)
 
     check = commands.add_parser("check", help="compare every gradient with finite differences")
-    check.add_argument("families", nargs="*", metavar="FAMILY", help="all of them if left out")
+    check.add_argument("families", nargs="*", metavar="FAMILY", help="families to check (default: all)")
     check.add_argument("--cases", type=_count, default=3, help="random shapes per family (default: 3)")
-    check.add_argument("--seed", type=_seed, default=0, help="of the random shapes and numbers (default: 0)")
+    check.add_argument("--seed", type=_seed, default=0, help="seed of the random shapes and numbers (default: 0)")
     check.add_argument("--quiet", action="store_true", help="print failures only")
     check.set_defaults(run=_check)
 
@@ -148,13 +146,15 @@ def _parser() -> _Parser:
     flags.add_argument("--cflags", action="store_true", help="print only what compiling needs")
     flags.add_argument("--libs", action="store_true", help="print only what linking needs")
     flags.add_argument("--prefix", action="store_true", help="print only the folder with include and lib, for CMake")
-    flags.add_argument("--quiet", action="store_true", help="print nothing; the exit code says if there is a C library")
+    flags.add_argument(
+        "--quiet", action="store_true", help="print nothing; the exit code says whether there is a C library"
+    )
     flags.set_defaults(run=_c_flags)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; gives its exit code."""
+    """Run a command and return its exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None:
@@ -211,7 +211,7 @@ def _train(options: argparse.Namespace) -> int:
             print(text, flush=True)
 
     if options.override and not options.resume:
-        raise ValueError("--override says how to resume. Use it together with --resume.")
+        raise ValueError("--override has a meaning only with --resume. Use both.")
     loaded = datasets.load(
         options.data, seed=options.seed, test_share=options.test_share, validation_share=options.validation_share,
         memory_limit=options.memory_limit,
@@ -250,7 +250,7 @@ def _train(options: argparse.Namespace) -> int:
     say(f"Done in {time.perf_counter() - began:.1f} s.")
     result = trainer.evaluate(data.test_x, data.test_y) if len(data.test_x) else None
     if result is not None:
-        say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples, used for nothing else.")
+        say(f"Test accuracy: {result['accuracy']:.2%} of {len(data.test_x):,} samples that were used for nothing else.")
     written = _write_results(options, trainer, data, result, notes, say)
     say("Written:")
     for path, what in written:

@@ -1,6 +1,6 @@
 """Gradient checks: :func:`gradcheck` (check.py), ``openbnns check`` (cases.py), and a module for each family.
 
-A family's module has ``random_layer``, and ``SUBJECT`` where the declared calls do not tell a gradient check everything.
+A family's module has ``random_layer``, and ``SUBJECT`` if a gradient check needs more than the declared calls.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def family_module(family: str) -> Any:
 
 
 def subject_of(layer_or_filter: Layer | Filter) -> Subject:
-    """What to check of a layer or filter."""
+    """The subject of a gradient check for a layer or filter."""
     filter = layer_or_filter.bnns_filter if isinstance(layer_or_filter, Layer) else layer_or_filter
     family = type(filter).__module__.rpartition(".")[2]
     kind: Any = getattr(family_module(family), "SUBJECT", Subject) if family in FAMILIES else Subject

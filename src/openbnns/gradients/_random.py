@@ -40,7 +40,7 @@ class Random:
         return Shape.image_chw(*self.sizes(2, 6), channels)
 
     def activation(self) -> ActivationFunction:
-        """One that may be fused into a layer that trains."""
+        """An activation that may be fused into a layer that trains."""
         f = ActivationFunction
         return self.one_of(
             f.identity(), f.rectified_linear(), f.tanh(), f.sigmoid(), f.leaky_rectified_linear(alpha=0.1), f.elu(alpha=0.7),

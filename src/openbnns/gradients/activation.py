@@ -26,10 +26,12 @@ class ActivationSubject(Subject):
     def __init__(self, filter: Filter) -> None:
         super().__init__(filter)
         if self.filter.activation.function in (Function.GUMBEL, Function.GUMBEL_MAX):
-            raise Problem("gradcheck: the Gumbel functions draw random numbers at each call; there is no one gradient.")
+            raise Problem(
+                "gradcheck: the Gumbel functions draw new random numbers at each call, so there is no single gradient."
+            )
 
     def parameters(self) -> dict[str, Array]:
-        """Without the beta that may follow alpha."""
+        """Alpha alone, without the beta that may follow it."""
         return {name: alpha[: self.held[name].view.count] for name, alpha in super().parameters().items()}
 
     def forward(self, values: dict[str, Array]) -> Array:

@@ -35,7 +35,7 @@ def operand(function: int, shape: tuple[int, ...], random: np.random.Generator) 
 
 
 class ArithmeticSubject(Subject):
-    """Elementwise arithmetic: operands with a batch axis, or of one copy for all samples."""
+    """Elementwise arithmetic: operands with a batch axis, or one copy for all samples."""
 
     filter: Arithmetic
 

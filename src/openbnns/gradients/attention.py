@@ -21,7 +21,7 @@ from ._random import Random
 class AttentionSubject(Subject):
     """Multihead attention: gradients of the three inputs and of every parameter, with the cache of a forward call.
 
-    Dropout is the one that the filter's next forward call would apply, the same for every evaluation.
+    The dropout mask is the one that the filter's next forward call would apply, the same for every evaluation.
     """
 
     filter: MultiheadAttention
@@ -38,7 +38,7 @@ class AttentionSubject(Subject):
         return self.filter.forward64([values[name] for name in self.inputs], parameters, self.filter.draws)
 
     def perform(self, record: Call, call: str, choice: Any, batch: int, tensors: Mapping[str, Any]) -> None:
-        """Gradients go as members of structs."""
+        """Make the call; gradients are passed as members of structs."""
         structs: dict[str, dict[str, Any]] = {}
         given: dict[str, tuple[Any, int]] = {a.name: (None, 0) for a in record.arguments}
         for name, value in tensors.items():

@@ -11,7 +11,7 @@ from .check import gradcheck
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of all cases of a family: how many gradients, the largest relative error, and the first failure."""
+    """The result for all cases of a family: how many gradients, the largest relative error, and the first failure."""
 
     gradients: int
     error: float

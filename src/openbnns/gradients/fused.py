@@ -39,7 +39,7 @@ class FusedSubject(Subject):
         return super().numbers(tensor, shape, random)
 
     def cancelled(self, name: str, gradients: dict[str, Array]) -> float:
-        """A normalization takes away what a bias before it adds: its gradient is a sum that cancels."""
+        """A normalization removes what a bias before it adds: the terms of that gradient cancel."""
         return float(np.linalg.norm(gradients["weights"])) if name == "bias" else 0.0
 
 

@@ -25,7 +25,7 @@ class LossSubject(Subject):
         yolo = self.filter.settings.yolo
         if yolo is not None and yolo.rescore:
             raise Problem(
-                "gradcheck: with rescore, Yolo takes the IOU for a constant; its gradient is not the derivative."
+                "gradcheck: with rescore, Yolo treats the IOU as a constant, so its gradient is not the derivative."
             )
 
     def numbers(self, tensor: str, shape: tuple[int, ...], random: np.random.Generator) -> Array:

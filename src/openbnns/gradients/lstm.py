@@ -18,7 +18,7 @@ from ._random import Random
 class LstmSubject(Subject):
     """LSTMs: sequence, initial states and weights; the cotangent is that of outputs and final states.
 
-    Dropout has a mask of its own for every check, the same in both passes.
+    Every check has its own dropout mask, the same in both passes.
     """
 
     of_layer = True

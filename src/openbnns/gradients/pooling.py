@@ -16,7 +16,7 @@ from ._random import Random
 
 
 class PoolingSubject(Subject):
-    """Pooling. The indices of UnMax are drawn: every input goes to a position of its own."""
+    """Pooling. The indices of UnMax are drawn at random, without repetition."""
 
     filter: Pooling
     places: NDArray[np.int64] | None = None
