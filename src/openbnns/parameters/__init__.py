@@ -1,1 +1,1 @@
-"""What filters are made with, in plain types: the terms that the rules and the formulas of a family share."""
+"""The parameters of filters in plain types, which the rules and the formulas of a family share."""

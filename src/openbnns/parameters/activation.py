@@ -55,7 +55,7 @@ class Function(IntEnum):
 class Activation:
     """One activation function with its parameters; channel_alpha (C,) belongs to axis 1 of an (N, C, ...) array.
 
-    right_slope makes the derivative of RectifiedLinear at 0 the one from the right (1), which the output cannot tell.
+    right_slope makes the derivative of RectifiedLinear at 0 the one from the right (1), which the output does not determine.
     """
 
     function: int

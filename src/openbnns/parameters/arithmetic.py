@@ -74,4 +74,4 @@ NEEDS_OPERANDS: Final[dict[int, Needs]] = {
     else Needs.OPERANDS
     for function in Function
 }
-"""What each function's backward needs; it says which operands BNNS lets the caller leave out."""
+"""What each function's backward needs, and so which operands BNNS lets the caller leave out."""

@@ -19,7 +19,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of one sample, and how much memory follows from them; elements, not bytes."""
+    """The sizes of one sample, and the memory that follows from them, in elements."""
 
     target: int
     source: int
@@ -44,5 +44,5 @@ class Sizes:
         return batch * self.heads * self.target * self.source_rows
 
     def linear_cache_elements(self, batch: int) -> int:
-        """A cache that grows with T and S only: projections, and one log(sum(exp(R))) per row to find P again."""
+        """A cache that grows with T and S only: projections, and one log(sum(exp(R))) per row to recompute P."""
         return self.projection_elements(batch) + batch * self.heads * self.target

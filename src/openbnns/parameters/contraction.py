@@ -32,7 +32,7 @@ _INDEX_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
 
 @dataclass(frozen=True)
 class Operand:
-    """name_indices: its letters without the `*`, whether that stands in front of them or behind, and where in the text."""
+    """name_indices: the letters without the `*`, whether the `*` comes before or after them, and the place in the text."""
 
     name: str
     letters: str
@@ -146,7 +146,7 @@ class _Reader:
         indices = self._run(_INDEX_LETTERS | {"*"})
         self._check_indices(indices, indices_at)
         letters = indices.strip("*")
-        star_first = indices.startswith("*")  # also when it stands alone
+        star_first = indices.startswith("*")  # also when there are no letters
         star_last = indices.endswith("*") and not star_first
         return Operand(name, letters, star_first, star_last, name_at, indices_at)
 
@@ -192,7 +192,7 @@ class _Reader:
 
 
 def _check_star(reader: _Reader, left: list[Operand], output: Operand) -> None:
-    """`*` stands on both sides or on none, and at one end everywhere; alone it stands at either."""
+    """Check that `*` is on both sides or on neither, and at the same end everywhere; without letters, either end will do."""
     starred = [operand for operand in left if operand.has_star]
     if starred and not output.has_star:
         problem = f"`*` of {starred[0]} is missing in the output {output}"

@@ -11,8 +11,8 @@ Size = tuple[int, int]
 class Geometry:
     """How windows lie on an image. Pairs are (vertical, horizontal), padding is (up, down, left, right).
 
-    out_size is the size of the layer's output image: one window per pixel of it in a convolution, the scattered-into
-    image in a transposed one. It may be smaller than the input allows (a remainder is left over).
+    out_size is the size of the layer's output image: one window per output pixel in a convolution, the image that windows
+    scatter into in a transposed one. It may be smaller than the input allows (a remainder is left over).
     """
 
     stride: Size

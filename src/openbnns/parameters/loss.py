@@ -39,7 +39,7 @@ class Reduction(IntEnum):
 class Yolo:
     """Parameters of the Yolo loss; anchors is (anchors, 2) with the width and height of each, in grid cells.
 
-    raw_centres takes px, py themselves for the predicted centre instead of their sigmoids (off by default).
+    raw_centres uses px, py themselves as the predicted centre, instead of their sigmoids (off by default).
     """
 
     grid_rows: int

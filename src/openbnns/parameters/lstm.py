@@ -25,7 +25,7 @@ class Activations:
     hidden: Activation = _TANH
 
     def gate(self, name: str) -> Activation:
-        """That of one of GATES."""
+        """The activation of one of GATES."""
         function: Activation = getattr(self, name)
         return function
 

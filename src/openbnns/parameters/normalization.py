@@ -19,8 +19,8 @@ class Kind(IntEnum):
 class Normalization:
     """One kind of normalization with its parameters; axis belongs to layer, groups to group normalization.
 
-    torch_moving reads the moving update as PyTorch has it (off by default): momentum weighs the current statistics,
-    and the current variance is the unbiased one, divided by the count minus one (by 1 if that is 0).
+    torch_moving updates moving statistics as PyTorch does (off by default): momentum weighs the current statistics, and
+    the current variance is the unbiased one, divided by the count minus one (by 1 if that is 0).
     """
 
     kind: int

@@ -27,7 +27,7 @@ class ClippingFunction(IntEnum):
 class Clipping:
     """ByValue clamps to minimum .. maximum; ByNorm limits the norm of each gradient, ByGlobalNorm that of all together.
 
-    use_norm, if not 0, is taken for the global norm.
+    use_norm, if not 0, is used as the global norm.
     """
 
     function: int = ClippingFunction.NONE
@@ -122,7 +122,7 @@ class RMSProp:
         return 1 + self.centered + (self.momentum != 0.0)
 
 
-# Those that BNNS has no function for; only networks use them.
+# Optimizers that BNNS does not have; only networks use them.
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Final
 from . import convolution
 
 NO_CELL: Final = -1
-"""Max index of a window whose winner is not a cell of the image; read as an unsigned index it is the largest one."""
+"""Max index of a window whose winner is not a cell of the image; as an unsigned number, the largest index."""
 
 
 class Function(IntEnum):
@@ -26,7 +26,7 @@ class Function(IntEnum):
 class Geometry:
     """Windows of size kernel. Pairs are (vertical, horizontal), padding is (up, down, left, right).
 
-    With padding_wins, Max takes padded cells for zeros that compete; else they are ignored. UnMax uses out_size only.
+    With padding_wins, padded cells take part in Max as zeros; otherwise Max ignores them. UnMax uses out_size only.
     """
 
     kernel: tuple[int, int]

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Function(IntEnum):
-    """The numbers of BNNSReduceFunction; Any and All are other names of two of them."""
+    """The numbers of BNNSReduceFunction; Any and All are other names for two of them."""
 
     MAX = 0
     MIN = 1

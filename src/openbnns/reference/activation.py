@@ -103,7 +103,7 @@ def alpha_gradient(f: Activation, x: Array, dy: Array) -> float | Array:
         case _:
             raise ValueError(
                 f"activation.alpha_gradient: function {f.function} has no trainable alpha; "
-                "LeakyRectifiedLinear and PReLUPerChannel have."
+                "LeakyRectifiedLinear and PReLUPerChannel do."
             )
 
 
@@ -129,7 +129,7 @@ def integer_linear_saturate(
 
 
 def zero_wins(factor: npt.ArrayLike, x: npt.ArrayLike) -> Array:
-    """factor * x, where a zero factor also beats an infinite x: the limit of every product that needs it here."""
+    """factor * x, but 0 for a zero factor even if x is infinite: the right limit wherever it is used here."""
     return np.where((np.asarray(factor) == 0.0) & ~np.isnan(x), 0.0, np.multiply(factor, x))
 
 
@@ -236,10 +236,10 @@ def _channel_alpha(f: Activation, x: Array) -> Array:
 
 
 def _leaky_slope_from_output(f: Activation, y: Array) -> Array:
-    """y < 0 tells x < 0 only if alpha > 0; with alpha = 0 the function is ReLU."""
+    """y < 0 implies x < 0 only if alpha > 0; with alpha = 0 the function is ReLU."""
     if f.alpha < 0.0:
         raise ValueError(
-            f"activation.backward: alpha = {f.alpha} is negative, so the sign of y does not tell the sign of x; pass x."
+            f"activation.backward: alpha = {f.alpha} is negative, so the sign of y does not determine the sign of x; pass x."
         )
     return _one_where(y > 0.0) if f.alpha == 0.0 else np.where(y < 0.0, f.alpha, 1.0)
 
@@ -328,7 +328,7 @@ def _gelu_sigmoid_slope_from_output(f: Activation, y: Array) -> Array:
     """Slope at the larger of the two x with x*sigmoid(1.702 x) = y.
 
     The function falls to its minimum (slope 0) at x = -0.7512 and rises from there on; the bisection searches the
-    rising part. An x left of the minimum cannot be told from its twin on the right: pass x where that matters.
+    rising part. An x left of the minimum is indistinguishable from its twin on the right: pass x where that matters.
     """
     target = np.clip(y, -1.0, 50.0)
     low = np.full_like(target, -1.2784645427610738 / GELU_SIGMOID_SLOPE)
@@ -438,7 +438,7 @@ _FORMULAS: Final[dict[int, _Formula]] = {
     ),
     Function.SOFT_SHRINK: _Formula(
         lambda f, x: np.where(np.abs(x) < abs(f.alpha), 0.0, x - np.copysign(f.alpha, x)),
-        lambda f, x: _one_where(np.abs(x) > abs(f.alpha)),  # 0 at the kink itself, as PyTorch and as from the output
+        lambda f, x: _one_where(np.abs(x) > abs(f.alpha)),  # 0 at the kink itself, as in PyTorch and as from the output
         lambda f, y: _one_where(y != 0.0),
     ),
     Function.TANH_SHRINK: _Formula(

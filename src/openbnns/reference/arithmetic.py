@@ -2,7 +2,7 @@
 
 Operands broadcast by NumPy's rule. A Parameter or Constant operand has a leading (batch) axis of 1, so "summed over
 the batch" and "summed over a broadcast axis" are the same thing here: every gradient is summed back to the shape of
-its operand. Two operands that are one tensor are the caller's to add up (x*x has the gradients x and x).
+its operand. If two operands are one tensor, the caller adds up their gradients (x*x has the gradients x and x).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def sum_to_shape(gradient: Array, full: tuple[int, ...], shape: tuple[int, ...])
 def _result(
     function: int, operation: _Operation, operands: Sequence[Array | None], y: Array | None, f: Activation
 ) -> Array | None:
-    """z as far as it can be known."""
+    """z, if it can be found."""
     if all(operand is not None for operand in operands):
         return operation.forward(*operands)
     z = y if f.function == ActivationFunction.IDENTITY else None

@@ -120,7 +120,7 @@ def backward(
     do: Array,
     wanted: Set[str],
 ) -> dict[str, Array]:
-    """The wanted ones of GRADIENTS, each in the shape of its tensor; do (N, T, D) is the gradient of the output.
+    """The wanted ones among GRADIENTS, each in the shape of its tensor; do (N, T, D) is the gradient of the output.
 
         dpo = sum dO,   dWo = C^T dO,   dC = dO Wo^T          of output = C Wo + po,  C = concat_h(Oh)
         dVt = Pd^T dOh,   dP = (dOh Vt^T) keep/(1-dropout)    of Oh = Pd Vt
@@ -166,7 +166,7 @@ def _project(x: Array, w: Array, p: Array | None) -> Array:
 
 
 def _projection_gradients(name: str, x: Array | None, w: Array, dh: Array, wanted: Set[str]) -> dict[str, Array]:
-    """The wanted ones of d<name>, dw<name>, dp<name> from the gradient dh (N, H, L, K) of `_project`."""
+    """The wanted gradients among d<name>, dw<name>, dp<name> from the gradient dh (N, H, L, K) of `_project`."""
     gradients: dict[str, Array] = {}
     if f"d{name}" in wanted:
         gradients[f"d{name}"] = np.einsum("nhlk,dkh->nld", dh, w, optimize=True)

@@ -21,7 +21,7 @@ def clip_by_value(x: Array, minimum: float, maximum: float) -> Array:
 
 @np.errstate(all="ignore")
 def clip_by_norm(x: Array, max_norm: float, axes: Sequence[int] | None = None) -> Array:
-    """y = x * factor(|x|), with one norm for every slice that `axes` leave over."""
+    """y = x * factor(|x|), with one norm for every position along the remaining axes."""
     return x * _factor(_norm(x, axes), max_norm)
 
 

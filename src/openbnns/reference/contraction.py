@@ -1,7 +1,7 @@
 """Tensor contraction: out[letters of out] = alpha * sum over the other letters of the product of the operands.
 
-What an expression says is in :mod:`openbnns.parameters.contraction`. Arrays are (N, axes...) with the batch first, which
-the expression does not name; a parameter has a batch axis of 1.
+:mod:`openbnns.parameters.contraction` defines expressions. Arrays are (N, axes...) with the batch first, which the
+expression does not name; a parameter has a batch axis of 1.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def backward(
     in_size: Size,
     z: Array | None = None,
 ) -> dict[str, Array]:
-    """The wanted ones of {"dx", "dw", "db"} of `forward`; in_size is (H, W) of x, which is read for dw only.
+    """The wanted gradients among {"dx", "dw", "db"} of `forward`; in_size is (H, W) of x, which is read for dw only.
 
     dz = dy f'(z)         from y, or from z where it is given and y does not determine the derivative
     dx(i,Y,X) = sum of w(o,i,ky,kx) dz(o,y,x) over all windows and taps that met (Y,X)
@@ -86,7 +86,7 @@ def transposed_backward(
     in_size: Size,
     z: Array | None = None,
 ) -> dict[str, Array]:
-    """The wanted ones of {"dx", "dw", "db"} of `transposed_forward`; in_size is (h, w) of x, read for dw only.
+    """The wanted gradients among {"dx", "dw", "db"} of `transposed_forward`; in_size is (h, w) of x, read for dw only.
 
     dz = dy f'(z)
     dx(i,y,x) = sum_{o,ky,kx} v(i,o,ky,kx) dz(o,Y,X),  Y = sy*y + dly*ky - up, X likewise: a convolution

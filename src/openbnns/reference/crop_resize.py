@@ -14,7 +14,7 @@ are start + p(i), each p(i) limited to the range between 0 and L:
     StrictAlignCorners    i L / (n-1)                         0 if n = 1
     OffsetCorners         (i + 1/2) max(1, L) / n
 
-plain_extent puts L for L+1. A position in row y and column x mixes the four pixels around it as in a linear resize; a
+plain_extent uses L in place of L+1. A position in row y and column x mixes the four pixels around it as in a linear resize; a
 position outside 0 .. H-1 or 0 .. W-1 reads extrapolation_value, and no gradient flows back from it.
 """
 
@@ -44,11 +44,11 @@ def forward(settings: Settings, x: Array, boxes: Array, out_size: tuple[int, int
 def backward(settings: Settings, dy: Array, boxes: Array, in_shape: tuple[int, int, int, int]) -> Array:
     """dx of shape in_shape (N, C, H, W): dy (B, N, C, h, w) spread over the pixels with the weights of the forward."""
     taps, inside = _taps(settings, in_shape[2:], boxes, (dy.shape[3], dy.shape[4]))
-    arriving = np.where(inside, np.moveaxis(dy, 0, 2), 0.0)  # (N, C, B, h, w)
+    from_inside = np.where(inside, np.moveaxis(dy, 0, 2), 0.0)  # (N, C, B, h, w)
     dx = np.zeros(in_shape)
     for rows, columns, weight in taps:
         pixels: Any = (slice(None), slice(None), rows, columns)
-        np.add.at(dx, pixels, weight * arriving)
+        np.add.at(dx, pixels, weight * from_inside)
     return dx
 
 

@@ -38,7 +38,7 @@ def mask_shape(shape: tuple[int, ...], shared: Sequence[int]) -> tuple[int, ...]
 
 
 def mask_from_uniform(uniform: Array, rate: float) -> Mask:
-    """True, which is to keep, where uniform >= rate."""
+    """True, meaning keep, where uniform >= rate."""
     if not 0.0 <= rate < 1.0:
         raise ValueError(f"dropout: rate is a probability in [0, 1); got {rate}.")
     return np.asarray(uniform >= rate)

@@ -20,7 +20,7 @@ def forward(x: Array, w: Array, b: Array | None, f: Activation) -> Array:
 def backward(
     x: Array | None, y: Array | None, dy: Array, w: Array, f: Activation, wanted: Set[str], z: Array | None = None
 ) -> dict[str, Array]:
-    """The wanted ones of {"dx", "dw", "db"}.
+    """The wanted gradients among {"dx", "dw", "db"}.
 
         dz = dy f'(z)         from y, or from z where it is given and y does not determine the derivative
         dx = dz W             of z = x W^T + b

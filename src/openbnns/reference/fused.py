@@ -1,4 +1,4 @@
-"""Fused chains: a first layer, then a normalization or a quantization of what it gives.
+"""Fused chains: a first layer, then a normalization or a quantization of its output.
 
     first layer                                         then            backward, slots of the parameter gradients
     convolution, transposed, fully connected            normalization   weights, bias, beta, gamma
@@ -115,9 +115,9 @@ def backward(
         dz, dbeta, dgamma, dh       normalization.backward of y = f(normalize(h))
         dx..., dw, db               backward of h = first(inputs) with dh for its output gradient
 
-    An input is read for the gradient of the weights and for arithmetic whose derivative needs it. One that is None has
-    the shape `shapes` gives. `h`, the forward result of the first layer, serves arithmetic whose derivative can be
-    taken from it.
+    An input is read for the gradient of the weights and for arithmetic whose derivative needs it. The shape of an input
+    that is None comes from `shapes`. `h`, the forward result of the first layer, is for arithmetic whose derivative can
+    be taken from it.
     """
     _refuse_activation(first)
     slots = parameter_slots(first)
@@ -144,7 +144,7 @@ def backward(
 
 
 def first_forward(first: FirstLayer, inputs: Sequence[Array], samples: int | None = None) -> Array:
-    """h = first(inputs), what the second layer is given."""
+    """h = first(inputs), the input of the second layer."""
     match first:
         case Arithmetic():
             h = arithmetic.forward(first.function, inputs, first.f)
@@ -165,7 +165,7 @@ def _first_backward(
     shapes: Sequence[tuple[int, ...]] | None,
     h: Array | None,
 ) -> tuple[Gradients, dict[str, Array | None]]:
-    """The gradients of the inputs, and those of weights and bias as far as they are asked for."""
+    """The gradients of the inputs, and those of weights and bias if they are wanted."""
     if isinstance(first, Arithmetic):
         split = first.split_ties
         return arithmetic.backward(first.function, inputs, h, dh, IDENTITY, wanted_inputs, shapes, split), {}
@@ -190,7 +190,7 @@ def _image_size(x: Array | None, shapes: Sequence[tuple[int, ...]] | None) -> Si
     if x is not None:
         return x.shape[2], x.shape[3]
     if shapes is None:
-        raise ValueError("fused.backward: a convolution needs its input or the shape of it; got neither.")
+        raise ValueError("fused.backward: a convolution needs its input or its input's shape; got neither.")
     return shapes[0][2], shapes[0][3]
 
 

@@ -17,8 +17,8 @@ mean the same whether given once or for every element.
 
     dx = r * u * dl/dx,   u = upstream gradient of `out`: one value, or one per l with reduction None
 
-The printed derivatives are followed literally where they are not those of the printed loss: cosine distance (tangent
-form: without the radial component), Log (an epsilon is neglected) and weighted categorical cross entropy.
+Where the derivatives that Apple documents are not those of the documented loss, they are followed literally: cosine
+distance (tangent form: without the radial component), Log (an epsilon is neglected) and weighted categorical cross entropy.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def forward(loss: Loss, x: Array, labels: Array, weights: Array | None = None) -
 
 
 def gradient(loss: Loss, x: Array, labels: Array, weights: Array | None = None) -> Array:
-    """r * dl/dx in the shape of x: what the forward call returns beside the loss."""
+    """r * dl/dx in the shape of x: what the forward call returns besides the loss."""
     return backward(loss, x, labels, np.ones(1), weights)
 
 
@@ -222,7 +222,7 @@ def _yolo(loss: Loss, x: Array, labels: Array, weights: Array | None) -> tuple[A
           + no_object * scale_no_object * sce(pc, 0)
 
     with sce(p, t) = -t log sigmoid(p) - (1-t) log(1 - sigmoid(p)), and huber of delta huber_delta (0 acts as 1). The
-    derivative takes iou and the choice of anchors for constants:
+    derivative treats iou and the choice of anchors as constants:
 
         px: 2 scale_xy (s - tx) s (1-s), s = sigmoid(px)         pw: scale_wh clamp(pw - log(tw/aw), -delta, delta)
         pc: scale (sigmoid(pc) - target)                         p_k: scale_classification (softmax(p)_k sum(t) - t_k)

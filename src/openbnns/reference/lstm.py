@@ -13,8 +13,8 @@ step 0. Layer l > 0 reads the outputs of layer l - 1, both directions side by si
 Sizes: T steps, N batch, I input, H hidden, L layers, R directions. Sequences are (T, N, width), outputs (T, N, R, H),
 states (L, R, N, H).
 
-Packed sequences: with `batch_sizes`, step t has the first batch_sizes[t] samples only. A sample's states stand still at
-the steps it does not have, so its final states are those after its last step, and direction 1 starts there. What the
+Packed sequences: with `batch_sizes`, step t has the first batch_sizes[t] samples only. A sample's states do not change
+at the steps it does not have, so its final states are those after its last step, and direction 1 starts there. What the
 arrays hold at those steps is never read; outputs and gradients are 0 there.
 """
 
@@ -110,9 +110,9 @@ class Result:
 
 @dataclass(frozen=True)
 class Gradients:
-    """The wanted ones of dx (T, N, I), dh0 and dc0 (L, R, N, H), and those of the parameters.
+    """The wanted gradients among dx (T, N, I), dh0 and dc0 (L, R, N, H), and those of the parameters.
 
-    gates[layer][direction][gate] maps the wanted ones of "dw", "du", "dp", "db" to the gradients of W, U, P, b.
+    gates[layer][direction][gate] maps the wanted names among "dw", "du", "dp", "db" to the gradients of W, U, P, b.
     """
 
     dx: Array | None = None
@@ -205,7 +205,7 @@ def backward(
     dc: Array | None = None,
     activations: Activations = DEFAULT_ACTIVATIONS,
 ) -> Gradients:
-    """The wanted ones of {"dx", "dh0", "dc0", "dw", "du", "dp", "db"}; the last four for all gates.
+    """The wanted gradients among {"dx", "dh0", "dc0", "dw", "du", "dp", "db"}; the last four for all gates.
 
     dy (T, N, R, H), dh and dc (L, R, N, H) are the gradients of the output and of the final states, 0 if None. With the
     last step first, and dh, dc starting from the gradients of the final states:
@@ -300,7 +300,7 @@ def _through_peephole(gate: Gate, dz: Array) -> Array:
 
 
 def _gate_gradients(name: str, dz: Array, x: Array, trace: Trace, wanted: Set[str]) -> dict[str, Array]:
-    """The wanted gradients of one gate: z against what each of its matrices was multiplied with."""
+    """The wanted gradients of one gate: products of z with what each of its matrices was multiplied by."""
     gradients: dict[str, Array] = {}
     seen = {"dw": x, "du": trace.h, "dp": trace.c_after if name == "output" else trace.c}
     for gradient, vectors in seen.items():

@@ -30,7 +30,7 @@ def forward(a: Array, b: Array | None, p: Product, previous: Array | None = None
 
 @np.errstate(all="ignore")
 def backward(a: Array, b: Array | None, dc: Array, p: Product, wanted: Set[str]) -> dict[str, Array]:
-    """The wanted ones of {"da", "db"}, each in the shape of its operand.
+    """The wanted gradients among {"da", "db"}, each in the shape of its operand.
 
         op(dA) = alpha dC op(B)^T     of C = alpha op(A) op(B)
         op(dB) = alpha op(A)^T dC

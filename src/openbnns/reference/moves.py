@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..parameters.moves import Operator, Shuffle
 
 Tensor = npt.NDArray[Any]
-"""An array whose type does not matter: it is kept."""
+"""An array of any type, which the result keeps."""
 
 
 Booleans = npt.NDArray[np.bool_]
@@ -43,7 +43,7 @@ def tile_backward(dy: Tensor, in_shape: tuple[int, ...]) -> Tensor:
 def _repeats(in_shape: tuple[int, ...], out_shape: tuple[int, ...]) -> list[int]:
     fits = len(in_shape) == len(out_shape)
     if not fits or any(small < 1 or large % small for small, large in zip(in_shape, out_shape, strict=True)):
-        raise ValueError(f"tensor.tile: {out_shape} is not a multiple of {in_shape} in every axis.")
+        raise ValueError(f"moves.tile: {out_shape} is not a multiple of {in_shape} in every axis.")
     return [large // small for small, large in zip(in_shape, out_shape, strict=True)]
 
 
@@ -71,17 +71,17 @@ _OPERATORS: Final[dict[int, Callable[[Tensor, Tensor], Booleans]]] = {
 
 
 def compare(operator: int, a: Tensor, b: Tensor | None = None) -> Booleans:
-    """a operator b for every pair of elements of two tensors of one shape; LogicalNOT looks at a only.
+    """a operator b for every pair of elements of two tensors of one shape; LogicalNOT reads a only.
 
     The logical operators take every number but 0 as true. A comparison with NaN is false, except for NotEqual.
     """
     if operator not in _OPERATORS:
-        raise ValueError(f"tensor.compare: there is no operator {operator}; the operators are 0 to {max(Operator)}.")
+        raise ValueError(f"moves.compare: there is no operator {operator}; the operators are 0 to {max(Operator)}.")
     if operator == Operator.LOGICAL_NOT:
         b = a
     if b is None or a.shape != b.shape:
         raise ValueError(
-            f"tensor.compare: the operands must have one shape; got {a.shape} and {None if b is None else b.shape}."
+            f"moves.compare: the operands must have one shape; got {a.shape} and {None if b is None else b.shape}."
         )
     return _OPERATORS[operator](a, b)
 
@@ -111,9 +111,9 @@ def shuffle(kind: int, x: Tensor, block: int) -> Tensor:
             order = (0, 1, 3, 5, 2, 4) if kind == Shuffle.PIXEL_UNSHUFFLE else (0, 3, 5, 1, 2, 4)
             return np.asarray(parts.transpose(order).reshape(samples, channels * block * block, height, width))
         case _:
-            raise ValueError(f"tensor.shuffle: there is no kind {kind}; the kinds are 0 to {max(Shuffle)}.")
+            raise ValueError(f"moves.shuffle: there is no kind {kind}; the kinds are 0 to {max(Shuffle)}.")
 
 
 def _check_block(fits: bool, block: int, shape: tuple[int, ...]) -> None:
     if not fits:
-        raise ValueError(f"tensor.shuffle: images of shape {shape} do not divide into blocks of {block} x {block}.")
+        raise ValueError(f"moves.shuffle: images of shape {shape} do not divide into blocks of {block} x {block}.")

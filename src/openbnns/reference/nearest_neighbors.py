@@ -17,8 +17,8 @@ def find(samples: Array, neighbors: int, sample: int | None = None) -> tuple[Ind
         distance(a, b) = sqrt(sum_f (a_f - b_f)^2)
 
     samples (n, features); both results are (neighbors,) or (n, neighbors), sorted by distance. The point itself comes
-    first with distance 0; of other points equally far the lower index comes first. Where there are fewer than
-    `neighbors` points the index is -1 and the distance infinite. A distance of NaN is the farthest of the points'.
+    first with distance 0; of other points at equal distance the one with the lower index comes first. Where there are fewer
+    than `neighbors` points, the index is -1 and the distance infinite. A point at a distance of NaN comes after all others.
     """
     count = len(samples)
     if sample is not None and not 0 <= sample < count:

@@ -96,7 +96,7 @@ def backward(
     f: Activation,
     wanted: Set[str],
 ) -> dict[str, Array]:
-    """The wanted ones of {"dx", "dbeta", "dgamma"} of a training forward.
+    """The wanted gradients among {"dx", "dbeta", "dgamma"} of a training forward.
 
         dz = dy f'(z)               from y, or from z = gamma*xhat + beta where y is None or does not determine it
         dbeta = sum dz              over the batch and all axes along which beta is broadcast

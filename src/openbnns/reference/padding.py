@@ -5,7 +5,7 @@
     Symmetric   mirror that repeats the edge                 ABC -> BAABCCB      needs padding <= size
 
 In the mirrors every output element is a copy of one input element, so the gradient of an input element is the sum over
-its copies; of a constant border nothing flows back. Axes are padded one after the other, which settles the corners.
+its copies; nothing flows back from a constant border. Axes are padded one after the other, which defines the corners.
 """
 
 from __future__ import annotations

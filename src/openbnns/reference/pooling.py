@@ -65,7 +65,7 @@ def backward(
     wanted: Set[str],
     z: Array | None = None,
 ) -> dict[str, Array]:
-    """The wanted ones of {"dx", "db"}; in_shape is (N, C, H, W) of x.
+    """The wanted gradients among {"dx", "db"}; in_shape is (N, C, H, W) of x.
 
     dz = dy f'(z)                              from y, or from z where y does not determine the derivative
     db(c) = sum_n sum_{y,x} dz(c,y,x)

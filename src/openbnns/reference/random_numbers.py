@@ -62,7 +62,7 @@ def _units(stream: Keystream, count: int) -> Array:
 def _fused(u: Array, factor: float, addend: float) -> Array:
     """u * factor + addend of float32 numbers, rounded to float32 once.
 
-    The product is exact in double; the sum is rounded to odd there, so that the second rounding cannot go astray.
+    The product is exact in double; the sum is rounded to odd there, so that the second rounding is always correct.
     """
     product = u * factor
     total = product + addend

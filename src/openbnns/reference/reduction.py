@@ -67,7 +67,7 @@ def backward(
     weights: Array | None = None,
     epsilon: float = 0.0,
 ) -> dict[str, Array]:
-    """The wanted ones of {"dx", "dw"}: dx = dy * dy/dx in the shape of x, dw = dy * dy/dw summed to that of weights.
+    """The wanted gradients among {"dx", "dw"}: dx = dy * dy/dx in the shape of x, dw = dy * dy/dw summed to that of weights.
 
     dy has size 1 along the reduced axes.
     """
@@ -196,7 +196,7 @@ def _share_of_exponentials(rows: _Rows) -> Array:
 
 
 def _product_of_others(rows: _Rows) -> Array:
-    """For every element the product of all others of its row: of those before it, times those behind it."""
+    """For every element, the product of all others of its row: of those before it, times those after it."""
     one = np.ones((*rows.x.shape[:-1], 1))
     before = np.cumprod(np.concatenate([one, rows.x[..., :-1]], axis=-1), axis=-1)
     behind = np.cumprod(np.concatenate([one, rows.x[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]

@@ -1,4 +1,4 @@
-"""Resize: every axis whose size changes is sampled anew, one after the other.
+"""Resize: every axis whose size changes is resampled, one after the other.
 
 For output index i of an axis of n_in cells that becomes n_out cells, the position in the input is
 
@@ -28,7 +28,7 @@ from .selection import Indices
 def forward(
     method: int, x: Array, out_shape: tuple[int, ...], align_corners: bool = False, asymmetric: bool = False
 ) -> Array:
-    """y of shape out_shape, which has the rank of x; axes of equal size (the batch) are left alone.
+    """y of shape out_shape, which has the rank of x; axes of equal size (the batch) are not resampled.
 
     align_corners and asymmetric choose among the positions of Linear; Nearest has one form.
     """

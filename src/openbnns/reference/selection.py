@@ -45,7 +45,7 @@ def in_top_k(x: Tensor, test_indices: Indices, k: int, axis: int) -> Booleans:
 
 def _check_k(x: Tensor, k: int, axis: int) -> None:
     if not 1 <= k <= x.shape[axis]:
-        raise ValueError(f"tensor: K is {k}, but axis {axis} has {x.shape[axis]} elements; choose 1 to that many.")
+        raise ValueError(f"selection: K is {k}, but axis {axis} has {x.shape[axis]} elements; choose 1 to that many.")
 
 
 def gather(x: Tensor, indices: Indices, axis: int) -> Tensor:
@@ -62,18 +62,18 @@ def gather(x: Tensor, indices: Indices, axis: int) -> Tensor:
 
 
 def scatter(function: int, x: Tensor, indices: Indices, out: Tensor, axis: int) -> Tensor:
-    """`out` with the entries of x written (Reduction.NONE) or added (Reduction.SUM) at some places along one axis.
+    """`out` with the entries of x written (Reduction.NONE) or added (Reduction.SUM) at some indices along one axis.
 
     indices (J,):                     y[.., indices[j], ..] = op(out[..], x[.., j, ..])
     indices in the shape of x:        y[.., indices[.., j, ..], ..] = op(out[..], x[.., j, ..])
 
-    Other places keep what `out` holds. Where several entries meet, Sum adds them all and None keeps the last.
+    Other entries keep what `out` holds. Where several entries have the same index, Sum adds them all and None keeps the last.
     """
     axis %= out.ndim
     _check_indices("scatter", indices, out.shape[axis])
     _check_same_beside_axis("scatter", out.shape, x.shape, axis)
     if indices.shape not in ((x.shape[axis],), x.shape):
-        raise ValueError(f"tensor.scatter: indices of shape {indices.shape} do not fit an input of shape {x.shape}.")
+        raise ValueError(f"selection.scatter: indices of shape {indices.shape} do not fit an input of shape {x.shape}.")
     places: list[Any] = [slice(None)] * out.ndim if indices.ndim == 1 else list(np.indices(x.shape, sparse=True))
     places[axis] = indices
     return _combine("scatter", function, x, tuple(places), out)
@@ -95,7 +95,7 @@ def scatter_nd(function: int, x: Tensor, indices: Indices, out: Tensor) -> Tenso
     places = _vectors("scatter_nd", indices, out.shape)
     expected = indices.shape[:-1] + out.shape[indices.shape[-1] :]
     if x.shape != expected:
-        raise ValueError(f"tensor.scatter_nd: the input must have shape {expected}; got {x.shape}.")
+        raise ValueError(f"selection.scatter_nd: the input must have shape {expected}; got {x.shape}.")
     return _combine("scatter_nd", function, x, places, out)
 
 
@@ -107,7 +107,7 @@ def _combine(name: str, function: int, x: Tensor, places: tuple[Any, ...], out: 
         case Reduction.SUM:
             np.add.at(y, places, x)
         case _:
-            raise ValueError(f"tensor.{name}: function {function} cannot scatter; Sum (6) and None (15) can.")
+            raise ValueError(f"selection.{name}: function {function} cannot scatter; Sum (6) and None (15) can.")
     return y
 
 
@@ -115,7 +115,9 @@ def _vectors(name: str, indices: Indices, shape: tuple[int, ...]) -> tuple[Indic
     """The columns of indices (..., L), one index array for each of the first L axes."""
     length = indices.shape[-1]
     if not 1 <= length <= len(shape):
-        raise ValueError(f"tensor.{name}: index vectors of length {length} into {len(shape)} axes; use 1 to that many.")
+        raise ValueError(
+            f"selection.{name}: index vectors of length {length} into {len(shape)} axes; use 1 to that many."
+        )
     for axis in range(length):
         _check_indices(name, indices[..., axis], shape[axis])
     return tuple(indices[..., axis] for axis in range(length))
@@ -124,9 +126,9 @@ def _vectors(name: str, indices: Indices, shape: tuple[int, ...]) -> tuple[Indic
 def _check_indices(name: str, indices: Indices, size: int) -> None:
     if np.any((indices < 0) | (indices >= size)):
         worst = indices[(indices < 0) | (indices >= size)].flat[0]
-        raise ValueError(f"tensor.{name}: index {worst} lies outside an axis of {size} elements, 0 to {size - 1}.")
+        raise ValueError(f"selection.{name}: index {worst} lies outside an axis of {size} elements, 0 to {size - 1}.")
 
 
 def _check_same_beside_axis(name: str, a: tuple[int, ...], b: tuple[int, ...], axis: int) -> None:
     if len(a) != len(b) or any(p != q for d, (p, q) in enumerate(zip(a, b, strict=True)) if d != axis % len(a)):
-        raise ValueError(f"tensor.{name}: shapes {a} and {b} may differ along axis {axis} only.")
+        raise ValueError(f"selection.{name}: shapes {a} and {b} may differ along axis {axis} only.")
