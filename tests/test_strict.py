@@ -124,7 +124,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], Callable[[], object], str]] = {
             capi.BNNSFilterApplyBatch(activation(), 5, ones(5, 3), 3, ones(5, 3), 3),
             capi.BNNSFilterApplyBatch(activation(), 1, ones(1, 3), 0, ones(1, 3), 0),
         ),
-        "batch_size is 5 and in_stride and out_stride 0, which means packed samples, not the same one again. Pass 3 and 3",
+        "batch_size is 5 and in_stride and out_stride 0, which means packed samples, not one sample repeated. Pass 3 and 3",
     ),
     "moving variance": (
         lambda: normalization(np.zeros(2, np.float32)),

@@ -12,8 +12,8 @@ else:
     class cached_property:
         """``functools.cached_property`` without the lock that it has before Python 3.12.
 
-        A child that is forked while another thread holds that lock would wait for it for ever. Two threads may both
-        compute a value here; it is the same.
+        A child forked while another thread holds that lock would wait for it forever. Here two threads may both compute
+        a value; the values are equal.
         """
 
         def __init__(self, function: Callable[[Any], Any]) -> None:

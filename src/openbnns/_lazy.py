@@ -1,6 +1,6 @@
-"""Packages whose names load when first used, so that importing one costs little.
+"""Packages whose names load when first used, so that importing such a package costs little.
 
-The ``__init__.pyi`` beside such a package imports every name plainly: that is what type checkers and editors read.
+The ``__init__.pyi`` of such a package imports every name plainly, for type checkers and editors.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def attach(
     """The ``__getattr__`` and ``__dir__`` of a package.
 
     ``homes`` gives for each module the public names that it holds. ``modules`` are public themselves. ``tables`` are
-    modules all of whose public names, which must begin with a capital, belong to the package too: they are asked last.
-    ``__all__`` is made of all three when it is asked for. The message about an unknown name says which package of
+    modules all of whose public names, which must begin with a capital, belong to the package too; they are searched last.
+    ``__all__`` is built from all three when it is first used. The message about an unknown name says which package of
     ``elsewhere`` has it; ``hints`` are messages about further names.
     """
     home = {name: module for module, names in homes.items() for name in names}

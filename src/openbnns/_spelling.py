@@ -1,8 +1,8 @@
-"""The right word for one that is spelled in another way: as Swift or PyTorch spells it, in another case, with a slip.
+"""The right name for a wrong one: as Swift or PyTorch spells it, in another case, or with a typing error.
 
-Names are looked up here only after Python has found that they do not exist. A function that is not called often is
-decorated with :func:`spelled`. One that is takes ``**misspelled: NoReturn``, which costs next to nothing, keeps type checkers
-strict, and raises :func:`unexpected`.
+Names are looked up here only after Python has found that they do not exist. A function that is rarely called is decorated
+with :func:`spelled`. One that is called often takes ``**misspelled: NoReturn``, which costs next to nothing and keeps type
+checkers strict, and raises :func:`unexpected`.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def _folded(name: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence to put after a message, or nothing."""
+    """A sentence to append to a message, or an empty text."""
     word = right_word(name, known)
     return "" if word is None else f" Did you mean {word}?"
 
 
 def unexpected(function: Callable[..., Any], misspelled: Iterable[str], who: str = "") -> TypeError:
-    """What to raise about keyword arguments that a function does not have; ``function`` may be a bound method."""
+    """The error for keyword arguments that a function does not have; ``function`` may be a bound method."""
     name = next(iter(misspelled))
     known = _keywords(function)
     if not who:
@@ -58,7 +58,7 @@ def _keywords(function: Callable[..., Any]) -> list[str]:
 def misfit(
     error: TypeError, function: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> TypeError:
-    """What to raise about a call that does not fit the signature of ``function``; ``error`` is what Python says."""
+    """The error for a call that does not match the signature of ``function``; ``error`` is what Python says."""
     names = {name: None for name in named if name not in _keywords(function)}
     method = function.__name__ == "__init__" and len(arguments) > 0
     who = type(arguments[0]).__name__ if method else function.__qualname__
@@ -82,7 +82,7 @@ def _takes(function: Callable[..., Any], method: bool, arguments: Iterable[Any])
 
 
 def spelled(function: _Function) -> _Function:
-    """A decorator: a keyword that the function does not have is answered with the one that it has."""
+    """A decorator: the error for an unknown keyword suggests the one that the function has."""
 
     @functools.wraps(function)
     def checked(*arguments: Any, **named: Any) -> Any:
@@ -97,7 +97,7 @@ def spelled(function: _Function) -> _Function:
 
 
 def missing(owner: type, name: str, known: Iterable[str], call: str = "") -> AttributeError:
-    """What to raise about an attribute that a class does not have."""
+    """The error for an attribute that a class does not have."""
     aliases: Mapping[str, str] = owner.__dict__.get("_aliases", {})
     word = aliases.get(name) or right_word(name, [*known, *aliases])
     word = aliases.get(word, word) if word is not None else None
@@ -106,7 +106,7 @@ def missing(owner: type, name: str, known: Iterable[str], call: str = "") -> Att
 
 
 class CasesMeta(type):
-    """Classes with factories: a factory, or an argument of one, is found under its right name."""
+    """Classes with factories: the error for a misspelled factory, or argument of one, gives the right name."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any], **options: Any) -> None:
         super().__init__(name, bases, body, **options)
@@ -131,7 +131,7 @@ class CasesMeta(type):
 
 
 class MembersMeta(enum.EnumMeta):
-    """Enums: a member is found under its right name."""
+    """Enums: the error for a misspelled member gives the right name."""
 
     def __getattr__(cls, name: str) -> Any:
         members = cls.__dict__.get("_member_map_", {})

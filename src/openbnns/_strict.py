@@ -1,8 +1,8 @@
-"""Strict mode: warnings about calls that are valid, that C lets pass, and that people regret.
+"""Strict mode: warnings about valid calls that are probably mistakes.
 
-What it looks for is on the docs page "Mistakes that BNNS does not report". While strict mode is on anywhere in the process,
-filters do not take their fast calls, so that every call passes the checks that ask :func:`active`; while it is off, nothing
-costs anything.
+The docs page "Mistakes that BNNS does not report" lists what it looks for. While strict mode is on anywhere in the process,
+filters do not use their fast calls, so that every call passes the checks that ask :func:`active`; while it is off, it
+costs nothing.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _everywhere: set[tuple[str, int, str]] | None = None  # with OPENBNNS_STRICT=1
 
 
 class strict:
-    """Warn, in a ``with`` block, about what BNNS does not report and people regret: once per line that makes the call.
+    """Warn, in a ``with`` block, about probable mistakes that BNNS does not report: once per line that makes the call.
 
-    ``enabled=False`` switches the warnings off in a block inside. The choice holds for this thread, or asynchronous task,
-    alone; calls are slower in the whole process meanwhile. The environment variable ``OPENBNNS_STRICT=1`` switches it on
-    everywhere. Filters and layers made inside the block are watched more closely than those that were there before.
+    ``enabled=False`` switches the warnings off in a nested block. The choice holds for this thread or asynchronous task
+    only; meanwhile, calls are slower in the whole process. The environment variable ``OPENBNNS_STRICT=1`` switches strict
+    mode on everywhere. Filters and layers created inside the block are watched more closely than existing ones.
 
     >>> import warnings
     >>> import numpy as np
@@ -128,14 +128,14 @@ def stride_zero(who: str, batch: Any, tensors: list[Any]) -> None:
         strides = " and ".join(f"{name}_stride" for name in zero)
         numbers = " and ".join(str(t.view.extent) for t in tensors if t.name in zero)
         warn(
-            f"{who}: batch_size is {batch} and {strides} 0, which means packed samples, not the same one again. "
-            f"Pass {numbers} if that is meant.",
+            f"{who}: batch_size is {batch} and {strides} 0, which means packed samples, not one sample repeated. "
+            f"Pass {numbers} if packed samples are meant.",
             "A batch stride of 0",
         )
 
 
 def transposed_array(who: str, shape: tuple[int, ...], data: Any) -> None:
-    """Weights in an array whose axes come in another order than the descriptor's."""
+    """Weights in an array whose axes are in a different order from the descriptor's."""
     given = getattr(data, "shape", None)
     if isinstance(given, tuple) and len(shape) > 1 and given != shape and sorted(given) == sorted(shape):
         cure = "the array's .T" if given == shape[::-1] else "np.transpose(array, ...)"
@@ -172,7 +172,7 @@ def zero_variance(who: str) -> None:
 
 
 def full_smoothing(who: str) -> None:
-    """Labels that are smoothed until nothing of them is left."""
+    """Labels that are smoothed so much that nothing is left of them."""
     warn(
         f"{who} is 1, so all labels become the same and nothing can be learned. Use less than 1, such as 0.1.",
         "A label smoothing of 1",
@@ -180,10 +180,10 @@ def full_smoothing(who: str) -> None:
 
 
 def dropout_again(who: str) -> None:
-    """A dropout filter that runs forward twice without going back, as in inference."""
+    """A dropout filter that runs forward twice without a backward call in between, as in inference."""
     warn(
-        f"{who}: this dropout filter runs forward again without a backward call in between. It drops in inference, too: "
-        "leave it out there.",
+        f"{who}: this dropout filter runs forward again without a backward call in between. It drops elements in "
+        "inference, too: leave it out there.",
         "Dropout outside training",
     )
 

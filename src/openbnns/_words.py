@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 class Named(str):
-    """What a message calls an argument or a field, at its beginning; ``null`` is the word for one that is not there."""
+    """The beginning of a message: who was called, and an argument or field; ``null`` is the face's word for NULL."""
 
     null: str
 
@@ -16,7 +16,7 @@ class Named(str):
         return made
 
     def field(self, name: str) -> Named:
-        """A field of it."""
+        """A field of this argument."""
         return Named(f"{self}.{name}", self.null)
 
 
@@ -24,9 +24,9 @@ class Caller:
     """A public call, for messages. Names are those of C; another face gives its own for some or all of them.
 
     ``caller("in")`` begins a message: ``BNNSFilterApply: in``, or ``PoolingLayer.apply: input``. Within a sentence,
-    ``caller.name("out")`` is the name alone, and ``caller.null`` what stands for "not there". Names are arguments, fields
-    of their structs, and anything else that a cure tells the user to write, such as functions and constants. ``training_call``
-    is how a face makes the forward call of a training step, where that is not the call of C with ``training`` set.
+    ``caller.name("out")`` is the name alone, and ``caller.null`` is the word for NULL. Names are arguments, fields of
+    their structs, and anything else that a cure tells the user to write, such as functions and constants. ``training_call``
+    is how a face makes the forward call of a training step, if not by the C call with ``training`` set.
 
     >>> c, python = Caller("BNNSFilterCreateLayerPooling"), Caller("PoolingLayer", {"i_desc": "input"}, null="None")
     >>> c("i_desc.size[0]"), python("i_desc.size[0]")

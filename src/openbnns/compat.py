@@ -86,7 +86,7 @@ class Switches:
     sub_byte_data_size_zero: bool = False
     """26: BNNSNDArrayGetDataSize is 0 for types of less than a byte, as seen on macOS 15."""
     sparse_packed_compactly: bool = False
-    """27: sparse weights are packed in fewer bytes than the dense matrix, and BNNSNDArrayGetDataSize tells how many."""
+    """27: sparse weights are packed in fewer bytes than the dense matrix, and BNNSNDArrayGetDataSize returns their number."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         _require([name], "compat.switches", AttributeError)
@@ -126,7 +126,7 @@ presets: dict[str, tuple[str, ...]] = {
 
 
 class _Restored:
-    """What :func:`use` returns: the end of a ``with`` block brings the switches back that were in force before."""
+    """What :func:`use` returns: the end of a ``with`` block restores the switches that were in force before."""
 
     def __init__(self, before: dict[str, bool]) -> None:
         self._before = before
@@ -165,7 +165,7 @@ def use(names: str) -> _Restored:
 
 
 def in_force() -> str:
-    """The switches that are on, as :func:`use` takes them: a preset if they are one.
+    """The switches that are on, in the form that :func:`use` takes: the name of a preset if they match one.
 
     >>> from openbnns import compat
     >>> compat.in_force()

@@ -20,7 +20,7 @@ else:
     except ImportError as error:  # an installation without the compiled part, or one built for another system
         reason = str(error)
     else:
-        _core.set_main_thread(threading.main_thread().ident)  # whose calls Ctrl-C ends
+        _core.set_main_thread(threading.main_thread().ident)  # Ctrl-C interrupts the calls of this thread only
 
 NATIVE = "native"
 REFERENCE = "reference"
@@ -68,7 +68,7 @@ if hasattr(os, "register_at_fork"):  # forks wait for it, so that no child inher
 
 
 def watch_filters(change: int) -> None:
-    """Count the observers that must see every call of a filter: while there are any, no fast call is made."""
+    """Count the observers that must see every call of a filter: while there are any, no fast calls are made."""
     global _watchers
     with _watching:
         _watchers += change
@@ -111,7 +111,7 @@ def _initial() -> str:
         return NATIVE
     _warn(
         f"the compiled core cannot be loaded ({reason}), so the slow reference engine is used. Reinstall openbnns, or "
-        "set OPENBNNS_ENGINE=reference to choose it knowingly."
+        "set OPENBNNS_ENGINE=reference to choose it explicitly."
     )
     return REFERENCE
 
@@ -133,7 +133,7 @@ def select_accuracy(name: str, who: str = "openbnns.set_accuracy") -> None:
 
 
 def check_accuracy(name: str, who: str) -> str:
-    """The name of an accuracy, or an error that names both."""
+    """The name of an accuracy, checked."""
     if not isinstance(name, str):
         raise TypeError(f"{who}: accuracy must be 'fast' or 'exact', not {type(name).__name__}.")
     if name not in (FAST, EXACT):
@@ -160,7 +160,7 @@ def _initial_accuracy() -> str:
 
 
 def _check_environment() -> None:
-    """Say which settings have no effect; the compiled core, which reads them, does not."""
+    """Warn about settings that have no effect; the compiled core, which reads them, does not warn."""
     threads = os.environ.get("OPENBNNS_NUM_THREADS", "")
     if threads and not threads.isdecimal():
         _warn(f"OPENBNNS_NUM_THREADS is {threads!r} and has no effect. Set it to a whole number, or leave it unset.")
@@ -174,7 +174,7 @@ def _check_environment() -> None:
         )
 
     if os.environ.get("OPENBNNS_COMPAT"):
-        importlib.import_module("openbnns.compat")  # refuses words that it does not know, now and not at the first call
+        importlib.import_module("openbnns.compat")  # refuses unknown names now, not at the first call
 
 
 def _warn(text: str) -> None:

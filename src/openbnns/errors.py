@@ -16,11 +16,11 @@ FAILURE = -1
 
 
 class Problem(Exception):
-    """A call that cannot be carried out; raised by filters, translated by the faces.
+    """A call that cannot be executed; raised by filters, translated by the faces.
 
     ``kind`` is ``ValueError`` for values and shapes, ``TypeError`` for element types. ``unsupported`` marks a legal
     request that is not available (logged as information rather than as an error). ``code`` is the C status. ``cure`` is
-    the end of the message where another one may turn out to fit better (see :mod:`openbnns.diagnosis`).
+    the end of the message, where a better one may be found later (see :mod:`openbnns.diagnosis`).
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class Problem(Exception):
         return self.message
 
     def cured_by(self, cure: str) -> Problem:
-        """The same problem with a better cure: in place of the one it had, or added to what it says."""
+        """The same problem with a better cure: in place of the old one, or appended if there was none."""
         return Problem(self.finding, cure=cure, kind=self.kind, unsupported=self.unsupported, code=self.code)
 
 
 def out_of_memory(who: str) -> Problem:
-    """The problem of a call that this machine has no memory for."""
+    """The problem of a call for which there is not enough memory."""
     return Problem(f"{who}: there is not enough memory for this call. Use smaller sizes or a smaller batch.")
 
 
@@ -133,7 +133,7 @@ def as_exception(problem: Problem, family: type[BNNSError]) -> BNNSError:
 
 
 def problem_of(error: BNNSError) -> Problem | None:
-    """What ``as_exception`` made an exception from."""
+    """The problem from which ``as_exception`` made an exception."""
     return error._problem
 
 
@@ -142,7 +142,7 @@ _Result = TypeVar("_Result")
 
 
 def record(problem: Problem) -> int:
-    """Log a failed call of the C face once, keep its message for :func:`last_error`, and give its status code."""
+    """Log a failed call of the C face once, keep its message for :func:`last_error`, and return its status code."""
     import logging  # here, so that importing the package stays quick
 
     _thread.message = problem.message
@@ -156,9 +156,9 @@ def record(problem: Problem) -> int:
 
 
 def succeeded(result: _Result) -> _Result:
-    """The end of a call of the C face that was carried out: :func:`last_error` has nothing to say about it.
+    """The end of a successful call of the C face, after which :func:`last_error` returns ``None``.
 
-    Calls that native code runs at once clear the flag there, without coming here; see core/bindings/latest_call.h.
+    Native calls clear the flag themselves, without coming here; see core/bindings/latest_call.h.
     """
     if engines._core is not None:
         engines._core.set_latest_call_failed(False)
@@ -170,8 +170,8 @@ def succeeded(result: _Result) -> _Result:
 def last_error() -> str | None:
     """Why the latest ``openbnns.capi`` call of this thread failed; ``None`` if it succeeded, or there was none.
 
-    Calls that release something leave it alone, so that cleaning up does not hide the reason. Layers raise exceptions
-    instead, which it does not tell of; one of their calls that succeeds may clear the message.
+    Calls that release something do not change it, so that cleaning up does not hide the reason. Layers raise exceptions
+    instead, which are not reported here; a successful call of a layer may clear the message.
 
     >>> import openbnns
     >>> from openbnns import capi

@@ -56,13 +56,13 @@ def get_num_threads() -> int:
 
 
 def set_accuracy(accuracy: Literal["fast", "exact"]) -> None:
-    """Choose between speed and rounding errors, for filters created from now on.
+    """Choose between speed and small rounding errors, for filters created from now on.
 
-    ``"fast"``, the default, lets convolutions save multiplications (Winograd's method), whose rounding errors are several
-    times those of plain sums. ``"exact"`` takes plain sums only: sums of small integers are exact, forward and in all
-    gradients, and an infinity or NaN reaches just the outputs that it belongs to. Filters keep what was set when they were
-    created; networks of ``openbnns.nn`` follow at their next call. ``OPENBNNS_ACCURACY`` sets the accuracy at import. The
-    reference engine always computes in float64.
+    ``"fast"``, the default, lets convolutions save multiplications (Winograd's method), with rounding errors several times
+    those of plain sums. ``"exact"`` uses plain sums only: sums of small integers are exact, forward and in all gradients,
+    and an infinity or NaN reaches only the outputs that depend on it. Filters keep the accuracy that was set when they were
+    created; networks of ``openbnns.nn`` adopt a new setting at their next call. ``OPENBNNS_ACCURACY`` sets the accuracy at
+    import. The reference engine always computes in float64.
 
     >>> import openbnns as bn
     >>> bn.set_accuracy("exact")
