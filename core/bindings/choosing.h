@@ -15,7 +15,7 @@ namespace openbnns {
 // A call that arguments are passed on to: the object itself while the interpreter's lock is held, its number otherwise.
 class Chosen {
  public:
-  // None stands for one that declines everything.
+  // None stands for a call that declines everything.
   explicit Chosen(nb::object call);
 
   int run(PyObject* const* arguments, size_t count) const;
@@ -27,13 +27,13 @@ class Chosen {
   uint64_t number_ = 0;
 };
 
-// A function whose arguments choose among native calls (training or not, the type of indices): runs the chosen one with
-// the others.
+// A function some of whose arguments choose among native calls (training or not, the type of indices): runs the chosen
+// call with the other arguments.
 class Variants final : public NativeCall {
  public:
   using Choices = std::vector<std::pair<std::vector<int64_t>, nb::object>>;
 
-  // places: where the choosing arguments stand, in ascending order; choices: their values, and the call.
+  // places: positions of the choosing arguments, in ascending order; choices: their values, and the call.
   Variants(std::vector<size_t> places, const Choices& choices);
   ~Variants() override { end(); }
   int run(PyObject* const* arguments, size_t count) override { return choose<PythonReader>(arguments, count); }
@@ -48,7 +48,7 @@ class Variants final : public NativeCall {
 };
 
 // A function that takes more than its native call: some arguments must be NULL, members of structs are passed one by
-// one, and a cache must be as large as it is said to be.
+// one, and a cache must be as large as its stated size.
 class Selected final : public NativeCall {
  public:
   // The place of an argument, and the number of a descriptor in the BNNSMHAProjectionParameters that stand there, or -1

@@ -1,7 +1,7 @@
-// The fast way into a plan: arguments in the form kernels want are checked in constant time and run at once.
+// The fast path to a plan: arguments in the form that kernels take are checked in constant time and run at once.
 //
-// Anything else (other strides or element types, overlapping buffers, mistakes) is declined without a word: the caller
-// then takes the Python path, which knows every rule and every message.
+// Anything else (other strides or element types, overlapping buffers, mistakes) is declined without a message: the
+// caller then takes the Python path, which knows every rule and every message.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -24,7 +24,7 @@ namespace nb = nanobind;
 // number of elements, 0 (absent), 1 (for everything; its stride in the call is 0) or `count` per sample.
 enum class ArgumentKind { kBuffer = 0, kDescriptor = 1, kIgnored = 2, kRefused = 3, kCounted = 4 };
 
-// What one argument of the call must look like to be taken as it is.
+// What one argument of the call must be like to be used as it is.
 struct ArgumentSpec {
   int slot = 0;
   ArgumentKind kind = ArgumentKind::kBuffer;
@@ -49,14 +49,14 @@ struct ArgumentSpec {
 // A tensor that is the same at every call (weights, bias): slot, address, number of elements.
 using FixedTensor = std::tuple<int, uintptr_t, int64_t>;
 
-// Off while another engine than the native one is chosen.
+// Off while an engine other than the native one is chosen.
 extern std::atomic<bool> fast_calls_enabled;
 
-// Whether filters take their fast calls: off, too, while something is in strict mode, which looks at every call.
+// Whether filters use their fast calls: also off while any thread is in strict mode, which looks at every call.
 extern std::atomic<bool> filter_calls_enabled;
 
-// A run of a plan with the addresses of `slots` as its places; 0 threads are as many as there may be. It declines if
-// what it would go back from is lost, or if indices, `checked` ones, are not what they must be.
+// A run of a plan with its addresses in `slots`; 0 threads means as many as are allowed. It declines if the training
+// forward that backward needs is lost, or if any of the `checked` indices is out of range.
 Work plan_work(std::shared_ptr<Plan> plan, bool backward, const Call& call, std::vector<int> slots, int threads,
                std::vector<ArgumentSpec> checked = {});
 

@@ -10,13 +10,13 @@ namespace openbnns {
 
 namespace nb = nanobind;
 
-// Smaller calls are over before anybody could want to interrupt them: for them, not even one system call is spent.
+// Smaller calls end before anybody could want to interrupt them: they are spared the system calls.
 constexpr int64_t kInterruptibleBytes = int64_t{1} << 19;
 
 // Releases the interpreter's lock while it lives. If `interruptible`, and if the caller is Python's main thread and
-// SIGINT would raise KeyboardInterrupt there, then SIGINT ends the kernels with Interrupted, which arrives in Python as
-// that KeyboardInterrupt. Any other handler might return, and the call must have its result then: such a handler runs
-// after the call, as Python always does it.
+// SIGINT would raise KeyboardInterrupt there, then SIGINT ends the kernels with Interrupted, which becomes that
+// KeyboardInterrupt in Python. Any other handler might return, and the call must then have its result: such a handler
+// runs after the call, as is usual in Python.
 class Unlocked {
  public:
   explicit Unlocked(bool interruptible) {

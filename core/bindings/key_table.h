@@ -1,5 +1,5 @@
-// What is known about calls by their description. Threads without the interpreter's lock may look something up at any
-// time; those that add or clear have the lock.
+// Recorded calls by their description. Threads without the interpreter's lock may look entries up at any time; threads
+// that add or clear entries hold the lock.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -24,7 +24,7 @@ class Key {
   void add(const T& value) {
     add(&value, sizeof(value));
   }
-  bool full() const { return full_; }  // the description is longer, and no key
+  bool full() const { return full_; }  // the description is too long for a key
   std::string_view text() const { return {bytes_, length_}; }
 
  private:
@@ -40,21 +40,22 @@ class KeyTable {
   KeyTable(const KeyTable&) = delete;
   ~KeyTable() { clear(); }
 
-  // Null if there is none; stays where it is until clear().
+  // Null if there is none; the address stays valid until clear().
   const Value* find(std::string_view key) const {
     const Node* node = bucket(key).load(std::memory_order_acquire);
     while (node && node->key != key) node = node->next;
     return node ? &node->value : nullptr;
   }
 
-  // A value that is there already is found no more.
+  // An earlier value for the key is no longer found.
   void add(std::string key, Value value) {
     std::atomic<const Node*>& first = bucket(key);
     first.store(new Node{std::move(key), std::move(value), first.load()}, std::memory_order_release);
     size_++;
   }
 
-  // Nobody may be looking through the table: whoever does without the lock uses a number (numbered.h) that has ended.
+  // No thread may be reading the table: those that read without the lock use a number (numbered.h), which must have
+  // ended.
   void clear() {
     for (std::atomic<const Node*>& first : buckets_) {
       const Node* node = first.exchange(nullptr);

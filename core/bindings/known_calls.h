@@ -1,9 +1,9 @@
-// The fast way into functions without a filter: calls that have been made before.
+// The fast path to functions without a filter: calls that have been made before.
 //
 // Such a function is given everything at every call, descriptors with their data. The Python path checks it, decides,
-// and in the end runs a few native operations on addresses. These are recorded; if all of them work on memory of the
-// arguments alone, the next call that is described in the same way repeats them on its own memory. Anything else is
-// declined without a word, and the Python path is taken again.
+// and in the end runs a few native operations on addresses. These are recorded; if all of them work only on memory of
+// the arguments, the next call with the same description repeats them on its own memory. Anything else is declined
+// without a message, and the Python path is taken again.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -22,7 +22,7 @@ namespace openbnns {
 
 namespace nb = nanobind;
 
-// Drops all that is known: something else than the arguments has changed what calls do.
+// Drops all recorded calls: something other than the arguments has changed what calls do.
 void forget_calls();
 
 // The calls of one function.
@@ -31,9 +31,9 @@ class KnownCalls final : public Numbered {
   // types: of descriptors and of arrays, and what makes an array of a shape and type. Arguments number `output` and
   // `second`, unless that is -1, are written; the first one is what `run` returns.
   // words: for functions that C programs may call by number, what each of their arguments is (see Word in the source).
-  // Only for such a function a descriptor says how much memory an address stands for: that of one sample, or of as
-  // many as argument `batch` says, as far apart as another one says.
-  // strides: arguments with their strides; described: addresses with the descriptors that say what lies there.
+  // Only for such a function does a descriptor say how much memory there is at an address: one sample, or as many as
+  // argument `batch` says, at the distance that another argument says.
+  // strides: tensors with their batch strides; described: addresses with the descriptors of the memory there.
   using Pairs = std::vector<std::pair<size_t, size_t>>;
   KnownCalls(nb::tuple types, int64_t output, int64_t second, std::string words, int64_t batch, Pairs strides,
              Pairs described)

@@ -1,8 +1,8 @@
 // Whether the latest call of this thread failed: only then openbnns.last_error() has a message.
 //
-// Python words a failure, keeps the message for the thread and sets this flag. Success must take the message back on
-// every path, also on the fast ones, which end here in a fraction of a microsecond and would pay a good part of that
-// for a look at Python's thread-local objects. So they clear the flag, and the message stays where it is, unseen.
+// Python words a failure, keeps the message for the thread and sets this flag. Success must withdraw the message on
+// every path, including the fast ones, which take a fraction of a microsecond and would spend much of that on access to
+// Python's thread-local objects. So they clear the flag, and the message is kept but no longer shown.
 #pragma once
 #include <atomic>
 

@@ -1,6 +1,6 @@
-// The fast way into an LSTM: the two structs of a call are read in native code, and a description that has been seen
-// before, with all tensors packed float32, runs at once. Anything else is declined; the Python path then checks, words
-// messages, and registers what it found to be simple.
+// The fast path to an LSTM: native code reads the two structs of a call and runs descriptions that it has seen before,
+// with all tensors packed float32, at once. Anything else is declined; the Python path then checks, words messages, and
+// registers descriptions that are simple.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -13,8 +13,8 @@ namespace openbnns {
 
 namespace nb = nanobind;
 
-// Everything in the structs that decides what a call does, but for the addresses; delta is None in forward calls.
-// `variant` stands for what else decides. None if something in the structs is not simple.
+// Everything in the structs that affects what a call does, except for the addresses; delta is None in forward calls.
+// `variant` stands for whatever else affects it. None if something in the structs is not simple.
 nb::object lstm_key(nb::handle params, nb::handle delta, int variant);
 
 // Keeps the plan for a key. bytes: those of every tensor, and in backward calls then those of every gradient.
@@ -25,11 +25,11 @@ void forget_lstm();
 int fast_lstm(nb::handle params, nb::handle delta, nb::handle cache, nb::handle capacity, int variant, uint64_t seed,
               uint64_t draw, int threads);
 
-// Numbers the masks of dropout: every training call gets another one. Number 0 is that of calls without a cache.
+// Numbers the dropout masks: every training call gets a new one. Calls without a cache use mask 0.
 uint64_t next_lstm_draw();
 
 // The numbers of BNNSDirectApplyLSTMBatchTrainingCaching and BNNSDirectApplyLSTMBatchBackward for C programs (raw.h).
-// They change when what is known is forgotten.
+// They change when recorded calls are dropped.
 uint64_t lstm_number(bool backward);
 
 }  // namespace openbnns

@@ -1,7 +1,8 @@
-// Native calls by number, for those who hold no reference to them and no lock: C programs (raw.h), on any thread.
+// Native calls by number, for callers that hold neither a reference to them nor a lock: C programs (raw.h), on any
+// thread.
 //
-// A number names a place in a table that is never freed, and the generation of what stands there. So a number of
-// something that has ended is recognized without touching memory that may be gone.
+// A number names a place in a table that is never freed, and the generation of what is there. So the number of an
+// object that has ended is recognized without touching memory that may be gone.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -30,14 +31,14 @@ class Numbered {
 
   // A place in the table; state: the generation of its object, and in the last kUserBits the number of calls that use
   // it.
-  struct alignas(64) Place {  // one per cache line: threads with filters of their own do not slow each other down
+  struct alignas(64) Place {  // one per cache line: threads with separate filters do not slow each other down
     static constexpr int kUserBits = 24;
     std::atomic<uint64_t> state;
     Numbered* object;  // null if there is none
     uint32_t next_free;
   };
 
-  // While it lives and holds, its object does not end.
+  // As long as it exists and has an object, that object does not end.
   class Use {
    public:
     explicit Use(uint64_t number) : Use(find(number), number) {}
@@ -53,7 +54,8 @@ class Numbered {
     friend class Numbered;
     Use(Place* place, uint64_t number) {
       if (!place) return;
-      // Who ends the object first makes a new generation, then looks for users: one of the two sees the other.
+      // A thread that ends the object first makes a new generation, then looks for users: one of the two sees the
+      // other.
       const uint64_t state = place->state.fetch_add(1);
       if (state >> Place::kUserBits == number >> kIndexBits && place->object)
         place_ = place;
@@ -77,7 +79,7 @@ int run_numbered(uint64_t number, const OpenBNNSWord* words, size_t count);
 
 constexpr size_t kMostArguments = 32;
 
-// One that Python runs, too, and that others pass arguments on to (choosing.h).
+// A call that Python runs, too, and to which other calls pass arguments on (choosing.h).
 class NativeCall : public Numbered {
  public:
   // kDone, or kDeclined: nothing has been written then. The arguments are those of the C function after its filter.

@@ -1,4 +1,4 @@
-// Descriptors of packed Float32 tensors, as functions take them that go through lists of tensors.
+// Descriptors of packed Float32 tensors, for functions that take lists of tensors.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Form {
   }
 };
 
-// Reads a descriptor with data, of one of these layouts (sorted, those without holes or tricks).
+// Reads a descriptor with data, of one of these layouts (sorted; layouts that are neither reversed nor blocked).
 template <class Reader>
 bool read_packed(const typename Reader::Descriptor& d, const std::vector<int64_t>& layouts, bool written,
                  Reader& reader, Form& form, Memory& memory, int64_t& count) {

@@ -1,8 +1,8 @@
-// What a caller passes, read in one of two ways: from Python objects, or from the words and structs of a C call.
+// The arguments of a caller, read from one of two sources: Python objects, or the words and structs of a C call.
 //
-// Both readers have the same members, and what takes arguments is a template over them: it places and checks memory
-// without knowing where that comes from, and nothing is decided at run time. A reader never reports an error. What is
-// not simple is declined, and the way through Python words the message.
+// Both readers have the same members, and code that takes arguments is a template over them: it places and checks
+// memory without knowing its source, and nothing is decided at run time. A reader never reports an error. Anything that
+// is not simple is declined, and the Python path words the message.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -23,20 +23,20 @@ constexpr size_t kMostItems = 32;                   // of the lists of a call
 constexpr int64_t kMaxElements = INT64_C(1) << 46;  // no machine has more: tensors/descriptors.py
 constexpr int64_t kFloat32 = 0x10020;               // BNNSDataTypeFloat32
 
-// Memory of an argument. Of an address nobody knows how much lies there.
+// Memory of an argument. For a plain address, its size is unknown.
 struct Memory {
   char* begin = nullptr;
   int64_t bytes = kUnbounded;
   const Py_buffer* view = nullptr;  // null for an address
 };
 
-// A stretch of memory that a call touches, first byte and one past the last.
+// A range of memory that a call touches: first byte and one past the last.
 struct Stretch {
   const char *begin, *end;
   bool written;
 };
 
-// Whether memory that is written is used for anything else; sorts the stretches.
+// Whether memory that is written is used for anything else; sorts the ranges.
 inline bool overlap(Stretch* first, Stretch* last) {
   std::sort(first, last, [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
   const char *end = nullptr, *written_end = nullptr;
@@ -48,8 +48,8 @@ inline bool overlap(Stretch* first, Stretch* last) {
   return false;
 }
 
-// What the elements of memory may be, but for plain bytes, which may be anything: format characters of Python, and
-// bytes of each.
+// What the elements of memory may be, apart from plain bytes, which may be anything: Python's format characters, and
+// the bytes of each.
 struct Items {
   const char* formats;
   int64_t bytes;
@@ -84,7 +84,7 @@ inline bool to_double(PyObject* object, double& value) {
   return true;
 }
 
-// A list or a tuple, whatever the __len__ of a class derived from one of them says.
+// A list or a tuple; the __len__ of a derived class is ignored.
 inline bool is_list(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 inline Py_ssize_t list_size(PyObject* list) { return PyList_Check(list) ? PyList_Size(list) : PyTuple_Size(list); }
 // Nothing if the list has become shorter, as reading a field may make it.
@@ -131,8 +131,8 @@ class Field {
 #if !defined(Py_LIMITED_API)
   // Two kinds of descriptors take turns in calls of layers.
   struct Known {
-    PyTypeObject* type = nullptr;  // held, so that no other type comes to lie there
-    Py_ssize_t offset = 0;         // 0 if the field is no slot
+    PyTypeObject* type = nullptr;  // held, so that no other type can get this address
+    Py_ssize_t offset = 0;         // 0 if the field is not a slot
   } known_[2];
 
   Py_ssize_t offset_in(PyTypeObject* type) {

@@ -1,4 +1,4 @@
-// What native code does in a call, kept for repetition: known calls (known_calls.h) and replays (replay.h).
+// What native code does in a call, recorded for repetition: known calls (known_calls.h) and replays (replay.h).
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,15 +13,15 @@ using Work = std::function<bool(char* const* places)>;
 struct Operation {
   std::vector<char*> places;
   Work work;
-  // Of an operation that is a whole call and may be repeated by itself, on the same memory: the switch that such calls
-  // are turned off by, and the number of what must not have ended meanwhile (numbered.h), 0 if there is no such thing.
-  // A part of a call has no switch.
+  // For an operation that is a whole call and may be repeated by itself, on the same memory: the switch that turns such
+  // calls off, and the number of the object that must not have ended meanwhile (numbered.h), 0 if there is none. A part
+  // of a call has no switch.
   const std::atomic<bool>* enabled = nullptr;
   uint64_t number = 0;
   int64_t bytes = 0;  // that it touches
 };
 
-// What a thread has done since it began to record.
+// The operations of a thread since it began to record.
 struct Recording {
   bool useless = false;
   uint64_t generation = 0;  // for known_calls.h
@@ -36,7 +36,7 @@ extern std::atomic<int> recording_threads;
 bool this_thread_records();
 inline bool is_recording() { return recording_threads.load(std::memory_order_relaxed) != 0 && this_thread_records(); }
 
-// Something else than native code writes to the memory of arguments: the call that is being recorded cannot be
+// Something other than native code writes to the memory of arguments: the call that is being recorded cannot be
 // repeated.
 void spoil_recording();
 

@@ -1,4 +1,5 @@
-// A list of calls that stay the same, filters, memory and all, run in one crossing from Python to native code.
+// A list of calls that never change, neither in their filters nor in their memory, run in one crossing from Python to
+// native code.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -13,15 +14,15 @@ namespace nb = nanobind;
 
 class Replay {
  public:
-  // memory: arrays that outlive the calls, as they lie now; what calls read and write must lie in them.
+  // memory: arrays that outlive the calls, at their present addresses; calls must read and write within them.
   explicit Replay(nb::list memory);
 
-  // Makes a call of Python's, and keeps what it did. False if that was anything but one native call on memory of these
-  // arrays, of a kind that may be repeated: then the call has been made, but is not part of the list.
+  // Makes a Python call and records what it did. False if that was anything but one native call on memory of these
+  // arrays, of a kind that may be repeated: the call has then been made, but is not part of the list.
   bool add(nb::callable call);
 
-  // Runs the calls from number `first` on. Gives the number of the first one that declines, which has written nothing,
-  // or else the number of calls.
+  // Runs the calls from number `first` on. Returns the number of the first call that declines, which has written
+  // nothing, or else the number of calls.
   size_t run(size_t first) const;
 
  private:

@@ -1,5 +1,5 @@
-// C structs in memory to the struct objects of openbnns.capi, for callers of the C library: a creation call reads
-// hundreds of fields, which would take Python longer than the creation itself.
+// Converts C structs in memory to the struct objects of openbnns.capi, for callers of the C library: a creation call
+// reads hundreds of fields, which would take Python longer than the creation itself.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -17,7 +17,7 @@ class StructReader {
   // array: the type of array fields, a list with a slot for the converter of its entries.
   // fields: (slot descriptor, code, offset, lengths, extra), where code is the letter of a number as in Python's struct
   // module, or
-  //   e  a 32-bit number that extra, a function, turns into what the field holds; remembered, so it must be a pure one
+  //   e  a 32-bit number that extra, a pure function, turns into what the field holds; results are remembered
   //   P  an address: None or an int
   //   C  an address, which extra turns into what the field holds; None stays None
   //   S  a struct that extra, a StructReader, reads

@@ -8,7 +8,7 @@ namespace clib {
 constexpr size_t kPath = 4096;
 
 struct Environment {
-  char site[kPath];        // the folder that holds the package that this library lies in; empty if it lies alone
+  char site[kPath];        // the folder of the package that contains this library; empty if none does
   char executable[kPath];  // the interpreter
   char libpython[kPath];
 };
@@ -16,7 +16,7 @@ struct Environment {
 // The library that holds Python's functions in this process, as dlsym takes it; false if there is none.
 bool find_in_process(void** library);
 
-// The folder of the package that this library lies in.
+// Finds the folder of the package that contains this library.
 void find_site(Environment& environment);
 
 // Fills in the rest. False with a reason (one line) if there is no usable Python.

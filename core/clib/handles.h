@@ -1,5 +1,5 @@
-// What C programs hold: numbers in the form of pointers that lead nowhere. Each names a slot and the generation of its
-// content, so that a handle that was destroyed, or was never one, is recognized without touching memory.
+// What C programs hold: numbers in the form of pointers that must not be dereferenced. Each names a slot and the
+// generation of its content, so that a destroyed or invalid handle is recognized without touching memory.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -46,8 +46,8 @@ inline bool Parts::is_possible() const {
 }
 inline Slot& Parts::slot() const { return chunks[index / kChunk].load(std::memory_order_acquire)[index % kChunk]; }
 
-// The number of a native call behind a handle; kUnknown, too, for what is no handle. Needs no lock: a number is only
-// good for the filter that it was made for, whatever other threads do to the slot.
+// The number of a native call behind a handle; kUnknown also for anything that is not a handle. Needs no lock: a number
+// is valid only for the filter that it was made for, whatever other threads do to the slot.
 inline uint64_t native_number(const void* handle, int function) {
   const Parts parts(handle);
   if (!parts.is_possible()) return kUnknown;
@@ -59,7 +59,7 @@ inline uint64_t native_number(const void* handle, int function) {
 
 // All of these need the interpreter's lock.
 
-// A handle that owns a reference to the object; null if there is no memory for it, and then nothing has happened.
+// A handle that owns a reference to the object; null, with nothing changed, if there is no memory for it.
 void* make_handle(PyObject* object);
 Found find_handle(const void* handle, Slot** slot);
 // Forgets the object, which the caller owns from now on. The handle is destroyed.

@@ -14,13 +14,14 @@ struct Library {
 };
 extern Library library;
 
-// Starts if nobody has; false if that failed, and then start_error says why, in one line that has been printed once.
+// Starts the interpreter if necessary; false if that failed: start_error says why, in one line that has been printed
+// once.
 bool started();
 bool has_started();  // without trying
 const char* start_error();
 
-// Holds the interpreter's lock. A thread that Python has not made keeps its state from call to call, and with it what
-// is local to the thread (the last error), until it ends.
+// Holds the interpreter's lock. A thread that Python did not create keeps its Python state, and with it what is local
+// to the thread (the last error), from call to call until it ends.
 class Lock {
  public:
   Lock();
@@ -54,7 +55,7 @@ class Reference {
   PyObject* object_;
 };
 
-// Text of the last error of this thread, kept until the next question or the end of the thread.
+// Text of the last error of this thread, kept until the next query or the end of the thread.
 const char* keep_text(PyObject* bytes);
 
 }  // namespace clib

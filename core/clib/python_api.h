@@ -1,5 +1,5 @@
-// The functions of Python that the library uses. None is linked: they are looked up at run time, in the process if it
-// has an interpreter, else in the libpython of the environment that OpenBNNS is installed in.
+// The Python functions that the library uses. None is linked: they are looked up at run time, in the process if it has
+// an interpreter, otherwise in the libpython of the environment in which OpenBNNS is installed.
 #pragma once
 #include <cstddef>
 
@@ -61,7 +61,7 @@ struct PythonApi {
 };
 extern PythonApi py;
 
-// Fills `py` from a library, as dlsym takes it; null if all is there, else the name of what is missing.
+// Fills `py` from a library, as dlsym takes it; null if everything was found, else the name of what is missing.
 const char* look_up(void* library);
 
 }  // namespace clib

@@ -1,4 +1,4 @@
-// A list of tensors cut into chunks of consecutive elements: by their sizes alone, so that sums over chunks are the
+// A list of tensors divided into chunks of consecutive elements, by the sizes alone, so that sums over chunks are the
 // same for every number of threads.
 #pragma once
 #include <algorithm>

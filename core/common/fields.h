@@ -5,7 +5,7 @@
 
 namespace openbnns {
 
-// More numbers than a Python list should hold; they cross over as the bytes of an array.
+// More numbers than a Python list should hold; they are passed as the bytes of an array.
 template <class Number>
 struct Table : std::vector<Number> {
   using std::vector<Number>::vector;

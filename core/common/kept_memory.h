@@ -1,4 +1,4 @@
-// Memory that a plan keeps from a training forward to the backward calls for it; grows to the largest batch.
+// Memory that a plan keeps from a training forward for the backward calls that follow; grows to the largest batch.
 #pragma once
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Tables that grow with an image are made by the first call that needs them: creating a filter costs next to nothing
-// however large its image is, and by then the caller has found memory for the image itself.
+// Tables whose size grows with an image are built by the first call that needs them: creating a filter costs next to
+// nothing however large its image is, and by then the caller has found memory for the image itself.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -7,8 +7,8 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-// Made once. Without a lock, which a child forked at the wrong moment would wait for forever: of two threads that come
-// at the same time, both make one and one is thrown away.
+// Made once. Without a lock, for which a child forked at the wrong moment would wait forever: two threads that come at
+// the same time both make one, and one of the two is discarded.
 template <class Made>
 class Lazy {
  public:

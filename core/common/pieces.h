@@ -1,4 +1,4 @@
-// Rows of elements cut into pieces of work that are large enough for a thread and depend on the shape alone.
+// Rows of elements divided into pieces of work that are large enough for a thread and depend on the shape alone.
 #pragma once
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// For layers that look at the output of another while it is still in the cache.
+// For layers that read the output of another layer while it is still in the cache.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +14,7 @@ class PlaneWatcher {
   virtual void completed(int64_t n, int64_t channel, int64_t channels) const = 0;
 };
 
-// Makes pixels of an image batch when they are asked for.
+// Computes pixels of an image batch on demand.
 class PixelMaker {
  public:
   virtual ~PixelMaker() = default;
@@ -25,11 +25,11 @@ class PixelMaker {
 // A plan whose forward may be watched.
 class WatchedPlan : public Plan {
  public:
-  // forward(call). True: the watcher has been told of every plane, once; false: of none, because the kernel does not
-  // complete planes one by one.
+  // forward(call). True: the watcher has been told of every plane, once; false: it has been told of none, because the
+  // kernel does not complete planes one by one.
   virtual bool forward_watched(const Call& call, const PlaneWatcher& watcher) = 0;
-  // backward(call) with what DY would hold from `dy`. False: nothing has been done, because kernels would ask for
-  // pixels more than once.
+  // backward(call), with `dy` in place of the contents of DY. False: nothing has been done, because kernels would ask
+  // for pixels more than once.
   virtual bool backward_made(const Call& call, const PixelMaker& dy) = 0;
 };
 

@@ -34,7 +34,7 @@ inline void copy_row(float* to, const float* from, int64_t count) {
   }
 }
 
-// Asks for floats that will be read soon; they need not exist.
+// Prefetches floats that will be read soon; they need not exist.
 inline void prefetch(const float* from, int64_t count) {
   for (int64_t i = 0; i < count; i += 16) __builtin_prefetch(from + i);
 }

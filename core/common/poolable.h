@@ -1,4 +1,4 @@
-// For chains whose output goes through a pooling.
+// For chains whose output is pooled.
 #pragma once
 #include <memory>
 
@@ -8,8 +8,8 @@ namespace openbnns {
 
 class PoolablePlan : public Plan {
  public:
-  // A plan of its own with the same slots, for the same chain followed by the maximum of 2 x 2 pixels side by side (the
-  // last row and column of odd sizes have no part in it): Y and DY are those of the maxima. Null where there is none.
+  // A separate plan with the same slots, for the same chain followed by max pooling over adjacent windows of 2 x 2
+  // pixels (without the last row and column of odd sizes): Y and DY are those of the maxima. Null if there is none.
   virtual std::shared_ptr<Plan> pooled() const = 0;
 };
 

@@ -104,7 +104,7 @@ inline void pack_states(const StepSizes& s, const float* from, const PackedRows&
       std::copy_n(from + n * s.H + j, std::min<int64_t>(kBlock, s.H - j), to.block(n, j / kBlock));
 }
 
-// Cuts pieces off a stretch of memory.
+// Hands out consecutive pieces of a block of memory.
 struct Cutter {
   float* next;
   float* take(int64_t floats) {

@@ -1,4 +1,4 @@
-// Rows that are picked from a table or put there: copied one by one, with those that follow already on their way.
+// Rows that are picked from a table or put there: copied one by one, while the rows that follow are prefetched.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,10 +9,9 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-constexpr int64_t kFetchedBytes = 1024;  // of a row, at most: beyond, the processor goes on by itself
+constexpr int64_t kFetchedBytes = 1024;  // of a row, at most: beyond that, the processor prefetches by itself
 
-// How many rows ahead of its use a row is asked for, into the second cache: what is under way is too much for the
-// first.
+// How many rows ahead a row is prefetched, into the second-level cache: what is in flight is too much for the first.
 OPENBNNS_INLINE int64_t rows_ahead(int64_t row_bytes) {
   constexpr int64_t kRowsAhead = 64, kBytesAhead = 1 << 15;
   return std::clamp<int64_t>(kBytesAhead / std::max<int64_t>(1, row_bytes), 1, kRowsAhead);
@@ -23,7 +22,7 @@ OPENBNNS_INLINE void fetch_row(const void* row, int64_t bytes) {
   for (int64_t at = 0; at < std::min(bytes, kFetchedBytes); at += 64) __builtin_prefetch(from + at, 0, 2);
 }
 
-// The lines behind an output that is written in order, to be overwritten.
+// Prefetches the cache lines that an output written in order will overwrite next.
 OPENBNNS_INLINE void fetch_output(void* row, int64_t bytes) {
   constexpr int64_t kOutputAhead = 4096;
   char* to = static_cast<char*>(row) + kOutputAhead;

@@ -13,8 +13,8 @@ enum ScratchUse {
   kGradientBand,  // packed rows of the output gradient
   kPartialSums,   // weight gradients of parts of the batch, shared
   kPatches,       // [tap][pixel] matrix of convolutions with few channels
-  kActivated,     // dz = dy * f'(y) of the rows in hand
-  kPlaneSums,     // bias gradients in the making
+  kActivated,     // dz = dy * f'(y) of the current rows
+  kPlaneSums,     // unfinished bias gradients
   kChunkTable,    // where the chunks of each tensor of a list begin, shared
   kFactors,       // what tensors or slices are multiplied by, shared
   kLookups,       // positions of an embedding by entry, shared
@@ -28,8 +28,8 @@ enum ScratchUse {
   kContractionMirror,    // the output gradient of a tensor contracted with itself, plus its mirror image
   kNormalizationSums,    // moments, then gradient sums, of parts of the data of a normalization; shared
   kNormalizationValues,  // numbers made of them, or gamma and beta spread over a sample; shared
-  kBoundaryGradient,     // gradient at the boundary of a fused chain: all of it, shared, or the piece in hand
-  kAttentionTiles,       // packed keys and values of one head, and the scores in hand
+  kBoundaryGradient,     // gradient at the boundary of a fused chain: all of it, shared, or the current piece
+  kAttentionTiles,       // packed keys and values of one head, and the current scores
   kAttentionHeads,       // projections of a chunk of samples, shared
 };
 

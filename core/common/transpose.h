@@ -27,8 +27,7 @@ OPENBNNS_INLINE void transpose_square(const float* from, int64_t from_step, floa
   OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(to + i * to_step, v[i]);
 }
 
-// The same for i < rows alone; behind the last of them, each row of the result overwrites what would follow i = rows -
-// 1 up to i = kWidth - 1.
+// The same for i < rows only; each row of the result overwrites the elements from i = rows up to i = kWidth - 1, too.
 OPENBNNS_INLINE void transpose_few_rows(const float* from, int64_t from_step, int64_t rows, float* to,
                                         int64_t to_step) {
   Vec v[kWidth];
@@ -37,7 +36,7 @@ OPENBNNS_INLINE void transpose_few_rows(const float* from, int64_t from_step, in
   OPENBNNS_UNROLL for (int i = 0; i < kWidth; i++) store(to + i * to_step, v[i]);
 }
 
-// The same for i < kWidth, but j < columns <= 4 alone; kWidth floats are read from each row all the same.
+// The same for j < columns <= 4 only; kWidth floats are read from each row all the same.
 OPENBNNS_INLINE void transpose_few_columns(const float* from, int64_t from_step, int64_t columns, float* to,
                                            int64_t to_step) {
   Vec v[kWidth];

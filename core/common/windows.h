@@ -1,7 +1,7 @@
 // Windows that slide over image planes (depthwise convolution, pooling), forward and backward.
 //
 // Window (oy, ox) meets input cell (oy * stride_y + ky * dilation_y - pad_up, likewise x). In the bordered copy of the
-// input every tap of a window is a constant offset. Backward turns this round: input cells with the same remainder
+// input every tap of a window is a constant offset. Backward reverses this: input cells with the same remainder
 // modulo the stride form a phase; they meet the same taps, at unit stride in the bordered gradient.
 #pragma once
 #include <vector>

@@ -17,7 +17,7 @@ namespace OPENBNNS_ISA {
 constexpr int kBlock = 16;
 
 // A wide tile has kWideBlocks * 16 columns and at most kWideRows rows; a narrow one 16 columns and at most kNarrowRows
-// rows. The accumulators fill the registers but for two vectors of B and one or two of A.
+// rows. The accumulators fill all registers except for two vectors of B and one or two of A.
 #if defined(__AVX512F__)
 constexpr int kWideBlocks = 2, kWideRows = 14, kNarrowRows = 28, kWeightRows = 8;
 #elif defined(__AVX2__)

@@ -9,18 +9,18 @@ namespace OPENBNNS_ISA {
 
 enum class Rows { Plain, Edge, Pair };
 
-// The same address, but the compiler does not know: what it loads there is not taken for a value already in a register.
+// The same address, hidden from the compiler, so that it does not replace a load by a value already in a register.
 OPENBNNS_INLINE const float* same_address(const float* p) {
   asm("" : "+r"(p));
   return p;
 }
-// A sum of addresses that stays one: the compiler shall not keep a multiple of the step for each of the rows.
+// A sum of addresses that the compiler must not take apart: it would keep a multiple of the step for each row.
 OPENBNNS_INLINE float* next_address(float* p) {
   asm("" : "+r"(p));
   return p;
 }
 
-// The ways of writing that a form of tile has: each one more costs an unrolled copy of the end of every instance.
+// The ways of writing that a form of tile has: each additional one costs an unrolled copy of the end of every instance.
 template <Write... kWrite>
 struct Writes {
   static constexpr bool has(Write write) { return ((kWrite == write) || ...); }
@@ -37,7 +37,7 @@ struct MicroKernel {
   static constexpr int kVectors = kBlocks * kParts;
   static constexpr int kHalf = kKind == Rows::Pair ? kRows / 2 : kRows;
 
-  // AVX-512 multiplies straight from a scalar in memory. A core that shares its front end with another thread gains
+  // AVX-512 can multiply by a scalar in memory. A core that shares its front end with another thread gains
   // from having every other row do so (fewer instructions); with every row, or with few rows, the loads would become
   // the limit.
   static constexpr bool kEmbeds = kWidth == kBlock && kVectors == 2 && kRows > 10;
@@ -109,7 +109,7 @@ struct MicroKernel {
       each(t, [&](float* p, int, int v) {
         if (v % kParts == 0) __builtin_prefetch(p, 1);
       });
-    // Of many rows, leaving out one saves less than the code costs: it meets zeros.
+    // With many rows, leaving one out saves less than the code costs: the row is multiplied by zeros.
     if constexpr (kKind == Rows::Plain || kRows > kWideRows) {
       multiply<0, 0>(t, 0, t.entries, sum);
     } else {
@@ -145,7 +145,7 @@ struct KernelTable {
   }
 };
 
-// One source each, so that they compile side by side.
+// One source file each, so that they compile in parallel.
 TileKernel matrix_kernel(int blocks, int rows);
 TileKernel edge_kernel(int blocks, int rows);
 TileKernel pair_kernel(int blocks, int rows);

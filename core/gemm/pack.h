@@ -32,8 +32,8 @@ OPENBNNS_INLINE void transpose(Vec* r) {
 }
 
 // Columns of a row-major source of up to 16 rows, each written as 16 consecutive values (missing rows as zeros) where
-// place(column) says. source: [rows][row_stride], columns of it used. kAnyOrder: place() need not be asked for the
-// columns in order, nor only once, which spares the slow way for the last few.
+// place(column) says. source: [rows][row_stride], columns of it used. kAnyOrder: place() may be called for the columns
+// in any order and more than once, which avoids the slow path for the last few.
 template <bool kAnyOrder = false, class Place>
 OPENBNNS_INLINE void transpose_rows(const float* source, int64_t row_stride, int rows, int64_t columns, Place place) {
   for (int part = 0; part < kBlock; part += kWidth) {
@@ -85,7 +85,7 @@ inline void pack_columns(const float* source, int64_t row_stride, int64_t rows, 
 }
 
 // planes[row][j] = (or +=) block[j][row], rows <= 16, j < count: from blocks of 16 channels back to image planes.
-// kOverlaps: the last columns may be written with some of those before them once more.
+// kOverlaps: the last columns may be written together with some earlier ones, which are then written twice.
 template <bool kAdd, bool kOverlaps = false>
 inline void unpack_block(const float* block, int64_t count, float* planes, int64_t plane_stride, int rows) {
   for (int part = 0; part < rows; part += kWidth) {

@@ -1,5 +1,5 @@
-// Every family, once: from this list come the declarations of what its kernels offer, the table of each instruction
-// set (kernels.h) and, for makers of plans, the functions of the Python module (bindings/shapes.cpp).
+// Every family, once. From this list come the declarations of what the kernels offer, the table of each instruction set
+// (kernels.h) and, for makers of plans, the functions of the Python module (bindings/shapes.cpp).
 #pragma once
 #include "kernels/activation/shape.h"
 #include "kernels/arithmetic/shape.h"

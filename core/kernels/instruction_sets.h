@@ -1,5 +1,5 @@
-// What this CPU must have for the kernels of an instruction set: all that compilers use for x86-64-v3 and x86-64-v4 and
-// that they can ask for. Whoever has these has the rest (lzcnt, movbe, f16c), too.
+// What the CPU must have for the kernels of an instruction set: everything that compilers use for x86-64-v3 and
+// x86-64-v4 and can test for. A CPU that has these has the rest (lzcnt, movbe, f16c), too.
 #pragma once
 
 namespace openbnns {

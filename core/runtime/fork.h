@@ -1,5 +1,5 @@
-// What a forked child finds: the memory of the process that was forked, but of its threads only the one that forked.
-// Locks that other threads held are never unlocked, and what they were changing is half changed.
+// A forked child has the memory of its parent, but of the parent's threads only the one that forked. Locks that other
+// threads held are never unlocked, and what they were changing is left half changed.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -11,11 +11,11 @@
 
 namespace openbnns {
 
-// Differs between a process and the processes that it was forked from; never 0.
+// Differs between a process and its ancestors by fork; never 0.
 uint64_t fork_generation();
 
 // State that one thread at a time may use. A child that was forked while another thread used it starts with a new one
-// and leaks the old one, which may be in a condition that not even its destructor can deal with.
+// and leaks the old one, which may be in a state that not even its destructor can handle.
 template <class State>
 class ForkSafe {
  public:
@@ -58,10 +58,10 @@ class ForkSafe {
     return Access(*this);
   }
 
-  // Without waiting: for what no use of the state ever changes.
+  // Without waiting: for members that no user of the state ever changes.
   State& unlocked() const { return *state_.load(std::memory_order_acquire); }
 
-  // Whether a fork came while another thread used the state, which is lost in this process.
+  // Whether a fork happened while another thread used the state, which is lost in this process.
   bool interrupted() const {
     const uint64_t user = user_.load(std::memory_order_acquire);
     return user != 0 && user != fork_generation();
@@ -70,7 +70,7 @@ class ForkSafe {
  private:
   static constexpr int kYields = 100;
 
-  // The lock is taken, from a thread of another process.
+  // Takes over the lock from a thread of another process.
   void replace(uint64_t user) {
     try {
       state_.store(make_().release(), std::memory_order_release);

@@ -1,4 +1,4 @@
-// Ending a long call early, between two pieces of its work: for bindings whose users can ask for that (Ctrl-C).
+// Ends a long call early, between two pieces of its work: for bindings whose users can ask for that (Ctrl-C).
 //
 // A binding declares calls interruptible (Interruptible) and counts requests (request_interruption). Without one, as in
 // a program that calls the kernels directly, nothing is ever interrupted.
@@ -8,7 +8,8 @@
 
 namespace openbnns {
 
-// Leaves the kernels of an interrupted call. Outputs are unspecified then, and so is what a filter keeps for backward.
+// Thrown to leave the kernels of an interrupted call. Its outputs are unspecified, and so is what a filter keeps for
+// backward.
 struct Interrupted {};
 
 namespace detail {
@@ -19,7 +20,7 @@ extern std::atomic<uint32_t> interruption_requests;
 // May be called by a signal handler, on any thread.
 void request_interruption();
 
-// Whether the call in progress is to end: what was counted when it began, against what is counted now.
+// Whether the call in progress is to end: compares the count of requests now with that at its beginning.
 class Watch {
  public:
   Watch() = default;  // never
@@ -39,14 +40,14 @@ class Watch {
   uint32_t start_ = 0;
 };
 
-// What the calling thread works on; the thread pool hands it on to its workers.
+// The watch of the calling thread; the thread pool hands it on to its workers.
 Watch current_watch();
 void set_current_watch(Watch watch);
 
 // For long loops within one piece of work.
 inline void check_interruption() { current_watch().check(); }
 
-// While it lives, calls of this thread end early when there is a request.
+// During its lifetime, calls of this thread end early when there is a request.
 class Interruptible {
  public:
   Interruptible() : before_(current_watch()) { set_current_watch(Watch::from_now()); }

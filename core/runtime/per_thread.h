@@ -1,5 +1,5 @@
-// An object that every thread has for itself. Not thread_local: memory for that is taken at a thread's first access,
-// and where the system has none left the C library ends the process. Here that is a std::bad_alloc like any other.
+// One object per thread. Not thread_local: its memory is allocated at a thread's first access, and if the system has
+// none left, the C library ends the process. Here that is a std::bad_alloc like any other.
 #pragma once
 #include <pthread.h>
 
@@ -8,17 +8,17 @@
 
 namespace openbnns {
 
-// The C++ library keeps count of exceptions in thread_local memory: from here on the calling thread has it, and may
-// throw std::bad_alloc when there is no memory at all.
+// The C++ library counts exceptions in thread_local memory. This allocates it for the calling thread, which may then
+// throw std::bad_alloc even when there is no memory at all.
 [[gnu::cold]] void prepare_exceptions();
 
-// Its objects are never destroyed: threads may outlive static destructors.
+// The objects are never destroyed: threads may outlive static destructors.
 template <class T>
 class PerThread {
  public:
   PerThread() : made_(pthread_key_create(&key_, [](void* object) { delete static_cast<T*>(object); }) == 0) {}
 
-  // That of the calling thread, null before its first own().
+  // The object of the calling thread, null before its first own().
   T* get() const { return made_ ? static_cast<T*>(pthread_getspecific(key_)) : nullptr; }
 
   T& own() {

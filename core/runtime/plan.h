@@ -1,4 +1,4 @@
-// What a native filter leaves behind after creation: a plan, run with addresses and sizes only.
+// What the creation of a native filter produces: a plan, which is run with addresses and sizes only.
 #pragma once
 #include <cstdint>
 
@@ -13,7 +13,7 @@ struct Call {
   float* address[kMaxSlots] = {};
   int64_t stride[kMaxSlots] = {};  // elements from one sample to the next; unused for parameters
   uint32_t accumulate = 0;         // bit s set: the gradient in slot s is added to what the buffer holds
-  int64_t extra[kMaxExtras] = {};  // numbers with a meaning of the family's own
+  int64_t extra[kMaxExtras] = {};  // numbers whose meaning the family defines
   int threads = 1;
   bool training = false;  // filters that behave differently in training: keep what backward needs
 
@@ -28,8 +28,8 @@ enum ArithmeticSlot { A0, A1, A2, OUT, DA0, DA1, DA2, DOUT };
 
 struct ArithmeticShape;
 
-// Thrown by a backward call, before it writes anything: the training forward it belongs to is gone, because another
-// thread's came between, or a fork.
+// Thrown by a backward call, before it writes anything: the training forward it belongs to is lost, because another
+// thread's training forward, or a fork, came in between.
 struct ForwardLost {};
 
 class Plan {
@@ -39,14 +39,14 @@ class Plan {
   virtual void backward(const Call& call) = 0;
 
   // Samples of the training forward that backward would differentiate, 0 if there was none; -1 for plans whose backward
-  // needs no forward before it. Waits for a call of another thread that changes it, and may be out of date at once:
-  // backward itself says ForwardLost.
+  // needs no forward before it. Waits for another thread's call that changes the number, and may be out of date at
+  // once: backward itself throws ForwardLost.
   virtual int64_t trained_batch() { return -1; }
-  // What an arithmetic plan computes, if it has no activation: for those that do the same piece by piece.
+  // What an arithmetic plan without an activation computes: for callers that compute the same piece by piece.
   virtual const ArithmeticShape* plain_arithmetic() const { return nullptr; }
   // Drops what a training forward kept.
   virtual void forget() {}
-  // Of a backward call: whether memory that a forward call filled for it (a cache) is what this plan left there.
+  // For a backward call: whether the cache, if any, was filled by a forward call of this plan.
   virtual bool recognizes(const Call&) const { return true; }
   // Scratch that the caller may supply, in bytes; 0 where a plan takes none.
   virtual int64_t workspace_bytes(bool /*backward*/, int64_t /*batch*/, bool /*cached*/) const { return 0; }

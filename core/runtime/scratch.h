@@ -1,4 +1,4 @@
-// Per-thread scratch memory: grows to the largest request, dead after the call.
+// Per-thread scratch memory: grows to the largest request; its content is not kept after the call.
 #pragma once
 #include <cstddef>
 
@@ -11,7 +11,7 @@ constexpr int kScratchSlots = 32;
 float* scratch(int slot, size_t count);
 
 void set_scratch_poison(bool on);
-// Gives the calling thread's scratch back to the system.
+// Returns the calling thread's scratch to the system.
 void release_scratch();
 
 }  // namespace openbnns

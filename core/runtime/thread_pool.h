@@ -14,16 +14,16 @@ void set_max_threads(int count);
 using Task = void (*)(void* context, int worker, int workers);
 
 // Runs task(context, w, workers) for w = 0..workers-1 and returns when all have finished. Runs serially on the
-// caller when the pool is busy with another caller, so the result must not depend on `workers`. Workers work under the
-// caller's watch (interruption.h); what one of them throws is thrown again here.
+// caller when the pool is busy with another caller, so the result must not depend on `workers`. Workers use the
+// caller's watch (interruption.h); an exception that one of them throws is rethrown here.
 void run_workers(int workers, Task task, void* context);
 
 using ItemTask = void (*)(void* context, int64_t item);
 
 // Runs task(context, i) for i = 0..items-1, each once, by whichever worker is free, and ends early, between items, when
-// the call is interrupted. Every worker begins with a range of
-// its own, the same in every call, and helps others when it is done: neighbouring items share cached and prefetched
-// memory, and what one call leaves in a core's cache is what that core asks for in the next.
+// the call is interrupted. Every worker begins with its own range, the same in every call, and helps others when it is
+// done: neighbouring items share cached and prefetched memory, and what one call leaves in a core's cache is what that
+// core needs in the next.
 void run_items(int workers, int64_t items, ItemTask task, void* context);
 
 // body(worker, workers), in parallel.

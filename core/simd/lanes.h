@@ -78,7 +78,7 @@ OPENBNNS_INLINE double total_of_lanes(WideVec v) {
 #endif
 }
 
-// Watches pairs of vectors for NaN, lane by lane: one comparison finds it in either.
+// Looks for NaN in pairs of vectors, lane by lane: one comparison finds it in either.
 class NanWatch {
  public:
 #if defined(__AVX512F__)

@@ -6,7 +6,7 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-// Numbers alone count: without any it is -infinity.
+// NaN is ignored; without any number the result is -infinity.
 [[gnu::noinline]] inline float row_maximum(const float* x, int64_t length) {
   Vec a = splat(-math::kInfinity), b = a, c = a, d = a;
   int64_t i = 0;

@@ -1,4 +1,4 @@
-// Neighbours taken apart and put together: 2 * kWidth floats as their even and odd ones.
+// Splits 2 * kWidth floats into those at even and odd positions, and joins them again.
 #pragma once
 #include "simd/vec.h"
 

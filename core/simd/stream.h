@@ -1,4 +1,4 @@
-// Stores that go past the caches. For outputs much larger than the caches they save reading the old content of every
+// Stores that bypass the caches. For outputs much larger than the caches they save reading the old content of every
 // line before it is overwritten; smaller outputs should stay cached for whoever reads them next.
 #pragma once
 #include "simd/vec.h"

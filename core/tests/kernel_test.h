@@ -41,7 +41,7 @@ struct Report {
   }
 };
 
-// `count` floats between two guard zones; starts as NaN so that what is never written shows.
+// `count` floats between two guard zones, NaN at first, so that elements that are never written can be detected.
 class Buffer {
  public:
   explicit Buffer(int64_t count = 0) : count_(count), words_(static_cast<size_t>(count) + 2 * kGuard, kNaN) {

@@ -1,4 +1,4 @@
-// Activations as other kernels see them: on contiguous runs of floats. Per instruction set.
+// Activations for use by other kernels: on contiguous runs of floats. Per instruction set.
 #pragma once
 #include <cstdint>
 

@@ -14,7 +14,7 @@ struct ActivationParameters {
 
 // ---- elementwise functions ----
 
-// How results are written: over what is there, added to it, or past the caches, for those that no cache will hold
+// How results are written: over what is there, added to it, or bypassing the caches if no cache will hold them
 // (simd/stream.h).
 enum class Write { kSet, kAdd, kStream };
 

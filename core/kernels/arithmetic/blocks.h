@@ -57,7 +57,7 @@ struct BackwardBlock {
   Target target[3];
   bool output_given;
   bool same[3];  // operands 0 and 1, 0 and 2, 1 and 2 share one gradient: it gets the sum
-  bool stream;   // gradients that are set go past the caches; finish_stream() has to follow
+  bool stream;   // gradients that are set bypass the caches; finish_stream() has to follow
   int64_t rows, columns;
 };
 
@@ -71,7 +71,7 @@ struct BlockKernels {
 // `function` is a BNNSArithmeticFunction.
 const BlockKernels& block_kernels(int function);
 
-// What forward computes, changed in the cache by then(row of `columns` elements, columns), and sent past the caches.
+// What forward computes, changed in the cache by then(row of `columns` elements, columns), and streamed to memory.
 // finish_stream() has to follow.
 using RowTask = void (*)(const void* context, float* row, int64_t columns);
 void forward_streaming(const BlockKernels& kernels, const ForwardBlock& block, RowTask then, const void* context);

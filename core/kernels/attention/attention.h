@@ -57,8 +57,8 @@ class Heads {
   // dq, dk and dv from dout, o and lse; the probabilities are computed again
   void backward(const HeadsCall& call, int threads) const;
 
-  // In how many groups the target positions of a head are taken, when there are too few heads to share out. Depends on
-  // the sizes only.
+  // The number of groups into which the target positions of a head are divided when there are too few heads for all
+  // threads. Depends on the sizes only.
   int64_t groups(int64_t samples) const;
   int64_t partial_floats(int64_t samples) const {
     return (groups(samples) - 1) * samples * s_.heads * rows_ * (s_.key + s_.value);

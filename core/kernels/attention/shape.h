@@ -27,8 +27,9 @@ enum AttentionSlot {
   kAttentionWorkspace
 };
 constexpr int kAttentionParameters = 10;
-// Numbers of a Call. A forward call draws kDropoutDraw, or, if kDropoutCounter is the address of an int64_t, what lies
-// there, which is then one more. A cache notes the draw of its forward call for the backward one.
+// The extra numbers of a Call. A forward call uses draw kDropoutDraw or, if kDropoutCounter is the address of an
+// int64_t, the draw stored there, which it then increments. A cache records the draw of its forward call for the
+// backward call.
 enum AttentionExtra { kAttentionOptions, kAddedHeadStride, kDropoutDraw, kDropoutCounter };
 // kCausal: position i reads source rows up to i, and appended ones.
 enum AttentionOption { kCanonicalParameters = 1, kAddedIsBoolean = 2, kNoDropout = 4, kCausal = 8 };
@@ -40,7 +41,7 @@ struct AttentionShape {
   bool masked_rows_are_zero = false;  // instead of NaN
   float dropout = 0;                  // 0: none
   uint64_t seed = 0;
-  uint64_t token = 0;  // tells the caches of one filter from those of others
+  uint64_t token = 0;  // distinguishes the caches of this filter from those of others
   // Where element (h, i, d) of a parameter lies: h * steps[0] + i * steps[1] + d * steps[2]. As the caller stores them,
   // unless the option kCanonicalParameters says otherwise.
   int64_t parameter_steps[kAttentionParameters][3] = {}, gradient_steps[kAttentionParameters][3] = {};
@@ -48,7 +49,7 @@ struct AttentionShape {
                   seed, token, parameter_steps, gradient_steps)
 };
 
-// The first bytes of a cache; the rest is a matter of the engine that wrote it.
+// The first bytes of a cache; the format of the rest is up to the engine that wrote it.
 struct AttentionCacheHeader {
   static constexpr uint64_t kMark = 0x6e6f69746e657474;
   static constexpr int64_t kFloats = 16;  // of the cache, per sample

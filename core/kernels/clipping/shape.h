@@ -14,7 +14,7 @@ struct NormShape {
   OPENBNNS_FIELDS(rank, size, inside)
 };
 
-// X -> Y, also in place: every slice of x scaled down to a norm of at most max_norm.
+// X -> Y, possibly in place: every slice of x scaled down to a norm of at most max_norm.
 struct ClipByNormShape : NormShape {
   double max_norm = 0;
   OPENBNNS_FIELDS(rank, size, inside, max_norm)

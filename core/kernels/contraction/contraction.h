@@ -1,5 +1,5 @@
-// Sums of products over named axes: c[...] = alpha * sum a[...] * b[...], what matrix products, tensor contractions and
-// Gram matrices come down to, forward and backward.
+// Sums of products over named axes: c[...] = alpha * sum a[...] * b[...], to which matrix products, tensor contractions
+// and Gram matrices reduce, forward and backward.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +11,7 @@ struct ContractionAxis {
   int64_t size, a, b, c;
 
   bool summed() const { return c == 0; }
-  bool repeated() const { return a == 0 && b == 0 && c != 0; }  // the same result again and again
+  bool repeated() const { return a == 0 && b == 0 && c != 0; }  // the same result, repeated
   bool batch() const { return a && b && c; }
   bool row() const { return a && !b && c; }
   bool column() const { return !a && b && c; }
@@ -52,7 +52,7 @@ struct Contraction {
 // On up to `threads` threads, with the same result for any number of them.
 void contract(const Contraction& contraction, int threads);
 
-// The parts of it. Axes of size 1 are gone in all of these.
+// Its parts. They take no axes of size 1.
 
 // Without repeated axes: vector loops over the output, for sums that are no matrix products.
 void contract_by_loops(const Contraction& p, int threads);
@@ -60,7 +60,7 @@ void contract_by_loops(const Contraction& p, int threads);
 // to[...] = (or +=) scale * from[...], the axes' strides in `from` being their `a` and those in `to` their `c`.
 void move_elements(const AxisList& axes, const float* from, float* to, float scale, bool add, int threads);
 
-// Drops axes of size 1 and joins neighbours that step through every tensor as one.
+// Drops axes of size 1 and joins neighbouring axes that can be traversed as one in every tensor.
 void simplify(AxisList& axes);
 
 // Offsets of the tensors at one point of a list of axes.

@@ -19,14 +19,14 @@ struct AxisPhase {
   std::vector<AxisTap> taps;  // those that meet the input at least once
 };
 
-// Forward: one phase, in_step = stride. Gradient of the input: a dx cell only meets the taps that share its remainder
-// by the stride, so there are `stride` phases, each a convolution with step 1 over dy.
+// Forward: one phase, in_step = stride. Gradient of the input: a dx cell meets only the taps with the same remainder
+// modulo the stride, so there are `stride` phases, each a convolution with stride 1 over dy.
 struct Axis {
   int in_size, out_size, in_step, out_step;
   std::vector<AxisPhase> phases;
   int low = 0, high = 0;  // range of the offsets
 
-  // Input cells that `count` consecutive outputs of a phase look at, from offset `low` on.
+  // Input cells that `count` consecutive outputs of a phase read, from offset `low` on.
   int span(int count) const { return (count - 1) * in_step + high - low + 1; }
   int most_outputs() const;  // of the longest phase
 };

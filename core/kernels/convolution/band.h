@@ -13,7 +13,7 @@ namespace OPENBNNS_ISA {
 // constant offset from the cell of its output.
 class Band {
  public:
-  // Holds what `out_rows` outputs of each phase of the rows, and all outputs of the columns, look at.
+  // Holds the cells that `out_rows` outputs of each phase of the rows, and all outputs of the columns, read.
   Band(const Axis& rows, const Axis& columns, int out_rows);
   // Columns [0, width) of an image as they are, without a border.
   Band(int rows, int width);

@@ -12,8 +12,8 @@ namespace OPENBNNS_ISA {
 
 inline bool is_depthwise(const ConvolutionShape& shape) { return shape.groups == shape.in_channels; }
 [[gnu::cold]] std::unique_ptr<Plan> make_depthwise(const ConvolutionShape& shape, const ActivationSpec& activation);
-// The same for 3 x 3 windows with step 1 or 2, without a bordered copy; null for other shapes, and always without
-// masked loads or where the sanitizer would not see them.
+// The same for 3 x 3 windows with stride 1 or 2, without a bordered copy; null for other shapes, for instruction sets
+// without masked loads, and under the sanitizer, which would not see them.
 #if defined(__AVX2__) && !defined(__SANITIZE_ADDRESS__)
 #define OPENBNNS_READS_ROWS 1
 #else
@@ -21,7 +21,7 @@ inline bool is_depthwise(const ConvolutionShape& shape) { return shape.groups ==
 #endif
 [[gnu::cold]] std::unique_ptr<Plan> make_depthwise_rows(const ConvolutionShape& shape,
                                                         const ActivationSpec& activation);
-// The same for small images with step 1, by 16 channels at a time; null for other shapes.
+// The same for small images with stride 1, 16 channels at a time; null for other shapes.
 [[gnu::cold]] std::unique_ptr<Plan> make_depthwise_lanes(const ConvolutionShape& shape,
                                                          const ActivationSpec& activation);
 

@@ -1,7 +1,7 @@
-// 3 x 3 windows of depthwise convolutions straight from the planes: masked loads give the zeros outside the image, so
-// that there is no bordered copy. A row of the image is loaded once for all windows it belongs to. Meanwhile the planes
-// that follow are asked for, line by line: the hardware looks ahead within a page of memory only, and a plane is about
-// that.
+// 3 x 3 windows of depthwise convolutions read directly from the planes: masked loads give the zeros outside the image,
+// so that there is no bordered copy. A row of the image is loaded once for all windows it belongs to. Meanwhile the
+// next planes are prefetched, line by line: the hardware prefetches only within a page of memory, which is about one
+// plane.
 #pragma once
 #include <memory>
 
@@ -16,7 +16,7 @@ class RowWindows {
  public:
   static constexpr int64_t kMostColumns = 128 * kWidth;
 
-  // Planes that are worked on soon.
+  // Planes that will be needed soon.
   struct Next {
     const float *source, *result;
   };
@@ -35,7 +35,7 @@ class RowWindows {
   virtual void add_products(int64_t band, const float* x, const float* dz, float* sums, const float* next_x) const = 0;
 };
 
-// For 3 x 3 windows with step 1 and any distance of columns, and with step 2.
+// For 3 x 3 windows with stride 1 and any dilation of the columns, and with stride 2.
 std::unique_ptr<RowWindows> make_stride_one(const ConvolutionShape& s);
 std::unique_ptr<RowWindows> make_stride_two(const ConvolutionShape& s);
 

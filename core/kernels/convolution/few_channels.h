@@ -29,7 +29,7 @@ class Planes {
     return channel * plane() + (ky.offset - rows_.low) * row() + place(kx.offset);
   }
 
-  // Packs what output rows [row0, row0 + rows) look at. out: count() floats.
+  // Packs the cells that output rows [row0, row0 + rows) read. out: count() floats.
   void pack(const ImageSource& image, int64_t n, int64_t channel, int row0, int rows, float* out) const {
     int first = row0 * rows_.in_step + rows_.low, last = first + rows_.span(rows);
     int low = std::max(0, first), high = std::max(low, std::min(rows_.in_size, last));

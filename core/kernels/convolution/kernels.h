@@ -1,4 +1,4 @@
-// The parts a convolution plan is put together from: one kernel per direction, each chosen from an ordered list.
+// The parts of a convolution plan: one kernel per direction, each chosen from an ordered list.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 namespace openbnns {
 namespace OPENBNNS_ISA {
 
-// An image batch to be read: [batch][channels][height][width], or dz = dy * f'(y) computed for the pixels in hand, so
+// An image batch to be read: [batch][channels][height][width], or dz = dy * f'(y) computed for the current pixels, so
 // that it never exists for the whole batch.
 struct ImageSource {
   const float* data;              // x, or dy
@@ -78,8 +78,8 @@ using MakeWeightsKernel = std::unique_ptr<WeightsKernel> (*)(const ConvolutionSh
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_few_channels_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_few_channels_backward_data(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<WeightsKernel> make_few_channels_weights(const ConvolutionShape& s);
-// 3 x 3 and 5 x 5 with step 1, 4 x 4 to 6 x 6 with step 2, and enough channels: tiles of 2 x 4, 2 x 2 or 3 x 3 outputs
-// with fewer multiplications (winograd.h).
+// 3 x 3 and 5 x 5 with stride 1, 4 x 4 to 6 x 6 with stride 2, and enough channels: tiles of 2 x 4, 2 x 2 or 3 x 3
+// outputs with fewer multiplications (winograd.h).
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_forward(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<ImageKernel> make_winograd_backward_data(const ConvolutionShape& s);
 [[gnu::cold]] std::unique_ptr<WeightsKernel> make_winograd_weights(const ConvolutionShape& s);

@@ -1,5 +1,5 @@
-// Convolutions by tiles of few outputs with fewer multiplications (Winograd): 3 x 3 with step 1, 24 instead of 72 for 2
-// x 4 outputs; 5 x 5, 36 instead of 100 for 2 x 2; and 4 x 4 to 6 x 6 with step 2.
+// Convolutions in tiles of a few outputs with fewer multiplications (Winograd): 3 x 3 with stride 1, 24 instead of 72
+// for 2 x 4 outputs; 5 x 5, 36 instead of 100 for 2 x 2; and 4 x 4 to 6 x 6 with stride 2.
 //
 //   y = A^T [ (G g G^T) * (B^T d B) ] A        for a tile d of the input and the kernel g
 //
@@ -8,10 +8,10 @@
 // sum. For each place of the tile the sum over channels is a matrix product. An input that is not finite may reach all
 // outputs of a tile.
 //
-// With step 2, the cells of the padded input are taken in squares of 2 x 2 as cells of four times as many channels, the
-// phases (row % 2, column % 2). On these the step is 1, and the kernel has 2 x 2 taps (4 x 4; 16 instead of 36
+// With stride 2, squares of 2 x 2 pixels of the padded input become cells with four times as many channels, the phases
+// (row % 2, column % 2). On these the stride is 1, and the kernel has 2 x 2 taps (4 x 4; 16 instead of 36
 // multiplications for 3 x 3 outputs) or 3 x 3 (5 x 5 and 6 x 6). Kernels of odd size have no last tap in phases 1,
-// which spares them a row or column of places.
+// which saves them a row or column of places.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -241,7 +241,7 @@ struct WinogradGrid {
   }
   // Of the largest group, with room for zeros.
   int64_t most_tiles() const { return int64_t{group_lines} * part_tiles + 6; }
-  // Rows of cells that `count` lines look at; those of different samples overlap nowhere.
+  // Rows of cells that `count` lines read; those of different samples never overlap.
   int64_t most_rows(int count) const {
     return int64_t{row_outputs} * count + ((count + lines - 2) / lines + 1) * int64_t{taps - 1};
   }
@@ -307,7 +307,7 @@ struct WinogradGroup {
 //   v     [cell i][block][tile][16]: column j of B^T (d B), for one j at a time
 //
 // where block = phase * (channels / 16) + channel / 16.
-// Each is small enough for the cache that the next step finds it in.
+// Each is small enough to stay in the cache until the next step reads it.
 class WinogradInput {
  public:
   // Bands have at most `band_lines` lines.
@@ -345,7 +345,7 @@ Band winograd_band(int64_t rows, int image_width, int outputs, int taps, int ste
 
 // Products of a tile: elements of U.
 int64_t winograd_products(const ConvolutionShape& s);
-// Whether the tiles save time, in making an image or the gradient of the weights; U must stay small.
+// Whether the tiles save time when computing an image or the gradient of the weights; U must stay small.
 bool suits_winograd(const ConvolutionShape& s, bool backward, bool weights);
 
 // Transforms of one kernel, lanes side by side. g: [taps^2][16], u: [places][16] = G g G^T, and dg = G^T du G.

@@ -1,4 +1,4 @@
-// Arithmetic as the first layer of a fused chain, computed plane by plane inside the sweeps of the normalization.
+// Arithmetic as the first layer of a fused chain, computed plane by plane within the passes of the normalization.
 #pragma once
 #include "kernels/arithmetic/blocks.h"
 #include "kernels/arithmetic/shape.h"
@@ -18,8 +18,8 @@ class PlaneArithmetic {
 
   // h, pixels [first, first + count) of a plane = op(operands)
   void forward(const Call& call, int64_t n, int64_t channel, int64_t first, int64_t count, float* h) const;
-  // The gradients of the operands from dh, the gradient of these pixels; h as forward gave it. With `stream` they go
-  // past the caches where nothing is added to.
+  // The gradients of the operands from dh, the gradient of these pixels; h as forward computed it. With `stream`,
+  // gradients that are set rather than added to bypass the caches.
   void backward(const Call& call, int64_t n, int64_t channel, int64_t first, int64_t count, const float* h,
                 const float* dh, bool stream) const;
 

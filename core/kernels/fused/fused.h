@@ -34,13 +34,13 @@ inline Call first_layer_call(const Call& call) {
   return own;
 }
 
-// Where a chain has what belongs to its normalization, whose result and its gradient are in slots `y` and `dy`.
+// The slots of the tensors of a chain's normalization, whose result and output gradient are in slots `y` and `dy`.
 constexpr NormalizationSlots fused_slots(int y, int dy) {
   return {
       y, dy, kFusedBeta, kFusedGamma, kFusedBetaGradient, kFusedGammaGradient, kFusedMovingMean, kFusedMovingVariance};
 }
 
-// The chain with one input, followed by the maximum of 2 x 2 pixels; null if there is no such plan.
+// The chain with one input, followed by max pooling over 2 x 2 pixels; null if there is no such plan.
 std::shared_ptr<Plan> make_pooled(std::shared_ptr<Plan> first, const NormalizationShape& shape,
                                   const ActivationSpec& activation);
 

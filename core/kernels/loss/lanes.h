@@ -1,4 +1,4 @@
-// Walking a row by vectors, with a masked last one, and sums that stay accurate over millions of elements.
+// Traversing a row by vectors, the last one masked, and sums that stay accurate over millions of elements.
 #pragma once
 #include "simd/maximum.h"
 #include "simd/wide.h"
@@ -47,7 +47,7 @@ struct FirstLanes {
 };
 #endif
 
-// Sum of the lanes in a fixed order, without a way through memory where the instruction set allows it.
+// Sum of the lanes in a fixed order, in registers where the instruction set allows it.
 #if defined(__AVX512F__)
 OPENBNNS_INLINE float add_lanes(Vec v) { return _mm512_reduce_add_ps(v); }
 #else

@@ -41,7 +41,7 @@ struct Cell {
   int64_t step(int64_t k, int64_t steps) const { return reverse ? steps - 1 - k : k; }
 };
 
-// What arrives at and leaves one direction of one layer in backward.
+// The gradients that one direction of one layer reads and writes in backward.
 struct CellGradients {
   const float* dy;         // rows (t, n), `joined` apart, or null
   const float *dhn, *dcn;  // [N][H], or null

@@ -24,18 +24,18 @@ struct LstmShape {
   ActivationSpec slope[5];           // whose derivatives count
   float dropout = 0;                 // between layers
   std::vector<int64_t> batch_sizes;  // samples at every step, the first ones; empty: all
-  uint64_t signature = 0;            // tells the cache of one description from that of another
+  uint64_t signature = 0;            // distinguishes the caches of different descriptions
   OPENBNNS_FIELDS(steps, batch, inputs, hidden, layers, directions, first_layers, default_activations, activation,
                   slope, dropout, batch_sizes, signature)
 };
 
-// Absent tensors are null. In a backward call gradient[kLstmY], [kLstmHn], [kLstmCn] arrive, the others are results.
+// Absent tensors are null. A backward call reads gradient[kLstmY], [kLstmHn] and [kLstmCn] and writes the others.
 struct LstmCall {
   float* tensor[kLstmTensors] = {};
   float* gradient[kLstmTensors] = {};
   uint32_t accumulate = 0;      // bit i: gradient[i] is added to what is there
   float* cache = nullptr;       // cache_bytes() of memory, written forward, read backward; null: none
-  uint64_t seed = 0, draw = 0;  // of the dropout, where the cache does not tell
+  uint64_t seed = 0, draw = 0;  // of the dropout, if there is no cache that records them
   int threads = 1;
   bool adds(int tensor) const { return accumulate >> tensor & 1; }
 };
@@ -45,7 +45,7 @@ struct LstmCacheHeader {
   static constexpr uint64_t kMagic = 0x31656863614d5453;
   static constexpr int64_t kFloats = 16;
   uint64_t magic, signature, seed, draw;
-  uint64_t filled;  // 0: whoever wrote it kept no intermediates, and the forward pass is to be repeated
+  uint64_t filled;  // 0: no intermediates were kept, and the forward pass must be repeated
 };
 
 class LstmPlan {

@@ -3,8 +3,8 @@
 
 namespace openbnns {
 
-// to[i...] = from[i...] for all indices below `size`; steps in bytes, of any sign, those of `from` also 0. Elements of
-// 1, 2, 4 or 8 bytes. The two do not overlap.
+// to[i...] = from[i...] for all indices below `size`; strides in bytes, of any sign, those of `from` may be 0. Elements
+// of 1, 2, 4 or 8 bytes. The two do not overlap.
 struct StridedCopy {
   static constexpr int kMaxRank = 17;
   int bytes = 4, rank = 0;

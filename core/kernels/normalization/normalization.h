@@ -8,9 +8,9 @@
 //   layer     one per sample and index of the axes before `axis`
 // Moving statistics (batch, instance): moving = momentum * moving + (1 - momentum) * current.
 //
-// Three ways through memory do all of it: planes of pixels with one gamma and beta each, rows with a gamma and beta of
-// their own per element (layer, and small planes of instance and group), and columns (batch with small planes).
-// The pieces below the batch, over contiguous runs, are in normalization_runs.h.
+// There are three ways through memory: planes of pixels with one gamma and beta each, rows with a gamma and beta per
+// element (layer, and small planes of instance and group), and columns (batch with small planes). The operations on
+// contiguous runs are in runs.h.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -61,8 +61,8 @@ struct NormalizationForward {
   bool training = false;
   ConstSamples x;
   Samples y;  // y == x allowed
-  // Training: where x is kept for backward. May be x itself, when the caller owns it and leaves it alone until then;
-  // y must not be there.
+  // Training: where x is kept for backward. May be x itself if the caller owns it and does not change it until then; y
+  // must not be there.
   Samples keep;
   const float *beta = nullptr, *gamma = nullptr;             // null: 0 and 1
   float *moving_mean = nullptr, *moving_variance = nullptr;  // null: not tracked
@@ -84,12 +84,12 @@ struct NormalizationBackward {
   bool by_samples = false;            // x, y and dy lie in the caches of workers that have shared out the samples
 };
 
-// Where a call of a plan has what belongs to its normalization.
+// The slots of a plan's call that belong to its normalization.
 struct NormalizationSlots {
   int y, dy, beta, gamma, dbeta, dgamma, moving_mean, moving_variance;
 };
 
-// All that a call says about its normalization, but for x and, backward, y and dx: those depend on the plan.
+// Everything that a call says about its normalization, except for x and, backward, y and dx, which depend on the plan.
 NormalizationForward normalization_forward(const Call& call, const NormalizationSlots& slots);
 NormalizationBackward normalization_backward(const Call& call, const NormalizationSlots& slots);
 
@@ -113,7 +113,7 @@ class Normalizer {
   void backward(const NormalizationBackward& call) const { form_->backward(call); }
   // Whether makers and takers of planes are possible.
   bool plane_wise() const { return form_->plane_wise(); }
-  // Where the producer of x may leave the moments [batch][channels] of its planes, as moments_of() gives them, for a
+  // Where the producer of x may store the moments [batch][channels] of its planes, as moments_of() computes them, for a
   // forward call that follows on the same thread; null where that is of no use.
   normalization::Moments* plane_moments(int64_t batch) const { return form_->plane_moments(batch); }
   // Whether backward reads y.
@@ -155,8 +155,8 @@ inline int workers_for(int64_t elements, int threads) {
 int64_t stream_from();
 inline int64_t keep_stream_from() { return 2 * stream_from(); }
 
-// A sweep over items that follows another should begin with what that one left in the caches: every worker goes through
-// its own range (see run_items) from the end.
+// A pass over items that follows another should begin with what that one left in the caches: every worker processes its
+// own range (see run_items) from the end.
 inline int64_t mirrored(int64_t item, int64_t items, int workers) {
   const int64_t ranges = std::min<int64_t>(workers, items), range = ((item + 1) * ranges - 1) / items;
   return items * range / ranges + (items * (range + 1) / ranges - 1 - item);
@@ -164,7 +164,7 @@ inline int64_t mirrored(int64_t item, int64_t items, int workers) {
 
 inline bool has_moving(const NormalizationShape& s) { return s.kind == kBatchNorm || s.kind == kInstanceNorm; }
 
-// Inference with moving statistics does not look at x.
+// In inference, moving statistics replace those of x.
 inline bool uses_moving_mean(const NormalizationShape& s, const NormalizationForward& call) {
   return !call.training && has_moving(s) && call.moving_mean;
 }

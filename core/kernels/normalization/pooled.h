@@ -1,10 +1,10 @@
-// Batch normalization, RectifiedLinear or no activation, and the maximum of 2 x 2 pixels, in one sweep:
+// Batch normalization, RectifiedLinear or no activation, and max pooling over 2 x 2 pixels, in one pass:
 //
 //   xhat = (x - mean) / sqrt(variance + epsilon),  z = f(gamma * xhat + beta),  y = max of z over 2 x 2 pixels
 //
-// z is never in memory: forward notes for every window which of its pixels won, and that one's x. With these the sums
-// of backward take a sweep over windows instead of pixels. Statistics, y and the gradients of x are computed as by the
-// layers one after the other; the sums of backward add up the same numbers in another order.
+// z is never stored: forward records for every window which of its pixels won, and the x of that pixel. With these, the
+// sums of backward take a pass over windows instead of pixels. Statistics, y and the gradients of x are computed as by
+// the separate layers; the sums of backward add the same numbers in another order.
 #pragma once
 #include <vector>
 

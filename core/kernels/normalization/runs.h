@@ -1,4 +1,4 @@
-// Pieces of normalization over contiguous runs of floats: moments, normalization, and the two sweeps of backward.
+// Normalization of contiguous runs of floats: moments, normalization, and the two passes of backward.
 //
 //   xhat = (x - mean) / sqrt(variance + epsilon),  z = gamma * xhat + beta,  y = f(z)
 #pragma once
@@ -100,7 +100,7 @@ class FusedActivation {
 
 // ---- one mean, one gamma and one beta for the whole run ----
 
-// Which results go past the caches.
+// Which results bypass the caches.
 struct Streams {
   bool result, keep;
 };
@@ -119,7 +119,7 @@ struct GradientSums {
   }
 };
 
-// What backward reads of a run: the input, the output (if f needs it) and the arriving gradient.
+// What backward reads of a run: the input, the output (if f needs it) and the output gradient.
 struct BackwardRun {
   const float *x, *y, *dy;
   int64_t count;
@@ -127,10 +127,10 @@ struct BackwardRun {
   BackwardRun from(int64_t i, int64_t length) const { return {x + i, y ? y + i : y, dy + i, length}; }
 };
 
-// First sweep. y = f(z): dz = dy * f'; z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat.
+// First pass. y = f(z): dz = dy * f'; z = gamma * xhat + beta: dbeta = sum dz, dgamma = sum dz * xhat.
 GradientSums gradient_sums(const FusedActivation& f, Affine a, const BackwardRun& run);
 
-// Second sweep: dx (= or +=) by_dz * dz + by_distance * (x - center) + constant. dx == dy, dx == y allowed.
+// Second pass: dx (= or +=) by_dz * dz + by_distance * (x - center) + constant. dx == dy, dx == y allowed.
 struct InputGradient {
   float by_dz, by_distance, constant;
 };

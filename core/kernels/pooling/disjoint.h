@@ -1,5 +1,5 @@
-// Pooling with windows that share no cells and lie inside the plane, straight from and to the caller's memory: cells
-// are found by tables, so that a vector holds windows of several rows, and of several planes if these are small.
+// Pooling with windows that share no cells and lie inside the plane, directly from and to the caller's memory: tables
+// locate the cells, so that a vector holds windows of several rows, and of several planes if these are small.
 //
 // x, dx: [planes][height][width]; y, dz: [planes][out_height][out_width], all packed.
 #pragma once
@@ -9,7 +9,7 @@ namespace openbnns {
 namespace OPENBNNS_ISA {
 namespace pooling {
 
-// What is worked on at a time, a unit: some planes as a whole, or some rows of windows of one plane. All places are
+// A unit is what is processed at a time: some whole planes, or some rows of windows of one plane. All positions are
 // counted from the first cell and the first window of the unit; the tables are padded to whole vectors.
 struct DisjointWindows {
   WindowShape shape;

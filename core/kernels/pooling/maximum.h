@@ -1,4 +1,4 @@
-// The rule for the largest cell of a window, as PyTorch has it: a later cell wins if it is larger or NaN.
+// The rule for the largest cell of a window, as in PyTorch: a later cell wins if it is larger or NaN.
 #pragma once
 #include "simd/vec.h"
 

@@ -1,5 +1,5 @@
-// Pooling of one plane with 2 x 2 windows that neither overlap nor leave the plane: straight from and to the caller's
-// rows, without a bordered copy.
+// Pooling of one plane with 2 x 2 windows that neither overlap nor extend beyond the plane: directly from and to the
+// caller's rows, without a bordered copy.
 //
 // x, dx: [height][width]; y, dz: [out_height][out_width] with 2 * out_height <= height and 2 * out_width <= width.
 #pragma once

@@ -1,4 +1,4 @@
-// Pooling of one bordered plane with any window; see windows.h for the layout of its cells.
+// Pooling of one bordered plane with any window; see common/windows.h for the layout of its cells.
 #pragma once
 #include <algorithm>
 
@@ -19,8 +19,8 @@ struct CellCounts {
   }
 };
 
-// The same windows without taps that no window has inside the plane, if that makes the bordered plane much smaller: an
-// absurd dilation or padding must not cost more than the images have cells. Meant for borders that do not count.
+// The same windows without taps that are inside the plane for no window, if that makes the bordered plane much smaller:
+// an absurd dilation or padding must not cost more than the images have cells. Meant for borders that do not count.
 [[gnu::cold]] WindowShape without_idle_taps(const WindowShape& shape);
 
 // out = largest cell + bias; the border must hold what padded cells count as (minus infinity: they never win).

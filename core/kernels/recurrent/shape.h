@@ -5,19 +5,19 @@
 
 namespace openbnns {
 
-// One layer of recurrent cells in one direction, from the input part of its gates on: G gates, H hidden units, T steps
-// of N samples. Packed float32 tensors in C order.
+// One layer of recurrent cells in one direction, given the input part W x + b of its gates: G gates, H hidden units, T
+// steps of N samples. Packed float32 tensors in C order.
 enum RecurrentSlot {
-  kRecurrentZ,   // [N][T][G * H]: W x + b; left holding the gates (GRU), and in backward their gradients, 0 behind the
+  kRecurrentZ,   // [N][T][G * H]: W x + b; left holding the gates (GRU), and in backward their gradients, 0 after the
                  // end of a sample
   kRecurrentU,   // [G * H][H]
   kRecurrentB,   // [G * H] or null: added to U h
   kRecurrentH0,  // [N][H] or null for zeros
   kRecurrentLengths,  // int64_t [N], 1 to T, or null: all T
-  kRecurrentY,        // [N][T][H]: hidden states after each step, 0 behind the end of a sample
+  kRecurrentY,        // [N][T][H]: hidden states after each step, 0 after the end of a sample
   kRecurrentHn,       // [N][H]: those after the last step
   kRecurrentQ,        // [N][T][H] (GRU): U h + b of the candidate; in backward its gradient
-  kRecurrentDy,       // gradients; null where none arrives or is wanted
+  kRecurrentDy,       // gradients; null where none is given or wanted
   kRecurrentDhn,
   kRecurrentDu,
   kRecurrentDb,

@@ -1,4 +1,4 @@
-// What the elements of a reduction contribute, how contributions combine, and the gradients of runs of elements.
+// What the elements of a reduction contribute, how contributions are combined, and the gradients of runs of elements.
 #pragma once
 #include <cstdint>
 
@@ -76,7 +76,7 @@ struct Combination {
 
 const Combination& combination(Kind kind);
 
-// Number of the first of `count` elements that equals `value`, or is NaN if that is; `count` if there is none.
+// Index of the first of `count` elements that equals `value`, or is NaN if `value` is; `count` if there is none.
 int64_t find_first(const float* x, int64_t count, float value);
 
 // `count` elements in a row and what their gradients are made of. `factor` and `shift` (null: 0) have one value for all

@@ -17,8 +17,8 @@ struct Selection {
 // What scattering does with the old value; sums are of float or of 64-bit integers that wrap around.
 enum class Scattering { kWrite, kAddFloats, kAddIntegers };
 
-// x: [outer][length][inner], floats, or with `integers` int64; indices: [outer][k][inner]. What in_top_k answers for
-// [outer][inner] tested indices: whether fewer than k values along the axis are larger than the one there.
+// x: [outer][length][inner], floats, or with `integers` int64; indices: [outer][k][inner]. in_top_k answers, for
+// [outer][inner] tested indices, whether fewer than k values along the axis are larger than the one there.
 struct TopKShape {
   bool integers = false;
   int64_t outer = 1, length = 1, inner = 1, k = 1;
