@@ -10,29 +10,29 @@ OpenBNNS: the C interface of classic BNNS for Linux.
     cc program.c $(openbnns c-flags)
 
 builds a program that includes this file, <Accelerate/Accelerate.h> or <vecLib/BNNS/bnns.h>. Names, numbers and layouts
-are those of BNNS; the words are ours.
+are those of BNNS; the comments are ours.
 
 A filter is one layer: create it from a description, apply it forward and backward to memory that you own, destroy it.
-Creation returns NULL for a description that is invalid or not supported, the other calls a negative number. On failure
-no output has changed, and openbnns_last_error() says what was wrong: the function, the field or argument, what was
-expected, what came, what to do. OPENBNNS_LOG=1 in the environment prints every such message on stderr.
+Creation returns NULL for a description that is invalid or not supported; the other calls return a negative number. On
+failure no output has changed, and openbnns_last_error() says what was wrong: the function, the field or argument, what
+was expected, what was passed, and what to do. OPENBNNS_LOG=1 in the environment prints every such message on stderr.
 
-Shapes are written in C order, the last axis fastest: x [N][C][H][W]. The array size[] of a descriptor runs the way its
-layout says, mostly the other way round: {W, H, C} for an image. In formulas x is the input, y the output, f the
-activation, z the value before it, and dx, dy, dw, db are gradients; dz = f'(z) dy.
+Shapes are written in C order, the last axis fastest: x [N][C][H][W]. The order of a descriptor's size[] depends on its
+layout and is mostly the reverse: {W, H, C} for an image. In formulas x is the input, y the output, f the activation, z
+the value before it, and dx, dy, dw, db are gradients; dz = f'(z) dy.
 
-What holds for all calls:
+These rules apply to all calls:
 
 - Strides count elements, not bytes. A batch stride is the distance from one sample to the next; 0 stands for the packed
   size of a sample.
 - A gradient descriptor describes one sample (or the parameter) and points to the first. Its flags say whether the
   gradient overwrites the buffer or is added to it. A NULL gradient is not computed. Gradients of parameters are summed
   over the batch.
-- A NULL filter fails the call; destroying NULL does nothing. A filter that has been destroyed fails the call.
+- A call with a NULL filter, or with one that has been destroyed, fails; destroying NULL does nothing.
 - filter_params may be NULL everywhere: no flags, threads chosen by the library, memory from posix_memalign.
-- Calls may come from any thread. A filter may be applied by several threads at once, unless it keeps something from its
+- Calls may be made from any thread. Several threads may apply a filter at once, unless it keeps something from its
   forward call for its backward call: normalization in training, fused filters in training, dropout.
-- Memory that a descriptor claims and does not have cannot be detected.
+- A buffer that is smaller than its descriptor claims cannot be detected.
 """
 
 SECTIONS = (
@@ -46,9 +46,9 @@ These names are ours; Apple's library does not have them.
         "Arrays",
         """
 An array has a layout, which fixes its rank and the meaning of size[], and an element type. stride[k] of 0 stands for a
-packed axis: stride[0] is then 1, and each further stride covers the axes before it. Strides never fall from one axis to
-the next, so that stride[0] always belongs to the fastest axis. In the layouts named FirstMajor size[] lists the slowest
-axis first, so that there the two arrays run in opposite directions: size {2, 3, 4} means [2][3][4], packed with stride
+packed axis: stride[0] is then 1, and each further stride covers the axes before it. Strides never decrease from one axis
+to the next, so that stride[0] always belongs to the fastest axis. In the layouts named FirstMajor, size[] lists the
+slowest axis first, so that the two arrays run in opposite directions: size {2, 3, 4} means [2][3][4], packed with stride
 {1, 4, 12}.
 
 An element of an integer type stands for data_scale * element + data_bias; a data_scale of 0 acts as 1. An element of an
@@ -61,7 +61,8 @@ indexed type stands for an entry of table_data.
 Bytes from the first to the last element of an array, whose data must not be NULL.
 """,
             "BNNSTensorGetAllocationSize": """
-Bytes from the first to the last element of a tensor. A negative size, one that is known only later, is a failure.
+Bytes from the first to the last element of a tensor. Fails for a negative size, which stands for one that is not known
+yet.
 """,
             "BNNSDataLayoutGetRank": """
 Number of axes of a layout, which is layout >> 16.
@@ -82,8 +83,8 @@ them. alloc_memory and free_memory are both given or both NULL.
 Release a filter and everything it owns. NULL does nothing.
 """,
             "BNNSFilterApply": """
-Run a filter with one input on one sample: in as i_desc, out as o_desc of the layer describe it. Filters with calls of
-their own (normalization, arithmetic, loss, fused, attention) are refused here.
+Run a filter with one input on one sample: i_desc and o_desc of the layer describe in and out. Filters that have their own
+calls (normalization, arithmetic, loss, fused, attention) are refused here.
 """,
             "BNNSFilterApplyBatch": """
 Run a filter with one input on a batch: sample n starts at in + n * in_stride and out + n * out_stride elements.
@@ -92,14 +93,14 @@ Run a filter with one input on a batch: sample n starts at in + n * in_stride an
 Run a filter with two inputs (matrix product, tensor contraction) on one pair of samples.
 """,
             "BNNSFilterApplyTwoInputBatch": """
-Run a filter with two inputs on a batch of pairs, each tensor with a batch stride of its own.
+Run a filter with two inputs on a batch of pairs, each tensor with its own batch stride.
 """,
             "BNNSFilterApplyBackwardBatch": """
 Gradients of a filter with one input. out_delta holds dy; in_delta, weights_delta and bias_delta receive dx, dw and db, and
 NULL skips one. weights_delta has the layout that the weights had at creation.
 
 in may be NULL unless the weights gradient, the layer (pooling) or the activation needs it. out may be NULL if no
-activation is fused; otherwise f' is taken from it. Training is in Float32.
+activation is fused; otherwise f' is computed from it. Training is Float32 only.
 
 weights_delta is the gradient of alpha for an activation layer, of the dictionary for an embedding, of the weights tensor
 for a reduction, and of the operand that is a weight for a product or contraction.
@@ -114,7 +115,7 @@ bias_delta have no effect and may be NULL.
     Section(
         "Activations",
         """
-As a layer of its own, or as the last step of another layer. alpha (a) and beta (b) are the parameters of the function.
+As a separate layer, or as the last step of another layer. alpha (a) and beta (b) are the parameters of the function.
 
     y = f(x),  dx = f'(x) dy;  softmax: dx = y (dy - sum dy y);  log-softmax: dx = dy - exp(y) sum dy
 """,
@@ -124,7 +125,7 @@ As a layer of its own, or as the last step of another layer. alpha (a) and beta 
             "BNNSFilterCreateLayerActivation": """
 Build an activation filter: y = f(x), input and output of the same sizes. With Identity and different element types it
 converts. Softmax, log-softmax and GumbelMax run along the axes of axis_flags. Apply it with BNNSFilterApplyBatch and
-BNNSFilterApplyBackwardBatch, whose in may be NULL if f' can be had from out, and out if in is given; weights_delta is the
+BNNSFilterApplyBackwardBatch; in may be NULL if f' can be computed from out, and out if in is given; weights_delta is the
 gradient of alpha for LeakyRectifiedLinear (one value) and PReLUPerChannel (one per channel), and needs in.
 """,
             "BNNSDirectApplyActivationBatch": """
@@ -145,7 +146,7 @@ MEMBERS = {
     "BNNSDataTypeIndexedBit": "class of the indices into table_data",
     "BNNSDataTypeMiscellaneousBit": "class of everything else",
     "BNNSDataTypeBoolean": "one byte, 0 or 1",
-    "BNNSDataTypeInt1": "narrower than a byte: several elements in one",
+    "BNNSDataTypeInt1": "narrower than a byte: one byte holds several elements",
     "BNNSDataLayoutVector": "size {n}",
     "BNNSDataLayoutRowMajorMatrix": "size {columns, rows}: [rows][columns]",
     "BNNSDataLayoutColumnMajorMatrix": "size {rows, columns}: [columns][rows]",
@@ -196,7 +197,7 @@ MEMBERS = {
     "BNNSActivationFunctionThreshold": "x > a ? x : b",
     "BNNSActivationFunctionPReLUPerChannel": "x < 0 ? a_c x : x, a of each channel c; ImageCHW only",
     "BNNSActivationFunctionGELUApproximation2": "x min(max(x + 3, 0), 6) / 6",
-    "BNNSActivationFunctionHardSwish": "another name of GELUApproximation2",
+    "BNNSActivationFunctionHardSwish": "another name for GELUApproximation2",
     "BNNSActivationFunctionSiLU": "x / (1 + exp(-x))",
     "BNNSActivationFunctionReLU6": "min(max(x, 0), 6)",
     "BNNSActivationFunctionErf": "erf(x)",
@@ -205,9 +206,9 @@ MEMBERS = {
     "BNNSPoolingFunctionMax": "the largest pixel; padding takes no part",
     "BNNSPoolingFunctionAverageCountIncludePadding": "sum / (k_width k_height)",
     "BNNSPoolingFunctionAverageCountExcludePadding": "sum / number of pixels inside the image",
-    "BNNSPoolingFunctionUnMax": "inverse of Max: each value goes back to where its index says",
+    "BNNSPoolingFunctionUnMax": "inverse of Max: each value goes to the position of its index",
     "BNNSPoolingFunctionL2Norm": "square root of the sum of squares",
-    "BNNSPoolingFunctionAverage": "older name of AverageCountIncludePadding",
+    "BNNSPoolingFunctionAverage": "older name for AverageCountIncludePadding",
     "BNNSLossFunctionSoftmaxCrossEntropy": "-sum t log softmax(x), one loss per sample",
     "BNNSLossFunctionSigmoidCrossEntropy": "-t log q - (1 - t) log(1 - q), q = sigmoid(x)",
     "BNNSLossFunctionMeanSquareError": "(x - t)^2",
@@ -237,8 +238,8 @@ MEMBERS = {
     "BNNSReduceFunctionLogSumExp": "log sum exp(x)",
     "BNNSReduceFunctionLogSum": "log sum x",
     "BNNSReduceFunctionNone": "no reduction: scatter overwrites",
-    "BNNSReduceFunctionAny": "another name of LogicalOr",
-    "BNNSReduceFunctionAll": "another name of LogicalAnd",
+    "BNNSReduceFunctionAny": "another name for LogicalOr",
+    "BNNSReduceFunctionAll": "another name for LogicalAnd",
     "BNNSLinearSamplingDefault": "position i of n in a box of length L: i (L + 1 - (L + 1) / n) / (n - 1)",
     "BNNSLinearSamplingAlignCorners": "i L / (n - 1), L / 2 if n is 1",
     "BNNSLinearSamplingUnalignCorners": "(i + 0.5) (L + 1) / n - 0.5",

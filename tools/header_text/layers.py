@@ -27,16 +27,16 @@ These functions pack weights for the forward pass; the result serves as w_desc o
         structs=("BNNSSparsityParameters",),
         functions={
             "BNNSNDArrayFullyConnectedSparsifySparseCOO": """
-Pack weights that are given as a list of coordinates. in_dense_shape is the matrix that they would fill, its data is not
-read. in_values [NNZ]; in_indices [NNZ][2] holds (column, row) for a RowMajorMatrix, (row, column) for a ColumnMajorMatrix.
+Pack weights given as a list of coordinates. in_dense_shape describes the dense matrix; its data is not read. in_values
+[NNZ]; in_indices [NNZ][2] holds (column, row) for a RowMajorMatrix, (row, column) for a ColumnMajorMatrix.
 
-out is filled in. If out->data is NULL, it is allocated, and the caller frees it with free(); otherwise it has the size of the
-dense matrix. sparse_params, workspace and filter_params may be NULL; workspace is not needed. batch_size is a hint, 0 acts
-as 1.
+out is filled in. If out->data is NULL, memory is allocated, which the caller releases with free(); otherwise it must have
+room for the dense matrix. sparse_params, workspace and filter_params may be NULL; workspace is not needed. batch_size is a
+hint; 0 acts as 1.
 """,
             "BNNSNDArrayFullyConnectedSparsifySparseCSR": """
-Pack weights that are given as compressed rows: in_values and in_column_indices [NNZ], in_row_starts [rows + 1], rising
-from 0 to NNZ. in_dense_shape, out, sparse_params, batch_size, workspace (may be NULL) and filter_params are as for
+Pack weights given as compressed rows: in_values and in_column_indices [NNZ], in_row_starts [rows + 1], rising from 0 to
+NNZ. in_dense_shape, out, sparse_params, batch_size, workspace (may be NULL) and filter_params are as for
 coordinates.
 """,
         },
@@ -71,7 +71,8 @@ x [C][H][W], y [C][OH][OW] as ImageCHW, b [C]; windows of k_height x k_width pix
     y = f(pool(window of x) + b)
 
 An index is the position row * W + column of the winner in its plane of x; indices have the shape of y (Max) or of x
-(UnMax). Of equal pixels the first wins. Every window starts inside the padded image; what overhangs counts as padding.
+(UnMax). Of equal pixels the first wins. Every window starts inside the padded image; parts that hang over count as
+padding.
 """,
         enums=("BNNSPoolingFunction",),
         structs=("BNNSLayerParametersPooling",),
@@ -87,8 +88,8 @@ wanted; UnMax reads them from there, and the other functions ignore indices. idx
 The same with indices of type UInt32 or UInt64; indices may be NULL as above.
 """,
             "BNNSPoolingFilterApplyBackwardBatch": """
-Gradients of a pooling filter: out_delta holds dy, in_delta receives dx, bias_delta db; NULL skips one. For Max dz goes to
-the winner, for Average to every pixel of the window in equal parts, for L2Norm in proportion to x / y.
+Gradients of a pooling filter: out_delta holds dy, in_delta receives dx, bias_delta db; NULL skips one. For Max, dz goes to
+the winner; for Average, to every pixel of the window in equal parts; for L2Norm, in proportion to x / y.
 
 Max takes the winners from indices, or finds them again in in if indices is NULL; UnMax needs indices. in may be NULL
 where it is not needed (Average; Max with indices), out if no activation is fused. out_delta may be overwritten.
@@ -114,17 +115,17 @@ or the shape of a sample for layer norm; NULL data stands for 0 and 1.
         functions={
             "BNNSFilterCreateLayerNormalization": """
 Build a normalization filter; normType is BNNSBatchNorm, BNNSInstanceNorm, BNNSLayerNorm or BNNSGroupNorm.
-moving_mean_desc and moving_variance_desc are for batch and instance norm; NULL data: they are not kept.
+moving_mean_desc and moving_variance_desc are for batch and instance norm; with NULL data they are not tracked.
 """,
             "BNNSNormalizationFilterApplyBatch": """
 Run a normalization filter on a batch; out may be in. In training it uses the statistics of this batch, updates the moving
 ones (moving = momentum moving + (1 - momentum) current), and keeps what the backward call needs. Otherwise batch and
-instance norm use the moving statistics where there are some.
+instance norm use the moving statistics if there are any.
 """,
             "BNNSNormalizationFilterApplyBackwardBatch": """
 Gradients of the latest training call of this filter, with the same batch_size: out_delta holds dy; in_delta, beta_delta
 and gamma_delta (in this order) receive the gradients, and NULL skips one. out may be NULL if no activation is fused.
-out_delta may be overwritten. All gradients that are wanted come from one call.
+out_delta may be overwritten. One call computes all wanted gradients.
 """,
         },
     ),
@@ -133,7 +134,7 @@ out_delta may be overwritten. All gradients that are wanted come from one call.
         """
     y = f(op(in1, in2, in3))
 
-Operands share one layout; a size of 1 is repeated along that axis, and its gradient summed. in1_type and so on say
+Operands share one layout; an operand of size 1 along an axis is repeated, and its gradient summed. in1_type and so on say
 whether an operand is one per sample, a constant or a parameter.
 """,
         enums=("BNNSArithmeticFunction", "BNNSDescriptorType"),
@@ -165,8 +166,8 @@ overwritten.
         "Fused filters",
         """
 Two layers as one filter: convolution, transposed convolution or fully connected, then a normalization or a quantization;
-or arithmetic, then a normalization. The output of the first layer is described as the input of the second. In training
-only the second layer may have an activation.
+or arithmetic, then a normalization. The output of the first layer and the input of the second have equal descriptors. In
+training only the second layer may have an activation.
 """,
         functions={
             "BNNSFilterCreateFusedLayer": """
@@ -174,8 +175,8 @@ Build a fused filter: filter_type and layer_params have number_of_fused_filters 
 pointer to its BNNSLayerParameters... struct.
 """,
             "BNNSFusedFilterApplyBatch": """
-Run a fused filter with one input on a batch. training matters if the chain has a normalization: the statistics of this
-batch are used, the moving ones updated, and what the backward call needs is kept.
+Run a fused filter with one input on a batch. If the chain has a normalization and training is true, the statistics of this
+batch are used, the moving ones are updated, and what the backward call needs is kept.
 """,
             "BNNSFusedFilterApplyMultiInputBatch": """
 The same for a filter that starts with arithmetic: in and in_stride have one entry per operand.
@@ -195,8 +196,8 @@ the operands, out if no activation is fused, delta_parameters if neither gradien
     Section(
         "Losses",
         """
-x [width] is the input of a sample, t [width] its labels (one-hot, or numbers), w a weight. The losses are those of the
-constants below, times w; out is their reduction, or all of them. Labels may be smoothed: t (1 - s) + s / width.
+x [width] is the input of a sample, t [width] its labels (one-hot, or numbers), w a weight. The losses are listed with the
+constants below and multiplied by w; out is their reduction, or all of them. Labels may be smoothed: t (1 - s) + s / width.
 """,
         enums=("BNNSLossFunction", "BNNSLossReductionFunction"),
         structs=(
@@ -208,17 +209,17 @@ constants below, times w; out is their reduction, or all of them. Labels may be 
         ),
         functions={
             "BNNSFilterCreateLayerLoss": """
-Build a loss filter. layer_params points to the struct of its function: the first field says which one it is. The losses
-without a struct of their own use BNNSLayerParametersLossBase. i_desc is one sample; o_desc has size 1, or that of the
-losses of a sample if they are not reduced.
+Build a loss filter. layer_params points to the struct of its function, whose first field names the function. Losses
+without their own struct use BNNSLayerParametersLossBase. i_desc is one sample; o_desc has size 1, or that of the losses of
+a sample if they are not reduced.
 """,
             "BNNSLossFilterApplyBatch": """
 Compute the loss of a batch and, unless in_delta is NULL, its gradient as if the loss were the last layer. weights may be
 NULL if weights_size is 0; weights_size counts the weights: 1 for all, or one per loss.
 """,
             "BNNSLossFilterApplyBackwardBatch": """
-The gradient of a loss times the gradient that arrives at it: out_delta holds one value, or with reduction None the values
-of one sample, out_delta_stride from sample to sample. weights may be NULL as in the forward call.
+The gradient of a loss times its output gradient: out_delta holds one value, or with reduction None the values of one
+sample, with the batch stride out_delta_stride. weights may be NULL as in the forward call.
 """,
         },
     ),
@@ -227,8 +228,7 @@ of one sample, out_delta_stride from sample to sample. weights may be NULL as in
         structs=("BNNSLayerParametersPermute",),
         functions={
             "BNNSFilterCreateLayerPermute": """
-Build a filter that copies with other axes: axis k of the output is axis permutation[k] of the input, in the order of
-size[].
+Build a filter that permutes axes: axis k of the output is axis permutation[k] of the input, in the order of size[].
 """,
             "BNNSPermuteFilterApplyBackwardBatch": """
 The gradient of a permute filter: in_delta receives out_delta with its axes put back.
@@ -249,8 +249,8 @@ BNNSFilterApplyBatch; BNNSFilterApplyBackwardBatch sums dy over all cells that a
     Section(
         "Resize",
         """
-With align_corners position i of the output is i (in - 1) / (out - 1) in the input, otherwise (i + 0.5) in / out - 0.5
-within the range; nearest takes floor(i in / out).
+With align_corners, position i of the output is i (in - 1) / (out - 1) in the input, otherwise (i + 0.5) in / out - 0.5
+limited to the range; nearest takes floor(i in / out).
 """,
         enums=("BNNSInterpolationMethod",),
         structs=("BNNSLayerParametersResize",),
@@ -270,7 +270,7 @@ Apply it with BNNSFilterApplyBatch and BNNSFilterApplyBackwardBatch.
         functions={
             "BNNSFilterCreateLayerDropout": """
 Build a dropout filter. Each forward call draws a new mask, which the backward call uses; the same seed repeats the masks.
-There is no switch for inference: leave the layer out there.
+There is no inference mode: leave the layer out in inference.
 """,
         },
     ),
@@ -285,8 +285,8 @@ There is no switch for inference: leave the layer out there.
         functions={
             "BNNSFilterCreateLayerEmbedding": """
 Build a filter that looks entries up. In size[] the dictionary is {item..., entries}, the input {index...} of an integer
-type, the output {item..., index...}. An index outside the dictionary fails the call. Set padding_idx to a number outside
-if no entry stands for zeros: 0 is an entry.
+type, the output {item..., index...}. With an index outside the dictionary the call fails. If no entry stands for zeros,
+set padding_idx to a number outside the dictionary: 0 is an entry.
 """,
         },
     ),
@@ -295,17 +295,17 @@ if no entry stands for zeros: 0 is an entry.
         """
     C = alpha op(A) op(B) + beta C,  dA = alpha dC op(B)^T,  dB = alpha op(A)^T dC   (op: as it is, or transposed)
 
-of the last two axes, counted in the order of size[], but rows before columns in a RowMajorMatrix. The axes before them are
-matched from the back, and one that is missing or of size 1 is repeated.
+on the last two axes, counted in the order of size[], but rows before columns in a RowMajorMatrix. The axes before them are
+matched from the back; an axis that is missing or of size 1 is repeated.
 """,
         structs=("BNNSLayerParametersBroadcastMatMul",),
         functions={
             "BNNSFilterCreateLayerBroadcastMatMul": """
 Build a matrix-product filter, beta 0 or 1. It has two inputs; with a_is_weights, b_is_weights (the operand is the data of
-its descriptor) or quadratic (A times itself) it has one, and the gradient of a weight is weights_delta.
+its descriptor) or quadratic (A times itself) it has one, and the gradient of weights is weights_delta.
 """,
             "BNNSMatMulWorkspaceSize": """
-Bytes of workspace that BNNSMatMul needs for these descriptors; data pointers are not looked at. It is 0 here.
+Bytes of workspace that BNNSMatMul needs for these descriptors; data pointers are not read. It is always 0 here.
 """,
             "BNNSMatMul": """
 output = alpha op(A) op(B) on the data of the descriptors, floating-point types only. workspace may be NULL.
@@ -325,7 +325,7 @@ The older form of BNNSMatMul. It has no status: a failure shows in openbnns_last
             "BNNSFilterCreateLayerTensorContraction": """
 Build a filter from an expression such as "a_ij, b_jk -> c_ik", one letter per axis in the order of size[], but rows before
 columns in a RowMajorMatrix; "*" stands for any further axes ("a_*ik, b_*kj -> c_*ij"). It has two inputs. With an operand
-named w (a weight, the data of its descriptor), with one operand, or with one name twice it has one, and the gradient of w is
+named w (weights: the data of its descriptor), with one operand, or with one name twice it has one, and the gradient of w is
 weights_delta.
 """,
         },
@@ -363,8 +363,8 @@ Reduce without a filter: the data pointers are those of the descriptors.
     Section(
         "Quantization",
         """
-scale and bias are vectors along the axis of the bit of axis_mask (bit d: size[d], bit rank: the batch), or of size 1 if it
-is 0; NULL data stands for 1 and 0.
+scale and bias are vectors along the axis that the bit of axis_mask names (bit d: size[d], bit rank: the batch), or of size
+1 if axis_mask is 0; NULL data stands for 1 and 0.
 """,
         enums=("BNNSQuantizerFunction",),
         structs=("BNNSLayerParametersQuantization",),
@@ -377,8 +377,8 @@ Quantize or dequantize a batch; the data pointers are those of the descriptors. 
     Section(
         "Multihead attention",
         """
-Q [T][D], K [S][D], V [S][D] are one sample; weights have size {D, K, H} (D, V, H for the values) in a layout of rank 3, H
-being the heads; the output weights are [H V][D]. Per head:
+Q [T][D], K [S][D], V [S][D] are one sample; weights have size {D, K, H} ({D, V, H} for the values) in a layout of rank 3,
+where H is the number of heads; the output weights are [H V][D]. Per head:
 
     P = softmax((Q Wq + bq) (K Wk + bk)^T / sqrt(K) + masks),  O = dropout(P) (V Wv + bv)
     y = [O of all heads] Wo + bo
@@ -392,12 +392,12 @@ zeros.
 Build an attention filter. Each target_desc is one sample, 2DFirstMajor of size {T, D} for instance.
 """,
             "BNNSApplyMultiheadAttention": """
-Run attention on a batch. key_mask, Boolean [S] with batch stride key_mask_stride, is true for keys to leave out.
+Run attention on a batch. key_mask, Boolean [S] with batch stride key_mask_stride, is true for keys to ignore.
 add_to_attention [T][S], [H][T][S] or [batch][H][T][S] is added to the scores; a Boolean true there adds minus infinity.
 Both may be NULL.
 
 A size pointer whose buffer is NULL asks for the size in bytes: backprop_cache_size without backprop_cache, workspace_size
-without workspace. Nothing is computed then. If a pair is NULL altogether, no cache is written, or the workspace is
+without workspace. Nothing is computed then. If both members of a pair are NULL, no cache is written, or the workspace is
 allocated. A cache holds what the backward call needs.
 """,
             "BNNSApplyMultiheadAttentionBackward": """
@@ -421,23 +421,23 @@ tensor.
 
     i, f, o = sigmoid(W x + U h + C c + b),  g = tanh(W x + U h + C c + b),  c' = f c + i g,  h' = o tanh(c')
 
-Peepholes C (o has c' there), biases and initial states are absent if their data is NULL. Without the flag for default
-activations those of the descriptors are used.
+Peepholes C (o uses c' there), biases and initial states are absent if their data is NULL. Without the flag for default
+activations, those of the descriptors are used.
 """,
         enums=("BNNSLayerFlags",),
         structs=("BNNSLSTMGateDescriptor", "BNNSLSTMDataDescriptor", "BNNSLayerParametersLSTM"),
         functions={
             "BNNSComputeLSTMTrainingCacheCapacity": """
-The least size in bytes of a training cache for this description.
+The minimum size in bytes of a training cache for this description.
 """,
             "BNNSDirectApplyLSTMBatchTrainingCaching": """
 Run an LSTM forward on the data of its descriptors. What the backward call needs goes to training_cache_ptr, unless that is
 NULL.
 """,
             "BNNSDirectApplyLSTMBatchBackward": """
-Gradients of an LSTM. layer_delta_params is a struct like layer_params: its output_descriptor holds the gradients that
-arrive (data, last hidden state, last cell state), its input_descriptor and its gates those that are written. NULL data
-skips one. training_cache_ptr is the cache of the forward call; if it is NULL, the forward pass is repeated.
+Gradients of an LSTM. layer_delta_params is a struct like layer_params: its output_descriptor holds the output gradients
+(data, last hidden state, last cell state), its input_descriptor and its gates those that are written. NULL data skips
+one. training_cache_ptr is the cache of the forward call; if it is NULL, the forward pass is repeated.
 """,
         },
     ),

@@ -8,8 +8,8 @@ SECTIONS = (
     Section(
         "Optimizers",
         """
-g is the gradient, clipped, times gradient_scale, plus the penalty. For m = beta1 m + (1 - beta1) g and
-v = beta2 v + (1 - beta2) g^2, t being time_step, which starts at 1:
+g is the clipped gradient times gradient_scale, plus the penalty. With m = beta1 m + (1 - beta1) g,
+v = beta2 v + (1 - beta2) g^2, and t = time_step, which starts at 1:
 
     Adam     W -= learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)
     AdamW    the same, and W -= learning_rate regularization_scale W before it; AMSGrad: the largest v so far
@@ -32,7 +32,7 @@ v = beta2 v + (1 - beta2) g^2, t being time_step, which starts at 1:
         functions={
             "BNNSOptimizerStep": """
 Update parameters in place by one step. OptimizerAlgFields points to the struct of the function, which is read at each call;
-add 1 to time_step after each step, and do not forget gradient_scale, which is mostly 1. All arrays are packed.
+add 1 to time_step after each step, and do not forget gradient_scale, which is usually 1. All arrays are packed.
 
 accumulators have the shapes of the parameters, start at zero, and are ordered by role, then by parameter: m of all
 parameters, then v of all parameters. Per parameter there are: SGD 1, or none if momentum is 0 (accumulators may then be
@@ -53,14 +53,14 @@ first in a RowMajorMatrix. dest may be src.
 dest = min(max(src, min_val), max_val).
 """,
             "BNNSClipByNorm": """
-dest = src * min(1, max_norm / norm(src)), each slice of the other axes on its own.
+dest = src * min(1, max_norm / norm(src)), separately for every position along the other axes.
 """,
             "BNNSClipByGlobalNorm": """
-dest[i] = src[i] * min(1, max_norm / G) for count arrays, G being the norm of all of them together, or use_norm unless that
-is 0.
+dest[i] = src[i] * min(1, max_norm / G) for count arrays, where G is use_norm, or if that is 0, the norm of all arrays
+together.
 """,
             "BNNSComputeNorm": """
-dest = norm(src). The axes inside the norm are missing in dest; over all axes it is a vector of size 1.
+dest = norm(src). dest does not have the axes inside the norm; over all axes it is a vector of size 1.
 """,
             "BNNSComputeNormBackward": """
 Gradient of the norm: in_delta = out_delta * in / out, 0 where out is 0. in and out are those of the forward call.
@@ -101,34 +101,34 @@ others. A negative number keeps the whole triangle.
     Section(
         "Selecting and placing elements",
         """
-An index that is out of range fails the call. Axes are counted in the order of size[], but rows first in a RowMajorMatrix.
+With an index out of range the call fails. Axes are counted in the order of size[], but rows first in a RowMajorMatrix.
 """,
         functions={
             "BNNSDirectApplyTopK": """
-The K largest values along an axis, best first; of equal ones the first. best_values and best_indices have K elements along
-the axis; best_indices may be NULL. The batch strides are those of one sample to the next.
+The K largest values along an axis, largest first; of equal values the first is preferred. best_values and best_indices have
+K elements along the axis; best_indices may be NULL. The batch strides are distances from one sample to the next.
 """,
             "BNNSDirectApplyInTopK": """
-Whether the values at test_indices are among the K largest along an axis; equal ones all count. test_indices and output have
+Whether the values at test_indices are among the K largest along an axis; all equal ones count. test_indices and output have
 the shape of input without the axis; output is Boolean.
 """,
             "BNNSGather": """
     output[.., j, ..] = input[.., indices[j], ..]
 
-for a vector of indices; indices of the shape of output pick single elements.
+for a vector of indices; indices with the shape of output pick single elements.
 """,
             "BNNSScatter": """
     output[.., indices[j], ..] = input[.., j, ..]  (op None)  or  += (op Sum)
 
-All other places keep their values. With None, of several elements for one place any may win.
+All other entries keep their values. With None, the last of several elements with the same index wins.
 """,
             "BNNSGatherND": """
 Pick elements or slices: the last axis of indices holds an index vector, of length L. output has the other axes of indices,
 then the axes of input beyond the first L.
 """,
             "BNNSScatterND": """
-Write (op None) or add (op Sum) elements or slices of input at the places that index vectors name, as for BNNSGatherND; all
-other places of output keep their values.
+Write (op None) or add (op Sum) elements or slices of input at the positions that index vectors name, as for BNNSGatherND;
+all other elements of output keep their values.
 """,
         },
     ),
@@ -144,14 +144,16 @@ Images {W, H, C, N} as 4DLastMajor, boxes {4, boxes} as 2DLastMajor, output {W',
 Cut boxes out of images and sample them bilinearly; positions outside the image give extrapolation_value.
 """,
             "BNNSCropResizeBackward": """
-Gradient with respect to the images: each element of out_delta goes to the pixels it was made of, with the same weights.
+Gradient with respect to the images: each element of out_delta goes to the pixels it was computed from, with the same
+weights.
 """,
         },
     ),
     Section(
         "Random numbers",
         """
-The same seed gives the same numbers on every machine. Threads may share a generator; for numbers that repeat use one each.
+The same seed gives the same numbers on every machine. Threads may share a generator; for reproducible numbers, give each
+thread its own.
 """,
         enums=("BNNSRandomGeneratorMethod",),
         functions={
@@ -171,13 +173,13 @@ Bytes of a saved state.
 Save the state to a buffer of at least BNNSRandomGeneratorStateSize bytes.
 """,
             "BNNSRandomGeneratorSetState": """
-Restore a saved state: the numbers that followed it come again.
+Restore a saved state: the numbers that followed it are repeated.
 """,
             "BNNSRandomFillUniformFloat": """
 Fill an array with floats uniform on [a, b].
 """,
             "BNNSRandomFillUniformInt": """
-Fill an array with integers uniform on [a, b): b does not occur.
+Fill an array with integers uniform on [a, b): b is never drawn.
 """,
             "BNNSRandomFillNormalFloat": """
 Fill an array with normally distributed floats.
@@ -202,17 +204,17 @@ Release a store. NULL does nothing.
 Append points, packed [n_new_samples][n_features]. They are copied.
 """,
             "BNNSNearestNeighborsGetInfo": """
-The n_neighbors points nearest to a stored one, itself included, nearest first; of all points, [points][n_neighbors], if
+The n_neighbors points nearest to a stored one, itself included, nearest first; for all points, [points][n_neighbors], if
 sample_number is negative. indices and distances (in the type of the points) may be NULL. If there are fewer points, the
-indices left are -1 and the distances infinite.
+remaining indices are -1 and the distances infinite.
 """,
         },
     ),
     Section(
         "First generation",
         """
-The calls of macOS 10.12, with shapes apart from the layer: no dilation, no groups, symmetric padding. The filters they
-make are applied as the others are.
+The calls of macOS 10.12, which take shapes separately from the layer: no dilation, no groups, symmetric padding. The
+filters they create are applied like all others.
 """,
         structs=(
             "BNNSImageStackDescriptor",

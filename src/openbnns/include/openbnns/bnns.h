@@ -4,29 +4,30 @@
  *     cc program.c $(openbnns c-flags)
  *
  * builds a program that includes this file, <Accelerate/Accelerate.h> or <vecLib/BNNS/bnns.h>. Names, numbers and
- * layouts are those of BNNS; the words are ours.
+ * layouts are those of BNNS; the comments are ours.
  *
  * A filter is one layer: create it from a description, apply it forward and backward to memory that you own, destroy
- * it. Creation returns NULL for a description that is invalid or not supported, the other calls a negative number. On
- * failure no output has changed, and openbnns_last_error() says what was wrong: the function, the field or argument,
- * what was expected, what came, what to do. OPENBNNS_LOG=1 in the environment prints every such message on stderr.
+ * it. Creation returns NULL for a description that is invalid or not supported; the other calls return a negative
+ * number. On failure no output has changed, and openbnns_last_error() says what was wrong: the function, the field or
+ * argument, what was expected, what was passed, and what to do. OPENBNNS_LOG=1 in the environment prints every such
+ * message on stderr.
  *
- * Shapes are written in C order, the last axis fastest: x [N][C][H][W]. The array size[] of a descriptor runs the way
- * its layout says, mostly the other way round: {W, H, C} for an image. In formulas x is the input, y the output, f the
+ * Shapes are written in C order, the last axis fastest: x [N][C][H][W]. The order of a descriptor's size[] depends on
+ * its layout and is mostly the reverse: {W, H, C} for an image. In formulas x is the input, y the output, f the
  * activation, z the value before it, and dx, dy, dw, db are gradients; dz = f'(z) dy.
  *
- * What holds for all calls:
+ * These rules apply to all calls:
  *
  * - Strides count elements, not bytes. A batch stride is the distance from one sample to the next; 0 stands for the
  *   packed size of a sample.
  * - A gradient descriptor describes one sample (or the parameter) and points to the first. Its flags say whether the
  *   gradient overwrites the buffer or is added to it. A NULL gradient is not computed. Gradients of parameters are
  *   summed over the batch.
- * - A NULL filter fails the call; destroying NULL does nothing. A filter that has been destroyed fails the call.
+ * - A call with a NULL filter, or with one that has been destroyed, fails; destroying NULL does nothing.
  * - filter_params may be NULL everywhere: no flags, threads chosen by the library, memory from posix_memalign.
- * - Calls may come from any thread. A filter may be applied by several threads at once, unless it keeps something from
- *   its forward call for its backward call: normalization in training, fused filters in training, dropout.
- * - Memory that a descriptor claims and does not have cannot be detected.
+ * - Calls may be made from any thread. Several threads may apply a filter at once, unless it keeps something from its
+ *   forward call for its backward call: normalization in training, fused filters in training, dropout.
+ * - A buffer that is smaller than its descriptor claims cannot be detected.
  */
 
 /* Written by tools/make_header.py: edit its facts and words, not this file. */
@@ -111,9 +112,9 @@ int openbnns_set_compat(const char *names);
  * Arrays
  *
  * An array has a layout, which fixes its rank and the meaning of size[], and an element type. stride[k] of 0 stands for
- * a packed axis: stride[0] is then 1, and each further stride covers the axes before it. Strides never fall from one
- * axis to the next, so that stride[0] always belongs to the fastest axis. In the layouts named FirstMajor size[] lists
- * the slowest axis first, so that there the two arrays run in opposite directions: size {2, 3, 4} means [2][3][4],
+ * a packed axis: stride[0] is then 1, and each further stride covers the axes before it. Strides never decrease from
+ * one axis to the next, so that stride[0] always belongs to the fastest axis. In the layouts named FirstMajor, size[]
+ * lists the slowest axis first, so that the two arrays run in opposite directions: size {2, 3, 4} means [2][3][4],
  * packed with stride {1, 4, 12}.
  *
  * An element of an integer type stands for data_scale * element + data_bias; a data_scale of 0 acts as 1. An element of
@@ -127,7 +128,7 @@ OPENBNNS_ENUM(BNNSDataType) {
     BNNSDataTypeFloat32 = 0x10020,
     BNNSDataTypeBFloat16 = 0x18010,
     BNNSDataTypeIntBit = 0x20000, /**< class of the signed integers */
-    BNNSDataTypeInt1 = 0x20001, /**< narrower than a byte: several elements in one */
+    BNNSDataTypeInt1 = 0x20001, /**< narrower than a byte: one byte holds several elements */
     BNNSDataTypeInt2 = 0x20002,
     BNNSDataTypeInt4 = 0x20004,
     BNNSDataTypeInt8 = 0x20008,
@@ -224,7 +225,8 @@ typedef struct BNNSTensor {
 size_t BNNSNDArrayGetDataSize(const BNNSNDArrayDescriptor *array);
 
 /**
- * Bytes from the first to the last element of a tensor. A negative size, one that is known only later, is a failure.
+ * Bytes from the first to the last element of a tensor. Fails for a negative size, which stands for one that is not
+ * known yet.
  *
  * Returns the number, or SIZE_MAX on failure.
  */
@@ -276,8 +278,8 @@ typedef struct BNNSFilterParameters {
 void BNNSFilterDestroy(BNNSFilter filter);
 
 /**
- * Run a filter with one input on one sample: in as i_desc, out as o_desc of the layer describe it. Filters with calls
- * of their own (normalization, arithmetic, loss, fused, attention) are refused here.
+ * Run a filter with one input on one sample: i_desc and o_desc of the layer describe in and out. Filters that have
+ * their own calls (normalization, arithmetic, loss, fused, attention) are refused here.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -299,7 +301,7 @@ int BNNSFilterApplyBatch(BNNSFilter filter, size_t batch_size, const void *in, s
 int BNNSFilterApplyTwoInput(BNNSFilter filter, const void *inA, const void *inB, void *out);
 
 /**
- * Run a filter with two inputs on a batch of pairs, each tensor with a batch stride of its own.
+ * Run a filter with two inputs on a batch of pairs, each tensor with its own batch stride.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -311,7 +313,7 @@ int BNNSFilterApplyTwoInputBatch(BNNSFilter filter, size_t batch_size, const voi
  * db, and NULL skips one. weights_delta has the layout that the weights had at creation.
  *
  * in may be NULL unless the weights gradient, the layer (pooling) or the activation needs it. out may be NULL if no
- * activation is fused; otherwise f' is taken from it. Training is in Float32.
+ * activation is fused; otherwise f' is computed from it. Training is Float32 only.
  *
  * weights_delta is the gradient of alpha for an activation layer, of the dictionary for an embedding, of the weights
  * tensor for a reduction, and of the operand that is a weight for a product or contraction.
@@ -341,8 +343,7 @@ int BNNSFilterApplyBackwardTwoInputBatch(BNNSFilter filter, size_t batch_size, c
 /*
  * Activations
  *
- * As a layer of its own, or as the last step of another layer. alpha (a) and beta (b) are the parameters of the
- * function.
+ * As a separate layer, or as the last step of another layer. alpha (a) and beta (b) are the parameters of the function.
  *
  *     y = f(x),  dx = f'(x) dy;  softmax: dx = y (dy - sum dy y);  log-softmax: dx = dy - exp(y) sum dy
  */
@@ -385,7 +386,7 @@ OPENBNNS_ENUM(BNNSActivationFunction) {
     BNNSActivationFunctionErf = 33, /**< erf(x) */
     BNNSActivationFunctionGELU = 34, /**< 0.5 x (1 + erf(x / sqrt(2))) */
     BNNSActivationFunctionGELUApproximationSigmoid = 35, /**< x / (1 + exp(-1.702 x)) */
-    BNNSActivationFunctionHardSwish = 30, /**< another name of GELUApproximation2 */
+    BNNSActivationFunctionHardSwish = 30, /**< another name for GELUApproximation2 */
 };
 
 /** Which internal array of a filter BNNSGetPointer gives access to. */
@@ -421,7 +422,7 @@ typedef struct BNNSLayerParametersActivation {
 /**
  * Build an activation filter: y = f(x), input and output of the same sizes. With Identity and different element types
  * it converts. Softmax, log-softmax and GumbelMax run along the axes of axis_flags. Apply it with BNNSFilterApplyBatch
- * and BNNSFilterApplyBackwardBatch, whose in may be NULL if f' can be had from out, and out if in is given;
+ * and BNNSFilterApplyBackwardBatch; in may be NULL if f' can be computed from out, and out if in is given;
  * weights_delta is the gradient of alpha for LeakyRectifiedLinear (one value) and PReLUPerChannel (one per channel),
  * and needs in.
  *
@@ -498,13 +499,12 @@ typedef struct BNNSSparsityParameters {
 } BNNSSparsityParameters;
 
 /**
- * Pack weights that are given as a list of coordinates. in_dense_shape is the matrix that they would fill, its data is
- * not read. in_values [NNZ]; in_indices [NNZ][2] holds (column, row) for a RowMajorMatrix, (row, column) for a
- * ColumnMajorMatrix.
+ * Pack weights given as a list of coordinates. in_dense_shape describes the dense matrix; its data is not read.
+ * in_values [NNZ]; in_indices [NNZ][2] holds (column, row) for a RowMajorMatrix, (row, column) for a ColumnMajorMatrix.
  *
- * out is filled in. If out->data is NULL, it is allocated, and the caller frees it with free(); otherwise it has the
- * size of the dense matrix. sparse_params, workspace and filter_params may be NULL; workspace is not needed. batch_size
- * is a hint, 0 acts as 1.
+ * out is filled in. If out->data is NULL, memory is allocated, which the caller releases with free(); otherwise it must
+ * have room for the dense matrix. sparse_params, workspace and filter_params may be NULL; workspace is not needed.
+ * batch_size is a hint; 0 acts as 1.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -516,9 +516,9 @@ int BNNSNDArrayFullyConnectedSparsifySparseCOO(const BNNSNDArrayDescriptor *in_d
                                                const BNNSFilterParameters *filter_params);
 
 /**
- * Pack weights that are given as compressed rows: in_values and in_column_indices [NNZ], in_row_starts [rows + 1],
- * rising from 0 to NNZ. in_dense_shape, out, sparse_params, batch_size, workspace (may be NULL) and filter_params are
- * as for coordinates.
+ * Pack weights given as compressed rows: in_values and in_column_indices [NNZ], in_row_starts [rows + 1], rising from 0
+ * to NNZ. in_dense_shape, out, sparse_params, batch_size, workspace (may be NULL) and filter_params are as for
+ * coordinates.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -586,7 +586,7 @@ BNNSFilter BNNSFilterCreateLayerTransposedConvolution(const BNNSLayerParametersC
  *     y = f(pool(window of x) + b)
  *
  * An index is the position row * W + column of the winner in its plane of x; indices have the shape of y (Max) or of x
- * (UnMax). Of equal pixels the first wins. Every window starts inside the padded image; what overhangs counts as
+ * (UnMax). Of equal pixels the first wins. Every window starts inside the padded image; parts that hang over count as
  * padding.
  */
 
@@ -595,9 +595,9 @@ OPENBNNS_ENUM(BNNSPoolingFunction) {
     BNNSPoolingFunctionMax = 0, /**< the largest pixel; padding takes no part */
     BNNSPoolingFunctionAverageCountIncludePadding = 1, /**< sum / (k_width k_height) */
     BNNSPoolingFunctionAverageCountExcludePadding = 2, /**< sum / number of pixels inside the image */
-    BNNSPoolingFunctionUnMax = 3, /**< inverse of Max: each value goes back to where its index says */
+    BNNSPoolingFunctionUnMax = 3, /**< inverse of Max: each value goes to the position of its index */
     BNNSPoolingFunctionL2Norm = 4, /**< square root of the sum of squares */
-    BNNSPoolingFunctionAverage = 1, /**< older name of AverageCountIncludePadding */
+    BNNSPoolingFunctionAverage = 1, /**< older name for AverageCountIncludePadding */
 };
 
 /** 2-D pooling description. */
@@ -645,8 +645,8 @@ int BNNSPoolingFilterApplyBatchEx(BNNSFilter filter, size_t batch_size, const vo
                                   size_t out_stride, BNNSDataType indices_data_type, void *indices, size_t idx_stride);
 
 /**
- * Gradients of a pooling filter: out_delta holds dy, in_delta receives dx, bias_delta db; NULL skips one. For Max dz
- * goes to the winner, for Average to every pixel of the window in equal parts, for L2Norm in proportion to x / y.
+ * Gradients of a pooling filter: out_delta holds dy, in_delta receives dx, bias_delta db; NULL skips one. For Max, dz
+ * goes to the winner; for Average, to every pixel of the window in equal parts; for L2Norm, in proportion to x / y.
  *
  * Max takes the winners from indices, or finds them again in in if indices is NULL; UnMax needs indices. in may be NULL
  * where it is not needed (Average; Max with indices), out if no activation is fused. out_delta may be overwritten.
@@ -701,7 +701,7 @@ typedef struct BNNSLayerParametersNormalization {
 
 /**
  * Build a normalization filter; normType is BNNSBatchNorm, BNNSInstanceNorm, BNNSLayerNorm or BNNSGroupNorm.
- * moving_mean_desc and moving_variance_desc are for batch and instance norm; NULL data: they are not kept.
+ * moving_mean_desc and moving_variance_desc are for batch and instance norm; with NULL data they are not tracked.
  *
  * Returns the filter, or NULL on failure.
  */
@@ -712,7 +712,7 @@ BNNSFilter BNNSFilterCreateLayerNormalization(BNNSFilterType normType,
 /**
  * Run a normalization filter on a batch; out may be in. In training it uses the statistics of this batch, updates the
  * moving ones (moving = momentum moving + (1 - momentum) current), and keeps what the backward call needs. Otherwise
- * batch and instance norm use the moving statistics where there are some.
+ * batch and instance norm use the moving statistics if there are any.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -722,7 +722,7 @@ int BNNSNormalizationFilterApplyBatch(BNNSFilter filter, size_t batch_size, cons
 /**
  * Gradients of the latest training call of this filter, with the same batch_size: out_delta holds dy; in_delta,
  * beta_delta and gamma_delta (in this order) receive the gradients, and NULL skips one. out may be NULL if no
- * activation is fused. out_delta may be overwritten. All gradients that are wanted come from one call.
+ * activation is fused. out_delta may be overwritten. One call computes all wanted gradients.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -737,8 +737,8 @@ int BNNSNormalizationFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_si
  *
  *     y = f(op(in1, in2, in3))
  *
- * Operands share one layout; a size of 1 is repeated along that axis, and its gradient summed. in1_type and so on say
- * whether an operand is one per sample, a constant or a parameter.
+ * Operands share one layout; an operand of size 1 along an axis is repeated, and its gradient summed. in1_type and so
+ * on say whether an operand is one per sample, a constant or a parameter.
  */
 
 /** Elementwise operation of an arithmetic layer. */
@@ -867,8 +867,8 @@ int BNNSArithmeticFilterApplyBackwardBatch(BNNSFilter filter, size_t batch_size,
  * Fused filters
  *
  * Two layers as one filter: convolution, transposed convolution or fully connected, then a normalization or a
- * quantization; or arithmetic, then a normalization. The output of the first layer is described as the input of the
- * second. In training only the second layer may have an activation.
+ * quantization; or arithmetic, then a normalization. The output of the first layer and the input of the second have
+ * equal descriptors. In training only the second layer may have an activation.
  */
 
 /**
@@ -881,8 +881,8 @@ BNNSFilter BNNSFilterCreateFusedLayer(size_t number_of_fused_filters, const BNNS
                                       const void **layer_params, const BNNSFilterParameters *filter_params);
 
 /**
- * Run a fused filter with one input on a batch. training matters if the chain has a normalization: the statistics of
- * this batch are used, the moving ones updated, and what the backward call needs is kept.
+ * Run a fused filter with one input on a batch. If the chain has a normalization and training is true, the statistics
+ * of this batch are used, the moving ones are updated, and what the backward call needs is kept.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -927,8 +927,9 @@ int BNNSFusedFilterApplyBackwardMultiInputBatch(BNNSFilter filter, size_t batch_
 /*
  * Losses
  *
- * x [width] is the input of a sample, t [width] its labels (one-hot, or numbers), w a weight. The losses are those of
- * the constants below, times w; out is their reduction, or all of them. Labels may be smoothed: t (1 - s) + s / width.
+ * x [width] is the input of a sample, t [width] its labels (one-hot, or numbers), w a weight. The losses are listed
+ * with the constants below and multiplied by w; out is their reduction, or all of them. Labels may be smoothed: t (1 -
+ * s) + s / width.
  */
 
 /** Loss of a loss layer. */
@@ -1013,9 +1014,9 @@ typedef struct BNNSLayerParametersLossYolo {
 } BNNSLayerParametersLossYolo;
 
 /**
- * Build a loss filter. layer_params points to the struct of its function: the first field says which one it is. The
- * losses without a struct of their own use BNNSLayerParametersLossBase. i_desc is one sample; o_desc has size 1, or
- * that of the losses of a sample if they are not reduced.
+ * Build a loss filter. layer_params points to the struct of its function, whose first field names the function. Losses
+ * without their own struct use BNNSLayerParametersLossBase. i_desc is one sample; o_desc has size 1, or that of the
+ * losses of a sample if they are not reduced.
  *
  * Returns the filter, or NULL on failure.
  */
@@ -1032,8 +1033,8 @@ int BNNSLossFilterApplyBatch(BNNSFilter filter, size_t batch_size, const void *i
                              void *out, BNNSNDArrayDescriptor *in_delta, size_t in_delta_stride);
 
 /**
- * The gradient of a loss times the gradient that arrives at it: out_delta holds one value, or with reduction None the
- * values of one sample, out_delta_stride from sample to sample. weights may be NULL as in the forward call.
+ * The gradient of a loss times its output gradient: out_delta holds one value, or with reduction None the values of one
+ * sample, with the batch stride out_delta_stride. weights may be NULL as in the forward call.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1053,8 +1054,7 @@ typedef struct BNNSLayerParametersPermute {
 } BNNSLayerParametersPermute;
 
 /**
- * Build a filter that copies with other axes: axis k of the output is axis permutation[k] of the input, in the order of
- * size[].
+ * Build a filter that permutes axes: axis k of the output is axis permutation[k] of the input, in the order of size[].
  *
  * Returns the filter, or NULL on failure.
  */
@@ -1102,8 +1102,8 @@ BNNSFilter BNNSFilterCreateLayerPadding(const BNNSLayerParametersPadding *layer_
 /*
  * Resize
  *
- * With align_corners position i of the output is i (in - 1) / (out - 1) in the input, otherwise (i + 0.5) in / out -
- * 0.5 within the range; nearest takes floor(i in / out).
+ * With align_corners, position i of the output is i (in - 1) / (out - 1) in the input, otherwise (i + 0.5) in / out -
+ * 0.5 limited to the range; nearest takes floor(i in / out).
  */
 
 /** How resizing finds values between samples. */
@@ -1147,7 +1147,7 @@ typedef struct BNNSLayerParametersDropout {
 
 /**
  * Build a dropout filter. Each forward call draws a new mask, which the backward call uses; the same seed repeats the
- * masks. There is no switch for inference: leave the layer out there.
+ * masks. There is no inference mode: leave the layer out in inference.
  *
  * Returns the filter, or NULL on failure.
  */
@@ -1180,8 +1180,8 @@ typedef struct BNNSLayerParametersEmbedding {
 
 /**
  * Build a filter that looks entries up. In size[] the dictionary is {item..., entries}, the input {index...} of an
- * integer type, the output {item..., index...}. An index outside the dictionary fails the call. Set padding_idx to a
- * number outside if no entry stands for zeros: 0 is an entry.
+ * integer type, the output {item..., index...}. With an index outside the dictionary the call fails. If no entry stands
+ * for zeros, set padding_idx to a number outside the dictionary: 0 is an entry.
  *
  * Returns the filter, or NULL on failure.
  */
@@ -1194,8 +1194,8 @@ BNNSFilter BNNSFilterCreateLayerEmbedding(const BNNSLayerParametersEmbedding *la
  *
  *     C = alpha op(A) op(B) + beta C,  dA = alpha dC op(B)^T,  dB = alpha op(A)^T dC   (op: as it is, or transposed)
  *
- * of the last two axes, counted in the order of size[], but rows before columns in a RowMajorMatrix. The axes before
- * them are matched from the back, and one that is missing or of size 1 is repeated.
+ * on the last two axes, counted in the order of size[], but rows before columns in a RowMajorMatrix. The axes before
+ * them are matched from the back; an axis that is missing or of size 1 is repeated.
  */
 
 /** Matrix product over the last two logical axes with broadcasting. */
@@ -1214,7 +1214,7 @@ typedef struct BNNSLayerParametersBroadcastMatMul {
 
 /**
  * Build a matrix-product filter, beta 0 or 1. It has two inputs; with a_is_weights, b_is_weights (the operand is the
- * data of its descriptor) or quadratic (A times itself) it has one, and the gradient of a weight is weights_delta.
+ * data of its descriptor) or quadratic (A times itself) it has one, and the gradient of weights is weights_delta.
  *
  * Returns the filter, or NULL on failure.
  */
@@ -1222,7 +1222,7 @@ BNNSFilter BNNSFilterCreateLayerBroadcastMatMul(const BNNSLayerParametersBroadca
                                                 const BNNSFilterParameters *filter_params);
 
 /**
- * Bytes of workspace that BNNSMatMul needs for these descriptors; data pointers are not looked at. It is 0 here.
+ * Bytes of workspace that BNNSMatMul needs for these descriptors; data pointers are not read. It is always 0 here.
  *
  * Returns the number, or a negative number on failure.
  */
@@ -1264,7 +1264,7 @@ typedef struct BNNSLayerParametersTensorContraction {
 /**
  * Build a filter from an expression such as "a_ij, b_jk -> c_ik", one letter per axis in the order of size[], but rows
  * before columns in a RowMajorMatrix; "*" stands for any further axes ("a_*ik, b_*kj -> c_*ij"). It has two inputs.
- * With an operand named w (a weight, the data of its descriptor), with one operand, or with one name twice it has one,
+ * With an operand named w (weights: the data of its descriptor), with one operand, or with one name twice it has one,
  * and the gradient of w is weights_delta.
  *
  * Returns the filter, or NULL on failure.
@@ -1322,8 +1322,8 @@ OPENBNNS_ENUM(BNNSReduceFunction) {
     BNNSReduceFunctionProduct = 14,
     BNNSReduceFunctionNone = 15, /**< no reduction: scatter overwrites */
     BNNSReduceFunctionLogSum = 16, /**< log sum x */
-    BNNSReduceFunctionAny = 10, /**< another name of LogicalOr */
-    BNNSReduceFunctionAll = 11, /**< another name of LogicalAnd */
+    BNNSReduceFunctionAny = 10, /**< another name for LogicalOr */
+    BNNSReduceFunctionAll = 11, /**< another name for LogicalAnd */
 };
 
 /** Reduction over the axes whose output size is 1. */
@@ -1355,8 +1355,8 @@ int BNNSDirectApplyReduction(const BNNSLayerParametersReduction *layer_params,
 /*
  * Quantization
  *
- * scale and bias are vectors along the axis of the bit of axis_mask (bit d: size[d], bit rank: the batch), or of size 1
- * if it is 0; NULL data stands for 1 and 0.
+ * scale and bias are vectors along the axis that the bit of axis_mask names (bit d: size[d], bit rank: the batch), or
+ * of size 1 if axis_mask is 0; NULL data stands for 1 and 0.
  */
 
 /** Direction of a quantization layer. */
@@ -1388,8 +1388,8 @@ int BNNSDirectApplyQuantizer(const BNNSLayerParametersQuantization *layer_params
 /*
  * Multihead attention
  *
- * Q [T][D], K [S][D], V [S][D] are one sample; weights have size {D, K, H} (D, V, H for the values) in a layout of rank
- * 3, H being the heads; the output weights are [H V][D]. Per head:
+ * Q [T][D], K [S][D], V [S][D] are one sample; weights have size {D, K, H} ({D, V, H} for the values) in a layout of
+ * rank 3, where H is the number of heads; the output weights are [H V][D]. Per head:
  *
  *     P = softmax((Q Wq + bq) (K Wk + bk)^T / sqrt(K) + masks),  O = dropout(P) (V Wv + bv)
  *     y = [O of all heads] Wo + bo
@@ -1428,13 +1428,13 @@ BNNSFilter BNNSFilterCreateLayerMultiheadAttention(const BNNSLayerParametersMult
                                                    const BNNSFilterParameters *filter_params);
 
 /**
- * Run attention on a batch. key_mask, Boolean [S] with batch stride key_mask_stride, is true for keys to leave out.
+ * Run attention on a batch. key_mask, Boolean [S] with batch stride key_mask_stride, is true for keys to ignore.
  * add_to_attention [T][S], [H][T][S] or [batch][H][T][S] is added to the scores; a Boolean true there adds minus
  * infinity. Both may be NULL.
  *
  * A size pointer whose buffer is NULL asks for the size in bytes: backprop_cache_size without backprop_cache,
- * workspace_size without workspace. Nothing is computed then. If a pair is NULL altogether, no cache is written, or the
- * workspace is allocated. A cache holds what the backward call needs.
+ * workspace_size without workspace. Nothing is computed then. If both members of a pair are NULL, no cache is written,
+ * or the workspace is allocated. A cache holds what the backward call needs.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1481,8 +1481,8 @@ int BNNSApplyMultiheadAttentionBackward(BNNSFilter F, size_t batch_size, const v
  *
  *     i, f, o = sigmoid(W x + U h + C c + b),  g = tanh(W x + U h + C c + b),  c' = f c + i g,  h' = o tanh(c')
  *
- * Peepholes C (o has c' there), biases and initial states are absent if their data is NULL. Without the flag for
- * default activations those of the descriptors are used.
+ * Peepholes C (o uses c' there), biases and initial states are absent if their data is NULL. Without the flag for
+ * default activations, those of the descriptors are used.
  */
 
 /** Options of an LSTM, for BNNSLayerParametersLSTM.lstm_flags. */
@@ -1528,7 +1528,7 @@ typedef struct BNNSLayerParametersLSTM {
 } BNNSLayerParametersLSTM;
 
 /**
- * The least size in bytes of a training cache for this description.
+ * The minimum size in bytes of a training cache for this description.
  *
  * Returns the number, or SIZE_MAX on failure.
  */
@@ -1545,10 +1545,9 @@ int BNNSDirectApplyLSTMBatchTrainingCaching(const BNNSLayerParametersLSTM *layer
                                             size_t training_cache_capacity);
 
 /**
- * Gradients of an LSTM. layer_delta_params is a struct like layer_params: its output_descriptor holds the gradients
- * that arrive (data, last hidden state, last cell state), its input_descriptor and its gates those that are written.
- * NULL data skips one. training_cache_ptr is the cache of the forward call; if it is NULL, the forward pass is
- * repeated.
+ * Gradients of an LSTM. layer_delta_params is a struct like layer_params: its output_descriptor holds the output
+ * gradients (data, last hidden state, last cell state), its input_descriptor and its gates those that are written. NULL
+ * data skips one. training_cache_ptr is the cache of the forward call; if it is NULL, the forward pass is repeated.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1561,8 +1560,8 @@ int BNNSDirectApplyLSTMBatchBackward(const BNNSLayerParametersLSTM *layer_params
 /*
  * Optimizers
  *
- * g is the gradient, clipped, times gradient_scale, plus the penalty. For m = beta1 m + (1 - beta1) g and v = beta2 v +
- * (1 - beta2) g^2, t being time_step, which starts at 1:
+ * g is the clipped gradient times gradient_scale, plus the penalty. With m = beta1 m + (1 - beta1) g, v = beta2 v + (1
+ * - beta2) g^2, and t = time_step, which starts at 1:
  *
  *     Adam     W -= learning_rate sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(v) + epsilon)
  *     AdamW    the same, and W -= learning_rate regularization_scale W before it; AMSGrad: the largest v so far
@@ -1703,7 +1702,7 @@ typedef struct BNNSOptimizerRMSPropWithClippingFields {
 
 /**
  * Update parameters in place by one step. OptimizerAlgFields points to the struct of the function, which is read at
- * each call; add 1 to time_step after each step, and do not forget gradient_scale, which is mostly 1. All arrays are
+ * each call; add 1 to time_step after each step, and do not forget gradient_scale, which is usually 1. All arrays are
  * packed.
  *
  * accumulators have the shapes of the parameters, start at zero, and are ordered by role, then by parameter: m of all
@@ -1738,15 +1737,15 @@ OPENBNNS_ENUM(BNNSNormType) {
 int BNNSClipByValue(BNNSNDArrayDescriptor *dest, const BNNSNDArrayDescriptor *src, float min_val, float max_val);
 
 /**
- * dest = src * min(1, max_norm / norm(src)), each slice of the other axes on its own.
+ * dest = src * min(1, max_norm / norm(src)), separately for every position along the other axes.
  *
  * Returns 0, or a negative number on failure.
  */
 int BNNSClipByNorm(BNNSNDArrayDescriptor *dest, const BNNSNDArrayDescriptor *src, float max_norm, uint32_t axis_flags);
 
 /**
- * dest[i] = src[i] * min(1, max_norm / G) for count arrays, G being the norm of all of them together, or use_norm
- * unless that is 0.
+ * dest[i] = src[i] * min(1, max_norm / G) for count arrays, where G is use_norm, or if that is 0, the norm of all
+ * arrays together.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1754,7 +1753,7 @@ int BNNSClipByGlobalNorm(BNNSNDArrayDescriptor **dest, const BNNSNDArrayDescript
                          float max_norm, float use_norm);
 
 /**
- * dest = norm(src). The axes inside the norm are missing in dest; over all axes it is a vector of size 1.
+ * dest = norm(src). dest does not have the axes inside the norm; over all axes it is a vector of size 1.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1861,13 +1860,14 @@ int BNNSBandPart(int num_lower, int num_upper, const BNNSNDArrayDescriptor *inpu
 /*
  * Selecting and placing elements
  *
- * An index that is out of range fails the call. Axes are counted in the order of size[], but rows first in a
+ * With an index out of range the call fails. Axes are counted in the order of size[], but rows first in a
  * RowMajorMatrix.
  */
 
 /**
- * The K largest values along an axis, best first; of equal ones the first. best_values and best_indices have K elements
- * along the axis; best_indices may be NULL. The batch strides are those of one sample to the next.
+ * The K largest values along an axis, largest first; of equal values the first is preferred. best_values and
+ * best_indices have K elements along the axis; best_indices may be NULL. The batch strides are distances from one
+ * sample to the next.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1877,7 +1877,7 @@ int BNNSDirectApplyTopK(size_t K, size_t axis, size_t batch_size, const BNNSNDAr
                         size_t best_indices_batch_stride, const BNNSFilterParameters *filter_params);
 
 /**
- * Whether the values at test_indices are among the K largest along an axis; equal ones all count. test_indices and
+ * Whether the values at test_indices are among the K largest along an axis; all equal ones count. test_indices and
  * output have the shape of input without the axis; output is Boolean.
  *
  * Returns 0, or a negative number on failure.
@@ -1890,7 +1890,7 @@ int BNNSDirectApplyInTopK(size_t K, size_t axis, size_t batch_size, const BNNSND
 /**
  *     output[.., j, ..] = input[.., indices[j], ..]
  *
- * for a vector of indices; indices of the shape of output pick single elements.
+ * for a vector of indices; indices with the shape of output pick single elements.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1900,7 +1900,7 @@ int BNNSGather(size_t axis, const BNNSNDArrayDescriptor *input, const BNNSNDArra
 /**
  *     output[.., indices[j], ..] = input[.., j, ..]  (op None)  or  += (op Sum)
  *
- * All other places keep their values. With None, of several elements for one place any may win.
+ * All other entries keep their values. With None, the last of several elements with the same index wins.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1918,8 +1918,8 @@ int BNNSGatherND(const BNNSNDArrayDescriptor *input, const BNNSNDArrayDescriptor
                  BNNSNDArrayDescriptor *output, const BNNSFilterParameters *filter_params);
 
 /**
- * Write (op None) or add (op Sum) elements or slices of input at the places that index vectors name, as for
- * BNNSGatherND; all other places of output keep their values.
+ * Write (op None) or add (op Sum) elements or slices of input at the positions that index vectors name, as for
+ * BNNSGatherND; all other elements of output keep their values.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -1970,7 +1970,7 @@ int BNNSCropResize(const BNNSLayerParametersCropResize *layer_params, const BNNS
                    const BNNSFilterParameters *filter_params);
 
 /**
- * Gradient with respect to the images: each element of out_delta goes to the pixels it was made of, with the same
+ * Gradient with respect to the images: each element of out_delta goes to the pixels it was computed from, with the same
  * weights.
  *
  * Returns 0, or a negative number on failure.
@@ -1983,8 +1983,8 @@ int BNNSCropResizeBackward(const BNNSLayerParametersCropResize *layer_params, BN
 /*
  * Random numbers
  *
- * The same seed gives the same numbers on every machine. Threads may share a generator; for numbers that repeat use one
- * each.
+ * The same seed gives the same numbers on every machine. Threads may share a generator; for reproducible numbers, give
+ * each thread its own.
  */
 
 /** Algorithm of a random generator. */
@@ -2026,7 +2026,7 @@ size_t BNNSRandomGeneratorStateSize(BNNSRandomGenerator generator);
 int BNNSRandomGeneratorGetState(BNNSRandomGenerator generator, size_t state_size, void *state);
 
 /**
- * Restore a saved state: the numbers that followed it come again.
+ * Restore a saved state: the numbers that followed it are repeated.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -2040,7 +2040,7 @@ int BNNSRandomGeneratorSetState(BNNSRandomGenerator generator, size_t state_size
 int BNNSRandomFillUniformFloat(BNNSRandomGenerator generator, BNNSNDArrayDescriptor *desc, float a, float b);
 
 /**
- * Fill an array with integers uniform on [a, b): b does not occur.
+ * Fill an array with integers uniform on [a, b): b is never drawn.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -2086,9 +2086,9 @@ void BNNSDestroyNearestNeighbors(BNNSNearestNeighbors knn);
 int BNNSNearestNeighborsLoad(BNNSNearestNeighbors knn, unsigned int n_new_samples, const void *data_ptr);
 
 /**
- * The n_neighbors points nearest to a stored one, itself included, nearest first; of all points, [points][n_neighbors],
- * if sample_number is negative. indices and distances (in the type of the points) may be NULL. If there are fewer
- * points, the indices left are -1 and the distances infinite.
+ * The n_neighbors points nearest to a stored one, itself included, nearest first; for all points,
+ * [points][n_neighbors], if sample_number is negative. indices and distances (in the type of the points) may be NULL.
+ * If there are fewer points, the remaining indices are -1 and the distances infinite.
  *
  * Returns 0, or a negative number on failure.
  */
@@ -2098,8 +2098,8 @@ int BNNSNearestNeighborsGetInfo(BNNSNearestNeighbors knn, int sample_number, int
 /*
  * First generation
  *
- * The calls of macOS 10.12, with shapes apart from the layer: no dilation, no groups, symmetric padding. The filters
- * they make are applied as the others are.
+ * The calls of macOS 10.12, which take shapes separately from the layer: no dilation, no groups, symmetric padding. The
+ * filters they create are applied like all others.
  */
 
 /** First-generation image stack (no data pointer). */
