@@ -21,10 +21,10 @@ from header_text import Section, general, graph, layers, tensors
 
 TARGET = ROOT / "src" / "openbnns" / "include" / "openbnns"
 SECTIONS: tuple[Section, ...] = (*general.SECTIONS, *layers.SECTIONS, *tensors.SECTIONS)
-WRITTEN_BY = "Written by tools/make_header.py: edit its facts and words, not this file."
+WRITTEN_BY = "Written by tools/make_header.py: edit its facts and text, not this file."
 HEXADECIMAL = {"BNNSDataType", "BNNSDataLayout", *BIT_MASKS}
 UNEXPLAINED = {"filter", "F", "generator", "knn", "filter_params"}
-"""Parameters whose NULL the opening explains for all functions."""
+"""Parameters for which the opening comment explains NULL."""
 
 HANDLES = {
     "BNNSFilter": "A filter; NULL stands for a failed creation.",
@@ -41,18 +41,19 @@ typedef void (*BNNSFree)(void *ptr);
 
 OWN_FUNCTIONS = {
     "const char *openbnns_last_error(void);": """
-Why the latest call of this thread failed, in UTF-8; NULL if it succeeded, or there was none. Calls that release something
-leave it alone, so that cleaning up does not hide the reason. The text stays valid until the next call of this thread.
+Why the latest call of this thread failed, in UTF-8; NULL if it succeeded, or if there was none. Calls that release
+something do not change it, so that cleaning up does not hide the reason. The text stays valid until the next call of this
+thread.
 """,
     "const char *openbnns_version(void);": """
 The version of the library, such as "0.1.0".
 """,
     "int openbnns_set_compat(const char *names);": """
-Choose how the library reads what the documents of BNNS leave open: "documented" (the default), "macos15" (as macOS 15 was
-seen to do), or names of switches separated by commas. The choice holds for the whole process and for filters that are
-made after it.
+Choose the behaviour where BNNS's documentation leaves it open: "documented" (the default), "macos15" (as observed on macOS
+15), or names of switches separated by commas. The choice applies to the whole process and to filters that are created
+afterwards.
 
-Returns 0; a negative number if a name is not known, and then nothing has changed.
+Returns 0, or a negative number, with nothing changed, if a name is not known.
 """,
 }
 
@@ -62,7 +63,7 @@ PROLOGUE = """
 #include <stdint.h>
 #include <sys/types.h> /* ssize_t */
 
-/* Enums have 32 bits, as a type of their own where the language can say so: in C++, in C23, with Clang. */
+/* Enums have 32 bits, and are distinct types where the language allows it: in C++, in C23, with Clang. */
 #if defined(__cplusplus)
 #define OPENBNNS_ENUM(name) enum name : uint32_t
 #elif defined(__clang__) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L)

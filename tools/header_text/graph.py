@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 TEXT = """
-BNNSGraph is another interface, which runs compiled Core ML models; it is not provided here. These stubs give what it gives
-for a model that cannot be loaded, so that programs which mention it compile and take their way without it.
+BNNSGraph is another interface, which runs compiled Core ML models; it is not provided here. These stubs return what it
+returns for a model that cannot be loaded, so that programs that mention it compile and run without it.
 """
 
 TYPES = """

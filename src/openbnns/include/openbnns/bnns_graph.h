@@ -1,9 +1,9 @@
 /*
- * BNNSGraph is another interface, which runs compiled Core ML models; it is not provided here. These stubs give what it
- * gives for a model that cannot be loaded, so that programs which mention it compile and take their way without it.
+ * BNNSGraph is another interface, which runs compiled Core ML models; it is not provided here. These stubs return what
+ * it returns for a model that cannot be loaded, so that programs that mention it compile and run without it.
  */
 
-/* Written by tools/make_header.py: edit its facts and words, not this file. */
+/* Written by tools/make_header.py: edit its facts and text, not this file. */
 
 #ifndef OPENBNNS_BNNS_GRAPH_H
 #define OPENBNNS_BNNS_GRAPH_H
