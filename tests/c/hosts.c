@@ -353,7 +353,7 @@ static void handles(void) {
                                near ^ 1ull << 60, UINTPTR_MAX};
   for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
     REQUIRE(BNNSFilterApply((BNNSFilter)foreign[i], input, output) == -1);
-    REQUIRE(strstr(openbnns_last_error(), "which is no filter of this library") ||
+    REQUIRE(strstr(openbnns_last_error(), "which is not a filter of this library") ||
             strstr(openbnns_last_error(), "has been destroyed"));
     BNNSFilterDestroy((BNNSFilter)foreign[i]);
   }

@@ -1,4 +1,4 @@
-"""What the Swift overlay adds to a descriptor: memory of its own, its shape, its contents."""
+"""What the Swift overlay adds to a descriptor: allocation, its shape, its contents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Self = TypeVar("Self", bound="DescriptorMemory")
 
 
 class DescriptorMemory(Struct):
-    """Allocation and reading, as ``BNNSNDArrayDescriptor`` has it in Swift. Memory is a NumPy array and frees itself."""
+    """Allocation and reading, as in Swift's ``BNNSNDArrayDescriptor``. Memory is a NumPy array, freed automatically."""
 
     __slots__ = ()
     data: Any  # fields of the descriptor
@@ -119,7 +119,7 @@ class DescriptorMemory(Struct):
     def make_array(self, of: Any = None, batch_size: int = 1) -> NDArray[Any] | None:
         """A flat copy of the elements in the order of memory, gaps included; ``None`` without data.
 
-        ``of`` is a NumPy type to convert to, that of the descriptor if left out.
+        ``of`` is a NumPy type to convert to; by default it is that of the descriptor.
 
         >>> import numpy as np
         >>> from openbnns import *
@@ -194,7 +194,7 @@ def _of_shape(shape: Any, data_type: Any = None, data: Any = None, **others: Any
 
 
 def _example(sizes: Any) -> str:
-    """A shape of these sizes, if they are some."""
+    """A shape of these sizes for a message, or a fixed example if they are not sizes."""
     plain = isinstance(sizes, (tuple, list)) and 0 < len(sizes) < 9 and all(isinstance(n, int) for n in sizes)
     return f"Shape({list(sizes)})" if plain else "Shape.vector(10)"
 
@@ -236,7 +236,7 @@ def _allocate(
             kind = DataType.from_dtype(np.float32 if dtype == np.float64 else dtype)
         except TypeError:
             raise _invalid(
-                f"{who}: scalar_type is {scalar_type!r}, which BNNS has no element type for. Pass a DataType or np.float32."
+                f"{who}: scalar_type is {scalar_type!r}, for which BNNS has no element type. Pass a DataType or np.float32."
             ) from None
     if kind.dtype is None:
         raise _invalid(

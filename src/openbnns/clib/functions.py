@@ -20,7 +20,7 @@ _COUNT = "number_of_inputs"  # of the entries of every array of a call
 
 
 def function(name: str, parameters: list[tuple[str, str]]) -> Function:
-    """The function of this name; the one of ``capi`` itself where that takes nothing but numbers and memory."""
+    """The function of this name; that of ``capi`` itself if it takes nothing but numbers and memory."""
     if name in _SPECIAL:
         return _SPECIAL[name]
     target: Function = getattr(capi, name)
@@ -34,7 +34,7 @@ def function(name: str, parameters: list[tuple[str, str]]) -> Function:
             structs.append((i, reader(c_type[:-1])))
         elif c_type in _ARRAYS and _COUNT in names:
             arrays.append((i, _ARRAYS[c_type]))
-        elif c_type == "size_t*" and parameter != "indices":  # a size that the call tells
+        elif c_type == "size_t*" and parameter != "indices":  # a size that the call reports
             structs.append((i, size_at))
     if not structs and not arrays:
         return target
@@ -52,7 +52,7 @@ def function(name: str, parameters: list[tuple[str, str]]) -> Function:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Functions with arguments whose form something else decides
+# Functions with arguments whose form depends on another argument
 
 _descriptor = reader("BNNSNDArrayDescriptor")
 _parameters = reader("BNNSFilterParameters")
@@ -124,7 +124,7 @@ def _sparsify(name: str) -> Function:
     target: Function = getattr(capi, name)
 
     def run(*given: Any) -> int:
-        """Memory for packed weights is the caller's to give, or to ``free``."""
+        """The caller provides the memory for packed weights, or releases it with ``free``."""
         *inputs, out, sparsity, batch, workspace, workspace_size, filter_params = given
         descriptor = _descriptor(out)
         status: int = target(
@@ -160,7 +160,7 @@ _SPECIAL: dict[str, Function] = {
 
 
 class Functions(list[Function]):
-    """The functions in the order of the library. Each is made when first called: families load when they are needed."""
+    """The functions in the order of the library. Each is created when first called: families load on demand."""
 
     def __init__(self) -> None:
         super().__init__(map(self._later, range(len(FUNCTIONS))))

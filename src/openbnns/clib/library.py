@@ -29,26 +29,26 @@ _NOUNS = {
 
 
 def refuse(number: int, position: int, value: int) -> None:
-    """Keep the message of a call with a handle that is none."""
+    """Keep the message of a call with an invalid handle."""
     name, _, parameters = FUNCTIONS[number]
     parameter, c_type = parameters[position]
     record(
         Problem(
-            f"{name}: {parameter} is {value:#x}, which is no {_NOUNS[c_type]} of this library. Pass what its creation "
+            f"{name}: {parameter} is {value:#x}, which is not a {_NOUNS[c_type]} of this library. Pass what its creation "
             "call returned."
         )
     )
 
 
 def fail(number: int, error: BaseException) -> None:
-    """Keep the message of a call that ended with an exception: the wrong kind of handle, or a mistake of ours."""
+    """Keep the message of a call that ended with an exception: the wrong kind of handle, or a bug in OpenBNNS."""
     name = FUNCTIONS[number][0]
     if isinstance(error, MemoryError):
         record(out_of_memory(name))
     elif isinstance(error, (Problem, TypeError, ValueError)):
         record(Problem(str(error)))
     else:
-        record(Problem(f"{name}: failed by {type(error).__name__}: {error}. Report this as a mistake of OpenBNNS."))
+        record(Problem(f"{name}: failed with {type(error).__name__}: {error}. Report this as a bug in OpenBNNS."))
 
 
 def _dead_filter() -> Any:
@@ -78,12 +78,12 @@ _MAKE_DEAD: dict[str, Callable[[], Any]] = {"h": _dead_filter, "g": _dead_genera
 
 
 def tombstone(kind: str) -> Any:
-    """A destroyed object, which stands for every handle of its kind that is no longer one: calls say so themselves."""
+    """A destroyed object, passed in place of every handle of its kind that is no longer valid: calls report that."""
     return _MAKE_DEAD[kind]()
 
 
 def number(function: int, filter: Any) -> int:
-    """By which number the library runs a function, on a filter or alone, without Python: core/bindings/raw.h."""
+    """The number by which the library runs a function, on a filter or alone, without Python: core/bindings/raw.h."""
     name = FUNCTIONS[function][0]
     return numbers.of_function(name) if filter is None else numbers.of_filter(name, filter)
 
@@ -101,9 +101,9 @@ def set_compat(names: str) -> int:
 
 
 def start(own_interpreter: bool) -> None:
-    """Called once, first of all; ``own_interpreter``: the library has started Python for itself."""
+    """Called once, before anything else; ``own_interpreter``: the library has started Python itself."""
     if own_interpreter:
-        engines._core.set_main_thread(0)  # SIGINT is the host's
+        engines._core.set_main_thread(0)  # SIGINT belongs to the host program
     if os.environ.get("OPENBNNS_LOG", "") not in ("", "0"):  # a C program has no other way to see why calls fail
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("openbnns: %(message)s"))

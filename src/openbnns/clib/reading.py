@@ -26,7 +26,7 @@ _NUMBERS = {
     "float": "f", "bool": "?", "uint8_t": "B", "int32_t": "i", "ssize_t": "q", "size_t": "Q", "uint64_t": "Q",
 }  # fmt: skip
 MOST_ENTRIES = 1 << 20
-"""Entries of the longest C array that is read. Of a longer one nothing is: it is a mistake, which the call reports."""
+"""Entries of the longest C array that is read. A longer array is not read: it is a mistake, which the call reports."""
 
 
 def _text(address: int) -> str:
@@ -38,15 +38,15 @@ _CONVERTED: dict[tuple[str, str], Callable[[int], Any]] = {
     ("BNNSFilterParameters", "alloc_memory"): functools.lru_cache(maxsize=64)(_ALLOCATE),
     ("BNNSFilterParameters", "free_memory"): functools.lru_cache(maxsize=64)(_FREE),
 }
-"""Pointers that are more than addresses to ``capi``."""
+"""Pointers that ``capi`` does not take as plain addresses."""
 
 
-_LOSSES = {struct_class.__name__ for struct_class in loss.STRUCTS}  # recognized by their very class
+_LOSSES = {struct_class.__name__ for struct_class in loss.STRUCTS}  # recognized by their exact class
 
 
 @functools.cache
 def reader(name: str) -> Callable[[Address], Any]:
-    """What reads the struct of this name at an address; NULL gives ``None``."""
+    """A function that reads the struct of this name at an address; NULL gives ``None``."""
     bytes_, fields = STRUCTS[name]
     made: Any = getattr(capi, name)
     rows: list[object] = [
@@ -82,7 +82,7 @@ def _field(
 
 
 class _EntryOf:
-    """The kind of an entry of an array, as far as it is asked for."""
+    """The kind of an entry of an array, with the members that readers use."""
 
     def __init__(self, zero: Any) -> None:
         self._zero = zero
@@ -92,11 +92,11 @@ class _EntryOf:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Structs whose form something else decides
+# Structs whose form depends on another value
 
 
 def read_loss(address: Address) -> Any:
-    """The struct of a loss: its first field, the function, says which."""
+    """The struct of a loss, which its first field, the function, determines."""
     if address is None:
         return None
     function = ctypes.c_uint32.from_address(address).value
@@ -108,7 +108,7 @@ def read_arithmetic(address: Address) -> Any:
     parameters = reader("BNNSLayerParametersArithmetic")(address)
     if parameters is not None and parameters.arithmetic_function_fields is not None:
         block = arithmetic.block_of(int(parameters.arithmetic_function))
-        if block is not None:  # a function that does not exist is refused before the block is looked at
+        if block is not None:  # a function that does not exist is refused before the block is read
             fields = reader(block.__name__)(parameters.arithmetic_function_fields)
             parameters.arithmetic_function_fields = fields
     return parameters
@@ -131,7 +131,7 @@ def read_optimizer(function: int, address: Address) -> Any:
 
 
 def roles_of(function: int, fields: Any, who: str) -> int:
-    """How many accumulators an optimizer keeps per parameter; 0 if it is described wrongly, which the call reports."""
+    """How many accumulators an optimizer keeps per parameter; 0 if its description is invalid, which the call reports."""
     if fields is None:
         return 0
     try:
@@ -180,7 +180,7 @@ def size_at(address: Address) -> Any:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The way back
+# Writing
 
 _DESCRIPTOR = struct.Struct("=II8Q8QQI4xQIff4x")
 

@@ -47,7 +47,7 @@ def described(who: str, value: Any, layout: int | None = None, *, output: bool =
         kind = DataType.from_dtype(array.dtype)
     except TypeError:
         raise Problem(
-            f"{who} is {array.dtype}, which BNNS has no element type for. Pass float16, float32, bool, or integers of up to "
+            f"{who} is {array.dtype}, for which BNNS has no element type. Pass float16, float32, bool, or integers of up to "
             "64 bits.",
             kind=TypeError,
         ) from None
