@@ -36,11 +36,12 @@ def from_torch(module: Any, example: Any) -> Network:
     The result is in the mode of the module. ``nn.pytorch.supported()`` lists what can be taken over; all else raises
     :class:`openbnns.nn.pytorch.Unsupported`, which names the operation and its place.
 
-    .. code-block:: python
+    ``net = nn.from_torch(torchvision.models.resnet18(), np.zeros((1, 3, 224, 224), np.float32))`` is a residual network that
+    needs PyTorch no more, and ``module.load_state_dict(net.to_torch_state_dict())`` brings its weights back.
 
-        net = nn.from_torch(torchvision.models.resnet18(), np.zeros((1, 3, 224, 224), np.float32))
-        scores = net.eval()(images)
-        module.load_state_dict(nn.to_torch_state_dict(net))
+    >>> from openbnns import nn
+    >>> "nn.Conv2d" in nn.pytorch.supported()["modules"], "F.conv3d" in nn.pytorch.supported()["layers"]
+    (True, False)
     """
     torch = require_torch("nn.from_torch")
     if not isinstance(module, torch.nn.Module):

@@ -14,7 +14,11 @@ def to_torch_state_dict(network: Module) -> dict[str, Any]:
     """The weights of a network as tensors that ``load_state_dict`` of the same module in PyTorch takes, strictly.
 
     Names are those of ``network.state_dict()``, which are PyTorch's, with ``num_batches_tracked`` of normalizations that keep
-    running statistics. The tensors are copies.
+    running statistics. The tensors are copies: ``module.load_state_dict(nn.to_torch_state_dict(net))``.
+
+    >>> from openbnns import nn
+    >>> list(nn.LSTM(3, 5).state_dict())  # the names in PyTorch, too
+    ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
     """
     torch = require_torch("to_torch_state_dict")
     if not isinstance(network, Module):
