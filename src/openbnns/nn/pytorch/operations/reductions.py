@@ -88,7 +88,8 @@ def norm(call: Call, input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool =
         raise Misfit("norms of matrices have no counterpart here. Give dim")
     value = _over(input, dim)
     axes = _axes(Tensor(value, input.shape), dim)
-    return _shaped(call, F.norm(value, 2 if order in (None, "fro") else float(order), axes, keepdim))
+    kind = 2 if order in (None, "fro") else float(order)  # codespell:ignore fro
+    return _shaped(call, F.norm(value, kind, axes, keepdim))
 
 
 @operation(REDUCTIONS, "F.normalize")
