@@ -118,6 +118,49 @@ def test_recurrent_layers_with_all_their_outputs(kind: Any) -> None:
     assert len(report.rows) == 1 + 16
 
 
+SEQUENCE = numbers(2, 5, 4)
+LAYERS: dict[str, tuple[Any, ...]] = {
+    "signals": (nn.Conv1d(4, 6, 3, padding=1, stride=2), numbers(2, 4, 9)),
+    "dilated": (nn.Conv2d(4, 4, 3, dilation=2, padding=2, groups=4), numbers(2, 4, 6, 6)),
+    "adaptive maximum": (nn.AdaptiveMaxPool2d((3, 2)), numbers(2, 4, 6, 6)),
+    "powers": (nn.LPPool2d(2, 2), numbers(2, 4, 6, 6)),
+    "averages": (nn.AvgPool2d(3, stride=2, padding=1), numbers(2, 4, 6, 6)),
+    "RMS norm": (nn.RMSNorm(6), numbers(2, 6)),
+    "norm of signals": (nn.BatchNorm1d(4), numbers(3, 4, 5)),
+    "channels": (nn.Sequential(nn.Conv2d(4, 6, 1), nn.Dropout2d(0.5)), numbers(2, 4, 3, 3)),
+    "softmax": (nn.Sequential(nn.Softmax(dim=1), nn.LogSoftmax(dim=1)), numbers(2, 4, 3, 3)),
+    "LSTM with states": (nn.LSTM(4, 3, batch_first=True), SEQUENCE, (numbers(2, 1, 3), numbers(2, 1, 3, seed=1))),
+    "GRU with states": (nn.GRU(4, 3, 2, batch_first=True, dropout=0.2), SEQUENCE, numbers(2, 2, 3)),
+    "RNN": (nn.RNN(4, 3, nonlinearity="relu", batch_first=True), SEQUENCE),
+    "decoder": (nn.TransformerDecoderLayer(4, 2, 8, batch_first=True), SEQUENCE, numbers(2, 3, 4)),
+    "cross attention": (
+        nn.MultiheadAttention(4, 2, batch_first=True, add_bias_kv=True, add_zero_attn=True, dropout=0.1), SEQUENCE,
+        numbers(2, 3, 4), numbers(2, 3, 4, seed=1),
+    ),
+    "heads": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.1, is_causal=True),
+        *(numbers(2, 3, 5, 4, seed=seed) for seed in range(3)),
+    ),
+    "rotary": (nn.RotaryEncoding(), SEQUENCE),
+    "loss": (F.cross_entropy, numbers(4, 3), np.array([0, 2, 1, 1])),
+    "reductions": (lambda x: x.std(1) + x.logsumexp(1) * x.norm(dim=1) + x.prod(1) + x.amin(1), numbers(3, 4)),
+    "picks": (lambda x: F.cat([x[:, [2, 0, 0]] * x[:, -1:], x.roll(1, 1).unsqueeze(1).expand(-1, 2, -1).flatten(1)], 1), numbers(3, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_and_functions(name: str) -> None:
+    subject, *given = LAYERS[name]
+    report = check(subject, *given, samples=3)
+    assert report.ok, str(report)
+    assert {row.verdict for row in report.rows} <= {"ok", "integers"}, str(report)
+
+
+def test_arguments_in_tuples_have_names() -> None:
+    report = check(*LAYERS["LSTM with states"], samples=1)
+    assert [row.name for row in report.rows][:3] == ["input", "hx[0]", "hx[1]"]
+
+
 def test_several_inputs_and_outputs() -> None:
     class Two(nn.Module):
         def __init__(self) -> None:

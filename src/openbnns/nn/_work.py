@@ -20,10 +20,14 @@ from .operations.fused import NormalizedOperation
 
 @dataclass(frozen=True)
 class Work:
-    """Of a forward pass: what products take, and what all else takes."""
+    """Of a forward pass: what products take, and what all else takes.
+
+    ``gradients`` are how many times the products a backward pass takes, where that does not follow from what is wanted.
+    """
 
     products: int = 0
     others: int = 0
+    gradients: int | None = None
 
     @property
     def forward(self) -> int:
@@ -36,7 +40,7 @@ class Work:
         """
         trained = any(p.requires_grad for p in operation.parameters)
         operands = int(any(wanted)) + int(trained) if operation.parameters else sum(wanted)
-        return self.products * operands + self.others
+        return self.products * (operands if self.gradients is None else self.gradients) + self.others
 
 
 def count(value: Value, batch: int) -> int:
@@ -124,6 +128,13 @@ def _attention(operation: operations.Attention, batch: int) -> Work:
     projections = 4 * samples * width * width * (targets + operation.source)
     scores = samples * operation.heads * targets * operation.source
     return Work(projections + 4 * samples * targets * operation.source * width, 5 * scores)
+
+
+@work.register
+def _heads(operation: operations.AttentionHeads, batch: int) -> Work:
+    q, k, v = operation.parts
+    scores = batch * (operation.output.rows or 1) * q.heads * q.length * k.length
+    return Work(2 * scores * (q.width + v.width), 5 * scores, gradients=2)
 
 
 @work.register(operations.Lstm)

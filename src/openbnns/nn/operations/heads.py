@@ -47,7 +47,7 @@ class Part:
         """(samples, heads, length, width) on the memory of an array."""
         flat = array.reshape(-1)[self.first :]
         samples = array.size // self.value.count
-        steps = [4 * step for step in (*self.steps, 1)]
+        steps = [array.itemsize * step for step in (*self.steps, 1)]
         return as_strided(flat, (samples, self.heads, self.length, self.width), steps)
 
 
