@@ -144,7 +144,10 @@ LAYERS: dict[str, tuple[Any, ...]] = {
     "rotary": (nn.RotaryEncoding(), SEQUENCE),
     "loss": (F.cross_entropy, numbers(4, 3), np.array([0, 2, 1, 1])),
     "reductions": (lambda x: x.std(1) + x.logsumexp(1) * x.norm(dim=1) + x.prod(1) + x.amin(1), numbers(3, 4)),
-    "picks": (lambda x: F.cat([x[:, [2, 0, 0]] * x[:, -1:], x.roll(1, 1).unsqueeze(1).expand(-1, 2, -1).flatten(1)], 1), numbers(3, 4)),
+    "picks": (
+        lambda x: F.cat([x[:, [2, 0, 0]] * x[:, -1:], x.roll(1, 1).unsqueeze(1).expand(-1, 2, -1).flatten(1)], 1),
+        numbers(3, 4),
+    ),
 }  # fmt: skip
 
 
