@@ -480,6 +480,16 @@ def test_mistakes() -> None:
     net = nn.Linear(3, 2)
     with pytest.raises(RuntimeError, match=r"Linear is in inference mode.*Call train\(\)"):
         check(nn.Linear(3, 2).eval(), numbers(2, 3))
+
+    class Noise(Cube):
+        @staticmethod
+        def forward(ctx: Any, x: Array) -> Array:
+            return Cube.forward(ctx, x) + np.random.default_rng().standard_normal(x.shape)
+
+    with pytest.raises(ValueError, match=r"Noise gives different results for the same inputs"):
+        check(Noise, numbers(2, 3))
+    with pytest.raises(ValueError, match=r"tolerance is 0.0"):
+        check(net, numbers(2, 3), tolerance=0.0)
     with pytest.raises(ValueError, match=r"samples is 0"):
         check(net, numbers(2, 3), samples=0)
     with pytest.raises(ValueError, match=r"inputs have 2, 3 samples"):
@@ -492,6 +502,10 @@ def test_mistakes() -> None:
         check(lambda x: x.argmax(1), numbers(2, 3))
     with pytest.raises(ValueError, match=r"is not finite"):
         check(F.log, np.zeros((2, 2), np.float32))
+    with pytest.raises(TypeError, match=r"MSELoss is a loss on arrays.*nn.functional"):
+        check(nn.MSELoss(), numbers(2, 3), numbers(2, 3))
+    with pytest.raises(TypeError, match=r"<lambda>.forward gave a int"):
+        check(lambda x: 3, numbers(2, 3))
     with pytest.raises(TypeError, match=r"is needed, not the class Linear"):
         check(nn.Linear, numbers(2, 3))
     with pytest.raises(ValueError, match=r"built for"):

@@ -91,6 +91,9 @@ def _check_network(
     for name, value, needed in (("samples", samples, 1), ("seed", seed, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < needed):
             raise ValueError(f"gradcheck: {name} is {value!r}. Use a whole number, {needed} or more.")
+    for name, number in (("step", step), ("tolerance", tolerance)):
+        if number is not None and not number > 0:
+            raise ValueError(f"gradcheck: {name} is {number!r}. Use a positive number.")
     if given is not None and not isinstance(given, (tuple, list, Mapping)):
         given = (given,)
     return check(network, given, seed=seed, samples=samples, step=step, tolerance=tolerance)

@@ -28,6 +28,7 @@ from ._slopes import Alone, Finding, Point, Slopes, root_mean_square
 from ._value import FLOAT32, Array, Value
 from ._work import work
 from .function import Function
+from .losses import Loss
 from .module import Module, shared_names
 from .operations import CustomFunction, Normalization
 from .parameter import Parameter
@@ -116,6 +117,11 @@ def _subject(given_subject: Any, given: Any) -> _Subject:
             "gradcheck: a layer, a filter of openbnns.capi, a network, an nn.Function or a function of values is needed, not "
             f"{what}." + (" Its creation failed: see openbnns.last_error()." if given_subject is None else "")
         )
+    if isinstance(given_subject, Loss):
+        raise TypeError(
+            f"gradcheck: {type(given_subject).__name__} is a loss on arrays, which gives its own gradient. Check the function of "
+            "values that is the same, such as nn.functional.cross_entropy."
+        )
     if given is None or isinstance(given, Mapping):
         raise ValueError("gradcheck: pass the arguments of the function behind it: gradcheck(function, x, ...).")
     arguments = [np.asarray(x) if hasattr(x, "__array__") and not isinstance(x, Parameter) else x for x in given]
@@ -124,8 +130,8 @@ def _subject(given_subject: Any, given: Any) -> _Subject:
     made = _Application(given_subject if function is None else function.apply, arguments, names, function is not None)
     if not made.inputs and not made._parameters:
         raise ValueError("gradcheck: there is no array of floats among the arguments, so there is nothing to check.")
-    title = getattr(function or given_subject, "__name__", type(given_subject).__name__)
-    return _Subject(made, made.inputs, made.input_names, made, title)
+    made._who = getattr(function or given_subject, "__name__", type(given_subject).__name__)
+    return _Subject(made, made.inputs, made.input_names, made, made._who)
 
 
 def _network(network: Module, given: Any) -> _Subject:
@@ -249,6 +255,11 @@ class _Check:
                 if not np.isfinite(y).all():
                     raise ValueError(
                         f"gradcheck: the output of {self.title} is not finite at this point. Choose other inputs."
+                    )
+                if not np.array_equal(y, point.base()):
+                    raise ValueError(
+                        f"gradcheck: {self.title} gives different results for the same inputs. A Function that draws random "
+                        "numbers must draw the same in every run: make its generator anew from a seed."
                     )
                 tensors = self._tensors(program, _backward(program, cotangents))
                 slopes = self._slopes(np.concatenate(flat), y)

@@ -397,8 +397,8 @@ class Module(Tree):
         wrong = next((type(value).__name__ for value in outputs if not isinstance(value, Value)), None)
         if wrong or not outputs:
             raise TypeError(
-                f"{type(self).__name__}.forward gave a {wrong or type(output).__name__}, but it must give the value that its "
-                "last module returned, or a tuple, list or dictionary of values."
+                f"{self._who}.forward gave a {wrong or type(output).__name__}, but it must give the value that its last module "
+                "returned, or a tuple, list or dictionary of values."
             )
         with engines.using_accuracy(self._recording()[1]):
             graph.finish(outputs)
