@@ -15,11 +15,17 @@ from typing import Any, TypeVar
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+# NumPy's words for what PyTorch calls otherwise.
+_SYNONYMS = {"axis": "dim", "axes": "dims", "keepdims": "keepdim", "ddof": "correction"}
+
+
 def right_word(name: str, known: Iterable[str]) -> str | None:
     """The known name that was meant: the same word in another spelling, or the nearest one."""
     from difflib import get_close_matches
 
     names = list(known)
+    if _SYNONYMS.get(name) in names:
+        return _SYNONYMS[name]
     snake = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     if snake in names:
         return snake
@@ -44,7 +50,9 @@ def unexpected(function: Callable[..., Any], misspelled: Iterable[str], who: str
     if not who:
         owner = getattr(function, "__self__", None)
         who = function.__name__ if owner is None else f"{type(owner).__name__}.{function.__name__}"
-    hint = did_you_mean(name, known) or (f" It takes {', '.join(known)}." if known else "")
+    places: Mapping[str, str] = getattr(function, "_elsewhere", {})
+    hint = f" {places[name]}" if name in places else did_you_mean(name, known)
+    hint = hint or (f" It takes {', '.join(known)}." if known else "")
     return TypeError(f"{who}: there is no argument {name!r}.{hint}")
 
 
@@ -79,6 +87,16 @@ def _takes(function: Callable[..., Any], method: bool, arguments: Iterable[Any])
     except TypeError:
         return False
     return True
+
+
+def elsewhere(**places: str) -> Callable[[_Function], _Function]:
+    """A decorator below :func:`spelled`: where arguments go that are looked for here."""
+
+    def mark(function: _Function) -> _Function:
+        function._elsewhere = places  # type: ignore[attr-defined]
+        return function
+
+    return mark
 
 
 def spelled(function: _Function) -> _Function:

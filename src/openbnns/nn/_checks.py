@@ -40,14 +40,20 @@ def optional(value: Any, who: str) -> int | None:
     return None if value is None else positive(value, who)
 
 
-def check_size(who: str, what: str, expected: int | None, got: int) -> None:
+def check_size(who: str, what: str, expected: int | None, got: int, *, last: int | None = None) -> None:
+    """Refuse another size than a layer was made for; ``last`` is that of the last axis, where PyTorch's is another one."""
     if expected is not None and expected != got:
-        raise ValueError(
-            f"{who}: made for {expected} {what}, but its input has {got}. Leave the number out to infer it."
-        )
+        cure = f"Look at the shape of the input, make the layer for {got} {what}, or leave the number out to infer it."
+        if last == expected:
+            cure = "They are the first axis of a sample, not the last: pass np.moveaxis(x, -1, 1)."
+        raise ValueError(f"{who}: made for {expected} {what}, but its input has {got}. {cure}")
 
 
 def check_rank(who: str, x: Value, rank: int, axes: str) -> None:
     if len(x.sample) != rank:
         hint = " Put nn.Flatten() before it." if rank == 1 else " Put nn.Reshape(...) before it."
+        if len(x.sample) == rank - 1:
+            hint = " The first axis of an input is the batch: for one sample pass x[None]."
+            if axes.startswith("(channels"):
+                hint += " For samples without channels pass x[:, None], or put nn.Reshape(...) before it."
         raise ValueError(f"{who}: needs samples {axes}, but gets {x.sample}.{hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -16,6 +17,13 @@ _NOT_YET = (
     "forward() is recorded once, before there are numbers, and then run for every batch, so it cannot branch on numbers, print "
     "them or turn them into NumPy's. Choose with nn.functional.where(mask, a, b), keep or drop parts by options of __init__, and "
     "put code that needs numbers into an nn.Function."
+)
+
+
+_COMPARED = (
+    "forward() is recorded once, before there are numbers, so it cannot branch on numbers, and values cannot be compared there. "
+    "What a comparison is for is often a function: relu, clamp, maximum, minimum, sign, hardshrink or threshold of nn.functional. "
+    "With a mask that is known before choose by nn.functional.where(mask, a, b); put any other into an nn.Function."
 )
 
 
@@ -82,6 +90,9 @@ class Expression:
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(_NOT_YET)
+
+    def _refuse_comparison(self, _: Any) -> NoReturn:
+        raise TypeError(_COMPARED)
 
     # Shapes.
 
@@ -285,11 +296,16 @@ class Expression:
         return iter(_f().unbind(self, 0))
 
 
+for _name, _method in list(vars(Expression).items()):
+    if isfunction(_method) and not _name.startswith("_"):
+        setattr(Expression, _name, spelled(_method))
+
+
 def document(functions: Mapping[str, Any]) -> None:
     """Let methods say what the functions say that they stand for."""
     for name, member in vars(Expression).items():
         if callable(member) and not name.startswith("_") and not member.__doc__:
-            member.__doc__ = functions[name].__doc__
+            member.__doc__ = functions[member.__name__].__doc__  # which of two names is that of the function
 
 
 def _operated(name: str, *given: Any) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -243,8 +244,7 @@ class Optimizer(Listed):
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
-        shown = [type(self).__name__ + repr(g.bnns).removeprefix(type(g.bnns).__name__) for g in self.param_groups]
-        return ", ".join(shown)
+        return ", ".join(f"{type(self).__name__}({_shown(group.bnns.hyperparameters)})" for group in self.param_groups)
 
     @property
     def parameters(self) -> list[Parameter]:
@@ -500,3 +500,14 @@ def _groups(who: str, first: Any) -> list[dict[str, Any]]:
             raise ValueError(f"{who}: a group has no parameters to train. Leave it out.")
         groups.append({**group, "params": parameters})
     return groups
+
+
+def _shown(numbers: Mapping[str, Any]) -> str:
+    """Settings as text, without those that are as usual and the count of steps."""
+    usual = {"gradient_scale": 1.0, "regularization_scale": 0.0, "time_step": None, "sgd_momentum_variant": None}
+    texts = {name: value.name.lower() if isinstance(value, Enum) else f"{value!r}" for name, value in numbers.items()}
+    return ", ".join(
+        f"{name}={text}"
+        for name, text in texts.items()
+        if (text not in ("False", "none", "None") and name not in usual) or usual.get(name) not in (None, numbers[name])
+    )

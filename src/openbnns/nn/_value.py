@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._listing import public
 from ._expression import Expression, numpy_function
+from .choose import nearest
 
 if TYPE_CHECKING:
     from ._graph import Graph, Operation
@@ -184,19 +185,28 @@ class Value(Expression):
         self._refuse()
 
     def __array_function__(self, function: Any, *_: Any) -> Any:
-        hint = function.__name__ if hasattr(_functional(), function.__name__) else "..."
-        raise TypeError(f"forward: np.{function.__name__} does not act on a value. Use nn.functional.{hint}(...).")
+        name = _OF_NUMPY.get(function.__name__, function.__name__)
+        cure = f"nn.functional.{name}(...)" if hasattr(_functional(), name) else "a function of nn.functional"
+        raise TypeError(f"forward: np.{function.__name__} does not act on a value. Use {cure}.")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         if name in ("item", "tolist", "numpy", "cpu", "data", "grad", "backward"):
             self._refuse()
-        hint = f" Write nn.functional.{name}(x, ...)." if hasattr(_functional(), name) else ""
+        hint = f" Write nn.functional.{name}(x, ...)." if name in _functional().__all__ else nearest(name, dir(self))
+        if name in ("to", "cpu", "cuda", "float", "double", "half", "type"):
+            hint = " Leave it out: everything computes in float32 on the CPU."
         raise AttributeError(f"A Value has no {name!r}.{hint or ' See dir(x) and nn.functional for what there is.'}")
 
-    __lt__ = __le__ = __gt__ = __ge__ = Expression._refuse
+    __lt__ = __le__ = __gt__ = __ge__ = Expression._refuse_comparison
     __bool__ = __float__ = __int__ = __index__ = Expression._refuse
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (int, float, np.generic, np.ndarray)):
+            self._refuse_comparison(other)
+        return self is other
 
     def __dir__(self) -> list[str]:
         return public(super().__dir__(), _UNLISTED)
@@ -204,6 +214,12 @@ class Value(Expression):
     def __repr__(self) -> str:
         return f"Value(shape={self.shape})"
 
+
+# What functions of NumPy are called here.
+_OF_NUMPY = {
+    "concatenate": "cat", "hstack": "cat", "vstack": "cat", "absolute": "abs", "linalg.norm": "norm", "take": "index_select",
+    "expand_dims": "unsqueeze", "swapaxes": "transpose", "moveaxis": "permute", "broadcast_to": "expand", "tile": "repeat",
+}  # fmt: skip
 
 # What modules of this package use of a value, and others need not know.
 _UNLISTED = (

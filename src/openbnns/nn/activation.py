@@ -19,8 +19,8 @@ class _Activation(Layer):
     def _function(self) -> ActivationFunction:
         raise NotImplementedError
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         return x.graph.append(operations.Activation(x.graph, x, self._function()))
 
 
@@ -409,8 +409,8 @@ class PReLU(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return (self.num_parameters,)
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         if self.num_parameters > 1 and (not x.sample or x.sample[0] != self.num_parameters):
             raise ValueError(
                 f"PReLU: made for {self.num_parameters} channels, which are axis 1, but gets {x.shape}. Use as many as there "
@@ -432,8 +432,8 @@ class Mish(_InPlace):
     [[-0.3034  1.944 ]]
     """
 
-    def forward(self, *inputs: Value) -> Value:
-        y: Value = functional.mish(inputs[0])
+    def forward(self, input: Value) -> Value:
+        y: Value = functional.mish(input)
         return y
 
 
@@ -450,8 +450,8 @@ class GLU(Layer):
         super().__init__()
         self.dim = dim
 
-    def forward(self, *inputs: Value) -> Value:
-        y: Value = functional.glu(inputs[0], dim=self.dim)
+    def forward(self, input: Value) -> Value:
+        y: Value = functional.glu(input, dim=self.dim)
         return y
 
     def extra_repr(self) -> str:

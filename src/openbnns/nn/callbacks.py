@@ -59,6 +59,13 @@ def check(given: Any) -> list[Any]:
                 f"Trainer.fit: callbacks has {callback!r}, which has none of on_step(trainer, step), on_epoch(trainer, record) "
                 f"and on_end(trainer, history).{hint} Pass an object with one of these methods."
             )
+        if isinstance(callback, Callback):
+            unknown = [name for name in dir(callback) if name.startswith("on_") and name not in _METHODS]
+            if unknown:
+                raise TypeError(
+                    f"Trainer.fit: {type(callback).__name__}.{unknown[0]} would never be called.{nearest(unknown[0], _METHODS)} "
+                    f"Callbacks have {', '.join(_METHODS)}."
+                )
     return listed
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any
 
-from .._spelling import unexpected
+from .._spelling import right_word, unexpected
 
 
 def nearest(name: str, choices: Any) -> str:
     """A hint at the choice that was probably meant."""
-    found = difflib.get_close_matches(name, list(choices), 1)
-    return f" Did you mean {found[0]!r}?" if found else ""
+    names = list(choices)
+    word = right_word(name, names)
+    longer = sorted((n for n in names if len(name) > 2 and n.casefold().startswith(name.casefold())), key=len)
+    if longer and (word is None or word.replace("_", "").casefold() != name.replace("_", "").casefold()):
+        word = longer[0]
+    return f" Did you mean {word!r}?" if word is not None else ""
 
 
 def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None, who: str) -> Any:
@@ -24,7 +27,9 @@ def choose(value: Any, named: Mapping[str, Callable[[], Any]], kind: type | None
             raise ValueError(f"{who} {value!r} is not known.{nearest(value, named)} Use one of {', '.join(named)}.")
         return named[value]()
     if (kind is not None and not isinstance(value, kind)) or (kind is None and not callable(value)):
-        raise TypeError(f"{who} is a {type(value).__name__}. Use one of {', '.join(named)}, or such an object.")
+        made = isinstance(value, type) and (kind is None or issubclass(value, kind))
+        what = f"the class {value.__name__}. Call it: {value.__name__}()." if made else f"a {type(value).__name__}."
+        raise TypeError(f"{who} is {what} Use one of {', '.join(named)}, or such an object.")
     return value
 
 

@@ -354,8 +354,8 @@ class Residual(Layer):
         self.body = body[0] if len(body) == 1 else Sequential(*body)
         self.shortcut = shortcut
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         y: Value = self.body(x)
         straight: Value = x if self.shortcut is None else self.shortcut(x)
         if straight.sample != y.sample:

@@ -104,12 +104,12 @@ class _Convolution(Layer):
         extent = self.dilation[axis] * (self.kernel_size[axis] - 1) + 1
         return (size + sum(self._edges()[axis]) - extent) // self.stride[axis] + 1
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, AXES[self.axes])
         channels, *image = x.sample
-        check_size(who, "channels", self.in_channels, channels)
+        check_size(who, "channels", self.in_channels, channels, last=x.sample[-1])
         self._check_groups(channels)
         sizes = [self._output_size(n, axis) for axis, n in enumerate(image)]
         if min(sizes) < 1:

@@ -166,7 +166,8 @@ def _array(value: Any, who: str, kinds: str = "fiub", *, narrow: bool = True) ->
     except ValueError:
         raise DataError(f"{who} is ragged: its rows have different lengths. Pad or cut them to one shape.") from None
     if array.dtype.kind not in kinds:
-        raise DataError(f"{who} is {array.dtype}, but numbers are needed.")
+        cure = " For names of classes pass np.unique(y, return_inverse=True)[1]." if array.dtype.kind in "UOS" else ""
+        raise DataError(f"{who} is {array.dtype}, but numbers are needed.{cure}")
     if array.ndim == 0:
         raise DataError(f"{who} is the single number {array}, but an array with one entry per sample is needed.")
     if is_mapped(array):

@@ -66,10 +66,13 @@ class Linear(Layer):
         choice = self.weight_init if name == "weight" else self.bias_init
         return initialisers.find(choice, initialisers.fan_in_uniform(self.in_features or shape[-1]))(shape, generator)
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         if not x.sample:
-            raise ValueError("Linear: needs samples with at least one axis. Pass x[:, None].")
+            raise ValueError(
+                "Linear: needs samples with at least one axis, but the first axis, the batch, is the only one. Pass x[None] for "
+                "one sample, or x[:, None] for samples of one number each."
+            )
         check_size("Linear", "inputs", self.in_features, x.sample[-1])
         self.in_features = x.sample[-1]
         weight = self._fit("weight", (self.out_features, self.in_features), x.graph.generator)
@@ -98,8 +101,8 @@ class Dropout(Layer):
             raise ValueError(f"Dropout: p is {p}. It is the probability to drop: at least 0 and less than 1.")
         self.p = float(p)
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         return x.graph.append(operations.Dropout(x.graph, x, self.p)) if self.p else x
 
     def extra_repr(self) -> str:
@@ -118,8 +121,8 @@ class Dropout2d(Dropout):
 
     axes = "(channels, height, width)"
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         check_rank(type(self).__name__, x, self.axes.count(",") + 1, self.axes)
         return x.graph.append(operations.Dropout(x.graph, x, self.p, channels=True)) if self.p else x
 
@@ -172,8 +175,8 @@ class Embedding(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return (self.num_embeddings, self.embedding_dim)
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         x = x.as_indices("Embedding")
         weight = self._fit("weight", (self.num_embeddings, self.embedding_dim), x.graph.generator)
         return x.graph.append(operations.Embedding(x.graph, x, weight, self.padding_idx))
@@ -332,8 +335,8 @@ class Flatten(Layer):
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         if not x.sample and self.start_dim == 1:
             return x.reshape(x.shape[0], 1)
         y: Value = functional.flatten(x, self.start_dim, self.end_dim)
@@ -358,8 +361,8 @@ class Unflatten(Layer):
         super().__init__()
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
-    def forward(self, *inputs: Value) -> Value:
-        y: Value = functional.unflatten(inputs[0], self.dim, self.unflattened_size)
+    def forward(self, input: Value) -> Value:
+        y: Value = functional.unflatten(input, self.dim, self.unflattened_size)
         return y
 
     def extra_repr(self) -> str:
@@ -379,8 +382,8 @@ class Reshape(Layer):
         super().__init__()
         self.shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         return x.reshape(x.shape[0], *self.shape)
 
     def extra_repr(self) -> str:
@@ -396,9 +399,8 @@ class Identity(Layer):
     [[1.0, 2.0]]
     """
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
-        return x
+    def forward(self, input: Value) -> Value:
+        return input
 
 
 class Concatenate(Layer):

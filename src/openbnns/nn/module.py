@@ -229,8 +229,12 @@ class Module(Tree):
             for name, array in module._buffers.items():
                 yield (f"{path}.{name}" if path else name), array
 
-    def zero_grad(self) -> None:
-        """Set every gradient to zero. Not needed before ``backward``, which overwrites."""
+    @spelled
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set every gradient to zero. Not needed before ``backward``, which overwrites.
+
+        ``set_to_none`` of PyTorch is taken and makes no difference: gradients keep their memory.
+        """
         for parameter in self.parameters():
             if parameter.used:
                 parameter.grad[...] = 0
@@ -300,27 +304,30 @@ class Module(Tree):
         Every mismatch is listed at once, and then nothing is changed. With ``strict=False`` missing and unknown names
         are allowed; they are returned. Of the names of a shared parameter one is enough.
         """
+        if not isinstance(arrays, Mapping):
+            hint = " Pass its state_dict()." if isinstance(arrays, Module) else ""
+            raise TypeError(f"load_state_dict: takes arrays by name, not a {type(arrays).__name__}.{hint}")
         self._require_built("load_state_dict")
         own = dict(self._named_state())
         shared = shared_names(own)
         given = {name: as_float_array(array) for name, array in arrays.items() if not _is_counter(name)}
         unfit = [
-            f"  {name}: shape {given[name].shape} given, {own[name].shape} needed"
+            f"{name}: shape {given[name].shape} given, {own[name].shape} needed"
             for name in own
             if name in given and given[name].shape != own[name].shape
         ]
         unfit += [
-            f"  {' and '.join(same)}: one shared parameter of the network, but different values given"
+            f"{' and '.join(same)}: one shared parameter of the network, but different values given"
             for same in ([name for name in names if name in given] for names in shared.values())
             if any(not np.array_equal(given[same[0]], given[name], equal_nan=True) for name in same[1:])
         ]
         names = [
-            f"  {name}: missing" for name, array in own.items() if not any(same in given for same in shared[id(array)])
+            f"{name}: missing" for name, array in own.items() if not any(same in given for same in shared[id(array)])
         ]
-        names += [f"  {name}: not in the network" for name in given if name not in own]
+        names += [f"{name}: not in the network" for name in given if name not in own]
         if unfit or (strict and names):
             wrong = unfit + (names if strict else [])
-            raise Mismatch(f"load_state_dict: {len(wrong)} mismatch(es), nothing was changed:\n" + "\n".join(wrong))
+            raise Mismatch(f"load_state_dict: {len(wrong)} mismatch(es), nothing was changed:\n  " + "\n  ".join(wrong))
         for name, target in own.items():
             if name not in given:
                 continue
@@ -448,6 +455,7 @@ class Module(Tree):
 
     def _call_with(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, bool]:
         """Run on arguments of any kind; gives the result, and whether it was taken apart."""
+        self._bound(inputs, named)
         from ._arguments import arrays_and_call
 
         arrays, call = arrays_and_call(self, inputs, named)
@@ -478,6 +486,10 @@ class Module(Tree):
 
     def _inputs(self, given: Sequence[Any]) -> list[Array]:
         """The inputs of a call, checked; builds the network for them."""
+        if self._graph is None:
+            self._bound(tuple(given), {})
+        if not given:
+            raise TypeError(f"{self._who}: there is no input. Pass an array, the batch axis in front.")
         arrays = [self._input_array(x, i) for i, x in enumerate(given)]
         self.build(*(x.shape[1:] for x in arrays))
         if any(len(x) != len(arrays[0]) for x in arrays):
@@ -489,7 +501,10 @@ class Module(Tree):
         try:
             return signature(self.forward).bind(*inputs, **named)
         except TypeError as error:
-            raise TypeError(f"{type(self).__name__}: {error}. Inputs are named as the arguments of forward.") from None
+            told = f"{type(self).__name__}: {error}. Inputs are named as the arguments of forward."
+            if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+                told += " Pass a dictionary of them with two stars: net(**inputs)."
+            raise TypeError(told) from None
 
     def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         """Inputs by position, where some are given by the names that ``forward`` has for them."""
@@ -508,9 +523,10 @@ class Module(Tree):
         if self._graph is not None and index < len(self._graph.inputs):
             wanted = self._graph.inputs[index].sample
             if array.shape[1:] != wanted:
+                cure = " For one sample pass x[None]." if array.shape == wanted else ""
                 raise ValueError(
                     f"{self._who}: input {index} has shape {array.shape}, but the network is built for "
-                    f"(N, {', '.join(map(str, wanted))}). The first axis is the batch."
+                    f"(N, {', '.join(map(str, wanted))}). The first axis is the batch.{cure}"
                 )
         return array
 
@@ -679,6 +695,8 @@ def nested(name: str, options: str, children: Iterable[tuple[str, str]]) -> str:
 def check_module(module: Any, who: str) -> None:
     if not isinstance(module, Module):
         hint = " Call it to make one, e.g. nn.ReLU()." if isinstance(module, type) else ""
+        if not hint and callable(module):
+            hint = " Call functions in forward() of a module of your own, or use a layer, such as nn.ReLU()."
         raise TypeError(f"{who} is {module!r}, which is no module.{hint}")
 
 

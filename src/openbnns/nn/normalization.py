@@ -98,8 +98,8 @@ class _ChannelNorm(_Normalization):
     def _lazy(self) -> bool:
         return super()._lazy() or self._lacks_statistics()
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         who = type(self).__name__
         if len(x.sample) not in self.ranks:
             check_rank(who, x, self.ranks[0], self.axes)
@@ -214,8 +214,8 @@ class GroupNorm(_Normalization):
     def _shape(self) -> tuple[int, ...] | None:
         return None if self.num_channels is None else (self.num_channels,)
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         if len(x.sample) not in (1, 2, 3):
             raise ValueError(
                 f"GroupNorm: needs samples (channels, height, width), (channels, length) or (channels,), but gets {x.sample}."
@@ -252,8 +252,8 @@ class LayerNorm(_Normalization):
     def _shape(self) -> tuple[int, ...] | None:
         return self.normalized_shape
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "LayerNorm")
         count = int(np.prod(shape, dtype=np.int64))
         return self._record(x, NormalizationType.layer(normalization_axis=0), shape, (count,))
@@ -294,8 +294,8 @@ class RMSNorm(Layer):
     def _shape_of(self, name: str) -> tuple[int, ...] | None:
         return self.normalized_shape
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         self.normalized_shape = shape = fitting_end(self.normalized_shape, x, "RMSNorm")
         weight = self._fit_optional("weight", shape, x.graph.generator)
         axes = tuple(range(-len(shape), 0))

@@ -29,8 +29,8 @@ class _Pad(Layer):
             )
         self.padding = sides
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         who = type(self).__name__
         check_rank(who, x, self.axes + 1, _AXES[self.axes])
         pairs = [(self.padding[i], self.padding[i + 1]) for i in range(0, 2 * self.axes, 2)][::-1]

@@ -59,7 +59,10 @@ class Parameter(Expression):
         return parameter
 
     def _set(self, data: Any) -> None:
-        self._data: Array | None = np.ascontiguousarray(data, np.float32)
+        try:
+            self._data: Array | None = np.ascontiguousarray(data, np.float32)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"Parameter: takes an array of numbers, not a {type(data).__name__} ({error}).") from None
         if self._grad is not None and self._grad.shape != self._data.shape:
             self._grad = None
         self._maker = None
@@ -210,6 +213,11 @@ class Parameter(Expression):
         """The values as numbers and lists."""
         return self.data.tolist()
 
+    def __setitem__(self, key: Any, values: Any) -> None:
+        if _recording():
+            self._refuse()
+        self.data[key] = values.data if isinstance(values, Parameter) else values
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError(f"{self!r} is a single number, which has no length.")
@@ -284,6 +292,8 @@ class Mismatch(ValueError):
 
 def as_float_array(value: Any) -> Array:
     """An array of ours, of NumPy or of PyTorch, as float32."""
-    if hasattr(value, "detach"):
+    if isinstance(value, Parameter):
+        value = value.data
+    elif hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
-    return np.asarray(value.data if isinstance(value, Parameter) else value).astype(np.float32, copy=False)
+    return np.asarray(value).astype(np.float32, copy=False)

@@ -80,8 +80,8 @@ class _MaxPool(_Windows):
         super().__init__(kernel_size, stride, padding, dilation, ceil_mode)
         self.return_indices = bool(return_indices)
 
-    def forward(self, *inputs: Value) -> Any:
-        (x,) = inputs
+    def forward(self, input: Value) -> Any:
+        x = input
         shape, window = self._output_shape(x), self._window()
         if self.return_indices:
             operation = operations.MaxPoolingWithIndices(x, shape, window)
@@ -126,8 +126,8 @@ class _AvgPool(_Windows):
     count_include_pad = True
     divisor_override: int | None = None
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         shape, window = self._output_shape(x), self._window()
         divided = self.count_include_pad or self.divisor_override is not None
         kind = PoolingType.average(count_includes_padding=divided)
@@ -203,8 +203,8 @@ class GlobalAvgPool2d(Layer):
     [[1.5, 5.5]]
     """
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         check_rank("GlobalAvgPool2d", x, 3, "(channels, height, width)")
         pooled: Value = AvgPool2d(x.sample[1:])(x)
         return pooled.reshape(x.sample[0])
@@ -251,8 +251,8 @@ class _Adaptive(Layer):
 
 
 class _AdaptiveAvg(_Adaptive):
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         parts = self._parts(x)
         window = self._even(x, parts)
         if window is not None:
@@ -298,8 +298,8 @@ class _AdaptiveMax(_Adaptive):
         super().__init__(output_size)
         self.return_indices = bool(return_indices)
 
-    def forward(self, *inputs: Value) -> Any:
-        (x,) = inputs
+    def forward(self, input: Value) -> Any:
+        x = input
         parts = self._parts(x)
         window = self._even(x, parts)
         shape = (x.sample[0], *(len(starts) for starts, _ in parts))
@@ -353,8 +353,8 @@ class _LPPool(_Windows):
             raise ValueError(f"{type(self).__name__}: norm_type is {norm_type!r}. Pass a positive number.")
         self.norm_type = float(norm_type)
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         shape, window, p = self._output_shape(x), self._window(), self.norm_type
         factors = overhang(x.sample, shape, self.kernel_size, self.stride, (0,) * self.axes)
         if p == 2:

@@ -61,9 +61,9 @@ class Upsample(Layer):
         self.mode, self.align_corners = mode, bool(align_corners)
         self.recompute_scale_factor = bool(recompute_scale_factor)
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
-        who, axes = type(self).__name__, len(inputs[0].sample) - 1
+    def forward(self, input: Value) -> Value:
+        x = input
+        who, axes = type(self).__name__, len(x.sample) - 1
         if axes not in _MODES[self.mode]:
             check_rank(who, x, _MODES[self.mode][-1] + 1, _AXES[_MODES[self.mode][-1]])
         image = x.sample[1:]
@@ -191,8 +191,8 @@ class PixelShuffle(Layer):
         super().__init__()
         self.upscale_factor = positive(upscale_factor, "PixelShuffle: upscale_factor")
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         check_rank("PixelShuffle", x, 3, _AXES[2])
         (c, h, w), r = x.sample, self.upscale_factor
         if c % (r * r):
@@ -218,8 +218,8 @@ class PixelUnshuffle(Layer):
         super().__init__()
         self.downscale_factor = positive(downscale_factor, "PixelUnshuffle: downscale_factor")
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         check_rank("PixelUnshuffle", x, 3, _AXES[2])
         (c, h, w), r = x.sample, self.downscale_factor
         if h % r or w % r:
@@ -245,8 +245,8 @@ class ChannelShuffle(Layer):
         super().__init__()
         self.groups = positive(groups, "ChannelShuffle: groups")
 
-    def forward(self, *inputs: Value) -> Value:
-        (x,) = inputs
+    def forward(self, input: Value) -> Value:
+        x = input
         if not x.sample or x.sample[0] % self.groups:
             raise ValueError(
                 f"ChannelShuffle: {self.groups} groups do not divide the channels of samples {x.sample}. Choose another number."

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import GradientClipping, engines
 from .._listing import Listed
-from .._spelling import spelled
+from .._spelling import elsewhere, spelled
 from . import callbacks as _callbacks
 from . import checkpoints, optimizers, schedules
 from . import metrics as _metrics
@@ -41,7 +41,7 @@ from .data import Batches, split_rows
 from .history import History
 from .losses import FunctionLoss, Loss, LossName
 from .metrics import Metric, MetricName
-from .module import Module
+from .module import Module, nested
 from .optimizers import Optimizer, OptimizerName
 from .schedules import Schedule, ScheduleName
 from .transforms import Draws
@@ -96,6 +96,14 @@ class Trainer(Listed):
     """
 
     @spelled
+    @elsewhere(
+        epochs="Pass it to fit(x, y, epochs=...).",
+        lr="Give the optimizer a learning rate: nn.Adam(1e-3).",
+        learning_rate="Give the optimizer a learning rate: nn.Adam(1e-3).",
+        callbacks="Pass them to fit(x, y, callbacks=...).",
+        validation="Pass it to fit(x, y, validation=...).",
+        transforms="Pass them to fit(x, y, transforms=...).",
+    )
     def __init__(
         self,
         network: Module,
@@ -118,7 +126,9 @@ class Trainer(Listed):
         accuracy: Literal["fast", "exact"] | None = None,
     ) -> None:
         if not isinstance(network, Module):
-            raise TypeError(f"Trainer: network must be an openbnns.nn.Module, not {type(network).__name__}.")
+            made = isinstance(network, type) and issubclass(network, Module)
+            got = f"the class {network.__name__}. Call it" if made else type(network).__name__
+            raise TypeError(f"Trainer: network must be an openbnns.nn.Module, not {got}.")
         self.network = network
         if accuracy is not None:
             network._accuracy = engines.check_accuracy(accuracy, "Trainer")
@@ -160,9 +170,23 @@ class Trainer(Listed):
         self._stop_reason: str | None = None
         self._base_rate = self.optimizer.learning_rate
 
+    def __repr__(self) -> str:
+        parts = {"network": repr(self.network), "loss": repr(self.loss), "optimizer": repr(self.optimizer)}
+        parts |= {"schedule": self._schedule_name, "batch_size": str(self.batch_size), "seed": str(self.seed)}
+        if self.metrics:
+            parts["metrics"] = ", ".join(self.metrics)
+        return nested("Trainer", f"epochs done: {len(self.history)}" if self.history else "", parts.items())
+
     # Fitting.
 
     @spelled
+    @elsewhere(
+        batch_size="Pass it to Trainer(..., batch_size=...).",
+        lr="Give the optimizer a learning rate: nn.Adam(1e-3).",
+        metrics="Pass them to Trainer(..., metrics=...).",
+        verbose="Say Trainer(..., quiet=True) for silence.",
+        shuffle="Samples are shuffled by the seed of the trainer; an iterable of batches keeps its order.",
+    )
     def fit(
         self,
         x: Any,

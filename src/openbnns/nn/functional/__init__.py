@@ -190,3 +190,10 @@ __all__ = [
 __dir__ = _of_module(__name__)
 
 _document(globals())
+
+
+def __getattr__(name: str) -> object:
+    """What was meant by a name that is not here."""
+    from ..choose import nearest
+
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{nearest(name, __all__)}")

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..._spelling import spelled
 from .._graph import current_graph
 from .._value import FLOAT32, BatchSize, Value
 from ..parameter import Parameter
@@ -22,16 +23,18 @@ _T = TypeVar("_T")
 def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
     """A function of values that also runs on arrays, at once, where no network is being recorded."""
 
+    checked = spelled(body)
+
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
         graph = current_graph()
         if graph is None:
             from ._eager import run_at_once
 
-            result: _T = run_at_once(body, given, named)
+            result: _T = run_at_once(checked, given, named)
             return result
         with graph.calling(function=body.__name__):
-            return body(*given, **named)
+            return checked(*given, **named)
 
     return call
 
@@ -39,16 +42,18 @@ def function(body: Callable[_P, _T]) -> Callable[_P, _T]:
 def layer_function(body: Callable[_P, _T]) -> Callable[_P, _T]:
     """The same for functions that are layers: the first axis of their arrays is the batch."""
 
+    checked = spelled(body)
+
     @wraps(body)
     def call(*given: _P.args, **named: _P.kwargs) -> _T:
         graph = current_graph()
         if graph is None:
             from ._eager import run
 
-            result: _T = run(body, given, named)
+            result: _T = run(checked, given, named)
             return result
         with graph.calling(function=body.__name__):
-            return body(*given, **named)
+            return checked(*given, **named)
 
     return call
 

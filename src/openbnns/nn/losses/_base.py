@@ -215,8 +215,11 @@ class Loss(Listed):
 
     def _require_shape(self, shape: tuple[int, ...], targets: Array) -> None:
         if targets.shape != shape:
+            cure = "They must agree."
+            if targets.shape[:1] == shape[:1] and targets.size == math.prod(shape):
+                cure = f"Pass targets.reshape({', '.join(map(str, (-1, *shape[1:])))})."
             raise ValueError(
-                f"{type(self).__name__}: targets have shape {targets.shape}, but the network gives {shape}. They must agree."
+                f"{type(self).__name__}: targets have shape {targets.shape}, but the network gives {shape}. {cure}"
             )
 
     def check_output(self, output: Array) -> None:

@@ -96,7 +96,12 @@ def broadcast(operands: Sequence[Value], who: str) -> Value:
             raise ValueError
     except ValueError:
         shapes = ", ".join(str(v.shape) for v in operands)
+        hint = ""
+        if any(n != 1 for n in leading):
+            hint = (
+                " What has no N is the same for all samples: its batch axis has size 1. Pass what differs as an input."
+            )
         raise ValueError(
-            f"{who}: {shapes} do not fit together. Axes are matched from the last one, where sizes are equal or 1."
+            f"{who}: {shapes} do not fit together. Axes are matched from the last one, where sizes are equal or 1.{hint}"
         ) from None
     return Value(operands[0].graph, sample, FLOAT32, rows=rows.pop() if rows else 0)
