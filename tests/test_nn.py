@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import openbnns
 from networks import numbers
 from openbnns import nn
-from openbnns.nn import initialisers, losses
+from openbnns.nn import initialisers, losses, operations
 from openbnns.nn._memory import Block, plan
 
 # Memory.
@@ -232,6 +233,47 @@ def test_activations_are_fused_where_the_output_tells_the_slope() -> None:
     net = nn.Sequential(nn.Conv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4), nn.Tanh(), nn.Linear(4), nn.GELU())
     net.build((1, 5, 5), seed=0)
     assert [len(op.modules) for op in net._graph.operations] == [2, 2, 1, 1]
+
+
+def test_gradients_of_inputs_that_nobody_asks_for_are_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[list[bool]] = []
+
+    def observed(original: Any) -> Any:
+        def backward(self: Any, x: Any, y: Any, dy: Any, dx: Any, dp: Any) -> Any:
+            call = original(self, x, y, dy, dx, dp)
+
+            def counted() -> None:
+                computed.append([gradient is not None for gradient in dx])
+                call()
+
+            return counted
+
+        return backward
+
+    for kind in (operations.Linear, operations.Arithmetic):
+        monkeypatch.setattr(kind, "backward", observed(kind.backward))
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.Linear(3, 3), nn.Linear(3, 2)
+
+        def forward(self, x: nn.Value, scale: nn.Value) -> nn.Value:
+            return self.two(self.one(x) * scale)
+
+    net = Net().build((3,), (3,), seed=0)
+    x, scale, dy = numbers(4, 3), numbers(4, 3, seed=2), numbers(4, 2, seed=1)
+    net(x, scale)
+    net.backward(dy)
+    expected = [p.grad.copy() for p in net.parameters()]
+    assert computed == [[True], [True, True], [True]]
+    computed.clear()
+    net.zero_grad()
+    net(x, scale)
+    net.backward(dy, input_gradient=False)
+    assert computed == [[True], [True, False], [False]]
+    for parameter, gradient in zip(net.parameters(), expected, strict=True):
+        np.testing.assert_array_equal(parameter.grad, gradient)
 
 
 def test_a_value_that_is_used_twice_is_not_fused_away() -> None:

@@ -186,7 +186,9 @@ def test_backward_ends_at_the_first_trained_layer(monkeypatch: pytest.MonkeyPatc
     ran.clear()
     net(numbers(3, 6))
     net.backward(numbers(3, 2))
-    assert [entry[2] for entry in asked] == [[True, True], [True, False], [False, False], [False, False]]
+    # The last trained layer is there twice: to pass the gradient on, and to end with.
+    assert [entry[:2] for entry in asked] == [(3, True), (2, True), (2, False), (1, True), (0, True)]
+    assert [entry[2] for entry in asked] == [[True, True], [True, False], [True, False], [False, False], [False, False]]
     assert ran == [3, 2, 1, 0]
     ran.clear()
     with pytest.raises(RuntimeError, match="gone back through already, which uses up what it kept"):

@@ -79,7 +79,7 @@ class Program:
         self.input_gradients: list[Array | None] = []
         if training:
             self._bind_backward()
-        for steps in (self._forward, self._backward):
+        for steps in (self._forward, self._backward, self._backward_of_parameters):
             self._lasting += arrays(steps.calls)
 
     @property
@@ -247,7 +247,13 @@ class Program:
         calls = [call, *(addition for _, addition in sums)]
         self.backward_calls.append((operation, calls))
         self._backward.calls += calls
-        if any(value in needed for value in operation.outputs):
+        if not any(value in needed for value in operation.outputs):
+            return
+        used = [isinstance(target.owner, Parameter) or target.owner in needed for target in step.targets]
+        fewer = [place if is_used else None for place, is_used in zip(places, used, strict=True)]
+        if any(place is not None for place in fewer):
+            if any(place is not other for place, other in zip(places, fewer, strict=True)):
+                call = operation.backward_all(x, y, dy, fewer[:count], fewer[count:])
             of_parameters = [addition for key, addition in sums if not isinstance(key, Value) or key in needed]
             self._backward_of_parameters.calls += [call, *of_parameters]
 
