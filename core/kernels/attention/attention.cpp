@@ -33,6 +33,11 @@ struct Form {
     return (inner == 1 || steps[2] == 1) && (width == 1 || steps[1] == inner) &&
            (heads == 1 || steps[0] == width * inner);
   }
+  // [inner][heads][width]: what the matrix product takes as well, as the transpose of the canonical order
+  bool turned() const {
+    return !canonical() && (inner == 1 || steps[2] == heads * width) && (width == 1 || steps[1] == 1) &&
+           (heads == 1 || steps[0] == width);
+  }
   // body(place in the caller's memory, place in canonical order), rows shared out
   template <class Body>
   void each(int threads, Body body) const {
@@ -44,13 +49,13 @@ struct Form {
   }
 };
 
-// Rows of samples in memory: [samples][rows][width], samples `stride` apart.
+// Rows of samples in memory: [samples][rows][width], samples `stride` and rows `row` apart.
 template <class Float>
 struct Rows {
   Float* data;
-  int64_t stride, rows, width;
+  int64_t stride, rows, width, row = width;
 
-  bool joined(int64_t samples) const { return samples == 1 || stride == rows * width; }
+  bool joined(int64_t samples) const { return samples == 1 || stride == rows * row; }
   Float* sample(int64_t n) const { return data + n * stride; }
 };
 using In = Rows<const float>;
@@ -60,7 +65,7 @@ using Out = Rows<float>;
 void product_of_rows(const In& x, const float* w, int64_t w_row, bool transposed, const float* bias, const Out& y,
                      int64_t rows, int64_t samples, bool accumulate, int threads) {
   auto one = [&](int64_t n, int64_t count) {
-    MatrixProduct p{count, y.width, x.width, x.sample(n), x.width, w, w_row, y.sample(n), y.width};
+    MatrixProduct p{count, y.width, x.width, x.sample(n), x.row, w, w_row, y.sample(n), y.row};
     p.transpose_b = transposed;
     p.column_bias = accumulate ? nullptr : bias;
     p.accumulate = accumulate;
@@ -83,7 +88,7 @@ void product_over_rows(const In& dy, const In& x, int64_t rows, int64_t samples,
   bool joined = dy.rows == rows && x.rows == rows && dy.joined(samples) && x.joined(samples);
   int64_t count = joined ? 1 : samples;
   for (int64_t n = 0; n < count; n++) {
-    MatrixProduct p{dy.width, x.width, joined ? rows * samples : rows, dy.sample(n), dy.width, x.sample(n), x.width,
+    MatrixProduct p{dy.width, x.width, joined ? rows * samples : rows, dy.sample(n), dy.row, x.sample(n), x.row,
                     dw,       x.width};
     p.transpose_a = true;
     p.accumulate = accumulate || n > 0;
@@ -100,8 +105,20 @@ void sum_over_rows(const In& dy, int64_t rows, int64_t samples, float* db, bool 
   parallel_items(workers, (dy.width + kColumns - 1) / kColumns, [&](int64_t i) {
     int64_t column = i * kColumns, columns = std::min(kColumns, dy.width - column);
     for (int64_t n = 0; n < count; n++)
-      sum_rows(dy.sample(n) + column, dy.width, length, columns, db + column, accumulate || n > 0);
+      sum_rows(dy.sample(n) + column, dy.row, length, columns, db + column, accumulate || n > 0);
   });
+}
+
+// What the native engine notes in a cache.
+struct NativeHeader {
+  AttentionCacheHeader common;
+  uint64_t joint;  // how projections lie: see Run
+};
+static_assert(sizeof(NativeHeader) <= AttentionCacheHeader::kFloats * sizeof(float), "there is room");
+
+// Whether three parts follow each other in memory, or none is there.
+bool adjoin(const float* a, const float* b, const float* c, int64_t first, int64_t second) {
+  return a ? b == a + first && c == b + second : !b && !c;
 }
 
 HeadsShape heads_shape(const AttentionShape& s) {
@@ -138,9 +155,9 @@ class Attention : public Plan {
       int64_t samples = std::min(run.chunk, call.batch - n);
       Kept kept = kept_of(run, n);
       project(run, kept, n, samples);
-      product_of_rows({kept.o, s_.target * hv(), s_.target, hv()}, run.parameter[kWo], s_.model, false,
-                      run.parameter[kPo], {at(call, kOutput, n), call.stride[kOutput], s_.target, s_.model}, s_.target,
-                      samples, false, call.threads);
+      product_of_rows({kept.o, s_.target * hv(), s_.target, hv()}, run.parameter[kWo], run.turned ? hv() : s_.model,
+                      run.turned, run.parameter[kPo], {at(call, kOutput, n), call.stride[kOutput], s_.target, s_.model},
+                      s_.target, samples, false, call.threads);
     }
     if (call.address[kAttentionCache]) write_header(run, s_.token);
   }
@@ -182,6 +199,8 @@ class Attention : public Plan {
     float* work;  // intermediates of a chunk
     int64_t chunk;
     bool cached, drops;
+    bool joint;                    // query, key and value are projected as one
+    bool turned, gradient_turned;  // of the output: transposes of the canonical order
     uint64_t draw;
   };
   // From forward to backward, per chunk: see HeadsCall.
@@ -192,6 +211,7 @@ class Attention : public Plan {
 
   int64_t hk() const { return s_.heads * s_.key; }
   int64_t hv() const { return s_.heads * s_.value; }
+  int64_t joint_width() const { return 2 * hk() + hv(); }
   static float* at(const Call& call, int slot, int64_t n) { return call.address[slot] + n * call.stride[slot]; }
 
   int64_t kept_floats() const { return (s_.target + rows_) * (hk() + hv()) + s_.heads * s_.target; }
@@ -208,14 +228,20 @@ class Attention : public Plan {
   int64_t staged_floats(bool backward) const {
     int64_t floats = 0;
     for (int i = 0; i < kAttentionParameters; i++) {
-      if (!stored_[i].canonical()) floats += round_up(stored_[i].count(), kBlock);
-      if (backward && !gradient_[i].canonical()) floats += round_up(gradient_[i].count(), kBlock);
+      if (is_staged(stored_[i], i)) floats += round_up(stored_[i].count(), kBlock);
+      if (backward && is_staged(gradient_[i], i)) floats += round_up(gradient_[i].count(), kBlock);
     }
     return floats;
   }
 
+  static bool is_staged(const Form& form, int parameter) {
+    return !form.canonical() && !(parameter == kWo && form.turned());
+  }
+
   Run start(const Call& call, bool backward) const {
-    Run run{&call, {}, {}, nullptr, 0, call.address[kAttentionCache] != nullptr, false, kNoDraw};
+    Run run{};
+    run.call = &call;
+    run.cached = call.address[kAttentionCache] != nullptr;
     find_draw(run, backward);
     run.chunk = chunk_of(backward, call.batch, run.cached);
     float* next;
@@ -229,7 +255,7 @@ class Attention : public Plan {
     for (int i = 0; i < kAttentionParameters; i++) {
       const float* given = call.address[kFirstParameter + i];
       run.parameter[i] = given;
-      if (given && !canonical && !stored_[i].canonical()) {
+      if (given && !canonical && is_staged(stored_[i], i)) {
         float* staged = next;
         stored_[i].each(call.threads, [=](int64_t theirs, int64_t ours) { staged[ours] = given[theirs]; });
         run.parameter[i] = staged;
@@ -237,23 +263,42 @@ class Attention : public Plan {
       }
       float* wanted = backward ? call.address[kFirstParameterGradient + i] : nullptr;
       run.gradient[i] = wanted;
-      if (wanted && !canonical && !gradient_[i].canonical()) {
+      if (wanted && !canonical && is_staged(gradient_[i], i)) {
         run.gradient[i] = next;
         next += round_up(gradient_[i].count(), kBlock);
       }
     }
+    run.turned = !canonical && stored_[kWo].turned();
+    run.gradient_turned = !canonical && gradient_[kWo].turned();
+    run.joint = backward && run.cached ? header_of(call).joint : is_joint(run);
     run.work = next;
     return run;
+  }
+
+  static NativeHeader header_of(const Call& call) {
+    NativeHeader header;
+    std::memcpy(&header, call.address[kAttentionCache], sizeof header);
+    return header;
+  }
+
+  // Whether query, key and value are one tensor, and their projections parts of one matrix.
+  bool is_joint(const Run& run) const {
+    const Call& call = *run.call;
+    for (int slot : {kKey, kValue})
+      if (call.address[slot] != call.address[kQuery] || call.stride[slot] != call.stride[kQuery]) return false;
+    const float* const* p = run.parameter;
+    return s_.target == rows_ && s_.source == rows_ &&
+           adjoin(p[kWq], p[kWk], p[kWv], hk() * s_.model, hk() * s_.model) &&
+           adjoin(p[kPq], p[kPk], p[kPv], hk(), hk());
   }
 
   // What dropout draws, if it acts.
   void find_draw(Run& run, bool backward) const {
     const Call& call = *run.call;
+    run.draw = kNoDraw;
     run.drops = s_.dropout > 0 && !(call.extra[kAttentionOptions] & kNoDropout);
     if (backward && run.cached) {
-      AttentionCacheHeader header;
-      std::memcpy(&header, call.address[kAttentionCache], sizeof header);
-      run.draw = header.draw;
+      run.draw = header_of(call).common.draw;
       run.drops = s_.dropout > 0 && run.draw != kNoDraw;
     } else if (run.drops) {
       run.draw = static_cast<uint64_t>(call.extra[kDropoutDraw]);
@@ -278,9 +323,15 @@ class Attention : public Plan {
       member = base + first * each;
       base += batch * each;
     };
-    place(kept.q, s_.target * hk());
-    place(kept.k, rows_ * hk());
-    place(kept.v, rows_ * hv());
+    if (run.joint) {
+      place(kept.q, s_.target * joint_width());
+      kept.k = kept.q + hk();
+      kept.v = kept.k + hk();
+    } else {
+      place(kept.q, s_.target * hk());
+      place(kept.k, rows_ * hk());
+      place(kept.v, rows_ * hv());
+    }
     place(kept.o, s_.target * hv());
     place(kept.lse, s_.heads * s_.target);
     kept.end = run.cached ? run.work : base;
@@ -303,9 +354,10 @@ class Attention : public Plan {
     h.added_is_boolean = call.extra[kAttentionOptions] & kAddedIsBoolean;
     h.added_stride = call.stride[kAdded];
     h.added_head_stride = call.extra[kAddedHeadStride];
-    h.q_places = {s_.target * hk(), s_.key, hk()};
-    h.k_places = {rows_ * hk(), s_.key, hk()};
-    h.v_places = {rows_ * hv(), s_.value, hv()};
+    const int64_t k_row = run.joint ? joint_width() : hk(), v_row = run.joint ? joint_width() : hv();
+    h.q_places = {s_.target * k_row, s_.key, k_row};
+    h.k_places = {rows_ * k_row, s_.key, k_row};
+    h.v_places = {rows_ * v_row, s_.value, v_row};
     h.o_places = {s_.target * hv(), s_.value, hv()};
     h.causal = call.extra[kAttentionOptions] & kCausal;
     h.drops = run.drops;
@@ -321,9 +373,11 @@ class Attention : public Plan {
                       run.parameter[kPq + w], {to, to_rows * width, to_rows, width}, rows, samples, false,
                       call.threads);
     };
-    one(kQuery, kWq, s_.target, hk(), kept.q, s_.target);
-    one(kKey, kWk, s_.source, hk(), kept.k, rows_);
-    one(kValue, kWv, s_.source, hv(), kept.v, rows_);
+    one(kQuery, kWq, s_.target, run.joint ? joint_width() : hk(), kept.q, s_.target);
+    if (!run.joint) {
+      one(kKey, kWk, s_.source, hk(), kept.k, rows_);
+      one(kValue, kWv, s_.source, hv(), kept.v, rows_);
+    }
     for (int64_t i = 0; i < samples && rows_ > s_.source; i++) {
       append_rows(run.parameter[kBk], kept.k + i * rows_ * hk(), hk());
       append_rows(run.parameter[kBv], kept.v + i * rows_ * hv(), hv());
@@ -338,8 +392,9 @@ class Attention : public Plan {
   }
 
   static void write_header(const Run& run, uint64_t token) {
-    AttentionCacheHeader header{AttentionCacheHeader::kMark, token, static_cast<uint64_t>(run.call->batch), run.draw,
-                                kNativeEngine};
+    NativeHeader header{
+        {AttentionCacheHeader::kMark, token, static_cast<uint64_t>(run.call->batch), run.draw, kNativeEngine},
+        run.joint};
     std::memcpy(run.call->address[kAttentionCache], &header, sizeof header);
   }
 
@@ -361,30 +416,51 @@ class Attention : public Plan {
 
     Kept kept = kept_of(run, n);
     if (!run.cached) project(run, kept, n, samples);
-    if (run.gradient[kWo])
-      product_over_rows({kept.o, s_.target * hv(), s_.target, hv()}, dout, s_.target, samples, run.gradient[kWo],
-                        adds(run, kWo, n), threads);
+    if (run.gradient[kWo]) {
+      const In heads{kept.o, s_.target * hv(), s_.target, hv()};
+      product_over_rows(run.gradient_turned ? dout : heads, run.gradient_turned ? heads : dout, s_.target, samples,
+                        run.gradient[kWo], adds(run, kWo, n), threads);
+    }
     if (!q && !k && !v) return;
 
     HeadsCall h = heads_call(run, kept, n, samples);
     float* dc = kept.end;
     float* dq = dc + samples * s_.target * hv();
-    float* dk = dq + samples * s_.target * hk();
-    float* dv = dk + samples * rows_ * hk();
+    float* dk = dq + (run.joint ? hk() : samples * s_.target * hk());
+    float* dv = dk + (run.joint ? hk() : samples * rows_ * hk());
     h.groups = heads_.groups(run.chunk);
-    h.partial = dv + samples * rows_ * hv();
+    h.partial = dq + samples * (s_.target * hk() + rows_ * (hk() + hv()));
     h.dout = dc;
     h.dq = q ? dq : nullptr;
     h.dk = k ? dk : nullptr;
     h.dv = v ? dv : nullptr;
-    product_of_rows(dout, run.parameter[kWo], s_.model, true, nullptr, {dc, s_.target * hv(), s_.target, hv()},
-                    s_.target, samples, false, threads);
+    product_of_rows(dout, run.parameter[kWo], run.turned ? hv() : s_.model, !run.turned, nullptr,
+                    {dc, s_.target * hv(), s_.target, hv()}, s_.target, samples, false, threads);
     heads_.backward(h, threads);
-    if (q) projection_gradients(run, n, samples, kQuery, kWq, {dq, s_.target * hk(), s_.target, hk()}, s_.target);
-    if (k) projection_gradients(run, n, samples, kKey, kWk, {dk, rows_ * hk(), rows_, hk()}, s_.source);
-    if (v) projection_gradients(run, n, samples, kValue, kWv, {dv, rows_ * hv(), rows_, hv()}, s_.source);
+    if (q && k && v && are_joint(run, n)) {
+      const int64_t width = joint_width();
+      projection_gradients(run, n, samples, kQuery, kWq, {dq, s_.target * width, s_.target, width}, s_.target);
+      return;
+    }
+    const int64_t k_row = h.k_places.row, v_row = h.v_places.row;
+    if (q)
+      projection_gradients(run, n, samples, kQuery, kWq, {dq, s_.target * k_row, s_.target, hk(), k_row}, s_.target);
+    if (k) projection_gradients(run, n, samples, kKey, kWk, {dk, rows_ * k_row, rows_, hk(), k_row}, s_.source);
+    if (v) projection_gradients(run, n, samples, kValue, kWv, {dv, rows_ * v_row, rows_, hv(), v_row}, s_.source);
     if (k) appended_gradient(run, n, samples, kBk, dk, hk());
     if (v) appended_gradient(run, n, samples, kBv, dv, hv());
+  }
+
+  // Whether the gradients of a joint projection are those of its parts: wanted together, and next to each other.
+  bool are_joint(const Run& run, int64_t n) const {
+    const Call& call = *run.call;
+    for (int slot : {kKey, kValue})
+      if (call.address[kQueryGradient + slot] != call.address[kQueryGradient]) return false;
+    for (int w : {kWk, kWv})
+      if (adds(run, w, n) != adds(run, kWq, n) || adds(run, kPq + w, n) != adds(run, kPq, n)) return false;
+    float* const* g = run.gradient;
+    return run.joint && adjoin(g[kWq], g[kWk], g[kWv], hk() * s_.model, hk() * s_.model) &&
+           adjoin(g[kPq], g[kPk], g[kPv], hk(), hk());
   }
 
   // Xh = X W + p:  dW = X^T dXh,  dp = sum dXh,  dX = dXh W^T; the first `rows` rows of dh

@@ -151,22 +151,23 @@ void Heads::limited_gradients(const Tiles& t, int64_t i, int64_t columns, int64_
   const Vec kept = splat(1.0f / (1.0f - s_.dropout)), scale = splat(s_.scale);
   const Vec subtracted = splat(lse), mean = splat(kScores ? t.factor[i] : 0.0f);
   const Vec hidden = math::exp_not_positive(splat(-math::kInfinity) - subtracted);  // 0, or NaN in a row that is NaN
-  auto put = [&](int64_t j, Vec p) {
-    float *to = t.scores + i * kBlock + place_of(j, strip_), *ds = t.ds + i * kBlock + place_of(j, strip_);
-    const Vec factor = kDrops ? select(are_kept(t.words + j, threshold_), kept, Vec{}) : Vec{};
-    store(to, kDrops ? p * factor : p);
-    if (kScores) store(ds, p * ((kDrops ? load(ds) * factor : load(ds)) - mean) * scale);
+  const IntVec end = splat_int(static_cast<int32_t>(visible));
+  float *const scores = t.scores + i * kBlock, *const ds = t.ds + i * kBlock;
+  const uint32_t* words = t.words;
+  const int32_t threshold = threshold_;
+  auto put = [&](int64_t j, int64_t place, Vec p) {
+    const Vec factor = kDrops ? select(are_kept(words + j, threshold), kept, Vec{}) : Vec{};
+    store(scores + place, kDrops ? p * factor : p);
+    if (kScores) {
+      const Vec dp = load(ds + place);
+      store(ds + place, p * ((kDrops ? dp * factor : dp) - mean) * scale);
+    }
   };
-  auto probability = [&](int64_t j) {
-    return math::exp_not_positive(load(t.scores + i * kBlock + place_of(j, strip_)) * scale - subtracted);
-  };
-  int64_t j = 0;
-  for (; j + kWidth <= visible; j += kWidth) put(j, probability(j));
-  if (j < visible) {
-    put(j, select(lanes_from(j) < splat_int(static_cast<int32_t>(visible)), probability(j), hidden));
-    j += kWidth;
-  }
-  for (; j < columns; j += kWidth) put(j, hidden);
+  auto probability = [&](int64_t place) { return math::exp_not_positive(load(scores + place) * scale - subtracted); };
+  over_row(
+      visible, columns, strip_ * kBlock, [&](int64_t j, int64_t place) { put(j, place, probability(place)); },
+      [&](int64_t j, int64_t place) { put(j, place, select(lanes_from(j) < end, probability(place), hidden)); },
+      [&](int64_t j, int64_t place) { put(j, place, hidden); });
 }
 
 template <class Added>
@@ -174,14 +175,19 @@ void Heads::masked_gradients(const HeadsCall& call, const Tiles& t, const Added&
                              int64_t column, int64_t columns, float lse, bool scores) const {
   const Vec kept = splat(1.0f / (1.0f - s_.dropout)), scale = splat(s_.scale);
   const Vec subtracted = splat(lse), mean = splat(scores ? t.factor[i] : 0.0f);
-  for (int64_t j = 0; j < columns; j += kWidth) {
-    float *to = t.scores + i * kBlock + place_of(j, strip_), *ds = t.ds + i * kBlock + place_of(j, strip_);
-    Vec x = masked_score(to, scale, added, t.hidden, call.causal, row, s_.source, column + j);
+  float *const to = t.scores + i * kBlock, *const ds = t.ds + i * kBlock;
+  const int32_t *hidden = t.hidden, threshold = threshold_;
+  const uint32_t* words = t.words;
+  const bool causal = call.causal, drops = call.drops;
+  const int64_t source = s_.source;
+  auto put = [&](int64_t j, int64_t place) {
+    Vec x = masked_score(to + place, scale, added, hidden, causal, row, source, column + j);
     Vec p = math::exp_not_positive(x - subtracted);
-    Vec factor = call.drops ? select(are_kept(t.words + j, threshold_), kept, Vec{}) : splat(1.0f);
-    store(to, p * factor);
-    if (scores) store(ds, p * (load(ds) * factor - mean) * scale);
-  }
+    Vec factor = drops ? select(are_kept(words + j, threshold), kept, Vec{}) : splat(1.0f);
+    store(to + place, p * factor);
+    if (scores) store(ds + place, p * (load(ds + place) * factor - mean) * scale);
+  };
+  over_row(columns, columns, strip_ * kBlock, put, put, put);
 }
 
 void Heads::finish_accumulators(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t group) const {

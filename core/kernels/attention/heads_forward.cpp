@@ -113,21 +113,24 @@ void Heads::softmax_rows(const HeadsCall& call, const Pair& pair, const Tiles& t
 // The largest of the first `visible` raw scores, times the scale; those behind them become -infinity, up to the end of
 // their vector.
 Vec Heads::largest_of(float* scores, int64_t visible) const {
+  const int64_t strip_block = strip_ * kBlock;
   Vec most = splat(-math::kInfinity), other = most;
   int64_t j = 0;
-  for (; j + 2 * kWidth <= visible; j += 2 * kWidth) {
-    most = math::max(load(scores + place_of(j, strip_)), most);
-    other = math::max(load(scores + place_of(j + kWidth, strip_)), other);
-  }
-  for (; j < visible; j += kWidth) {
-    float* p = scores + place_of(j, strip_);
-    Vec x = load(p);
-    if (j + kWidth > visible) {
-      x = select(lanes_from(j) < splat_int(static_cast<int32_t>(visible)), x, splat(-math::kInfinity));
-      store(p, x);
+  for (; j + 2 * kBlock <= visible; j += 2 * kBlock, scores += 2 * strip_block)
+    OPENBNNS_UNROLL for (int part = 0; part < kBlock; part += kWidth) {
+      most = math::max(load(scores + part), most);
+      other = math::max(load(scores + strip_block + part), other);
     }
-    most = math::max(x, most);
-  }
+  const IntVec end = splat_int(static_cast<int32_t>(visible));
+  over_row(
+      visible - j, round_up(visible - j, kBlock), strip_block,
+      [&](int64_t, int64_t place) { most = math::max(load(scores + place), most); },
+      [&](int64_t column, int64_t place) {
+        const Vec x = select(lanes_from(j + column) < end, load(scores + place), splat(-math::kInfinity));
+        store(scores + place, x);
+        most = math::max(x, most);
+      },
+      [](int64_t, int64_t) {});
   return math::max(most, other) * splat(s_.scale);
 }
 
@@ -136,13 +139,16 @@ template <class Added>
 Vec Heads::finish_scores(const HeadsCall& call, const Tiles& t, const Added& added, int64_t row, float* scores,
                          int64_t column, int64_t columns) const {
   const Vec scale = splat(s_.scale);
+  const int32_t* hidden = t.hidden;
+  const bool causal = call.causal;
+  const int64_t source = s_.source;
   Vec most = splat(-math::kInfinity);
-  for (int64_t j = 0; j < columns; j += kWidth) {
-    float* p = scores + place_of(j, strip_);
-    Vec x = masked_score(p, scale, added, t.hidden, call.causal, row, s_.source, column + j);
-    store(p, x);
+  auto finish = [&](int64_t j, int64_t place) {
+    Vec x = masked_score(scores + place, scale, added, hidden, causal, row, source, column + j);
+    store(scores + place, x);
     most = math::max(x, most);
-  }
+  };
+  over_row(columns, columns, strip_ * kBlock, finish, finish, finish);
   return most;
 }
 
@@ -159,14 +165,14 @@ Vec Heads::finish_row(const HeadsCall& call, const Pair& pair, const Tiles& t, i
 Vec Heads::exponentials(float* scores, int64_t columns, int64_t visible, float scale, float shift) const {
   const Vec shifted = splat(shift), factor = splat(scale);
   Vec sum{};
-  int64_t j = 0;
-  for (; j < visible; j += kWidth) {
-    float* p = scores + place_of(j, strip_);
-    Vec e = math::exp_not_positive(load(p) * factor - shifted);
+  auto exponential = [&](int64_t, int64_t place) {
+    float* p = scores + place;
+    const Vec e = math::exp_not_positive(load(p) * factor - shifted);
     sum += e;
     store(p, e);
-  }
-  for (; j < columns; j += kWidth) store(scores + place_of(j, strip_), Vec{});
+  };
+  over_row(visible, columns, strip_ * kBlock, exponential, exponential,
+           [&](int64_t, int64_t place) { store(scores + place, Vec{}); });
   return sum;
 }
 
@@ -174,11 +180,13 @@ Vec Heads::exponentials(float* scores, int64_t columns, int64_t visible, float s
 void Heads::drop(const HeadsCall& call, const Pair& pair, const Tiles& t, int64_t row, float* scores, int64_t column,
                  int64_t columns) const {
   const Vec kept = splat(1.0f / (1.0f - s_.dropout));
-  draw(call, pair, t, row, column, round_up(columns, kWidth));
-  for (int64_t j = 0; j < columns; j += kWidth) {
-    float* p = scores + place_of(j, strip_);
-    store(p, select(are_kept(t.words + j, threshold_), load(p) * kept, Vec{}));
-  }
+  const uint32_t* words = t.words;
+  const int32_t threshold = threshold_;
+  draw(call, pair, t, row, column, round_up(columns, kBlock));
+  auto drop = [&](int64_t j, int64_t place) {
+    store(scores + place, select(are_kept(words + j, threshold), load(scores + place) * kept, Vec{}));
+  };
+  over_row(columns, round_up(columns, kBlock), strip_ * kBlock, drop, drop, [](int64_t, int64_t) {});
 }
 
 }  // namespace OPENBNNS_ISA

@@ -164,8 +164,25 @@ inline void clear_rows(float* blocks, int64_t block_stride, int64_t count, int64
 
 // ---- parts of a row ----
 
-// Where column j of a row of a strip's scores lies, j being a multiple of kWidth.
-OPENBNNS_INLINE int64_t place_of(int64_t j, int64_t strip) { return j / kBlock * strip * kBlock + j % kBlock; }
+// A row of a strip's scores, vector by vector: inside(column, place) where all lanes lie before `visible`, edge(column,
+// place) where some do, and outside(column, place) behind them, up to `columns`, whole blocks of 16.
+template <class Inside, class Edge, class Outside>
+OPENBNNS_INLINE void over_row(int64_t visible, int64_t columns, int64_t strip_block, Inside inside, Edge edge,
+                              Outside outside) {
+  int64_t j = 0, place = 0;
+  for (; j + kBlock <= visible; j += kBlock, place += strip_block)
+    OPENBNNS_UNROLL for (int part = 0; part < kBlock; part += kWidth) inside(j + part, place + part);
+  for (; j < columns; j += kBlock, place += strip_block)
+    OPENBNNS_UNROLL for (int part = 0; part < kBlock; part += kWidth) {
+      const int64_t column = j + part;
+      if (column + kWidth <= visible)
+        inside(column, place + part);
+      else if (column < visible)
+        edge(column, place + part);
+      else
+        outside(column, place + part);
+    }
+}
 
 template <int... kLane>
 OPENBNNS_INLINE IntVec numbered_lanes(std::integer_sequence<int, kLane...>) {
