@@ -66,7 +66,7 @@ def with_sizes(value: Any, size: Sequence[int], stride: Sequence[int]) -> Any:
     return changed
 
 
-def _said(name: str, value: Any) -> str:
+def _as_written(name: str, value: Any) -> str:
     """How to write a tensor, in the words of its face."""
     found = sizes_of(value)
     return f"{name}.size {found.size}" if found is not None and hasattr(value, "data") else f"{name}={value!r}"
@@ -76,7 +76,7 @@ def _names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _full(value: Any) -> bool:
+def _memory_matches(value: Any) -> bool:
     """Whether the memory of a descriptor is exactly as long as its sizes say, as far as that can be known."""
     data = getattr(value, "data", None)
     if data is None or sizes_of(value) is None:
@@ -109,11 +109,11 @@ def of_creation(
         return problem
 
     def fits(variant: _Variant) -> bool:
-        return all(map(_full, (known | variant.changed).values())) and valid(variant.changed)
+        return all(map(_memory_matches, (known | variant.changed).values())) and valid(variant.changed)
 
     found = [v for kind in (_swapped, _strides_in_bytes, _reversed) for v in kind(known) if fits(v)]
-    found = found or [v for v in _turned(known) if fits(v)]
-    if problem.cure and all(_full_of_data(v) for v in found):  # an earlier cure may miss the point
+    found = found or [v for v in _sides_exchanged(known) if fits(v)]
+    if problem.cure and all(_changes_memory_only(v) for v in found):  # an earlier cure may miss the point
         odd = [v for v in _odd_one_out(known) if fits(v)]
         found += odd if len(odd) == 1 else []
     if not found:
@@ -121,13 +121,13 @@ def of_creation(
     return problem.cured_by(" Or: ".join(f"{v.text}: the call is valid with {_changes(v)}." for v in found))
 
 
-def _full_of_data(variant: _Variant) -> bool:
+def _changes_memory_only(variant: _Variant) -> bool:
     """Whether only tensors with memory are changed."""
     return all(getattr(value, "data", None) is not None for value in variant.changed.values())
 
 
 def _changes(variant: _Variant) -> str:
-    return _names([_said(name, value) for name, value in variant.changed.items()])
+    return _names([_as_written(name, value) for name, value in variant.changed.items()])
 
 
 def _swapped(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
@@ -179,7 +179,7 @@ def _order(values: Sequence[Any]) -> str:
     return f" ({', '.join(rules)})" if rules else ""
 
 
-def _turned(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
+def _sides_exchanged(tensors: Mapping[str, Any]) -> Iterator[_Variant]:
     """Width and height of an image exchanged."""
     for name, value in tensors.items():
         found = sizes_of(value)

@@ -33,16 +33,16 @@ def create(
         own = layer_params if layer_params.only_mine else layer_params.copy()
         return succeeded(make(own, params, Caller(who), *rest))
     except Problem as problem:
-        record(_meant_by_creation(problem, make, who, layer_params, rest))
+        record(_with_better_cure(problem, make, who, layer_params, rest))
     except MemoryError:
         record(out_of_memory(who))
     return None
 
 
-def _meant_by_creation(
+def _with_better_cure(
     problem: Problem, make: Callable[..., Filter], who: str, layer_params: Any, rest: tuple[Any, ...]
 ) -> Problem:
-    """What to say about a creation call that failed."""
+    """The problem of a failed creation call, with a better cure if there is one."""
     from .. import diagnosis
 
     in_place = BNNSFilterParameters(flags=BNNSFlags.BNNSFlagsUseClientPtr)  # copies nothing, calls no allocator

@@ -45,7 +45,7 @@ def size_pointer(value: Any, who: str) -> Any:
     raise TypeError(f"{who} must be a ctypes.c_size_t or None, not {type(value).__name__}.")
 
 
-def block(data: Any, nbytes: int | None, needed: int, who: Named, size_name: str, *, written: bool) -> Buffer:
+def checked_block(data: Any, nbytes: int | None, needed: int, who: Named, size_name: str, *, written: bool) -> Buffer:
     """Check a block of the caller's memory: ``nbytes`` is the size that the call states, if it states one."""
     if not isinstance(data, (int, np.integer)):  # an address
         data = _as_bytes(data, who)
@@ -108,7 +108,7 @@ class Cache:
         self.bytes(writable=True)[: _HEADER.size] = np.frombuffer(header, np.uint8)
 
 
-def opened(buffer: Buffer, token: int, batch: int, floats: int, who: Named) -> Cache:
+def opened_cache(buffer: Buffer, token: int, batch: int, floats: int, who: Named) -> Cache:
     """The cache of a backward call, which must come from a forward call of the same filter with the same batch."""
     head = buffers.array_at(buffer, 0, np.dtype("u1"), (_HEADER.size,), (1,)).tobytes()
     mark, owner, samples, draw, engine = _HEADER.unpack(head)

@@ -21,7 +21,7 @@ def check_windows(large: View, small: View, window: Window, who: Caller, roles: 
             )
 
 
-def check_effort(large: View, small: View, kernel: tuple[int, int], window: Window, who: Caller) -> None:
+def check_coverage(large: View, small: View, kernel: tuple[int, int], window: Window, who: Caller) -> None:
     """Refuse windows that cover far more cells than the images have, such as with a padding of a million."""
     strides, reach = 1, 1
     for axis in (0, 1):

@@ -24,7 +24,7 @@ def resolve_both(p: Any, who: Caller) -> tuple[View, View]:
     return resolve(p.i_desc, who("i_desc")), resolve(p.o_desc, who("o_desc"))
 
 
-def both(x: View, y: View, who: Caller) -> str:
+def describe_both(x: View, y: View, who: Caller) -> str:
     """The beginning of a message about an input and an output that do not match."""
     return f"{who('i_desc')} is {describe(x)} and {who.name('o_desc')} is {describe(y)}"
 
@@ -39,7 +39,7 @@ def require_same_layout(x: View, y: View, who: Caller) -> None:
 def require_same_shape(x: View, y: View, who: Caller, rule: str) -> None:
     """Refuse an input and an output of different dimensions; ``rule`` says what needs them equal."""
     if not x.layout.same_as(y.layout) or x.size != y.size:
-        raise Problem(f"{both(x, y, who)}. {rule}: make them equal.")
+        raise Problem(f"{describe_both(x, y, who)}. {rule}: make them equal.")
 
 
 def require_float32(view: View, subject: str, works: str, *, unsupported: bool = False) -> None:

@@ -28,7 +28,7 @@ from ..tensors import staging
 from ..tensors.descriptors import ELEMENT_TYPES, FLOAT32, LAYOUTS, View
 from ..tensors.operands import Bound, Operand, OwnedMemory, Parameter, bind
 from ._activation_rules import check_function, function_name, gradient_from_input, make_activation, native_activation
-from ._rules import both, resolve_both
+from ._rules import describe_both, resolve_both
 from .base import DX, DY, GRADIENTS, UnaryFilter, W, X, Y
 
 if TYPE_CHECKING:
@@ -102,7 +102,9 @@ class ActivationFilter(UnaryFilter):
             need = (
                 "the same layout and size" if self.activation.function in AXIS_WISE else "the same number of elements"
             )
-            raise Problem(f"{both(x, y, who)}. {function_name(self.activation.function)} needs {need} on both sides.")
+            raise Problem(
+                f"{describe_both(x, y, who)}. {function_name(self.activation.function)} needs {need} on both sides."
+            )
         if self.activation.function == Function.PRELU_PER_CHANNEL:
             self._require_channels(x, who)
         self.input = Operand(x, x.memory_axes, flat=not same_shape)

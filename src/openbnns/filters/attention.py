@@ -54,9 +54,9 @@ from ._attention_memory import (
     NO_DRAW,
     REFERENCE,
     Cache,
-    block,
     cache_floats,
-    opened,
+    checked_block,
+    opened_cache,
     size_pointer,
     stated_size,
 )
@@ -192,7 +192,7 @@ class MultiheadAttention(Filter):
             return None
         needed = self.workspace_bytes(batch, backward=backward, cached=cached)
         stated = None if size is None else int(size.value)
-        work = block(workspace, stated, needed, caller("workspace"), "workspace_size", written=True)
+        work = checked_block(workspace, stated, needed, caller("workspace"), "workspace_size", written=True)
         return work if work.nbytes is not None else replace(work, nbytes=needed)
 
     def _random_factor(self, batch: int, draw: int) -> NDArray[np.bool_] | None:
@@ -249,7 +249,7 @@ class MultiheadAttention(Filter):
         cache = None
         if backprop_cache is not None:
             stated = None if cache_size is None else int(cache_size.value)
-            memory = block(
+            memory = checked_block(
                 backprop_cache, stated, self.cache_bytes(batch), caller("backprop_cache"), "backprop_cache_size",
                 written=True,
             )  # fmt: skip
@@ -336,10 +336,10 @@ class MultiheadAttention(Filter):
         cache = None
         if has_cache:
             who = caller("backprop_cache")
-            memory = block(
+            memory = checked_block(
                 backprop_cache, cache_size, self.cache_bytes(batch), who, "backprop_cache_size", written=False
             )
-            cache = opened(memory, self.token, batch, self.cache_floats, who)
+            cache = opened_cache(memory, self.token, batch, self.cache_floats, who)
         work = self._bind_workspace(caller, work_size, workspace, batch, backward=True, cached=has_cache)
         self._check_inputs(caller, inputs, cache, set(results))
         named = {result_name(name): bound for name, bound in results.items()}

@@ -60,7 +60,7 @@ class Dropout(UnaryFilter):
         self.shared = reference.shared_axes(int(p.control), size_axes, compat.switches.dropout_control_reversed)
         # Forward calls so far, and the batch of the latest one; native calls count here too.
         self.state = np.zeros(2, np.uint64)
-        self._waits = False  # a forward call awaits its backward call, as far as strict mode knows
+        self._awaits_backward = False  # as far as strict mode knows
         self.build_plan()
 
     @property
@@ -123,9 +123,9 @@ class Dropout(UnaryFilter):
     # Backward.
 
     def check(self, call: Call, caller: Caller, batch: int, bound: dict[str, Bound]) -> None:
-        if _strict.active() and not call.backward and self._waits and self.rate > 0.0:
+        if _strict.active() and not call.backward and self._awaits_backward and self.rate > 0.0:
             _strict.dropout_again(caller.function)
-        self._waits = not call.backward
+        self._awaits_backward = not call.backward
         if not call.backward or batch == 0:
             return
         draws, latest = (int(v) for v in self.state)

@@ -25,7 +25,7 @@ from ..parameters.reduction import Function as Reduction
 from ..reference import moves as reference
 from ..tensors.descriptors import View, describe
 from ..tensors.operands import Bound, integer, resolve_delta
-from ._rules import both
+from ._rules import describe_both
 from .base import UnaryFilter, X, Y
 from .direct import (
     aligned,
@@ -93,7 +93,7 @@ def require_same_type(x: View, y: View, who: Caller, verb: str) -> None:
     """Elements that are moved keep their type."""
     if (x.element, x.scale, x.bias) != (y.element, y.scale, y.bias):
         raise Problem(
-            f"{both(x, y, who)}. {verb} moves elements as they are stored: give both the same data_type, data_scale and "
+            f"{describe_both(x, y, who)}. {verb} moves elements as they are stored: give both the same data_type, data_scale and "
             "data_bias.",
             kind=TypeError,
         )

@@ -48,7 +48,7 @@ from ._activation_rules import (
     output_determines_slope,
     resolve_fused,
 )
-from ._rules import both, require_float32
+from ._rules import describe_both, require_float32
 from .base import DB, DW, DX, DY, OUTPUT_GRADIENT, B, Driving, Filter, W, X, Y, addresses_of
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Normalization(Filter):
         self.kind = _check_kind(kind, who)
         x, y = _resolve_sample(p.i_desc, who("i_desc")), _resolve_sample(p.o_desc, who("o_desc"))
         if x.layout.rank != y.layout.rank or x.size != y.size:
-            raise Problem(f"{both(x, y, who)}. Normalization keeps the dimensions: make them equal.")
+            raise Problem(f"{describe_both(x, y, who)}. Normalization keeps the dimensions: make them equal.")
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.settings = self._resolve_settings(p, who)
         self.fused_function = int(p.activation.function)

@@ -37,7 +37,7 @@ from ..reference import pooling as reference
 from ..tensors.operands import Bound, Operand
 from ._activation_rules import native_activation, output_determines_slope, resolve_fused
 from ._pooling_indices import INDEX_TYPES, INDICES, IndexOperand, resolve_index_type
-from ._pooling_windows import check_effort, check_windows
+from ._pooling_windows import check_coverage, check_windows
 from ._rules import chosen
 from .base import Driving, UnaryFilter
 from .convolution import check_window, resolve_image, resolve_window
@@ -71,7 +71,7 @@ class Pooling(UnaryFilter):
         self.kernel, self.window = (p.k_height, p.k_width), resolve_window(p)
         large, small, roles = (y, x, ("o_desc", "i_desc")) if self.unpools else (x, y, ("i_desc", "o_desc"))
         check_windows(large, small, self.window, who, roles)
-        check_effort(large, small, self.kernel, self.window, who)
+        check_coverage(large, small, self.kernel, self.window, who)
         self.input, self.output = Operand(x, x.memory_axes), Operand(y, y.memory_axes)
         self.bias = resolve_bias(self, p.bias, y.size[2], who)
         self.fused_function = int(p.activation.function)

@@ -27,7 +27,7 @@ from ..reference import quantization as reference
 from ..tensors import descriptors, staging
 from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter
-from ._rules import both, chosen
+from ._rules import chosen, describe_both
 from .base import B, Driving, Filter, W, X, Y
 
 BATCH = 0  # axis of (N, *shape)
@@ -95,7 +95,7 @@ class Quantization(Filter):
         varies_inside = self.axis is not None and self.axis != BATCH
         if not same and (varies_inside or x.count != y.count):
             need = "the same layout and size" if varies_inside else "the same number of elements"
-            raise Problem(f"{both(x, y, who)}. Both sides need {need}.")
+            raise Problem(f"{describe_both(x, y, who)}. Both sides need {need}.")
         self.input = Operand(x, x.memory_axes, flat=not same)
         self.output = Operand(y, y.memory_axes, flat=not same)
 

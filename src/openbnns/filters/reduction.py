@@ -28,7 +28,7 @@ from ..tensors.descriptors import FLOAT32, View, describe
 from ..tensors.operands import Bound, Operand, Parameter
 from ..tensors.staging import integer_range
 from ._activation_rules import as_float32
-from ._rules import both, chosen, resolve_both
+from ._rules import chosen, describe_both, resolve_both
 from .base import UnaryFilter, X, Y
 from .direct import is_plain_integer
 
@@ -197,6 +197,6 @@ def _check_shapes(x: View, y: View, who: Caller) -> None:
     fits = len(x.size) == len(y.size) and all(b in (1, a) for a, b in zip(x.size, y.size, strict=True))
     if not fits:
         raise Problem(
-            f"{both(x, y, who)}. Sizes of the output are 1 along the reduced axes of size[], and those of the input along "
-            "all others."
+            f"{describe_both(x, y, who)}. Sizes of the output are 1 along the reduced axes of size[], and those of the input "
+            "along all others."
         )

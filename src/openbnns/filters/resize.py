@@ -28,7 +28,7 @@ from ..parameters.resize import Method
 from ..reference import resize as reference
 from ..tensors.descriptors import View
 from ..tensors.operands import Bound, Operand
-from ._rules import both, chosen, require_same_layout, resolve_both
+from ._rules import chosen, describe_both, require_same_layout, resolve_both
 from .base import UnaryFilter, X, Y
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class Resize(UnaryFilter):
         changed = [d for d in range(x.layout.rank) if x.size[d] != y.size[d]]
         if self.method == Method.LINEAR and len(changed) > 2:
             raise Problem(
-                f"{both(x, y, who)}, which differ along {len(changed)} axes. Linear resizes at most two: use two filters, or "
-                f"{who.name('BNNSInterpolationMethodNearest')}.",
+                f"{describe_both(x, y, who)}, which differ along {len(changed)} axes. Linear resizes at most two: use two "
+                f"filters, or {who.name('BNNSInterpolationMethodNearest')}.",
                 unsupported=True,
             )
 

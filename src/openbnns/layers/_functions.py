@@ -6,7 +6,7 @@
         ...
 
 Users call it without the first argument, which words its messages. A call that has been made before on arguments of the
-same kind is repeated at once (:func:`openbnns.filters.direct.known_calls`); ``writes`` names the argument that tells
+same kind is repeated at once (:func:`openbnns.filters.direct.known_calls`); ``writes`` names the argument that says
 where its result goes. The body runs for any other call; its problems become exceptions. The body of a method takes the
 caller after ``self``::
 
@@ -138,7 +138,7 @@ class _Function:
     def caller_of(self, kind: type[Any]) -> Caller:
         """The caller that words the messages of a class's method."""
         name = self.body.__name__
-        who = kind._said(name) if hasattr(kind, "_said") else f"{kind.__name__}.{name}"
+        who = kind._call_name(name) if hasattr(kind, "_call_name") else f"{kind.__name__}.{name}"
         self.callers[kind] = caller = Caller(who, self.names, null="None")
         return caller
 

@@ -168,7 +168,7 @@ class Method:
     def checked(self, layer: Layer, misspelled: Iterable[str], values: dict[str, Any]) -> Any:
         """Make the call with any arguments; raises exceptions in the words of the layer."""
         if misspelled:
-            raise unexpected(self.function, misspelled, layer._said(self.name))
+            raise unexpected(self.function, misspelled, layer._call_name(self.name))
         try:
             prepared = self.prepared(layer)
             return _CheckedCall(layer, prepared, values).run()
@@ -178,7 +178,7 @@ class Method:
             raise
         except MISUSE_ERRORS as error:
             annotations = self.function.__annotations__
-            raise raised(misuse(error, layer._said(self.name), annotations, values), LayerApplyError) from error
+            raise raised(misuse(error, layer._call_name(self.name), annotations, values), LayerApplyError) from error
 
     def _meant(self, problem: Problem, layer: Layer, values: Mapping[str, Any]) -> Problem:
         """What the call may have meant, by the arrays it was given."""
@@ -238,7 +238,7 @@ class Prepared:
         names = {**layer._creation_caller.names, **{c_name: name for name, c_name in self.names.items()}}
         if self.method.chooser:
             names["training"] = self.method.chooser
-        return Caller(layer._said(self.method.name), names, null="None", training_call=layer._training_call)
+        return Caller(layer._call_name(self.method.name), names, null="None", training_call=layer._training_call)
 
     def _form_names(self) -> Iterable[str]:
         for t in self.method.tensors:

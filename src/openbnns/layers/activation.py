@@ -1,4 +1,4 @@
-"""Activations as layers of their own."""
+"""Activations as separate layers."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ActivationLayer(UnaryLayer):
     ) -> ActivationGradients:
         """Run the layer backward: the gradients with respect to the input and to alpha.
 
-        Give ``input``; where the derivative follows from the output (tanh, sigmoid, softmax, ...) that alone will do.
+        Pass ``input``; where the derivative follows from the output (tanh, sigmoid, softmax, ...), ``output`` is enough.
         """
         raise DECLARED
 
@@ -154,7 +154,7 @@ class _DirectActivation(ActivationLayer):
         return "apply_activation"
 
     @classmethod
-    def _said(cls, method: str) -> str:
+    def _call_name(cls, method: str) -> str:
         return cls._name()
 
 

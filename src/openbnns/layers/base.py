@@ -175,7 +175,7 @@ class Layer(Listed):
     _array_shapes: Mapping[str, tuple[int, ...]] = {}  # shapes of arrays that are not those of their tensors
 
     @classmethod
-    def _said(cls, method: str) -> str:
+    def _call_name(cls, method: str) -> str:
         """The name that begins messages about a call."""
         return f"{cls._name()}.{method}"
 

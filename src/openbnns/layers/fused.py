@@ -8,7 +8,7 @@ A layer made of ``fused_layer_parameters`` chains
 Gradients of parameters come as one list, in this order, ``None`` where the layer has no such parameter:
 
 * weights, bias, beta, gamma;
-* beta, gamma after arithmetic, whose operands have gradients of their own.
+* beta, gamma after arithmetic, whose operands have separate gradients.
 
 ``apply(..., phase=LearningPhase.TRAINING)`` must come before ``apply_backward``, on the same batch: it keeps the
 statistics of the batch. The list given as ``generating_parameter_gradients`` has one entry per parameter: an array or
@@ -184,7 +184,7 @@ class FusedLayer(Layer):
             options = (*names, "batch_size", "phase", "accumulate")
             hint = did_you_mean(unknown[0], options) if unknown else ""
             problem = Problem(
-                f"{self._said(method.declared.name)} of this layer takes {', '.join(names)}, each once, by position or by "
+                f"{self._call_name(method.declared.name)} of this layer takes {', '.join(names)}, each once, by position or by "
                 f"name; got {got}.{hint}",
                 kind=TypeError,
             )
