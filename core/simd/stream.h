@@ -1,5 +1,5 @@
 // Stores that bypass the caches. For outputs much larger than the caches they save reading the old content of every
-// line before it is overwritten; smaller outputs should stay cached for whoever reads them next.
+// line before it is overwritten; smaller outputs should stay cached for the next reader.
 #pragma once
 #include "simd/vec.h"
 #if defined(__x86_64__)

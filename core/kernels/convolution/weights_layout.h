@@ -1,4 +1,4 @@
-// Packed weights of one group, and the way back for their gradient.
+// Packing the weights of one group, and unpacking their gradient.
 #pragma once
 #include <cstdint>
 

@@ -56,7 +56,7 @@ class PooledNormalizer {
   const float floor_;  // of z: 0 for RectifiedLinear, else minus infinity
   const int64_t pixels_, out_height_, out_width_, out_pixels_;
   const int64_t chunk_rows_, row_chunks_, chunks_;       // rows of windows in a chunk; chunks in these, and in a plane
-  mutable std::vector<normalization::Moments> moments_;  // [batch][channels], by whoever made x
+  mutable std::vector<normalization::Moments> moments_;  // [batch][channels], from the producer of x
   std::vector<normalization::Statistics> statistics_;    // [channels] of the latest training forward
   // [batch][channels][chunks] vectors of the winners' x, then as many of bytes: which one won
   KeptMemory memory_;

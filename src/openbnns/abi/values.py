@@ -154,7 +154,7 @@ class Kind(NamedTuple):
     default: Any
     """What the constructor takes the field to be when it is not given: zero, as in C."""
     initial: Callable[[], Any] | None = None
-    """Makes the value of its own that each struct holds at first; the constructor takes `None` for it."""
+    """Makes the initial value, a separate object for each struct; the constructor takes `None` for it."""
     is_pointer: bool = False
     """Pointers hold the object given, are shared by copies and compared by identity."""
 

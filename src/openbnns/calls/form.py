@@ -65,10 +65,10 @@ class Choosing:
 class Selecting:
     """The arguments of a public call that takes more than its native calls.
 
-    ``names`` are all arguments after the filter, ``absent`` those that must be NULL to be simple. Whether ``cache`` is
-    there tells the form; ``pointer`` is the type of what points to its size, ``None`` if that is passed itself, and
-    ``sample_bytes`` tells what a filter keeps there per sample. A form names ``members`` of structs, which are in the
-    order of C, as ``query_param_delta.weights``.
+    ``names`` are all arguments after the filter, ``absent`` those that must be NULL in a simple call. The presence of
+    ``cache`` selects the form; ``pointer`` is the type that points to its size, ``None`` if the size itself is passed, and
+    ``sample_bytes`` gives the bytes that a filter keeps there per sample. A form names ``members`` of structs, which are in
+    the order of C, as ``query_param_delta.weights``.
     """
 
     __slots__ = ("absent", "cache", "forms", "members", "names", "pointer", "sample_bytes")

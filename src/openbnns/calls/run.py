@@ -41,7 +41,7 @@ def run_staged(
 ) -> None:  # fmt: skip
     """Run the plan of a call on its tensors and on ``tensors``, the filter's own.
 
-    A result goes straight to the caller's memory if kernels can write there and nothing that they read lies there.
+    A result is written directly to the caller's memory if kernels can write there and it shares nothing that they read.
     ``read`` holds inputs whose numbers differ from what their memory says.
     """
     arrays: dict[int, NDArray[Any] | None] = dict(tensors)

@@ -117,7 +117,7 @@ class Call:
     backward: bool = False
     training: bool = False
     takes_fast: bool = True  # native code may run it without the checks of Python
-    plan: Any = None  # the native plan, where a call has one of its own
+    plan: Any = None  # the native plan, if it is not the filter's
     trained: Mapping[str, Any] = field(default_factory=dict)  # tensors whose types must suit training, by name
     trained_elements: tuple[ElementType, ...] = (FLOAT32,)
 

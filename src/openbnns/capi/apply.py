@@ -158,7 +158,7 @@ def BNNSFilterApplyBackwardTwoInputBatch(
 
 
 def BNNSFilterDestroy(filter: BNNSFilter | None = None) -> None:
-    """Release a filter and everything it owns; ``None`` and a filter already destroyed are left alone.
+    """Release a filter and everything it owns; ``None`` and destroyed filters are ignored.
 
     >>> import numpy as np
     >>> from openbnns import Shape

@@ -50,7 +50,7 @@ def BNNSCreateNearestNeighbors(
 
 
 def BNNSDestroyNearestNeighbors(knn: BNNSNearestNeighbors | None = None) -> None:
-    """Release a store; ``None`` and one already destroyed are left alone.
+    """Release a store; ``None`` and destroyed stores are ignored.
 
     >>> from openbnns.capi import *
     >>> knn = BNNSCreateNearestNeighbors(4, 2, 1, BNNSDataTypeFloat32)

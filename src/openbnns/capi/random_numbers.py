@@ -75,7 +75,7 @@ def _create(
 
 
 def BNNSDestroyRandomGenerator(generator: BNNSRandomGenerator | None = None) -> None:
-    """Release a generator; ``None`` and one already destroyed are left alone.
+    """Release a generator; ``None`` and destroyed generators are ignored.
 
     >>> from openbnns.capi import *
     >>> r = BNNSCreateRandomGenerator(BNNSRandomGeneratorMethodAES_CTR)

@@ -198,7 +198,7 @@ class Filter:
         except TrainingLost:
             raise Problem(
                 f"{caller}: another thread has begun a training forward on this filter, and what the gradients need is gone. "
-                "Train a filter on one thread at a time, or give each thread a filter of its own."
+                "Train a filter on one thread at a time, or give each thread its own filter."
             ) from None
 
     def run_empty(self, call: Call, bound: dict[str, Bound]) -> None:

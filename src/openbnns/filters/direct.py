@@ -219,7 +219,7 @@ def refuse_overlap(caller: Caller, result: Bound, name: str, source: Bound, sour
     if result.overlaps(source):
         raise Problem(
             f"{caller(name)} and {caller.name(source_name)} share memory, but this function reads one "
-            "while it writes the other. Give the result memory of its own."
+            "while it writes the other. Give the result its own memory."
         )
 
 

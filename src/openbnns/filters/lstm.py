@@ -319,7 +319,7 @@ class LSTM(Filter):
             buffers.require_writable(buffer, who)
         stretch = (buffer.address, needed)
         if any(bound.touches(stretch) for bound in others):
-            raise Problem(f"{who} shares memory with a tensor of the call. Give the cache a buffer of its own.")
+            raise Problem(f"{who} shares memory with a tensor of the call. Give the cache its own buffer.")
         if buffer.address % 4 == 0:
             return _Cache(buffer, None)
         staged = np.zeros(needed // 4 + 1, np.float32)

@@ -281,7 +281,7 @@ def _scatter_into(function: int, x: Bound, y: Bound, along: _Along, idx: Bound, 
 
 
 def _old_values(kind: int, y: Bound, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """What y holds, in an array of its own that kernels may change."""
+    """A copy of what y holds, which kernels may change."""
     if kind == _WRITE:
         return np.array(y.read_raw(), storage(y.view), order="C")
     if kind == _ADD_INTEGERS:

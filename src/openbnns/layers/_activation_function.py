@@ -19,7 +19,7 @@ GELU_BETA = 0.044715
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ActivationFunction(Choice):
-    """An activation and its parameters, for a layer of its own or fused into another layer.
+    """An activation and its parameters, for a separate layer or fused into another layer.
 
     Every factory gives the formula of its function; `bnns_activation` is the C struct.
 
@@ -77,7 +77,7 @@ class ActivationFunction(Choice):
 
     @staticmethod
     def leaky_rectified_linear(alpha: float) -> ActivationFunction:
-        """y = x where x >= 0, alpha x elsewhere. A layer of its own also gives the gradient of alpha."""
+        """y = x where x >= 0, alpha x elsewhere. A separate layer also computes the gradient of alpha."""
         return _with_alpha("leaky_rectified_linear", _C.BNNSActivationFunctionLeakyRectifiedLinear, alpha)
 
     @staticmethod

@@ -28,7 +28,7 @@ class Hyperparameter:
         if type(value) is not float or self._convert is not number:
             value = self._convert(value, f"{type(optimizer).__name__}: {self._name}")
         optimizer._values[self._name] = value
-        if self._name != "time_step":  # which is written anew in every step
+        if self._name != "time_step":  # which every step writes again
             optimizer._fields = None
 
 

@@ -469,7 +469,7 @@ def first_major(shape: tuple[int, ...]) -> DataLayout:
 
 
 def sample_rank(rank: int) -> int:
-    """Axes of one sample in an array, where nothing else tells.
+    """Axes of one sample in an array, where nothing else determines them.
 
     (n,) and (C, H, W) are one sample, (N, n) and (N, C, H, W) a batch; beyond that the first axis is the batch.
     """

@@ -58,7 +58,7 @@ def clip_by_norm(
 ) -> TensorLike:
     """Scale a tensor down to an L2 norm of at most ``threshold``: y = x · min(1, threshold / ‖x‖).
 
-    With ``axes``, every slice along them has a norm of its own. For an array they are NumPy axes; for a descriptor
+    With ``axes``, every slice along them has its own norm. For an array they are NumPy axes; for a descriptor
     they follow ``size[]``, but RowMajorMatrix counts rows first.
 
     >>> import numpy as np
@@ -254,7 +254,7 @@ def _norm_descriptor(
         return BNNSNDArrayDescriptor(
             layout=layout, size=size, data=array, data_type=data_type(array, caller(name)).value
         )
-    raise Problem(f"{caller(name)}: the axes of {view.layout.name} have an order of their own. Pass a descriptor.")
+    raise Problem(f"{caller(name)}: the axes of {view.layout.name} have a special order. Pass a descriptor.")
 
 
 def _require_same_form(caller: Caller, name: str, own: BNNSNDArrayDescriptor, other: BNNSNDArrayDescriptor) -> None:

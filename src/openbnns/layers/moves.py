@@ -134,8 +134,8 @@ def tile(
 ) -> TensorLike:  # fmt: skip
     """y[i, j, ...] = x[i mod x.shape[0], j mod x.shape[1], ...]: copies of x side by side.
 
-    Sizes of ``output`` are multiples of those of ``input``; left out, ``repeats`` tells how many copies each axis gets
-    (of a descriptor, in the order of axis numbers).
+    Sizes of ``output`` are multiples of those of ``input``; without ``output``, ``repeats`` says how many copies each axis
+    gets (for a descriptor, in the order of axis numbers).
 
     >>> import numpy as np
     >>> from openbnns import *

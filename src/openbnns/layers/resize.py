@@ -15,7 +15,7 @@ __all__ = ["ResizeLayer"]
 
 
 class ResizeLayer(UnaryLayer):
-    """The input sampled anew along every axis whose size differs from the output's; backward is the exact adjoint.
+    """The input resampled along every axis whose size differs from the output's; backward is the exact adjoint.
 
     NEAREST_NEIGHBOR copies, along any number of axes; LINEAR mixes neighbours, along one or two. ``aligns_corners`` puts the
     outermost samples of LINEAR onto the outermost cells; otherwise positions are those of cell centres, as in PyTorch.

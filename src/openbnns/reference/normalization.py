@@ -15,7 +15,7 @@ Batch and instance normalization may track moving statistics (C,); instance aver
 
     moving = momentum*moving + (1 - momentum)*current
 
-An empty batch has no statistics: it leaves the moving ones alone, and its parameter gradients are zero. Without an
+An empty batch has no statistics: the moving ones do not change, and its parameter gradients are zero. Without an
 epsilon, values that are all equal normalize to NaN.
 """
 
@@ -50,7 +50,7 @@ class State:
     """What a training forward keeps for its backward.
 
     xhat has the shape of x. inverse_deviation, 1 / sqrt(variance + epsilon), is one value per mean and variance, with
-    size 1 on the axes of the statistics; groups have an axis of their own, (N, groups, 1, ...).
+    size 1 on the axes of the statistics; groups have a separate axis, (N, groups, 1, ...).
     """
 
     xhat: Array
@@ -126,7 +126,7 @@ def backward(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Statistics. `_grouped` gives groups an axis of their own: (N, groups, C/groups, ...); other kinds stay as they are.
+# Statistics. `_grouped` gives groups a separate axis: (N, groups, C/groups, ...); other kinds stay as they are.
 
 
 def _grouped(n: Normalization, x: Array) -> Array:

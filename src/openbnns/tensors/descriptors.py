@@ -358,7 +358,7 @@ def _resolve(given: _Fields, who: str, like: View | None, opaque: bool) -> View:
         scale, bias = float(np.float32(given.scale)), float(np.float32(given.bias))
     if not (math.isfinite(scale) and math.isfinite(bias)):
         raise Problem(
-            f"{who}: data_scale is {scale:g} and data_bias {bias:g}. Both must be finite; 1 and 0 leave values alone."
+            f"{who}: data_scale is {scale:g} and data_bias {bias:g}. Both must be finite; 1 and 0 leave values unchanged."
         )
     scale = scale if scale != 0.0 else 1.0
     return View(layout, element, size, strides, scale, bias, bias_before_scale=given.bias_before_scale)

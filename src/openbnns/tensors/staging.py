@@ -273,7 +273,7 @@ def write_raw(
 
 
 def read_vector(obj: Any, element: ElementType, count: int, who: str) -> NDArray[np.float32]:
-    """``count`` consecutive numbers as a float32 array of their own."""
+    """A float32 copy of ``count`` consecutive numbers."""
     from ..abi.enums import BNNSDataLayout
     from .descriptors import LAYOUTS
 

@@ -1,7 +1,7 @@
 """Float32 tensors in float64 memory, for runs of the reference engine that round nothing.
 
-Descriptors go on to say Float32. In a :func:`float64_memory` block an array of float64 may stand wherever one of float32
-may, and holds results as precisely as they were computed. Networks are gradient-checked in this way.
+Descriptors still say Float32. In a :func:`float64_memory` block a float64 array may be used wherever a float32 array may,
+and holds results as precisely as they were computed. Networks are gradient-checked in this way.
 """
 
 from __future__ import annotations
